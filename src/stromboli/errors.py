@@ -1,0 +1,180 @@
+"""The one tree of errors that Stromboli raises.
+
+::
+
+    StromboliError
+    ├── QuantityError         a text that is no Kubernetes quantity
+    ├── DurationError         a text that is no Go duration
+    ├── InsufficientResource  an amount was to be taken from a smaller one
+    ├── PlacementError        a task cannot stand on, or leave, a node as asked
+    ├── NotFoundError         a name that the snapshot or session does not know
+    ├── ManifestError         a Kubernetes object with a wrong field
+    ├── ConfigError           a scheduler configuration that is refused
+    ├── ScenarioError         a scenario file that is refused
+    ├── PluginError           a plugin that cannot be loaded, or that failed
+    ├── CapabilityMissing     a plugin asked for what this run does not offer
+    └── SnapshotError         recorded data that cannot be read back
+
+Every message says what is wrong, where, and, where it can be known, what to do.  The parts of a message are attributes
+too.  All errors survive pickling, so they may cross the border of a worker process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+
+def _rebuild(kind: type[StromboliError], args: tuple[object, ...], attributes: dict[str, object]) -> StromboliError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error
+
+
+class StromboliError(Exception):
+    """Base of all errors of this package; ``message`` is the readable text, also given by ``str()``."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __reduce__(
+        self,
+    ) -> tuple[
+        Callable[[type[StromboliError], tuple[object, ...], dict[str, object]], StromboliError],
+        tuple[type[StromboliError], tuple[object, ...], dict[str, object]],
+    ]:
+        """Pickle by attributes, because subclasses differ in the arguments of their constructors."""
+        return _rebuild, (type(self), self.args, dict(self.__dict__))
+
+
+class QuantityError(StromboliError, ValueError):
+    """A value that Kubernetes would not read as a quantity.
+
+    ``value`` is what was given, ``problem`` what is wrong with it.
+    """
+
+    def __init__(self, value: object, problem: str) -> None:
+        super().__init__(f"{value!r} is not a quantity: {problem}; write e.g. 500m, 2, 1.5 or 4Gi")
+        self.value = value
+        self.problem = problem
+
+
+class DurationError(StromboliError, ValueError):
+    """A text that Go would not read as a duration; ``value`` is the text, ``problem`` what is wrong with it."""
+
+    def __init__(self, value: object, problem: str) -> None:
+        super().__init__(f"{value!r} is not a duration: {problem}; write e.g. 90s, 1m30s or 2h30m")
+        self.value = value
+        self.problem = problem
+
+
+class InsufficientResource(StromboliError):
+    """An amount was to be subtracted from a smaller one.
+
+    ``available`` and ``wanted`` are printed resources, ``short`` the names of the dimensions that do not suffice.
+    """
+
+    def __init__(self, available: str, wanted: str, short: Sequence[str] = ()) -> None:
+        detail = f" (short of {', '.join(short)})" if short else ""
+        super().__init__(f"resource is not sufficient to do operation: <{available}> sub <{wanted}>{detail}")
+        self.available = available
+        self.wanted = wanted
+        self.short = tuple(short)
+
+
+class PlacementError(StromboliError):
+    """A task cannot be put on, changed on, or taken off a node; ``task`` is ``namespace/name``, ``node`` its name."""
+
+    def __init__(self, message: str, task: str = "", node: str = "") -> None:
+        super().__init__(message)
+        self.task = task
+        self.node = node
+
+
+class NotFoundError(StromboliError, LookupError):
+    """Something was asked for by a name that is not known.
+
+    ``kind`` is the sort of thing (``job``, ``node``, ``queue``, ``resource`` ...), ``name`` the name, ``where`` the
+    place that was searched; ``message`` replaces the default text where an exact text is needed.
+    """
+
+    def __init__(self, kind: str, name: str, where: str = "", message: str = "") -> None:
+        super().__init__(message or f"failed to find {kind} {name}" + (f" in {where}" if where else ""))
+        self.kind = kind
+        self.name = name
+        self.where = where
+
+
+class ManifestError(StromboliError):
+    """A Kubernetes object that cannot be used as written.
+
+    ``file`` and ``document`` (counted from 1, 0 = unknown) say where it was read, ``object`` which one it is
+    (``Pod ns/name``), ``path`` which field (``spec.containers[0].resources.requests.cpu``), ``problem`` what is wrong.
+    """
+
+    def __init__(self, problem: str, *, file: str = "", document: int = 0, object: str = "", path: str = "") -> None:
+        places = [file, f"document {document}" if document else "", object, path]
+        super().__init__(": ".join([", ".join(place for place in places if place), problem]).removeprefix(": "))
+        self.problem = problem
+        self.file = file
+        self.document = document
+        self.object = object
+        self.path = path
+
+
+class ConfigError(StromboliError):
+    """A scheduler configuration that is refused.
+
+    ``file`` and ``line`` (counted from 1, 0 = unknown) say where, ``problem`` what is wrong, ``nearest`` is the known
+    name that was probably meant, or empty.
+    """
+
+    def __init__(self, problem: str, *, file: str = "", line: int = 0, nearest: str = "") -> None:
+        place = ":".join(part for part in (file, str(line) if line else "") if part)
+        hint = f"; did you mean {nearest!r}?" if nearest else ""
+        super().__init__(f"{place}: {problem}{hint}" if place else f"{problem}{hint}")
+        self.problem = problem
+        self.file = file
+        self.line = line
+        self.nearest = nearest
+
+
+class ScenarioError(StromboliError):
+    """A scenario that is refused; ``file`` says where, ``path`` names the field, ``problem`` what is wrong."""
+
+    def __init__(self, problem: str, *, file: str = "", path: str = "") -> None:
+        place = ": ".join(part for part in (file, path) if part)
+        super().__init__(f"{place}: {problem}" if place else problem)
+        self.problem = problem
+        self.file = file
+        self.path = path
+
+
+class PluginError(StromboliError):
+    """A plugin that cannot be loaded or that failed; ``plugin`` is its name, ``point`` the extension point, if any."""
+
+    def __init__(self, plugin: str, problem: str, *, point: str = "") -> None:
+        where = f"plugin {plugin}, point {point}" if point else f"plugin {plugin}"
+        super().__init__(f"{where}: {problem}")
+        self.plugin = plugin
+        self.problem = problem
+        self.point = point
+
+
+class CapabilityMissing(StromboliError):
+    """A plugin asked for a capability (``kube_client``, ``informers`` ...) that this run does not offer.
+
+    ``capability``, ``plugin`` and ``mode`` (``plan``, ``simulate``, ``serve`` ...) are what the text names.
+    """
+
+    def __init__(self, capability: str, plugin: str = "", mode: str = "") -> None:
+        asked = f"plugin {plugin} asks for" if plugin else "asked for"
+        offered = f"a {mode} run" if mode else "this run"
+        super().__init__(f"{asked} {capability}, which {offered} does not offer; use it only against a live cluster")
+        self.capability = capability
+        self.plugin = plugin
+        self.mode = mode
+
+
+class SnapshotError(StromboliError):
+    """Recorded data that cannot be read back: wrong version, damaged, or not a snapshot at all."""
