@@ -1,0 +1,1 @@
+"""The machine: extension points and how they merge, plugins, configuration, session, statement and plan."""

@@ -1,0 +1,70 @@
+"""The base class of plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stromboli.errors import PluginError
+from stromboli.framework.argument import Argument, Complaint, parse_arguments
+from stromboli.framework.hook import Hook, check_hook, hooks_on
+
+if TYPE_CHECKING:
+    from stromboli.framework.session import Session
+
+
+class Plugin:
+    """A set of answers to extension points, made anew for every session.
+
+    A subclass sets ``name``, declares its arguments as class attributes with :func:`~stromboli.plugin.arg` and answers
+    in methods under the points' decorators.  Methods keep their hooks when a subclass overrides them.
+    """
+
+    name: ClassVar[str] = ""
+    arguments: ClassVar[Mapping[str, Argument[Any]]] = {}
+    _hooked: ClassVar[Mapping[str, tuple[Hook, ...]]] = {}
+
+    complaints: list[Complaint]
+    """What was wrong with the arguments that this instance was given."""
+
+    def __init_subclass__(cls) -> None:
+        """Collect arguments and hooks; raise PluginError if a hook does not match its point."""
+        super().__init_subclass__()
+        own = vars(cls)
+        cls.arguments = {**cls.arguments, **{name: value for name, value in own.items() if isinstance(value, Argument)}}
+        cls._hooked = {**cls._hooked, **{name: hooks for name in own if (hooks := hooks_on(own[name]))}}
+        for name, hooks in cls._hooked.items():
+            for hook in hooks:
+                check_hook(cls.name or cls.__name__, hook, getattr(cls, name), method=True)
+        _refuse_twins(cls.name or cls.__name__, cls._hooked)
+
+    def __init__(self, arguments: Mapping[str, object] | None = None) -> None:
+        """Parse the arguments of the configuration; wrong ones keep their defaults and become ``complaints``.
+
+        Raises PluginError if the class has no name, or for a bad value of a fatal argument.
+        """
+        if not self.name:
+            raise PluginError(type(self).__name__, "has no name; set the class attribute name")
+        values, self.complaints = parse_arguments(self.arguments, arguments or {}, self.name)
+        self.__dict__.update(values)
+
+    def on_session_open(self, session: Session) -> None:
+        """Called once when the session opens, after the snapshot is taken and in the order of the configuration."""
+
+    def on_session_close(self, session: Session) -> None:
+        """Called once when the session closes, in the reverse of the opening order."""
+
+    def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
+        """Every hook of this plugin with its bound function, in the order of definition."""
+        for name, hooks in self._hooked.items():
+            for hook in hooks:
+                yield hook, getattr(self, name)
+
+
+def _refuse_twins(plugin: str, hooked: Mapping[str, tuple[Hook, ...]]) -> None:
+    taken: dict[tuple[str, str], str] = {}
+    for name, hooks in hooked.items():
+        for hook in hooks:
+            first = taken.setdefault((hook.point.name, hook.form), name)
+            if first != name and not hook.point.several:
+                raise PluginError(plugin, f"{first} and {name} are both {hook.name}; keep one", point=hook.point.name)

@@ -1,0 +1,112 @@
+"""What an author of a plugin needs: the base class, arguments, reasons, and one decorator for each extension point.
+
+::
+
+    from stromboli.plugin import Plugin, Reason, arg, node_order, predicate
+
+    class Zone(Plugin):
+        name = "zone"
+        weight = arg("zone.weight", float, 1.0)
+
+        @predicate(key=lambda task: task.labels.get("zone"))
+        def same_zone(self, task, node):
+            zone = task.labels.get("zone")
+            return Reason("node(s) were in another zone") if zone and node.labels.get("zone") != zone else None
+"""
+
+from __future__ import annotations
+
+from stromboli.framework.argument import Complaint, arg, arg_pattern
+from stromboli.framework.hook import (
+    Hook,
+    allocatable,
+    batch_node_order,
+    best_node,
+    cluster_order,
+    hyper_node_gradient_for_job,
+    hyper_node_gradient_for_sub_job,
+    hyper_node_order,
+    job_enqueueable,
+    job_enqueued,
+    job_order,
+    job_pipelined,
+    job_ready,
+    job_starving,
+    job_valid,
+    node_map,
+    node_order,
+    node_reduce,
+    on_allocate,
+    on_deallocate,
+    overused,
+    pre_predicate,
+    predicate,
+    preemptable,
+    preemptive,
+    queue_order,
+    reclaimable,
+    reserved_nodes,
+    simulate_add_task,
+    simulate_allocatable,
+    simulate_predicate,
+    simulate_remove_task,
+    sub_job_order,
+    sub_job_pipelined,
+    sub_job_ready,
+    target_job,
+    task_order,
+    unified_evictable,
+    victim_queue_order,
+    victim_tasks,
+)
+from stromboli.framework.plugin import Plugin
+from stromboli.framework.reason import Reason, StatusCode
+
+__all__ = [
+    "Complaint",
+    "Hook",
+    "Plugin",
+    "Reason",
+    "StatusCode",
+    "allocatable",
+    "arg",
+    "arg_pattern",
+    "batch_node_order",
+    "best_node",
+    "cluster_order",
+    "hyper_node_gradient_for_job",
+    "hyper_node_gradient_for_sub_job",
+    "hyper_node_order",
+    "job_enqueueable",
+    "job_enqueued",
+    "job_order",
+    "job_pipelined",
+    "job_ready",
+    "job_starving",
+    "job_valid",
+    "node_map",
+    "node_order",
+    "node_reduce",
+    "on_allocate",
+    "on_deallocate",
+    "overused",
+    "pre_predicate",
+    "predicate",
+    "preemptable",
+    "preemptive",
+    "queue_order",
+    "reclaimable",
+    "reserved_nodes",
+    "simulate_add_task",
+    "simulate_allocatable",
+    "simulate_predicate",
+    "simulate_remove_task",
+    "sub_job_order",
+    "sub_job_pipelined",
+    "sub_job_ready",
+    "target_job",
+    "task_order",
+    "unified_evictable",
+    "victim_queue_order",
+    "victim_tasks",
+]
