@@ -1,0 +1,234 @@
+"""From the objects of Kubernetes and Volcano to the values that scheduling works with.
+
+Every function raises :class:`~stromboli.errors.ManifestError` for a value that cannot be used; it names object and field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from stromboli.cluster import kinds
+from stromboli.cluster.amounts import COUNT, INT32, NODE_LARGEST, check_amounts, check_whole
+from stromboli.cluster.annotations import (
+    budget_of,
+    preemptable_of,
+    read_int,
+    revocable_zone_of,
+    waiting_time_of,
+)
+from stromboli.cluster.templates import TemplateStore
+from stromboli.cluster.times import seconds
+from stromboli.errors import ManifestError
+from stromboli.model.axes import Axes
+from stromboli.model.job import JobFacts
+from stromboli.model.names import (
+    GROUP_NAME,
+    OVERSUBSCRIPTION_CPU,
+    OVERSUBSCRIPTION_MEMORY,
+    POD_SCHEDULED,
+    TASK_PRIORITY,
+    TASK_SPEC,
+)
+from stromboli.model.podgroup import PodGroup
+from stromboli.model.queue import PriorityClass, Queue, ResourceQuota
+from stromboli.model.resource import Resource
+from stromboli.model.spec import NodeSpec
+from stromboli.model.status import status_of
+from stromboli.model.task import Condition, Task, pod_index
+
+
+def located(error: ManifestError, *, file: str = "", document: int = 0, title: str = "") -> ManifestError:
+    """``error`` with the places filled in that it does not know yet; ``title`` names the object (``Pod ns/name``)."""
+    return ManifestError(
+        error.problem,
+        file=error.file or file,
+        document=error.document or document,
+        object=error.object or title,
+        path=error.path,
+    )
+
+
+@contextmanager
+def _naming(kind: str, metadata: kinds.Metadata) -> Iterator[None]:
+    try:
+        yield
+    except ManifestError as error:
+        raise located(error, title=kinds.title(kind, metadata)) from error
+
+
+# -- Pods ------------------------------------------------------------------------------------------------------------
+
+
+def task_of(pod: kinds.Pod, store: TemplateStore) -> Task:
+    """The task of a pod.
+
+    Without a uid it is ``namespace/name``; ``owner`` is the name of the first owner reference, or empty.
+    """
+    try:
+        return _task_of(pod, store)
+    except ManifestError as error:
+        raise located(error, title=kinds.title("Pod", pod.metadata)) from error
+
+
+def _task_of(pod: kinds.Pod, store: TemplateStore) -> Task:
+    meta, spec, status = pod.metadata, pod.spec, pod.status
+    labels, annotations = meta.labels, meta.annotations
+    key = f"{meta.namespace}/{meta.name}"
+    group = annotations.get(GROUP_NAME)
+    return Task(
+        uid=meta.uid or key,
+        namespace=meta.namespace,
+        name=meta.name,
+        template=store.template(spec, status),
+        status=status_of(status.phase, bool(seconds(meta.deletion_timestamp, _DELETED)), spec.node_name),
+        key=key,
+        job=f"{meta.namespace}/{group}" if group else "",
+        role=_role(annotations, labels),
+        priority=_priority(spec.priority, annotations.get(TASK_PRIORITY)),
+        labels=labels,
+        annotations=annotations,
+        created=seconds(meta.creation_timestamp, _CREATED),
+        index=pod_index(meta.name),
+        gates=tuple([gate.name for gate in spec.scheduling_gates]) if spec.scheduling_gates else (),
+        preemptable=preemptable_of(annotations, labels, True),
+        revocable_zone=revocable_zone_of(annotations),
+        scheduler=spec.scheduler_name,
+        owner=meta.owner_references[0].name if meta.owner_references else "",
+        phase=status.phase,
+        start_time=seconds(status.start_time, "status.startTime"),
+        nominated_node=status.nominated_node_name,
+        condition=_scheduled(status.conditions) if status.conditions else None,
+        node_name=spec.node_name,
+    )
+
+
+_CREATED: Final = "metadata.creationTimestamp"
+_DELETED: Final = "metadata.deletionTimestamp"
+
+
+def _role(annotations: Mapping[str, str], labels: Mapping[str, str]) -> str:
+    role = annotations.get(TASK_SPEC)
+    return labels.get(TASK_SPEC, "") if role is None else role
+
+
+def _priority(stated: int | None, override: str | None) -> int:
+    found = None if override is None else read_int(override, 32)
+    if found is not None:
+        return found
+    return 1 if stated is None else stated
+
+
+def _scheduled(conditions: tuple[kinds.PodCondition, ...]) -> Condition | None:
+    for condition in conditions:
+        if condition.type == POD_SCHEDULED:
+            return Condition(condition.status, condition.reason, condition.message)
+    return None
+
+
+# -- Nodes -----------------------------------------------------------------------------------------------------------
+
+
+def node_of(node: kinds.Node) -> NodeSpec:
+    """What scheduling reads of a node; :func:`offer_of` says how much it offers."""
+    with _naming("Node", node.metadata):
+        seconds(node.metadata.creation_timestamp, _CREATED)
+        check_amounts(node.status.allocatable, "status.allocatable", NODE_LARGEST)
+        check_amounts(node.status.capacity, "status.capacity", NODE_LARGEST)
+        for key in (OVERSUBSCRIPTION_CPU, OVERSUBSCRIPTION_MEMORY):
+            _oversubscribed(node.metadata.annotations, key)
+    return NodeSpec(
+        name=node.metadata.name,
+        labels=node.metadata.labels,
+        annotations=node.metadata.annotations,
+        taints=node.spec.taints,
+        unschedulable=node.spec.unschedulable,
+        images=node.status.images,
+        allocatable=node.status.allocatable,
+        capacity=node.status.capacity,
+    )
+
+
+def offer_of(spec: NodeSpec, ignored: tuple[str, ...] = ()) -> Resource:
+    """What a node offers: what is allocatable, and the oversubscription that its annotations state.
+
+    Oversubscription is in thousandths of a core and in bytes; it counts whatever the label of that name says, and what
+    cannot be read is 0.  ``ignored`` are scalars accounted elsewhere.
+    """
+    offer = Resource.from_list(spec.allocatable, ignored)
+    offer.milli_cpu += _oversubscribed(spec.annotations, OVERSUBSCRIPTION_CPU)
+    offer.memory += _oversubscribed(spec.annotations, OVERSUBSCRIPTION_MEMORY)
+    return offer
+
+
+def _oversubscribed(annotations: Mapping[str, str], key: str) -> int:
+    amount = read_int(annotations.get(key, ""), 64) or 0
+    if not 0 <= amount <= NODE_LARGEST:
+        raise ManifestError(f"{amount} must be from 0 to 2^60", path=f"metadata.annotations[{key}]")
+    return amount
+
+
+# -- PodGroups, queues and the rest ----------------------------------------------------------------------------------
+
+
+def podgroup_of(group: kinds.PodGroup) -> PodGroup:
+    """The value of a PodGroup; without a uid it is ``namespace/name``."""
+    meta, spec = group.metadata, group.spec
+    with _naming("PodGroup", meta):
+        _check_group(group)
+        created = seconds(meta.creation_timestamp, _CREATED)
+    uid = meta.uid or f"{meta.namespace}/{meta.name}"
+    return PodGroup(uid, meta.namespace, meta.name, created, meta.labels, meta.annotations, spec, group.status)
+
+
+def _check_group(group: kinds.PodGroup) -> None:
+    spec = group.spec
+    check_whole(spec.min_member, COUNT, "spec.minMember")
+    for role, number in spec.min_task_member.items():
+        check_whole(number, COUNT, f"spec.minTaskMember.{role}")
+    check_amounts(spec.min_resources, "spec.minResources")
+    for number, policy in enumerate(spec.sub_group_policy):
+        check_whole(policy.sub_group_size, COUNT, f"spec.subGroupPolicy[{number}].subGroupSize")
+        check_whole(policy.min_sub_groups, COUNT, f"spec.subGroupPolicy[{number}].minSubGroups")
+
+
+def job_facts(group: PodGroup, default_queue: str, axes: Axes, ignored: tuple[str, ...] = ()) -> JobFacts:
+    """What ``group`` says of its job; the priority is left at 0, as it depends on the priority classes."""
+    facts = JobFacts(group, group.spec.queue or default_queue)
+    if group.spec.min_resources is not None:
+        facts.min_resources = Resource.from_list(group.spec.min_resources, ignored)
+        facts.min_vector = axes.vector(facts.min_resources)
+    facts.waiting_time = waiting_time_of(group.annotations)
+    facts.preemptable = preemptable_of(group.annotations, group.labels, False)
+    facts.revocable_zone = revocable_zone_of(group.annotations)
+    facts.budget = budget_of(group.annotations)
+    return facts
+
+
+def queue_of(queue: kinds.Queue) -> Queue:
+    """The value of a Queue; its uid among queues is its name."""
+    meta, spec = queue.metadata, queue.spec
+    with _naming("Queue", meta):
+        check_whole(spec.weight, COUNT, "spec.weight")
+        check_whole(spec.priority, INT32, "spec.priority")
+        check_amounts(spec.capability, "spec.capability")
+        check_amounts(spec.deserved, "spec.deserved")
+        check_amounts(spec.guarantee.resource if spec.guarantee else None, "spec.guarantee.resource")
+        created = seconds(meta.creation_timestamp, _CREATED)
+    return Queue(meta.name, meta.uid, created, meta.labels, meta.annotations, spec, queue.status)
+
+
+def priority_class_of(priority_class: kinds.PriorityClass) -> PriorityClass:
+    """The value of a PriorityClass."""
+    with _naming("PriorityClass", priority_class.metadata):
+        check_whole(priority_class.value, INT32, "value")
+    return PriorityClass(priority_class.metadata.name, priority_class.value, priority_class.global_default)
+
+
+def quota_of(quota: kinds.ResourceQuota) -> ResourceQuota:
+    """The value of a ResourceQuota: what its status says."""
+    with _naming("ResourceQuota", quota.metadata):
+        check_amounts(quota.status.hard, "status.hard")
+        check_amounts(quota.status.used, "status.used")
+    return ResourceQuota(quota.metadata.namespace, quota.metadata.name, quota.status.hard, quota.status.used)

@@ -1,0 +1,310 @@
+"""The objects of Kubernetes and Volcano that scheduling reads, as they stand in manifests.
+
+Every class mirrors the API's own field names (camelCase on the wire) and ignores the fields it does not know.
+:data:`KINDS` is the one table of what is understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from stromboli.model import request
+from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStatus
+from stromboli.model.queue import QueueSpec, QueueStatus
+from stromboli.model.spec import Amount, Image, LabelSelector, PodSpec, Taint, Wire
+
+
+class OwnerReference(Wire, frozen=True):
+    """Who an object belongs to; ``controller`` marks the one that manages it."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class Metadata(Wire, frozen=True):
+    """Identity of an object.  Times are RFC 3339 texts, None when absent."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class NamespacedMetadata(Metadata, frozen=True):
+    """Identity of an object that lives in a namespace: ``default`` unless another is named."""
+
+    namespace: str = "default"
+
+
+class Object(Wire, frozen=True):
+    """Base of all kinds."""
+
+    metadata: Metadata = Metadata()
+
+
+class PodCondition(request.PodCondition, frozen=True):
+    """One condition of a pod's status, its message included."""
+
+    message: str = ""
+
+
+class PodStatus(request.PodState, frozen=True):
+    """``status`` of a Pod; container states count while a resize in place is under way."""
+
+    phase: str = ""
+    nominated_node_name: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    start_time: str | None = None
+
+
+class Pod(Object, frozen=True):
+    """v1 Pod."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class NodeObjectSpec(Wire, frozen=True):
+    """``spec`` of a Node."""
+
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+
+
+class NodeStatus(Wire, frozen=True):
+    """``status`` of a Node; ``allocatable`` and ``capacity`` are resource lists as written."""
+
+    allocatable: dict[str, Amount] = msgspec.field(default_factory=dict)
+    capacity: dict[str, Amount] = msgspec.field(default_factory=dict)
+    images: tuple[Image, ...] = ()
+
+
+class Node(Object, frozen=True):
+    """v1 Node."""
+
+    spec: NodeObjectSpec = NodeObjectSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Namespace(Object, frozen=True):
+    """v1 Namespace; its labels count for namespace selectors, its annotations may name a queue."""
+
+
+class QuotaStatus(Wire, frozen=True):
+    """``status`` of a ResourceQuota: resource lists as written."""
+
+    hard: dict[str, Amount] = msgspec.field(default_factory=dict)
+    used: dict[str, Amount] = msgspec.field(default_factory=dict)
+
+
+class ResourceQuota(Object, frozen=True):
+    """v1 ResourceQuota; scheduling looks at what the status says."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+    status: QuotaStatus = QuotaStatus()
+
+
+class PriorityClass(Object, frozen=True):
+    """scheduling.k8s.io/v1 PriorityClass."""
+
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = ""
+
+
+class DisruptionBudgetSpec(Wire, frozen=True):
+    """``spec`` of a PodDisruptionBudget: counts or percentages (``"30%"``) of the pods that ``selector`` matches."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: LabelSelector | None = None
+
+
+class DisruptionBudgetStatus(Wire, frozen=True):
+    """``status`` of a PodDisruptionBudget."""
+
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    disrupted_pods: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class PodDisruptionBudget(Object, frozen=True):
+    """policy/v1 PodDisruptionBudget."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+    spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
+    status: DisruptionBudgetStatus = DisruptionBudgetStatus()
+
+
+class PodGroup(Object, frozen=True):
+    """scheduling.volcano.sh/v1beta1 PodGroup."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class Queue(Object, frozen=True):
+    """scheduling.volcano.sh/v1beta1 Queue."""
+
+    spec: QueueSpec = QueueSpec()
+    status: QueueStatus = QueueStatus()
+
+
+class ExactMatch(Wire, frozen=True):
+    """Selects the node or hypernode of this name."""
+
+    name: str = ""
+
+
+class RegexMatch(Wire, frozen=True):
+    """Selects the nodes whose name contains a match of ``pattern``."""
+
+    pattern: str = ""
+
+
+class MemberSelector(Wire, frozen=True):
+    """Which nodes, or which hypernode, a member stands for."""
+
+    exact_match: ExactMatch | None = None
+    regex_match: RegexMatch | None = None
+    label_match: LabelSelector | None = None
+
+
+class Member(Wire, frozen=True):
+    """One member of a HyperNode; ``type`` is ``Node`` or ``HyperNode``."""
+
+    type: str = ""
+    selector: MemberSelector = MemberSelector()
+
+
+class HyperNodeSpec(Wire, frozen=True):
+    """``spec`` of a HyperNode; lower tiers are closer together."""
+
+    tier: int = 0
+    tier_name: str = ""
+    members: tuple[Member, ...] = ()
+
+
+class HyperNode(Object, frozen=True):
+    """topology.volcano.sh/v1alpha1 HyperNode."""
+
+    spec: HyperNodeSpec = HyperNodeSpec()
+
+
+class TemplateMetadata(Wire, frozen=True):
+    """Labels and annotations that a job's task gives its pods."""
+
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class PodTemplateSpec(Wire, frozen=True):
+    """The pod that a job's task makes copies of."""
+
+    metadata: TemplateMetadata = TemplateMetadata()
+    spec: PodSpec = PodSpec()
+
+
+class PartitionPolicy(Wire, frozen=True):
+    """A job's task split into ``total_partitions`` parts of ``partition_size`` pods each."""
+
+    total_partitions: int = 0
+    partition_size: int = 0
+    min_partitions: int = 0
+    network_topology: NetworkTopology | None = None
+
+
+class JobTask(Wire, frozen=True):
+    """A role of a job: ``replicas`` copies of ``template``."""
+
+    name: str = ""
+    replicas: int = 0
+    min_available: int | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    topology_policy: str = ""
+    partition_policy: PartitionPolicy | None = None
+
+
+class JobSpec(Wire, frozen=True):
+    """``spec`` of a Volcano Job, as far as its pods and its PodGroup follow from it."""
+
+    scheduler_name: str = ""
+    min_available: int = 0
+    tasks: tuple[JobTask, ...] = ()
+    queue: str = ""
+    priority_class_name: str = ""
+    network_topology: NetworkTopology | None = None
+
+
+class JobState(Wire, frozen=True):
+    """Where a Volcano Job is in its life."""
+
+    phase: str = ""
+
+
+class JobStatus(Wire, frozen=True):
+    """``status`` of a Volcano Job."""
+
+    state: JobState = JobState()
+    version: int = 0
+    retry_count: int = 0
+
+
+class Job(Object, frozen=True):
+    """batch.volcano.sh/v1alpha1 Job."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+class Kind(NamedTuple):
+    """One row of :data:`KINDS`: the class, the API versions that are read, and the key of its list in a scenario."""
+
+    type: type[Object]
+    api_versions: tuple[str, ...]
+    list_key: str
+
+    @property
+    def namespaced(self) -> bool:
+        """Whether objects of this kind live in a namespace."""
+        return "metadata" in self.type.__annotations__
+
+
+_SCHEDULING: Final = ("scheduling.volcano.sh/v1beta1", "scheduling.volcano.sh/v1alpha1")
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "Namespace": Kind(Namespace, ("v1",), "namespaces"),
+    "PodDisruptionBudget": Kind(PodDisruptionBudget, ("policy/v1", "policy/v1beta1"), "podDisruptionBudgets"),
+    "Node": Kind(Node, ("v1",), "nodes"),
+    "Pod": Kind(Pod, ("v1",), "pods"),
+    "PodGroup": Kind(PodGroup, _SCHEDULING, "podGroups"),
+    "Queue": Kind(Queue, _SCHEDULING, "queues"),
+    "PriorityClass": Kind(PriorityClass, ("scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1"), "priorityClasses"),
+    "ResourceQuota": Kind(ResourceQuota, ("v1",), "resourceQuotas"),
+    "HyperNode": Kind(HyperNode, ("topology.volcano.sh/v1alpha1",), "hyperNodes"),
+    "Job": Kind(Job, ("batch.volcano.sh/v1alpha1",), "jobs"),
+}
+"""What is understood, by kind, in the order in which a scenario's lists are handed over."""
+
+
+def title(kind: str, metadata: Metadata) -> str:
+    """How messages name an object: ``Pod ns/name``, ``Node name``."""
+    name = metadata.name or "without a name"
+    return f"{kind} {metadata.namespace}/{name}" if metadata.namespace else f"{kind} {name}"
