@@ -112,7 +112,15 @@ class ManifestError(StromboliError):
     (``Pod ns/name``), ``path`` which field (``spec.containers[0].resources.requests.cpu``), ``problem`` what is wrong.
     """
 
-    def __init__(self, problem: str, *, file: str = "", document: int = 0, object: str = "", path: str = "") -> None:
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str = "",
+        document: int = 0,
+        object: str = "",  # noqa: A002 - the word that Kubernetes uses for it
+        path: str = "",
+    ) -> None:
         places = [file, f"document {document}" if document else "", object, path]
         super().__init__(": ".join([", ".join(place for place in places if place), problem]).removeprefix(": "))
         self.problem = problem

@@ -94,6 +94,16 @@ def format_bytes(amount: int) -> str:
     return f"{amount}{_BINARY_NAMES[power]}"
 
 
+def saturating_add(left: int, right: int) -> int:
+    """Sum of two counts, held within ±(2^63-1) so that a limit is never passed by wrapping."""
+    return _clamp(left + right)
+
+
+def saturating_multiply(left: int, right: int) -> int:
+    """Product of two counts, held within ±(2^63-1)."""
+    return _clamp(left * right)
+
+
 def _text_of(value: object) -> str:
     if isinstance(value, str):
         return value

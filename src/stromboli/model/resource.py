@@ -454,5 +454,5 @@ def _int64(amount: float) -> int:
 
 
 def _split(more: Resource, less: Resource, milli_cpu: float, memory: float) -> None:
-    more.milli_cpu, less.milli_cpu = max(milli_cpu, 0.0), max(-milli_cpu, 0.0)
-    more.memory, less.memory = max(memory, 0.0), max(-memory, 0.0)
+    more.milli_cpu, less.milli_cpu = max(0.0, milli_cpu), max(0.0, -milli_cpu)
+    more.memory, less.memory = max(0.0, memory), max(0.0, -memory)
