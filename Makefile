@@ -1,0 +1,79 @@
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= 2
+LONG_MINUTES ?= 15
+PYTHONS ?= 3.12 3.13
+ARGS ?=
+
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet
+INSTALLED := $(VENV)/.installed
+QUICKSTART := examples/quickstart
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test test-long test-pythons lint format bench docs lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(INSTALLED) ## make the virtual environment .venv with all that the project needs
+
+$(INSTALLED): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Stromboli needs Python 3.11 or newer: make $(or $(MAKECMDGOALS),install) PYTHON=python3.x")'
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PIP) --require-hashes --requirement requirements/dev.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: install ## plan one cycle of a small example cluster
+	@$(BIN)/stromboli plan $(QUICKSTART) --config $(QUICKSTART)/volcano-scheduler.conf
+	@printf '\n%s\n' \
+	  'Try next:' \
+	  '  $(BIN)/stromboli --help               what else there is' \
+	  '  edit $(QUICKSTART)/*                  and run make run again' \
+	  '  make test                                  the tests'
+
+test: install ## run the tests; an unexpected skip fails them (ARGS="tests/model -k quantity" for a part)
+	@$(PY) -m pytest -n $(JOBS) $(ARGS)
+
+test-long: install ## try the laws with fresh random examples for LONG_MINUTES (15) minutes
+	@$(PY) -m pytest --long-minutes $(LONG_MINUTES) --dist each --tx '$(JOBS)*popen' $(ARGS)
+
+test-pythons: ## run the tests with each other Python that this machine has (PYTHONS)
+	@for version in $(PYTHONS); do \
+	  found=; \
+	  for python in python$$version $(HOME)/.pyenv/versions/$$version.*/bin/python; do \
+	    "$$python" -c '' 2>/dev/null && found="$$python" && break; \
+	  done; \
+	  if [ -z "$$found" ]; then echo "Python $$version is not on this machine"; continue; fi; \
+	  echo "Python $$version:"; \
+	  $(MAKE) --no-print-directory test PYTHON="$$found" VENV=.venv-$$version || exit 1; \
+	done
+
+lint: install ## check style, types, layers, budgets and generated pages
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(PY) -m tools.budgets
+	$(PY) -m tools.docs --check
+
+format: install ## bring the code into the form that lint asks for
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+bench: install ## measure
+	$(PY) -m benchmarks $(ARGS)
+
+docs: install ## write the generated pages of docs/ anew
+	$(PY) -m tools.docs
+
+lock: ## pin what pyproject.toml asks for, with hashes (ARGS=--upgrade for the newest versions)
+	$(LOCK) $(ARGS) --output-file requirements/run.txt
+	$(LOCK) $(ARGS) --extra dev --output-file requirements/dev.txt
+
+clean: ## remove caches and what was built; the virtual environments stay
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests tools benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

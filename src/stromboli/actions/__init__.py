@@ -1,0 +1,1 @@
+"""The actions: one module each, plus the victim search they share; none imports a plugin."""

@@ -1,0 +1,1 @@
+"""The filters and scores of Kubernetes' own scheduler as pure functions."""

@@ -1,0 +1,1 @@
+"""Prometheus metrics, fed by an observer."""

@@ -1,0 +1,1 @@
+"""The plugins: one module or package each, none importing another."""

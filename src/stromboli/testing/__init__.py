@@ -1,0 +1,1 @@
+"""What plugin authors and tests build on: builders, scenario files, the conformance kit."""

@@ -1,0 +1,87 @@
+"""A long run repeats the laws for the time given, evenly, and counts their examples."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.laws import LawRunner
+
+ROOT = Path(__file__).parents[2]
+TESTS = """
+import pytest
+from hypothesis import given, strategies
+
+@pytest.mark.law("sums commute")
+@given(a=strategies.integers(), b=strategies.integers())
+def test_sums(a, b): assert a + b == b + a
+
+@pytest.mark.law("plain")
+@pytest.mark.parametrize("n", [1, 2])
+def test_plain(n, tmp_path): assert tmp_path.exists()
+
+def test_that_is_no_law(): assert False
+"""
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    """Run tests as a long run of one hundredth of a minute."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    pytester.makeini("[pytest]\nmarkers =\n    law(name): a law\n")
+
+    def run_tests(text: str, *options: str) -> pytest.RunResult:
+        pytester.makepyfile(text)
+        return pytester.runpytest_subprocess("-p", "tests.support.laws", "--long-minutes", "0.01", *options)
+
+    return run_tests
+
+
+def examples(result: pytest.RunResult) -> dict[str, int]:
+    rows = (re.fullmatch(r" *([0-9,]+)  (.+)", line) for line in result.outlines)
+    return {row[2]: int(row[1].replace(",", "")) for row in rows if row}
+
+
+@pytest.mark.parametrize(("options", "workers"), [((), 1), (("--dist", "each", "--tx", "2*popen"), 2)])
+def test_laws_are_repeated_and_counted_and_nothing_else_runs(run, options: tuple[str, ...], workers: int) -> None:
+    result = run(TESTS, *options)
+    result.assert_outcomes(passed=3 * workers, deselected=None if workers > 1 else 1)
+    counts = examples(result)
+    assert set(counts) == {"sums commute", "plain"}
+    assert counts["sums commute"] >= 500 * workers
+    assert counts["plain"] > 2 * workers
+
+
+def test_each_round_draws_other_examples(run) -> None:
+    result = run("""
+        import pytest
+        from hypothesis import given, settings, strategies
+        seen = set()
+
+        @pytest.mark.law("fresh")
+        @settings(max_examples=5)
+        @given(strategies.integers(0, 2**60))
+        def test_fresh(n):
+            seen.add(n)
+            assert len(seen) < 50
+    """)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_broken_law_fails_the_run(run) -> None:
+    result = run("import pytest\n@pytest.mark.law('false')\ndef test_false(): assert False\n")
+    result.assert_outcomes(failed=1)
+    assert examples(result) == {"false": 1}
+
+
+def test_a_long_run_without_laws_is_refused(run) -> None:
+    assert run("def test_that_is_no_law(): pass").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_the_time_is_shared_by_weight() -> None:
+    runner = LawRunner(seconds=60)
+    runner.waiting = {"a": 1.0, "b": 0.5, "c": 0.5}
+    shares = [round(runner.take_share(test)) for test in "abc"]
+    assert shares == [30, 30, 60]

@@ -1,0 +1,145 @@
+"""A pytest plugin: `--long-minutes N` runs the tests marked `law("name")` again and again for N minutes.
+
+The time is shared out evenly over the laws, and within a law over its tests; each round draws fresh examples.
+The end of the run says how many examples each law has seen. Fixtures of a test are made once for all its rounds.
+To use several cores let each of them run all laws: `--dist each --tx 2*popen`.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "long",
+    max_examples=500,
+    deadline=None,
+    derandomize=False,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
+
+
+class Tally:
+    """How many examples a test has seen."""
+
+    def __init__(self) -> None:
+        self.examples = 0
+
+    def counting(self, function: Callable[..., None]) -> Callable[..., None]:
+        """Wrap a function so that its calls are counted."""
+
+        @functools.wraps(function)
+        def counted(*args: object, **kwargs: object) -> None:
+            self.examples += 1
+            function(*args, **kwargs)
+
+        return counted
+
+    @contextmanager
+    def watching(self, item: pytest.Function) -> Iterator[Callable[..., None]]:
+        """Give the test's function, its examples counted; one call is one example of a test without Hypothesis."""
+        handle = getattr(item.obj, "hypothesis", None)
+        if handle is None:
+            yield self.counting(item.obj)
+            return
+        inner = handle.inner_test
+        handle.inner_test = self.counting(inner)
+        try:
+            yield item.obj
+        finally:
+            handle.inner_test = inner
+
+
+class LawRunner:
+    """Keeps the laws of a run only, and repeats each for its share of the time."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.started: float | None = None
+        self.waiting: dict[str, float] = {}
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Drop what isn't a law, and give each test its weight: one law weighs as much as another."""
+        tests = Counter(law_name(item) for item in items)
+        config.hook.pytest_deselected(items=[item for item in items if not law_name(item)])
+        items[:] = [item for item in items if law_name(item)]
+        self.waiting = {item.nodeid: 1 / tests[law_name(item)] for item in items}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:
+        """Run one test for its share, and hang the count of its examples on its report."""
+        tally, seconds = Tally(), self.take_share(pyfuncitem.nodeid)
+        arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+        try:
+            with tally.watching(pyfuncitem) as function:
+                repeat(lambda: function(**arguments), seconds)
+        finally:
+            pyfuncitem.user_properties.append(("law", [law_name(pyfuncitem), tally.examples]))
+        return True
+
+    def take_share(self, nodeid: str) -> float:
+        """Answer this test's part of the seconds left, by its weight among the tests that still wait."""
+        now = time.monotonic()
+        self.started = now if self.started is None else self.started
+        left = self.started + self.seconds - now
+        everyone = sum(self.waiting.values())
+        return left * self.waiting.pop(nodeid) / everyone
+
+
+def law_name(item: pytest.Item) -> str:
+    """Answer the name of the law that a test belongs to; empty if it isn't one."""
+    mark = item.get_closest_marker("law")
+    return str(mark.args[0]) if mark else ""
+
+
+def repeat(call: Callable[[], None], seconds: float) -> None:
+    """Call at least once, and again as long as half of another round is likely to fit into the time."""
+    start, rounds, spent = time.monotonic(), 0, 0.0
+    while rounds == 0 or spent + spent / rounds / 2 < seconds:
+        call()
+        rounds, spent = rounds + 1, time.monotonic() - start
+
+
+class LawReport:
+    """Sums up the examples by law, over tests and workers."""
+
+    def __init__(self) -> None:
+        self.examples: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add what a finished test brings along."""
+        for key, value in report.user_properties if report.when == "call" else ():
+            if key == "law" and isinstance(value, (list, tuple)):
+                self.examples[value[0]] += value[1]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """List the laws."""
+        terminalreporter.section("examples tried")
+        for law, count in sorted(self.examples.items()):
+            terminalreporter.line(f"{count:>10,}  {law}")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the option."""
+    parser.addoption(
+        "--long-minutes", type=float, metavar="N", help="repeat the laws for N minutes, and run nothing else"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Set up a long run if one is asked for."""
+    minutes = config.getoption("long_minutes")
+    if minutes is None:
+        return
+    if not config.getoption("--hypothesis-profile"):
+        settings.load_profile("long")
+    config.pluginmanager.register(LawRunner(minutes * 60), "law-runner")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(LawReport(), "law-report")
