@@ -19,6 +19,8 @@ class TaskStatus(IntEnum):
     Failed = 256
     Unknown = 512
 
+    __hash__ = int.__hash__  # states are keys in hot places; hashing the name is several times slower
+
     def __str__(self) -> str:
         return self.name
 

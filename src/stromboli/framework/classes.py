@@ -1,0 +1,272 @@
+"""Task classes: equal tasks share one answer per node, renewed row by row as placements touch the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.framework.fits import Fits
+from stromboli.framework.rows import Bools, Fit, Floats, Score, key_of, own_uid
+from stromboli.model.axes import CPU, MEMORY
+from stromboli.model.table import Ints, Node, NodeRows, NodeTable, Rows
+from stromboli.model.task import Task
+
+if TYPE_CHECKING:
+    from stromboli.framework.ledger import Ledger
+
+FEW = 6
+"""Up to so many touched rows are renewed one by one in plain Python: cheaper there than array operations."""
+
+KEPT = 256
+"""How many classes keep their arrays; the one that waited longest is made anew when it comes back."""
+
+NEVER = -np.inf
+
+
+class Hooks:
+    """The enabled per-node hooks of a session: predicates plugin by plugin, then scores."""
+
+    __slots__ = ("batch", "fits", "keys", "raws", "scores", "shared")
+
+    def __init__(self, fits: Sequence[Sequence[Fit]], scores: Sequence[Score], raws: Sequence[Score], batch: Sequence[Score]) -> None:
+        self.fits, self.scores, self.raws, self.batch = fits, scores, raws, batch
+        hooks = [hook.hook for hook in (*(f for plugin in fits for f in plugin), *scores, *raws, *batch)]
+        self.keys: list[Callable[[Task], Hashable]] = list(dict.fromkeys(key_of(hook) for hook in hooks))
+        self.shared = own_uid not in self.keys
+
+
+class TaskClass:
+    """What the nodes say to tasks that are alike.  Arrays have one entry a node.
+
+    ``open`` nodes pass every node-local predicate and have the room, future room included; ``now`` those with idle
+    room among them.  ``score`` adds up the node-local scores.  ``around`` are predicates that look at other nodes and
+    are asked anew each time; ``raws`` the scores that are normalised over the candidates.
+    """
+
+    __slots__ = (
+        "around", "batch", "batchers", "constant", "heads", "hooks", "ledger", "levels", "moving", "need", "nonzero", "now", "open", "raws",
+        "refused", "request", "score", "scorers", "seen", "static_ok", "static_score", "table", "task", "wants",
+    )  # fmt: skip
+
+    def __init__(self, hooks: Hooks, ledger: Ledger, task: Task) -> None:
+        self.hooks, self.ledger, self.table, self.task = hooks, ledger, ledger.table, task
+        self.request, self.nonzero = ledger.arrays(task.template)
+        scalars = (self.table.axes.index[name] for name in (task.request.scalars or {}))
+        self.need: list[int] = [CPU, MEMORY, *scalars]
+        self.wants = [(column, int(self.request[column])) for column in self.need]
+        self.levels = 2
+        self.refused: tuple[object, Fits] | None = None
+        everywhere = self.table.view()
+        self._ask_predicates(everywhere)
+        self._ask_scores(everywhere)
+        self._ask_raws(everywhere)
+        self._renew_all(everywhere)
+        self.seen = len(self.table.journal)
+
+    # ------------------------------------------------------------------ making
+
+    def _ask_predicates(self, nodes: NodeRows) -> None:
+        self.static_ok: Bools = np.ones(len(nodes), dtype=bool)
+        self.moving: list[Fit] = []
+        self.around: list[Fit] = []
+        for fit in (fit for plugin in self.hooks.fits for fit in plugin):
+            masks = fit.masks(self.task, nodes)
+            if masks is None:
+                continue
+            if fit.hook.static:
+                self.static_ok &= masks == 0
+            elif fit.hook.reads:
+                self.around.append(fit)
+            else:
+                self.moving.append(fit)
+
+    def _ask_scores(self, nodes: NodeRows) -> None:
+        self.scorers = self._speaking(self.hooks.scores, nodes)
+        self.batchers = self._speaking(self.hooks.batch, nodes)
+
+    def _speaking(self, scorers: Sequence[Score], nodes: NodeRows) -> list[tuple[Score, Floats | None]]:
+        """The hooks that have something to say about this class, static ones with their answer."""
+        answers = [(scorer, scorer.vector(self.task, nodes)) for scorer in scorers]
+        return [(s, a.astype(np.float64) if s.hook.static else None) for s, a in answers if a is not None]
+
+    def _ask_raws(self, nodes: NodeRows) -> None:
+        self.raws: list[tuple[Score, Floats | None]] = []
+        for scorer in self.hooks.raws:
+            answer = scorer.vector(self.task, nodes)
+            if answer is not None or scorer.hook.reads:
+                self.raws.append((scorer, None if answer is None or not scorer.hook.static else answer.astype(np.float64)))
+        fixed = [raw for _, raw in self.raws if raw is not None]
+        self.constant: Floats | None = None
+        if len(fixed) == len(self.raws) and all(raw.size and raw.min() == raw.max() for raw in fixed):
+            self.constant = self.normal(np.ones(len(nodes), dtype=bool))
+
+    @property
+    def runs(self) -> bool:
+        """Whether nothing but the touched rows' own answers changes with a placement of this class."""
+        return not self.around and all(raw is not None for _, raw in self.raws)
+
+    # ------------------------------------------------------------------ keeping up
+
+    def refresh(self) -> None:
+        """Renew the rows that placements have touched since this class was last looked at."""
+        new = self.table.journal[self.seen :]
+        if not new:
+            return
+        self.seen = len(self.table.journal)
+        if len(new) <= FEW and self._has_row_forms():
+            for row in set(new):
+                self._renew_row(row)
+        elif len(new) < len(self.table):
+            rows = np.unique(np.array(new, dtype=np.intp))
+            self._store(rows, *self.look(self.table.view(rows)))
+        else:
+            self._renew_all(self.table.view())
+
+    def _has_row_forms(self) -> bool:
+        moving = all(fit.row is not None for fit in self.moving)
+        return moving and all(s.row is not None for s, fixed in (*self.scorers, *self.batchers) if fixed is None)
+
+    def _renew_all(self, nodes: NodeRows) -> None:
+        self.open, self.now, self.score, self.batch = self.look(nodes)
+        self.heads = self._heads(slice(None))
+
+    def _store(self, rows: Rows, fits: Bools, now: Bools, score: Floats, batch: Floats) -> None:
+        self.open[rows], self.now[rows], self.score[rows], self.batch[rows] = fits, now, score, batch
+        self.heads[rows] = self._heads(rows)
+
+    def _heads(self, rows: Rows | slice) -> Floats:
+        return np.where(self.now[rows], self.total(rows, self.constant), NEVER)
+
+    def total(self, rows: Rows | slice, normal: Floats | None) -> Floats:
+        """Score of ``rows``: node scores, plus batch scores, those normalised over the candidates included."""
+        batch = self.batch[rows] if normal is None else self.batch[rows] + normal[rows]
+        return self.score[rows] + batch
+
+    def _renew_row(self, row: int) -> None:
+        fits, now = self._room(row)
+        node = Node(self.table, row)
+        if fits:
+            fits = bool(self.static_ok[row]) and all(fit.row(self.task, node) is None for fit in self.moving if fit.row)
+            now = now and fits
+        self.open[row], self.now[row] = fits, now
+        if fits:
+            self.score[row] = score = _row_sum(self.scorers, self.task, node)
+            self.batch[row] = batch = _row_sum(self.batchers, self.task, node)
+        if not now:
+            self.heads[row] = NEVER
+        elif self.constant is None:
+            self.heads[row] = score + batch
+        else:
+            self.heads[row] = score + (batch + self.constant[row])
+
+    def _room(self, row: int) -> tuple[bool, bool]:
+        table = self.table
+        used, alloc = table.used[:, row].tolist(), table.alloc[:, row].tolist()
+        releasing, pipelined = table.releasing[:, row].tolist(), table.pipelined[:, row].tolist()
+        now = fits = True
+        for column, want in self.wants:
+            idle = alloc[column] - used[column]
+            now = now and want <= idle
+            fits = fits and want <= idle + releasing[column] - pipelined[column]
+        return fits, now and fits
+
+    # ------------------------------------------------------------------ looking
+
+    def look(self, nodes: NodeRows) -> tuple[Bools, Bools, Floats, Floats]:
+        """(open, now, score, batch) of ``nodes``, hypothetical ones too, from scratch."""
+        now, fits = self._rooms(nodes)
+        fits &= self.static_ok if nodes.index is None else self.static_ok[nodes.index]
+        for fit in self.moving:
+            masks = fit.masks(self.task, nodes)
+            if masks is not None:
+                fits &= masks == 0
+        return fits, now & fits, self._sum(self.scorers, nodes), self._sum(self.batchers, nodes)
+
+    def _rooms(self, nodes: NodeRows) -> tuple[Bools, Bools]:
+        want = self.request[self.need][:, None]
+        idle = nodes.alloc[self.need] - nodes.used[self.need]
+        future = idle + nodes.releasing[self.need] - nodes.pipelined[self.need]
+        return (want <= idle).all(axis=0), (want <= future).all(axis=0)
+
+    def _sum(self, scorers: list[tuple[Score, Floats | None]], nodes: NodeRows) -> Floats:
+        """Scores of ``nodes``, added up in the order of the configuration."""
+        total = np.zeros(len(nodes))
+        for scorer, fixed in scorers:
+            if fixed is not None:
+                total += fixed if nodes.index is None else fixed[nodes.index]
+            elif (answer := scorer.vector(self.task, nodes)) is not None:
+                total += answer
+        return total
+
+    def normal(self, members: Bools) -> Floats | None:
+        """Scores normalised over ``members``, added up; None where there are none.  Entries of others mean nothing."""
+        total: Floats | None = None
+        for scorer, fixed in self.raws:
+            raw = fixed
+            if raw is None:
+                answer = scorer.vector(self.task, self.table.view())
+                raw = None if answer is None else answer.astype(np.float64)
+            if raw is None or scorer.normalise is None:
+                continue
+            inside = raw[members]
+            part = scorer.normalise(self.task, raw, float(inside.min()), float(inside.max()))
+            total = part if total is None else total + part
+        return total
+
+    def extremes(self, members: Bools) -> list[tuple[float, float]]:
+        """Least and greatest raw score over ``members``, of every normalised score that placements do not change."""
+        inside = [raw[members] for _, raw in self.raws if raw is not None]
+        return [(float(raw.min()), float(raw.max())) if raw.size else (0.0, 0.0) for raw in inside]
+
+    def fitting(self, within: Bools | None) -> Bools:
+        """Nodes that pass everything, other nodes' pods included."""
+        fits = self.open if within is None else self.open & within
+        if self.around and fits.any():
+            everywhere = self.table.view()
+            for fit in self.around:
+                masks = fit.masks(self.task, everywhere)
+                if masks is not None:
+                    fits = fits & (masks == 0)
+        return fits
+
+
+def _row_sum(scorers: list[tuple[Score, Floats | None]], task: Task, node: Node) -> float:
+    total = 0.0
+    for scorer, fixed in scorers:
+        if fixed is not None:
+            total += float(fixed[node.row])
+        elif scorer.row is not None:
+            total += scorer.row(task, node)
+    return total
+
+
+class Classes:
+    """All task classes of a session, made when first asked for."""
+
+    __slots__ = ("_made", "hooks", "ledger")
+
+    def __init__(self, hooks: Hooks, ledger: Ledger) -> None:
+        self.hooks, self.ledger = hooks, ledger
+        self._made: dict[Hashable, TaskClass] = {}
+
+    def key(self, task: Task) -> Hashable:
+        """What tells the classes apart: the template, and what the enabled hooks read of the task."""
+        return (task.template.number, *[key(task) for key in self.hooks.keys])
+
+    def of(self, task: Task) -> TaskClass:
+        """The class of ``task``, fresh."""
+        key = self.key(task)
+        made = self._made.pop(key, None)
+        if made is None:
+            made = TaskClass(self.hooks, self.ledger, task)
+            if len(self._made) >= KEPT:
+                del self._made[next(iter(self._made))]
+        made.task = task
+        self._made[key] = made
+        made.refresh()
+        return made
+
+
+__all__ = ["FEW", "NEVER", "Classes", "Hooks", "Ints", "NodeTable", "TaskClass"]

@@ -1,0 +1,182 @@
+"""A transaction: operations that act on the session at once and are committed, kept or taken back together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from stromboli.errors import PlacementError
+from stromboli.framework.ledger import bind, remember
+from stromboli.framework.operation import Entry, Operation
+from stromboli.framework.plan import Bind, Eviction
+from stromboli.model.job import ALLOCATED, PIPELINED, Job
+from stromboli.model.table import Node
+from stromboli.model.task import Task
+
+if TYPE_CHECKING:
+    from stromboli.framework.session import Session
+
+Saved = list[tuple[Operation, list[Task], list[int], str, list[bool]]]
+"""A detached list of operations that can be replayed on another statement."""
+
+
+class Statement:
+    """Operations on a session.  Use it in a ``with`` block: what is undecided at its end is taken back.
+
+    ``commit`` puts the operations into the session's plan, ``keep`` leaves their effect in the session without
+    committing anything, ``discard`` takes them back in reverse order.
+    """
+
+    __slots__ = ("entries", "session")
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.entries: list[Entry] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.entries:
+            self.discard()
+
+    # ------------------------------------------------------------------ operations
+
+    def evict(self, task: Task, reason: str) -> None:
+        """Take ``task`` off its node: it becomes Releasing, and its room future idle."""
+        job, row = self.session.own(task), self.session.table.row(task.node_name)
+        self.session.ledger.evict(job, task, row)
+        self.entries.append(Entry(Operation.EVICT, job, (task,), (row,), reason))
+        self.session.handlers.deallocated((task,), (row,))
+
+    def pipeline(self, task: Task, node_name: str, eviction_occurred: bool = False) -> None:
+        """Place ``task`` on room that is about to become free on ``node_name``.  Raises PlacementError."""
+        job, row = self._where(task, node_name)
+        task.eviction_occurred = eviction_occurred
+        self.place(job, (task,), (row,), Operation.PIPELINE)
+
+    def allocate(self, task: Task, node: Node) -> None:
+        """Place ``task`` on idle room of ``node``.  Raises PlacementError."""
+        job, row = self._where(task, node.name)
+        self.place(job, (task,), (row,), Operation.ALLOCATE)
+
+    def unpipeline(self, task: Task) -> None:
+        """Take a reservation back: ``task`` is Pending again."""
+        job, row = self._where(task, task.node_name)
+        self.session.take_back(job, (task,), (row,))
+
+    def place(self, job: Job, tasks: Sequence[Task], rows: Sequence[int], kind: Operation) -> None:
+        """Place ``tasks`` (one template) on ``rows``; raises PlacementError, nothing changed, when a handler objects."""
+        session = self.session
+        session.ledger.come(job, tasks, rows, ALLOCATED if kind is Operation.ALLOCATE else PIPELINED)
+        if errors := session.handlers.allocated(tasks, rows):
+            session.take_back(job, tasks, rows)
+            raise PlacementError(_refused(tasks[0], session.table.statics.names[rows[0]], kind, len(errors)))
+        self.entries.append(Entry(kind, job, tasks, rows))
+
+    def _where(self, task: Task, node_name: str) -> tuple[Job, int]:
+        job = self.session.job_of(task)
+        if job is None:
+            raise PlacementError(f"failed to find job {task.job} of task {task.key}")
+        if node_name not in self.session.table.statics.row:
+            raise PlacementError(f"failed to find node {node_name} for task {task.key}")
+        return self.session.own(task), self.session.table.row(node_name)
+
+    # ------------------------------------------------------------------ endings
+
+    @property
+    def operations(self) -> list[Entry]:
+        """What has been recorded so far, in order."""
+        return self.entries
+
+    @property
+    def has_evictions(self) -> bool:
+        """Whether anybody is evicted."""
+        return any(entry.kind is Operation.EVICT for entry in self.entries)
+
+    def commit(self) -> None:
+        """Put everything into the plan, in order: evictions, and allocations as bindings.  Empties the statement."""
+        self._tell("statement_commit")
+        plan = self.session.plan
+        for entry in self.entries:
+            for task in entry.tasks:
+                task.last = None
+            if entry.kind is Operation.EVICT:
+                task = entry.tasks[0]
+                plan.evictions.append(Eviction(task.uid, task.key, entry.job.uid, task.node_name, entry.reason))
+            elif entry.kind is Operation.ALLOCATE:
+                dispatch(self.session, entry.job, entry.tasks)
+        self.entries = []
+
+    def keep(self) -> None:
+        """Leave everything as it is, neither committed nor taken back; it lasts as long as the session."""
+        self._tell("statement_keep")
+        self.entries = []
+
+    def discard(self) -> None:
+        """Take everything back, newest first; tasks remember where they stood, for the messages."""
+        self._tell("statement_discard")
+        for entry in self.entries:
+            for task in entry.tasks:
+                remember(task)
+        self.rollback(0)
+
+    def checkpoint(self) -> int:
+        """A mark to which :meth:`rollback` can return."""
+        return len(self.entries)
+
+    def rollback(self, mark: int) -> None:
+        """Take back what was recorded after ``mark``, newest first."""
+        while len(self.entries) > mark:
+            undo(self.session, self.entries.pop())
+
+    def merge(self, *others: Statement) -> None:
+        """Take over the operations of ``others``, in order; they are empty afterwards."""
+        for other in others:
+            self.entries += other.entries
+            other.entries = []
+
+    def save(self) -> Saved:
+        """The operations as a list of their own, to be replayed by :meth:`recover` after this statement is discarded."""
+        return [(e.kind, [*e.tasks], [*e.rows], e.reason, [t.eviction_occurred for t in e.tasks]) for e in self.entries]
+
+    def recover(self, saved: Saved) -> None:
+        """Do saved operations again.  Raises PlacementError at the first that fails; earlier ones stay recorded."""
+        for kind, tasks, rows, reason, evicted in saved:
+            if kind is Operation.EVICT:
+                self.evict(tasks[0], reason)
+                continue
+            for task, flag in zip(tasks, evicted, strict=True):
+                task.eviction_occurred = flag
+            self.place(self.session.own(tasks[0]), tasks, rows, kind)
+
+    def _tell(self, key: str) -> None:
+        if say := self.session.tells(key):
+            say()
+        if self.entries and (say := self.session.tells("statement_operation")):
+            names = self.session.table.statics.names
+            for entry in self.entries:
+                for task, row in zip(entry.tasks, entry.rows, strict=True):
+                    say(task=task, operation=str(entry.kind).lower(), node=names[row])
+
+
+def _refused(task: Task, node: str, kind: Operation, errors: int) -> str:
+    if kind is Operation.ALLOCATE:
+        return f"Task {task.key} allocate to node {node} error and errInfos num is {errors}, allocation has been rolled back"
+    return f"Task({task.key}) pipeline to node({node}) error and errInfos num is {errors}, pipeline has been rolled back"
+
+
+def undo(session: Session, entry: Entry) -> None:
+    """The reverse of one operation, handlers told."""
+    if entry.kind is Operation.EVICT:
+        session.ledger.unevict(entry.job, entry.tasks[0], entry.rows[0])
+        session.handlers.allocated(entry.tasks, entry.rows)
+    else:
+        session.take_back(entry.job, entry.tasks, entry.rows)
+
+
+def dispatch(session: Session, job: Job, tasks: Sequence[Task]) -> None:
+    """Hand Allocated ``tasks`` of ``job`` over for binding, in order."""
+    bind(job, tasks)
+    session.plan.binds += [Bind(task.uid, task.key, job.uid, task.node_name) for task in tasks]

@@ -1,0 +1,116 @@
+"""Whose turn it is: priority queues over jobs, queues and tasks."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Turns(Protocol[T]):
+    """A priority queue; what is popped and pushed back takes its place anew."""
+
+    def push(self, item: T) -> None:
+        """Let ``item`` wait for its turn."""
+
+    def pop(self) -> T:
+        """The item whose turn it is; IndexError when nobody waits."""
+
+    def __len__(self) -> int: ...
+
+
+class KeyTurns(Generic[T]):
+    """Items by a key that is taken when they are pushed.
+
+    The key of a waiting item must not change; only what is popped and pushed back may.
+    """
+
+    __slots__ = ("_count", "_heap", "_key")
+
+    def __init__(self, key: Callable[[T], Any]) -> None:
+        self._key = key
+        self._heap: list[tuple[Any, int, T]] = []
+        self._count = 0
+
+    def push(self, item: T) -> None:
+        """Let ``item`` wait for its turn."""
+        self._count += 1
+        heapq.heappush(self._heap, (self._key(item), self._count, item))
+
+    def pop(self) -> T:
+        """The item with the least key; IndexError when nobody waits."""
+        return heapq.heappop(self._heap)[2]
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+
+class LessTurns(Generic[T]):
+    """Items by a comparison that may change its mind while they wait.
+
+    A binary heap as in textbooks (sift up on push; on pop move the last item to the top and sift down): where waiting
+    items change places unnoticed, what comes out depends on these very steps, and they are the reference's.
+    """
+
+    __slots__ = ("_items", "_less")
+
+    def __init__(self, compare: Callable[[T, T], int]) -> None:
+        self._less = lambda left, right: compare(left, right) < 0
+        self._items: list[T] = []
+
+    def push(self, item: T) -> None:
+        """Let ``item`` wait for its turn."""
+        items = self._items
+        items.append(item)
+        child = len(items) - 1
+        while child and self._less(items[child], items[(child - 1) // 2]):
+            parent = (child - 1) // 2
+            items[child], items[parent] = items[parent], items[child]
+            child = parent
+
+    def pop(self) -> T:
+        """The item at the top; IndexError when nobody waits."""
+        items = self._items
+        top = items[0]
+        last = items.pop()
+        if items:
+            items[0] = last
+            self._sink()
+        return top
+
+    def _sink(self) -> None:
+        items, parent = self._items, 0
+        while (child := 2 * parent + 1) < len(items):
+            if child + 1 < len(items) and self._less(items[child + 1], items[child]):
+                child += 1
+            if not self._less(items[child], items[parent]):
+                return
+            items[child], items[parent] = items[parent], items[child]
+            parent = child
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+class Order(Generic[T]):
+    """How things are ordered: by a comparison, and by a key where every plugin in the order gives one."""
+
+    __slots__ = ("compare", "key")
+
+    def __init__(self, compare: Callable[[T, T], int], key: Callable[[T], Any] | None) -> None:
+        self.compare, self.key = compare, key
+
+    def turns(self) -> Turns[T]:
+        """An empty priority queue in this order."""
+        return LessTurns(self.compare) if self.key is None else KeyTurns(self.key)
+
+    def sorted(self, items: list[T]) -> list[T]:
+        """``items`` in the order in which a priority queue would give them."""
+        if self.key is not None:
+            return sorted(items, key=self.key)
+        turns = LessTurns(self.compare)
+        for item in items:
+            turns.push(item)
+        return [turns.pop() for _ in items]

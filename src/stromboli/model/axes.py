@@ -1,0 +1,77 @@
+"""Resource names as columns: one numbering shared by every amount of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from stromboli.model.resource import Resource
+
+CPU, MEMORY, PODS = 0, 1, 2
+"""Columns that every cluster has."""
+
+Vector = Sequence[int]
+"""Amounts by column: cpu in thousandths of a core, memory in bytes, pods in units, every other in thousandths.
+
+Whole numbers of any size.  A vector may be shorter than the numbering; what it lacks is zero.
+"""
+
+
+class Axes:
+    """The numbering.  Names are only ever added, so an older vector stays valid."""
+
+    __slots__ = ("_order", "index", "names")
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names: list[str] = ["cpu", "memory", "pods"]
+        self.index: dict[str, int] = {name: i for i, name in enumerate(self.names)}
+        self._order: list[int] = [0, 1, 2]
+        for name in names:
+            self.column(name)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def column(self, name: str) -> int:
+        """The column of ``name``, added at the end when it is new."""
+        found = self.index.get(name)
+        if found is None:
+            found = self.index[name] = len(self.names)
+            self.names.append(name)
+        return found
+
+    @property
+    def order(self) -> list[int]:
+        """Columns in the order in which shortages are reported: cpu, memory, then the others by name."""
+        if len(self._order) != len(self.names):
+            self._order = [CPU, MEMORY, *sorted(range(2, len(self.names)), key=self.names.__getitem__)]
+        return self._order
+
+    def vector(self, resource: Resource) -> tuple[int, ...]:
+        """``resource`` by column; names not seen before get one."""
+        values = [0] * len(self.names)
+        values[CPU], values[MEMORY] = int(resource.milli_cpu), int(resource.memory)
+        for name, amount in (resource.scalars or {}).items():
+            column = self.column(name)
+            if column >= len(values):
+                values.extend([0] * (column + 1 - len(values)))
+            values[column] = int(amount)
+        return tuple(values)
+
+    def resource(self, vector: Iterable[float]) -> Resource:
+        """``vector`` as a Resource; scalars that are zero are left out."""
+        values = list(vector)
+        scalars = {self.names[i]: float(v) for i, v in enumerate(values) if i > MEMORY and v}
+        return Resource(float(values[CPU]), float(values[MEMORY]), scalars)
+
+    def full(self, vector: Vector) -> list[int]:
+        """A copy of ``vector`` as long as the numbering."""
+        return [*vector, *([0] * (len(self.names) - len(vector)))]
+
+
+def add_to(total: list[int], vector: Vector, times: int = 1) -> None:
+    """``total += times * vector``, in place; ``total`` grows when it is shorter."""
+    if len(total) < len(vector):
+        total.extend([0] * (len(vector) - len(total)))
+    for i, amount in enumerate(vector):
+        if amount:
+            total[i] += amount * times

@@ -1,0 +1,328 @@
+"""A job: one PodGroup and its tasks, with the counts and sums that scheduling asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from stromboli.model.axes import Axes, add_to
+from stromboli.model.names import QUEUE_ALLOCATION_GATE
+from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
+from stromboli.model.resource import Resource
+from stromboli.model.status import ALLOCATED_STATUS, TaskStatus
+from stromboli.model.task import Task
+
+PENDING, ALLOCATED, PIPELINED = TaskStatus.Pending, TaskStatus.Allocated, TaskStatus.Pipelined
+BINDING, BOUND, RUNNING = TaskStatus.Binding, TaskStatus.Bound, TaskStatus.Running
+RELEASING, SUCCEEDED, FAILED = TaskStatus.Releasing, TaskStatus.Succeeded, TaskStatus.Failed
+
+HELD_STATUS = ALLOCATED_STATUS | {PIPELINED}
+"""States whose requests count against a queue's and a job's share within a session."""
+
+_NONE: Mapping[str, Task] = {}
+
+
+class Sums:
+    """Requests of a job's tasks added up, by column (see :data:`~stromboli.model.axes.Vector`).
+
+    allocated  tasks that occupy a node     held     those and the pipelined ones
+    request    allocated and pending ones   total    all tasks
+    """
+
+    __slots__ = ("allocated", "held", "request", "total")
+
+    def __init__(self) -> None:
+        self.allocated: list[int] = []
+        self.held: list[int] = []
+        self.request: list[int] = []
+        self.total: list[int] = []
+
+    def copy(self) -> Sums:
+        """The same sums in lists of their own."""
+        twin = Sums.__new__(Sums)
+        twin.allocated, twin.held = self.allocated.copy(), self.held.copy()
+        twin.request, twin.total = self.request.copy(), self.total.copy()
+        return twin
+
+    def count(self, status: TaskStatus, vector: tuple[int, ...], times: int) -> None:
+        """Add ``times`` tasks of ``vector`` in ``status`` (negative: take away)."""
+        if status in HELD_STATUS:
+            add_to(self.held, vector, times)
+            if status is not PIPELINED:
+                add_to(self.allocated, vector, times)
+                add_to(self.request, vector, times)
+        elif status is PENDING:
+            add_to(self.request, vector, times)
+        add_to(self.total, vector, times)
+
+
+class JobFacts:
+    """What a PodGroup says of its job, read once: shared by all copies of the job."""
+
+    __slots__ = (
+        "budget", "group", "min_available", "min_resources", "min_vector", "network_topology", "preemptable", "priority",
+        "queue", "revocable_zone", "task_min", "waiting_time",
+    )  # fmt: skip
+
+    def __init__(self, group: PodGroup, queue: str) -> None:
+        self.group = group
+        self.queue = queue
+        self.priority = 0
+        self.min_available = group.spec.min_member
+        self.task_min: Mapping[str, int] = group.spec.min_task_member
+        self.min_resources: Resource | None = None
+        self.min_vector: tuple[int, ...] = ()
+        self.waiting_time: float | None = None
+        self.preemptable = False
+        self.revocable_zone = ""
+        self.budget: tuple[str, str] = ("", "")
+        self.network_topology: NetworkTopology | None = group.spec.network_topology
+
+
+class Job:
+    """One PodGroup with its tasks.
+
+    ``uid`` is ``namespace/podgroup``.  ``index`` groups the tasks by status; ``sums`` adds their requests up.  A session
+    works on a copy of its own; only :class:`~stromboli.framework.statement.Statement` moves tasks there.
+    ``phase``, ``conditions`` and ``fits`` are what the session has decided so far.
+    """
+
+    __slots__ = (
+        "allocated_hyper_node", "annotations", "conditions", "facts", "fit_error_text", "fits", "index", "name",
+        "namespace", "nominated_hyper_nodes", "phase", "stamp", "started", "sums", "tasks", "uid",
+    )  # fmt: skip
+
+    def __init__(self, uid: str, facts: JobFacts | None = None) -> None:
+        self.uid = uid
+        self.namespace, _, self.name = uid.partition("/")
+        self.facts = facts or _nobody(uid)
+        self.tasks: dict[str, Task] = {}
+        self.index: dict[TaskStatus, dict[str, Task]] = {}
+        self.sums = Sums()
+        self.phase = self.facts.group.status.phase
+        self.conditions: tuple[PodGroupCondition, ...] = self.facts.group.status.conditions
+        self.annotations: Mapping[str, str] = self.facts.group.annotations
+        self.fits: dict[str, object] = {}
+        self.fit_error_text = ""
+        self.allocated_hyper_node = ""
+        self.nominated_hyper_nodes: dict[str, str] = {}
+        self.started: float | None = None
+        self.stamp = 0
+
+    def __repr__(self) -> str:
+        return f"Job({self.uid!r})"
+
+    def copy(self) -> Job:
+        """A job with tasks, sums and decisions of its own; what never changes is shared."""
+        twin = Job.__new__(Job)
+        twin.uid, twin.namespace, twin.name, twin.facts = self.uid, self.namespace, self.name, self.facts
+        twin.tasks = tasks = {uid: task.__copy__() for uid, task in self.tasks.items()}
+        twin.index = {status: {uid: tasks[uid] for uid in members} for status, members in self.index.items()}
+        twin.sums = self.sums.copy()
+        twin.phase, twin.conditions, twin.annotations = self.phase, self.conditions, self.annotations
+        twin.fits, twin.fit_error_text = {}, ""
+        twin.allocated_hyper_node, twin.nominated_hyper_nodes = self.allocated_hyper_node, {}
+        twin.started, twin.stamp = self.started, self.stamp
+        return twin
+
+    # ------------------------------------------------------------------ what the PodGroup says
+
+    @property
+    def group(self) -> PodGroup:
+        """The PodGroup as last read."""
+        return self.facts.group
+
+    @property
+    def queue(self) -> str:
+        """Name of the job's queue."""
+        return self.facts.queue
+
+    @property
+    def priority(self) -> int:
+        """Value of the PodGroup's priority class."""
+        return self.facts.priority
+
+    @property
+    def min_available(self) -> int:
+        """How many tasks must run at once."""
+        return self.facts.min_available
+
+    @property
+    def created(self) -> int:
+        """Creation of the PodGroup, in seconds since 1970."""
+        return self.facts.group.created
+
+    @property
+    def preemptable(self) -> bool:
+        """Whether the PodGroup offers itself for preemption (no unless it says so)."""
+        return self.facts.preemptable
+
+    def is_pending(self) -> bool:
+        """Whether the job has not been admitted yet."""
+        return self.phase in ("", "Pending")
+
+    # ------------------------------------------------------------------ tasks
+
+    def add(self, task: Task) -> None:
+        """Take ``task`` in."""
+        self.tasks[task.uid] = task
+        self.index.setdefault(task.status, {})[task.uid] = task
+        self.sums.count(task.status, task.template.vector, 1)
+
+    def remove(self, uid: str) -> Task:
+        """Let the task with ``uid`` go and return it; KeyError when there is none."""
+        task = self.tasks.pop(uid)
+        self._leave(task)
+        self.sums.count(task.status, task.template.vector, -1)
+        return task
+
+    def move(self, tasks: Iterable[Task], status: TaskStatus) -> None:
+        """Put ``tasks`` (of this job, with equal templates and one status) into ``status``."""
+        moved = {task.uid: task for task in tasks}
+        first = next(iter(moved.values()))
+        self.sums.count(first.status, first.template.vector, -len(moved))
+        for task in moved.values():
+            self._leave(task)
+            task.status = status
+        self.index.setdefault(status, {}).update(moved)
+        self.sums.count(status, first.template.vector, len(moved))
+
+    def _leave(self, task: Task) -> None:
+        members = self.index[task.status]
+        del members[task.uid]
+        if not members:
+            del self.index[task.status]
+
+    def of(self, *statuses: TaskStatus) -> Iterator[Task]:
+        """Tasks in any of ``statuses``, status by status."""
+        for status in statuses:
+            yield from self.index.get(status, _NONE).values()
+
+    def number(self, *statuses: TaskStatus) -> int:
+        """How many tasks are in any of ``statuses``."""
+        index = self.index
+        return sum(len(index[status]) for status in statuses if status in index)
+
+    # ------------------------------------------------------------------ counters and checks
+
+    def ready_task_num(self) -> int:
+        """Tasks that run, will run, or have succeeded."""
+        return self.number(BOUND, BINDING, RUNNING, ALLOCATED, SUCCEEDED)
+
+    def waiting_task_num(self) -> int:
+        """Tasks placed on room that is about to become free."""
+        return self.number(PIPELINED)
+
+    def pending_best_effort_num(self) -> int:
+        """Pending tasks that ask for nothing."""
+        return sum(task.template.best_effort for task in self.of(PENDING))
+
+    def valid_task_num(self) -> int:
+        """Tasks that run, have succeeded, or may still run."""
+        return self.ready_task_num() + self.number(PIPELINED, PENDING)
+
+    def scheduled_task_num(self) -> int:
+        """Tasks that the cluster has placed, ended ones included."""
+        return self.number(RUNNING, BOUND, FAILED, SUCCEEDED)
+
+    def releasing_scheduled_num(self) -> int:
+        """Ending tasks that had a node."""
+        return sum(bool(task.node_name) for task in self.of(RELEASING))
+
+    def is_ready(self) -> bool:
+        """Whether the gang is complete."""
+        return self.ready_task_num() + self.pending_best_effort_num() >= self.min_available
+
+    def is_pipelined(self) -> bool:
+        """Whether the gang is complete once pipelined tasks have their room."""
+        ready = self.ready_task_num() + self.waiting_task_num()
+        return ready + self.pending_best_effort_num() >= self.min_available
+
+    def is_starving(self) -> bool:
+        """Whether the gang lacks tasks, best-effort ones not counted."""
+        return self.waiting_task_num() + self.ready_task_num() < self.min_available
+
+    @property
+    def roles_apply(self) -> bool:
+        """Whether minimums by role are checked: there are some, and minAvailable covers them all."""
+        roles = self.facts.task_min
+        return bool(roles) and self.min_available >= sum(roles.values())
+
+    def role_counts(self, *statuses: TaskStatus, pending_best_effort: bool = False) -> dict[str, int]:
+        """Number of tasks by role in ``statuses``, and pending tasks that ask for nothing if wanted."""
+        counts: dict[str, int] = {}
+        for task in self.of(*statuses):
+            counts[task.role] = counts.get(task.role, 0) + 1
+        if pending_best_effort:
+            for task in self.of(PENDING):
+                if task.best_effort:
+                    counts[task.role] = counts.get(task.role, 0) + 1
+        return counts
+
+    def roles_reach(self, counts: Mapping[str, int]) -> bool:
+        """Whether ``counts`` covers every role's minimum; true where minimums do not apply."""
+        if not self.roles_apply:
+            return True
+        return all(counts.get(role, 0) >= least for role, least in self.facts.task_min.items())
+
+    def roles_valid(self) -> bool:
+        """Whether every role has pods enough."""
+        return self.roles_reach(self.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, PIPELINED, PENDING))
+
+    def roles_ready(self) -> bool:
+        """Whether every role has its minimum of tasks that run or will."""
+        if not self.facts.task_min:
+            return True
+        running = self.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, pending_best_effort=True)
+        return self.roles_reach(running)
+
+    def roles_pipelined(self) -> bool:
+        """Whether every role has its minimum once pipelined tasks have their room."""
+        if not self.facts.task_min:
+            return True
+        coming = self.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, PIPELINED, pending_best_effort=True)
+        return self.roles_reach(coming)
+
+    # ------------------------------------------------------------------ sums
+
+    def allocated(self, axes: Axes) -> Resource:
+        """Requests of the tasks that occupy a node."""
+        return axes.resource(axes.full(self.sums.allocated))
+
+    def total_request(self, axes: Axes) -> Resource:
+        """Requests of all tasks."""
+        return axes.resource(axes.full(self.sums.total))
+
+    def elastic(self) -> list[int]:
+        """What the job holds beyond its minResources (everything when it states none), by column."""
+        least = self.facts.min_vector
+        return [max(have - (least[i] if i < len(least) else 0), 0) for i, have in enumerate(self.sums.allocated)]
+
+    def remaining(self) -> list[int]:
+        """What of minResources is not allocated yet, by column."""
+        have = self.sums.allocated
+        return [max(want - (have[i] if i < len(have) else 0), 0) for i, want in enumerate(self.facts.min_vector)]
+
+    def without_gated(self, amounts: Iterable[int]) -> list[int]:
+        """``amounts`` less the requests of tasks that somebody else's gate keeps back, never below zero."""
+        gated: list[int] = []
+        for task in self.tasks.values():
+            if task.gates and task.gates != (QUEUE_ALLOCATION_GATE,):
+                add_to(gated, task.template.vector)
+        return [max(have - (gated[i] if i < len(gated) else 0), 0) for i, have in enumerate(amounts)]
+
+    # ------------------------------------------------------------------ sub-jobs
+
+    @property
+    def has_sub_group_policy(self) -> bool:
+        """Whether the PodGroup splits its pods into sub-groups."""
+        return bool(self.group.spec.sub_group_policy)
+
+    @property
+    def min_sub_jobs(self) -> dict[str, int]:
+        """How many sub-jobs of each group must be ready, by group id."""
+        return {f"{self.uid}/{policy.name}": policy.min_sub_groups for policy in self.group.spec.sub_group_policy}
+
+
+def _nobody(uid: str) -> JobFacts:
+    namespace, _, name = uid.partition("/")
+    return JobFacts(PodGroup(uid="", namespace=namespace, name=name), queue="")

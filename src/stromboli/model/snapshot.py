@@ -1,0 +1,87 @@
+"""Everything that one cycle may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stromboli.model.axes import Axes
+from stromboli.model.job import Job
+from stromboli.model.queue import Queue, ResourceQuota
+from stromboli.model.table import NodeTable
+from stromboli.model.task import Task
+
+
+class QueueSums:
+    """Amounts of one queue's jobs added up, by column (see :data:`~stromboli.model.axes.Vector`).
+
+    allocated  tasks that occupy a node         held     those and the pipelined ones
+    request    allocated and pending ones       elastic  what jobs hold beyond their minResources
+    inqueue    what admitted jobs still need of their minResources
+    admitted   the same with the whole minResources of jobs not started yet
+    jobs       number of jobs
+    """
+
+    __slots__ = ("admitted", "allocated", "elastic", "held", "inqueue", "jobs", "request")
+
+    def __init__(self) -> None:
+        self.allocated: list[int] = []
+        self.held: list[int] = []
+        self.request: list[int] = []
+        self.elastic: list[int] = []
+        self.inqueue: list[int] = []
+        self.admitted: list[int] = []
+        self.jobs = 0
+
+    def copy(self, axes: Axes) -> QueueSums:
+        """The same sums, each as long as ``axes``, in lists of their own."""
+        twin = QueueSums()
+        for name in ("allocated", "held", "request", "elastic", "inqueue", "admitted"):
+            setattr(twin, name, axes.full(getattr(self, name)))
+        twin.jobs = self.jobs
+        return twin
+
+
+class HyperNodeInfo:
+    """One hypernode: its tier, its parent, and every node below it (``rows`` of the node table, ascending)."""
+
+    __slots__ = ("children", "name", "parent", "rows", "tier")
+
+    def __init__(self, name: str, tier: int, rows: Sequence[int] = (), parent: str = "") -> None:
+        self.name, self.tier, self.parent = name, tier, parent
+        self.rows: list[int] = list(rows)
+        self.children: list[str] = []
+
+    def __repr__(self) -> str:
+        return f"HyperNodeInfo({self.name!r}, tier {self.tier})"
+
+
+class Snapshot:
+    """A cluster at one moment.
+
+    The jobs are shared with the state that made them: a session copies a job before it changes it, and the state
+    replaces a job that a snapshot has seen instead of changing it.  ``table`` belongs to the snapshot alone.
+    ``node_tasks[row]`` are the tasks on a node by ``namespace/name``; ``ungrouped`` tasks belong to no job.
+    """
+
+    __slots__ = (
+        "axes", "cluster_uid", "hyper_node_tiers", "hyper_nodes", "hyper_nodes_ready", "inconsistencies", "jobs",
+        "namespace_labels", "node_tasks", "number", "queue_sums", "queues", "quotas", "table",
+    )  # fmt: skip
+
+    def __init__(self, axes: Axes, table: NodeTable) -> None:
+        self.axes, self.table = axes, table
+        self.jobs: dict[str, Job] = {}
+        self.queues: dict[str, Queue] = {}
+        self.queue_sums: dict[str, QueueSums] = {}
+        self.quotas: Mapping[str, Mapping[str, ResourceQuota]] = {}
+        self.namespace_labels: Mapping[str, Mapping[str, str]] = {}
+        self.node_tasks: Sequence[Mapping[str, Task]] = ()
+        self.hyper_nodes: dict[str, HyperNodeInfo] = {}
+        self.hyper_node_tiers: dict[str, int] = {}
+        self.hyper_nodes_ready = True
+        self.cluster_uid = "00000000-0000-0000-0000-000000000000"
+        self.number = 0
+        self.inconsistencies: list[str] = []
+
+
+__all__ = ["HyperNodeInfo", "QueueSums", "Snapshot"]

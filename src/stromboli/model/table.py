@@ -1,0 +1,309 @@
+"""The nodes of a cluster as columns: a row a node, a column a resource, and a journal of the rows that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from stromboli.model.axes import CPU, MEMORY, PODS, Axes
+from stromboli.model.resource import Resource
+from stromboli.model.spec import Image, NodeSpec, Taint
+from stromboli.model.task import Task
+
+Ints = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+
+AMOUNTS = ("alloc", "used", "releasing", "pipelined", "requested", "nonzero")
+"""The columns of amounts: see :class:`NodeTable`."""
+
+
+class LabelColumn:
+    """One label over all nodes: ``codes[row]`` numbers its value in ``values``; -1 where a node lacks the label."""
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, labels: Iterable[Mapping[str, str]], key: str) -> None:
+        numbers: dict[str, int] = {}
+        found = (one.get(key) for one in labels)
+        codes = [-1 if value is None else numbers.setdefault(value, len(numbers)) for value in found]
+        self.codes: npt.NDArray[np.int32] = np.array(codes, dtype=np.int32)
+        self.values: list[str] = list(numbers)
+
+    def where(self, holds: Callable[[str], bool], absent: bool) -> npt.NDArray[np.bool_]:
+        """Which nodes' value satisfies ``holds``; a node without the label counts as ``absent``.  Shape (nodes,)."""
+        table = np.array([*(holds(value) for value in self.values), absent], dtype=bool)
+        return table[self.codes]
+
+
+class NodeStatics:
+    """What placements never change: specs and label columns, made when first asked for."""
+
+    __slots__ = ("_labels", "names", "row", "specs")
+
+    def __init__(self, specs: Sequence[NodeSpec]) -> None:
+        self.specs: list[NodeSpec] = list(specs)
+        self.names: list[str] = [spec.name for spec in specs]
+        self.row: dict[str, int] = {name: row for row, name in enumerate(self.names)}
+        self._labels: dict[str, LabelColumn] = {}
+
+    def label(self, key: str) -> LabelColumn:
+        """The column of label ``key``."""
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = LabelColumn([spec.labels for spec in self.specs], key)
+        return column
+
+
+class NodeTable:
+    """Amounts of every node, shape (resources, nodes), whole numbers in the units of :data:`~stromboli.model.axes.Vector`.
+
+    alloc      what the node offers (oversubscription included)
+    used       running, bound, allocated and releasing tasks
+    releasing  the part of ``used`` whose tasks are ending
+    pipelined  tasks that wait for room to become free
+    requested  what Kubernetes' scorers count: every task on the node, pipelined ones too
+    nonzero    the same for cpu and memory (shape (2, nodes)), with their stand-ins for containers that ask for nothing
+
+    ``idle = alloc - used`` and ``future = idle + releasing - pipelined``.  ``journal`` lists the rows that changed, in
+    order, undone changes included; whoever keeps something derived remembers how far it has read.
+    """
+
+    __slots__ = (*AMOUNTS, "axes", "journal", "statics")
+
+    def __init__(self, axes: Axes, statics: NodeStatics, amounts: Mapping[str, Ints]) -> None:
+        self.axes, self.statics = axes, statics
+        self.alloc, self.used, self.releasing = amounts["alloc"], amounts["used"], amounts["releasing"]
+        self.pipelined, self.requested, self.nonzero = amounts["pipelined"], amounts["requested"], amounts["nonzero"]
+        self.journal: list[int] = []
+
+    @classmethod
+    def empty(cls, axes: Axes, specs: Sequence[NodeSpec]) -> Self:
+        """A table of ``specs`` with nothing placed and nothing offered yet."""
+        shape = (len(axes), len(specs))
+        amounts = {name: np.zeros((2, shape[1]) if name == "nonzero" else shape, dtype=np.int64) for name in AMOUNTS}
+        return cls(axes, NodeStatics(specs), amounts)
+
+    def __len__(self) -> int:
+        return int(self.alloc.shape[1])
+
+    def copy(self) -> NodeTable:
+        """The same amounts in arrays of their own (offers and specs are shared), with an empty journal."""
+        shared = {"alloc": self.alloc}
+        return NodeTable(self.axes, self.statics, {**{n: getattr(self, n).copy() for n in AMOUNTS[1:]}, **shared})
+
+    @property
+    def idle(self) -> Ints:
+        """What nobody uses, shape (resources, nodes); negative where a node is overfull."""
+        return self.alloc - self.used
+
+    @property
+    def future(self) -> Ints:
+        """What will be idle when ending tasks are gone and pipelined ones have come, shape (resources, nodes)."""
+        return self.alloc - self.used + self.releasing - self.pipelined
+
+    def row(self, name: str) -> int:
+        """The row of node ``name``; KeyError when there is no such node."""
+        return self.statics.row[name]
+
+    def view(self, rows: Rows | None = None) -> NodeRows:
+        """Some rows, or all of them, for a hook to look at."""
+        return NodeRows(self, rows)
+
+
+class NodeRows:
+    """The rows that a vector hook is asked about: every array that it gives has one entry a row.
+
+    ``extra`` makes it hypothetical: so many pods more of ``request`` on each row.
+    """
+
+    __slots__ = ("_alloc", "_nonzero", "_pipelined", "_releasing", "_requested", "_used", "index", "table")
+
+    def __init__(self, table: NodeTable, rows: Rows | None = None) -> None:
+        self.table = table
+        self.index: Rows | None = rows
+        pick: Rows | slice = slice(None) if rows is None else rows
+        self._alloc, self._used, self._releasing = table.alloc[:, pick], table.used[:, pick], table.releasing[:, pick]
+        self._pipelined, self._requested = table.pipelined[:, pick], table.requested[:, pick]
+        self._nonzero = table.nonzero[:, pick]
+
+    def after(self, counts: Ints, request: Ints, nonzero: Ints) -> NodeRows:
+        """These rows as they would be with ``counts[i]`` more allocated pods of ``request`` on row i."""
+        changed = NodeRows.__new__(NodeRows)
+        changed.table, changed.index, changed._alloc = self.table, self.index, self._alloc
+        more = request[:, None] * counts
+        changed._used, changed._requested = self._used + more, self._requested + more
+        changed._nonzero = self._nonzero + nonzero[:, None] * counts
+        changed._releasing, changed._pipelined = self._releasing, self._pipelined
+        return changed
+
+    def __len__(self) -> int:
+        return int(self._alloc.shape[1])
+
+    def __iter__(self) -> Iterator[Node]:
+        return (Node(self.table, row) for row in self.rows.tolist())
+
+    @property
+    def rows(self) -> Rows:
+        """Row numbers in the table, shape (rows,)."""
+        return np.arange(len(self), dtype=np.intp) if self.index is None else self.index
+
+    @property
+    def alloc(self) -> Ints:
+        """Offers, shape (resources, rows)."""
+        return self._alloc
+
+    @property
+    def used(self) -> Ints:
+        """Amounts in use, shape (resources, rows)."""
+        return self._used
+
+    @property
+    def idle(self) -> Ints:
+        """Offers less use, shape (resources, rows)."""
+        return self._alloc - self._used
+
+    @property
+    def future(self) -> Ints:
+        """Idle amounts once releasing tasks have gone and pipelined ones have come, shape (resources, rows)."""
+        return self._alloc - self._used + self._releasing - self._pipelined
+
+    @property
+    def requested(self) -> Ints:
+        """What Kubernetes' scorers count as requested, shape (resources, rows)."""
+        return self._requested
+
+    @property
+    def nonzero(self) -> Ints:
+        """cpu and memory requested with stand-ins for containers that ask for nothing, shape (2, rows)."""
+        return self._nonzero
+
+    def allocatable(self, name: str) -> Ints:
+        """Offer of resource ``name`` a row; zeros when no node knows it."""
+        return self._named(self._alloc, name)
+
+    def idle_of(self, name: str) -> Ints:
+        """Idle amount of resource ``name`` a row."""
+        return self._named(self._alloc, name) - self._named(self._used, name)
+
+    def used_of(self, name: str) -> Ints:
+        """Used amount of resource ``name`` a row."""
+        return self._named(self._used, name)
+
+    def _named(self, amounts: Ints, name: str) -> Ints:
+        column = self.table.axes.index.get(name)
+        return np.zeros(len(self), dtype=np.int64) if column is None else amounts[column]
+
+    def label_is(self, key: str, holds: Callable[[str], bool], absent: bool = False) -> npt.NDArray[np.bool_]:
+        """Which rows' label ``key`` satisfies ``holds``; rows without it count as ``absent``.  Shape (rows,)."""
+        whole = self.table.statics.label(key).where(holds, absent)
+        return whole if self.index is None else whole[self.index]
+
+    def where(self, holds: Callable[[NodeSpec], bool]) -> npt.NDArray[np.bool_]:
+        """Which rows' spec satisfies ``holds``.  Shape (rows,)."""
+        specs = self.table.statics.specs
+        return np.fromiter((holds(specs[row]) for row in self.rows.tolist()), dtype=bool, count=len(self))
+
+
+class Node:
+    """One node, as a thin view on its row.  Amounts are read when asked for and are fresh Resources."""
+
+    __slots__ = ("row", "table")
+
+    def __init__(self, table: NodeTable, row: int) -> None:
+        self.table, self.row = table, row
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and other.row == self.row and other.table is self.table
+
+    def __hash__(self) -> int:
+        return hash(self.row)
+
+    def __repr__(self) -> str:
+        return f"Node({self.name!r})"
+
+    @property
+    def spec(self) -> NodeSpec:
+        """What the node says of itself."""
+        return self.table.statics.specs[self.row]
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.table.statics.names[self.row]
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The node's labels."""
+        return self.spec.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The node's annotations."""
+        return self.spec.annotations
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """The node's taints."""
+        return self.spec.taints
+
+    @property
+    def unschedulable(self) -> bool:
+        """Whether the node is cordoned."""
+        return self.spec.unschedulable
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """Images that the node holds."""
+        return self.spec.images
+
+    @property
+    def allocatable(self) -> Resource:
+        """What the node offers."""
+        return self._amount(self.table.alloc)
+
+    @property
+    def used(self) -> Resource:
+        """What running, bound, allocated and releasing tasks take."""
+        return self._amount(self.table.used)
+
+    @property
+    def idle(self) -> Resource:
+        """What nobody uses."""
+        return self.table.axes.resource((self.table.alloc[:, self.row] - self.table.used[:, self.row]).tolist())
+
+    @property
+    def releasing(self) -> Resource:
+        """The part of ``used`` whose tasks are ending."""
+        return self._amount(self.table.releasing)
+
+    @property
+    def pipelined(self) -> Resource:
+        """What tasks wait for here."""
+        return self._amount(self.table.pipelined)
+
+    def future_idle(self) -> Resource:
+        """Idle plus releasing less pipelined; may be negative."""
+        table, row = self.table, self.row
+        amounts = table.alloc[:, row] - table.used[:, row] + table.releasing[:, row] - table.pipelined[:, row]
+        return table.axes.resource(amounts.tolist())
+
+    def _amount(self, amounts: Ints) -> Resource:
+        return self.table.axes.resource(amounts[:, self.row].tolist())
+
+
+def place(table: NodeTable, row: int, task: Task, column: str, sign: int = 1) -> None:
+    """Add (or with ``sign`` -1 take away) ``task`` to one of the columns ``used``, ``releasing`` or ``pipelined``.
+
+    Raises OverflowError when a sum leaves 64 bits; nothing has changed then.
+    """
+    amounts: Ints = getattr(table, column)
+    vector = task.template.vector
+    new = [have + sign * more for have, more in zip(amounts[: len(vector), row].tolist(), vector, strict=True)]
+    amounts[: len(vector), row] = new
+    table.journal.append(row)
+
+
+__all__ = ["AMOUNTS", "CPU", "MEMORY", "PODS", "Ints", "LabelColumn", "Node", "NodeRows", "NodeStatics", "NodeTable", "Rows", "place"]

@@ -1,0 +1,111 @@
+"""A task: one pod as scheduling sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from stromboli.model.resource import Resource
+from stromboli.model.spec import PodSpec
+from stromboli.model.status import TaskStatus
+
+
+class PodTemplate:
+    """What all pods with equal specs share (node name and identity aside): made once a cluster, never changed.
+
+    ``vector`` is the request by column (:data:`stromboli.model.axes.Vector`), pods included; ``nonzero`` is (cpu in
+    thousandths, memory in bytes) with Kubernetes' stand-ins for containers that ask for nothing.
+    """
+
+    __slots__ = ("best_effort", "host_ports", "images", "nonzero", "number", "request", "spec", "vector")
+
+    def __init__(self, number: int, spec: PodSpec, request: Resource, vector: tuple[int, ...], nonzero: tuple[int, int]) -> None:
+        self.number = number
+        self.spec = spec
+        self.request = request
+        self.vector = vector
+        self.nonzero = nonzero
+        self.best_effort = request.is_empty()
+        containers = spec.containers + tuple(c for c in spec.init_containers if c.restart_policy == "Always")
+        self.host_ports = tuple(
+            (p.host_ip or "0.0.0.0", p.protocol or "TCP", p.host_port) for c in containers for p in c.ports if p.host_port > 0
+        )
+        self.images = tuple(c.image for c in (*spec.init_containers, *spec.containers))
+
+
+class Placement(NamedTuple):
+    """Where a task stood just before a discarded operation was undone; what conditions tell users."""
+
+    status: TaskStatus
+    node_name: str
+    eviction_occurred: bool
+
+
+class Condition(NamedTuple):
+    """The pod's PodScheduled condition as last known: (status, reason, message)."""
+
+    status: str
+    reason: str
+    message: str
+
+
+class Task(msgspec.Struct, eq=False, gc=False):
+    """One pod.  ``status``, ``node_name``, ``eviction_occurred`` and ``last`` change during a session, through
+    :class:`~stromboli.framework.statement.Statement` alone; everything else stands.
+
+    ``key`` is ``namespace/name``; ``job`` is ``namespace/podgroup`` or empty; ``created`` and ``start_time`` are in
+    seconds since 1970; ``index`` is the number at the end of a name of three or more dash-separated parts, else -1;
+    ``gates`` names the scheduling gates; ``condition`` is the pod's PodScheduled condition as last written.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    template: PodTemplate
+    status: TaskStatus
+    key: str = ""
+    job: str = ""
+    role: str = ""
+    priority: int = 1
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    created: int = 0
+    index: int = -1
+    gates: tuple[str, ...] = ()
+    preemptable: bool = True
+    revocable_zone: str = ""
+    scheduler: str = ""
+    owner: str = ""
+    phase: str = ""
+    start_time: int = 0
+    nominated_node: str = ""
+    condition: Condition | None = None
+    node_name: str = ""
+    eviction_occurred: bool = False
+    last: Placement | None = None
+
+    def __repr__(self) -> str:
+        return f"Task({self.key}, {self.status.name})"
+
+    @property
+    def request(self) -> Resource:
+        """What the pod asks for; shared by all pods of its template, so copy before changing it."""
+        return self.template.request
+
+    @property
+    def best_effort(self) -> bool:
+        """Whether the pod asks for nothing but its place."""
+        return self.template.best_effort
+
+    @property
+    def spec(self) -> PodSpec:
+        """The pod's spec, the node's name left out."""
+        return self.template.spec
+
+
+def pod_index(name: str) -> int:
+    """The integer at the end of ``job-role-7``; -1 for names of fewer than three parts or without such an end."""
+    head, _, tail = name.rpartition("-")
+    return int(tail) if "-" in head and tail.isascii() and tail.isdigit() else -1
