@@ -1,6 +1,6 @@
 """From the objects of Kubernetes and Volcano to the values that scheduling works with.
 
-Every function raises :class:`~stromboli.errors.ManifestError` for a value that cannot be used; it names object and field.
+Every function raises :class:`~stromboli.errors.ManifestError`, naming object and field, for a value it cannot use.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class TemplateStore:
 
 
 def check_spec(spec: PodSpec, path: str = "spec") -> None:
-    """Raise :class:`~stromboli.errors.ManifestError` for the first amount or number of a pod's spec that cannot be used.
+    """Raise :class:`~stromboli.errors.ManifestError` for the first amount or number of a spec that cannot be used.
 
     ``path`` is where the spec stands in its object.
     """
