@@ -1,0 +1,194 @@
+"""Telling: how the core lets others know what it does, without knowing who listens.
+
+The core writes no log and keeps no metrics.  It tells an :class:`Observer` under the keys of
+:mod:`stromboli.framework.catalogue`, and says when an action or plugin begins and ends; observers bring the clock.
+A session asks for a :func:`teller` once a key, so what nobody wants costs one comparison with None.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple, Protocol
+
+from stromboli.model.axes import Axes
+from stromboli.model.resource import Resource
+
+Teller = Callable[..., None]
+"""Tells one key; takes the fields of the key as keyword arguments."""
+
+
+class Observer(Protocol):
+    """Somebody who wants to know what the core does.  No method may change what it is given."""
+
+    def wants(self, key: str) -> bool:
+        """Whether to tell ``key``; asked once a session, so a changed answer counts from the next session on."""
+
+    def tell(self, key: str, fields: Mapping[str, object]) -> None:
+        """Something has happened; ``fields`` are what the catalogue names for ``key``."""
+
+    def started(self, kind: str, name: str) -> None:
+        """A span begins; spans nest.
+
+        ``kind`` is ``cycle``, ``open_session``, ``action``, ``plugin_open``, ``plugin_close`` or ``stage`` (Predicate,
+        Scoring, PreBind, Bind); ``name`` is that of the action, plugin or stage, empty for the first two.
+        """
+
+    def ended(self, kind: str, name: str) -> None:
+        """The span that :meth:`started` announced is over, whether it failed or not."""
+
+
+class Silent:
+    """Wants nothing."""
+
+    def wants(self, key: str) -> bool:
+        """Never."""
+        return False
+
+    def tell(self, key: str, fields: Mapping[str, object]) -> None:
+        """Not heard."""
+
+    def started(self, kind: str, name: str) -> None:
+        """Not heard."""
+
+    def ended(self, kind: str, name: str) -> None:
+        """Not heard."""
+
+
+SILENT: Final = Silent()
+"""The observer of runs that nobody watches."""
+
+
+class Several:
+    """Passes everything on to several observers, in their order, each hearing only what it wants."""
+
+    def __init__(self, observers: Iterable[Observer]) -> None:
+        self.observers = tuple(observers)
+
+    def wants(self, key: str) -> bool:
+        """Whether any of them does."""
+        return any(observer.wants(key) for observer in self.observers)
+
+    def tell(self, key: str, fields: Mapping[str, object]) -> None:
+        """To those who want ``key``."""
+        for observer in self.observers:
+            if observer.wants(key):
+                observer.tell(key, fields)
+
+    def started(self, kind: str, name: str) -> None:
+        """To all."""
+        for observer in self.observers:
+            observer.started(kind, name)
+
+    def ended(self, kind: str, name: str) -> None:
+        """To all, the last one first, so that nobody's time contains another's work twice."""
+        for observer in reversed(self.observers):
+            observer.ended(kind, name)
+
+
+class Counting:
+    """Counts what it is told and keeps the last of it; for tests.
+
+    ``counts`` is by key, ``told`` holds the last ``keep`` pairs of key and fields, ``spans`` the finished spans as
+    (kind, name) in the order of their ends.  ``keys`` limits what it wants; None means everything.
+    """
+
+    def __init__(self, keys: Iterable[str] | None = None, keep: int = 1000) -> None:
+        self.keys = None if keys is None else frozenset(keys)
+        self.counts: Counter[str] = Counter()
+        self.told: deque[tuple[str, dict[str, object]]] = deque(maxlen=keep)
+        self.spans: list[tuple[str, str]] = []
+
+    def wants(self, key: str) -> bool:
+        """Whether it is one of ``keys``."""
+        return self.keys is None or key in self.keys
+
+    def tell(self, key: str, fields: Mapping[str, object]) -> None:
+        """Count and keep."""
+        self.counts[key] += 1
+        self.told.append((key, dict(fields)))
+
+    def started(self, kind: str, name: str) -> None:
+        """Only the end counts."""
+
+    def ended(self, kind: str, name: str) -> None:
+        """Keep the span."""
+        self.spans.append((kind, name))
+
+    def of(self, key: str) -> list[dict[str, object]]:
+        """The kept fields of ``key``, oldest first."""
+        return [fields for told, fields in self.told if told == key]
+
+
+def teller(observer: Observer, key: str) -> Teller | None:
+    """A function that tells ``observer`` ``key`` with its keyword arguments as fields; None when it is unwanted."""
+    ends = [end.tell for end in _listeners(observer) if end.wants(key)]
+    if not ends:
+        return None
+    if len(ends) == 1:
+        return _single(ends[0], key)
+    return _fan(ends, key)
+
+
+def _listeners(observer: Observer) -> list[Observer]:
+    if isinstance(observer, Several):
+        return [end for part in observer.observers for end in _listeners(part)]
+    return [observer]
+
+
+def _single(tell: Callable[[str, Mapping[str, object]], None], key: str) -> Teller:
+    def told(**fields: object) -> None:
+        tell(key, fields)
+
+    return told
+
+
+def _fan(tells: Iterable[Callable[[str, Mapping[str, object]], None]], key: str) -> Teller:
+    def told(**fields: object) -> None:
+        for tell in tells:
+            tell(key, fields)
+
+    return told
+
+
+class Amounts(NamedTuple):
+    """An amount by column, to be told as it stands: made into text or a Resource only when somebody looks.
+
+    ``vector`` is a tuple of its own; a list that changes later must be copied.
+    """
+
+    axes: Axes
+    vector: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return str(self.resource())
+
+    def resource(self) -> Resource:
+        """The amount as a Resource."""
+        return self.axes.resource(self.vector)
+
+
+class QueueFigures(NamedTuple):
+    """What the metrics of one queue show; what is None stays as it was told last."""
+
+    allocated: Amounts | Resource | None = None
+    request: Amounts | Resource | None = None
+    deserved: Amounts | Resource | None = None
+    capacity: Amounts | Resource | None = None
+    real_capacity: Amounts | Resource | None = None
+    inqueue: Amounts | Resource | None = None
+    share: float | None = None
+    weight: int | None = None
+    overused: bool | None = None
+
+
+class Placed(NamedTuple):
+    """That ``tasks`` tasks of a job have just got nodes.
+
+    ``job`` is the uid (``namespace/podgroup``), ``created`` its creation in seconds since 1970.
+    """
+
+    job: str
+    queue: str
+    created: float
+    tasks: int = 1
