@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import PurePath
 
-CORE = ("errors", "model", "framework", "fairness", "filters", "plugins", "actions", "cycle", "cluster")
+CORE = ("errors", "model", "framework", "fairness", "filters", "plugin", "plugins", "actions", "cycle", "cluster")
 MODEL_PACKAGES = {"numpy", "msgspec", "stromboli"}
 FORBIDDEN = {
     "os.environ": "the configuration is an argument",
