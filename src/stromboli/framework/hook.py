@@ -17,10 +17,11 @@ from stromboli.framework.merge import Agree
 from stromboli.framework.points import OTHER_NAMES, POINTS, Form, Point
 from stromboli.framework.reason import Reason
 
-Reads = Literal["cluster", "job", "queue", "clock"]
-"""What an answer may read besides the task's key and the node's own row."""
+Reads = Literal["cluster", "candidates", "job", "queue", "clock"]
+"""What an answer may read besides the task's key and the node's own row; one that reads the candidates is asked with
+exactly their rows, whenever they or anything in the cluster may have changed."""
 
-READS: tuple[Reads, ...] = ("cluster", "job", "queue", "clock")
+READS: tuple[Reads, ...] = ("cluster", "candidates", "job", "queue", "clock")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,6 +36,12 @@ class Hook:
     key and without ``reads`` the answer promises to depend on nothing else but the node's own row.  ``reasons`` are
     what a vector of a fit may say: the reason of a False, or the reasons of the mask's bits.  ``protects`` makes a
     victim hook's refusal absolute: whom it leaves out is a candidate for nobody.
+
+    ``static`` promises more: the answer reads only what placements cannot change (labels, taints, offers), so it is
+    never renewed within a session.  ``row`` names a method that gives a vector hook's answer for one node, (task,
+    node); it is asked where only a few rows changed and must agree to the last bit.  ``normalise`` names the method
+    (task, raw, low, high) -> scores that turns the raw scores of ``batch_node_order.raw`` into scores, entry by entry,
+    given the least and the greatest raw score among the candidate nodes.
     """
 
     point: Point
@@ -43,6 +50,9 @@ class Hook:
     reads: tuple[Reads, ...] = ()
     reasons: tuple[Reason, ...] = ()
     protects: bool = False
+    static: bool = False
+    row: str = ""
+    normalise: str = ""
 
     @property
     def declared(self) -> str:
@@ -75,6 +85,9 @@ class Tie:
         reads: Sequence[Reads] = (),
         reasons: Sequence[Reason] = (),
         protects: bool = False,
+        static: bool = False,
+        row: str = "",
+        normalise: str = "",
     ) -> Callable[[Function], Function]: ...
 
     def __call__(
@@ -86,15 +99,23 @@ class Tie:
         reads: Sequence[Reads] = (),
         reasons: Sequence[Reason] = (),
         protects: bool = False,
+        static: bool = False,
+        row: str = "",
+        normalise: str = "",
     ) -> Function | Callable[[Function], Function]:
         """Mark the method; with keywords, give the decorator that does.  See :class:`Hook` for the keywords."""
-        hook = Hook(self.point, self.form, key, tuple(reads), tuple(reasons), protects)
+        hook = Hook(self.point, self.form, key, tuple(reads), tuple(reasons), protects, static, row, normalise)
         return _mark(hook) if function is None else _mark(hook)(function)
 
     @property
     def vector(self) -> Tie:
         """The form for all nodes at once: ``(task, nodes)``, one answer a row."""
         return Tie(self.point, "vector")
+
+    @property
+    def raw(self) -> Tie:
+        """Raw scores for all nodes at once, to be normalised over the candidates: ``(task, nodes)``."""
+        return Tie(self.point, "raw")
 
     @property
     def many(self) -> Tie:
@@ -136,14 +157,17 @@ def check_hook(
 
 def _misuse(hook: Hook) -> str:
     fit = hook.form == "vector" and hook.point.per_node == "fit"
+    of_nodes = bool(hook.point.per_node) or hook.form in ("vector", "raw")
     unknown = [read for read in hook.reads if read not in READS]
     mistakes = {
         f"{hook.point.name} has no form .{hook.form}": not hook.point.has(hook.form),
         f"reads= knows {', '.join(READS)}, not {', '.join(unknown)}": bool(unknown),
         "a fit over all nodes must declare 1 to 64 reasons=": fit and not 1 <= len(hook.reasons) <= 64,
         "key= and reads= belong to points that are asked per node": (
-            not hook.point.per_node and (hook.key is not None or bool(hook.reads))
+            not of_nodes and (hook.key is not None or bool(hook.reads))
         ),
+        "raw scores need normalise=": hook.form == "raw" and not hook.normalise,
+        "static= excludes reads=": hook.static and bool(hook.reads),
         "protects= belongs to points that name victims": hook.protects and not isinstance(hook.point.merge, Agree),
     }
     return next((text for text, holds in mistakes.items() if holds), "")

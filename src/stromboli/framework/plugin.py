@@ -36,6 +36,7 @@ class Plugin:
         for name, hooks in cls._hooked.items():
             for hook in hooks:
                 check_hook(cls.name or cls.__name__, hook, getattr(cls, name), method=True)
+                _refuse_missing(cls, hook)
         _refuse_twins(cls.name or cls.__name__, cls._hooked)
 
     def __init__(self, arguments: Mapping[str, object] | None = None) -> None:
@@ -59,6 +60,13 @@ class Plugin:
         for name, hooks in self._hooked.items():
             for hook in hooks:
                 yield hook, getattr(self, name)
+
+
+def _refuse_missing(cls: type[Plugin], hook: Hook) -> None:
+    for keyword, method in (("row", hook.row), ("normalise", hook.normalise)):
+        if method and not callable(getattr(cls, method, None)):
+            problem = f"{hook.name}({keyword}={method!r}) names a method that the plugin does not have"
+            raise PluginError(cls.name or cls.__name__, problem, point=hook.point.name)
 
 
 def _refuse_twins(plugin: str, hooked: Mapping[str, tuple[Hook, ...]]) -> None:

@@ -28,8 +28,9 @@ from stromboli.framework.merge import (
     Vote,
 )
 
-Form = Literal["scalar", "vector", "many", "key"]
-"""How a hook answers: for one thing, for all nodes at once, for a run of equal tasks, or as a sort key."""
+Form = Literal["scalar", "vector", "raw", "many", "key"]
+"""How a hook answers: for one thing, for all nodes at once (as raw scores: before they are normalised), for a run of
+equal tasks, or as a sort key."""
 
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "left": ("l",),
@@ -61,10 +62,11 @@ class Point:
     ``key`` are the parameters of the forms ``.many`` and ``.key``, empty where the point has no such form.
     ``switches`` are keys of a plugin's entry in the configuration (any one that is on is enough; none: always asked),
     ``on`` is what the loader fills in where the configuration is silent.  ``per_node`` points may be answered for all
-    nodes at once: ``fit`` by bool or reason masks, ``score`` by numbers.  ``several`` hooks of one plugin are all
-    asked; elsewhere a second registration replaces the first.  Where the plugins have no opinion and ``reverse_of``
-    names a point, the reverse of that point's answer counts.  ``registration`` and ``query`` are the reference's
-    names, ``seed`` the name of the registration where the first description of the session lists it (seventeen do).
+    nodes at once: ``fit`` by bool or reason masks, ``score`` by numbers; ``normalised`` ones also as raw scores with a
+    function that normalises them.  ``several`` hooks of one plugin are all asked; elsewhere a second registration
+    replaces the first.  Where the plugins have no opinion and ``reverse_of`` names a point, the reverse of that point's
+    answer counts.  ``registration`` and ``query`` are the reference's names, ``seed`` the name of the registration
+    where the first description of the session lists it (seventeen do).
     """
 
     name: str
@@ -77,6 +79,7 @@ class Point:
     on: bool = True
     default: str = ""
     per_node: Literal["", "fit", "score"] = ""
+    normalised: bool = False
     many: tuple[str, ...] = ()
     key: str = ""
     several: bool = False
@@ -88,9 +91,10 @@ class Point:
 
     def parameters(self, form: Form) -> tuple[str, ...]:
         """The parameter names of a hook of that form; empty where the point does not know the form."""
-        vector = ("task", "nodes") if self.per_node else ()
+        vector = ("task", "nodes") if self.per_node or self.normalised else ()
+        raw = ("task", "nodes") if self.normalised else ()
         key = (self.key,) if self.key else ()
-        return {"scalar": self.arguments, "vector": vector, "many": self.many, "key": key}[form]
+        return {"scalar": self.arguments, "vector": vector, "raw": raw, "many": self.many, "key": key}[form]
 
     def has(self, form: Form) -> bool:
         """Whether hooks of that form exist for this point."""
@@ -263,7 +267,7 @@ _ROWS = (
         "batch_node_order", ("task", "nodes"), "{node name: float}",
         SumByName(), "scoring",
         "Scores of several nodes at once, by name; adds to `node_order`.",
-        ("enableNodeOrder",), default="0", alias_of="node_order",
+        ("enableNodeOrder",), default="0", alias_of="node_order", normalised=True, several=True,
         registration="AddBatchNodeOrderFn", query=("BatchNodeOrderFn",), seed="AddBatchNodeOrderFn",
     ),
     Point(
@@ -422,7 +426,9 @@ def generate_page() -> str:
     return "\n".join([*_INTRODUCTION, "", *_table(_HEAD, map(_cells, _ROWS)), "", *_details(), *_others()]) + "\n"
 
 
-_HEAD = ("First described as", "Python", "Reference: register", "Reference: ask", "Switches", "Merge", "Default", "Asked by")
+_HEAD = (
+    "First described as", "Python", "Reference: register", "Reference: ask", "Switches", "Merge", "Default", "Asked by",
+)  # fmt: skip
 
 _INTRODUCTION = """\
 # Extension points
@@ -455,7 +461,7 @@ def _details() -> list[str]:
     return lines
 
 
-_FORMS: tuple[Form, ...] = ("vector", "many", "key")
+_FORMS: tuple[Form, ...] = ("vector", "raw", "many", "key")
 
 
 def _others() -> list[str]:

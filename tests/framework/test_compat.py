@@ -1,0 +1,28 @@
+"""The table of differences and its switch."""
+
+from __future__ import annotations
+
+import pytest
+
+from stromboli.framework.compat import DIFFERENCES, Compat, generate_page
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_the_switch_restores_what_its_row_says(name):
+    assert Compat(True).asks(name) is DIFFERENCES[name].restored
+    assert Compat(False).asks(name) is False
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_a_row_that_is_not_there_is_an_error(on):
+    with pytest.raises(KeyError, match="nosuch is no row of the compatibility table"):
+        Compat(on).asks("nosuch")
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_every_row_is_complete_and_on_the_page(name):
+    row = DIFFERENCES[name]
+    (line,) = [line for line in generate_page().splitlines() if line.startswith(f"| `{name}` |")]
+    cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+    assert cells[1:5] == [row.ours, row.reference, row.where, row.why]
+    assert all(cells)
