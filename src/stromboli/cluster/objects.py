@@ -113,7 +113,8 @@ def title_of(kind: str, value: object) -> str:
     if not isinstance(metadata, Mapping):
         return title(kind, Metadata())
     name, namespace = metadata.get("name"), metadata.get("namespace")
-    scope = (namespace if isinstance(namespace, str) else "default") if KINDS[kind].namespaced else ""
+    absent = "default" if kind in KINDS and KINDS[kind].namespaced else ""
+    scope = namespace if isinstance(namespace, str) else absent
     return title(kind, Metadata(name=name if isinstance(name, str) else "", namespace=scope))
 
 

@@ -11,11 +11,12 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from stromboli.cluster.complete import namespace_named
 from stromboli.cluster.events import Added, Event
-from stromboli.cluster.kinds import KINDS, Metadata, Namespace, Object
+from stromboli.cluster.kinds import KINDS, Object
 from stromboli.cluster.objects import explained, from_json, json_value, unreadable, without_nulls
 from stromboli.errors import ManifestError, ScenarioError
-from stromboli.model.names import NAMESPACE_NAME_LABEL, SCHEDULER_NAME
+from stromboli.model.names import SCHEDULER_NAME
 from stromboli.model.spec import Wire
 
 _Type = TypeVar("_Type")
@@ -123,11 +124,6 @@ def decode_scenario(text: bytes | str, file: str = "") -> Scenario:
     while "scenario" in parts:
         parts = _parts(parts["scenario"], file)
     return Scenario(parts, file)
-
-
-def namespace_named(name: str) -> Namespace:
-    """The namespace as the API server makes it when nobody says more about it."""
-    return Namespace(metadata=Metadata(name=name, uid=name, labels={NAMESPACE_NAME_LABEL: name}))
 
 
 def _parts(raw: bytes | msgspec.Raw, file: str) -> _Parts:

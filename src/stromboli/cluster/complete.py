@@ -1,0 +1,262 @@
+"""What the controllers of a live cluster would add to objects read from files, so that a plan can be made of them.
+
+:class:`Completion` looks at the events as they pass and keeps only what it needs; :meth:`Completion.additions` then
+says what is missing, with a sentence on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from stromboli.cluster import job_pods
+from stromboli.cluster.annotations import read_int
+from stromboli.cluster.events import Added, Event, Modified
+from stromboli.cluster.kinds import (
+    Job,
+    Metadata,
+    Namespace,
+    NamespacedMetadata,
+    OwnerReference,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    title,
+)
+from stromboli.cluster.templates import check_spec
+from stromboli.cluster.usage import quota_usage
+from stromboli.errors import ManifestError
+from stromboli.model.names import (
+    DEFAULT_QUEUE,
+    GROUP_NAME,
+    JOB_NAME,
+    NAMESPACE_NAME_LABEL,
+    NETWORK_TOPOLOGY_HIGHEST_TIER,
+    NETWORK_TOPOLOGY_MODE,
+    POD_GROUP_PENDING,
+    QUEUE_NAME,
+    QUEUE_OPEN,
+    ROOT_QUEUE,
+    SCHEDULER_NAME,
+)
+from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStatus
+from stromboli.model.queue import QueueSpec, QueueStatus
+
+
+class Addition(NamedTuple):
+    """One object that is added or changed, and a sentence that says why."""
+
+    event: Event
+    sentence: str
+
+
+class Completion:
+    """Finds out what is missing: look at every event with :meth:`see`, then ask :meth:`additions`.
+
+    ``schedulers`` are the names of the schedulers whose pods are ours.
+    """
+
+    def __init__(self, schedulers: Collection[str] = (SCHEDULER_NAME,), default_queue: str = DEFAULT_QUEUE) -> None:
+        self._schedulers, self._default_queue = schedulers, default_queue
+        self._names: dict[str, dict[str, None]] = {"Queue": {}, "PodGroup": {}, "Namespace": {}}
+        self._priorities: dict[str, int] = {}
+        self._unfinished: dict[str, Pod] = {}
+        self._jobs: dict[str, Job] = {}
+        self._jobs_with_pods: dict[str, None] = {}
+        self._used_namespaces: dict[str, None] = {}
+
+    def see(self, event: Event) -> None:
+        """Take note of an object that is there."""
+        found, metadata = event.object, event.object.metadata
+        key = f"{metadata.namespace}/{metadata.name}"
+        if event.kind in self._names:
+            self._names[event.kind][key.removeprefix("/")] = None
+        match found:
+            case Pod():
+                self._see_pod(found, key)
+            case Job():
+                self._jobs[key] = found
+            case PriorityClass():
+                self._priorities[metadata.name] = found.value
+        if metadata.namespace:
+            self._used_namespaces[metadata.namespace] = None
+
+    def _see_pod(self, pod: Pod, key: str) -> None:
+        job = pod.metadata.annotations.get(JOB_NAME)
+        if job:
+            self._jobs_with_pods[f"{pod.metadata.namespace}/{job}"] = None
+        self._unfinished.pop(key, None)
+        if self._is_plain(pod) or (pod.spec.priority is None and pod.spec.priority_class_name):
+            self._unfinished[key] = pod
+
+    def _is_plain(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self._schedulers and not pod.metadata.annotations.get(GROUP_NAME)
+
+    def additions(self) -> Iterator[Addition | ManifestError]:
+        """What is missing, in the order in which it may be applied; an object that cannot be completed as an error."""
+        yield from missing_namespaces(self._used_namespaces, self._names["Namespace"])
+        yield from missing_queues(self._names["Queue"], self._default_queue)
+        groups = dict(self._names["PodGroup"])
+        for pod in self._unfinished.values():
+            try:
+                yield from self._completed(pod, groups)
+            except ManifestError as error:
+                yield ManifestError(error.problem, object=title("Pod", pod.metadata), path=error.path)
+        for key, job in self._jobs.items():
+            if key not in self._jobs_with_pods and job.status.state.phase not in job_pods.FINISHED:
+                try:
+                    yield from of_job(job, self._priorities, groups)
+                except ManifestError as error:
+                    yield error
+
+    def _completed(self, pod: Pod, groups: dict[str, None]) -> Iterator[Addition]:
+        why = []
+        prioritised = with_priority(pod, self._priorities)
+        if prioritised is not pod:
+            why.append(f"has priority {prioritised.spec.priority} by class {pod.spec.priority_class_name}")
+        complete = prioritised
+        if self._is_plain(pod):
+            group = group_of_pod(prioritised)
+            key = f"{group.metadata.namespace}/{group.metadata.name}"
+            if key not in groups:
+                groups[key] = None
+                yield _added("PodGroup", group, f"for {title('Pod', pod.metadata)}, which names no group")
+            complete = in_group(prioritised, group.metadata.name)
+            why.append(f"belongs to PodGroup {key}")
+        if why:
+            yield Addition(Modified("Pod", complete), f"{title('Pod', pod.metadata)} {' and '.join(why)}")
+
+
+def complete(
+    events: Iterable[Event], schedulers: Collection[str] = (SCHEDULER_NAME,)
+) -> list[Addition | ManifestError]:
+    """What is missing among the objects of ``events``; see :class:`Completion`."""
+    completion = Completion(schedulers)
+    for event in events:
+        completion.see(event)
+    return list(completion.additions())
+
+
+# -- Namespaces and queues -------------------------------------------------------------------------------------------
+
+
+def namespace_named(name: str) -> Namespace:
+    """The namespace as the API server makes it when nobody says more about it."""
+    return Namespace(metadata=Metadata(name=name, uid=name, labels={NAMESPACE_NAME_LABEL: name}))
+
+
+def missing_namespaces(used: Iterable[str], known: Collection[str]) -> Iterator[Addition]:
+    """The namespaces that objects live in and nobody lists."""
+    for name in used:
+        if name not in known:
+            yield _added("Namespace", namespace_named(name), "as objects live in it")
+
+
+def missing_queues(known: Collection[str], default_queue: str = DEFAULT_QUEUE) -> Iterator[Addition]:
+    """The queues that the scheduler makes when it starts: the root, and the default queue."""
+    for name, reclaimable in ((ROOT_QUEUE, False), (default_queue, True)):
+        if name not in known:
+            queue = Queue(
+                metadata=Metadata(name=name),
+                spec=QueueSpec(weight=1, reclaimable=reclaimable),
+                status=QueueStatus(state=QUEUE_OPEN),
+            )
+            yield _added("Queue", queue, "as the scheduler makes it when it starts")
+
+
+# -- Plain pods ------------------------------------------------------------------------------------------------------
+
+
+def with_priority(pod: Pod, priorities: Mapping[str, int]) -> Pod:
+    """``pod`` with the priority of its class, as the API server sets it; the same object when that changes nothing."""
+    value = priorities.get(pod.spec.priority_class_name)
+    if pod.spec.priority is not None or value is None:
+        return pod
+    return replace(pod, spec=replace(pod.spec, priority=value))
+
+
+def group_of_pod(pod: Pod) -> PodGroup:
+    """The PodGroup that the controller makes for a pod that names none; pods of one controlling owner share theirs.
+
+    Raises :class:`~stromboli.errors.ManifestError` for a request that cannot be used.
+    """
+    check_spec(pod.spec)
+    meta = pod.metadata
+    owners = meta.owner_references if _controller(pod) else (_as_owner(pod),)
+    return PodGroup(
+        metadata=NamespacedMetadata(
+            name=_group_name(pod),
+            namespace=meta.namespace,
+            creation_timestamp=meta.creation_timestamp,
+            labels=job_pods.passed(meta.labels, job_pods.PASSED_LABELS),
+            annotations=job_pods.passed(meta.annotations, job_pods.PASSED_ANNOTATIONS),
+            owner_references=owners,
+        ),
+        spec=PodGroupSpec(
+            min_member=1,
+            queue=meta.annotations.get(QUEUE_NAME, ""),
+            priority_class_name=pod.spec.priority_class_name,
+            min_resources=quota_usage([(pod.spec, 1)]),
+            network_topology=_topology(meta.annotations),
+        ),
+        status=PodGroupStatus(phase=POD_GROUP_PENDING),
+    )
+
+
+def in_group(pod: Pod, group: str) -> Pod:
+    """``pod`` with the annotation that makes it a member of PodGroup ``group``."""
+    annotations = {**pod.metadata.annotations, GROUP_NAME: group}
+    return replace(pod, metadata=replace(pod.metadata, annotations=annotations))
+
+
+def _controller(pod: Pod) -> OwnerReference | None:
+    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+
+
+def _group_name(pod: Pod) -> str:
+    """``podgroup-<uid>`` of the controlling owner, else of the pod; who has no uid is called by name."""
+    owner = _controller(pod)
+    uid = (owner.uid or owner.name) if owner else (pod.metadata.uid or pod.metadata.name)
+    return f"podgroup-{uid}"
+
+
+def _as_owner(pod: Pod) -> OwnerReference:
+    return OwnerReference("v1", "Pod", pod.metadata.name, pod.metadata.uid, controller=True)
+
+
+def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
+    """What a plain pod's annotations say of its network topology; a mode that nobody knows means hard."""
+    mode = annotations.get(NETWORK_TOPOLOGY_MODE)
+    tier = annotations.get(NETWORK_TOPOLOGY_HIGHEST_TIER)
+    if mode is None and tier is None:
+        return None
+    named = (mode or "").lower()
+    return NetworkTopology(named if named in _MODES else _MODES[0], None if tier is None else read_int(tier, 32))
+
+
+_MODES: Final = ("hard", "soft")
+
+
+# -- Volcano Jobs ----------------------------------------------------------------------------------------------------
+
+
+def of_job(job: Job, priorities: Mapping[str, int], groups: Collection[str] = ()) -> Iterator[Addition]:
+    """PodGroup and pods of a Volcano Job that has none yet; a PodGroup among ``groups`` (``namespace/name``) is used.
+
+    Raises :class:`~stromboli.errors.ManifestError` for a job that cannot be used.
+    """
+    whole = job_pods.with_defaults(job)
+    namespace, why = job.metadata.namespace, f"as the controller of {title('Job', job.metadata)} makes it"
+    names = (job_pods.group_name_of(whole), job.metadata.name)
+    known = next((name for name in names if f"{namespace}/{name}" in groups), "")
+    if not known:
+        yield _added("PodGroup", job_pods.group_of(whole, priorities), why)
+    for pod in job_pods.pods_of(whole, priorities, known):
+        yield _added("Pod", pod, why)
+
+
+def _added(kind: str, found: Namespace | Queue | PodGroup | Pod, why: str) -> Addition:
+    return Addition(Added(kind, found), f"{title(kind, found.metadata)} is added, {why}")
