@@ -114,6 +114,25 @@ def read(paths: Iterable[str | Path], *, strict: bool = False, progress: Progres
     return Manifests(paths, strict=strict, progress=progress)
 
 
+def load(found: Iterable[Read | Event | ManifestError], apply: Callable[[Event], None]) -> Iterator[ManifestError]:
+    """Hand every event to ``apply``, and give what went wrong on the way.
+
+    That is the errors among ``found``, and the :class:`~stromboli.errors.ManifestError` that ``apply`` raises for an
+    object, which then counts as not there.
+    """
+    for each in found:
+        if isinstance(each, ManifestError):
+            yield each
+            continue
+        origin, event = each if isinstance(each, Read) else (Origin("", 0), each)
+        try:
+            apply(event)
+        except ManifestError as error:
+            yield located(
+                error, file=origin.file, document=origin.document, title=title(event.kind, event.object.metadata)
+            )
+
+
 def _files(path: str) -> Iterator[str]:
     """``path`` itself, or for a directory the manifest files in it and below, by name."""
     if path == STDIN or not Path(path).is_dir():

@@ -13,10 +13,12 @@ from stromboli.cluster.kinds import HyperNode, Pod, PodGroup, Queue
 from stromboli.errors import ManifestError
 from stromboli.model.names import DEFAULT_QUEUE, GROUP_NAME, ROOT_QUEUE
 
-_BUILT_IN: Final = {
-    "Queue": (ROOT_QUEUE, DEFAULT_QUEUE),
-    "PriorityClass": ("system-node-critical", "system-cluster-critical"),
-}
+_BUILT_IN: Final = (
+    ("Queue", ROOT_QUEUE),
+    ("Queue", DEFAULT_QUEUE),
+    ("PriorityClass", "system-node-critical"),
+    ("PriorityClass", "system-cluster-critical"),
+)
 """Names that exist without an object."""
 _GROUP_PATH: Final = f"metadata.annotations[{GROUP_NAME}]"
 
@@ -25,9 +27,7 @@ class References:
     """Collects who names whom: look at every event with :meth:`see`, then ask :meth:`problems`."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], None] = {
-            (kind, name): None for kind in _BUILT_IN for name in _BUILT_IN[kind]
-        }
+        self._known: dict[tuple[str, str], None] = dict.fromkeys(_BUILT_IN)
         self._named: dict[tuple[str, str], tuple[str, str]] = {}
         self._parents: dict[str, str] = {}
         self._holders: dict[str, list[str]] = {}

@@ -1,0 +1,88 @@
+"""Whether an object can be used at all, before anybody uses it: what ``lint`` asks, and what decoding would raise."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from stromboli.cluster import kinds
+from stromboli.cluster.amounts import COUNT, check_whole
+from stromboli.cluster.decode import node_of, podgroup_of, priority_class_of, queue_of, quota_of, task_of
+from stromboli.cluster.job_pods import with_defaults
+from stromboli.cluster.templates import TemplateStore
+from stromboli.errors import ManifestError
+
+_MEMBER_TYPES: Final = ("Node", "HyperNode")
+_PERCENTAGE: Final = re.compile(r"[0-9]{1,9}%", re.ASCII)
+
+
+def check(found: kinds.Object, store: TemplateStore) -> None:
+    """Raise :class:`~stromboli.errors.ManifestError`, naming object and field, for what cannot be used of ``found``."""
+    match found:
+        case kinds.Pod():
+            task_of(found, store)
+        case kinds.Node():
+            node_of(found)
+        case kinds.PodGroup():
+            podgroup_of(found)
+        case kinds.Queue():
+            queue_of(found)
+        case kinds.PriorityClass():
+            priority_class_of(found)
+        case kinds.ResourceQuota():
+            quota_of(found)
+        case kinds.Job():
+            with_defaults(found)
+        case kinds.HyperNode():
+            _check_hyper_node(found)
+        case kinds.PodDisruptionBudget():
+            _check_budget(found)
+
+
+def _check_hyper_node(hyper_node: kinds.HyperNode) -> None:
+    name = f"HyperNode {hyper_node.metadata.name}"
+    if hyper_node.spec.tier not in COUNT:
+        raise ManifestError(f"{hyper_node.spec.tier!r:.40} is no tier", object=name, path="spec.tier")
+    for number, member in enumerate(hyper_node.spec.members):
+        problem, field = _member_problem(member)
+        if problem:
+            raise ManifestError(problem, object=name, path=f"spec.members[{number}].{field}")
+
+
+def _member_problem(member: kinds.Member) -> tuple[str, str]:
+    """(what is wrong, which field) of a HyperNode's member; empty texts when it is sound."""
+    selector = member.selector
+    given = [part for part in (selector.exact_match, selector.regex_match, selector.label_match) if part is not None]
+    if member.type not in _MEMBER_TYPES:
+        return f"{member.type[:40]!r} is neither {' nor '.join(_MEMBER_TYPES)}", "type"
+    if not given:
+        return "Either ExactMatch or RegexMatch or LabelMatch must be specified", "selector"
+    if len(given) > 1:
+        return "Only one of ExactMatch, RegexMatch, or LabelMatch can be specified", "selector"
+    if selector.regex_match is not None:
+        return _pattern_problem(selector.regex_match.pattern), "selector.regexMatch.pattern"
+    return "", ""
+
+
+def _pattern_problem(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"member regexMatch pattern is invalid: {error}"
+    return ""
+
+
+def _check_budget(budget: kinds.PodDisruptionBudget) -> None:
+    name = kinds.title("PodDisruptionBudget", budget.metadata)
+    spec = budget.spec
+    if spec.min_available is not None and spec.max_unavailable is not None:
+        raise ManifestError("minAvailable and maxUnavailable exclude each other", object=name, path="spec")
+    for field, value in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
+        path = f"spec.{field}"
+        if isinstance(value, str) and not _PERCENTAGE.fullmatch(value):
+            raise ManifestError(f"{value[:40]!r} is neither a number nor a percentage", object=name, path=path)
+        if isinstance(value, int):
+            try:
+                check_whole(value, COUNT, path)
+            except ManifestError as error:
+                raise ManifestError(error.problem, object=name, path=path) from error
