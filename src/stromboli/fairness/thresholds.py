@@ -1,0 +1,75 @@
+"""A queue's deserved amount, worked out once into whole numbers that its holdings can be compared with at once.
+
+Holdings are whole numbers, so each tolerant comparison with a deserved amount turns at one whole number a column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from stromboli.fairness.share import divisors, dominant_share
+from stromboli.model.amounts import MIN, le
+from stromboli.model.axes import PODS
+
+NO_LIMIT = 1 << 100
+"""Stands for a limit that no amount reaches."""
+
+
+class Thresholds:
+    """What ``deserved`` (by column) means for holdings, lists of whole numbers by column of at least its length.
+
+    limits  most that a column may come to when it is asked for; pods are never limited
+    floors  (column, least amount that counts as the whole of it), for columns with a deserved amount
+    tops    most that counts as no more than deserved
+    """
+
+    __slots__ = ("_parts_of", "floors", "limits", "tops")
+
+    def __init__(self, deserved: Sequence[float]) -> None:
+        self._parts_of = divisors(deserved)
+        self.limits = [math.floor(amount) for amount in deserved]
+        self.limits[PODS] = NO_LIMIT
+        self.tops = [_top(amount) for amount in deserved]
+        self.floors = [(column, _floor(amount)) for column, amount in enumerate(deserved) if amount >= MIN]
+
+    def share(self, held: Sequence[int]) -> float:
+        """The largest part of a deserved column that ``held`` is."""
+        return dominant_share(held, self._parts_of)
+
+    def covers(self, held: Sequence[int], more: Sequence[int]) -> bool:
+        """Whether no column that ``more`` asks for exceeds its limit with it; exact, without tolerance."""
+        for have, need, limit in zip(held, more, self.limits, strict=False):
+            if need and have + need > limit:
+                return False
+        return True
+
+    def times(self, held: Sequence[int], more: Sequence[int], most: int) -> int:
+        """How often ``more`` can be added, one after the other, while :meth:`covers` holds; ``most`` at most."""
+        for have, need, limit in zip(held, more, self.limits, strict=False):
+            if need:
+                most = min(most, (limit - have) // need)
+        return max(most, 0)
+
+    def reached(self, held: Sequence[int]) -> bool:
+        """Whether ``held`` is all of what is deserved, in every column (with tolerance)."""
+        for column, least in self.floors:  # noqa: SIM110 - asked before every placement, and all() takes twice as long
+            if held[column] < least:
+                return False
+        return True
+
+    def exceeded(self, held: Sequence[int]) -> bool:
+        """Whether ``held`` is more than deserved in any column (with tolerance)."""
+        return any(have > most for have, most in zip(held, self.tops, strict=False))
+
+
+def _floor(amount: float) -> int:
+    """The least whole number that ``amount`` is at most, within the tolerance."""
+    below = math.floor(amount)
+    return below if le(amount, below) else below + 1
+
+
+def _top(amount: float) -> int:
+    """The largest whole number that is at most ``amount``, within the tolerance."""
+    below = math.floor(amount)
+    return below + 1 if le(below + 1, amount) else below

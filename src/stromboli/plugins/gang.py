@@ -1,0 +1,309 @@
+"""gang: all of a job's required tasks, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from stromboli.model import names
+from stromboli.model.job import ALLOCATED, BINDING, BOUND, PENDING, PIPELINED, RUNNING, SUCCEEDED, Job
+from stromboli.model.podgroup import PodGroupCondition
+from stromboli.model.status import READY_STATUS, TaskStatus, is_allocated
+from stromboli.model.subjobs import SubJob, counts_by_group
+from stromboli.model.task import Task
+from stromboli.plugin import (
+    Plugin,
+    job_order,
+    job_pipelined,
+    job_ready,
+    job_starving,
+    job_valid,
+    preemptable,
+    reclaimable,
+    sub_job_order,
+    sub_job_pipelined,
+    sub_job_ready,
+    unified_evictable,
+)
+
+if TYPE_CHECKING:
+    from stromboli.framework.session import Session
+
+PERMIT, REJECT = 1, -1
+
+READY = (ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED)
+"""States of the tasks that a role's minimum counts."""
+
+NOBODY: Mapping[str, Task] = {}
+
+
+class Gang(Plugin):
+    """Holds a job back until its PodGroup's minimums are reached, and protects the minimum from eviction.
+
+    Minimums are minMember, by role minTaskMember (where minMember covers their sum), and by policy minSubGroups.
+    Tasks that run, will run or have succeeded count, and pending ones that ask for nothing.  At the end of the session
+    every job's PodGroup is told whether it is complete.
+    """
+
+    name = "gang"
+
+    def on_session_open(self, session: Session) -> None:
+        """Remember whom to ask and whom to tell."""
+        self.session = session
+        self.say_order = session.tells("gang_job_order")
+        self.say_refused = session.tells("gang_refused")
+        self.say_victims = session.tells("gang_victims")
+        self.say_orphan = session.tells("orphan_skipped")
+
+    # ------------------------------------------------------------------ can the job start at all
+
+    @job_valid
+    def has_pods_enough(self, job: Job) -> tuple[str, str] | None:
+        """None, or (reason, message) of the first minimum for which the job has too few pods."""
+        if job.facts.task_min and not job.roles_valid():
+            return names.REASON_NOT_ENOUGH_PODS_OF_TASK, names.NOT_ENOUGH_VALID_PODS
+        if job.has_sub_group_policy and not self._groups_reach(job, ""):
+            return names.REASON_NOT_ENOUGH_PODS_OF_TASK, names.NOT_ENOUGH_VALID_SUB_GROUPS
+        if (valid := job.valid_task_num()) < job.min_available:
+            message = names.NOT_ENOUGH_VALID_TASKS.format(valid=valid, minimum=job.min_available)
+            return names.REASON_NOT_ENOUGH_TASKS, message
+        return None
+
+    # ------------------------------------------------------------------ is it complete
+
+    @job_ready
+    def is_complete(self, job: Job) -> bool:
+        """Whether every minimum is reached."""
+        if lacking(job) > 0:
+            return False
+        if job.facts.task_min and not job.roles_ready():
+            return False
+        return not job.has_sub_group_policy or self._groups_reach(job, "is_ready")
+
+    @job_ready.many
+    def complete_after(self, job: Job, task: Task, k: int) -> int:
+        """After how many more tasks like ``task`` the job is complete, at least 1; k + 1 if not within k.
+
+        The tasks are of one role and one sub-job.
+        """
+        gain = not task.best_effort  # a pending task that asks for nothing counts before it is placed
+        waits = [lacking(job), *_roles_lacking(job, task)]
+        if job.has_sub_group_policy:
+            waits.append(self._groups_lacking(job, task))
+        needed = max(waits)
+        return max(needed, 1) if needed <= (k if gain else 0) else k + 1
+
+    @job_pipelined
+    def will_be_complete(self, job: Job) -> int:
+        """Permit if every minimum is reached once pipelined tasks have their room, else reject."""
+        if not (job.roles_pipelined() and job.is_pipelined()):
+            return REJECT
+        return PERMIT if not job.has_sub_group_policy or self._groups_reach(job, "is_pipelined") else REJECT
+
+    @sub_job_ready
+    def part_is_complete(self, sub_job: SubJob) -> bool:
+        """Whether the sub-job has its minimum."""
+        return sub_job.is_ready()
+
+    @sub_job_ready.many
+    def part_complete_after(self, sub_job: SubJob, task: Task, k: int) -> int:
+        """After how many more of its tasks the sub-job is complete, at least 1; k + 1 if not within k."""
+        needed = _part_lacking(sub_job)
+        return max(needed, 1) if needed <= (0 if task.best_effort else k) else k + 1
+
+    @sub_job_pipelined
+    def part_will_be_complete(self, sub_job: SubJob) -> int:
+        """Permit if the sub-job has its minimum once pipelined tasks have their room, else reject."""
+        return PERMIT if sub_job.is_pipelined() else REJECT
+
+    @job_starving
+    def lacks_tasks(self, job: Job) -> bool:
+        """Whether minMember is not reached even with pipelined tasks; minimums by role are not looked at."""
+        return job.is_starving()
+
+    def _groups_reach(self, job: Job, check: str) -> bool:
+        """Whether every policy has its number of sub-jobs that satisfy ``check`` (empty: that exist)."""
+        subs = self.session.sub_jobs(job)
+        counts = counts_by_group(subs, check) if check else _members(subs)
+        return all(counts.get(group, 0) >= least for group, least in job.min_sub_jobs.items())
+
+    def _groups_lacking(self, job: Job, task: Task) -> int:
+        """How many more tasks of the sub-job of ``task`` the policies wait for; more than there are: in vain."""
+        subs = self.session.sub_jobs(job)
+        counts = counts_by_group(subs, "is_ready")
+        short = {group: least - counts.get(group, 0) for group, least in job.min_sub_jobs.items()}
+        waiting = {group: number for group, number in short.items() if number > 0}
+        if not waiting:
+            return 0
+        own = next((sub for sub in subs.values() if task.uid in sub.task_uids), None)
+        if own is None or own.is_ready() or waiting != {own.group: 1}:
+            return len(job.tasks) + 1
+        return _part_lacking(own)
+
+    # ------------------------------------------------------------------ orders
+
+    @job_order
+    def incomplete_first(self, left: Job, right: Job) -> int:
+        """Jobs that lack tasks come before those that can run as they are."""
+        ready = self.turn(left), self.turn(right)
+        if self.say_order:
+            self.say_order(left=left.uid, left_ready=ready[0], right=right.uid, right_ready=ready[1])
+        return int(ready[0]) - int(ready[1])
+
+    @job_order.key
+    def turn(self, job: Job) -> bool:
+        """Whether minMember is reached."""
+        return lacking(job) <= 0
+
+    @sub_job_order
+    def incomplete_part_first(self, left: SubJob, right: SubJob) -> int:
+        """Sub-jobs that lack tasks come first."""
+        return int(left.is_ready()) - int(right.is_ready())
+
+    @sub_job_order.key
+    def part_turn(self, sub_job: SubJob) -> bool:
+        """Whether the sub-job has its minimum."""
+        return sub_job.is_ready()
+
+    # ------------------------------------------------------------------ victims
+
+    @preemptable
+    def spare_minimum(self, preemptor: Task, preemptees: Sequence[Task]) -> list[Task]:
+        """The first candidates of each job that it has beyond its minMember."""
+        occupied: dict[str, int] = {}
+        victims = [task for task in preemptees if self._spends(task, occupied)]
+        if self.say_victims:
+            self.say_victims(victims=[task.key for task in victims], task=preemptor.key)
+        return victims
+
+    @reclaimable
+    def spare_minimum_of_others(self, reclaimer: Task, reclaimees: Sequence[Task]) -> list[Task]:
+        """As for preemption."""
+        return self.spare_minimum(reclaimer, reclaimees)
+
+    @unified_evictable
+    def allow_bundles(self, context: object, candidates: Sequence[Task]) -> Sequence[Task]:
+        """Everybody: gang actions take whole gangs, or what is beyond a minimum, by themselves."""
+        return candidates
+
+    def _spends(self, task: Task, occupied: dict[str, int]) -> bool:
+        """Whether the task's job can do without it; ``occupied`` counts by job what it has left."""
+        job = self.session.job_of(task)
+        if job is None:
+            if self.say_orphan:
+                self.say_orphan(plugin=self.name, what="preemptee", task=task.key, job=task.job)
+            return False
+        left = occupied.setdefault(job.uid, job.ready_task_num())
+        if left > job.min_available:
+            occupied[job.uid] = left - 1
+            return True
+        if self.say_refused:
+            self.say_refused(task=task.key, name=job.name, ready=left, min_available=job.min_available)
+        return False
+
+    # ------------------------------------------------------------------ the end of the session
+
+    def on_session_close(self, session: Session) -> None:
+        """Tell every PodGroup with pods whether its gang is complete."""
+        report = _Report(session)
+        for job in session.peek_jobs():
+            if job.tasks:
+                report.add(job)
+        report.tell()
+
+
+class _Report:
+    """What gang says of the jobs at the end of a session."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.complete = _condition(session, names.POD_GROUP_SCHEDULED, names.REASON_GANG_READY)
+        self.unschedulable = 0
+        self.say_counts = session.tells("metric.unschedule_task_count")
+        self.counts: dict[str, int] = {}
+        self.unready: list[str] = []
+
+    def add(self, job: Job) -> None:
+        """Set the job's condition and count it."""
+        missing = lacking(job)
+        if missing <= 0:
+            self.session.update_pod_group_condition(job, self.complete)
+            if self.say_counts:
+                self.counts[job.uid] = 0
+        elif not _awaits_endings(job):
+            self._add_unready(job)
+
+    def _add_unready(self, job: Job) -> None:
+        missing = job.min_available - job.ready_task_num() - _could_be_placed(job)
+        message = names.TASKS_IN_GANG_UNSCHEDULABLE.format(
+            missing=missing, total=len(job.tasks), fit_error=self.session.job_fit_error(job)
+        )
+        reason = names.REASON_NOT_ENOUGH_RESOURCES
+        condition = _condition(self.session, names.POD_GROUP_UNSCHEDULABLE, reason, message)
+        self.session.update_pod_group_condition(job, condition)
+        self.counts[job.uid] = missing
+        self.unready.append(job.uid)
+
+    def tell(self) -> None:
+        """Tell the figures."""
+        if say := self.session.tells("metric.unschedule_job_count"):
+            say(count=len(self.unready))
+        if say := self.session.tells("metric.job_retry_counts"):
+            say(jobs=self.unready)
+        if self.say_counts:
+            self.say_counts(counts=self.counts)
+
+
+def lacking(job: Job) -> int:
+    """How many tasks the job lacks to its minMember; 0 or less: it has them all."""
+    # Asked twice a placed task and once a job of the cluster, so it walks the few statuses that there are.
+    missing = job.min_available
+    index = job.index
+    for status, members in index.items():
+        if status in READY_STATUS:
+            missing -= len(members)
+    if missing > 0 and PENDING in index:
+        for task in index[PENDING].values():
+            missing -= task.template.best_effort
+    return missing
+
+
+def _roles_lacking(job: Job, task: Task) -> list[int]:
+    """How many tasks each role lacks; more than the job has where tasks of the role of ``task`` do not help."""
+    if not job.facts.task_min or not job.roles_apply:
+        return []
+    counts = job.role_counts(*READY, pending_best_effort=True)
+    short = {role: least - counts.get(role, 0) for role, least in job.facts.task_min.items()}
+    vain = len(job.tasks) + 1
+    return [number if role == task.role else vain for role, number in short.items() if number > 0]
+
+
+def _part_lacking(sub: SubJob) -> int:
+    return sub.min_available - sub.ready_task_num() - sub.pending_best_effort_num()
+
+
+def _members(subs: Mapping[str, SubJob]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for sub in subs.values():
+        counts[sub.group] = counts.get(sub.group, 0) + 1
+    return counts
+
+
+def _awaits_endings(job: Job) -> bool:
+    """Whether nothing is left to place and ending tasks still hold the places that the job lacks."""
+    ending = job.releasing_scheduled_num()
+    if not ending or PENDING in job.index or PIPELINED in job.index:
+        return False
+    return job.scheduled_task_num() + ending >= job.min_available
+
+
+def _could_be_placed(job: Job) -> int:
+    """Pending tasks that had a place until the gang turned out to be incomplete."""
+    pending = job.index.get(TaskStatus.Pending, NOBODY).values()
+    return sum(task.last is not None and is_allocated(task.last.status) for task in pending)
+
+
+def _condition(session: Session, kind: str, reason: str, message: str = "") -> PodGroupCondition:
+    return PodGroupCondition(
+        type=kind, status=names.CONDITION_TRUE, transition_id=session.uid, reason=reason, message=message
+    )

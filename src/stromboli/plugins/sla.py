@@ -1,0 +1,76 @@
+"""sla: a job that has waited too long gets its turn."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from stromboli.errors import DurationError
+from stromboli.framework.order import compare
+from stromboli.model import duration
+from stromboli.model.job import Job
+from stromboli.plugin import Plugin, arg, job_enqueueable, job_order, job_pipelined
+
+if TYPE_CHECKING:
+    from stromboli.framework.session import Session
+
+PERMIT, ABSTAIN = 1, 0
+
+
+class Sla(Plugin):
+    """Jobs with a deadline, creation plus waiting time, come first; overdue ones may enter and reserve nodes.
+
+    The waiting time is the PodGroup's (annotation ``volcano.sh/sla-waiting-time`` or ``sla-waiting-time``), else the
+    argument's.  A permit only spares a job the plugins of later tiers.
+    """
+
+    name = "sla"
+    waiting_time = arg("sla-waiting-time", object, None)
+
+    def on_session_open(self, session: Session) -> None:
+        """Read the waiting time of jobs that state none."""
+        self.now = session.now
+        _say(session, "sla_entered")
+        self.limit = None if self.waiting_time is None else read_global(session, self.waiting_time)
+
+    def on_session_close(self, session: Session) -> None:
+        """Nothing is kept."""
+        _say(session, "sla_left")
+
+    @job_order
+    def earlier_deadline_first(self, left: Job, right: Job) -> int:
+        """The earlier deadline first; jobs without one come last."""
+        return compare(self.deadline(left), self.deadline(right))
+
+    @job_order.key
+    def deadline(self, job: Job) -> float:
+        """When the job should have started, in seconds since 1970; infinite without a waiting time."""
+        wait = self.limit if job.facts.waiting_time is None else job.facts.waiting_time
+        return math.inf if wait is None else job.created + wait
+
+    @job_enqueueable
+    def may_enter(self, job: Job) -> int:
+        """Permit an overdue job, abstain otherwise."""
+        return PERMIT if self.now >= self.deadline(job) else ABSTAIN
+
+    @job_pipelined
+    def may_reserve(self, job: Job) -> int:
+        """Permit an overdue job to keep the nodes it waits for, abstain otherwise."""
+        return self.may_enter(job)
+
+
+def read_global(session: Session, written: object) -> float | None:
+    """Seconds of the argument's duration; None, after telling why, where it is none or not above 0."""
+    nanoseconds = 0
+    try:
+        nanoseconds = duration.parse(written if isinstance(written, str) else "")
+    except DurationError as error:
+        _say(session, "sla_global_unreadable", error=error)
+    shown = duration.format_duration(nanoseconds)
+    _say(session, "sla_global_time" if nanoseconds > 0 else "sla_global_invalid", duration=shown)
+    return nanoseconds / duration.SECOND if nanoseconds > 0 else None
+
+
+def _say(session: Session, key: str, **fields: object) -> None:
+    if say := session.tells(key):
+        say(**fields)
