@@ -3,6 +3,9 @@
 A key of :data:`LINES` names a line of the scheduler's log; whoever tells it gives its placeholders as fields
 (:func:`stromboli.framework.observe.teller`).  A key of :data:`METRIC_KEYS` names figures and has no text.
 
+A field may be text, a number, a Task or Job (shown as ``namespace/name``), a Queue or Node (its name), a sequence or
+mapping of those, or anything with a text form, such as an amount; it is made into text when the line is printed.
+
 Levels: a number N is printed by ``-v N`` and above, ``"E"`` (error), ``"W"`` (warning) and ``"F"`` (fatal) always.
 Texts are printed as they stand, angle brackets included.  A text that begins with a quotation mark is a structured
 line, ``"message" name="value" ..``.
@@ -11,13 +14,18 @@ line, ``"message" name="value" ..``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final
 
 from stromboli.framework import catalogue_core, catalogue_plugins
+from stromboli.model.job import Job
+from stromboli.model.queue import Queue
+from stromboli.model.table import Node
+from stromboli.model.task import Task
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)(?::(\.\d+f))?\}")
 _STRUCTURED: Final = re.compile(r'"([^"]*)"(.*)')
@@ -93,13 +101,18 @@ METRIC_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "metric.job_retry_counts": ("jobs",),  # job uids, one retry each
     "metric.e2e_job": ("placed",),  # observe.Placed of each job: tasks that it just placed
     "metric.task_latency": ("stage", "created"),  # Watched, Assumed, PreBound, Bound; each pod's creation, unix seconds
+    "metric.namespace_figures": ("figures",),  # namespace -> observe.NamespaceFigures
     # One by one.
     "metric.unschedule_job_count": ("count",),
     "metric.job_started": ("job", "queue", "created"),  # job uid; creation in unix seconds
+    "metric.stage_duration": ("stage", "seconds"),  # for stages that overlap, where spans do not serve
     "metric.preemption_victims": ("count",),  # size of the last list of victims
     "metric.preemption_attempt": (),
     "metric.eviction_transaction": ("action",),
     "metric.schedule_attempt": ("result",),
+    "metric.inconsistencies": ("count",),  # objects quarantined in the last cycle
+    "metric.config_reload": ("result",),  # ok or refused
+    "metric.argument_invalid": ("plugin",),
     "metric.job_deleted": ("job",),
     "metric.queue_deleted": ("queue",),
     # Tasks that wait for room which is about to become free.
@@ -112,6 +125,54 @@ METRIC_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "metric.dealloc_underflow": ("plugin",),
 }
 """Every figure by its key, with the names of its fields; :mod:`stromboli.framework.observe` has the types."""
+
+
+def shown(value: object) -> str:
+    """How a field looks in a line: lists as ``[a b]``, mappings as ``map[k:v]`` by key, true, false and <nil>."""
+    form = _FORMS.get(type(value))
+    return form(value) if form else _shown_by_kind(value)
+
+
+def _shown_by_kind(value: object) -> str:
+    if isinstance(value, Mapping):
+        return _shown_mapping(value)
+    if isinstance(value, Set):
+        return _shown_sequence(sorted(value, key=shown))
+    return str(value)
+
+
+def _shown_number(value: float) -> str:
+    """As Go's ``%v``: whole numbers without a point."""
+    if value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    return _NOT_FINITE.get(repr(value)) or repr(value)
+
+
+_NOT_FINITE: Final[Mapping[str, str]] = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
+
+
+def _shown_sequence(values: Iterable[object]) -> str:
+    return "[" + " ".join(map(shown, values)) + "]"
+
+
+def _shown_mapping(values: Mapping[Any, object]) -> str:
+    return "map[" + " ".join(f"{shown(key)}:{shown(values[key])}" for key in sorted(values)) + "]"
+
+
+_FORMS: Final[Mapping[type, Callable[[Any], str]]] = {
+    str: str,
+    int: str,
+    Task: attrgetter("key"),
+    Job: attrgetter("uid"),
+    Queue: attrgetter("name"),
+    Node: attrgetter("name"),
+    bool: {True: "true", False: "false"}.__getitem__,
+    float: _shown_number,
+    list: _shown_sequence,
+    tuple: _shown_sequence,
+    dict: _shown_mapping,
+    type(None): lambda _nothing: "<nil>",
+}
 
 
 def generate_page() -> str:

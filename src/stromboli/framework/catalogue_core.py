@@ -21,7 +21,7 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
         ),
         ("config_invalid", "E", "Scheduler config {text} is invalid: {error}"),
         ("plugin_missing", "E", "Failed to get plugin {name}."),
-        ("argument_invalid", "W", "Could not parse argument: {value} for key {key} to {kind}"),
+        ("argument_invalid", "W", "Could not parse argument: {value} for key {argument} to {kind}"),
         ("cycle_started", 4, "Start scheduling ..."),
         ("cycle_ended", 4, "End scheduling ..."),
     ),
@@ -59,6 +59,11 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
             "queue_status_kept", 5,
             "Queue <{queue}> allocated resource keeps equal, no need to update queue status <{allocated}>.",
         ),
+        # Of Stromboli's own: mistakes that the reference would not notice.
+        ("complaint", "W", "{text}"),
+        ("inconsistency", "E", "Inconsistent: {text}"),
+        ("action_failed", "E", "Action {action} failed: {error}"),
+        ("plugin_failed", "E", "Plugin {name} failed and is put aside for this session: {error}"),
         ("queue_status_failed", "E", "failed to update queue <{queue}> status: {error}"),
     ),
     # ----------------------------------------------------------------------------------- statement and session calls

@@ -30,7 +30,9 @@ class Hooks:
 
     __slots__ = ("batch", "fits", "keys", "raws", "scores", "shared")
 
-    def __init__(self, fits: Sequence[Sequence[Fit]], scores: Sequence[Score], raws: Sequence[Score], batch: Sequence[Score]) -> None:
+    def __init__(
+        self, fits: Sequence[Sequence[Fit]], scores: Sequence[Score], raws: Sequence[Score], batch: Sequence[Score]
+    ) -> None:
         self.fits, self.scores, self.raws, self.batch = fits, scores, raws, batch
         hooks = [hook.hook for hook in (*(f for plugin in fits for f in plugin), *scores, *raws, *batch)]
         self.keys: list[Callable[[Task], Hashable]] = list(dict.fromkeys(key_of(hook) for hook in hooks))
@@ -50,11 +52,11 @@ class TaskClass:
         "refused", "request", "score", "scorers", "seen", "static_ok", "static_score", "table", "task", "wants",
     )  # fmt: skip
 
-    def __init__(self, hooks: Hooks, ledger: Ledger, task: Task) -> None:
+    def __init__(self, hooks: Hooks, ledger: Ledger, task: Task, room: bool = True) -> None:
         self.hooks, self.ledger, self.table, self.task = hooks, ledger, ledger.table, task
         self.request, self.nonzero = ledger.arrays(task.template)
         scalars = (self.table.axes.index[name] for name in (task.request.scalars or {}))
-        self.need: list[int] = [CPU, MEMORY, *scalars]
+        self.need: list[int] = [CPU, MEMORY, *scalars] if room else []
         self.wants = [(column, int(self.request[column])) for column in self.need]
         self.levels = 2
         self.refused: tuple[object, Fits] | None = None
@@ -96,7 +98,9 @@ class TaskClass:
         for scorer in self.hooks.raws:
             answer = scorer.vector(self.task, nodes)
             if answer is not None or scorer.hook.reads:
-                self.raws.append((scorer, None if answer is None or not scorer.hook.static else answer.astype(np.float64)))
+                self.raws.append(
+                    (scorer, None if answer is None or not scorer.hook.static else answer.astype(np.float64))
+                )
         fixed = [raw for _, raw in self.raws if raw is not None]
         self.constant: Floats | None = None
         if len(fixed) == len(self.raws) and all(raw.size and raw.min() == raw.max() for raw in fixed):
@@ -255,12 +259,12 @@ class Classes:
         """What tells the classes apart: the template, and what the enabled hooks read of the task."""
         return (task.template.number, *[key(task) for key in self.hooks.keys])
 
-    def of(self, task: Task) -> TaskClass:
-        """The class of ``task``, fresh."""
-        key = self.key(task)
+    def of(self, task: Task, *, room: bool = True) -> TaskClass:
+        """The class of ``task``, fresh; without ``room`` the one that does not look at amounts."""
+        key = (room, self.key(task))
         made = self._made.pop(key, None)
         if made is None:
-            made = TaskClass(self.hooks, self.ledger, task)
+            made = TaskClass(self.hooks, self.ledger, task, room)
             if len(self._made) >= KEPT:
                 del self._made[next(iter(self._made))]
         made.task = task

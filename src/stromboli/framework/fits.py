@@ -19,7 +19,9 @@ class Fits:
 
     __slots__ = ("counts", "error", "hyper_node", "nodes", "unresolvable")
 
-    def __init__(self, counts: Mapping[Reason, int] | None = None, nodes: int = 0, error: str = "", hyper_node: str = "") -> None:
+    def __init__(
+        self, counts: Mapping[Reason, int] | None = None, nodes: int = 0, error: str = "", hyper_node: str = ""
+    ) -> None:
         self.counts: dict[Reason, int] = dict(counts or {})
         self.nodes = nodes
         self.error = error
@@ -46,7 +48,5 @@ class Fits:
         return cls({reason: nodes}, nodes)
 
 
-ABORTING = frozenset(
-    {StatusCode.ERROR, StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE, StatusCode.WAIT, StatusCode.SKIP}
-)
+ABORTING = frozenset({StatusCode.ERROR, StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE, StatusCode.WAIT, StatusCode.SKIP})
 """Codes after which a plugin's further filters are not asked."""

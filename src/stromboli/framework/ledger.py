@@ -15,7 +15,7 @@ from stromboli.model.job import ALLOCATED, BINDING, PENDING, PIPELINED, RELEASIN
 from stromboli.model.snapshot import QueueSums
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Ints, NodeTable
-from stromboli.model.task import PodTemplate, Placement, Task
+from stromboli.model.task import Placement, PodTemplate, Task
 
 LogEntry = tuple[Task, int, int]
 """A task, a row of the node table, and +1 where it came or -1 where it left."""

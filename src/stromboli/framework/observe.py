@@ -11,6 +11,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, Protocol
 
+from stromboli.errors import NotFoundError
+from stromboli.framework.catalogue import LINES, METRIC_KEYS
 from stromboli.model.axes import Axes
 from stromboli.model.resource import Resource
 
@@ -35,7 +37,10 @@ class Observer(Protocol):
         """
 
     def ended(self, kind: str, name: str) -> None:
-        """The span that :meth:`started` announced is over, whether it failed or not."""
+        """The span that :meth:`started` announced is over.
+
+        The span of work that failed may never end; it is then not measured.
+        """
 
 
 class Silent:
@@ -90,7 +95,8 @@ class Counting:
     """Counts what it is told and keeps the last of it; for tests.
 
     ``counts`` is by key, ``told`` holds the last ``keep`` pairs of key and fields, ``spans`` the finished spans as
-    (kind, name) in the order of their ends.  ``keys`` limits what it wants; None means everything.
+    (kind, name) in the order of their ends.  ``keys`` limits what it wants; None means everything.  Raises
+    :class:`~stromboli.errors.NotFoundError` when told a key that the catalogue lacks, or not all fields of a key.
     """
 
     def __init__(self, keys: Iterable[str] | None = None, keep: int = 1000) -> None:
@@ -105,6 +111,7 @@ class Counting:
 
     def tell(self, key: str, fields: Mapping[str, object]) -> None:
         """Count and keep."""
+        _check(key, fields)
         self.counts[key] += 1
         self.told.append((key, dict(fields)))
 
@@ -118,6 +125,15 @@ class Counting:
     def of(self, key: str) -> list[dict[str, object]]:
         """The kept fields of ``key``, oldest first."""
         return [fields for told, fields in self.told if told == key]
+
+
+def _check(key: str, fields: Mapping[str, object]) -> None:
+    line = LINES.get(key)
+    if line is None and key not in METRIC_KEYS:
+        raise NotFoundError("key", key, "stromboli.framework.catalogue")
+    for name in line.fields if line else METRIC_KEYS[key]:
+        if name not in fields:
+            raise NotFoundError("field", name, f"what was told of {key}")
 
 
 def teller(observer: Observer, key: str) -> Teller | None:
@@ -151,7 +167,7 @@ def _fan(tells: Iterable[Callable[[str, Mapping[str, object]], None]], key: str)
     return told
 
 
-class Amounts(NamedTuple):
+class OnAxes(NamedTuple):
     """An amount by column, to be told as it stands: made into text or a Resource only when somebody looks.
 
     ``vector`` is a tuple of its own; a list that changes later must be copied.
@@ -171,15 +187,23 @@ class Amounts(NamedTuple):
 class QueueFigures(NamedTuple):
     """What the metrics of one queue show; what is None stays as it was told last."""
 
-    allocated: Amounts | Resource | None = None
-    request: Amounts | Resource | None = None
-    deserved: Amounts | Resource | None = None
-    capacity: Amounts | Resource | None = None
-    real_capacity: Amounts | Resource | None = None
-    inqueue: Amounts | Resource | None = None
+    allocated: OnAxes | Resource | None = None
+    request: OnAxes | Resource | None = None
+    deserved: OnAxes | Resource | None = None
+    capacity: OnAxes | Resource | None = None
+    real_capacity: OnAxes | Resource | None = None
+    inqueue: OnAxes | Resource | None = None
     share: float | None = None
     weight: int | None = None
     overused: bool | None = None
+
+
+class NamespaceFigures(NamedTuple):
+    """What the metrics of one namespace show."""
+
+    share: float
+    weight: float
+    weighted_share: float
 
 
 class Placed(NamedTuple):

@@ -37,7 +37,9 @@ class Statement:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.entries:
             self.discard()
 
@@ -97,7 +99,7 @@ class Statement:
 
     def commit(self) -> None:
         """Put everything into the plan, in order: evictions, and allocations as bindings.  Empties the statement."""
-        self._tell("statement_commit")
+        self._tell("committing")
         plan = self.session.plan
         for entry in self.entries:
             for task in entry.tasks:
@@ -111,12 +113,12 @@ class Statement:
 
     def keep(self) -> None:
         """Leave everything as it is, neither committed nor taken back; it lasts as long as the session."""
-        self._tell("statement_keep")
+        self._tell("keeping")
         self.entries = []
 
     def discard(self) -> None:
         """Take everything back, newest first; tasks remember where they stood, for the messages."""
-        self._tell("statement_discard")
+        self._tell("discarding")
         for entry in self.entries:
             for task in entry.tasks:
                 remember(task)
@@ -154,17 +156,20 @@ class Statement:
     def _tell(self, key: str) -> None:
         if say := self.session.tells(key):
             say()
-        if self.entries and (say := self.session.tells("statement_operation")):
             names = self.session.table.statics.names
             for entry in self.entries:
+                line = self.session.tells(f"{str(entry.kind).lower()}_operation")
                 for task, row in zip(entry.tasks, entry.rows, strict=True):
-                    say(task=task, operation=str(entry.kind).lower(), node=names[row])
+                    if line:
+                        line(task=task, node=names[row])
 
 
 def _refused(task: Task, node: str, kind: Operation, errors: int) -> str:
     if kind is Operation.ALLOCATE:
         return f"Task {task.key} allocate to node {node} error and errInfos num is {errors}, allocation has been rolled back"
-    return f"Task({task.key}) pipeline to node({node}) error and errInfos num is {errors}, pipeline has been rolled back"
+    return (
+        f"Task({task.key}) pipeline to node({node}) error and errInfos num is {errors}, pipeline has been rolled back"
+    )
 
 
 def undo(session: Session, entry: Entry) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -59,6 +59,9 @@ class LessTurns(Generic[T]):
     def __init__(self, compare: Callable[[T, T], int]) -> None:
         self._less = lambda left, right: compare(left, right) < 0
         self._items: list[T] = []
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
 
     def push(self, item: T) -> None:
         """Let ``item`` wait for its turn."""

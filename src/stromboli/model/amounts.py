@@ -55,7 +55,7 @@ class Amounts:
             return self.milli_cpu
         if name == MEMORY:
             return self.memory
-        return self.scalars.get(name, 0.0) if self.scalars else 0.0
+        return self.scalars.get(name, 0) if self.scalars else 0.0
 
     def names(self) -> list[str]:
         """Dimensions of which there is something: cpu, memory, then scalars by name."""
@@ -238,8 +238,8 @@ class Amounts:
 class _Nothing(Amounts):
     """Stands for an amount that was not given."""
 
-    milli_cpu = 0.0
-    memory = 0.0
+    milli_cpu: float = 0
+    memory: float = 0
     scalars = None
 
 

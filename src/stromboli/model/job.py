@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 
 from stromboli.model.axes import Axes, add_to
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
@@ -76,6 +77,18 @@ class JobFacts:
         self.revocable_zone = ""
         self.budget: tuple[str, str] = ("", "")
         self.network_topology: NetworkTopology | None = group.spec.network_topology
+
+    def with_group(self, group: PodGroup) -> JobFacts:
+        """The same facts for a group whose status has changed."""
+        twin = copy(self)
+        twin.group = group
+        return twin
+
+    def with_priority(self, priority: int) -> JobFacts:
+        """The same facts with another priority."""
+        twin = copy(self)
+        twin.priority = priority
+        return twin
 
 
 class Job:

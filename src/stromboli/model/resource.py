@@ -37,8 +37,8 @@ class Resource(Amounts):
     comparison but ``==``, which is exact equality of all four; :meth:`equal` is the tolerant one.
     """
 
-    milli_cpu: float = 0.0
-    memory: float = 0.0
+    milli_cpu: float = 0
+    memory: float = 0
     scalars: dict[str, float] | None = None
     max_task_num: int = 0
 
@@ -96,7 +96,7 @@ class Resource(Amounts):
         """Add to one scalar."""
         if self.scalars is None:
             self.scalars = {}
-        self.scalars[name] = self.scalars.get(name, 0.0) + amount
+        self.scalars[name] = self.scalars.get(name, 0) + amount
 
     def set_scalar(self, name: str, amount: float) -> None:
         """Set one scalar."""
@@ -134,7 +134,7 @@ class Resource(Amounts):
         self.memory -= other.memory
         if self.scalars is not None:
             for name, amount in (other.scalars or {}).items():
-                self.scalars[name] = self.scalars.get(name, 0.0) - amount
+                self.scalars[name] = self.scalars.get(name, 0) - amount
         return self
 
     def multi(self, factor: float) -> Resource:
@@ -191,7 +191,7 @@ class Resource(Amounts):
             elif default is Default.INFINITY and name not in right:
                 less.set_scalar(name, UNLIMITED)
             else:
-                excess = left.get(name, 0.0) - right.get(name, 0.0)
+                excess = left.get(name, 0) - right.get(name, 0)
                 (more if excess > 0 else less).set_scalar(name, abs(excess))
         return more, less
 

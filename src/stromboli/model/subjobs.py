@@ -65,7 +65,6 @@ class SubJob:
         return max((task.priority for task in self.tasks), default=0) if self.task_uids else 0
 
 
-
 def assign(job: Job) -> dict[str, SubJob]:
     """The sub-jobs of ``job`` by id, in order of their first task; without policies one with the job's own id."""
     policies = job.group.spec.sub_group_policy

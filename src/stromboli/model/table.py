@@ -171,13 +171,23 @@ class NodeRows:
         return self._alloc - self._used + self._releasing - self._pipelined
 
     @property
+    def releasing(self) -> Ints:
+        """Amounts in use by ending tasks, shape (resources, rows)."""
+        return self._releasing
+
+    @property
+    def pipelined(self) -> Ints:
+        """Amounts that tasks wait for, shape (resources, rows)."""
+        return self._pipelined
+
+    @property
     def requested(self) -> Ints:
         """What Kubernetes' scorers count as requested, shape (resources, rows)."""
         return self._requested
 
     @property
     def nonzero(self) -> Ints:
-        """cpu and memory requested with stand-ins for containers that ask for nothing, shape (2, rows)."""
+        """Cpu and memory requested with stand-ins for containers that ask for nothing, shape (2, rows)."""
         return self._nonzero
 
     def allocatable(self, name: str) -> Ints:
@@ -306,4 +316,17 @@ def place(table: NodeTable, row: int, task: Task, column: str, sign: int = 1) ->
     table.journal.append(row)
 
 
-__all__ = ["AMOUNTS", "CPU", "MEMORY", "PODS", "Ints", "LabelColumn", "Node", "NodeRows", "NodeStatics", "NodeTable", "Rows", "place"]
+__all__ = [
+    "AMOUNTS",
+    "CPU",
+    "MEMORY",
+    "PODS",
+    "Ints",
+    "LabelColumn",
+    "Node",
+    "NodeRows",
+    "NodeStatics",
+    "NodeTable",
+    "Rows",
+    "place",
+]

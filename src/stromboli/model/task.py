@@ -21,7 +21,9 @@ class PodTemplate:
 
     __slots__ = ("best_effort", "host_ports", "images", "nonzero", "number", "request", "spec", "vector")
 
-    def __init__(self, number: int, spec: PodSpec, request: Resource, vector: tuple[int, ...], nonzero: tuple[int, int]) -> None:
+    def __init__(
+        self, number: int, spec: PodSpec, request: Resource, vector: tuple[int, ...], nonzero: tuple[int, int]
+    ) -> None:
         self.number = number
         self.spec = spec
         self.request = request
@@ -30,7 +32,10 @@ class PodTemplate:
         self.best_effort = request.is_empty()
         containers = spec.containers + tuple(c for c in spec.init_containers if c.restart_policy == "Always")
         self.host_ports = tuple(
-            (p.host_ip or "0.0.0.0", p.protocol or "TCP", p.host_port) for c in containers for p in c.ports if p.host_port > 0
+            (p.host_ip or "0.0.0.0", p.protocol or "TCP", p.host_port)
+            for c in containers
+            for p in c.ports
+            if p.host_port > 0
         )
         self.images = tuple(c.image for c in (*spec.init_containers, *spec.containers))
 

@@ -1,0 +1,94 @@
+"""backfill: places tasks that ask for nothing, wherever predicates let them."""
+
+from __future__ import annotations
+
+from stromboli.framework.action import Action
+from stromboli.framework.fits import Fits
+from stromboli.framework.jobs import QueueInfo
+from stromboli.framework.operation import Operation
+from stromboli.framework.reason import Reason
+from stromboli.framework.session import Session
+from stromboli.framework.statement import dispatch
+from stromboli.framework.turns import Turns
+from stromboli.model.job import ALLOCATED, PENDING, PIPELINED, Job
+from stromboli.model.task import Task
+from stromboli.plugin import arg
+
+
+class Backfill(Action):
+    """The whole list is made once, queue by queue; each placed task counts, and a ready job is bound as a whole."""
+
+    name = "backfill"
+    error_cache = arg("predicateErrorCacheEnable", bool, True)
+
+    def execute(self, session: Session) -> None:
+        """Place every pending best-effort task of admitted, valid jobs."""
+        for job, tasks in self._collect(session):
+            for task in session.tasks_in_turn(tasks):
+                self._place(session, job, task)
+
+    def _collect(self, session: Session) -> list[tuple[Job, list[Task]]]:
+        queues: Turns[QueueInfo] = session.orders["queue_order"].turns()
+        jobs: dict[str, Turns[Job]] = {}
+        tasks: dict[str, list[Task]] = {}
+        for peeked in session.peek_jobs():
+            if (PENDING not in peeked.index and PIPELINED not in peeked.index) or not self._eligible(session, peeked):
+                continue
+            job = session.jobs[peeked.uid]
+            found = self._tasks(session, job)
+            if not found:
+                continue
+            tasks[job.uid] = found
+            if job.queue not in jobs:
+                jobs[job.queue] = session.orders["job_order"].turns()
+                queues.push(session.queues[job.queue])
+            jobs[job.queue].push(job)
+        return _in_turn(queues, jobs, tasks)
+
+    def _eligible(self, session: Session, job: Job) -> bool:
+        best_effort = any(task.template.best_effort for task in job.of(PENDING, PIPELINED))
+        if not best_effort or job.is_pending():
+            return False
+        if (invalid := session.ask.job_valid(job)) is not None:
+            if say := session.tells("backfill_job_invalid"):
+                say(job=job, queue=job.queue, reason=invalid[0], message=invalid[1])
+            return False
+        return job.queue in session.queues
+
+    def _tasks(self, session: Session, job: Job) -> list[Task]:
+        found = [task for task in job.of(PENDING) if task.template.best_effort and not task.gates]
+        for task in [task for task in job.of(PIPELINED) if task.template.best_effort]:
+            session.statement().unpipeline(task)
+            found.append(task)
+        return found
+
+    def _place(self, session: Session, job: Job, task: Task) -> None:
+        refusal: Reason | None = session.ask.pre_predicate(task)
+        if refusal is not None:
+            if say := session.tells("backfill_pre_predicate_failed"):
+                say(task=task, error=refusal.text)
+            job.fits[task.uid] = Fits.everywhere(refusal, len(session.table))
+            return
+        choice = session.placer.place(task, room=False)
+        if choice is None:
+            job.fits[task.uid] = session.placer.refusals(task, room=False)
+            return
+        if say := session.tells("binding"):
+            say(task=task, node=session.table.statics.names[choice.rows[0]])
+        statement = session.statement()
+        statement.place(job, (task,), choice.rows, Operation.ALLOCATE)
+        statement.entries = []  # a direct placement: it stands, whether the job is ready or not
+        if session.ask.job_ready(job):
+            dispatch(session, job, list(job.of(ALLOCATED)))
+
+
+def _in_turn(
+    queues: Turns[QueueInfo], jobs: dict[str, Turns[Job]], tasks: dict[str, list[Task]]
+) -> list[tuple[Job, list[Task]]]:
+    order: list[tuple[Job, list[Task]]] = []
+    while len(queues):
+        waiting = jobs[queues.pop().name]
+        while len(waiting):
+            job = waiting.pop()
+            order.append((job, tasks[job.uid]))
+    return order

@@ -1,0 +1,55 @@
+"""enqueue: admits waiting PodGroups while the cluster and their queues have room for them."""
+
+from __future__ import annotations
+
+from stromboli.framework.action import Action
+from stromboli.framework.jobs import QueueInfo
+from stromboli.framework.session import Session
+from stromboli.framework.turns import Turns
+from stromboli.model.job import Job
+
+
+class Enqueue(Action):
+    """Queue after queue, one job a turn; a refused job waits for the next cycle and does not block those behind it."""
+
+    name = "enqueue"
+
+    def execute(self, session: Session) -> None:
+        """Admit every pending job whose minResources all voters accept."""
+        queues, jobs = self._collect(session)
+        if say := session.tells("enqueue_started"):
+            say(queues=len(jobs))
+        while len(queues):
+            queue = queues.pop()
+            waiting = jobs.get(queue.name)
+            if waiting is None or not len(waiting):
+                continue
+            self._admit(session, waiting.pop())
+            queues.push(queue)
+
+    def _collect(self, session: Session) -> tuple[Turns[QueueInfo], dict[str, Turns[Job]]]:
+        queues: Turns[QueueInfo] = session.orders["queue_order"].turns()
+        jobs: dict[str, Turns[Job]] = {}
+        seen: set[str] = set()
+        missing, added = session.tells("queue_missing"), session.tells("job_added")
+        for job in session.peek_jobs():
+            queue = session.queues.get(job.queue)
+            if queue is None:
+                if missing:
+                    missing(queue=job.queue, job=job)
+                continue
+            if queue.name not in seen:
+                seen.add(queue.name)
+                queues.push(queue)
+            if job.is_pending():
+                if queue.name not in jobs:
+                    jobs[queue.name] = session.orders["job_order"].turns()
+                jobs[queue.name].push(session.jobs[job.uid])
+                if added:
+                    added(job=job, queue=queue.name)
+        return queues, jobs
+
+    def _admit(self, session: Session, job: Job) -> None:
+        if job.group.spec.min_resources is None or session.ask.job_enqueueable(job):
+            session.ask.job_enqueued(job)
+            job.phase = "Inqueue"

@@ -1,0 +1,209 @@
+"""Places the tasks of one part of a job, one after another or in runs, until the part is ready."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stromboli.actions.worksheet import Tasks, sub_job_pipelined, sub_job_ready
+from stromboli.framework.fits import Fits
+from stromboli.framework.operation import Operation
+from stromboli.framework.placement import Choice
+from stromboli.framework.plan import GateRemoval
+from stromboli.framework.reason import Reason
+from stromboli.framework.session import TOP, Session
+from stromboli.framework.statement import Statement
+from stromboli.model.job import ALLOCATED, BINDING, BOUND, PENDING, RUNNING, SUCCEEDED, Job
+from stromboli.model.names import QUEUE_ALLOCATION_GATE
+from stromboli.model.subjobs import SubJob
+from stromboli.model.task import Task
+
+if TYPE_CHECKING:
+    from stromboli.framework.rows import Bools
+    from stromboli.model.snapshot import HyperNodeInfo
+
+
+class TaskPlacer:
+    """One attempt to place ``tasks`` of ``part`` within a hypernode, recorded in ``statement``."""
+
+    __slots__ = ("job", "nodes", "part", "queue", "session", "statement", "tasks", "where", "within")
+
+    def __init__(self, session: Session, job: Job, part: SubJob, tasks: Tasks, hyper_node: HyperNodeInfo) -> None:
+        self.session, self.job, self.part, self.tasks = session, job, part, tasks
+        self.queue = session.queues[job.queue]
+        self.where = "" if hyper_node.name == TOP else hyper_node.name
+        self.within: Bools | None = None if hyper_node.name == TOP else session.rows_of(hyper_node)
+        self.nodes = len(hyper_node.rows)
+        self.statement = Statement(session)
+
+    def run(self) -> Statement | None:
+        """Place until the part is ready; the statement if it is ready or pipelined, else None with all undone."""
+        if not self.nodes:
+            return None
+        while len(self.tasks) and not self._step():
+            pass
+        if sub_job_ready(self.session, self.job, self.part):
+            self._tell("sub_job_ready")
+            return self.statement
+        if sub_job_pipelined(self.session, self.job, self.part):
+            self._tell("sub_job_pipelined")
+            return self.statement
+        self.statement.discard()
+        return None
+
+    # ------------------------------------------------------------------ steps
+
+    def _step(self) -> bool:
+        """Deal with the next task, or with a run of equal ones; True when the attempt is over."""
+        task = self.tasks.tasks[self.tasks.next]
+        if (ended := self._run_of_tasks(task)) is not None:
+            return ended
+        self.tasks.next += 1
+        if not self._may_try(task):
+            return False
+        refusal: Reason | None = self.session.ask.pre_predicate(task)
+        if refusal is not None:
+            return self._refused_beforehand(task, refusal)
+        choice = self._nominated(task) or self.session.placer.place(task, self.within)
+        if choice is None:
+            return self._no_node(task)
+        self._place((task,), choice)
+        return sub_job_ready(self.session, self.job, self.part)
+
+    def _run_of_tasks(self, task: Task) -> bool | None:
+        """Place a run of tasks like ``task`` at once; None when they must be looked at one by one."""
+        tasks = self.tasks.tasks
+        first = self.tasks.next
+        if first + 1 >= len(tasks) or not self._plain(task) or not self.session.placer.alike(task, tasks[first + 1]):
+            return None
+        asked = self._many()
+        if asked is None or self._role_failed(task) or self.session.ask.pre_predicate(task) is not None:
+            return None
+        last = first + 1
+        while last < len(tasks) and self._plain(tasks[last]) and self.session.placer.alike(task, tasks[last]):
+            last += 1
+        allocatable, ready = asked
+        count = min([last - first, *(many(self.queue, task, last - first) for many in allocatable)])
+        until = max([many(self.job, task, count) for many in ready], default=1)
+        count = min(count, until)
+        choice = self.session.placer.place_run(tasks[first : first + count], self.within) if count > 1 else None
+        if choice is None or not choice.rows:
+            return None
+        self.tasks.next += len(choice.rows)
+        self._place(tasks[first : first + len(choice.rows)], choice)
+        return sub_job_ready(self.session, self.job, self.part)
+
+    def _plain(self, task: Task) -> bool:
+        """Whether nothing about the task needs a look of its own."""
+        return not task.gates and not task.nominated_node
+
+    def _many(self) -> tuple[list[object], list[object]] | None:
+        """The plugins' forms for runs, of allocatable and of job_ready; None when one of them has none."""
+        session = self.session
+        allocatable, ready = session.manys["allocatable"], session.manys["job_ready"]
+        if allocatable is None or ready is None or self.job.has_sub_group_policy or not session.handlers.take_runs:
+            return None
+        return allocatable, ready
+
+    def _may_try(self, task: Task) -> bool:
+        if not self.session.ask.allocatable(self.queue, task):
+            if say := self.session.tells("queue_overused_task"):
+                say(queue=self.queue.name, name=task.name)
+            return False
+        if task.gates:
+            self._gated(task)
+            return False
+        if self._role_failed(task):
+            text = f"Task {task.name} with role spec {task.role} has already predicated failed, skip"
+            if say := self.session.tells("task_role_failed"):
+                say(name=task.name, role=task.role)
+            self.job.fits[task.uid] = Fits(error=text)
+            return False
+        if say := self.session.tells("nodes_for_job"):
+            say(nodes=self.nodes, job=self.job)
+        return True
+
+    def _gated(self, task: Task) -> None:
+        """A task with our own gate: it has its quota, so the gate may go; it is placed in a later cycle."""
+        if task.annotations.get(QUEUE_ALLOCATION_GATE) == "true":
+            if say := self.session.tells("queue_gate_removed"):
+                say(task=task)
+            self.session.plan.gates.append(GateRemoval(task.uid, task.key))
+
+    def _role_failed(self, task: Task) -> bool:
+        """Whether a task of the same role and part has found no node before."""
+        return bool(task.role) and bool(self.job.fits) and task.role in self._failed_roles()
+
+    def _failed_roles(self) -> set[str]:
+        tasks, fits = self.job.tasks, self.job.fits
+        members = set(self.part.task_uids) if self.job.has_sub_group_policy else tasks
+        return {tasks[uid].role for uid in fits if uid in members and uid in tasks}
+
+    # ------------------------------------------------------------------ nodes
+
+    def _nominated(self, task: Task) -> Choice | None:
+        """The node that an earlier preemption made room on, if it takes the task now."""
+        row = self.session.table.statics.row.get(task.nominated_node, -1)
+        if row < 0 or (self.within is not None and not self.within[row]):
+            return None
+        return self.session.placer.place(task, self.session.only(row))
+
+    def _refused_beforehand(self, task: Task, refusal: Reason) -> bool:
+        if say := self.session.tells("pre_predicate_failed"):
+            say(task=task, error=refusal.text)
+        self.job.fits[task.uid] = Fits.everywhere(refusal, self.nodes)
+        return not self._go_on()
+
+    def _no_node(self, task: Task) -> bool:
+        fits = self.session.placer.refusals(task, self.within)
+        if self.where:
+            fits = Fits(fits.counts, fits.nodes, fits.error, self.where)
+        self.job.fits[task.uid] = fits
+        if say := self.session.tells("predicates_failed"):
+            say(error=fits.text)
+        return not self._go_on()
+
+    def _place(self, tasks: tuple[Task, ...] | list[Task], choice: Choice) -> None:
+        self._tell_placing(tasks, choice)
+        self.statement.place(self.job, tasks, choice.rows, choice.kind)
+        if say := self.session.tells("allocating"):
+            for _ in tasks:
+                say()
+
+    # ------------------------------------------------------------------ going on after a failure
+
+    def _go_on(self) -> bool:
+        """Whether other tasks may still complete the gang after one has found no node."""
+        job, part = self.job, self.part
+        if job.min_available == len(job.tasks) or part.min_available >= self._size():
+            return False
+        if job.has_sub_group_policy:
+            return True
+        failed = self._failed_roles()
+        roles = job.facts.task_min
+        if job.min_available < sum(roles.values()):
+            left = sum(task.role not in failed for task in job.of(PENDING))
+            return job.ready_task_num() + left >= job.min_available
+        have = job.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, pending_best_effort=True)
+        return all(not roles.get(role) or have.get(role, 0) >= roles[role] for role in failed)
+
+    def _size(self) -> int:
+        return len(self.part.task_uids) if self.job.has_sub_group_policy else len(self.job.tasks)
+
+    # ------------------------------------------------------------------ telling
+
+    def _tell(self, key: str) -> None:
+        if say := self.session.tells(key):
+            say(job=self.job.uid, sub_job=self.part.uid)
+
+    def _tell_placing(self, tasks: tuple[Task, ...] | list[Task], choice: Choice) -> None:
+        key = "binding" if choice.kind is Operation.ALLOCATE else "pipelining"
+        say = self.session.tells(key)
+        if say is None:
+            return
+        names = self.session.table.statics.names
+        for task, row in zip(tasks, choice.rows, strict=True):
+            if choice.kind is Operation.ALLOCATE:
+                say(task=task, node=names[row])
+            else:
+                releasing = self.session.axes.resource(self.session.table.releasing[:, row].tolist())
+                say(task=task, node=names[row], request=task.request, releasing=releasing)

@@ -1,0 +1,160 @@
+"""Closing a session: plugins have their last word, then PodGroups, pods and queues get their new status."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from stromboli.framework.messages import fit_error, scheduling_reason
+from stromboli.framework.opening import PluginFailed, guarded
+from stromboli.framework.plan import Event, PodConditionUpdate, PodGroupUpdate, QueueUpdate, Reservation
+from stromboli.model.axes import add_to
+from stromboli.model.job import ALLOCATED, FAILED, PENDING, PIPELINED, RELEASING, RUNNING, SUCCEEDED, Job
+from stromboli.model.podgroup import PodGroupCondition
+from stromboli.model.resource import Resource
+from stromboli.model.task import Condition, Task
+
+if TYPE_CHECKING:
+    from stromboli.framework.session import Session
+
+WAITING = ("Unknown", "Pending", "Inqueue")
+"""Phases whose PodGroups get a warning event at every close."""
+
+
+def close(session: Session) -> None:
+    """Do everything that happens after the last action; one job's trouble does not stop the others."""
+    for name, plugin in reversed(session.plugins.items()):
+        session.observer.started("plugin_close", name)
+        try:
+            guarded(plugin, plugin.on_session_close)(session)
+        except PluginFailed as failure:
+            session.put_aside(failure)
+        session.observer.ended("plugin_close", name)
+    for job in session.peek_jobs():
+        update_job(session, job)
+    update_queues(session)
+    session.plan.inconsistencies += session.snapshot.inconsistencies
+    if say := session.tells("session_closed"):
+        say(session=session.uid)
+
+
+# ---------------------------------------------------------------------- PodGroups
+
+
+def set_condition(session: Session, job: Job, condition: PodGroupCondition) -> None:
+    """See :meth:`Session.update_pod_group_condition`.  A condition that says nothing new is not written again."""
+    if condition.type == "Unschedulable" and condition.status == "True":
+        session.unschedulable.add(job.uid)
+    conditions = session.conditions.get(job.uid, job.conditions)
+    for place, old in enumerate(conditions):
+        if old.type == condition.type:
+            if (old.status, old.reason, old.message) != (condition.status, condition.reason, condition.message):
+                session.conditions[job.uid] = (
+                    *conditions[:place],
+                    _timed(session, condition),
+                    *conditions[place + 1 :],
+                )
+            return
+    session.conditions[job.uid] = (*conditions, _timed(session, condition))
+
+
+def _timed(session: Session, condition: PodGroupCondition) -> PodGroupCondition:
+    time = datetime.fromtimestamp(session.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return PodGroupCondition(condition.type, condition.status, session.uid, time, condition.reason, condition.message)
+
+
+def phase_of(job: Job, unschedulable: bool) -> str:
+    """The phase that the job's tasks put its PodGroup into."""
+    index = job.index
+    if unschedulable and RUNNING in index:
+        return "Unknown"
+    scheduled = job.scheduled_task_num()
+    if RELEASING in index:
+        scheduled += job.releasing_scheduled_num()
+    if scheduled >= job.min_available:
+        return "Completed" if scheduled == job.number(FAILED, SUCCEEDED) else "Running"
+    return "Inqueue" if job.phase == "Inqueue" else "Pending"
+
+
+def update_job(session: Session, job: Job) -> None:
+    """Put the new status of a job's PodGroup into the plan if it differs, and its events and pod conditions."""
+    phase = phase_of(job, job.uid in session.unschedulable)
+    running, succeeded, failed = job.number(RUNNING), job.number(SUCCEEDED), job.number(FAILED)
+    old = job.group.status
+    conditions = session.conditions.get(job.uid)
+    changed = conditions is not None or (phase, running, succeeded, failed) != (
+        old.phase, old.running, old.succeeded, old.failed,
+    )  # fmt: skip
+    if changed:
+        shown = job.conditions if conditions is None else conditions
+        session.plan.pod_groups.append(PodGroupUpdate(job.uid, phase, shown, running, succeeded, failed))
+    _events(session, job, phase, changed)
+
+
+def _events(session: Session, job: Job, phase: str, changed: bool) -> None:
+    index = job.index
+    waiting = phase in WAITING
+    if waiting or PENDING in index or ALLOCATED in index or PIPELINED in index:
+        error = fit_error(job)
+        if waiting:
+            pending = len(index.get(PENDING, ()))
+            text = f"{pending}/{len(job.tasks)} tasks in gang unschedulable: {error}"
+            session.plan.events.append(Event("PodGroup", job.uid, "Warning", "Unschedulable", text))
+        for task in job.of(ALLOCATED, PENDING, PIPELINED):
+            if not task.gates:
+                _pod_condition(session, job, task, error)
+        _left_behind(session, job)
+    if changed and not waiting:
+        session.plan.events.append(Event("PodGroup", job.uid, "Normal", "Scheduled", "pod group is ready"))
+
+
+def _pod_condition(session: Session, job: Job, task: Task, error: str) -> None:
+    why = scheduling_reason(job, task)
+    message = why.message or error
+    nominated = why.nominated_node if why.nominated_node != task.nominated_node else ""
+    if nominated or task.condition != Condition("False", why.reason, message):
+        session.plan.pod_conditions.append(PodConditionUpdate(task.uid, task.key, why.reason, message, nominated))
+        session.plan.events.append(Event("Pod", task.key, "Warning", "FailedScheduling", message))
+
+
+def _left_behind(session: Session, job: Job) -> None:
+    """Note tasks that hold room without being bound: pipelined ones, and allocated ones of a gang that is not ready."""
+    plan = session.plan
+    for task in job.of(PIPELINED):
+        plan.reservations.append(Reservation(task.uid, task.key, job.uid, task.node_name, task.eviction_occurred))
+    for task in job.of(ALLOCATED):
+        plan.allocated_not_bound.append(Reservation(task.uid, task.key, job.uid, task.node_name))
+
+
+# ---------------------------------------------------------------------- queues
+
+
+def update_queues(session: Session) -> None:
+    """Put the new ``status.allocated`` of every queue whose amounts differ into the plan."""
+    totals = {name: list(queue.sums.allocated) for name, queue in session.queues.items()}
+    if "root" in session.queues:
+        for name, queue in session.queues.items():
+            for ancestor in _ancestors(session, name):
+                add_to(totals[ancestor], queue.sums.allocated)
+    for name, queue in session.queues.items():
+        amounts = session.axes.resource(session.axes.full(totals[name]))
+        old = queue.status.allocated
+        if old is None or not _equal(amounts, Resource.from_list(old)):
+            session.plan.queues.append(QueueUpdate(name, amounts.to_list()))
+        elif say := session.tells("queue_status_kept"):
+            say(queue=name, allocated=amounts)
+
+
+def _equal(left: Resource, right: Resource) -> bool:
+    return left.to_list() == right.to_list()
+
+
+def _ancestors(session: Session, name: str) -> list[str]:
+    """Queues above ``name``, nearest first; a parent that does not exist, or a cycle, ends the walk."""
+    above: list[str] = []
+    while name != "root":
+        name = session.queues[name].spec.parent or "root"
+        if name not in session.queues or name in above:
+            break
+        above.append(name)
+    return above

@@ -1,0 +1,200 @@
+"""Opening a session: plugins are made and asked for their hooks, and the hooks become the session's questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stromboli.errors import PluginError
+from stromboli.framework.classes import Hooks
+from stromboli.framework.config import PluginOption
+from stromboli.framework.handlers import Handler
+from stromboli.framework.hook import Hook
+from stromboli.framework.merge import FirstOpinion
+from stromboli.framework.plugin import Plugin
+from stromboli.framework.points import POINTS, compile_points
+from stromboli.framework.rows import Fit, Score, fit_of, score_of
+from stromboli.framework.turns import Order
+
+if TYPE_CHECKING:
+    from stromboli.framework.session import Session
+
+Function = Callable[..., Any]
+
+OUR_OWN = "stromboli.plugins."
+"""Plugins from this package are not guarded: an error in them is an error in the scheduler."""
+
+
+class PluginFailed(Exception):
+    """A plugin raised; carries its name.  It never leaves the cycle."""
+
+    def __init__(self, plugin: str, error: Exception) -> None:
+        super().__init__(f"{plugin}: {type(error).__name__}: {error}")
+        self.plugin = plugin
+
+
+class Answer(NamedTuple):
+    """One hook of one plugin in a session."""
+
+    tier: int
+    plugin: Plugin
+    hook: Hook
+    function: Function
+
+
+class Answers:
+    """All hooks of a session in the order of the configuration, tier by tier."""
+
+    def __init__(self, tiers: int) -> None:
+        self.tiers = tiers
+        self._all: list[Answer] = []
+
+    def take(self, tier: int, option: PluginOption, plugin: Plugin, hooks: Iterable[tuple[Hook, Function]]) -> None:
+        """Note the hooks of ``plugin`` whose points are switched on."""
+        for hook, function in hooks:
+            if option.enabled(hook.point):
+                self._all.append(Answer(tier, plugin, hook, guarded(plugin, function)))
+
+    def register(self, tier: int, option: PluginOption, plugin: Plugin, hook: Hook, function: Function) -> None:
+        """Note a function registered while the session opens; it replaces an earlier one of the same plugin and point."""
+        if not hook.point.several:
+            kept = [
+                a
+                for a in self._all
+                if a.plugin is not plugin or a.hook.point is not hook.point or a.hook.form != hook.form
+            ]
+            self._all = kept
+        self.take(tier, option, plugin, [(hook, function)])
+
+    def drop(self, plugin: str) -> None:
+        """Forget every hook of ``plugin``."""
+        self._all = [answer for answer in self._all if answer.plugin.name != plugin]
+
+    def of(self, point: str, form: str = "scalar") -> list[Answer]:
+        """The hooks of one point and form, in order."""
+        found = [a for a in self._all if a.hook.point.name == point and a.hook.form == form]
+        return sorted(found, key=lambda answer: answer.tier)
+
+    def chain(self, point: str) -> tuple[tuple[Function, ...], ...]:
+        """The functions of one point, tier by tier."""
+        answers = self.of(point)
+        return tuple(tuple(a.function for a in answers if a.tier == tier) for tier in range(self.tiers))
+
+    def key(self, point: str) -> Function | None:
+        """One sort key for an order point; None when a plugin in the order gives none."""
+        keys = {id(answer.plugin): answer.function for answer in self.of(point, "key")}
+        compared = self.of(point)
+        if any(id(answer.plugin) not in keys for answer in compared):
+            return None
+        merge = POINTS[point].merge
+        return merge.compile_key([keys[id(a.plugin)] for a in compared]) if isinstance(merge, FirstOpinion) else None
+
+    def many(self, point: str) -> list[Function] | None:
+        """The forms of one point for runs of tasks; None when a plugin at the point has none."""
+        forms = {id(answer.plugin): answer.function for answer in self.of(point, "many")}
+        asked = self.of(point)
+        return [forms[id(a.plugin)] for a in asked] if all(id(a.plugin) in forms for a in asked) else None
+
+    def order(self, point: str, compare: Function) -> Order[Any]:
+        """The order of one point, by comparison and by key."""
+        return Order(compare, self.key(point))
+
+    def hooks(self) -> Hooks:
+        """The per-node hooks in the engine's form."""
+        by_plugin: dict[int, list[Fit]] = {}
+        for answer in sorted((*self.of("predicate"), *self.of("predicate", "vector")), key=self._all.index):
+            fit = fit_of(answer.plugin.name, answer.hook, answer.function, _beside(answer))
+            by_plugin.setdefault(id(answer.plugin), []).append(fit)
+        scores = sorted((*self.of("node_order"), *self.of("node_order", "vector")), key=self._all.index)
+        return Hooks(
+            list(by_plugin.values()),
+            [score_of(a.plugin.name, a.hook, a.function, _beside(a)) for a in scores],
+            [_raw(answer) for answer in self.of("batch_node_order", "raw")],
+            [score_of(a.plugin.name, a.hook, a.function, _beside(a)) for a in self.of("batch_node_order", "vector")],
+        )
+
+
+def _beside(answer: Answer) -> Function | None:
+    """The form for one row that stands beside a vector hook, if it names one."""
+    name = answer.hook.row
+    return guarded(answer.plugin, getattr(answer.plugin, name)) if name else None
+
+
+def _raw(answer: Answer) -> Score:
+    score = score_of(answer.plugin.name, answer.hook, answer.function, None)
+    score.normalise = guarded(answer.plugin, getattr(answer.plugin, answer.hook.normalise))
+    return score
+
+
+def guarded(plugin: Plugin, function: Function) -> Function:
+    """``function``, its errors labelled with the plugin's name; ours are left alone."""
+    if type(plugin).__module__.startswith(OUR_OWN):
+        return function
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except Exception as error:
+            raise PluginFailed(plugin.name, error) from error
+
+    return call
+
+
+def open_plugins(session: Session) -> None:
+    """Make and open every plugin of the configuration, in order; a name that nobody knows is told and skipped."""
+    for tier, options in enumerate(session.config.tiers):
+        for option in options:
+            try:
+                plugin = session.registry.build(option.name, option.arguments)
+            except PluginError as error:
+                _missing(session, option, error)
+                continue
+            session.plugins[option.name] = plugin
+            session.opening = (tier, option, plugin)
+            session.observer.started("plugin_open", option.name)
+            _open(session, tier, option, plugin)
+            session.observer.ended("plugin_open", option.name)
+    session.opening = None
+
+
+def _open(session: Session, tier: int, option: PluginOption, plugin: Plugin) -> None:
+    for complaint in plugin.complaints:
+        if say := session.tells("complaint"):
+            say(text=complaint.text)
+    try:
+        guarded(plugin, plugin.on_session_open)(session)
+    except PluginFailed as failure:
+        session.put_aside(failure)
+        return
+    session.answers.take(tier, option, plugin, plugin.hooks())
+
+
+def _missing(session: Session, option: PluginOption, error: PluginError) -> None:
+    if say := session.tells("plugin_missing"):
+        say(name=option.name)
+    session.plan.inconsistencies.append(str(error))
+
+
+def compile_answers(session: Session) -> None:
+    """Turn the hooks into ``session.ask``, the orders, the engine's hooks and the handlers."""
+    answers = session.answers
+    chains: Mapping[str, Any] = {name: answers.chain(name) for name in POINTS}
+    asked = compile_points(chains, restart=session.compat.asks("agree-restart"))
+    session.ask = SimpleNamespace(**asked)
+    for name in ("job_order", "queue_order", "task_order", "sub_job_order"):
+        session.orders[name] = answers.order(name, asked[name])
+    session.task_keys = (
+        [a.function for a in answers.of("task_order", "key")] if session.orders["task_order"].key else None
+    )
+    session.manys = {name: answers.many(name) for name in ("allocatable", "job_ready", "sub_job_ready")}
+    for kind in ("allocate", "deallocate"):
+        getattr(session.handlers, kind)[:] = _handlers(answers, f"on_{kind}")
+
+
+def _handlers(answers: Answers, point: str) -> list[Handler]:
+    forms = {id(answer.plugin): answer.function for answer in answers.of(point, "many")}
+    ones = [Handler(a.function, forms.pop(id(a.plugin), None)) for a in answers.of(point)]
+    return [*ones, *(Handler(None, function) for function in forms.values())]

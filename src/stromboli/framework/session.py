@@ -1,0 +1,370 @@
+"""One cycle's view of the cluster, and everything that actions and plugins may ask of it or do to it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from types import SimpleNamespace, TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from stromboli.errors import CapabilityMissing, PluginError
+from stromboli.framework import closing, opening
+from stromboli.framework.classes import Classes
+from stromboli.framework.config import Config, PluginOption
+from stromboli.framework.cycle_state import CycleState
+from stromboli.framework.handlers import Handlers
+from stromboli.framework.hook import Hook
+from stromboli.framework.jobs import Figures, Jobs, QueueInfo
+from stromboli.framework.ledger import Ledger
+from stromboli.framework.messages import fit_error
+from stromboli.framework.observe import SILENT, Observer, Teller, teller
+from stromboli.framework.placement import Ties
+from stromboli.framework.placer import Engine, Placer
+from stromboli.framework.plan import Event, Plan
+from stromboli.framework.plugin import Plugin
+from stromboli.framework.points import POINTS
+from stromboli.framework.registry import Registry
+from stromboli.framework.statement import Statement
+from stromboli.framework.turns import Order
+from stromboli.model.job import Job
+from stromboli.model.podgroup import PodGroupCondition
+from stromboli.model.resource import Resource
+from stromboli.model.snapshot import HyperNodeInfo, Snapshot
+from stromboli.model.subjobs import SubJob, assign
+from stromboli.model.table import Node
+from stromboli.model.task import Task
+
+TOP = "<cluster-top-hypernode>"
+"""Name of the virtual hypernode above all nodes."""
+
+
+class Session:
+    """Open it with :meth:`open` in a ``with`` block; its ``plan`` is complete when the block ends.
+
+    ``ask`` has one question an extension point; ``jobs`` gives the session's own copies (``peek_jobs`` looks without
+    copying); ``ledger`` is where sums change; ``now`` is in seconds since 1970.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, config: Config, registry: Registry, now: float, seed: int, observer: Observer
+    ) -> None:
+        self.snapshot, self.config, self.registry, self.observer = snapshot, config, registry, observer
+        self.now, self.seed, self.compat = now, seed, config.ways
+        self.uid = str(uuid.uuid5(uuid.UUID(snapshot.cluster_uid), f"{snapshot.number}/{seed}"))
+        self.plan = Plan(session=self.uid)
+        self.axes, self.table = snapshot.axes, snapshot.table
+        self.jobs = Jobs(snapshot.jobs)
+        self.queues: dict[str, QueueInfo] = {
+            name: QueueInfo(queue, snapshot.queue_sums[name], snapshot.axes) for name, queue in snapshot.queues.items()
+        }
+        self.ledger = Ledger(self.table, {name: queue.sums for name, queue in self.queues.items()})
+        self.handlers = Handlers()
+        self.ties = Ties(seed if config.tie_break == "seeded" else None)
+        self.plugins: dict[str, Plugin] = {}
+        self.answers = opening.Answers(len(config.tiers))
+        self.opening: tuple[int, PluginOption, Plugin] | None = None
+        self.ask = SimpleNamespace()
+        self.orders: dict[str, Order[Any]] = {}
+        self.task_keys: list[Callable[[Task], Any]] | None = None
+        self.manys: dict[str, list[Callable[..., int]] | None] = {}
+        self.dirty_jobs: set[str] = set()
+        self.conditions: dict[str, tuple[PodGroupCondition, ...]] = {}
+        self.unschedulable: set[str] = set()
+        self._tellers: dict[str, Teller | None] = {}
+        self._cycle_states: dict[str, CycleState] = {}
+        self._sub_jobs: dict[str, dict[str, SubJob]] = {}
+        self._fit_errors: dict[str, str] = {}
+
+    @classmethod
+    def open(
+        cls,
+        snapshot: Snapshot,
+        config: Config,
+        registry: Registry,
+        now: float = 0.0,
+        seed: int = 0,
+        observer: Observer = SILENT,
+    ) -> Self:
+        """A session on ``snapshot`` with every plugin of ``config`` opened.
+
+        ``now`` is the time in seconds since 1970; equal arguments give equal plans.
+        """
+        observer.started("open_session", "")
+        session = cls(snapshot, config, registry, now, seed, observer)
+        opening.open_plugins(session)
+        opening.compile_answers(session)
+        session.placer = Engine(Classes(session.answers.hooks(), session.ledger), session.ties)
+        if say := session.tells("session_opened"):
+            say(
+                session=session.uid,
+                jobs=len(session.jobs),
+                queues=len(session.queues),
+                hyper_nodes_ready=snapshot.hyper_nodes_ready,
+            )
+        observer.ended("open_session", "")
+        return session
+
+    placer: Placer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        closing.close(self)
+
+    # ------------------------------------------------------------------ the cluster
+
+    @cached_property
+    def total(self) -> list[int]:
+        """What all nodes offer together, by column."""
+        return [sum(row) for row in self.table.alloc.tolist()]
+
+    @property
+    def total_resource(self) -> Resource:
+        """What all nodes offer together."""
+        return self.axes.resource(self.total)
+
+    @property
+    def total_guarantee(self) -> Resource:
+        """Guarantees of all queues added up; with a hierarchy, of the children of root."""
+        return self._over_queues(lambda queue: queue.guarantee)
+
+    @property
+    def total_deserved(self) -> Resource:
+        """Shares of all queues added up; with a hierarchy, of the children of root."""
+        return self._over_queues(lambda queue: queue.deserved)
+
+    def _over_queues(self, amount: Callable[[QueueInfo], Resource]) -> Resource:
+        tree = "root" in self.queues and any(q.spec.parent not in ("", "root") for q in self.queues.values())
+        total = Resource()
+        for name, queue in self.queues.items():
+            if name != "root" and (not tree or queue.spec.parent in ("", "root")):
+                total.add(amount(queue))
+        return total
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """Nodes by name, in snapshot order."""
+        return {name: Node(self.table, row) for row, name in enumerate(self.table.statics.names)}
+
+    @property
+    def node_list(self) -> list[Node]:
+        """Nodes in snapshot order."""
+        return [Node(self.table, row) for row in range(len(self.table))]
+
+    @property
+    def quotas(self) -> Mapping[str, Mapping[str, Any]]:
+        """ResourceQuotas by namespace and name."""
+        return self.snapshot.quotas
+
+    namespace_info = quotas
+
+    @property
+    def namespace_labels(self) -> Mapping[str, Mapping[str, str]]:
+        """Labels of namespaces."""
+        return self.snapshot.namespace_labels
+
+    @property
+    def hyper_nodes(self) -> Mapping[str, HyperNodeInfo]:
+        """Hypernodes by name, the virtual one above all nodes included."""
+        return {**self.snapshot.hyper_nodes, TOP: self.top}
+
+    @cached_property
+    def top(self) -> HyperNodeInfo:
+        """The virtual hypernode above all nodes: one tier above the highest."""
+        highest = max((info.tier for info in self.snapshot.hyper_nodes.values()), default=0)
+        return HyperNodeInfo(TOP, max(1, highest + 1), range(len(self.table)))
+
+    def rows_of(self, hyper_node: HyperNodeInfo) -> npt.NDArray[np.bool_]:
+        """Which rows of the node table lie below ``hyper_node``, shape (nodes,)."""
+        within = np.zeros(len(self.table), dtype=bool)
+        within[list(hyper_node.rows)] = True
+        return within
+
+    def only(self, row: int) -> npt.NDArray[np.bool_]:
+        """A mask of one row, shape (nodes,)."""
+        within = np.zeros(len(self.table), dtype=bool)
+        within[row] = True
+        return within
+
+    @property
+    def hyper_nodes_ready_to_schedule(self) -> bool:
+        """Whether jobs with a network topology may be placed."""
+        return self.snapshot.hyper_nodes_ready
+
+    @property
+    def tiers(self) -> tuple[tuple[PluginOption, ...], ...]:
+        """The plugin tiers as loaded."""
+        return self.config.tiers
+
+    @property
+    def configurations(self) -> tuple[Any, ...]:
+        """The arguments of actions as loaded."""
+        return self.config.configurations
+
+    @property
+    def placements(self) -> list[tuple[Task, int, int]]:
+        """Tasks that came to a node (+1) or left it (-1) in this session: (task, row, sign), in order."""
+        return self.ledger.log
+
+    def pods_on_nodes(self) -> Iterator[tuple[Task, int]]:
+        """Tasks on nodes when the session opened, with their rows."""
+        for row, tasks in enumerate(self.snapshot.node_tasks):
+            for task in tasks.values():
+                yield task, row
+
+    def default_spread_selector(self, task: Task) -> None:
+        """The selector of the services and owners that ``task`` belongs to; none are known to a snapshot yet."""
+        return
+
+    # ------------------------------------------------------------------ jobs and tasks
+
+    def peek_jobs(self) -> Iterator[Job]:
+        """All jobs, read-only and without copying any."""
+        return self.jobs.peek()
+
+    def job_of(self, task: Task) -> Job | None:
+        """The job of ``task``, read-only; None for a task without one."""
+        return self.jobs.peek_at(task.job)
+
+    def own(self, task: Task) -> Job:
+        """The session's own copy of the job of ``task``; KeyError when there is none."""
+        return self.jobs[task.job]
+
+    def sub_jobs(self, job: Job) -> dict[str, SubJob]:
+        """The parts of ``job`` by id; a job without subGroupPolicy has one, with the job's own id."""
+        found = self._sub_jobs.get(job.uid)
+        if found is None or next(iter(found.values())).job is not job:
+            found = self._sub_jobs[job.uid] = assign(job)
+        return found
+
+    def tasks_in_turn(self, tasks: list[Task]) -> list[Task]:
+        """``tasks`` of one job in the order in which they are placed."""
+        if len(tasks) < 2:
+            return tasks
+        indexed = sum(task.index >= 0 for task in tasks)
+        if self.task_keys is None or 0 < indexed < len(tasks):
+            return self.orders["task_order"].sorted(tasks)
+        keys = self.task_keys
+        return sorted(tasks, key=lambda task: (*[key(task) for key in keys], task.index, task.created, task.uid))
+
+    def cycle_state(self, task_uid: str) -> CycleState:
+        """The scratch pad of a task, made at the first call."""
+        state = self._cycle_states.get(task_uid)
+        if state is None:
+            state = self._cycle_states[task_uid] = CycleState()
+        return state
+
+    def job_fit_error(self, job: Job) -> str:
+        """Everything about a job that waits, in one sentence."""
+        return fit_error(job)
+
+    # ------------------------------------------------------------------ doing
+
+    def statement(self) -> Statement:
+        """A new transaction; use it in a ``with`` block."""
+        return Statement(self)
+
+    def take_back(self, job: Job, tasks: Sequence[Task], rows: Sequence[int]) -> None:
+        """Placed ``tasks`` become Pending again, handlers told while they still know their node."""
+        self.handlers.deallocated(tasks, rows)
+        self.ledger.leave(job, tasks, rows)
+
+    def mark_job_dirty(self, job_uid: str) -> None:
+        """Note that a job's placement data must outlive the session."""
+        self.dirty_jobs.add(job_uid)
+
+    def record_pod_group_event(self, job: Job, kind: str, reason: str, message: str) -> None:
+        """Have an event recorded on the PodGroup of ``job``."""
+        self.plan.events.append(Event("PodGroup", job.uid, kind, reason, message))
+
+    def update_pod_group_condition(self, job: Job, condition: PodGroupCondition) -> None:
+        """Replace the first condition of the same type on the PodGroup of ``job``, or add one."""
+        closing.set_condition(self, job, condition)
+
+    def publish_figures(self, queue: str, figures: Figures) -> None:
+        """Let everybody read a queue's figures."""
+        self.queues[queue].figures.update(figures)
+
+    def queue_figures(self, queue: str) -> Figures:
+        """A queue's figures as its queue plugin published them, with what it holds now and its guarantee."""
+        info = self.queues[queue]
+        return {"deserved": info.deserved, "guarantee": info.guarantee, **info.figures, "allocated": info.allocated}
+
+    def hierarchy_enabled(self, plugin: str) -> bool:
+        """Whether the first listing of ``plugin`` switches its hierarchy on."""
+        options = (option for tier in self.config.tiers for option in tier)
+        return next((option.enable_hierarchy for option in options if option.name == plugin), False)
+
+    def is_job_terminated(self, job_uid: str) -> bool:
+        """Whether the job has no PodGroup and no tasks any more."""
+        return job_uid not in self.jobs
+
+    # ------------------------------------------------------------------ telling
+
+    def tells(self, key: str) -> Teller | None:
+        """What to call, with the catalogue's fields, when ``key`` happens; None when nobody wants to know."""
+        if key not in self._tellers:
+            self._tellers[key] = teller(self.observer, key)
+        return self._tellers[key]
+
+    # ------------------------------------------------------------------ plugins
+
+    def register(self, point: str, plugin: str, function: Callable[..., Any], form: str = "scalar") -> None:
+        """Answer an extension point with ``function`` for ``plugin``; only while that plugin opens.
+
+        ``add_<point>(plugin, function)`` is the same.  Raises PluginError for an unknown point or at another time.
+        """
+        if point not in POINTS or self.opening is None or self.opening[2].name != plugin:
+            raise PluginError(
+                plugin, f"cannot register {point}: only known points, in the plugin's own on_session_open", point=point
+            )
+        tier, option, opened = self.opening
+        self.answers.register(tier, option, opened, Hook(POINTS[point], form), function)  # type: ignore[arg-type]
+
+    def add_event_handler(
+        self, allocate: Callable[..., None] | None = None, deallocate: Callable[..., None] | None = None
+    ) -> None:
+        """Be told of every task that takes a place, or leaves it."""
+        name = self.opening[2].name if self.opening else ""
+        for point, function in (("on_allocate", allocate), ("on_deallocate", deallocate)):
+            if function is not None:
+                self.register(point, name, function)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("add_") and name[4:] in POINTS:
+            return partial(self.register, name[4:])
+        if name in CAPABILITIES:
+            plugin = self.opening[2].name if self.opening else ""
+            raise CapabilityMissing(name, plugin, "plan")
+        raise AttributeError(name)
+
+    def put_aside(self, failure: opening.PluginFailed) -> None:
+        """Go on without a plugin that raised; say so."""
+        self.answers.drop(failure.plugin)
+        self.plan.inconsistencies.append(f"plugin {failure}")
+        if say := self.tells("plugin_failed"):
+            say(name=failure.plugin, error=str(failure))
+
+    def recompile(self) -> None:
+        """Ask only the plugins that are still in."""
+        opening.compile_answers(self)
+        self.placer = Engine(Classes(self.answers.hooks(), self.ledger), self.ties)
+
+
+CAPABILITIES = (
+    "kube_client",
+    "vc_client",
+    "client_config",
+    "informers",
+    "recorder",
+    "shared_dra_manager",
+    "gate_manager",
+)
+"""What only a run against an API server can give."""

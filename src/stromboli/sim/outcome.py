@@ -1,0 +1,115 @@
+"""What a run decided, in the form in which recorded cases state it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from stromboli.cluster.state import ClusterState
+from stromboli.framework.plan import Plan, PodGroupUpdate
+from stromboli.framework.session import Session
+from stromboli.model.job import Job
+from stromboli.model.podgroup import PodGroupCondition
+from stromboli.model.resource import INFINITE, Resource
+
+Json = dict[str, Any]
+
+
+def amounts(resource: Resource) -> Json:
+    """A resource by name, in the scheduler's units, rounded to a millionth; ``"inf"`` stands for unlimited."""
+    named = {"cpu": resource.milli_cpu, "memory": resource.memory, **(resource.scalars or {})}
+    return {name: number(value) for name, value in named.items() if value}
+
+
+def number(value: float) -> float | str:
+    """A figure, rounded to a millionth."""
+    return "inf" if value >= INFINITE or math.isinf(value) else round(value, 6)
+
+
+def queue_figures(session: Session) -> Json:
+    """Figures that a queue plugin has published, by queue."""
+    found: Json = {}
+    for name, queue in session.queues.items():
+        if queue.figures:
+            figures = {key: _figure(value) for key, value in queue.figures.items() if value is not None}
+            found[name] = {key: value for key, value in figures.items() if value not in ({}, None)}
+    return found
+
+
+def _figure(value: Resource | float | None) -> object:
+    return amounts(value) if isinstance(value, Resource) else value
+
+
+def close_figures(session: Session, figures: Json) -> None:
+    """Add what queues hold when the actions are done, and the status that is written."""
+    for name, entry in figures.items():
+        queue = session.queues[name]
+        entry["allocatedAtClose"] = amounts(session.axes.resource(session.axes.full(queue.sums.held)))
+
+
+def cycle_record(plan: Plan) -> Json:
+    """Binds, evictions and reservations of one cycle."""
+    return {
+        "binds": {bind.key: bind.node for bind in plan.binds},
+        "evictions": [eviction.key for eviction in plan.evictions],
+        "pipelined": {held.key: held.node for held in plan.reservations},
+    }
+
+
+def outcome(plans: list[Plan], state: ClusterState, figures: Json, shares: Json) -> Json:
+    """The outcome of a run: decisions of all cycles, statuses after the last."""
+    last = plans[-1]
+    records = [cycle_record(plan) for plan in plans]
+    found: Json = {
+        "binds": {key: node for record in records for key, node in record["binds"].items()},
+        "evictions": [key for record in records for key in record["evictions"]],
+        "evictReasons": {e.key: e.reason for plan in plans for e in plan.evictions},
+        "pipelined": records[-1]["pipelined"],
+        "allocatedNotBound": {held.key: held.node for held in last.allocated_not_bound},
+        "podGroups": pod_groups(state, last),
+        "podConditions": {
+            update.key: {
+                "reason": update.reason,
+                "message": update.message,
+                **({"nominatedNode": update.nominated_node} if update.nominated_node else {}),
+            }
+            for update in last.pod_conditions
+        },
+    }
+    if figures:
+        found["queues"] = figures
+    if shares:
+        found["drfJobShares"] = shares
+    if len(plans) > 1:
+        found["cycles"] = records
+    return found
+
+
+def pod_groups(state: ClusterState, plan: Plan) -> Json:
+    """Every PodGroup as it stands once the plan is written."""
+    updates = {update.key: update for update in plan.pod_groups}
+    return {uid: _pod_group(job, updates.get(uid)) for uid, job in sorted(state.jobs.items()) if job.facts.queue}
+
+
+def _pod_group(job: Job, update: PodGroupUpdate | None) -> Json:
+    status = update or job.group.status
+    shown: Mapping[str, object] = {
+        "phase": status.phase,
+        "running": status.running,
+        "succeeded": status.succeeded,
+        "failed": status.failed,
+        "allocatedHyperNode": job.allocated_hyper_node,
+        "conditions": [_condition(condition) for condition in status.conditions],
+    }
+    return {key: value for key, value in shown.items() if value}
+
+
+def _condition(condition: PodGroupCondition) -> Json:
+    shown = {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+    }
+    return {key: value for key, value in shown.items() if value}

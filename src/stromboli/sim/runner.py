@@ -1,0 +1,126 @@
+"""Runs a scenario: loads its objects, runs its cycles, and says what was decided and what it cost."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import time
+from typing import Any
+
+from stromboli.builtin import builtin_registry
+from stromboli.cluster.scenario import Scenario, decode_scenario
+from stromboli.cluster.state import ClusterState
+from stromboli.cycle import run_action
+from stromboli.errors import ManifestError
+from stromboli.framework.config import Config, load_config
+from stromboli.framework.observe import SILENT, Observer
+from stromboli.framework.plan import Plan
+from stromboli.framework.registry import Registry
+from stromboli.framework.session import Session
+from stromboli.sim.between import apply_change, apply_plan, take
+from stromboli.sim.outcome import Json, close_figures, outcome, queue_figures
+
+NOW = 1_760_000_000.0
+"""The time at which scenarios run, in seconds since 1970, when nobody says otherwise; theirs lie far from it."""
+
+
+class Run:
+    """One scenario being run.  ``problems`` are the objects that could not be used."""
+
+    def __init__(self, scenario: Scenario, config: Config, registry: Registry, observer: Observer = SILENT, now: float = NOW) -> None:
+        self.scenario, self.config, self.registry, self.observer, self.now = scenario, config, registry, observer, now
+        self.state = ClusterState()
+        self.problems: list[ManifestError] = []
+        self.plans: list[Plan] = []
+        self.figures: Json = {}
+        self.shares: Json = {}
+        self.load_cpu = 0.0
+        self.cycle_cpu: list[float] = []
+        self.cycle_wall: list[float] = []
+
+    def load(self) -> None:
+        """Take all objects in."""
+        gc.disable()
+        start = time.process_time()
+        self.problems += take(self.state, self.scenario.objects())
+        self.load_cpu += time.process_time() - start
+        gc.enable()
+
+    def go(self) -> None:
+        """Run all cycles, with what happens between them."""
+        for cycle in range(1, self.scenario.cycles + 1):
+            if cycle > 1:
+                options = self.scenario.options
+                apply_plan(self.state, self.plans[-1], options.bound_become, options.evicted_become)
+            for change in self.scenario.events:
+                if change.before_cycle == cycle:
+                    self.problems += apply_change(self.state, change)
+            self._cycle()
+
+    def _cycle(self) -> None:
+        gc.collect()
+        gc.freeze()
+        cpu, wall = time.process_time(), time.perf_counter()
+        snapshot = self.state.snapshot()
+        with Session.open(snapshot, self.config, self.registry, self.now, 0, self.observer) as session:
+            spent = self._look(session)
+            for name in self.config.actions:
+                action = self.registry.action(name)(self.config.arguments_of(name))
+                self.observer.started("action", name)
+                run_action(session, action)
+                self.observer.ended("action", name)
+            start = time.process_time()
+            close_figures(session, self.figures)
+            spent += time.process_time() - start
+        self.cycle_cpu.append(time.process_time() - cpu - spent)
+        self.cycle_wall.append(time.perf_counter() - wall)
+        self.plans.append(session.plan)
+        gc.unfreeze()
+
+    def _look(self, session: Session) -> float:
+        """Note the figures at open, for the answer; returns the CPU seconds that it took."""
+        start = time.process_time()
+        self.figures = queue_figures(session)
+        drf = session.plugins.get("drf")
+        if drf is not None:
+            self.shares = {job.uid: drf.share(job) for job in session.peek_jobs()}  # type: ignore[attr-defined]
+        return time.process_time() - start
+
+    def answer(self) -> Json:
+        """The line that answers the scenario."""
+        found: dict[str, Any] = {"name": self.scenario.name}
+        found["outcome"] = outcome(self.plans, self.state, self.figures, self.shares)
+        troubles = [text for plan in self.plans for text in plan.inconsistencies]
+        if troubles:
+            found["outcome"]["errors"] = troubles
+        if self.problems:
+            found["problems"] = [str(problem) for problem in self.problems]
+        several = self.scenario.cycles > 1
+        found["timing"] = {
+            "load_cpu_s": round(self.load_cpu, 4),
+            "cycle_cpu_s": [round(s, 4) for s in self.cycle_cpu] if several else round(self.cycle_cpu[0], 4),
+            "cycle_wall_s": [round(s, 4) for s in self.cycle_wall] if several else round(self.cycle_wall[0], 4),
+            "peak_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        }
+        return found
+
+
+def run_scenario(text: bytes | str, *, compat: bool = False, observer: Observer = SILENT) -> Json:
+    """Answer one scenario.  Raises StromboliError when it cannot be read or its configuration is refused."""
+    start = time.process_time()
+    scenario = decode_scenario(text)
+    registry = builtin_registry()
+    config = load_config(
+        scenario.conf,
+        source=f"{scenario.name}: conf",
+        lenient=compat,
+        compat=compat,
+        known_plugins=registry.plugin_names,
+        known_actions=registry.action_names,
+        allow_hdrf_with_proportion=scenario.options.allow_hdrf_with_proportion,
+    )
+    run = Run(scenario, config, registry, observer)
+    run.load_cpu = time.process_time() - start
+    run.load()
+    run.go()
+    return run.answer()
