@@ -165,7 +165,7 @@ def offer_of(spec: NodeSpec, ignored: tuple[str, ...] = ()) -> Resource:
 def _oversubscribed(annotations: Mapping[str, str], key: str) -> int:
     amount = read_int(annotations.get(key, ""), 64) or 0
     if not 0 <= amount <= NODE_LARGEST:
-        raise ManifestError(f"{amount} must be from 0 to 2^60", path=f"metadata.annotations[{key}]")
+        raise ManifestError(f"{amount} must be from 0 to 2^60", path=f"metadata.annotations.{key}")
     return amount
 
 

@@ -31,6 +31,13 @@ _FOREIGN: Final = {"Job": ("batch/",), "PodGroup": ("scheduling.k8s.io/", "sched
 """Kinds of others that bear the same names, by the group of their API version."""
 
 
+class Document(NamedTuple):
+    """One document of a file, and the line of the file (counted from 1) in which it begins."""
+
+    text: bytes
+    line: int = 1
+
+
 class Skipped(NamedTuple):
     """An object of a kind that scheduling does not read: ``apiVersion kind``."""
 
@@ -118,15 +125,15 @@ def _json_form(raw: bytes | msgspec.Raw) -> _Form:
         return _Plain(json_value(raw))
 
 
-def split(data: bytes) -> Iterator[bytes]:
+def split(data: bytes) -> Iterator[Document]:
     """The documents of a file, those that hold nothing left out: parted by ``---``, or one JSON value a line."""
+    line = 1
     for part in _SEPARATOR.split(data.removeprefix(_BYTE_ORDER_MARK)):
-        if _HOLDS_NOTHING.fullmatch(part):
-            continue
         if part.lstrip()[:1] == b"{" and not _is_json(part):
-            yield from _lines(part)
-        else:
-            yield part
+            yield from _lines(part, line)
+        elif not _HOLDS_NOTHING.fullmatch(part):
+            yield Document(part, line)
+        line += part.count(b"\n")
 
 
 def _is_json(text: bytes) -> bool:
@@ -137,16 +144,16 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _lines(text: bytes) -> list[bytes]:
+def _lines(text: bytes, first: int) -> list[Document]:
     """The lines of ``text`` when the first is a JSON value by itself, else ``text`` in one piece."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines if len(lines) > 1 and _is_json(lines[0]) else [text]
+    lines = [Document(line, number) for number, line in enumerate(text.split(b"\n"), start=first) if line.strip()]
+    return lines if len(lines) > 1 and _is_json(lines[0].text) else [Document(text, first)]
 
 
-def parse(document: bytes) -> Iterator[Found]:
+def parse(document: Document) -> Iterator[Found]:
     """The objects of one document, in its order."""
     try:
-        if len(document) > LARGEST:
+        if len(document.text) > LARGEST:
             raise ManifestError(f"is larger than {LARGEST} bytes; split it")
         yield from _unfold(partial(_form_of, document), _Head(), 0)
     except ManifestError as error:
@@ -155,15 +162,15 @@ def parse(document: bytes) -> Iterator[Found]:
         yield ManifestError(unreadable(error))
 
 
-def _form_of(document: bytes) -> _Form:
-    start = document.lstrip()[:2]
-    if start[:1] in (b"{", b"[") and _is_json(document):
-        return _json_form(document)
+def _form_of(document: Document) -> _Form:
+    text, start = document.text, document.text.lstrip()[:2]
+    if start[:1] in (b"{", b"[") and _is_json(text):
+        return _json_form(text)
     try:
-        return _Plain(load(document.decode()))
+        return _Plain(load(text.decode(), document.line))
     except ManifestError:
         if start == b'{"':  # surely meant as JSON, so let JSON's reader say what is wrong
-            json_value(document)
+            json_value(text)
         raise
 
 
@@ -196,6 +203,8 @@ def _inherited(head: _Head, outer: _Head) -> _Head:
 def _one(form: _Form, head: _Head) -> Found:
     try:
         kind, version = _checked_kind(head)
+        if kind == "List" or (kind.removesuffix("List") in KINDS and kind not in KINDS):
+            raise ManifestError("must be a list", path="items")
         if kind not in KINDS or version.startswith(_FOREIGN.get(kind, ())):
             return Skipped(f"{version} {kind}".strip())
         _check_version(kind, version)

@@ -16,6 +16,9 @@ from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStat
 from stromboli.model.queue import QueueSpec, QueueStatus
 from stromboli.model.spec import Amount, Image, LabelSelector, PodSpec, Taint, Wire
 
+LONGEST_NAME: Final = 253
+"""Most characters of a name in Kubernetes."""
+
 
 class OwnerReference(Wire, frozen=True):
     """Who an object belongs to; ``controller`` marks the one that manages it."""
@@ -305,6 +308,6 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 def title(kind: str, metadata: Metadata) -> str:
-    """How messages name an object: ``Pod ns/name``, ``Node name``."""
-    name = metadata.name or "without a name"
-    return f"{kind} {metadata.namespace}/{name}" if metadata.namespace else f"{kind} {name}"
+    """How messages name an object: ``Pod ns/name``, ``Node name``; what is too long for a name is cut."""
+    name = f"{metadata.name:.{LONGEST_NAME}}" or "without a name"
+    return f"{kind:.63} {metadata.namespace:.63}/{name}" if metadata.namespace else f"{kind:.63} {name}"

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from stromboli.cluster.kinds import KINDS, Metadata, Object, title
+from stromboli.cluster.kinds import KINDS, LONGEST_NAME, Metadata, Object, title
 from stromboli.errors import ManifestError
 
 _Type = TypeVar("_Type")
@@ -19,6 +19,7 @@ _Type = TypeVar("_Type")
 _DECODERS: Final = {kind: msgspec.json.Decoder(row.type) for kind, row in KINDS.items()}
 _AT: Final = re.compile(r"(?s)(.*?)(?: - at (`key` in )?`\$\.?(.*)`)?")
 _STEP: Final = re.compile(r"\[(\d+|\.\.\.)\]|([^.\[\]]+)")
+_LONG_NUMBER: Final = re.compile(rb"[:,\[]\s*-?[0-9]{19}")
 _BAD_NAME: Final = re.compile(r"[/\s\x00-\x1f\x7f]")
 _WIRE_NAMES: Final = {str: "str", bool: "bool", int: "int", float: "float", list: "array", dict: "object"}
 _WORDS: Final = {
@@ -37,6 +38,8 @@ def from_json(kind: str, raw: bytes | msgspec.Raw) -> Object:
 
     Raises :class:`~stromboli.errors.ManifestError`.
     """
+    if _LONG_NUMBER.search(raw):  # perhaps more than 64 bits: the slow way tells
+        return from_value(kind, json_value(raw))
     try:
         found: Object = _DECODERS[kind].decode(raw)
     except msgspec.ValidationError:  # a null, or a field of the wrong type: the slow way tells which
@@ -53,6 +56,7 @@ def from_value(kind: str, value: object) -> Object:
     """
     try:
         clean = without_nulls(value)
+        _refuse_huge(clean, "")
         return _named(kind, convert(clean, KINDS[kind].type))
     except ManifestError as error:
         raise ManifestError(error.problem, object=error.object or title_of(kind, value), path=error.path) from error
@@ -107,6 +111,18 @@ def without_nulls(value: object) -> object:
     return value
 
 
+def _refuse_huge(value: object, path: str) -> None:
+    """Raise for the first whole number that does not fit in 64 bits."""
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            _refuse_huge(entry, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            _refuse_huge(entry, f"{path}[{number}]")
+    elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        raise ManifestError("the number is too large", path=path)
+
+
 def title_of(kind: str, value: object) -> str:
     """How messages name the object that ``value`` spells, as far as it tells."""
     metadata = value.get("metadata") if isinstance(value, Mapping) else None
@@ -123,7 +139,7 @@ def _named(kind: str, found: Object) -> Object:
     if not metadata.name:
         raise ManifestError("is missing", object=title(kind, metadata), path="metadata.name")
     for field, text in (("name", metadata.name), ("namespace", metadata.namespace)):
-        if _BAD_NAME.search(text):
+        if len(text) > LONGEST_NAME or _BAD_NAME.search(text):
             raise ManifestError(f"{text[:40]!r} is not a name", object=title(kind, metadata), path=f"metadata.{field}")
     if not metadata.namespace and KINDS[kind].namespaced:
         return msgspec.structs.replace(found, metadata=msgspec.structs.replace(metadata, namespace="default"))
@@ -146,4 +162,6 @@ def _full_path(path: str, value: object, got: str) -> str:
         elif isinstance(value, list):
             value = value[int(index)]
     entries = value.items() if isinstance(value, Mapping) else ()
-    return next((f"{parent}.{key}" for key, entry in entries if _WIRE_NAMES.get(type(entry)) == got), parent)
+    return next(
+        (f"{parent}.{key:.{LONGEST_NAME}}" for key, entry in entries if _WIRE_NAMES.get(type(entry)) == got), parent
+    )

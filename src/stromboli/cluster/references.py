@@ -20,7 +20,7 @@ _BUILT_IN: Final = (
     ("PriorityClass", "system-cluster-critical"),
 )
 """Names that exist without an object."""
-_GROUP_PATH: Final = f"metadata.annotations[{GROUP_NAME}]"
+_GROUP_PATH: Final = f"metadata.annotations.{GROUP_NAME}"
 
 
 class References:
@@ -68,7 +68,7 @@ class References:
         """What cannot be, each with the first object that says so."""
         for (kind, name), (by, path) in self._named.items():
             if (kind, name) not in self._known:
-                yield ManifestError(f"there is no {kind} {name}", object=by, path=path)
+                yield ManifestError(f"there is no {kind} {name:.253}", object=by, path=path)
         for circle in circles(self._parents):
             yield ManifestError(_is_circle(circle), object=f"Queue {circle[0]}", path="spec.parent")
         first = {member: holders[0] for member, holders in self._holders.items()}

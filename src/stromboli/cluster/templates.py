@@ -52,10 +52,11 @@ class TemplateStore:
         """
         if spec.node_name:
             spec = msgspec.structs.replace(spec, node_name="")
-        key = _encode(spec)
         resized = _resized(spec, state)
-        if resized is not None:
-            key += _encode(resized)
+        try:
+            key = _encode(spec) if resized is None else _encode((spec, resized))
+        except OverflowError as error:
+            raise ManifestError("holds a number of more than 64 bits", path="spec") from error
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._made(spec, resized)

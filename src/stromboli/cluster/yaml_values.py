@@ -1,12 +1,12 @@
 """YAML as Kubernetes' tools read it: one document's text to plain values, with bounds on what it may grow into.
 
-Built on the parser's events, so nothing recurses: nesting is at most :data:`DEEPEST`, and aliases may add at most
-:data:`MOST_ALIASED` values.  Times stay texts, base-60 numbers too; keys are always texts; a key may stand once.
+Like :mod:`stromboli.framework.document`, which keeps lines instead of being fast, it is built on the parser's events,
+so nothing recurses: nesting is at most :data:`DEEPEST`, and aliases may add at most :data:`MOST_ALIASED` values.
+Scalars mean the same in both; keys are always texts; a key may stand once.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, Protocol
@@ -22,31 +22,16 @@ from yaml.events import (
 )
 
 from stromboli.errors import ManifestError
+from stromboli.framework.document import resolve
 
 DEEPEST: Final = 200
 """Most mappings and lists inside each other."""
 MOST_ALIASED: Final = 100_000
 """Most values that the aliases of one document may stand for, all together."""
 
-_LONGEST_WORD: Final = 100
-"""A plain scalar longer than this is a text, whatever its form."""
+_LONGEST_WORD: Final = 400
+"""A scalar longer than this is a text, whatever its form."""
 _TAG: Final = "tag:yaml.org,2002:"
-_CONSTANTS: Final[dict[str, object]] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"), True),
-    **dict.fromkeys(("false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"), False),
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
-    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
-    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
-}
-_INTEGERS: Final = (
-    (re.compile(r"[-+]?(?:0|[1-9][0-9_]*)"), 10),
-    (re.compile(r"[-+]?0[0-7_]+"), 8),
-    (re.compile(r"[-+]?0o[0-7_]+"), 8),
-    (re.compile(r"[-+]?0x[0-9a-fA-F_]+"), 16),
-    (re.compile(r"[-+]?0b[01_]+"), 2),
-)
-_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _PLAIN_TAGS: Final = (None, "!", f"{_TAG}map", f"{_TAG}seq")
 _TAGGED: Final[dict[str, tuple[type, ...]]] = {
     "str": (str,),
@@ -75,17 +60,19 @@ class _Open:
         return self.key is None and isinstance(self.value, dict)
 
 
-def load(text: str) -> object:
-    """The value of the one document in ``text``; None when there is none.
+def load(text: str, first_line: int = 1) -> object:
+    """The value of the one document in ``text``, which begins in ``first_line`` of its file; None when there is none.
 
     Raises :class:`~stromboli.errors.ManifestError` with the line for what is no YAML, or goes beyond the bounds.
     """
-    builder = _Builder()
+    builder = _Builder(first_line)
     try:
         for event in _events(text):
             builder.take(event)
     except yaml.MarkedYAMLError as error:
-        raise ManifestError(f"is not YAML: {error.problem or error.context}{_line(error.problem_mark)}") from error
+        raise ManifestError(
+            f"is not YAML: {error.problem or error.context}{_line(error.problem_mark, first_line)}"
+        ) from error
     except yaml.YAMLError as error:
         raise ManifestError(f"is not YAML: {str(error).splitlines()[0]}") from error
     return builder.result
@@ -101,18 +88,15 @@ class _Mark(Protocol):
         """Lines before this one."""
 
 
-def _line(mark: _Mark | None) -> str:
-    return f" (line {mark.line + 1} of the document)" if mark else ""
-
-
-def _refuse(problem: str, event: Event) -> ManifestError:
-    return ManifestError(f"is refused: {problem}{_line(event.start_mark)}")
+def _line(mark: _Mark | None, first_line: int) -> str:
+    return f" (line {mark.line + first_line})" if mark else ""
 
 
 class _Builder:
     """Puts values together from events."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_line: int) -> None:
+        self._first_line = first_line
         self.result: object = None
         self._stack: list[_Open] = []
         self._anchors: dict[str, tuple[object, int]] = {}
@@ -133,7 +117,7 @@ class _Builder:
 
     def _scalar(self, event: ScalarEvent) -> None:
         is_key = bool(self._stack) and self._stack[-1].wants_key
-        value = event.value if is_key else _meaning(event)
+        value = event.value if is_key else self._meaning(event)
         if event.anchor:
             self._anchors[event.anchor] = (value, 1)
         if is_key:
@@ -143,18 +127,18 @@ class _Builder:
 
     def _open(self, value: dict[str, object] | list[object], event: SequenceStartEvent | MappingStartEvent) -> None:
         if self._stack and self._stack[-1].wants_key:
-            raise _refuse("a key must be a text", event)
+            raise self._refuse("a key must be a text", event)
         if event.tag not in _PLAIN_TAGS:
-            raise _refuse(f"tag {event.tag!r:.40} is not known", event)
+            raise self._refuse(f"tag {event.tag!r:.40} is not known", event)
         if len(self._stack) >= DEEPEST:
-            raise _refuse(f"it is nested more than {DEEPEST} deep", event)
+            raise self._refuse(f"it is nested more than {DEEPEST} deep", event)
         self._stack.append(_Open(value, event.anchor))
 
     def _close(self, event: Event) -> None:
         done = self._stack.pop()
         if isinstance(done.value, dict):
             for merged in done.merged:
-                done.value = {**_mapping(merged, event), **done.value}
+                done.value = {**self._mapping(merged, event), **done.value}
         if done.anchor:
             self._anchors[done.anchor] = (done.value, done.size)
         self._put(done.value, done.size, event)
@@ -162,16 +146,16 @@ class _Builder:
     def _alias(self, event: AliasEvent) -> None:
         name = event.anchor or ""
         if name not in self._anchors:
-            raise _refuse(f"alias {name[:40]!r} stands for nothing that is complete", event)
+            raise self._refuse(f"alias {name[:40]!r} stands for nothing that is complete", event)
         value, size = self._anchors[name]
         if self._stack and self._stack[-1].wants_key:
             if not isinstance(value, str):
-                raise _refuse("a key must be a text", event)
+                raise self._refuse("a key must be a text", event)
             self._stack[-1].key = value
             return
         self._aliased += size
         if self._aliased > MOST_ALIASED:
-            raise _refuse(f"its aliases stand for more than {MOST_ALIASED} values", event)
+            raise self._refuse(f"its aliases stand for more than {MOST_ALIASED} values", event)
         self._put(value, size, event)
 
     def _put(self, value: object, size: int, event: Event) -> None:
@@ -188,26 +172,27 @@ class _Builder:
         if key == _MERGE:
             top.merged.extend(value if isinstance(value, list) else [value])
         elif key in top.value:
-            raise _refuse(f"key {key[:40]!r} stands twice in one mapping", event)
+            raise self._refuse(f"key {key[:40]!r} stands twice in one mapping", event)
         else:
             top.value[key] = value
 
+    def _mapping(self, value: object, event: Event) -> dict[str, object]:
+        if not isinstance(value, dict):
+            raise self._refuse("only mappings can be merged with <<", event)
+        return value
 
-def _mapping(value: object, event: Event) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise _refuse("only mappings can be merged with <<", event)
-    return value
+    def _meaning(self, event: ScalarEvent) -> object:
+        """What a scalar stands for, by its tag or, without one, by whether it is quoted."""
+        if event.tag is None or event.tag == "!":
+            return _plain(event.value) if event.implicit[0] else event.value
+        name = event.tag.removeprefix(_TAG)
+        value = event.value if name == "str" else _plain(event.value)
+        if name not in _TAGGED or not isinstance(value, _TAGGED[name]):
+            raise self._refuse(f"tag {event.tag[:40]!r} does not fit here", event)
+        return value
 
-
-def _meaning(event: ScalarEvent) -> object:
-    """What a scalar stands for, by its tag or, without one, by whether it is quoted."""
-    if event.tag is None or event.tag == "!":
-        return _plain(event.value) if event.implicit[0] else event.value
-    name = event.tag.removeprefix(_TAG)
-    value = event.value if name == "str" else _plain(event.value)
-    if name not in _TAGGED or not isinstance(value, _TAGGED[name]):
-        raise _refuse(f"tag {event.tag[:40]!r} does not fit here", event)
-    return value
+    def _refuse(self, problem: str, event: Event) -> ManifestError:
+        return ManifestError(f"is refused: {problem}{_line(event.start_mark, self._first_line)}")
 
 
 def _plain(text: str) -> object:
@@ -215,21 +200,4 @@ def _plain(text: str) -> object:
     return text if len(text) > _LONGEST_WORD else _word(text)
 
 
-@lru_cache(maxsize=1 << 14)
-def _word(text: str) -> object:
-    if text in _CONSTANTS:
-        return _CONSTANTS[text]
-    if text[0] not in "+-.0123456789":
-        return text
-    for form, base in _INTEGERS:
-        if form.fullmatch(text):
-            return _integer(text, base)
-    return float(text) if _FLOAT.fullmatch(text) else text
-
-
-def _integer(text: str, base: int) -> object:
-    digits = text.replace("_", "").lower()
-    try:
-        return int(digits.replace("0o", "", 1) if base == 8 else digits, base)
-    except ValueError:  # a prefix with underscores alone
-        return text
+_word: Final = lru_cache(maxsize=1 << 14)(resolve)
