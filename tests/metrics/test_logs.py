@@ -1,0 +1,242 @@
+"""The log prints the catalogue's lines in the reference's forms, up to the level that was asked for."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import time
+from itertools import pairwise
+
+import pytest
+
+from stromboli.framework.catalogue import LINES
+from stromboli.framework.observe import OnAxes, Several, teller
+from stromboli.metrics.logs import Form, LogObserver
+from stromboli.model.axes import Axes
+from stromboli.model.job import Job
+from stromboli.model.resource import Resource
+from stromboli.model.status import TaskStatus
+from stromboli.model.task import Task
+
+NOW = 1_700_000_000.125
+TASK = Task(uid="u", namespace="ns", name="a-0", template=None, status=TaskStatus.Pending, key="ns/a-0")  # type: ignore[arg-type]
+
+
+class Written(io.StringIO):
+    """A stream that counts how often it is written to."""
+
+    writes = 0
+
+    def write(self, text: str) -> int:
+        self.writes += 1
+        return super().write(text)
+
+
+def observer(level: int = 5, form: Form = "text") -> tuple[LogObserver, Written]:
+    stream = Written()
+    return LogObserver(stream, level, form, clock=lambda: NOW, pid=4711), stream
+
+
+def printed(key: str, **fields: object) -> str:
+    log, stream = observer()
+    log.tell(key, fields)
+    log.flush()
+    return stream.getvalue()
+
+
+def parsed(key: str, **fields: object) -> dict[str, object]:
+    log, stream = observer(form="json")
+    log.tell(key, fields)
+    log.flush()
+    value: dict[str, object] = json.loads(stream.getvalue())
+    return value
+
+
+AMOUNT = Resource(1500, 1024, {"nvidia.com/gpu": 2000})
+SHOWN = "cpu 1500.00, memory 1024.00, nvidia.com/gpu 2000.00"
+
+
+@pytest.mark.parametrize(
+    ("key", "fields", "text"),
+    [
+        ("queue_overused", {"queue": "q"}, "Queue <q> is overused, ignore it."),
+        ("binding", {"task": TASK, "node": "n1"}, "Binding Task <ns/a-0> to node <n1>"),
+        ("nodes_for_job", {"nodes": 3, "job": Job("ns/a")}, "There are <3> nodes for Job <ns/a>"),
+        ("considering_resources", {"task": TASK, "node": "n1", "request": AMOUNT, "idle": AMOUNT},
+         f"Considering Task <ns/a-0> on node <n1>: <{SHOWN}> vs. <{SHOWN}>"),
+        ("snapshot_taken", {"jobs": 1, "queues": 2, "nodes": 3},
+         '"SnapShot for scheduling" jobNum="1" QueueNum="2" NodeNum="3"'),
+        ("no_solution", {"job": 'ns/"a"\n'}, '"Cannot find any solution for job" job="ns/\\"a\\"\\n"'),
+        ("session_opened", {"session": "s", "jobs": 1, "queues": 2, "hyper_nodes_ready": False},
+         "Open Session s with <1> Job and <2> Queues. HyperNodesReadyToSchedule: false"),
+        ("action_entered", {"action": "Allocate"}, "Enter Allocate ..."),
+        ("strategy_score",
+         {"node": "n1", "task": TASK, "strategy": "ImageLocality", "weight": 2, "raw": 50, "score": 100.0},
+         "Node: n1, task<ns/a-0> plugin ImageLocality weight 2, raw score: 50, weighted score: 100"),
+        ("total_score", {"node": "n1", "task": TASK, "score": 12.5},
+         "Nodeorder Total Score for task<ns/a-0> on node n1 is: 12.5"),
+        ("batch_total_score", {"task": TASK, "scores": {"n2": 1.0, "n1": 2.0}},
+         "Batch Total Score for task ns/a-0 is: map[n1:2 n2:1]"),
+        ("queue_attributes",
+         dict.fromkeys(("deserved", "real_capability", "allocated", "request", "elastic"), "r")
+         | {"queue": "q", "plugin": "proportion", "share": 0.666},
+         ("The attributes of queue <q> in proportion: deserved <r>, realCapability <r>, allocate <r>, request <r>, "
+          "elastic <r>, share <0.67>")),
+        ("queue_overused", {}, "Queue <(missing)> is overused, ignore it."),
+    ],
+)  # fmt: skip
+def test_text_lines(key: str, fields: dict[str, object], text: str) -> None:
+    stamp = time.strftime("%m%d %H:%M:%S", time.localtime(NOW))
+    assert printed(key, **fields) == f"I{stamp}.125000 4711 {LINES[key].component}] {text}\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "letter"),
+    [("queue_missing", "E"), ("orphan_skipped", "W"), ("queue_overused", "I"), ("cycle_started", "I")],
+)
+def test_lines_begin_with_their_severity(key: str, letter: str) -> None:
+    assert re.match(rf"{letter}\d{{4}} \d\d:\d\d:\d\d\.\d{{6}} 4711 \w+\] ", printed(key))
+
+
+@pytest.mark.parametrize("key", LINES)
+def test_every_line_prints_its_literal_text(key: str) -> None:
+    line = LINES[key]
+    fields = dict.fromkeys(line.fields, 0.5)
+    text = printed(key, **fields).split("] ", 1)[1]
+    told = "0.50" if any(line.formats) else "0.5"
+    assert re.sub(re.escape(told), "0.5", text) == "0.5".join(line.literals) + "\n"
+    assert parsed(key, **fields)["key"] == key
+
+
+def test_json_lines() -> None:
+    assert parsed("considering_resources", task=TASK, node="n1", request=AMOUNT, idle=AMOUNT) == {
+        "ts": "2023-11-14T22:13:20.125000Z",
+        "severity": "I",
+        "v": 4,
+        "component": "actions",
+        "key": "considering_resources",
+        "msg": f"Considering Task <ns/a-0> on node <n1>: <{SHOWN}> vs. <{SHOWN}>",
+        "task": "ns/a-0",
+        "node": "n1",
+        "request": SHOWN,
+        "idle": SHOWN,
+    }
+
+
+def test_structured_json_lines_have_the_message_and_its_own_names() -> None:
+    line = parsed("allocate_job", queue="q", job=Job("ns/a"), hyper_node="", tasks=3)
+    told = {"queue": "q", "job": "ns/a", "nominatedHyperNode": "", "taskNum": 3}
+    assert line["msg"] == "Try to allocate resource"
+    assert {name: line[name] for name in told} == told
+
+
+def test_json_keeps_numbers_truth_and_lists() -> None:
+    line = parsed("gang_job_order", left="ns/a", left_ready=True, right="ns/b", right_ready=False)
+    assert (line["left_ready"], line["right_ready"]) == (True, False)
+    assert parsed("preemptees", tasks=[TASK, "ns/b"])["tasks"] == ["ns/a-0", "ns/b"]
+    assert parsed("queue_missing")["severity"] == "E"
+
+
+def told_at(level: int) -> set[str]:
+    """The texts that remain of one tell of every line."""
+    log, stream = observer(level)
+    for key, line in LINES.items():
+        if say := teller(log, key):
+            say(**dict.fromkeys(line.fields, "x"))
+    log.flush()
+    return {text.split("] ", 1)[1] for text in stream.getvalue().splitlines() if "] " in text}
+
+
+def test_higher_levels_print_more_lines() -> None:
+    sets = [told_at(level) for level in range(6)]
+    assert all(less <= more for less, more in pairwise(sets))
+    assert sets[2] < sets[3] < sets[4] < sets[5]
+    skipped = "Job <x> Queue <x> skip allocate, reason: x"
+    assert skipped in sets[4] - sets[3]
+    assert "Failed to find Queue <x> for Job <x>" in sets[0]
+
+
+def test_the_level_may_change_while_running() -> None:
+    log, stream = observer(3)
+    say = teller(log, "queue_overused")
+    assert say is not None
+    assert teller(log, "considering_job") is None
+    say(queue="a")
+    log.level = 2
+    say(queue="b")
+    log.level = 4
+    say(queue="c")
+    more = teller(log, "considering_job")
+    assert more is not None
+    more(job="ns/a")
+    log.flush()
+    assert re.findall("<(.*)>", stream.getvalue()) == ["a", "c", "ns/a"]
+
+
+def test_figures_of_metrics_are_no_lines() -> None:
+    log, stream = observer()
+    assert not log.wants("metric.job_share")
+    log.tell("metric.job_share", {"shares": {}})
+    log.flush()
+    assert stream.getvalue() == ""
+
+
+def test_lines_are_written_a_buffer_at_a_time() -> None:
+    log, stream = observer()
+    for _ in range(1000):
+        log.tell("queue_overused", {"queue": "q" * 100})
+    assert 1 <= stream.writes <= 5
+    written = stream.getvalue().count("\n")
+    assert 300 <= written < 1000
+    log.flush()
+    assert stream.getvalue().count("\n") == 1000
+
+
+@pytest.mark.parametrize("key", ["queue_missing", "orphan_skipped"])
+def test_errors_and_warnings_are_written_at_once(key: str) -> None:
+    log, stream = observer()
+    log.tell("queue_overused", {"queue": "q"})
+    assert stream.getvalue() == ""
+    log.tell(key, {})
+    assert stream.getvalue().count("\n") == 2
+
+
+def test_a_cycle_that_ends_writes_its_lines() -> None:
+    log, stream = observer()
+    log.started("cycle", "")
+    log.tell("queue_overused", {"queue": "q"})
+    log.ended("action", "allocate")
+    assert stream.getvalue() == ""
+    log.ended("cycle", "")
+    assert stream.getvalue().count("\n") == 1
+
+
+def test_time_goes_on_between_lines() -> None:
+    times = iter([NOW, NOW + 0.0004, NOW + 1])
+    stream = io.StringIO()
+    log = LogObserver(stream, 3, "json", clock=lambda: next(times))
+    for _ in range(3):
+        log.tell("queue_overused", {"queue": "q"})
+    log.flush()
+    stamps = [json.loads(line)["ts"][17:] for line in stream.getvalue().splitlines()]
+    assert stamps == ["20.125000Z", "20.125000Z", "21.125000Z"]
+
+
+def test_amounts_on_axes_print_what_they_are() -> None:
+    axes = Axes(["nvidia.com/gpu"])
+    amounts = [OnAxes(axes, (1000 * i, 1 << 30, 0, 0)) for i in range(3)]
+    for i, amount in enumerate(amounts * 2):
+        text = printed("total_resource", total=amount)
+        assert text.endswith(f"<cpu {i % 3 * 1000}.00, memory 1073741824.00>\n")
+
+
+def test_two_logs_listen_at_their_own_levels() -> None:
+    (quiet, few), (loud, many) = observer(0), observer(4)
+    both = Several([quiet, loud])
+    for key in ("queue_overused", "queue_missing"):
+        say = teller(both, key)
+        assert say is not None
+        say(queue="q", job="ns/a")
+    loud.flush()
+    assert (few.getvalue().count("\n"), many.getvalue().count("\n")) == (1, 2)
