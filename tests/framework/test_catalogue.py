@@ -199,3 +199,13 @@ def test_the_page_names_every_line() -> None:
     assert all(f"`{key}`" in page for key in LINES)
     assert all(f"\n## {line.component}\n" in page for line in LINES.values())
     assert "| 3 | `queue_overused` | `Queue <{queue}> is overused, ignore it.` |" in page
+
+
+SOURCE = Path(__file__).parents[2] / "src" / "stromboli"
+
+
+def test_the_core_tells_only_what_the_catalogue_names() -> None:
+    asking = re.compile(r'\b(?:tells|teller)\((?:\w+, )?"([\w.]+)"')
+    asked = {key for path in SOURCE.rglob("*.py") for key in asking.findall(path.read_text())}
+    assert asked
+    assert asked - set(LINES) - set(METRIC_KEYS) == set()
