@@ -1,0 +1,234 @@
+"""Pod affinity and anti-affinity: which nodes a pod may use because of the pods in their domains, and their scores.
+
+The functions ``refusal`` and ``score`` answer for one node from a plain list of pods; :class:`InterPod` answers for all
+nodes from counts that follow the session's placements.  Both agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from stromboli.filters.columns import Bools, Masks, picked
+from stromboli.filters.pod_terms import (
+    Domain,
+    NamespaceLabels,
+    PodTerm,
+    Surroundings,
+    TermIndex,
+    preferred_terms,
+    required_affinity,
+    required_anti_affinity,
+    resolve,
+)
+from stromboli.filters.pods_on_nodes import Event, Tally
+from stromboli.model.spec import NodeSpec, PodAffinityTerm
+from stromboli.model.table import Ints, NodeRows
+from stromboli.model.task import PodTemplate, Task
+
+AFFINITY: Final = 0
+"""A node is refused for the pod's own affinity."""
+ANTI_AFFINITY: Final = 1
+"""A node is refused for the pod's own anti-affinity."""
+EXISTING: Final = 2
+"""A node is refused for the anti-affinity of pods already in its domain."""
+
+Weighted: TypeAlias = tuple[PodTerm, int]
+Neighbour: TypeAlias = tuple[Task, NodeSpec]
+"""A pod and the node it is on."""
+
+
+# -- One node --------------------------------------------------------------------------------------------------------
+
+
+def refusal(task: Task, node: NodeSpec, others: Sequence[Neighbour], namespaces: NamespaceLabels) -> int | None:
+    """The first reason against the node (a number from :data:`AFFINITY` on), or None."""
+    needs = [resolve(term, task, namespaces) for term in required_affinity(task.spec)]
+    if needs and not _satisfied(needs, task, node, others):
+        return AFFINITY
+    avoids = [resolve(term, task, namespaces) for term in required_anti_affinity(task.spec)]
+    if any(_together(term, node, at) and term.pods.takes(other) for term in avoids for other, at in others):
+        return ANTI_AFFINITY
+    for other, at in others:
+        held = (resolve(term, other, namespaces) for term in required_anti_affinity(other.spec))
+        if any(_together(term, node, at) and term.pods.takes(task) for term in held):
+            return EXISTING
+    return None
+
+
+def score(task: Task, node: NodeSpec, others: Sequence[Neighbour], namespaces: NamespaceLabels) -> int:
+    """Weights of the pod's preferred terms for each pod in the domain, and of those pods' terms for the pod."""
+    total = 0
+    for other, at in others:
+        for asker, asked in ((task, other), (other, task)):
+            for each in preferred_terms(asker.spec):
+                term = resolve(each.term, asker, namespaces)
+                total += each.weight * (_together(term, node, at) and term.pods.takes(asked))
+    return total
+
+
+def _satisfied(needs: Sequence[PodTerm], task: Task, node: NodeSpec, others: Sequence[Neighbour]) -> bool:
+    """Whether every term finds a pod that all terms match; the first of a group may start it where none is yet."""
+    if any(term.topology_key not in node.labels for term in needs):
+        return False
+    matching = [at for other, at in others if all(term.pods.takes(other) for term in needs)]
+    if all(any(_together(term, node, at) for at in matching) for term in needs):
+        return True
+    nobody = not any(term.topology_key in at.labels for at in matching for term in needs)
+    return nobody and all(term.pods.takes(task) for term in needs)
+
+
+def _together(term: PodTerm, node: NodeSpec, other: NodeSpec) -> bool:
+    value = node.labels.get(term.topology_key)
+    return value is not None and value == other.labels.get(term.topology_key)
+
+
+# -- All nodes -------------------------------------------------------------------------------------------------------
+
+
+class Held:
+    """Terms that pods on nodes hold against, or for, others: their weights added up, by domain."""
+
+    __slots__ = ("_bucket", "_counts", "_domains", "_index", "_lane", "_read", "_terms_of")
+
+    def __init__(
+        self, around: Surroundings, holders: frozenset[PodTemplate], terms_of: Callable[[Task], Sequence[Weighted]]
+    ) -> None:
+        self._lane = around.pods.lane(lambda task: True if task.template in holders else None)
+        self._bucket: list[Event] = self._lane.bucket(True)
+        self._domains, self._terms_of = around.domains, terms_of
+        self._index = TermIndex()
+        self._counts: list[Ints] = []
+        self._read = 0
+
+    def on(self, task: Task) -> list[tuple[Domain, Ints]]:
+        """The terms that match ``task``: their domains, and their weight by domain (a 0 at the end)."""
+        self._follow()
+        numbers = self._index.matching(task)
+        return [(self._domains.of(self._index.terms[n].topology_key), self._counts[n]) for n in numbers]
+
+    def _follow(self) -> None:
+        self._lane.feed()
+        fresh = self._bucket[self._read :]
+        self._read += len(fresh)
+        for task, row, sign in fresh:
+            for term, weight in self._terms_of(task):
+                domain, number = self._domains.of(term.topology_key), self._index.number(term)
+                if number == len(self._counts):
+                    self._counts.append(np.zeros(domain.size + 1, dtype=np.int64))
+                if (group := domain.groups[row]) >= 0:
+                    self._counts[number][group] += sign * weight
+
+
+class Own(NamedTuple):
+    """What one pod's own terms count: pods by domain."""
+
+    needs: tuple[tuple[Domain, Tally], ...]
+    starts: bool
+    avoids: tuple[tuple[Domain, Tally], ...]
+    wishes: tuple[tuple[Domain, Tally, int], ...]
+
+
+class InterPod:
+    """Pod affinity over all nodes of a session.
+
+    ``refusing`` says whether any pod of the session has required terms, ``scoring`` whether any has preferred ones;
+    ``identity`` gives what the answers read of a pod.
+    """
+
+    def __init__(self, around: Surroundings) -> None:
+        self.identity = around.identity
+        self._domains, self._pods, self._namespaces = around.domains, around.pods, around.namespaces
+        self._rows = len(around.domains.table)
+        self._own: dict[Hashable, Own] = {}
+        self._terms: dict[Hashable, tuple[list[Weighted], list[Weighted]]] = {}
+        forbidding = [each for each in around.speakers if required_anti_affinity(each.spec)]
+        preferring = [each for each in around.speakers if preferred_terms(each.spec)]
+        self._forbidden = Held(around, _templates(forbidding), lambda task: self._held(task)[0])
+        self._preferred = Held(around, _templates(preferring), lambda task: self._held(task)[1])
+        self._forbiddable, self._preferable = TermIndex(), TermIndex()
+        self.refusing = bool(forbidding) or any(required_affinity(each.spec) for each in around.speakers)
+        self.scoring = bool(preferring)
+        for speaker in forbidding:
+            self._note(self._forbiddable, required_anti_affinity(speaker.spec), speaker)
+        for speaker in preferring:
+            self._note(self._preferable, [each.term for each in preferred_terms(speaker.spec)], speaker)
+
+    def refusals(self, task: Task, nodes: NodeRows) -> Masks:
+        """Bit :data:`AFFINITY`, :data:`ANTI_AFFINITY` or :data:`EXISTING` where a row is refused.  Shape (rows,)."""
+        own = self._owned(task)
+        masks = np.zeros(self._rows, dtype=np.uint64)
+        for domain, counts in self._forbidden.on(task):
+            masks[(counts > 0)[domain.codes]] = 1 << EXISTING
+        for domain, tally in own.avoids:
+            masks[(tally.counts() > 0)[domain.codes]] = 1 << ANTI_AFFINITY
+        if own.needs:
+            masks[~self._satisfying(own)] = 1 << AFFINITY
+        return picked(masks, nodes)
+
+    def scores(self, task: Task, nodes: NodeRows) -> Ints:
+        """The raw score of each row, see :func:`score`.  Shape (rows,)."""
+        total = np.zeros(self._rows, dtype=np.int64)
+        for domain, tally, weight in self._owned(task).wishes:
+            total += weight * tally.counts()[domain.codes]
+        for domain, weights in self._preferred.on(task):
+            total += weights[domain.codes]
+        return picked(total, nodes)
+
+    def may_refuse(self, task: Task) -> bool:
+        """Whether any term, the pod's own or one that a pod of this session may hold, could refuse it a node."""
+        own = required_affinity(task.spec) or required_anti_affinity(task.spec)
+        return bool(own) or any(True for _ in self._forbiddable.matching(task))
+
+    def may_score(self, task: Task) -> bool:
+        """Whether any preferred term, the pod's own or one that a pod of this session may hold, could count."""
+        return bool(preferred_terms(task.spec)) or any(True for _ in self._preferable.matching(task))
+
+    def _note(self, index: TermIndex, terms: Iterable[PodAffinityTerm], speaker: Task) -> None:
+        for term in terms:
+            index.number(resolve(term, speaker, self._namespaces, loose=True))
+
+    def _satisfying(self, own: Own) -> Bools:
+        exists = np.ones(self._rows, dtype=bool)
+        for domain, tally in own.needs:
+            exists &= (tally.counts() > 0)[domain.codes]
+        if own.starts and not any(tally.total for _, tally in own.needs):
+            exists = np.logical_and.reduce([domain.there for domain, _ in own.needs])
+        return exists
+
+    def _owned(self, task: Task) -> Own:
+        key = self.identity(task)
+        own = self._own.get(key)
+        if own is None:
+            own = self._own[key] = self._count_own(task)
+        return own
+
+    def _count_own(self, task: Task) -> Own:
+        needs = [resolve(term, task, self._namespaces) for term in required_affinity(task.spec)]
+        keys = dict.fromkeys(term.topology_key for term in needs)
+        return Own(
+            tuple(self._counting(key, needs) for key in keys),
+            all(term.pods.takes(task) for term in needs),
+            tuple(self._counting(term.topology_key, [term]) for term, _ in self._held(task)[0]),
+            tuple((*self._counting(term.topology_key, [term]), weight) for term, weight in self._held(task)[1]),
+        )
+
+    def _counting(self, topology_key: str, terms: Sequence[PodTerm]) -> tuple[Domain, Tally]:
+        domain = self._domains.of(topology_key)
+        return domain, Tally(self._pods, [term.pods for term in terms], domain.groups, domain.size)
+
+    def _held(self, task: Task) -> tuple[list[Weighted], list[Weighted]]:
+        """The pod's required anti-affinity and its preferred terms, resolved."""
+        key = self.identity(task)
+        terms = self._terms.get(key)
+        if terms is None:
+            against = [(resolve(term, task, self._namespaces), 1) for term in required_anti_affinity(task.spec)]
+            wishes = [(resolve(each.term, task, self._namespaces), each.weight) for each in preferred_terms(task.spec)]
+            terms = self._terms[key] = against, wishes
+        return terms
+
+
+def _templates(tasks: Iterable[Task]) -> frozenset[PodTemplate]:
+    return frozenset(task.template for task in tasks)

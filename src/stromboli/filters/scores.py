@@ -1,0 +1,148 @@
+"""Kubernetes' scores of a node by its amounts, and how raw scores of several nodes become 0 to 100.
+
+Whole numbers throughout; divisions drop the fraction.  Amounts are in the units of the node table, and products stay
+within 64 bits up to 80 PiB.  Each score stands here for one node and for arrays; both agree to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Final
+
+import numpy as np
+
+from stromboli.filters.columns import Bools, Floats
+from stromboli.model.table import Ints
+
+MAX_SCORE: Final = 100
+"""The best score of a node."""
+
+
+# -- Shares of cpu and memory ----------------------------------------------------------------------------------------
+
+
+def least_allocated(offered: Sequence[int], wanted: Sequence[int]) -> int:
+    """Mean of ``(offered - wanted) * 100 / offered`` over the resources offered; 0 where more is wanted than offered.
+
+    ``wanted`` counts the pods on the node and the new one, with stand-ins for containers that ask for nothing.
+    """
+    shares = [max(a - w, 0) * MAX_SCORE // a for a, w in zip(offered, wanted, strict=True) if a > 0]
+    return sum(shares) // len(shares) if shares else 0
+
+
+def most_allocated(offered: Sequence[int], wanted: Sequence[int]) -> int:
+    """Mean of ``wanted * 100 / offered``, at most 100 each, over the resources offered; arguments as above."""
+    shares = [min(w, a) * MAX_SCORE // a for a, w in zip(offered, wanted, strict=True) if a > 0]
+    return sum(shares) // len(shares) if shares else 0
+
+
+def least_allocated_rows(offered: Ints, wanted: Ints) -> Ints:
+    """:func:`least_allocated` for arrays of shape (resources, rows).  Shape (rows,)."""
+    return _mean_share(offered, np.maximum(offered - wanted, 0))
+
+
+def most_allocated_rows(offered: Ints, wanted: Ints) -> Ints:
+    """:func:`most_allocated` for arrays of shape (resources, rows).  Shape (rows,)."""
+    return _mean_share(offered, np.minimum(wanted, offered))
+
+
+def _mean_share(offered: Ints, part: Ints) -> Ints:
+    there = offered > 0
+    shares = np.where(there, part * MAX_SCORE // np.maximum(offered, 1), 0)
+    mean: Ints = shares.sum(axis=0) // np.maximum(there.sum(axis=0), 1)
+    return mean
+
+
+# -- Balance ---------------------------------------------------------------------------------------------------------
+
+
+def balanced_allocation(offered: Sequence[int], requested: Sequence[int], asked: Sequence[int]) -> int:
+    """50 + (50 + evenness with the pod - evenness without it) / 2.
+
+    ``requested`` is what the pods on the node ask for and ``asked`` what the new one does, resource by resource,
+    without stand-ins; resources not offered don't count.
+    """
+    there = [(a, r, more) for a, r, more in zip(offered, requested, asked, strict=True) if a > 0]
+    after = _evenness([min((r + more) / a, 1.0) for a, r, more in there])
+    before = _evenness([min(r / a, 1.0) for a, r, _ in there])
+    return 50 + (50 + after - before) // 2
+
+
+def _evenness(fractions: list[float]) -> int:
+    """100 times (1 - standard deviation of the fractions in use), the fraction dropped."""
+    deviation = 0.0
+    if len(fractions) == 2:
+        deviation = abs((fractions[0] - fractions[1]) / 2)
+    elif len(fractions) > 2:
+        mean = sum(fractions) / len(fractions)
+        deviation = sqrt(sum([(f - mean) * (f - mean) for f in fractions]) / len(fractions))
+    return int((1 - deviation) * MAX_SCORE)
+
+
+def balanced_allocation_rows(offered: Ints, requested: Ints, asked: Sequence[int]) -> Ints:
+    """:func:`balanced_allocation` for arrays of shape (resources, rows), two or three resources.  Shape (rows,)."""
+    there = offered > 0
+    after = _evenness_rows(offered, requested + np.array(asked, dtype=np.int64)[:, None], there)
+    before = _evenness_rows(offered, requested, there)
+    score: Ints = 50 + (50 + after - before) // 2
+    return score
+
+
+def _evenness_rows(offered: Ints, wanted: Ints, there: Bools) -> Ints:
+    fractions = np.minimum(wanted / np.where(there, offered, 1), 1.0)
+    known = there.sum(axis=0)
+    deviation = np.where(known == 2, _half_range(fractions, there), 0.0)
+    if len(offered) > 2:
+        deviation = np.where(known == 3, _deviation(fractions), deviation)
+    evenness: Ints = ((1 - deviation) * MAX_SCORE).astype(np.int64)
+    return evenness
+
+
+def _half_range(fractions: Floats, there: Bools) -> Floats:
+    high = np.where(there, fractions, -np.inf).max(axis=0)
+    low = np.where(there, fractions, np.inf).min(axis=0)
+    return np.where(there.any(axis=0), (high - low) / 2, 0.0)
+
+
+def _deviation(fractions: Floats) -> Floats:
+    """Standard deviation of three rows; added up in their order, as floating-point sums depend on it."""
+    first, second, third = fractions
+    mean = (first + second + third) / 3
+    squares = (first - mean) * (first - mean) + (second - mean) * (second - mean) + (third - mean) * (third - mean)
+    spread: Floats = np.sqrt(squares / 3)
+    return spread
+
+
+# -- From raw scores to 0..100, entry by entry -----------------------------------------------------------------------
+
+
+def share_of_greatest(raw: Ints, high: int) -> Ints:
+    """``raw * 100 / high``: more is better; ``raw`` itself where ``high`` is 0."""
+    return raw * MAX_SCORE // high if high else raw
+
+
+def rest_of_greatest(raw: Ints, high: int) -> Ints:
+    """``100 - raw * 100 / high``: less is better; 100 for all where ``high`` is 0."""
+    return MAX_SCORE - share_of_greatest(raw, high)
+
+
+def between_extremes(raw: Ints, low: int, high: int) -> Ints:
+    """``100 * (raw - low) / (high - low)`` in floating point, the fraction dropped; 0 for all where both are equal."""
+    if high <= low:
+        return np.zeros(len(raw), dtype=np.int64)
+    share: Ints = (float(MAX_SCORE) * ((raw - low).astype(np.float64) / float(high - low))).astype(np.int64)
+    return share
+
+
+def beside_extremes(raw: Ints, low: int, high: int) -> Ints:
+    """``100 * (high + low - raw) / high``: less is better; 100 for all where ``high`` is 0."""
+    if not high:
+        return np.full(len(raw), MAX_SCORE, dtype=np.int64)
+    return MAX_SCORE * (high + low - raw) // high
+
+
+def out_of_range(scores: Ints) -> int | None:
+    """The first entry that is no score, being less than 0 or more than 100; None if all are."""
+    wrong = np.flatnonzero((scores < 0) | (scores > MAX_SCORE))
+    return int(wrong[0]) if len(wrong) else None

@@ -1,0 +1,295 @@
+"""Topology spread: how evenly pods that a selector takes are spread over the domains of a node label.
+
+The functions ``refusal`` and ``scores`` answer from plain lists; :class:`Spread` answers for all nodes from counts that
+follow the session's placements.  Both agree.  Pods that are being deleted do not count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from math import floor, log
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stromboli.filters import scores as kube
+from stromboli.filters.columns import Bools, Floats, Masks, picked
+from stromboli.filters.pod_terms import Domain, Surroundings
+from stromboli.filters.pods_on_nodes import PodSelector, Tally
+from stromboli.filters.selectors import Clauses, clauses, node_suits, rows_suiting, takes, with_label_keys
+from stromboli.filters.taints import TaintColumn, admits, admitting_rows
+from stromboli.model.spec import LabelSelector, NodeSpec, SpreadConstraint
+from stromboli.model.table import Ints, NodeRows
+from stromboli.model.task import Task
+
+MISSING_LABEL: Final = 0
+"""A node is refused because it lacks the label of a constraint."""
+SKEWED: Final = 1
+"""A node is refused because its domain would hold too many of the pods."""
+
+MUST: Final = "DoNotSchedule"
+SHOULD: Final = "ScheduleAnyway"
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+SYSTEM_DEFAULTS: Final = ((HOSTNAME, 3), (ZONE, 5))
+"""(topology key, max skew) of the preferences of a pod that states no constraint but belongs to a service or owner."""
+
+
+class Constraint(NamedTuple):
+    """A constraint made ready.  ``wanted`` are the pods that count: None or no clauses at all mean no pod."""
+
+    topology_key: str
+    wanted: Clauses | None
+    max_skew: int
+    min_domains: int
+    honor_affinity: bool
+    honor_taints: bool
+
+    def counts(self, task: Task, namespace: str) -> bool:
+        """Whether a pod of that namespace counts."""
+        return bool(self.wanted) and task.namespace == namespace and takes(self.wanted, task.labels)
+
+    def welcomes(self, task: Task, node: NodeSpec) -> bool:
+        """Whether the node takes part in the constraint of ``task``, going by its policies."""
+        suits = not self.honor_affinity or node_suits(task.spec, node)
+        return suits and (not self.honor_taints or admits(task.spec.tolerations, node.taints))
+
+
+def constraints(task: Task, action: str) -> list[Constraint]:
+    """The pod's own constraints of that action (:data:`MUST` or :data:`SHOULD`)."""
+    return [_ready(each, task) for each in task.spec.topology_spread_constraints if each.when_unsatisfiable == action]
+
+
+def preferences(task: Task, default_selector: LabelSelector | None) -> list[Constraint]:
+    """What the pod's score looks at: its own constraints, or the system's with ``default_selector`` if it has none."""
+    if task.spec.topology_spread_constraints:
+        return constraints(task, SHOULD)
+    wanted = clauses(default_selector)
+    return [Constraint(key, wanted, skew, 1, True, False) for key, skew in SYSTEM_DEFAULTS] if wanted else []
+
+
+def _ready(each: SpreadConstraint, task: Task) -> Constraint:
+    wanted = with_label_keys(clauses(each.label_selector), task.labels, each.match_label_keys)
+    policies = each.node_affinity_policy != "Ignore", each.node_taints_policy == "Honor"
+    return Constraint(each.topology_key, wanted, each.max_skew, each.min_domains or 1, *policies)
+
+
+# -- One node --------------------------------------------------------------------------------------------------------
+
+
+def refusal(
+    task: Task, node: NodeSpec, nodes: Mapping[str, NodeSpec], others: Sequence[tuple[Task, str]]
+) -> int | None:
+    """The first reason against ``node`` (:data:`MISSING_LABEL`, :data:`SKEWED`), or None.
+
+    ``nodes`` are all nodes by name, ``others`` the pods on them (with the node's name) that are not being deleted.
+    """
+    musts = constraints(task, MUST)
+    for must in musts:
+        value = node.labels.get(must.topology_key)
+        if value is None:
+            return MISSING_LABEL
+        found = _by_domain(must, musts, task, nodes, others)
+        least = min(found.values()) if len(found) >= must.min_domains else 0
+        if found.get(value, 0) + takes(must.wanted, task.labels) - least > must.max_skew:
+            return SKEWED
+    return None
+
+
+def _by_domain(
+    each: Constraint,
+    every: Sequence[Constraint],
+    task: Task,
+    nodes: Mapping[str, NodeSpec],
+    others: Sequence[tuple[Task, str]],
+) -> dict[str, int]:
+    """Pods that count, by domain; only nodes with the labels of ``every`` constraint make domains."""
+    labelled = {name: spec for name, spec in nodes.items() if all(c.topology_key in spec.labels for c in every)}
+    domains = {n: spec.labels.get(each.topology_key, "") for n, spec in labelled.items() if each.welcomes(task, spec)}
+    found = Counter(domains[at] for other, at in others if at in domains and each.counts(other, task.namespace))
+    return {value: found[value] for value in domains.values()}
+
+
+def scores(
+    task: Task,
+    candidates: Sequence[NodeSpec],
+    nodes: Mapping[str, NodeSpec],
+    others: Sequence[tuple[Task, str]],
+    default_selector: LabelSelector | None = None,
+) -> list[int] | None:
+    """The score of each candidate, 0 to 100; None where the pod has no preference.  Arguments as :func:`refusal`."""
+    wishes = preferences(task, default_selector)
+    if not wishes:
+        return None
+    strict = wishes if task.spec.topology_spread_constraints else []
+    scored = [all(wish.topology_key in node.labels for wish in strict) for node in candidates]
+    inside = [node for node, there in zip(candidates, scored, strict=True) if there]
+    raw = {node.name: 0.0 for node in inside}
+    for wish in wishes:
+        found = _by_domain(wish, strict, task, nodes, others)
+        weight = log((len(inside) if wish.topology_key == HOSTNAME else len(_values(wish, inside))) + 2)
+        for node in inside:
+            if wish.topology_key in node.labels:
+                here = sum(at == node.name and wish.counts(other, task.namespace) for other, at in others)
+                count = here if wish.topology_key == HOSTNAME else found.get(node.labels[wish.topology_key], 0)
+                raw[node.name] += count * weight + (wish.max_skew - 1)
+    rounded = np.array([floor(value) + (value - floor(value) >= 0.5) for value in raw.values()], dtype=np.int64)
+    fair = iter(_normalised(rounded).tolist())
+    return [next(fair) if there else 0 for there in scored]
+
+
+def _values(wish: Constraint, nodes: Sequence[NodeSpec]) -> set[str]:
+    return {node.labels.get(wish.topology_key, "") for node in nodes}
+
+
+def _normalised(raw: Ints) -> Ints:
+    return kube.beside_extremes(raw, int(raw.min()), int(raw.max())) if len(raw) else raw
+
+
+# -- All nodes -------------------------------------------------------------------------------------------------------
+
+
+class Counted(NamedTuple):
+    """A constraint with the pods that count, by domain or, for a preference by host name, by row."""
+
+    constraint: Constraint
+    domain: Domain
+    tally: Tally
+    present: npt.NDArray[np.integer]
+    own: bool
+
+    def least(self) -> int:
+        """The fewest pods in any domain that takes part; 0 where there are fewer domains than there must be."""
+        enough = len(self.present) >= self.constraint.min_domains
+        return int(self.tally.counts()[self.present].min()) if enough else 0
+
+
+class Wishes(NamedTuple):
+    """What a pod's score looks at, and the rows that are scored at all."""
+
+    counted: tuple[Counted, ...]
+    scored: Bools
+
+
+class Spread:
+    """Topology spread over all nodes of a session.
+
+    ``default_selector`` gives the selector of the services and owners of a pod, or None.  ``refusing`` says whether any
+    pod of the session has a constraint that must hold; ``identity`` gives what the refusals read of a pod.
+    """
+
+    def __init__(
+        self,
+        around: Surroundings,
+        taints: TaintColumn,
+        default_selector: Callable[[Task], LabelSelector | None] = lambda _task: None,
+    ) -> None:
+        self.identity = around.identity
+        self.refusing = any(constraints(each, MUST) for each in around.speakers)
+        self._domains, self._pods, self._taints = around.domains, around.pods, taints
+        self._default_selector = default_selector
+        self._everywhere = around.domains.table.view()
+        self._rows = list(range(len(self._everywhere)))
+        self._musts: dict[Hashable, tuple[Counted, ...]] = {}
+        self._wishes: dict[Hashable, Wishes | None] = {}
+
+    def score_identity(self, task: Task) -> Hashable:
+        """What the scores read of a pod."""
+        own = bool(task.spec.topology_spread_constraints)
+        return (self.identity(task), None if own else clauses(self._default_selector(task)))
+
+    def wishes(self, task: Task) -> bool:
+        """Whether the pod has a preference, of its own or the system's."""
+        return bool(preferences(task, self._default_selector(task)))
+
+    def refusals(self, task: Task, nodes: NodeRows) -> Masks | None:
+        """Bit :data:`MISSING_LABEL` or :data:`SKEWED` where a row is refused; None for a pod without constraints."""
+        musts = self._counted_musts(task)
+        if not musts:
+            return None
+        masks = np.zeros(len(self._everywhere), dtype=np.uint64)
+        for must in musts:
+            here = must.tally.counts()[must.domain.codes]
+            skewed = here + must.own - must.least() > must.constraint.max_skew
+            bits = np.where(must.domain.there, skewed.astype(np.uint64) << SKEWED, np.uint64(1 << MISSING_LABEL))
+            masks = np.where(masks == 0, bits, masks)
+        return picked(masks, nodes)
+
+    def scores(self, task: Task, candidates: NodeRows) -> Ints | None:
+        """The score of each candidate, 0 to 100, shape (rows,); None for a pod without preferences."""
+        wishes = self._counted_wishes(task)
+        if wishes is None:
+            return None
+        scored = picked(wishes.scored, candidates)
+        raw = np.zeros(len(candidates))
+        for wish in wishes.counted:
+            raw += self._part(wish, candidates, scored)
+        whole = np.floor(raw)
+        rounded = (whole + (raw - whole >= 0.5)).astype(np.int64)[scored]
+        answer = np.zeros(len(candidates), dtype=np.int64)
+        answer[scored] = _normalised(rounded)
+        return answer
+
+    def _part(self, wish: Counted, candidates: NodeRows, scored: Bools) -> Floats:
+        """What one preference adds: pods in the row's domain, weighted by how many domains there are, and its skew."""
+        codes = picked(wish.domain.codes, candidates)
+        by_row = wish.constraint.topology_key == HOSTNAME
+        domains = int(np.count_nonzero(scored)) if by_row else _distinct(codes[scored], wish.domain.size)
+        counts = picked(wish.tally.counts()[:-1], candidates) if by_row else wish.tally.counts()[codes]
+        part = counts.astype(np.float64) * log(domains + 2) + float(wish.constraint.max_skew - 1)
+        return np.where(codes >= 0, part, 0.0)
+
+    def _counted_musts(self, task: Task) -> tuple[Counted, ...]:
+        if not task.spec.topology_spread_constraints:
+            return ()
+        key = self.identity(task)
+        musts = self._musts.get(key)
+        if musts is None:
+            every = constraints(task, MUST)
+            labelled = self._with_labels(every)
+            musts = self._musts[key] = tuple(self._count(each, task, labelled) for each in every)
+        return musts
+
+    def _counted_wishes(self, task: Task) -> Wishes | None:
+        key = self.score_identity(task)
+        if key not in self._wishes:
+            every = preferences(task, self._default_selector(task))
+            labelled = self._with_labels(every if task.spec.topology_spread_constraints else [])
+            counted = tuple(self._count(each, task, labelled, by_row=each.topology_key == HOSTNAME) for each in every)
+            self._wishes[key] = Wishes(counted, labelled) if every else None
+        return self._wishes[key]
+
+    def _with_labels(self, every: Sequence[Constraint]) -> Bools:
+        """Rows that have the labels of all constraints."""
+        labelled = np.ones(len(self._everywhere), dtype=bool)
+        for each in every:
+            labelled &= self._domains.of(each.topology_key).there
+        return labelled
+
+    def _count(self, each: Constraint, task: Task, labelled: Bools, by_row: bool = False) -> Counted:
+        domain = self._domains.of(each.topology_key)
+        groups, size, present = self._rows, len(self._rows), np.arange(len(self._rows))
+        if not by_row:
+            there = domain.there & labelled & self._welcoming(each, task)
+            groups, size, present = domain.groups, domain.size, np.unique(domain.codes[there])
+            if not np.array_equal(there, domain.there):
+                groups = np.where(there, domain.codes, -1).tolist()
+        pods = PodSelector(each.wanted or None, (task.namespace,))
+        tally = Tally(self._pods, [pods], groups, size, self._pods.ending)
+        return Counted(each, domain, tally, present, takes(each.wanted, task.labels))
+
+    def _welcoming(self, each: Constraint, task: Task) -> Bools:
+        """Rows that take part, going by the constraint's policies."""
+        rows = np.ones(len(self._everywhere), dtype=bool)
+        if each.honor_affinity:
+            rows &= rows_suiting(task.spec, self._everywhere)
+        if each.honor_taints:
+            rows &= admitting_rows(task.spec.tolerations, self._taints, self._everywhere)
+        return rows
+
+
+def _distinct(codes: npt.NDArray[np.int32], size: int) -> int:
+    """How many different domains, rows without the label being one."""
+    return int(np.count_nonzero(np.bincount(codes + 1, minlength=size + 1)))

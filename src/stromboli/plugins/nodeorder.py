@@ -1,0 +1,215 @@
+"""nodeorder: Kubernetes' own scores, each with a weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stromboli.errors import PluginError
+from stromboli.filters import scores, selectors, taints
+from stromboli.filters.images import ImageIndex
+from stromboli.filters.interpod import InterPod
+from stromboli.filters.pod_terms import Surroundings
+from stromboli.filters.spread import Spread
+from stromboli.model.axes import CPU, MEMORY
+from stromboli.model.job import PENDING
+from stromboli.model.names import GPU
+from stromboli.model.table import Ints, Node, NodeRows
+from stromboli.model.task import PodTemplate, Task
+from stromboli.plugin import Hook, Plugin, arg, batch_node_order, node_order
+
+if TYPE_CHECKING:
+    from stromboli.framework.session import Session
+
+Scores = npt.NDArray[np.float64]
+
+
+def by_template(task: Task) -> PodTemplate:
+    """What an answer reads that looks at nothing of the pod but its spec."""
+    return task.template
+
+
+class Demand(NamedTuple):
+    """What a pod adds to a node: cpu and memory with stand-ins, and plainly the amounts of ``columns``."""
+
+    nonzero: tuple[int, int]
+    columns: tuple[int, ...]
+    asked: tuple[int, ...]
+
+
+class NodeOrder(Plugin):
+    """Adds up to eight scores of 0 to 100, each times its weight; weight 0 leaves one out, negative ones count too.
+
+    Image locality is a score of the node alone.  The others belong to the batch of candidates: the reference adds them
+    up apart and last, and sums of fractions depend on the order.
+    """
+
+    name = "nodeorder"
+    least_requested = arg("leastrequested.weight", int, 1)
+    most_requested = arg("mostrequested.weight", int, 0)
+    balanced_resource = arg("balancedresource.weight", int, 1)
+    node_affinity = arg("nodeaffinity.weight", int, 2)
+    taint_toleration = arg("tainttoleration.weight", int, 3)
+    image_locality = arg("imagelocality.weight", int, 1)
+    pod_affinity = arg("podaffinity.weight", int, 2)
+    pod_topology_spread = arg("podtopologyspread.weight", int, 2)
+
+    def on_session_open(self, session: Session) -> None:
+        """See which pods say something of others; what is derived from nodes and pods is made when first needed."""
+        self._table = session.table
+
+        def pending() -> Iterator[Task]:
+            return (task for job in session.peek_jobs() for task in job.of(PENDING))
+
+        around = Surroundings.of(
+            session.table, session.pods_on_nodes, session.placements, pending, session.namespace_labels
+        )
+        self._inter_pod = InterPod(around)
+        self._spread = Spread(around, self._taints, session.default_spread_selector)
+        self._spreads = any(map(self._spread.wishes, chain(around.speakers, pending())))
+        self._demands: dict[PodTemplate, Demand] = {}
+        self._least_preferences: dict[PodTemplate, str] = {}
+
+    def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
+        """The hooks that have a weight and, as far as they look at other pods, a question in this session."""
+        asked = {
+            "attraction": (bool(self.pod_affinity) and self._inter_pod.scoring, self._inter_pod.identity),
+            "evenness": (bool(self.pod_topology_spread) and self._spreads, self._spread.score_identity),
+        }
+        for hook, function in super().hooks():
+            on, key = asked.get(function.__name__, (True, hook.key))
+            if on:
+                yield replace(hook, key=key), function
+
+    # -- Image locality ----------------------------------------------------------------------------------------------
+
+    @node_order.vector(key=by_template, static=True)
+    def images(self, task: Task, nodes: NodeRows) -> Scores | None:
+        """The more of the pod's images a row holds, the better; nothing to say where no node holds any of them."""
+        images = task.template.images
+        if not self.image_locality or not self._images.knows(images):
+            return None
+        return _weighted(self._images.score_rows(images, nodes), self.image_locality)
+
+    @cached_property
+    def _images(self) -> ImageIndex:
+        return ImageIndex(self._table.statics.specs)
+
+    # -- Amounts -----------------------------------------------------------------------------------------------------
+
+    @batch_node_order.vector(key=by_template, row="usage_of_node")
+    def usage(self, task: Task, nodes: NodeRows) -> Scores | None:
+        """Free room, fullness and balance of cpu and memory, each with its weight; shape (rows,)."""
+        if not (self.least_requested or self.most_requested or self.balanced_resource):
+            return None
+        demand = self._demand(task.template)
+        offered, wanted = nodes.alloc[: MEMORY + 1], nodes.nonzero + np.array(demand.nonzero, dtype=np.int64)[:, None]
+        total = np.zeros(len(nodes), dtype=np.int64)
+        if self.least_requested:
+            total += self.least_requested * scores.least_allocated_rows(offered, wanted)
+        if self.most_requested:
+            total += self.most_requested * scores.most_allocated_rows(offered, wanted)
+        if self.balanced_resource and any(demand.asked):
+            columns = list(demand.columns)
+            amounts = nodes.alloc[columns], nodes.requested[columns]
+            total += self.balanced_resource * scores.balanced_allocation_rows(*amounts, demand.asked)
+        return total.astype(np.float64)
+
+    def usage_of_node(self, task: Task, node: Node) -> float:
+        """:meth:`usage` of one node."""
+        table, row, demand = node.table, node.row, self._demand(task.template)
+        offers, requested = table.alloc[:, row].tolist(), table.requested[:, row].tolist()
+        offered = offers[: MEMORY + 1]
+        wanted = [have + more for have, more in zip(table.nonzero[:, row].tolist(), demand.nonzero, strict=True)]
+        total = 0
+        if self.least_requested:
+            total += self.least_requested * scores.least_allocated(offered, wanted)
+        if self.most_requested:
+            total += self.most_requested * scores.most_allocated(offered, wanted)
+        if self.balanced_resource and any(demand.asked):
+            amounts = [offers[c] for c in demand.columns], [requested[c] for c in demand.columns]
+            total += self.balanced_resource * scores.balanced_allocation(*amounts, demand.asked)
+        return float(total)
+
+    def _demand(self, template: PodTemplate) -> Demand:
+        demand = self._demands.get(template)
+        if demand is None:
+            demand = self._demands[template] = self._measure(template)
+        return demand
+
+    def _measure(self, template: PodTemplate) -> Demand:
+        """Cpu and memory, and GPUs where the pod asks for some."""
+        vector = template.vector
+        gpu = self._table.axes.index.get(GPU, len(vector))
+        columns = (CPU, MEMORY, gpu) if gpu < len(vector) and vector[gpu] else (CPU, MEMORY)
+        return Demand(template.nonzero, columns, tuple(vector[column] for column in columns))
+
+    # -- Node affinity and taints ------------------------------------------------------------------------------------
+
+    @batch_node_order.raw(key=by_template, static=True, normalise="share_of_preferences")
+    def preferences(self, task: Task, nodes: NodeRows) -> Ints | None:
+        """Weights of the pod's preferred node affinity that a row earns; None for a pod without any."""
+        if not self.node_affinity or not selectors.preferences(task.spec):
+            return None
+        raw = selectors.preference_rows(task.spec, nodes)
+        if raw.min(initial=0) < 0:
+            worst = int(nodes.rows[int(raw.argmin())])
+            self._least_preferences[task.template] = self._table.statics.names[worst]
+        return raw
+
+    def share_of_preferences(self, task: Task, raw: Scores, low: float, high: float) -> Scores:
+        """The most preferred candidate gets 100; PluginError where a weight below 0 makes a score negative."""
+        if low < 0:
+            score = int(scores.share_of_greatest(np.array([int(low)]), max(int(high), 0))[0])
+            node = self._least_preferences[task.template]
+            raise PluginError(self.name, f"NodeAffinity returns an invalid score {score} for node {node}")
+        return _weighted(scores.share_of_greatest(_whole(raw), int(high)), self.node_affinity)
+
+    @batch_node_order.raw(key=by_template, static=True, normalise="rest_of_reluctance")
+    def reluctance(self, task: Task, nodes: NodeRows) -> Ints | None:
+        """How many PreferNoSchedule taints of a row the pod does not tolerate."""
+        if not self.taint_toleration:
+            return None
+        return taints.reluctance_rows(task.spec.tolerations, self._taints, nodes)
+
+    def rest_of_reluctance(self, _task: Task, raw: Scores, _low: float, high: float) -> Scores:
+        """100 without such taints, 0 for the candidate with most of them."""
+        return _weighted(scores.rest_of_greatest(_whole(raw), int(high)), self.taint_toleration)
+
+    # -- Other pods --------------------------------------------------------------------------------------------------
+
+    @batch_node_order.raw(reads=("cluster",), normalise="attraction_between_extremes")
+    def attraction(self, task: Task, nodes: NodeRows) -> Ints | None:
+        """Weights of preferred pod affinity, the pod's own and that of pods on nodes; None where none could count."""
+        return self._inter_pod.scores(task, nodes) if self._inter_pod.may_score(task) else None
+
+    def attraction_between_extremes(self, _task: Task, raw: Scores, low: float, high: float) -> Scores:
+        """0 for the least attractive candidate, 100 for the most attractive one; 0 for all if they are equal."""
+        return _weighted(scores.between_extremes(_whole(raw), int(low), int(high)), self.pod_affinity)
+
+    @batch_node_order.raw(reads=("cluster", "candidates"), normalise="evenness_weighted")
+    def evenness(self, task: Task, nodes: NodeRows) -> Ints | None:
+        """How evenly the pods would be spread, 0 to 100 already: how much a domain counts depends on the candidates."""
+        return self._spread.scores(task, nodes)
+
+    def evenness_weighted(self, _task: Task, raw: Scores, _low: float, _high: float) -> Scores:
+        """The score times its weight."""
+        return _weighted(_whole(raw), self.pod_topology_spread)
+
+    @cached_property
+    def _taints(self) -> taints.TaintColumn:
+        return taints.taint_column(self._table.statics.specs)
+
+
+def _weighted(each: Ints, weight: int) -> Scores:
+    return (each * weight).astype(np.float64)
+
+
+def _whole(raw: Scores) -> Ints:
+    return raw.astype(np.int64)

@@ -1,0 +1,272 @@
+"""predicates: Kubernetes' own filters, and how many pods a node may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stromboli.filters import selectors, taints
+from stromboli.filters.columns import Bools, Masks, SpecColumn, picked
+from stromboli.filters.interpod import InterPod
+from stromboli.filters.pod_terms import Surroundings
+from stromboli.filters.ports import PortsInUse
+from stromboli.filters.spread import Spread
+from stromboli.model.axes import CPU, MEMORY, PODS
+from stromboli.model.job import PENDING
+from stromboli.model.names import TEMPLATE_UID
+from stromboli.model.table import Node, NodeRows
+from stromboli.model.task import PodTemplate, Task
+from stromboli.plugin import Hook, Plugin, Reason, StatusCode, arg, arg_pattern, pre_predicate, predicate
+
+if TYPE_CHECKING:
+    from stromboli.framework.session import Session
+
+POD_NUMBER = Reason("node(s) pod number exceeded")
+CORDONED = Reason("node(s) were unschedulable", resolvable=False, plugin="NodeUnschedulable")
+NODE_AFFINITY = Reason("node(s) didn't match Pod's node affinity/selector", resolvable=False, plugin="NodeAffinity")
+TAINTED = Reason("node(s) had untolerated taint(s)", resolvable=False, plugin="TaintToleration")
+PORTS_TAKEN = Reason("node(s) didn't have free ports for the requested pod ports", plugin="NodePorts")
+FAR_FROM_AFFINE = Reason("node(s) didn't match pod affinity rules", resolvable=False, plugin="InterPodAffinity")
+NEAR_AVOIDED = Reason("node(s) didn't match pod anti-affinity rules", plugin="InterPodAffinity")
+NEAR_AVOIDING = Reason("node(s) didn't satisfy existing pods anti-affinity rules", plugin="InterPodAffinity")
+UNLABELLED = Reason(
+    "node(s) didn't match pod topology spread constraints (missing required label)",
+    resolvable=False,
+    plugin="PodTopologySpread",
+)
+SKEWED = Reason("node(s) didn't match pod topology spread constraints", plugin="PodTopologySpread")
+CACHED = Reason("plugin equivalence cache predicates failed", code=StatusCode.ERROR, plugin="predicate.CacheEnable")
+PROPORTION = Reason("proportional of resource {resource} check failed", resolvable=False)
+
+SIDECARS_OFF = Reason(
+    "pod has a restartable init container and the SidecarContainers feature is disabled", code=StatusCode.ERROR
+)
+NAMES_CONFLICT = Reason("plugin NodeAffinity pre-predicates failed pod affinity terms conflict", code=StatusCode.ERROR)
+
+STABLE = ("cordon", "node_affinity", "taint_toleration")
+"""The hooks whose common answer the equivalence cache keeps."""
+
+MEGABYTE = 10**6
+
+
+def by_template(task: Task) -> PodTemplate:
+    """What an answer reads that looks at nothing of the pod but its spec."""
+    return task.template
+
+
+def not_negative(rate: float) -> str:
+    """Refuse rates below 0."""
+    return "" if rate >= 0 else f"rate {rate} of a resource is negative; 1 counts instead"
+
+
+class Predicates(Plugin):
+    """Kubernetes' filters in the reference's order.
+
+    Plain refusals add up; one that no eviction could cure ends the evaluation of the node.  Volumes and claims are not
+    looked at here.  ``sidecar_containers`` is Kubernetes' feature gate SidecarContainers.
+    """
+
+    name = "predicates"
+    node_affinity_enable = arg("predicate.NodeAffinityEnable", bool, True)
+    node_ports_enable = arg("predicate.NodePortsEnable", bool, True)
+    taint_toleration_enable = arg("predicate.TaintTolerationEnable", bool, True)
+    pod_affinity_enable = arg("predicate.PodAffinityEnable", bool, True)
+    topology_spread_enable = arg("predicate.PodTopologySpreadEnable", bool, True)
+    cache_enable = arg("predicate.CacheEnable", bool, False)
+    proportional_enable = arg("predicate.ProportionalEnable", bool, False)
+    resources = arg("predicate.resources", str, "")
+    rates = arg_pattern("predicate.resources.*", float, 1.0, not_negative)
+
+    sidecar_containers: bool = True
+
+    def on_session_open(self, session: Session) -> None:
+        """See which pods say something of others; what is derived from pods on nodes is made when first needed."""
+        self._table = session.table
+        self._around = Surroundings.of(
+            session.table,
+            session.pods_on_nodes,
+            session.placements,
+            lambda: (task for job in session.peek_jobs() for task in job.of(PENDING)),
+            session.namespace_labels,
+        )
+        self._inter_pod, self._spread = InterPod(self._around), Spread(self._around, self._taints)
+        self._verdicts: dict[str, Masks] = {}
+        self._first: dict[str, str] = {}
+
+    def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
+        """The hooks that the arguments leave enabled, with what they read of a task in this session."""
+        switches = {
+            **dict.fromkeys(STABLE, not self.cache_enable),
+            **{name: False for name, on in self._filters.items() if not on},
+            "cached": self.cache_enable,
+            "proportional": self.proportional_enable and bool(self._proportions),
+        }
+        for hook, function in super().hooks():
+            if switches.get(function.__name__, True):
+                yield replace(hook, **self._particulars(function.__name__)), function
+
+    def _particulars(self, hook: str) -> dict[str, Any]:
+        """What only this instance knows of a hook."""
+        if hook == "proportional":
+            return {"reasons": tuple(PROPORTION.of(resource=name) for name, _, _ in self._proportions)}
+        keys = {
+            "cached": self._cache_key,
+            "pod_affinity": self._around.identity,
+            "topology_spread": self._around.identity,
+        }
+        return {"key": keys[hook]} if hook in keys else {}
+
+    @property
+    def _filters(self) -> dict[str, bool]:
+        """Which of the filters that have a switch are on, and have a question in this session."""
+        return {
+            "node_affinity": self.node_affinity_enable,
+            "taint_toleration": self.taint_toleration_enable,
+            "ports": self.node_ports_enable,
+            "pod_affinity": self.pod_affinity_enable and self._inter_pod.refusing,
+            "topology_spread": self.topology_spread_enable and self._spread.refusing,
+        }
+
+    @pre_predicate
+    def pre_filter(self, task: Task) -> Reason | None:
+        """What rules out every node at once."""
+        sidecars = any(container.restart_policy == "Always" for container in task.spec.init_containers)
+        if sidecars and not self.sidecar_containers:
+            return SIDECARS_OFF
+        return NAMES_CONFLICT if self.node_affinity_enable and selectors.names_conflict(task.spec) else None
+
+    # -- Pods of a node ----------------------------------------------------------------------------------------------
+
+    @predicate.vector(key=lambda task: None, reasons=(POD_NUMBER,), row="pod_number_of_node")
+    def pod_number(self, _task: Task, nodes: NodeRows) -> Bools:
+        """Rows that may hold another pod, shape (rows,)."""
+        room: Bools = nodes.alloc[PODS] > nodes.requested[PODS]
+        return room
+
+    def pod_number_of_node(self, _task: Task, node: Node) -> Reason | None:
+        """:meth:`pod_number` of one node."""
+        table = node.table
+        return None if table.alloc[PODS, node.row] > table.requested[PODS, node.row] else POD_NUMBER
+
+    # -- Stable filters ----------------------------------------------------------------------------------------------
+
+    @predicate.vector(key=by_template, static=True, reasons=(CORDONED,))
+    def cordon(self, task: Task, nodes: NodeRows) -> Bools | None:
+        """Rows that are not cordoned; None for a pod that doesn't mind."""
+        if taints.ignores_cordons(task.spec.tolerations):
+            return None
+        return self._cordons.where(nodes, lambda cordoned: not cordoned)
+
+    @predicate.vector(key=by_template, static=True, reasons=(NODE_AFFINITY,))
+    def node_affinity(self, task: Task, nodes: NodeRows) -> Bools | None:
+        """Rows that satisfy nodeSelector and required node affinity; None for a pod with neither."""
+        return selectors.rows_suiting(task.spec, nodes) if selectors.selects_nodes(task.spec) else None
+
+    @predicate.vector(key=by_template, static=True, reasons=(TAINTED,))
+    def taint_toleration(self, task: Task, nodes: NodeRows) -> Bools:
+        """Rows whose NoSchedule and NoExecute taints the pod tolerates."""
+        return taints.admitting_rows(task.spec.tolerations, self._taints, nodes)
+
+    @predicate.vector(static=True, reasons=(CORDONED, NODE_AFFINITY, TAINTED, CACHED))
+    def cached(self, task: Task, nodes: NodeRows) -> Masks:
+        """The stable filters where ``predicate.CacheEnable`` is on, instead of one hook for each.
+
+        Of the tasks with one template (by annotation) the first gets the filters' own reasons, the others only its yes
+        or no, whatever their own specs say.
+        """
+        template = task.annotations.get(TEMPLATE_UID, "")
+        if not template:
+            return self._stable(task, nodes)
+        masks = self._verdicts.get(template)
+        if masks is None:
+            masks = self._verdicts[template] = self._stable(task, self._table.view())
+        own = picked(masks, nodes)
+        return own if self._is_first(task, template) else np.where(own, np.uint64(8), np.uint64(0))
+
+    def _cache_key(self, task: Task) -> tuple[str, bool]:
+        template = task.annotations.get(TEMPLATE_UID, "")
+        return template, self._is_first(task, template)
+
+    def _is_first(self, task: Task, template: str) -> bool:
+        return self._first.setdefault(template, task.uid) == task.uid
+
+    def _stable(self, task: Task, nodes: NodeRows) -> Masks:
+        """The first refusal among the stable filters: bit 0, 1 or 2."""
+        masks = np.zeros(len(nodes), dtype=np.uint64)
+        for bit, name in enumerate(STABLE):
+            fits: Bools | None = getattr(self, name)(task, nodes) if self._filters.get(name, True) else None
+            if fits is not None:
+                masks[~fits & (masks == 0)] = 1 << bit
+        return masks
+
+    @cached_property
+    def _cordons(self) -> SpecColumn[bool]:
+        return SpecColumn(self._table.statics.specs, lambda node: node.unschedulable)
+
+    @cached_property
+    def _taints(self) -> taints.TaintColumn:
+        return taints.taint_column(self._table.statics.specs)
+
+    # -- Host ports --------------------------------------------------------------------------------------------------
+
+    @predicate.vector(key=by_template, reads=("cluster",), reasons=(PORTS_TAKEN,), row="ports_of_node")
+    def ports(self, task: Task, nodes: NodeRows) -> Bools | None:
+        """Rows where the pod's host ports are free; None for a pod without any."""
+        wanted = task.template.host_ports
+        return self._ports.free_rows(wanted, nodes) if wanted else None
+
+    def ports_of_node(self, task: Task, node: Node) -> Reason | None:
+        """:meth:`ports` of one node."""
+        return None if self._ports.free_row(task.template.host_ports, node.row) else PORTS_TAKEN
+
+    @cached_property
+    def _ports(self) -> PortsInUse:
+        return PortsInUse(self._around.pods, len(self._table))
+
+    # -- Other pods --------------------------------------------------------------------------------------------------
+
+    @predicate.vector(reads=("cluster",), reasons=(FAR_FROM_AFFINE, NEAR_AVOIDED, NEAR_AVOIDING))
+    def pod_affinity(self, task: Task, nodes: NodeRows) -> Masks | None:
+        """Required affinity and anti-affinity, of the pod and of pods on nodes; None where no term could refuse it."""
+        return self._inter_pod.refusals(task, nodes) if self._inter_pod.may_refuse(task) else None
+
+    @predicate.vector(reads=("cluster",), reasons=(UNLABELLED, SKEWED))
+    def topology_spread(self, task: Task, nodes: NodeRows) -> Masks | None:
+        """The pod's constraints that must hold; None for a pod without any."""
+        return self._spread.refusals(task, nodes)
+
+    # -- Proportions -------------------------------------------------------------------------------------------------
+
+    @predicate.vector(key=by_template, reasons=(PROPORTION,), row="proportional_of_node")
+    def proportional(self, task: Task, nodes: NodeRows) -> Masks | None:
+        """Whether each row keeps enough cpu and memory for its idle devices; None for a pod that asks for a device."""
+        if self._takes_devices(task):
+            return None
+        request = task.template.vector
+        cpu = nodes.idle[CPU] - request[CPU]
+        memory = nodes.idle[MEMORY] - request[MEMORY]
+        masks = np.zeros(len(nodes), dtype=np.uint64)
+        for bit, (name, cores, gigabytes) in enumerate(self._proportions):
+            devices = nodes.idle_of(name)
+            short = (cpu < devices * cores) | (memory < devices * gigabytes * MEGABYTE)
+            masks[short & (masks == 0)] = 1 << bit
+        return masks
+
+    def proportional_of_node(self, task: Task, node: Node) -> Reason | None:
+        """:meth:`proportional` of one node."""
+        masks = self.proportional(task, node.table.view(np.array([node.row], dtype=np.intp)))
+        bit = 0 if masks is None else int(masks[0])
+        return PROPORTION.of(resource=self._proportions[bit.bit_length() - 1][0]) if bit else None
+
+    def _takes_devices(self, task: Task) -> bool:
+        return any(task.request.get(name) > 0 for name, _, _ in self._proportions)
+
+    @cached_property
+    def _proportions(self) -> list[tuple[str, float, float]]:
+        """(resource, cores a device, gigabytes a device), in the order of ``predicate.resources``."""
+        names = dict.fromkeys(name.strip() for name in self.resources.split(","))
+        return [(n, self.rates.get(f"{n}.cpu", 1.0), self.rates.get(f"{n}.memory", 1.0)) for n in names if n]
