@@ -1,0 +1,16 @@
+"""Exit codes of all commands, and the words for them in every ``--help``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OK: Final = 0
+WAITING: Final = 1
+"""``plan --exit-code``: something waits."""
+FOUND: Final = 1
+"""``lint``: errors, with ``--strict`` warnings too."""
+BAD_INPUT: Final = 2
+BROKEN: Final = 3
+"""An error that nobody foresaw."""
+
+EPILOG: Final = "Exit codes: 0 done, 1 findings (lint, plan --exit-code), 2 bad input, 3 a fault of Stromboli."
