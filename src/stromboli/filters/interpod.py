@@ -35,6 +35,8 @@ ANTI_AFFINITY: Final = 1
 EXISTING: Final = 2
 """A node is refused for the anti-affinity of pods already in its domain."""
 
+_BITS = tuple(np.uint8(1 << reason) for reason in (AFFINITY, ANTI_AFFINITY, EXISTING))
+
 Weighted: TypeAlias = tuple[PodTerm, int]
 Neighbour: TypeAlias = tuple[Task, NodeSpec]
 """A pod and the node it is on."""
@@ -159,22 +161,23 @@ class InterPod:
     def refusals(self, task: Task, nodes: NodeRows) -> Masks:
         """Bit :data:`AFFINITY`, :data:`ANTI_AFFINITY` or :data:`EXISTING` where a row is refused.  Shape (rows,)."""
         own = self._owned(task)
-        masks = np.zeros(self._rows, dtype=np.uint64)
+        wrong = np.zeros(self._rows, dtype=np.uint8)
         for domain, counts in self._forbidden.on(task):
-            masks[(counts > 0)[domain.codes]] = 1 << EXISTING
+            wrong |= domain.by_row(counts > 0) * _BITS[EXISTING]
         for domain, tally in own.avoids:
-            masks[(tally.counts() > 0)[domain.codes]] = 1 << ANTI_AFFINITY
+            wrong |= domain.by_row(tally.counts() > 0) * _BITS[ANTI_AFFINITY]
         if own.needs:
-            masks[~self._satisfying(own)] = 1 << AFFINITY
-        return picked(masks, nodes)
+            wrong |= ~self._satisfying(own) * _BITS[AFFINITY]
+        first = wrong & (~wrong + np.uint8(1))
+        return picked(first.astype(np.uint64), nodes)
 
     def scores(self, task: Task, nodes: NodeRows) -> Ints:
         """The raw score of each row, see :func:`score`.  Shape (rows,)."""
         total = np.zeros(self._rows, dtype=np.int64)
         for domain, tally, weight in self._owned(task).wishes:
-            total += weight * tally.counts()[domain.codes]
+            total += domain.by_row(weight * tally.counts())
         for domain, weights in self._preferred.on(task):
-            total += weights[domain.codes]
+            total += domain.by_row(weights)
         return picked(total, nodes)
 
     def may_refuse(self, task: Task) -> bool:
@@ -193,7 +196,7 @@ class InterPod:
     def _satisfying(self, own: Own) -> Bools:
         exists = np.ones(self._rows, dtype=bool)
         for domain, tally in own.needs:
-            exists &= (tally.counts() > 0)[domain.codes]
+            exists &= domain.by_row(tally.counts() > 0)
         if own.starts and not any(tally.total for _, tally in own.needs):
             exists = np.logical_and.reduce([domain.there for domain, _ in own.needs])
         return exists

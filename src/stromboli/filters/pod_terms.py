@@ -9,10 +9,11 @@ from typing import NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from stromboli.filters.columns import Bools, Entry, picked
 from stromboli.filters.pods_on_nodes import Event, PodSelector, PodsOnNodes
 from stromboli.filters.selectors import clauses, clue, takes, with_label_keys
 from stromboli.model.spec import PodAffinity, PodAffinityTerm, PodSpec, WeightedTerm
-from stromboli.model.table import NodeTable
+from stromboli.model.table import NodeRows, NodeTable
 from stromboli.model.task import Task
 
 NamespaceLabels: TypeAlias = Mapping[str, Mapping[str, str]]
@@ -109,14 +110,29 @@ class TermIndex:
 
 
 class Domain:
-    """The domains that one node label makes: ``codes[row]`` numbers the row's domain, -1 where it lacks the label."""
+    """The domains that one node label makes.
 
-    __slots__ = ("codes", "groups", "size", "there")
+    ``groups[row]`` numbers the row's domain from 0 to ``size - 1``, -1 where the node lacks the label.  Arrays
+    by domain have ``size + 1`` entries; the last one stands for rows without the label.
+    """
+
+    __slots__ = ("_codes", "groups", "size", "there")
 
     def __init__(self, codes: npt.NDArray[np.int32], size: int) -> None:
-        self.codes, self.size = codes, size
-        self.groups: list[int] = codes.tolist()
+        self.size = size
         self.there = codes >= 0
+        self.groups: list[int] = codes.tolist()
+        self._codes = np.where(self.there, codes, size).astype(np.intp)
+
+    def by_row(self, by_domain: npt.NDArray[Entry], nodes: NodeRows | None = None) -> npt.NDArray[Entry]:
+        """Each row's entry of an array by domain; for all nodes, or for ``nodes``."""
+        return by_domain.take(self._codes if nodes is None else picked(self._codes, nodes))
+
+    def among(self, rows: npt.NDArray[np.intp] | Bools) -> npt.NDArray[np.intp]:
+        """The different domains of ``rows``, ascending; :attr:`size` among them if some row lacks the label."""
+        present = np.zeros(self.size + 1, dtype=bool)
+        present[self._codes[rows]] = True
+        return np.flatnonzero(present)
 
 
 class Domains:

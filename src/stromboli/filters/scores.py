@@ -90,6 +90,10 @@ def balanced_allocation_rows(offered: Ints, requested: Ints, asked: Sequence[int
 
 
 def _evenness_rows(offered: Ints, wanted: Ints, there: Bools) -> Ints:
+    if len(offered) == 2 and there.all():  # nearly always; the general way below gives the same
+        cpu, memory = np.minimum(wanted / offered, 1.0)
+        quick: Ints = ((1 - np.abs(cpu - memory) / 2) * MAX_SCORE).astype(np.int64)
+        return quick
     fractions = np.minimum(wanted / np.where(there, offered, 1), 1.0)
     known = there.sum(axis=0)
     deviation = np.where(known == 2, _half_range(fractions, there), 0.0)

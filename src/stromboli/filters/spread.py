@@ -157,13 +157,17 @@ class Counted(NamedTuple):
     constraint: Constraint
     domain: Domain
     tally: Tally
-    present: npt.NDArray[np.integer]
+    present: npt.NDArray[np.intp]
     own: bool
 
-    def least(self) -> int:
-        """The fewest pods in any domain that takes part; 0 where there are fewer domains than there must be."""
-        enough = len(self.present) >= self.constraint.min_domains
-        return int(self.tally.counts()[self.present].min()) if enough else 0
+    def verdicts(self) -> npt.NDArray[np.uint8]:
+        """What the constraint says of each row: 0, or the bit of the reason against it."""
+        counts, enough = self.tally.counts(), len(self.present) >= self.constraint.min_domains
+        least = int(counts[self.present].min()) if enough else 0
+        skewed = counts + (int(self.own) - least) > self.constraint.max_skew
+        by_domain = skewed.astype(np.uint8) * np.uint8(1 << SKEWED)
+        by_domain[-1] = 1 << MISSING_LABEL
+        return self.domain.by_row(by_domain)
 
 
 class Wishes(NamedTuple):
@@ -209,13 +213,11 @@ class Spread:
         musts = self._counted_musts(task)
         if not musts:
             return None
-        masks = np.zeros(len(self._everywhere), dtype=np.uint64)
-        for must in musts:
-            here = must.tally.counts()[must.domain.codes]
-            skewed = here + must.own - must.least() > must.constraint.max_skew
-            bits = np.where(must.domain.there, skewed.astype(np.uint64) << SKEWED, np.uint64(1 << MISSING_LABEL))
-            masks = np.where(masks == 0, bits, masks)
-        return picked(masks, nodes)
+        first, *others = musts
+        masks = first.verdicts()
+        for must in others:
+            masks = np.where(masks == 0, must.verdicts(), masks)
+        return picked(masks.astype(np.uint64), nodes)
 
     def scores(self, task: Task, candidates: NodeRows) -> Ints | None:
         """The score of each candidate, 0 to 100, shape (rows,); None for a pod without preferences."""
@@ -234,12 +236,15 @@ class Spread:
 
     def _part(self, wish: Counted, candidates: NodeRows, scored: Bools) -> Floats:
         """What one preference adds: pods in the row's domain, weighted by how many domains there are, and its skew."""
-        codes = picked(wish.domain.codes, candidates)
-        by_row = wish.constraint.topology_key == HOSTNAME
-        domains = int(np.count_nonzero(scored)) if by_row else _distinct(codes[scored], wish.domain.size)
-        counts = picked(wish.tally.counts()[:-1], candidates) if by_row else wish.tally.counts()[codes]
-        part = counts.astype(np.float64) * log(domains + 2) + float(wish.constraint.max_skew - 1)
-        return np.where(codes >= 0, part, 0.0)
+        skew = float(wish.constraint.max_skew - 1)
+        if wish.constraint.topology_key == HOSTNAME:
+            counts, domains = picked(wish.tally.counts()[:-1], candidates), int(np.count_nonzero(scored))
+            part = counts.astype(np.float64) * log(domains + 2) + skew
+            return np.where(picked(wish.domain.there, candidates), part, 0.0)
+        domains = len(wish.domain.among(candidates.rows[scored]))
+        by_domain = wish.tally.counts().astype(np.float64) * log(domains + 2) + skew
+        by_domain[-1] = 0.0
+        return wish.domain.by_row(by_domain, candidates)
 
     def _counted_musts(self, task: Task) -> tuple[Counted, ...]:
         if not task.spec.topology_spread_constraints:
@@ -273,9 +278,9 @@ class Spread:
         groups, size, present = self._rows, len(self._rows), np.arange(len(self._rows))
         if not by_row:
             there = domain.there & labelled & self._welcoming(each, task)
-            groups, size, present = domain.groups, domain.size, np.unique(domain.codes[there])
+            groups, size, present = domain.groups, domain.size, domain.among(there)
             if not np.array_equal(there, domain.there):
-                groups = np.where(there, domain.codes, -1).tolist()
+                groups = np.where(there, groups, -1).tolist()
         pods = PodSelector(each.wanted or None, (task.namespace,))
         tally = Tally(self._pods, [pods], groups, size, self._pods.ending)
         return Counted(each, domain, tally, present, takes(each.wanted, task.labels))
@@ -288,8 +293,3 @@ class Spread:
         if each.honor_taints:
             rows &= admitting_rows(task.spec.tolerations, self._taints, self._everywhere)
         return rows
-
-
-def _distinct(codes: npt.NDArray[np.int32], size: int) -> int:
-    """How many different domains, rows without the label being one."""
-    return int(np.count_nonzero(np.bincount(codes + 1, minlength=size + 1)))
