@@ -15,7 +15,7 @@ PLUGINS = {
     "nodeorder": "stromboli.plugins.nodeorder:NodeOrder",
     "binpack": "stromboli.plugins.binpack:Binpack",
     "sla": "stromboli.plugins.sla:Sla",
-    "resourcequota": "stromboli.plugins.resourcequota:ResourceQuotaPlugin",
+    "resourcequota": "stromboli.plugins.resourcequota:ResourceQuotas",
 }
 """Built-in plugins: name to ``module:Class``."""
 

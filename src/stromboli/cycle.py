@@ -25,13 +25,25 @@ def run_cycle(
     ``now`` is the time in seconds since 1970.  Nothing else is read: equal arguments give equal plans.  A plugin that
     raises is put aside and the action begins again without it; what was committed stands.
     """
+    observer.started("cycle", "")
     with Session.open(snapshot, config, registry, now, seed, observer) as session:
-        for name in config.actions:
-            action = registry.action(name)(config.arguments_of(name))
-            observer.started("action", name)
-            run_action(session, action)
-            observer.ended("action", name)
+        run_actions(session)
+    observer.ended("cycle", "")
     return session.plan
+
+
+def run_actions(session: Session) -> None:
+    """Run every action of the configuration, in order."""
+    entered, left = session.tells("action_entered"), session.tells("action_left")
+    for name in session.config.actions:
+        action = session.registry.action(name)(session.config.arguments_of(name))
+        session.observer.started("action", name)
+        if entered:
+            entered(action=name.capitalize())
+        run_action(session, action)
+        if left:
+            left(action=name.capitalize())
+        session.observer.ended("action", name)
 
 
 def run_action(session: Session, action: Action) -> None:

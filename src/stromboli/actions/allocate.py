@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stromboli.actions import gradients
-from stromboli.actions.place_tasks import TaskPlacer
+from stromboli.actions.place_tasks import Lines, TaskPlacer
 from stromboli.actions.worksheet import Tasks, Worksheet, by_part, whole
 from stromboli.framework.action import Action
 from stromboli.framework.jobs import QueueInfo
@@ -34,6 +34,8 @@ class Allocation:
         self.queues: Turns[QueueInfo] = session.orders["queue_order"].turns()
         self.jobs: dict[str, Turns[Job]] = {}
         self.sheets: dict[str, Tasks | Worksheet] = {}
+        self.lines = Lines(session)
+        self.says = {key: session.tells(key) for key in ("allocate_job", "allocate_topology_job", "allocate_job_added")}
         self.admits = "enqueue" not in session.config.actions
         for job in session.peek_jobs():
             if PENDING in job.index or job.is_pending():
@@ -79,7 +81,7 @@ class Allocation:
         if job.queue not in self.jobs:
             self.jobs[job.queue] = self.session.orders["job_order"].turns()
             self.queues.push(self.session.queues[job.queue])
-        if say := self.session.tells("allocate_job_added"):
+        if say := self.says["allocate_job_added"]:
             say(job=job, queue=job.queue)
         self.jobs[job.queue].push(job)
         self.sheets[job.uid] = sheet
@@ -121,10 +123,10 @@ class Allocation:
     def _attempt(self, job: Job, sheet: Tasks | Worksheet) -> Statement:
         session = self.session
         if isinstance(sheet, Worksheet):
-            if say := session.tells("allocate_topology_job"):
+            if say := self.says["allocate_topology_job"]:
                 say(queue=job.queue, job=job.uid, hyper_node=job.allocated_hyper_node, sub_jobs=len(sheet))
-            return gradients.place_job(session, job, sheet) or session.statement()
-        if say := session.tells("allocate_job"):
+            return gradients.place_job(session, self.lines, job, sheet) or session.statement()
+        if say := self.says["allocate_job"]:
             say(queue=job.queue, job=job.uid, hyper_node="", tasks=len(sheet))
         part = SubJob(job, job.uid, job.uid, job.min_available)
-        return TaskPlacer(session, job, part, sheet, session.top).run() or session.statement()
+        return TaskPlacer(session, self.lines, job, part, sheet, session.top).run() or session.statement()

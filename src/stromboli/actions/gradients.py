@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stromboli.actions.place_tasks import TaskPlacer
+from stromboli.actions.place_tasks import Lines, TaskPlacer
 from stromboli.actions.worksheet import Worksheet
 from stromboli.framework.session import Session
 from stromboli.framework.statement import Saved, Statement
@@ -30,13 +30,15 @@ def is_split(session: Session, job: Job) -> bool:
     return job.has_sub_group_policy or _hard(job.facts.network_topology)
 
 
-def place_job(session: Session, job: Job, sheet: Worksheet) -> Statement | None:
+def place_job(session: Session, lines: Lines, job: Job, sheet: Worksheet) -> Statement | None:
     """The best placement of ``job``: every hypernode of the first gradient with a success is tried, the best is done.
 
     ``sheet`` keeps what is left to place afterwards.  None when no hypernode takes the job.
     """
     for gradient in session.ask.hyper_node_gradient_for_job(job, session.top, ALLOCATE):
-        tried = [found for hyper_node in gradient if (found := _try_job(session, job, sheet, hyper_node)) is not None]
+        tried = [
+            found for hyper_node in gradient if (found := _try_job(session, lines, job, sheet, hyper_node)) is not None
+        ]
         if tried:
             score, saved, left, name = max(tried, key=lambda found: found[0])
             statement = session.statement()
@@ -52,7 +54,7 @@ def place_job(session: Session, job: Job, sheet: Worksheet) -> Statement | None:
 
 
 def _try_job(
-    session: Session, job: Job, sheet: Worksheet, hyper_node: HyperNodeInfo
+    session: Session, lines: Lines, job: Job, sheet: Worksheet, hyper_node: HyperNodeInfo
 ) -> tuple[float, Saved, Worksheet, str] | None:
     """Place the parts of ``job`` below ``hyper_node`` and take it back; the operations if that would do."""
     job.fits.clear()
@@ -60,7 +62,7 @@ def _try_job(
     with session.statement() as trial:
         while len(left):
             part = left.turns.pop()
-            found = _place_part(session, job, part, left, hyper_node)
+            found = _place_part(session, lines, job, part, left, hyper_node)
             if found is None or not found[0].entries:
                 continue
             trial.merge(found[0])
@@ -75,7 +77,7 @@ def _try_job(
 
 
 def _place_part(
-    session: Session, job: Job, part: SubJob, sheet: Worksheet, hyper_node: HyperNodeInfo
+    session: Session, lines: Lines, job: Job, part: SubJob, sheet: Worksheet, hyper_node: HyperNodeInfo
 ) -> tuple[Statement, float] | None:
     """The best placement of one part below ``hyper_node``, done, with its score."""
     for gradient in session.ask.hyper_node_gradient_for_sub_job(part, hyper_node, ALLOCATE):
@@ -84,7 +86,7 @@ def _place_part(
             for uid in part.task_uids:
                 job.fits.pop(uid, None)
             tasks = sheet.sheets[part.uid].clone()
-            statement = TaskPlacer(session, job, part, tasks, candidate).run()
+            statement = TaskPlacer(session, lines, job, part, tasks, candidate).run()
             if statement is not None and statement.entries:
                 tried[candidate.name] = statement.save(), tasks.next
                 statement.discard()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stromboli.actions.worksheet import Tasks, sub_job_pipelined, sub_job_ready
 from stromboli.framework.fits import Fits
+from stromboli.framework.observe import Teller
 from stromboli.framework.operation import Operation
 from stromboli.framework.placement import Choice
 from stromboli.framework.plan import GateRemoval
@@ -22,13 +24,49 @@ if TYPE_CHECKING:
     from stromboli.model.snapshot import HyperNodeInfo
 
 
+Many = list[Callable[..., int]]
+"""The forms for runs of tasks of all plugins at one point."""
+
+
+class Lines:
+    """What the placing of tasks tells, asked for once an action."""
+
+    __slots__ = (
+        "allocating",
+        "binding",
+        "gate",
+        "nodes",
+        "overused",
+        "pipelining",
+        "predicates",
+        "pre_predicate",
+        "role",
+        "sub_job_pipelined",
+        "sub_job_ready",
+    )
+
+    def __init__(self, session: Session) -> None:
+        tells = session.tells
+        self.allocating, self.binding, self.pipelining = tells("allocating"), tells("binding"), tells("pipelining")
+        self.gate, self.nodes, self.overused = (
+            tells("queue_gate_removed"),
+            tells("nodes_for_job"),
+            tells("queue_overused_task"),
+        )
+        self.predicates, self.pre_predicate = tells("predicates_failed"), tells("pre_predicate_failed")
+        self.role = tells("task_role_failed")
+        self.sub_job_ready, self.sub_job_pipelined = tells("sub_job_ready"), tells("sub_job_pipelined")
+
+
 class TaskPlacer:
     """One attempt to place ``tasks`` of ``part`` within a hypernode, recorded in ``statement``."""
 
-    __slots__ = ("job", "nodes", "part", "queue", "session", "statement", "tasks", "where", "within")
+    __slots__ = ("job", "lines", "nodes", "part", "queue", "session", "statement", "tasks", "where", "within")
 
-    def __init__(self, session: Session, job: Job, part: SubJob, tasks: Tasks, hyper_node: HyperNodeInfo) -> None:
-        self.session, self.job, self.part, self.tasks = session, job, part, tasks
+    def __init__(
+        self, session: Session, lines: Lines, job: Job, part: SubJob, tasks: Tasks, hyper_node: HyperNodeInfo
+    ) -> None:
+        self.session, self.lines, self.job, self.part, self.tasks = session, lines, job, part, tasks
         self.queue = session.queues[job.queue]
         self.where = "" if hyper_node.name == TOP else hyper_node.name
         self.within: Bools | None = None if hyper_node.name == TOP else session.rows_of(hyper_node)
@@ -39,64 +77,70 @@ class TaskPlacer:
         """Place until the part is ready; the statement if it is ready or pipelined, else None with all undone."""
         if not self.nodes:
             return None
-        while len(self.tasks) and not self._step():
-            pass
-        if sub_job_ready(self.session, self.job, self.part):
-            self._tell("sub_job_ready")
+        over = ready = False
+        while len(self.tasks) and not over:
+            over, ready = self._step()
+        if ready or sub_job_ready(self.session, self.job, self.part):
+            self._tell(self.lines.sub_job_ready)
             return self.statement
         if sub_job_pipelined(self.session, self.job, self.part):
-            self._tell("sub_job_pipelined")
+            self._tell(self.lines.sub_job_pipelined)
             return self.statement
         self.statement.discard()
         return None
 
     # ------------------------------------------------------------------ steps
 
-    def _step(self) -> bool:
-        """Deal with the next task, or with a run of equal ones; True when the attempt is over."""
+    def _step(self) -> tuple[bool, bool]:
+        """Deal with the next task, or with a run of equal ones; whether the attempt is over, and the part ready."""
         task = self.tasks.tasks[self.tasks.next]
-        if (ended := self._run_of_tasks(task)) is not None:
-            return ended
+        if self._run_of_tasks(task):
+            return self._after_placing()
         self.tasks.next += 1
         if not self._may_try(task):
-            return False
+            return False, False
         refusal: Reason | None = self.session.ask.pre_predicate(task)
         if refusal is not None:
-            return self._refused_beforehand(task, refusal)
+            return self._refused_beforehand(task, refusal), False
         choice = self._nominated(task) or self.session.placer.place(task, self.within)
         if choice is None:
-            return self._no_node(task)
+            return self._no_node(task), False
         self._place((task,), choice)
-        return sub_job_ready(self.session, self.job, self.part)
+        return self._after_placing()
 
-    def _run_of_tasks(self, task: Task) -> bool | None:
-        """Place a run of tasks like ``task`` at once; None when they must be looked at one by one."""
-        tasks = self.tasks.tasks
-        first = self.tasks.next
+    def _after_placing(self) -> tuple[bool, bool]:
+        ready = sub_job_ready(self.session, self.job, self.part)
+        return ready, ready
+
+    def _run_of_tasks(self, task: Task) -> bool:
+        """Place a run of tasks like ``task`` at once; False when they must be looked at one by one."""
+        tasks, first = self.tasks.tasks, self.tasks.next
         if first + 1 >= len(tasks) or not self._plain(task) or not self.session.placer.alike(task, tasks[first + 1]):
-            return None
+            return False
         asked = self._many()
         if asked is None or self._role_failed(task) or self.session.ask.pre_predicate(task) is not None:
-            return None
-        last = first + 1
-        while last < len(tasks) and self._plain(tasks[last]) and self.session.placer.alike(task, tasks[last]):
-            last += 1
-        allocatable, ready = asked
-        count = min([last - first, *(many(self.queue, task, last - first) for many in allocatable)])
-        until = max([many(self.job, task, count) for many in ready], default=1)
-        count = min(count, until)
+            return False
+        count = self._length(task, first, *asked)
         choice = self.session.placer.place_run(tasks[first : first + count], self.within) if count > 1 else None
         if choice is None or not choice.rows:
-            return None
+            return False
         self.tasks.next += len(choice.rows)
         self._place(tasks[first : first + len(choice.rows)], choice)
-        return sub_job_ready(self.session, self.job, self.part)
+        return True
+
+    def _length(self, task: Task, first: int, allocatable: Many, ready: Many) -> int:
+        """How many tasks from ``first`` on are like ``task``, allocatable, and needed until the part is ready."""
+        tasks, last = self.tasks.tasks, first + 1
+        while last < len(tasks) and self._plain(tasks[last]) and self.session.placer.alike(task, tasks[last]):
+            last += 1
+        count = min([last - first, *(many(self.queue, task, last - first) for many in allocatable)])
+        return min(count, max([many(self.job, task, count) for many in ready], default=1))
 
     def _plain(self, task: Task) -> bool:
         """Whether nothing about the task needs a look of its own."""
         return not task.gates and not task.nominated_node
 
-    def _many(self) -> tuple[list[object], list[object]] | None:
+    def _many(self) -> tuple[Many, Many] | None:
         """The plugins' forms for runs, of allocatable and of job_ready; None when one of them has none."""
         session = self.session
         allocatable, ready = session.manys["allocatable"], session.manys["job_ready"]
@@ -106,7 +150,7 @@ class TaskPlacer:
 
     def _may_try(self, task: Task) -> bool:
         if not self.session.ask.allocatable(self.queue, task):
-            if say := self.session.tells("queue_overused_task"):
+            if say := self.lines.overused:
                 say(queue=self.queue.name, name=task.name)
             return False
         if task.gates:
@@ -114,18 +158,18 @@ class TaskPlacer:
             return False
         if self._role_failed(task):
             text = f"Task {task.name} with role spec {task.role} has already predicated failed, skip"
-            if say := self.session.tells("task_role_failed"):
+            if say := self.lines.role:
                 say(name=task.name, role=task.role)
             self.job.fits[task.uid] = Fits(error=text)
             return False
-        if say := self.session.tells("nodes_for_job"):
+        if say := self.lines.nodes:
             say(nodes=self.nodes, job=self.job)
         return True
 
     def _gated(self, task: Task) -> None:
         """A task with our own gate: it has its quota, so the gate may go; it is placed in a later cycle."""
         if task.annotations.get(QUEUE_ALLOCATION_GATE) == "true":
-            if say := self.session.tells("queue_gate_removed"):
+            if say := self.lines.gate:
                 say(task=task)
             self.session.plan.gates.append(GateRemoval(task.uid, task.key))
 
@@ -148,7 +192,7 @@ class TaskPlacer:
         return self.session.placer.place(task, self.session.only(row))
 
     def _refused_beforehand(self, task: Task, refusal: Reason) -> bool:
-        if say := self.session.tells("pre_predicate_failed"):
+        if say := self.lines.pre_predicate:
             say(task=task, error=refusal.text)
         self.job.fits[task.uid] = Fits.everywhere(refusal, self.nodes)
         return not self._go_on()
@@ -158,14 +202,14 @@ class TaskPlacer:
         if self.where:
             fits = Fits(fits.counts, fits.nodes, fits.error, self.where)
         self.job.fits[task.uid] = fits
-        if say := self.session.tells("predicates_failed"):
+        if say := self.lines.predicates:
             say(error=fits.text)
         return not self._go_on()
 
     def _place(self, tasks: tuple[Task, ...] | list[Task], choice: Choice) -> None:
         self._tell_placing(tasks, choice)
         self.statement.place(self.job, tasks, choice.rows, choice.kind)
-        if say := self.session.tells("allocating"):
+        if say := self.lines.allocating:
             for _ in tasks:
                 say()
 
@@ -191,13 +235,12 @@ class TaskPlacer:
 
     # ------------------------------------------------------------------ telling
 
-    def _tell(self, key: str) -> None:
-        if say := self.session.tells(key):
+    def _tell(self, say: Teller | None) -> None:
+        if say:
             say(job=self.job.uid, sub_job=self.part.uid)
 
     def _tell_placing(self, tasks: tuple[Task, ...] | list[Task], choice: Choice) -> None:
-        key = "binding" if choice.kind is Operation.ALLOCATE else "pipelining"
-        say = self.session.tells(key)
+        say = self.lines.binding if choice.kind is Operation.ALLOCATE else self.lines.pipelining
         if say is None:
             return
         names = self.session.table.statics.names

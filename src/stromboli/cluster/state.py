@@ -55,6 +55,7 @@ class ClusterState:
         self.problems: list[str] = []
         self.sums = JobSums()
         self._stamp = 1
+        self._order: list[str] | None = None
         self._number = 0
         self._default_priority = 0
         self._applied: dict[str, Callable[[kinds.Object, bool], None]] = {
@@ -157,10 +158,13 @@ class ClusterState:
             if not job.tasks and not job.group.uid and not self._has_group(job):
                 self.sums.forget(job)
                 del self.jobs[task.job]
+                self._order = None
 
     def set_group(self, facts: JobFacts) -> None:
         """Take a PodGroup in, new or changed."""
         job = self._writable(facts.group.key)
+        if facts.group.created != job.created:
+            self._order = None
         job.facts = facts
         job.phase, job.conditions = facts.group.status.phase, facts.group.status.conditions
         job.annotations = facts.group.annotations
@@ -168,7 +172,7 @@ class ClusterState:
 
     def set_status(self, uid: str, status: PodGroupStatus) -> None:
         """Note a new status of a job's PodGroup."""
-        job = self._writable(uid)
+        job = self._writable(uid, counted=self.jobs[uid].phase != status.phase)
         job.facts = job.facts.with_group(msgspec.structs.replace(job.group, status=status))
         job.phase, job.conditions = status.phase, status.conditions
 
@@ -177,21 +181,27 @@ class ClusterState:
         if not job.tasks:
             self.sums.forget(job)
             del self.jobs[job.uid]
+            self._order = None
 
     @staticmethod
     def _has_group(job: Job) -> bool:
         return bool(job.facts.queue)
 
-    def _writable(self, uid: str) -> Job:
-        """The job, safe to change: a copy where a snapshot may still look at it."""
+    def _writable(self, uid: str, counted: bool = True) -> Job:
+        """The job, safe to change: a copy where a snapshot may still look at it.
+
+        ``counted`` says whether the change may concern its queue's sums.
+        """
         job = self.jobs.get(uid)
         if job is None:
             job = self.jobs[uid] = Job(uid)
             job.stamp = self._stamp
+            self._order = None
         elif job.stamp != self._stamp:
             job = self.jobs[uid] = job.copy()
             job.stamp = self._stamp
-        self.sums.touch(job)
+        if counted:
+            self.sums.touch(job)
         return job
 
     def _priority(self, job: Job) -> int:
@@ -224,10 +234,10 @@ class ClusterState:
 
     def _scheduled_jobs(self) -> dict[str, Job]:
         """Jobs with a PodGroup and a queue that exists, older first."""
-        queues = self.queues
-        found = [job for job in self.jobs.values() if job.facts.queue in queues]
-        found.sort(key=lambda job: (job.facts.group.created, job.uid))
-        return {job.uid: job for job in found}
+        if self._order is None:
+            self._order = sorted(self.jobs, key=lambda uid: (self.jobs[uid].created, uid))
+        jobs, queues = self.jobs, self.queues
+        return {uid: job for uid in self._order if (job := jobs[uid]).facts.queue in queues}
 
 
 __all__ = ["Added", "ClusterState", "Deleted", "Modified", "natural"]

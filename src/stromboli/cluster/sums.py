@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import NamedTuple
 
 from stromboli.model.axes import add_to
@@ -60,28 +61,27 @@ class JobSums:
     def forget(self, job: Job) -> None:
         """Take a job out that is gone."""
         self.dirty.pop(job.uid, None)
-        self._count(self._shares.pop(job.uid, None), -1)
+        share = self._shares.pop(job.uid, None)
+        self._count([] if share is None else [share], -1)
 
     def renew(self, jobs: Mapping[str, Job]) -> None:
         """Count the jobs that changed anew."""
-        for uid in self.dirty:
-            self._count(self._shares.pop(uid, None), -1)
-            share = self._shares[uid] = share_of(jobs[uid])
-            self._count(share, 1)
+        self._count([self._shares[uid] for uid in self.dirty if uid in self._shares], -1)
+        self._shares.update((uid, share_of(jobs[uid])) for uid in self.dirty)
+        self._count([self._shares[uid] for uid in self.dirty], 1)
         self.dirty = {}
 
     def of(self, queue: str) -> QueueSums:
         """The sums of one queue."""
         return self._queues.get(queue) or QueueSums()
 
-    def _count(self, share: Share | None, times: int) -> None:
-        if share is None:
-            return
-        sums = self._queues.setdefault(share.queue, QueueSums())
-        sums.jobs += times
-        add_to(sums.allocated, share.allocated, times)
-        add_to(sums.held, share.held, times)
-        add_to(sums.request, share.request, times)
-        add_to(sums.elastic, share.elastic, times)
-        add_to(sums.inqueue, share.inqueue, times)
-        add_to(sums.admitted, share.admitted, times)
+    def _count(self, shares: list[Share], times: int) -> None:
+        by_queue: dict[str, list[Share]] = {}
+        for share in shares:
+            by_queue.setdefault(share.queue, []).append(share)
+        for queue, members in by_queue.items():
+            sums = self._queues.setdefault(queue, QueueSums())
+            sums.jobs += times * len(members)
+            for name in Share._fields[1:]:
+                columns = zip_longest(*[getattr(share, name) for share in members], fillvalue=0)
+                add_to(getattr(sums, name), [sum(column) for column in columns], times)

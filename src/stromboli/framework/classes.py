@@ -16,7 +16,7 @@ from stromboli.model.task import Task
 if TYPE_CHECKING:
     from stromboli.framework.ledger import Ledger
 
-FEW = 6
+FEW = 12
 """Up to so many touched rows are renewed one by one in plain Python: cheaper there than array operations."""
 
 KEPT = 256

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from stromboli.framework.messages import fit_error, scheduling_reason
@@ -59,8 +58,9 @@ def set_condition(session: Session, job: Job, condition: PodGroupCondition) -> N
 
 
 def _timed(session: Session, condition: PodGroupCondition) -> PodGroupCondition:
-    time = datetime.fromtimestamp(session.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return PodGroupCondition(condition.type, condition.status, session.uid, time, condition.reason, condition.message)
+    return PodGroupCondition(
+        condition.type, condition.status, session.uid, session.time, condition.reason, condition.message
+    )
 
 
 def phase_of(job: Job, unschedulable: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from types import SimpleNamespace, TracebackType
 from typing import Any, Self
@@ -119,6 +120,11 @@ class Session:
         closing.close(self)
 
     # ------------------------------------------------------------------ the cluster
+
+    @cached_property
+    def time(self) -> str:
+        """``now`` as Kubernetes writes times."""
+        return datetime.fromtimestamp(self.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     @cached_property
     def total(self) -> list[int]:

@@ -29,19 +29,20 @@ class KeyTurns(Generic[T]):
 
     __slots__ = ("_count", "_heap", "_key")
 
-    def __init__(self, key: Callable[[T], Any]) -> None:
+    def __init__(self, key: Callable[[T], tuple[Any, ...]]) -> None:
         self._key = key
-        self._heap: list[tuple[Any, int, T]] = []
+        self._heap: list[tuple[Any, ...]] = []  # the key's parts, a running number, the item
         self._count = 0
 
     def push(self, item: T) -> None:
         """Let ``item`` wait for its turn."""
         self._count += 1
-        heapq.heappush(self._heap, (self._key(item), self._count, item))
+        heapq.heappush(self._heap, (*self._key(item), self._count, item))
 
     def pop(self) -> T:
         """The item with the least key; IndexError when nobody waits."""
-        return heapq.heappop(self._heap)[2]
+        item: T = heapq.heappop(self._heap)[-1]
+        return item
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -102,7 +103,7 @@ class Order(Generic[T]):
 
     __slots__ = ("compare", "key")
 
-    def __init__(self, compare: Callable[[T, T], int], key: Callable[[T], Any] | None) -> None:
+    def __init__(self, compare: Callable[[T, T], int], key: Callable[[T], tuple[Any, ...]] | None) -> None:
         self.compare, self.key = compare, key
 
     def turns(self) -> Turns[T]:

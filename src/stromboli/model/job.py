@@ -22,6 +22,15 @@ HELD_STATUS = ALLOCATED_STATUS | {PIPELINED}
 _NONE: Mapping[str, Task] = {}
 
 
+COUNTED: Mapping[TaskStatus, frozenset[str]] = {
+    **dict.fromkeys(TaskStatus, frozenset[str]()),
+    **dict.fromkeys(ALLOCATED_STATUS, frozenset({"allocated", "held", "request"})),
+    PIPELINED: frozenset({"held"}),
+    PENDING: frozenset({"request"}),
+}
+"""Which sums of a job count a task, by its state."""
+
+
 class Sums:
     """Requests of a job's tasks added up, by column (see :data:`~stromboli.model.axes.Vector`).
 
@@ -46,14 +55,21 @@ class Sums:
 
     def count(self, status: TaskStatus, vector: tuple[int, ...], times: int) -> None:
         """Add ``times`` tasks of ``vector`` in ``status`` (negative: take away)."""
-        if status in HELD_STATUS:
-            add_to(self.held, vector, times)
-            if status is not PIPELINED:
-                add_to(self.allocated, vector, times)
-                add_to(self.request, vector, times)
-        elif status is PENDING:
-            add_to(self.request, vector, times)
+        self.shift(COUNTED[status], vector, times)
         add_to(self.total, vector, times)
+
+    def move(self, old: TaskStatus, new: TaskStatus, vector: tuple[int, ...], times: int) -> None:
+        """``times`` tasks of ``vector`` leave ``old`` for ``new``."""
+        before, after = COUNTED[old], COUNTED[new]
+        if gone := before - after:
+            self.shift(gone, vector, -times)
+        if come := after - before:
+            self.shift(come, vector, times)
+
+    def shift(self, names: frozenset[str], vector: tuple[int, ...], times: int) -> None:
+        """Add ``times * vector`` to the sums named."""
+        for name in names:
+            add_to(getattr(self, name), vector, times)
 
 
 class JobFacts:
@@ -100,7 +116,7 @@ class Job:
     """
 
     __slots__ = (
-        "allocated_hyper_node", "annotations", "conditions", "facts", "fit_error_text", "fits", "index", "name",
+        "allocated_hyper_node", "annotations", "conditions", "facts", "fit_error_text", "fits", "gated", "index", "name",
         "namespace", "nominated_hyper_nodes", "phase", "stamp", "started", "sums", "tasks", "uid",
     )  # fmt: skip
 
@@ -120,6 +136,7 @@ class Job:
         self.nominated_hyper_nodes: dict[str, str] = {}
         self.started: float | None = None
         self.stamp = 0
+        self.gated = 0
 
     def __repr__(self) -> str:
         return f"Job({self.uid!r})"
@@ -134,7 +151,7 @@ class Job:
         twin.phase, twin.conditions, twin.annotations = self.phase, self.conditions, self.annotations
         twin.fits, twin.fit_error_text = {}, ""
         twin.allocated_hyper_node, twin.nominated_hyper_nodes = self.allocated_hyper_node, {}
-        twin.started, twin.stamp = self.started, self.stamp
+        twin.started, twin.stamp, twin.gated = self.started, self.stamp, self.gated
         return twin
 
     # ------------------------------------------------------------------ what the PodGroup says
@@ -178,12 +195,14 @@ class Job:
     def add(self, task: Task) -> None:
         """Take ``task`` in."""
         self.tasks[task.uid] = task
+        self.gated += bool(task.gates)
         self.index.setdefault(task.status, {})[task.uid] = task
         self.sums.count(task.status, task.template.vector, 1)
 
     def remove(self, uid: str) -> Task:
         """Let the task with ``uid`` go and return it; KeyError when there is none."""
         task = self.tasks.pop(uid)
+        self.gated -= bool(task.gates)
         self._leave(task)
         self.sums.count(task.status, task.template.vector, -1)
         return task
@@ -192,12 +211,11 @@ class Job:
         """Put ``tasks`` (of this job, with equal templates and one status) into ``status``."""
         moved = {task.uid: task for task in tasks}
         first = next(iter(moved.values()))
-        self.sums.count(first.status, first.template.vector, -len(moved))
+        self.sums.move(first.status, status, first.template.vector, len(moved))
         for task in moved.values():
             self._leave(task)
             task.status = status
         self.index.setdefault(status, {}).update(moved)
-        self.sums.count(status, first.template.vector, len(moved))
 
     def _leave(self, task: Task) -> None:
         members = self.index[task.status]
@@ -212,8 +230,11 @@ class Job:
 
     def number(self, *statuses: TaskStatus) -> int:
         """How many tasks are in any of ``statuses``."""
-        index = self.index
-        return sum(len(index[status]) for status in statuses if status in index)
+        index, total = self.index, 0
+        for status in statuses:
+            if status in index:
+                total += len(index[status])
+        return total
 
     # ------------------------------------------------------------------ counters and checks
 
@@ -317,6 +338,8 @@ class Job:
 
     def without_gated(self, amounts: Iterable[int]) -> list[int]:
         """``amounts`` less the requests of tasks that somebody else's gate keeps back, never below zero."""
+        if not self.gated:
+            return list(amounts)
         gated: list[int] = []
         for task in self.tasks.values():
             if task.gates and task.gates != (QUEUE_ALLOCATION_GATE,):

@@ -42,10 +42,18 @@ def _figure(value: Resource | float | None) -> object:
 
 
 def close_figures(session: Session, figures: Json) -> None:
-    """Add what queues hold when the actions are done, and the status that is written."""
+    """Add what queues hold when the actions are done, to those that have figures."""
     for name, entry in figures.items():
         queue = session.queues[name]
         entry["allocatedAtClose"] = amounts(session.axes.resource(session.axes.full(queue.sums.held)))
+
+
+def with_status(figures: Json, plan: Plan) -> Json:
+    """The queues' figures, with the status that is written."""
+    found = {name: dict(entry) for name, entry in figures.items()}
+    for update in plan.queues:
+        found.setdefault(update.name, {})["statusAllocated"] = update.allocated
+    return found
 
 
 def cycle_record(plan: Plan) -> Json:
@@ -77,8 +85,7 @@ def outcome(plans: list[Plan], state: ClusterState, figures: Json, shares: Json)
             for update in last.pod_conditions
         },
     }
-    if figures:
-        found["queues"] = figures
+    found["queues"] = with_status(figures, last)
     if shares:
         found["drfJobShares"] = shares
     if len(plans) > 1:

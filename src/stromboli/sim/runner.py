@@ -10,7 +10,7 @@ from typing import Any
 from stromboli.builtin import builtin_registry
 from stromboli.cluster.scenario import Scenario, decode_scenario
 from stromboli.cluster.state import ClusterState
-from stromboli.cycle import run_action
+from stromboli.cycle import run_actions
 from stromboli.errors import ManifestError
 from stromboli.framework.config import Config, load_config
 from stromboli.framework.observe import SILENT, Observer
@@ -59,23 +59,21 @@ class Run:
 
     def _cycle(self) -> None:
         gc.collect()
-        gc.freeze()
+        gc.disable()
+        self.observer.started("cycle", "")
         cpu, wall = time.process_time(), time.perf_counter()
         snapshot = self.state.snapshot()
         with Session.open(snapshot, self.config, self.registry, self.now, 0, self.observer) as session:
             spent = self._look(session)
-            for name in self.config.actions:
-                action = self.registry.action(name)(self.config.arguments_of(name))
-                self.observer.started("action", name)
-                run_action(session, action)
-                self.observer.ended("action", name)
+            run_actions(session)
             start = time.process_time()
             close_figures(session, self.figures)
             spent += time.process_time() - start
         self.cycle_cpu.append(time.process_time() - cpu - spent)
         self.cycle_wall.append(time.perf_counter() - wall)
+        self.observer.ended("cycle", "")
         self.plans.append(session.plan)
-        gc.unfreeze()
+        gc.enable()
 
     def _look(self, session: Session) -> float:
         """Note the figures at open, for the answer; returns the CPU seconds that it took."""

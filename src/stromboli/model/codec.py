@@ -1,0 +1,377 @@
+"""Snapshots as bytes and back: MessagePack with a name and a version in front.
+
+A decoded snapshot gives the same plan as the one it was made from, in any process: orders are kept, amounts are whole
+numbers of any size, and what was shared between pods is shared again.  Take a snapshot down before a session opens on
+it, because sessions change its node table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from stromboli.errors import SnapshotError
+from stromboli.model.axes import Axes, Vector
+from stromboli.model.job import Job, JobFacts, Sums
+from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
+from stromboli.model.queue import Queue, ResourceQuota
+from stromboli.model.resource import Resource
+from stromboli.model.snapshot import HyperNodeInfo, QueueSums, Snapshot
+from stromboli.model.spec import NodeSpec, PodSpec
+from stromboli.model.status import TaskStatus
+from stromboli.model.table import AMOUNTS, NodeStatics, NodeTable
+from stromboli.model.task import PodTemplate, Task
+
+T = TypeVar("T")
+
+Whole = int | str
+"""A whole number; a text of its digits where it needs more than 64 bits, which MessagePack does not have."""
+
+LARGEST: Final = 2**63 - 1
+
+
+class _Header(NamedTuple):
+    kind: str
+    version: int
+    body: msgspec.Raw
+
+
+class Format(Generic[T]):
+    """One kind of record: its name (``snapshot``), the version that is written and read, and the type of its body."""
+
+    __slots__ = ("_decoder", "kind", "version")
+
+    def __init__(self, kind: str, version: int, body: type[T]) -> None:
+        self.kind, self.version = kind, version
+        self._decoder = msgspec.msgpack.Decoder(body, dec_hook=_refuse)
+
+    def pack(self, body: T) -> bytes:
+        """``body`` as bytes.  Raises :class:`~stromboli.errors.SnapshotError` for what cannot be written."""
+        try:
+            return msgspec.msgpack.encode((f"stromboli {self.kind}", self.version, body))
+        except (OverflowError, TypeError) as error:
+            raise SnapshotError(f"this {self.kind} cannot be written: {error}") from error
+
+    def unpack(self, data: bytes) -> T:
+        """The body that :meth:`pack` wrote.  Raises :class:`~stromboli.errors.SnapshotError` for anything else."""
+        header = self._header(data)
+        if header.kind != f"stromboli {self.kind}":
+            raise SnapshotError(f"this is {header.kind!r:.60}, not a Stromboli {self.kind}")
+        if header.version != self.version:
+            raise SnapshotError(
+                f"this {self.kind} has version {header.version}, but version {self.version} is read here;"
+                " record it again, or use the release that wrote it"
+            )
+        try:
+            return self._decoder.decode(header.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise SnapshotError(f"this {self.kind} is damaged: {error}") from error
+
+    def _header(self, data: bytes) -> _Header:
+        try:
+            return msgspec.msgpack.decode(data, type=_Header)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise SnapshotError(f"these bytes are no Stromboli {self.kind}: {error}") from error
+
+
+def _refuse(kind: type, _value: object) -> object:
+    raise TypeError(f"no way to read a {kind.__name__}")
+
+
+# ---------------------------------------------------------------------- the records
+
+
+class _Row(msgspec.Struct, frozen=True, array_like=True):
+    """Base of the records: fields by position."""
+
+
+class _Amount(_Row, frozen=True):
+    milli_cpu: int | float
+    memory: int | float
+    scalars: dict[str, int | float] | None
+    max_task_num: int
+
+
+class _Template(_Row, frozen=True):
+    number: int
+    spec: PodSpec
+    request: _Amount
+    vector: list[Whole]
+    nonzero: list[Whole]
+
+
+class _TaskRow(Task, array_like=True):
+    """A task by position, its template as a number."""
+
+
+class _Facts(_Row, frozen=True):
+    group: PodGroup
+    queue: str
+    priority: int
+    min_available: int
+    task_min: dict[str, int]
+    min_resources: _Amount | None
+    min_vector: list[Whole]
+    waiting_time: float | None
+    preemptable: bool
+    revocable_zone: str
+    budget: tuple[str, str]
+    network_topology: NetworkTopology | None
+
+
+class _Job(_Row, frozen=True):
+    uid: str
+    facts: _Facts
+    tasks: list[int]
+    index: list[tuple[TaskStatus, list[str]]]
+    sums: dict[str, list[Whole]]
+    phase: str
+    conditions: tuple[PodGroupCondition, ...]
+    annotations: dict[str, str]
+    fit_error_text: str
+    allocated_hyper_node: str
+    nominated_hyper_nodes: dict[str, str]
+    started: float | None
+    stamp: int
+
+
+class _QueueSums(_Row, frozen=True):
+    amounts: dict[str, list[Whole]]
+    jobs: int
+
+
+class _HyperNode(_Row, frozen=True):
+    name: str
+    tier: int
+    parent: str
+    rows: list[int]
+    children: list[str]
+
+
+class _Body(msgspec.Struct, frozen=True):
+    axes: list[str]
+    nodes: list[NodeSpec]
+    amounts: dict[str, bytes]
+    templates: list[_Template]
+    tasks: msgspec.Raw
+    node_tasks: list[list[int]]
+    jobs: list[_Job]
+    queues: list[Queue]
+    queue_sums: dict[str, _QueueSums]
+    quotas: dict[str, dict[str, ResourceQuota]]
+    namespace_labels: dict[str, dict[str, str]]
+    hyper_nodes: list[_HyperNode]
+    hyper_node_tiers: dict[str, int]
+    hyper_nodes_ready: bool
+    cluster_uid: str
+    number: int
+    inconsistencies: list[str]
+
+
+SNAPSHOT: Final = Format("snapshot", 1, _Body)
+"""How snapshots are written."""
+
+_SUMS: Final = ("allocated", "held", "request", "total")
+_QUEUE_SUMS: Final = ("allocated", "held", "request", "elastic", "inqueue", "admitted")
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """``snapshot`` as bytes.  Raises :class:`~stromboli.errors.SnapshotError` for what cannot be written."""
+    return SNAPSHOT.pack(_Writer(snapshot).body())
+
+
+def decode_snapshot(data: bytes) -> Snapshot:
+    """The snapshot that :func:`encode_snapshot` wrote.
+
+    Raises :class:`~stromboli.errors.SnapshotError` for another kind or version of record, and for damage.
+    """
+    body = SNAPSHOT.unpack(data)
+    try:
+        return _Reader(body).snapshot()
+    except (IndexError, KeyError, ValueError, OverflowError, msgspec.DecodeError) as error:
+        raise SnapshotError(f"this snapshot is damaged: {type(error).__name__}: {error}") from error
+
+
+# ---------------------------------------------------------------------- writing
+
+
+class _Writer:
+    """Takes one snapshot down, every template and every task once."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.templates: dict[int, _Template] = {}
+        self.tasks: dict[bytes, int] = {}
+        self.encode = msgspec.msgpack.Encoder(enc_hook=self._number).encode
+
+    def body(self) -> _Body:
+        snapshot, table = self.snapshot, self.snapshot.table
+        node_tasks = [[self.task(task) for task in tasks.values()] for tasks in snapshot.node_tasks]
+        jobs = [self.job(job) for job in snapshot.jobs.values()]
+        return _Body(
+            axes=list(snapshot.axes.names),
+            nodes=table.statics.specs,
+            amounts={name: np.ascontiguousarray(getattr(table, name), dtype="<i8").tobytes() for name in AMOUNTS},
+            templates=list(self.templates.values()),
+            tasks=msgspec.Raw(msgspec.msgpack.encode([msgspec.Raw(row) for row in self.tasks])),
+            node_tasks=node_tasks,
+            jobs=jobs,
+            queues=list(snapshot.queues.values()),
+            queue_sums={name: _QueueSums(_amounts(s, _QUEUE_SUMS), s.jobs) for name, s in snapshot.queue_sums.items()},
+            quotas={namespace: dict(quotas) for namespace, quotas in snapshot.quotas.items()},
+            namespace_labels={namespace: dict(labels) for namespace, labels in snapshot.namespace_labels.items()},
+            hyper_nodes=[
+                _HyperNode(h.name, h.tier, h.parent, h.rows, h.children) for h in snapshot.hyper_nodes.values()
+            ],
+            hyper_node_tiers=snapshot.hyper_node_tiers,
+            hyper_nodes_ready=snapshot.hyper_nodes_ready,
+            cluster_uid=snapshot.cluster_uid,
+            number=snapshot.number,
+            inconsistencies=snapshot.inconsistencies,
+        )
+
+    def task(self, task: Task) -> int:
+        """The number of ``task``; equal tasks have one."""
+        row = self.encode(_TaskRow(*msgspec.structs.astuple(task)))
+        return self.tasks.setdefault(row, len(self.tasks))
+
+    def _number(self, template: object) -> int:
+        if not isinstance(template, PodTemplate):
+            raise TypeError(f"no way to write a {type(template).__name__}")
+        if template.number not in self.templates:
+            self.templates[template.number] = _Template(
+                template.number, template.spec, _amount(template.request), _wholes(template.vector),
+                _wholes(template.nonzero),
+            )  # fmt: skip
+        return template.number
+
+    def job(self, job: Job) -> _Job:
+        return _Job(
+            uid=job.uid,
+            facts=_facts(job.facts),
+            tasks=[self.task(task) for task in job.tasks.values()],
+            index=[(status, list(members)) for status, members in job.index.items()],
+            sums=_amounts(job.sums, _SUMS),
+            phase=job.phase,
+            conditions=job.conditions,
+            annotations=dict(job.annotations),
+            fit_error_text=job.fit_error_text,
+            allocated_hyper_node=job.allocated_hyper_node,
+            nominated_hyper_nodes=job.nominated_hyper_nodes,
+            started=job.started,
+            stamp=job.stamp,
+        )
+
+
+def _facts(facts: JobFacts) -> _Facts:
+    least = facts.min_resources
+    return _Facts(
+        facts.group, facts.queue, facts.priority, facts.min_available, dict(facts.task_min),
+        None if least is None else _amount(least), _wholes(facts.min_vector), facts.waiting_time, facts.preemptable,
+        facts.revocable_zone, facts.budget, facts.network_topology,
+    )  # fmt: skip
+
+
+def _amount(resource: Resource) -> _Amount:
+    scalars = None if resource.scalars is None else dict(resource.scalars.items())
+    return _Amount(resource.milli_cpu, resource.memory, scalars, resource.max_task_num)
+
+
+def _amounts(sums: Sums | QueueSums, names: Sequence[str]) -> dict[str, list[Whole]]:
+    return {name: _wholes(getattr(sums, name)) for name in names}
+
+
+def _wholes(vector: Vector) -> list[Whole]:
+    return [amount if -LARGEST <= amount <= LARGEST else str(amount) for amount in vector]
+
+
+# ---------------------------------------------------------------------- reading
+
+
+class _Reader:
+    """Makes one snapshot from its records."""
+
+    def __init__(self, body: _Body) -> None:
+        self.body = body
+        self.templates = {row.number: _template(row) for row in body.templates}
+        decoder = msgspec.msgpack.Decoder(list[_TaskRow], dec_hook=lambda _, number: self.templates[number])
+        self.tasks = [Task(*msgspec.structs.astuple(row)) for row in decoder.decode(body.tasks)]
+
+    def snapshot(self) -> Snapshot:
+        body = self.body
+        axes = Axes(body.axes)
+        found = Snapshot(axes, _table(axes, body))
+        found.node_tasks = [{self.tasks[n].key: self.tasks[n] for n in numbers} for numbers in body.node_tasks]
+        found.jobs = {row.uid: self._job(row) for row in body.jobs}
+        found.queues = {queue.name: queue for queue in body.queues}
+        found.queue_sums = {name: _queue_sums(row) for name, row in body.queue_sums.items()}
+        found.quotas, found.namespace_labels = body.quotas, body.namespace_labels
+        found.hyper_nodes = {row.name: _hyper_node(row) for row in body.hyper_nodes}
+        found.hyper_node_tiers, found.hyper_nodes_ready = body.hyper_node_tiers, body.hyper_nodes_ready
+        found.cluster_uid, found.number = body.cluster_uid, body.number
+        found.inconsistencies = list(body.inconsistencies)
+        return found
+
+    def _job(self, row: _Job) -> Job:
+        job = Job(row.uid, _facts_of(row.facts))
+        job.tasks = tasks = {self.tasks[number].uid: self.tasks[number] for number in row.tasks}
+        job.index = {status: {uid: tasks[uid] for uid in members} for status, members in row.index}
+        for name, amounts in row.sums.items():
+            setattr(job.sums, name, _ints(amounts))
+        job.phase, job.conditions, job.annotations = row.phase, row.conditions, row.annotations
+        job.fit_error_text, job.allocated_hyper_node = row.fit_error_text, row.allocated_hyper_node
+        job.nominated_hyper_nodes, job.started, job.stamp = row.nominated_hyper_nodes, row.started, row.stamp
+        return job
+
+
+def _template(row: _Template) -> PodTemplate:
+    cpu, memory = _ints(row.nonzero)
+    return PodTemplate(row.number, row.spec, _resource(row.request), tuple(_ints(row.vector)), (cpu, memory))
+
+
+def _facts_of(row: _Facts) -> JobFacts:
+    facts = JobFacts(row.group, row.queue)
+    facts.priority, facts.min_available, facts.task_min = row.priority, row.min_available, row.task_min
+    facts.min_resources = None if row.min_resources is None else _resource(row.min_resources)
+    facts.min_vector, facts.waiting_time = tuple(_ints(row.min_vector)), row.waiting_time
+    facts.preemptable, facts.revocable_zone = row.preemptable, row.revocable_zone
+    facts.budget, facts.network_topology = row.budget, row.network_topology
+    return facts
+
+
+def _queue_sums(row: _QueueSums) -> QueueSums:
+    sums = QueueSums()
+    for name, amounts in row.amounts.items():
+        setattr(sums, name, _ints(amounts))
+    sums.jobs = row.jobs
+    return sums
+
+
+def _hyper_node(row: _HyperNode) -> HyperNodeInfo:
+    info = HyperNodeInfo(row.name, row.tier, row.rows, row.parent)
+    info.children = list(row.children)
+    return info
+
+
+def _resource(row: _Amount) -> Resource:
+    scalars = None if row.scalars is None else dict(row.scalars.items())
+    return Resource(row.milli_cpu, row.memory, scalars, row.max_task_num)
+
+
+def _ints(amounts: Sequence[Whole]) -> list[int]:
+    return [int(amount) for amount in amounts]
+
+
+def _table(axes: Axes, body: _Body) -> NodeTable:
+    arrays = {}
+    for name in AMOUNTS:
+        flat = np.frombuffer(body.amounts[name], dtype="<i8").astype(np.int64)
+        resources = 2 if name == "nonzero" else flat.size // len(body.nodes) if body.nodes else len(axes)
+        arrays[name] = flat.reshape(resources, len(body.nodes))
+    return NodeTable(axes, NodeStatics(body.nodes), arrays)
+
+
+__all__ = ["SNAPSHOT", "Format", "decode_snapshot", "encode_snapshot"]
