@@ -22,7 +22,7 @@ _DECIMAL = re.compile(r"([+-]?\d*)(?:\.(\d*))?([numkMGTPE]?)", re.ASCII)
 _POWERS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 
 
-class Resourcequota(Plugin):
+class ResourceQuotas(Plugin):
     """Compares a PodGroup's minResources with every ResourceQuota of its namespace.
 
     A quota limits what it names under ``status.hard``: what is used, what this session has already let in and what is

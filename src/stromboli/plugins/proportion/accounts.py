@@ -57,9 +57,10 @@ class Account:
             limit=by_column(axes, self.real_capability, math.inf),
             guarantee=by_column(axes, self.guarantee, 0.0),
         )
+        self.settle()
 
     def settle(self) -> None:
-        """Take over what the water filling gave."""
+        """Take over what the water filling has given the claim."""
         self.thresholds = Thresholds(self.claim.deserved)
 
     def share(self) -> float:
