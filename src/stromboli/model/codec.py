@@ -46,7 +46,7 @@ class Format(Generic[T]):
 
     def __init__(self, kind: str, version: int, body: type[T]) -> None:
         self.kind, self.version = kind, version
-        self._decoder = msgspec.msgpack.Decoder(body, dec_hook=_refuse)
+        self._decoder = msgspec.msgpack.Decoder(body)
 
     def pack(self, body: T) -> bytes:
         """``body`` as bytes.  Raises :class:`~stromboli.errors.SnapshotError` for what cannot be written."""
@@ -75,10 +75,6 @@ class Format(Generic[T]):
             return msgspec.msgpack.decode(data, type=_Header)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise SnapshotError(f"these bytes are no Stromboli {self.kind}: {error}") from error
-
-
-def _refuse(kind: type, _value: object) -> object:
-    raise TypeError(f"no way to read a {kind.__name__}")
 
 
 # ---------------------------------------------------------------------- the records
@@ -319,8 +315,8 @@ class _Reader:
         job = Job(row.uid, _facts_of(row.facts))
         job.tasks = tasks = {self.tasks[number].uid: self.tasks[number] for number in row.tasks}
         job.index = {status: {uid: tasks[uid] for uid in members} for status, members in row.index}
-        for name, amounts in row.sums.items():
-            setattr(job.sums, name, _ints(amounts))
+        for name in _SUMS:
+            setattr(job.sums, name, _ints(row.sums[name]))
         job.phase, job.conditions, job.annotations = row.phase, row.conditions, row.annotations
         job.fit_error_text, job.allocated_hyper_node = row.fit_error_text, row.allocated_hyper_node
         job.nominated_hyper_nodes, job.started, job.stamp = row.nominated_hyper_nodes, row.started, row.stamp
@@ -344,8 +340,8 @@ def _facts_of(row: _Facts) -> JobFacts:
 
 def _queue_sums(row: _QueueSums) -> QueueSums:
     sums = QueueSums()
-    for name, amounts in row.amounts.items():
-        setattr(sums, name, _ints(amounts))
+    for name in _QUEUE_SUMS:
+        setattr(sums, name, _ints(row.amounts[name]))
     sums.jobs = row.jobs
     return sums
 
