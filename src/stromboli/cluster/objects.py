@@ -19,6 +19,7 @@ _Type = TypeVar("_Type")
 _DECODERS: Final = {kind: msgspec.json.Decoder(row.type) for kind, row in KINDS.items()}
 _AT: Final = re.compile(r"(?s)(.*?)(?: - at (`key` in )?`\$\.?(.*)`)?")
 _STEP: Final = re.compile(r"\[(\d+|\.\.\.)\]|([^.\[\]]+)")
+_MANY_DIGITS: Final = re.compile(rb"[0-9]{19}")
 _LONG_NUMBER: Final = re.compile(rb"[:,\[]\s*-?[0-9]{19}")
 _BAD_NAME: Final = re.compile(r"[/\s\x00-\x1f\x7f]")
 _WIRE_NAMES: Final = {str: "str", bool: "bool", int: "int", float: "float", list: "array", dict: "object"}
@@ -38,7 +39,7 @@ def from_json(kind: str, raw: bytes | msgspec.Raw) -> Object:
 
     Raises :class:`~stromboli.errors.ManifestError`.
     """
-    if _LONG_NUMBER.search(raw):  # perhaps more than 64 bits: the slow way tells
+    if _MANY_DIGITS.search(raw) and _LONG_NUMBER.search(raw):  # perhaps more than 64 bits: the slow way tells
         return from_value(kind, json_value(raw))
     try:
         found: Object = _DECODERS[kind].decode(raw)
