@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from hypothesis import strategies as st
 
+from stromboli.framework.compat import Compat
 from stromboli.model.axes import Axes
 from stromboli.model.job import Job
 from stromboli.model.request import nonzero_request, pod_request
@@ -88,6 +89,7 @@ def session(where: NodeTable, pods: Sequence[Placed] = (), pending: Sequence[Tas
         "table": where,
         "pods_on_nodes": lambda: list(pods),
         "placements": [],
+        "compat": Compat(),
         "namespace_labels": {},
         "default_spread_selector": lambda _task: None,
         "peek_jobs": lambda: iter([job]),

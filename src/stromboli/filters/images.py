@@ -20,32 +20,35 @@ CEILING: Final = 1000 * _MIB
 
 
 class ImageIndex:
-    """Which rows hold which image; an image's size is the one that the first row holding it states."""
+    """Which rows hold which image; an image's size is the one that the first row holding it states.
 
-    __slots__ = ("_holders", "_rows", "_sizes")
+    An image counts by how many nodes hold it; with ``by_arrival`` only those up to the row in question do.
+    """
 
-    def __init__(self, specs: Sequence[NodeSpec]) -> None:
-        self._rows = len(specs)
-        self._holders: dict[str, dict[int, None]] = {}
+    __slots__ = ("_by_arrival", "_holders", "_rows", "_sizes")
+
+    def __init__(self, specs: Sequence[NodeSpec], by_arrival: bool = False) -> None:
+        self._rows, self._by_arrival = len(specs), by_arrival
+        self._holders: dict[str, dict[int, int]] = {}
         self._sizes: dict[str, int] = {}
         for row, spec in enumerate(specs):
             for image in spec.images:
                 for name in image.names:
                     self._sizes.setdefault(name, image.size_bytes)
-                    self._holders.setdefault(name, {})[row] = None
+                    holders = self._holders.setdefault(name, {})
+                    holders.setdefault(row, len(holders) + 1)
 
     def score(self, images: Sequence[str], row: int) -> int:
         """Score of one row for a pod with ``images``, one name a container (init containers too)."""
         held = [name for name in map(full_name, images) if row in self._holders.get(name, ())]
-        return _scaled(sum(self._worth(name) for name in held), len(images))
+        return _scaled(sum(self._worth(name, row) for name in held), len(images))
 
     def score_rows(self, images: Sequence[str], nodes: NodeRows) -> Ints:
         """:meth:`score` of every row.  Shape (rows,)."""
         total = np.zeros(self._rows, dtype=np.int64)
         for name in map(full_name, images):
-            holders = self._holders.get(name)
-            if holders:
-                total[list(holders)] += self._worth(name)
+            for row in self._holders.get(name, ()):
+                total[row] += self._worth(name, row)
         values, codes = np.unique(picked(total, nodes), return_inverse=True)
         return np.array([_scaled(value, len(images)) for value in values.tolist()], dtype=np.int64)[codes]
 
@@ -53,9 +56,11 @@ class ImageIndex:
         """Whether any node holds any of the images."""
         return any(full_name(name) in self._sizes for name in images)
 
-    def _worth(self, name: str) -> int:
+    def _worth(self, name: str, row: int) -> int:
         """Size in bytes, scaled by the share of nodes that hold the image, so that rare images draw no crowds."""
-        return int(float(self._sizes[name]) * (len(self._holders[name]) / self._rows))
+        holders = self._holders[name]
+        count = holders[row] if self._by_arrival else len(holders)
+        return int(float(self._sizes[name]) * (count / self._rows))
 
 
 def full_name(image: str) -> str:

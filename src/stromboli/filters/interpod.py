@@ -7,6 +7,7 @@ nodes from counts that follow the session's placements.  Both agree.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from stromboli.filters.pod_terms import (
     PodTerm,
     Surroundings,
     TermIndex,
+    has_pod_affinity,
     preferred_terms,
     required_affinity,
     required_anti_affinity,
@@ -91,13 +93,21 @@ def _together(term: PodTerm, node: NodeSpec, other: NodeSpec) -> bool:
 
 
 class Held:
-    """Terms that pods on nodes hold against, or for, others: their weights added up, by domain."""
+    """Terms that pods on nodes hold against, or for, others: their weights added up, by domain.
 
-    __slots__ = ("_bucket", "_counts", "_domains", "_index", "_lane", "_read", "_terms_of")
+    Only pods on ``rows`` count, if given.
+    """
+
+    __slots__ = ("_bucket", "_counts", "_domains", "_index", "_lane", "_read", "_rows", "_terms_of")
 
     def __init__(
-        self, around: Surroundings, holders: frozenset[PodTemplate], terms_of: Callable[[Task], Sequence[Weighted]]
+        self,
+        around: Surroundings,
+        holders: frozenset[PodTemplate],
+        terms_of: Callable[[Task], Sequence[Weighted]],
+        rows: AbstractSet[int] | None = None,
     ) -> None:
+        self._rows = rows
         self._lane = around.pods.lane(lambda task: True if task.template in holders else None)
         self._bucket: list[Event] = self._lane.bucket(True)
         self._domains, self._terms_of = around.domains, terms_of
@@ -116,7 +126,7 @@ class Held:
         fresh = self._bucket[self._read :]
         self._read += len(fresh)
         for task, row, sign in fresh:
-            for term, weight in self._terms_of(task):
+            for term, weight in self._terms_of(task) if self._rows is None or row in self._rows else ():
                 domain, number = self._domains.of(term.topology_key), self._index.number(term)
                 if number == len(self._counts):
                     self._counts.append(np.zeros(domain.size + 1, dtype=np.int64))
@@ -148,8 +158,13 @@ class InterPod:
         self._terms: dict[Hashable, tuple[list[Weighted], list[Weighted]]] = {}
         forbidding = [each for each in around.speakers if required_anti_affinity(each.spec)]
         preferring = [each for each in around.speakers if preferred_terms(each.spec)]
-        self._forbidden = Held(around, _templates(forbidding), lambda task: self._held(task)[0])
-        self._preferred = Held(around, _templates(preferring), lambda task: self._held(task)[1])
+        forbidding_rows = preferring_rows = None
+        if around.at_start and around.speakers:
+            forbidding_rows = self._pods.rows_with(lambda task: bool(required_anti_affinity(task.spec)))
+            preferring_rows = self._pods.rows_with(lambda task: has_pod_affinity(task.spec))
+        self._forbidden = Held(around, _templates(forbidding), lambda task: self._held(task)[0], forbidding_rows)
+        self._preferred = Held(around, _templates(preferring), lambda task: self._held(task)[1], preferring_rows)
+        self._preferred_of_all = Held(around, _templates(preferring), lambda task: self._held(task)[1])
         self._forbiddable, self._preferable = TermIndex(), TermIndex()
         self.refusing = bool(forbidding) or any(required_affinity(each.spec) for each in around.speakers)
         self.scoring = bool(preferring)
@@ -176,7 +191,8 @@ class InterPod:
         total = np.zeros(self._rows, dtype=np.int64)
         for domain, tally, weight in self._owned(task).wishes:
             total += domain.by_row(weight * tally.counts())
-        for domain, weights in self._preferred.on(task):
+        held = self._preferred_of_all if self._owned(task).wishes else self._preferred
+        for domain, weights in held.on(task):
             total += domain.by_row(weights)
         return picked(total, nodes)
 

@@ -46,6 +46,11 @@ def preferred_terms(spec: PodSpec) -> list[WeightedTerm]:
     return [*_affinity(spec).preferred, *against]
 
 
+def has_pod_affinity(spec: PodSpec) -> bool:
+    """Whether the pod states any affinity or anti-affinity to pods, be it empty."""
+    return spec.affinity is not None and bool(spec.affinity.pod_affinity or spec.affinity.pod_anti_affinity)
+
+
 def label_keys(specs: Iterable[PodSpec]) -> tuple[str, ...]:
     """All label keys of pods that the specs' terms of affinity and spread look at, in the order of their mention."""
     keys: dict[str, None] = {}
@@ -157,13 +162,22 @@ class Surroundings:
     """What rules about other pods need to know in one session.
 
     ``speakers`` holds one task for each template and namespace, of all pods that say something of other pods and are on
-    nodes or may come there; ``keys`` the pod labels that they look at.
+    nodes or may come there; ``keys`` the pod labels that they look at.  With ``at_start`` the terms of a pod count for
+    others only on nodes where such a pod stood when the session opened, as in the reference.
     """
 
-    __slots__ = ("domains", "keys", "namespaces", "pods", "speakers")
+    __slots__ = ("at_start", "domains", "keys", "namespaces", "pods", "speakers")
 
-    def __init__(self, domains: Domains, pods: PodsOnNodes, namespaces: NamespaceLabels, speakers: list[Task]) -> None:
+    def __init__(
+        self,
+        domains: Domains,
+        pods: PodsOnNodes,
+        namespaces: NamespaceLabels,
+        speakers: list[Task],
+        at_start: bool = False,
+    ) -> None:
         self.domains, self.pods, self.namespaces, self.speakers = domains, pods, namespaces, speakers
+        self.at_start = at_start
         self.keys = label_keys(speaker.spec for speaker in speakers)
 
     @classmethod
@@ -174,10 +188,11 @@ class Surroundings:
         log: Sequence[Event],
         pending: Callable[[], Iterable[Task]],
         namespaces: NamespaceLabels,
+        at_start: bool = False,
     ) -> Self:
         """The surroundings of a session: ``pods`` gives those on nodes at its start, ``pending`` those that wait."""
         found = _speakers(lambda: chain(pending(), (task for task, _ in pods())))
-        return cls(Domains(table), PodsOnNodes(pods, log), namespaces, found)
+        return cls(Domains(table), PodsOnNodes(pods, log), namespaces, found, at_start)
 
     def identity(self, task: Task) -> Hashable:
         """What tells pods apart to which terms may speak differently."""

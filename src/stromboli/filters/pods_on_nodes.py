@@ -97,6 +97,10 @@ class PodsOnNodes:
             self._ending = {uid for uid in releasing if uid not in evicted}
         return self._ending
 
+    def rows_with(self, holds: Callable[[Task], bool]) -> AbstractSet[int]:
+        """Rows that had such a pod at the start."""
+        return {row for task, row, _ in self.base if holds(task)}
+
     def lane(self, sort: Callable[[Task], Hashable]) -> Lane:
         """A new lane over all events."""
         return Lane(self.base, self._log, sort)

@@ -203,6 +203,20 @@ _ROWS = (
         "Unknown is not the same as idle.",
     ),
     Difference(
+        "placed-terms",
+        "A pod placed in this session has its anti-affinity and preferences respected by those placed after it.",
+        "Only if its node held such a pod when the session opened.",
+        "predicates, nodeorder",
+        "Anti-affinity that a busy cycle forgets puts pods together that asked to be apart.",
+    ),
+    Difference(
+        "image-counts",
+        "An image counts for every node by the number of nodes that hold it.",
+        "For each node by the number of nodes known to hold it when that node was last heard of.",
+        "nodeorder",
+        "The order in which nodes report says nothing about their images.",
+    ),
+    Difference(
         "dra-switch",
         "`predicate.DynamicResourceAllocationEnable` is read.",
         "Only the feature gate counts.",

@@ -68,8 +68,14 @@ class NodeOrder(Plugin):
             return (task for job in session.peek_jobs() for task in job.of(PENDING))
 
         around = Surroundings.of(
-            session.table, session.pods_on_nodes, session.placements, pending, session.namespace_labels
+            session.table,
+            session.pods_on_nodes,
+            session.placements,
+            pending,
+            session.namespace_labels,
+            session.compat.asks("placed-terms"),
         )
+        self._images_by_arrival = session.compat.asks("image-counts")
         self._inter_pod = InterPod(around)
         self._spread = Spread(around, self._taints, session.default_spread_selector)
         self._spreads = any(map(self._spread.wishes, chain(around.speakers, pending())))
@@ -99,7 +105,7 @@ class NodeOrder(Plugin):
 
     @cached_property
     def _images(self) -> ImageIndex:
-        return ImageIndex(self._table.statics.specs)
+        return ImageIndex(self._table.statics.specs, self._images_by_arrival)
 
     # -- Amounts -----------------------------------------------------------------------------------------------------
 

@@ -92,6 +92,7 @@ class Predicates(Plugin):
             session.placements,
             lambda: (task for job in session.peek_jobs() for task in job.of(PENDING)),
             session.namespace_labels,
+            session.compat.asks("placed-terms"),
         )
         self._inter_pod, self._spread = InterPod(self._around), Spread(self._around, self._taints)
         self._verdicts: dict[str, Masks] = {}
