@@ -219,11 +219,13 @@ class ClusterState:
             if job.facts.priority != priority:
                 job.facts = job.facts.with_priority(priority)
         self.sums.renew(self.jobs)
-        found = Snapshot(self.axes, self.nodes.snapshot(natural))
+        table = self.nodes.snapshot(natural)
+        table.axes = Axes(self.axes.names)  # neither do later events number columns there, nor sessions here
+        found = Snapshot(table.axes, table)
         found.node_tasks = self.nodes.tasks()
         found.queues = dict(sorted(self.queues.items(), key=lambda item: (item[1].created, item[0])))
         found.jobs = self._scheduled_jobs()
-        found.queue_sums = {name: self.sums.of(name).copy(self.axes) for name in found.queues}
+        found.queue_sums = {name: self.sums.of(name).copy(found.axes) for name in found.queues}
         found.quotas = {namespace: dict(quotas) for namespace, quotas in self.quotas.items()}
         found.namespace_labels = dict(self.namespace_labels)
         found.hyper_nodes = dict(self.hyper_nodes)

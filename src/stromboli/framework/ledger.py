@@ -41,7 +41,8 @@ class Ledger:
         """The request (one entry a resource) and the non-zero request (cpu, memory) of ``template`` as arrays."""
         found = self._arrays.get(template.number)
         if found is None:
-            request = np.array(self.table.axes.full(template.vector), dtype=np.int64)
+            request = np.zeros(len(self.table.alloc), dtype=np.int64)  # names may have come since the table was made
+            request[: len(template.vector)] = template.vector
             found = self._arrays[template.number] = request, np.array(template.nonzero, dtype=np.int64)
         return found
 

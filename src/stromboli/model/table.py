@@ -203,8 +203,8 @@ class NodeRows:
         return self._named(self._used, name)
 
     def _named(self, amounts: Ints, name: str) -> Ints:
-        column = self.table.axes.index.get(name)
-        return np.zeros(len(self), dtype=np.int64) if column is None else amounts[column]
+        column = self.table.axes.index.get(name, len(amounts))
+        return np.zeros(len(self), dtype=np.int64) if column >= len(amounts) else amounts[column]
 
     def label_is(self, key: str, holds: Callable[[str], bool], absent: bool = False) -> npt.NDArray[np.bool_]:
         """Which rows' label ``key`` satisfies ``holds``; rows without it count as ``absent``.  Shape (rows,)."""
