@@ -64,7 +64,7 @@ class Session:
         }
         self.ledger = Ledger(self.table, {name: queue.sums for name, queue in self.queues.items()})
         self.handlers = Handlers()
-        self.ties = Ties(seed if config.tie_break == "seeded" else None)
+        self.ties = Ties(seed if config.tie_break == "seeded" or self.compat.asks("tie-break") else None)
         self.plugins: dict[str, Plugin] = {}
         self.answers = opening.Answers(len(config.tiers))
         self.opening: tuple[int, PluginOption, Plugin] | None = None

@@ -7,19 +7,25 @@ from typing import NamedTuple
 
 import msgspec
 
+from stromboli.model.request import RequestGates, nonzero_request
 from stromboli.model.resource import Resource
 from stromboli.model.spec import PodSpec
 from stromboli.model.status import TaskStatus
+
+
+CONTAINERS_ALONE = RequestGates(pod_level_resources=False)
+"""Requests as the containers state them, whatever the pod states as a whole."""
 
 
 class PodTemplate:
     """What all pods with equal specs share (node name and identity aside): made once a cluster, never changed.
 
     ``vector`` is the request by column (:data:`stromboli.model.axes.Vector`), pods included; ``nonzero`` is (cpu in
-    thousandths, memory in bytes) with Kubernetes' stand-ins for containers that ask for nothing.
+    thousandths, memory in bytes) with Kubernetes' stand-ins for containers that ask for nothing: what the pod counts on
+    its node.  ``scored`` is what it counts itself while free room is scored: what it states as a whole is not looked at.
     """
 
-    __slots__ = ("best_effort", "host_ports", "images", "nonzero", "number", "request", "spec", "vector")
+    __slots__ = ("best_effort", "host_ports", "images", "nonzero", "number", "request", "scored", "spec", "vector")
 
     def __init__(
         self, number: int, spec: PodSpec, request: Resource, vector: tuple[int, ...], nonzero: tuple[int, int]
@@ -29,6 +35,7 @@ class PodTemplate:
         self.request = request
         self.vector = vector
         self.nonzero = nonzero
+        self.scored = nonzero_request(spec, gates=CONTAINERS_ALONE) if spec.resources.requests else nonzero
         self.best_effort = request.is_empty()
         containers = spec.containers + tuple(c for c in spec.init_containers if c.restart_policy == "Always")
         self.host_ports = tuple(

@@ -154,7 +154,7 @@ class NodeOrder(Plugin):
         vector = template.vector
         gpu = self._table.axes.index.get(GPU, len(vector))
         columns = (CPU, MEMORY, gpu) if gpu < len(vector) and vector[gpu] else (CPU, MEMORY)
-        return Demand(template.nonzero, columns, tuple(vector[column] for column in columns))
+        return Demand(template.scored, columns, tuple(vector[column] for column in columns))
 
     # -- Node affinity and taints ------------------------------------------------------------------------------------
 
