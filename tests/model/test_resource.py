@@ -174,7 +174,7 @@ def test_to_list() -> None:
         "pods": "2k",
     }
     assert Resource().to_list() == {"cpu": "0", "memory": "0"}
-    assert Resource.from_list(Resource.infinite().to_list()).memory == 2.0**63
+    assert Resource.from_list(Resource.infinite().to_list()).memory == 2**63 - 1
 
 
 def test_text() -> None:
