@@ -90,6 +90,7 @@ def session(where: NodeTable, pods: Sequence[Placed] = (), pending: Sequence[Tas
         "pods_on_nodes": lambda: list(pods),
         "placements": [],
         "compat": Compat(),
+        "ledger": SimpleNamespace(follow=True),
         "namespace_labels": {},
         "default_spread_selector": lambda _task: None,
         "peek_jobs": lambda: iter([job]),

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.errors import PluginError
+from stromboli.framework.compat import Compat
 from stromboli.model.spec import Image, LabelSelector, Taint
 from stromboli.model.table import Node
 from stromboli.plugins.nodeorder import NodeOrder
@@ -106,6 +109,13 @@ def test_fewer_preferences_against_the_pod_are_better():  # S3-08
     assert total(plugin, tolerant, where) == [100.0] * 3
 
 
+@pytest.mark.parametrize(("compat", "expected"), [(False, [79.0, 79.0]), (True, [38.0, 79.0])])
+def test_in_compat_mode_an_image_counts_as_when_its_node_was_last_heard_of(compat, expected):
+    where = table([node(name, images=(Image(("app:1",), 800 * 2**20),)) for name in "ab"])
+    plugin = opened(where, services={"compat": Compat(compat)}, imagelocality=1)
+    assert total(plugin, task(spec(containers=[{"name": "c", "image": "app:1"}])), where) == expected
+
+
 def test_images_are_a_score_of_the_node_alone():  # S3-03
     where = table([node("a", images=(Image(("app:1",), 800 * 2**20),)), node("b")])
     plugin = opened(where, imagelocality=2)
@@ -137,6 +147,16 @@ def test_pods_draw_pods():  # S3-07
     assert total(plugin, pod, where) == [100.0, 100.0, 200.0, 0.0]
     assert total(plugin, web(), where) == [0.0, 0.0, 200.0, 0.0]
     assert total(plugin, task(spec()), where) is None
+
+
+@pytest.mark.parametrize(("follow", "expected"), [(True, [200.0, 0.0]), (False, [0.0, 200.0])])
+def test_placements_count_where_kubernetes_view_follows_them(follow, expected):
+    where = table([zoned("a", "a"), zoned("b", "b")])
+    pod = web(affinity={"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 10, "podAffinityTerm": TERM}]}})  # fmt: skip
+    services = {"placements": [(web(), 0, 1), (web(), 0, 1)], "ledger": SimpleNamespace(follow=follow)}
+    plugin = opened(where, pods=[(web(), 1)], pending=[pod], services=services, podaffinity=2)
+    assert total(plugin, pod, where) == expected
 
 
 def test_pods_are_spread():  # S3-07

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stromboli.filters.pods_on_nodes import Event
+from stromboli.framework.compat import Compat
 from stromboli.model.names import TEMPLATE_UID
 from stromboli.model.spec import Taint
 from stromboli.model.table import Node
@@ -147,6 +148,19 @@ def test_other_pods():  # S3-28, S3-31
     existing = "node(s) didn't satisfy existing pods anti-affinity rules"
     plain = task(spec(), labels={"app": "web"})
     assert refusals(plugin, plain, where) == [[existing], [existing], [], []]
+
+
+@pytest.mark.parametrize("compat", [False, True])
+def test_terms_of_pods_placed_in_the_session(compat):
+    """The reference looks only at nodes that held a pod with required anti-affinity when the session opened."""
+    where, held = table([node(name, labels={"zone": name}) for name in "ab"]), pod_of_every_kind()
+    placed, plain = pod_of_every_kind(), task(spec(), labels={"app": "web"})
+    log: list[Event] = [(placed, 1, 1)]
+    plugin = opened(where, pods=[(held, 0)], pending=[placed], placements=log, compat=Compat(compat))
+    existing = "node(s) didn't satisfy existing pods anti-affinity rules"
+    assert refusals(plugin, plain, where) == [[existing], [] if compat else [existing]]
+    log += [(held, 0, -1), (placed, 1, -1), (placed, 0, 1)]
+    assert refusals(plugin, plain, where) == [[existing], []]
 
 
 def test_a_pod_affinity_that_nothing_meets_is_final():  # S3-29

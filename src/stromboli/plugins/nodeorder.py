@@ -70,7 +70,7 @@ class NodeOrder(Plugin):
         around = Surroundings.of(
             session.table,
             session.pods_on_nodes,
-            session.placements,
+            session.placements if session.ledger.follow else (),
             pending,
             session.namespace_labels,
             session.compat.asks("placed-terms"),
