@@ -1,0 +1,141 @@
+"""The choice among the nodes, one task at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from stromboli.framework.fits import ABORTING, Fits
+from stromboli.framework.operation import Operation
+from stromboli.framework.placement import Choice  # the record alone: two fields, no arithmetic
+from stromboli.framework.reason import Reason
+from stromboli.framework.session import Session
+from stromboli.model.task import Task
+from stromboli.testing.plain.rules import session_rules
+from stromboli.testing.plain.scores import Scores
+from stromboli.testing.plain.world import Amounts, Site, World
+
+INSUFFICIENT = Reason("Insufficient {resource}")
+
+
+class Marks(Protocol):
+    """Yes or no for each row of the node table."""
+
+    def __getitem__(self, row: int, /) -> object:
+        """Whether the row is marked."""
+
+
+class PlainPlacer:
+    """A :class:`~stromboli.framework.placer.Placer` that looks at every node anew for every task.
+
+    1. A node must have the room, future room counted, and pass the predicates of all plugins.
+    2. Nodes with idle room come first; only without any those whose room is about to become free.
+    3. Among these the highest score wins, in ties the first node (or one drawn by the session's seed).
+
+    ``draws`` counts what was drawn so far.
+    """
+
+    def __init__(self, session: Session, draws: int = 0) -> None:
+        self.session, self.draws = session, draws
+        self.rules = session_rules(session)
+        self._world: tuple[int, World] | None = None
+
+    # ------------------------------------------------------------------ the seam
+
+    def place(self, task: Task, within: Marks | None = None, *, room: bool = True) -> Choice | None:
+        """The best node for ``task``, None when no node takes it; without ``room`` amounts are not looked at."""
+        refused = {site.row: reasons for site, reasons in self._said(task, within, room)}
+        fitting = [site for site in self.world.sites if refused.get(site.row) == ()]
+        now = [site for site in fitting if not room or self._short(task, site.idle) is None]
+        later = [site for site in fitting if site not in now]
+        for group, kind in ((now, Operation.ALLOCATE), (later, Operation.PIPELINE)):
+            if group:
+                return Choice([self._best(task, group).row], kind)
+        return None
+
+    def place_run(self, tasks: Sequence[Task], within: Marks | None = None) -> Choice | None:
+        """None: every task is placed by itself."""
+        return None
+
+    def refusals(self, task: Task, within: Marks | None = None, *, room: bool = True) -> Fits:
+        """Why no node takes ``task``: every node's reasons, counted."""
+        fits = Fits()
+        for _, reasons in self._said(task, within, room):
+            fits.nodes += 1
+            for reason in reasons:
+                fits.counts[reason] = fits.counts.get(reason, 0) + 1
+        return fits
+
+    def alike(self, left: Task, right: Task) -> bool:
+        """Only a task is like itself: nothing is concluded from one about another."""
+        return left is right
+
+    # ------------------------------------------------------------------ whether a node takes the task
+
+    @property
+    def world(self) -> World:
+        """The nodes as they stand now."""
+        seen = len(self.session.placements)
+        if self._world is None or self._world[0] != seen:
+            self._world = seen, World(self.session)
+        return self._world[1]
+
+    def _said(self, task: Task, within: Marks | None, room: bool) -> Iterator[tuple[Site, tuple[Reason, ...]]]:
+        """Every node that is looked at, with its reasons against the task: none where it fits.
+
+        Room is looked at first, then one plugin after the other; the first that refuses a node is the last one asked.
+        Within a plugin refusals add up until one comes that no eviction could cure.
+        """
+        plugins = [[fit(self.world, task) for fit in rules.fits] for rules in self.rules]
+        for site in self.world.sites:
+            if within is not None and not within[site.row]:
+                continue
+            lacking = self._short(task, site.future) if room else None
+            if lacking is not None:
+                yield site, (INSUFFICIENT.of(resource=lacking),)
+                continue
+            said = (tuple(_until_abort(verdict(site) for verdict in verdicts)) for verdicts in plugins)
+            yield site, next((reasons for reasons in said if reasons), ())
+
+    def _short(self, task: Task, amounts: Amounts) -> str | None:
+        """The first resource of which ``amounts`` has less than the task asks for; cpu and memory always count."""
+        axes = self.session.axes
+        asked = {"cpu", "memory", *(task.request.scalars or {})}
+        vector = axes.full(task.template.vector)
+        short = (axes.names[c] for c in axes.order if axes.names[c] in asked and vector[c] > amounts[c])
+        return next(short, None)
+
+    # ------------------------------------------------------------------ which of several
+
+    def _best(self, task: Task, sites: Sequence[Site]) -> Site:
+        """The site with the highest score among ``sites``."""
+        totals = self.scores(task, sites)
+        best = [site for site, total in zip(sites, totals, strict=True) if total == max(totals)]
+        seed = self.session.ties.seed
+        if seed is None:
+            return best[0]
+        self.draws += 1
+        digest = hashlib.blake2b(f"{seed}/{self.draws}".encode(), digest_size=8).digest()
+        return best[int.from_bytes(digest, "big") % len(best)]
+
+    def scores(self, task: Task, sites: Sequence[Site]) -> list[float]:
+        """The score of each candidate: scores of nodes alone, plus those of the batch with the compared ones last."""
+        alone = self._sum([score for rules in self.rules for score in rules.alone], task, sites)
+        beside = self._sum([score for rules in self.rules for score in rules.beside], task, sites)
+        compared = self._sum([score for rules in self.rules for score in rules.compared], task, sites)
+        return [a + (b + c) for a, b, c in zip(alone, beside, compared, strict=True)]
+
+    def _sum(self, scores: Sequence[Scores], task: Task, sites: Sequence[Site]) -> list[float]:
+        totals = [0.0] * len(sites)
+        for score in scores:
+            totals = [total + more for total, more in zip(totals, score(self.world, task, sites), strict=True)]
+        return totals
+
+
+def _until_abort(answers: Iterator[tuple[Reason, ...]]) -> Iterator[Reason]:
+    """The reasons of one plugin's predicates, up to those of the first that ends the evaluation of the node."""
+    for reasons in answers:
+        yield from reasons
+        if any(reason.code in ABORTING for reason in reasons):
+            return

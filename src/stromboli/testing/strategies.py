@@ -1,0 +1,249 @@
+"""Random small clusters, as Hypothesis strategies: manifests, so that a failing one can be read and kept.
+
+:func:`clusters` draws everything at once; its parts stand beside it.  Needs the package ``hypothesis``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stromboli.model.names import GPU, HOSTNAME, PREEMPTABLE, TEMPLATE_UID, TOPOLOGY_ZONE
+from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
+
+try:
+    from hypothesis import strategies as st
+    from hypothesis.strategies import DrawFn, SearchStrategy
+except ImportError as error:
+    raise ImportError("stromboli.testing.strategies needs Hypothesis: pip install hypothesis") from error
+
+KEYS, VALUES = ("app", "tier"), ("a", "b")
+NAMESPACES = ("default", "other")
+SHAPES: tuple[Mapping[str, Any], ...] = (
+    {"cpu": 2, "memory": "3Gi", "pods": 5},
+    {"cpu": 4, "memory": "8Gi", "pods": 10},
+    {"cpu": 8, "memory": "6Gi", "pods": 10, "resources": {GPU: 2}},
+)
+"""What nodes offer."""
+SIZES: tuple[Mapping[str, Any], ...] = (
+    {"cpu": 1, "memory": "1Gi"},
+    {"cpu": 1, "memory": "500Mi"},
+    {"cpu": "500m", "memory": "300Mi"},
+    {"cpu": 2, "memory": 0},
+    {"cpu": 0, "memory": 0},
+    {"cpu": 1, "memory": "2Gi", "requests": {GPU: 1}},
+    {"cpu": 0, "memory": 0, "requests": {"example.com/unknown": 1}},
+)
+"""What pods request."""
+IMAGES = {"app:1": 400 * 2**20, "tool:latest": 90 * 2**20, "base": 2**30}
+TOPOLOGIES = (TOPOLOGY_ZONE, HOSTNAME, "rack")
+NEIGHBOURLY = ("affinity", "topologySpreadConstraints")
+"""Fields about other pods, which are drawn more often."""
+
+labels: SearchStrategy[dict[str, str]] = st.sampled_from(VALUES).map(lambda value: {"app": value}) | st.dictionaries(
+    st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=2
+)
+"""Labels of a pod."""
+
+
+def sometimes(strategy: SearchStrategy[Any], one_in: int = 4) -> SearchStrategy[Any]:
+    """None, or once in a while something."""
+    return st.sampled_from([False] * (one_in - 1) + [True]).flatmap(lambda hit: strategy if hit else st.none())
+
+
+# -- Nodes -----------------------------------------------------------------------------------------------------------
+
+taints: SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
+    {
+        "key": st.sampled_from(("dedicated", "spot")),
+        "value": st.sampled_from(("", "a")),
+        "effect": st.sampled_from(("NoSchedule", "PreferNoSchedule", "NoExecute")),
+    }
+)
+"""One taint."""
+
+
+@st.composite
+def nodes(draw: DrawFn, name: str = "n0") -> Manifest:
+    """A node of one of a few shapes, in one of two zones or none, now and then tainted or cordoned."""
+    own = {
+        TOPOLOGY_ZONE: draw(st.sampled_from(("east", "west", "west", None))),
+        "rack": draw(sometimes(st.sampled_from(("r1", "r2")), 2)),
+        "disk": draw(sometimes(st.sampled_from(("ssd", "7")), 2)),
+    }
+    return node(
+        name,
+        **draw(st.sampled_from((SHAPES[0], *SHAPES))),
+        labels={key: value for key, value in own.items() if value is not None},
+        images={image: IMAGES[image] for image in draw(sometimes(st.lists(st.sampled_from(list(IMAGES))))) or ()},
+        taints=draw(sometimes(st.lists(taints, min_size=1, max_size=2), 6)) or [],
+        unschedulable=draw(sometimes(st.just(True), 12)) is not None,
+    )
+
+
+# -- What pods want --------------------------------------------------------------------------------------------------
+
+
+def requirements(operators: Sequence[str], keys: Sequence[str], values: Sequence[str]) -> SearchStrategy[Manifest]:
+    """One expression of a selector, some of them invalid."""
+    return st.fixed_dictionaries(
+        {
+            "key": st.sampled_from(keys),
+            "operator": st.sampled_from(operators),
+            "values": st.lists(st.sampled_from(values), max_size=2, unique=True),
+        }
+    )
+
+
+node_terms: SearchStrategy[Manifest] = st.fixed_dictionaries(
+    {
+        "matchExpressions": st.lists(
+            requirements(
+                ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"),
+                (TOPOLOGY_ZONE, "disk", "rack"),
+                ("east", "ssd", "5", "r1"),
+            ),
+            max_size=2,
+        ),
+    }
+)
+label_selectors: SearchStrategy[Manifest] = st.sampled_from(VALUES).map(
+    lambda value: {"matchLabels": {"app": value}}
+) | st.fixed_dictionaries(
+    {
+        "matchLabels": st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=1),
+        "matchExpressions": st.lists(requirements(("In", "NotIn", "Exists", "DoesNotExist"), KEYS, VALUES), max_size=1),
+    }
+)
+"""Selectors of pods."""
+
+
+@st.composite
+def pod_terms(draw: DrawFn) -> Manifest:
+    """A term of pod affinity."""
+    found: Manifest = {"topologyKey": draw(st.sampled_from(TOPOLOGIES)), "labelSelector": draw(label_selectors)}
+    if draw(st.integers(0, 3)) == 3:
+        found["namespaces"] = draw(st.lists(st.sampled_from(NAMESPACES), unique=True))
+        found["namespaceSelector"] = draw(st.sampled_from((None, {}, {"matchLabels": {"team": "red"}})))
+        found["matchLabelKeys"] = draw(st.sampled_from(((), ("app",))))
+    return found
+
+
+def weighted(terms: SearchStrategy[Manifest], name: str) -> SearchStrategy[Manifest]:
+    """A preferred term."""
+    return st.fixed_dictionaries({"weight": st.sampled_from((1, 10, 100)), name: terms})
+
+
+@st.composite
+def affinities(draw: DrawFn) -> Manifest:
+    """Node affinity, pod affinity or pod anti-affinity, required or preferred."""
+    kind = draw(st.sampled_from(("podAntiAffinity", "podAffinity", "nodeAffinity")))
+    terms, name = (node_terms, "preference") if kind == "nodeAffinity" else (pod_terms(), "podAffinityTerm")
+    if draw(st.booleans()):
+        preferred = draw(st.lists(weighted(terms, name), min_size=1, max_size=2))
+        return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    required: Any = draw(st.lists(terms, min_size=1, max_size=2))
+    if kind == "nodeAffinity":
+        required = {"nodeSelectorTerms": required}
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+spreads: SearchStrategy[Manifest] = st.fixed_dictionaries(
+    {
+        "topologyKey": st.sampled_from(TOPOLOGIES),
+        "whenUnsatisfiable": st.sampled_from(("DoNotSchedule", "ScheduleAnyway")),
+        "maxSkew": st.sampled_from((1, 1, 2)),
+        "labelSelector": label_selectors,
+    },
+    optional={
+        "minDomains": st.integers(1, 3),
+        "matchLabelKeys": st.just(("app",)),
+        "nodeAffinityPolicy": st.just("Ignore"),
+        "nodeTaintsPolicy": st.just("Honor"),
+    },
+)
+"""One topology spread constraint."""
+
+tolerations: SearchStrategy[Manifest] = st.fixed_dictionaries(
+    {
+        "key": st.sampled_from(("", "dedicated", "spot", "node.kubernetes.io/unschedulable")),
+        "operator": st.sampled_from(("Exists", "Equal")),
+        "value": st.sampled_from(("", "a")),
+        "effect": st.sampled_from(("", "NoSchedule", "PreferNoSchedule")),
+    }
+)
+"""One toleration."""
+
+
+@st.composite
+def wants(draw: DrawFn) -> Manifest:
+    """What equal pods share: arguments of :func:`~stromboli.testing.builders.pod`."""
+    found: Manifest = {**draw(st.sampled_from(SIZES)), "labels": draw(labels)}
+    optional: dict[str, SearchStrategy[Any]] = {
+        "nodeSelector": st.sampled_from(({TOPOLOGY_ZONE: "east"}, {"disk": "ssd"})),
+        "affinity": affinities(),
+        "tolerations": st.lists(tolerations, min_size=1, max_size=2),
+        "topologySpreadConstraints": st.lists(spreads, min_size=1, max_size=2),
+        "container": st.sampled_from(
+            (
+                {"image": "app:1"},
+                {"image": "tool"},
+                {"ports": [{"hostPort": 80}]},
+                {"ports": [{"hostPort": 80, "hostIP": "10.0.0.1", "protocol": "UDP"}, {"hostPort": 81}]},
+            )
+        ),
+        "annotations": st.sampled_from(({TEMPLATE_UID: "t"}, {PREEMPTABLE: "false"})),
+        "priority": st.integers(0, 2),
+        "resources": st.just({"requests": {"cpu": "1500m"}}),
+        "role": st.sampled_from(("master", "worker")),
+    }
+    for field, strategy in optional.items():
+        value = draw(sometimes(strategy, 3 if field in NEIGHBOURLY else 5))
+        if value is not None:
+            found[field] = value
+    return found
+
+
+# -- Jobs ------------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def placed(draw: DrawFn, names: Sequence[str]) -> Manifest:
+    """Where a pod of a gang stands: nowhere, or on one of the nodes, running, bound, or being deleted."""
+    if not names or draw(st.booleans()):
+        return {"nominated": draw(sometimes(st.sampled_from(names), 8)) or ""} if names else {}
+    phase, deleting = draw(st.sampled_from((("Running", False), ("Running", True), ("Pending", False))))
+    return {"on": draw(st.sampled_from(names[:3])), "phase": phase, "deleting": deleting}
+
+
+@st.composite
+def gangs(draw: DrawFn, name: str, queues: Sequence[str], names: Sequence[str]) -> list[Manifest]:
+    """A PodGroup and its pods, of one or two kinds, some of them on nodes."""
+    namespace = draw(st.sampled_from(NAMESPACES))
+    found: list[Manifest] = []
+    for kind, want in enumerate(draw(st.lists(wants(), min_size=1, max_size=2))):
+        for number in range(draw(st.integers(1, 4))):
+            where = draw(placed(names))
+            found.append(pod(f"{name}-{kind}-{number}", group=name, namespace=namespace, **want, **where))
+    group = pod_group(
+        name,
+        min_member=draw(st.integers(0, len(found))),
+        queue=draw(st.sampled_from(queues)),
+        phase=draw(st.sampled_from(("Inqueue", "Inqueue", "Pending", "Running"))),
+        namespace=namespace,
+        created=draw(st.integers(0, 2)),
+        **draw(sometimes(st.just({"minResources": {"cpu": "2"}}))) or {},
+    )
+    return [group, *found]
+
+
+@st.composite
+def clusters(draw: DrawFn, max_nodes: int = 12, max_gangs: int = 4) -> list[Manifest]:
+    """All objects of a cluster: nodes, one to three queues, gangs with all kinds of constraints."""
+    names = [f"n{number}" for number in range(draw(st.integers(1, 3) | st.integers(1, max_nodes)))]
+    queues = ["default", "q1", "q2"][: draw(st.integers(1, 3))]
+    found = [draw(nodes(name)) for name in names]
+    found += [queue(name, weight=draw(st.integers(1, 3))) for name in queues]
+    for number in range(draw(st.integers(1, max_gangs))):
+        found += draw(gangs(f"g{number}", queues, names))
+    return found
