@@ -171,6 +171,20 @@ def test_one_node_and_all_nodes_agree_as_placements_come_and_go(nodes, crowd, in
             scores(here, one)
 
 
+@settings(max_examples=200)
+@given(builders.node_lists(), st.lists(pods, max_size=6), pods, st.data())
+def test_what_is_tried_counts_as_if_it_were_done(nodes, crowd, one, data):
+    rows = st.integers(0, len(nodes) - 1)
+    here = world(nodes, [(each, data.draw(rows)) for each in crowd[:3]], [*crowd, one])
+    coming = [(each, data.draw(rows)) for each in crowd[3:]]
+    going = data.draw(st.lists(st.sampled_from(here.placed), unique_by=id)) if here.placed else []
+    changes = [*((each, row, 1) for each, row in coming), *((each, row, -1) for each, row in going)]
+    found = [here.rules.refusal_after(one, row, changes) for row in range(len(nodes))]
+    left = [entry for entry in here.placed if not any(entry is gone for gone in going)]
+    others = [(other, nodes[row]) for other, row in (*left, *coming)]
+    assert found == [interpod.refusal(one, each, others, NAMESPACES) for each in nodes]
+
+
 def test_equal_identities_get_equal_answers():
     here = world(ZONES, [(web(), 0)], [pod(avoid=[about("web")])])
     left, right = web(name="l"), web(name="r")

@@ -7,6 +7,7 @@ import pytest
 
 from stromboli.filters.pods_on_nodes import Event
 from stromboli.framework.compat import Compat
+from stromboli.framework.cycle_state import CycleState
 from stromboli.model.names import TEMPLATE_UID
 from stromboli.model.spec import Taint
 from stromboli.model.table import Node
@@ -150,6 +151,20 @@ def test_other_pods():  # S3-28, S3-31
     assert refusals(plugin, plain, where) == [[existing], [existing], [], []]
 
 
+def test_trying_what_holds_without_a_pod():
+    where, there, pod = table([node("a", labels={"zone": "a"})]), pod_of_every_kind(), pod_of_every_kind()
+    plugin, state, here = opened(where, pods=[(there, 0)], pending=[pod]), CycleState(), Node(where, 0)
+    said = "failed to filter pod on node a: node(s) didn't match pod anti-affinity rules"
+    assert str(plugin.simulate_fit(state, pod, here)) == said
+    plugin.simulate_remove(state, pod, there, here)
+    assert plugin.simulate_fit(state, pod, here) is None
+    twin = state.clone()
+    plugin.simulate_add(twin, pod, there, here)
+    assert str(plugin.simulate_fit(twin, pod, here)) == said
+    assert plugin.simulate_fit(state, pod, here) is None
+    assert plugin.simulate_fit(state, task(), here) is None
+
+
 @pytest.mark.parametrize("compat", [False, True])
 def test_terms_of_pods_placed_in_the_session(compat):
     """The reference looks only at nodes that held a pod with required anti-affinity when the session opened."""
@@ -186,7 +201,8 @@ def test_every_filter_has_its_switch(switch, hook):  # S3-22
         return [function.__name__ for _, function in plugin.hooks()]
 
     assert hook in names({})
-    assert names({switch: "false"}) == [name for name in names({}) if name != hook]
+    gone = {hook, "simulate_add", "simulate_remove", "simulate_fit"} if hook == "pod_affinity" else {hook}
+    assert names({switch: "false"}) == [name for name in names({}) if name not in gone]
     assert names({switch: "maybe"}) == names({})
 
 

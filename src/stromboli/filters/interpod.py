@@ -121,6 +121,15 @@ class Held:
         numbers = self._index.matching(task)
         return [(self._domains.of(self._index.terms[n].topology_key), self._counts[n]) for n in numbers]
 
+    def near(self, task: Task, row: int, changes: Sequence[Event] = ()) -> int:
+        """Weight of the terms that match ``task`` and reach ``row``, as it would be after ``changes``."""
+        total = sum(int(counts[domain.groups[row]]) for domain, counts in self.on(task))
+        for other, at, sign in changes:
+            for term, weight in self._terms_of(other):
+                groups = self._domains.of(term.topology_key).groups
+                total += sign * weight * (groups[at] == groups[row] >= 0 and term.pods.takes(task))
+        return total
+
     def _follow(self) -> None:
         self._lane.feed()
         fresh = self._bucket[self._read :]
@@ -185,6 +194,21 @@ class InterPod:
             wrong |= ~self._satisfying(own) * _BITS[AFFINITY]
         first = wrong & (~wrong + np.uint8(1))
         return picked(first.astype(np.uint64), nodes)
+
+    def refusal_after(self, task: Task, row: int, changes: Sequence[Event]) -> int | None:
+        """The first reason against one row, as it would be after some pods have left their nodes or come to others."""
+        own = self._owned(task)
+        if own.needs and not self._satisfied_after(own, row, changes):
+            return AFFINITY
+        if any(tally.near(row, changes) > 0 for _, tally in own.avoids):
+            return ANTI_AFFINITY
+        return EXISTING if self._forbidden.near(task, row, changes) > 0 else None
+
+    def _satisfied_after(self, own: Own, row: int, changes: Sequence[Event]) -> bool:
+        if all(tally.near(row, changes) > 0 for _, tally in own.needs):
+            return True
+        alone = own.starts and not any(tally.anywhere(changes) for _, tally in own.needs)
+        return alone and all(domain.there[row] for domain, _ in own.needs)
 
     def scores(self, task: Task, nodes: NodeRows) -> Ints:
         """The raw score of each row, see :func:`score`.  Shape (rows,)."""

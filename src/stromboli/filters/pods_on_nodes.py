@@ -154,7 +154,22 @@ class Tally:
             self._read += len(fresh)
             for task, row, sign in fresh:
                 group = self._groups[row]
-                if group >= 0 and task.uid not in self._skip and all(pods.takes(task) for pods in self._selectors):
+                if group >= 0 and self.takes(task):
                     self._counts[group] += sign
                     self.total += sign
         return self._counts
+
+    def takes(self, task: Task) -> bool:
+        """Whether the pod counts, wherever it stands."""
+        return task.uid not in self._skip and all(pods.takes(task) for pods in self._selectors)
+
+    def near(self, row: int, changes: Sequence[Event] = ()) -> int:
+        """Pods in the group of ``row``, as they would be after ``changes``; 0 for a row that doesn't count."""
+        group = self._groups[row]
+        moved = (sign for task, at, sign in changes if self._groups[at] == group and self.takes(task))
+        return int(self.counts()[group]) + sum(moved) if group >= 0 else 0
+
+    def anywhere(self, changes: Sequence[Event] = ()) -> int:
+        """Pods in all groups, as they would be after ``changes``."""
+        self.counts()
+        return self.total + sum(sign for task, at, sign in changes if self._groups[at] >= 0 and self.takes(task))

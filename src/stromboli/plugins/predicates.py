@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from stromboli.filters import selectors, taints
 from stromboli.filters.columns import Bools, Masks, SpecColumn, picked
 from stromboli.filters.interpod import InterPod
 from stromboli.filters.pod_terms import Surroundings
+from stromboli.filters.pods_on_nodes import Event
 from stromboli.filters.ports import PortsInUse
 from stromboli.filters.spread import Spread
 from stromboli.model.axes import CPU, MEMORY, PODS
@@ -20,9 +21,22 @@ from stromboli.model.job import PENDING
 from stromboli.model.names import TEMPLATE_UID
 from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import PodTemplate, Task
-from stromboli.plugin import Hook, Plugin, Reason, StatusCode, arg, arg_pattern, pre_predicate, predicate
+from stromboli.plugin import (
+    Hook,
+    Plugin,
+    Reason,
+    StatusCode,
+    arg,
+    arg_pattern,
+    pre_predicate,
+    predicate,
+    simulate_add_task,
+    simulate_predicate,
+    simulate_remove_task,
+)
 
 if TYPE_CHECKING:
+    from stromboli.framework.cycle_state import CycleState
     from stromboli.framework.session import Session
 
 POD_NUMBER = Reason("node(s) pod number exceeded")
@@ -33,6 +47,7 @@ PORTS_TAKEN = Reason("node(s) didn't have free ports for the requested pod ports
 FAR_FROM_AFFINE = Reason("node(s) didn't match pod affinity rules", resolvable=False, plugin="InterPodAffinity")
 NEAR_AVOIDED = Reason("node(s) didn't match pod anti-affinity rules", plugin="InterPodAffinity")
 NEAR_AVOIDING = Reason("node(s) didn't satisfy existing pods anti-affinity rules", plugin="InterPodAffinity")
+POD_AFFINITY = (FAR_FROM_AFFINE, NEAR_AVOIDED, NEAR_AVOIDING)
 UNLABELLED = Reason(
     "node(s) didn't match pod topology spread constraints (missing required label)",
     resolvable=False,
@@ -46,6 +61,9 @@ SIDECARS_OFF = Reason(
     "pod has a restartable init container and the SidecarContainers feature is disabled", code=StatusCode.ERROR
 )
 NAMES_CONFLICT = Reason("plugin NodeAffinity pre-predicates failed pod affinity terms conflict", code=StatusCode.ERROR)
+
+TRIED = "PreFilterInterPodAffinity"
+"""Key of the cycle state under which pods are kept that are tried on, or off, their nodes."""
 
 STABLE = ("cordon", "node_affinity", "taint_toleration")
 """The hooks whose common answer the equivalence cache keeps."""
@@ -124,12 +142,13 @@ class Predicates(Plugin):
     @property
     def _filters(self) -> dict[str, bool]:
         """Which of the filters that have a switch are on, and have a question in this session."""
+        pod_affinity = self.pod_affinity_enable and self._inter_pod.refusing
         return {
             "node_affinity": self.node_affinity_enable,
             "taint_toleration": self.taint_toleration_enable,
             "ports": self.node_ports_enable,
-            "pod_affinity": self.pod_affinity_enable and self._inter_pod.refusing,
             "topology_spread": self.topology_spread_enable and self._spread.refusing,
+            **dict.fromkeys(("pod_affinity", "simulate_add", "simulate_remove", "simulate_fit"), pod_affinity),
         }
 
     @pre_predicate
@@ -230,10 +249,31 @@ class Predicates(Plugin):
 
     # -- Other pods --------------------------------------------------------------------------------------------------
 
-    @predicate.vector(reads=("cluster",), reasons=(FAR_FROM_AFFINE, NEAR_AVOIDED, NEAR_AVOIDING))
+    @predicate.vector(reads=("cluster",), reasons=POD_AFFINITY)
     def pod_affinity(self, task: Task, nodes: NodeRows) -> Masks | None:
         """Required affinity and anti-affinity, of the pod and of pods on nodes; None where no term could refuse it."""
         return self._inter_pod.refusals(task, nodes) if self._inter_pod.may_refuse(task) else None
+
+    @simulate_add_task
+    def simulate_add(self, state: CycleState, _task_to_schedule: Task, task: Task, node: Node) -> None:
+        """Count ``task`` on the node when pod affinity is tried."""
+        state.write(TRIED, (*_tried(state), (task, node.row, 1)))
+
+    @simulate_remove_task
+    def simulate_remove(self, state: CycleState, _task_to_schedule: Task, task: Task, node: Node) -> None:
+        """Count ``task`` on the node no longer when pod affinity is tried."""
+        state.write(TRIED, (*_tried(state), (task, node.row, -1)))
+
+    @simulate_predicate
+    def simulate_fit(self, state: CycleState, task: Task, node: Node) -> Reason | None:
+        """Pod affinity alone under what is tried; the other filters are not asked again, as in the reference."""
+        if not self._inter_pod.may_refuse(task):
+            return None
+        number = self._inter_pod.refusal_after(task, node.row, _tried(state))
+        if number is None:
+            return None
+        reason = POD_AFFINITY[number]
+        return replace(reason, text=f"failed to filter pod on node {node.name}: {reason.text}")
 
     @predicate.vector(reads=("cluster",), reasons=(UNLABELLED, SKEWED))
     def topology_spread(self, task: Task, nodes: NodeRows) -> Masks | None:
@@ -271,3 +311,10 @@ class Predicates(Plugin):
         """(resource, cores a device, gigabytes a device), in the order of ``predicate.resources``."""
         names = dict.fromkeys(name.strip() for name in self.resources.split(","))
         return [(n, self.rates.get(f"{n}.cpu", 1.0), self.rates.get(f"{n}.memory", 1.0)) for n in names if n]
+
+
+def _tried(state: CycleState) -> tuple[Event, ...]:
+    try:
+        return cast("tuple[Event, ...]", state.read(TRIED))
+    except KeyError:
+        return ()
