@@ -55,7 +55,7 @@ def run_action(session: Session, action: Action) -> None:
             session.put_aside(failure)
             session.recompile()
             continue
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # one action's failure must not keep the statuses from being written
             session.plan.inconsistencies.append(f"action {action.name} failed: {type(error).__name__}: {error}")
             if say := session.tells("action_failed"):
                 say(action=action.name, error=f"{type(error).__name__}: {error}")

@@ -40,7 +40,7 @@ def place_job(session: Session, lines: Lines, job: Job, sheet: Worksheet) -> Sta
             found for hyper_node in gradient if (found := _try_job(session, lines, job, sheet, hyper_node)) is not None
         ]
         if tried:
-            score, saved, left, name = max(tried, key=lambda found: found[0])
+            _score, saved, left, name = max(tried, key=lambda found: found[0])
             statement = session.statement()
             statement.recover(saved)
             sheet.adopt(left)

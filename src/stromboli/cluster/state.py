@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -58,7 +59,7 @@ class ClusterState:
         self._order: list[str] | None = None
         self._number = 0
         self._default_priority = 0
-        self._applied: dict[str, Callable[[kinds.Object, bool], None]] = {
+        self._applied: dict[str, Callable[[Any, bool], None]] = {
             "Pod": self._pod, "Node": self._node, "PodGroup": self._pod_group, "Queue": self._queue,
             "PriorityClass": self._priority_class, "ResourceQuota": self._quota, "Namespace": self._namespace,
         }  # fmt: skip
@@ -74,40 +75,35 @@ class ClusterState:
         if take is not None:
             take(event.object, not isinstance(event, Deleted))
 
-    def _node(self, node: kinds.Object, stays: bool) -> None:
-        assert isinstance(node, kinds.Node)
+    def _node(self, node: kinds.Node, stays: bool) -> None:
         if stays:
             spec = decode.node_of(node)
             self.nodes.set_node(spec, self.axes.vector(decode.offer_of(spec)))
         else:
             self.nodes.drop_node(node.metadata.name)
 
-    def _pod(self, pod: kinds.Object, stays: bool) -> None:
-        assert isinstance(pod, kinds.Pod)
+    def _pod(self, pod: kinds.Pod, stays: bool) -> None:
         task = decode.task_of(pod, self.templates)
         if (old := self.tasks.get(task.key)) is not None:
             self.remove_task(old)
         if stays:
             self.add_task(task)
 
-    def _pod_group(self, group: kinds.Object, stays: bool) -> None:
-        assert isinstance(group, kinds.PodGroup)
+    def _pod_group(self, group: kinds.PodGroup, stays: bool) -> None:
         value = decode.podgroup_of(group)
         if stays:
             self.set_group(decode.job_facts(value, self.default_queue, self.axes))
         elif value.key in self.jobs:
             self._without_group(self._writable(value.key))
 
-    def _queue(self, queue: kinds.Object, stays: bool) -> None:
-        assert isinstance(queue, kinds.Queue)
+    def _queue(self, queue: kinds.Queue, stays: bool) -> None:
         value = decode.queue_of(queue)
         if stays:
             self.queues[value.name] = value
         else:
             self.queues.pop(value.name, None)
 
-    def _priority_class(self, priority_class: kinds.Object, stays: bool) -> None:
-        assert isinstance(priority_class, kinds.PriorityClass)
+    def _priority_class(self, priority_class: kinds.PriorityClass, stays: bool) -> None:
         value = decode.priority_class_of(priority_class)
         if stays:
             self.priorities[value.name] = value
@@ -118,8 +114,7 @@ class ClusterState:
         for uid in [job.uid for job in self.jobs.values() if job.priority != self._priority(job)]:
             self._writable(uid)
 
-    def _quota(self, quota: kinds.Object, stays: bool) -> None:
-        assert isinstance(quota, kinds.ResourceQuota)
+    def _quota(self, quota: kinds.ResourceQuota, stays: bool) -> None:
         value = decode.quota_of(quota)
         quotas = self.quotas.setdefault(value.namespace, {})
         if stays:

@@ -34,7 +34,7 @@ class Hooks:
         self, fits: Sequence[Sequence[Fit]], scores: Sequence[Score], raws: Sequence[Score], batch: Sequence[Score]
     ) -> None:
         self.fits, self.scores, self.raws, self.batch = fits, scores, raws, batch
-        hooks = [hook.hook for hook in (*(f for plugin in fits for f in plugin), *scores, *raws, *batch)]
+        hooks = [fit.hook for plugin in fits for fit in plugin] + [score.hook for score in (*scores, *raws, *batch)]
         self.keys: list[Callable[[Task], Hashable]] = list(dict.fromkeys(key_of(hook) for hook in hooks))
         self.shared = own_uid not in self.keys
 
@@ -48,9 +48,30 @@ class TaskClass:
     """
 
     __slots__ = (
-        "around", "batch", "batchers", "constant", "heads", "hooks", "ledger", "levels", "moving", "need", "nonzero", "now", "open", "raws",
-        "refused", "request", "score", "scorers", "seen", "static_ok", "static_score", "table", "task", "wants",
-    )  # fmt: skip
+        "around",
+        "batch",
+        "batchers",
+        "constant",
+        "heads",
+        "hooks",
+        "ledger",
+        "levels",
+        "moving",
+        "need",
+        "nonzero",
+        "now",
+        "open",
+        "raws",
+        "refused",
+        "request",
+        "score",
+        "scorers",
+        "seen",
+        "static_ok",
+        "table",
+        "task",
+        "wants",
+    )
 
     def __init__(self, hooks: Hooks, ledger: Ledger, task: Task, room: bool = True) -> None:
         self.hooks, self.ledger, self.table, self.task = hooks, ledger, ledger.table, task
@@ -101,9 +122,9 @@ class TaskClass:
                 self.raws.append(
                     (scorer, None if answer is None or not scorer.hook.static else answer.astype(np.float64))
                 )
-        fixed = [raw for _, raw in self.raws if raw is not None]
+        known = [raw for _, raw in self.raws if raw is not None]
         self.constant: Floats | None = None
-        if len(fixed) == len(self.raws) and all(raw.size and raw.min() == raw.max() for raw in fixed):
+        if len(known) == len(self.raws) and all(raw.size and raw.min() == raw.max() for raw in known):
             self.constant = self.normal(np.ones(len(nodes), dtype=bool))
 
     @property
@@ -192,7 +213,7 @@ class TaskClass:
         want = self.request[self.need][:, None]
         idle = nodes.alloc[self.need] - nodes.used[self.need]
         future = idle + nodes.releasing[self.need] - nodes.pipelined[self.need]
-        return (want <= idle).all(axis=0), (want <= future).all(axis=0)
+        return np.all(want <= idle, axis=0), np.all(want <= future, axis=0)
 
     def _sum(self, scorers: list[tuple[Score, Floats | None]], nodes: NodeRows) -> Floats:
         """Scores of ``nodes``, added up in the order of the configuration."""

@@ -114,8 +114,8 @@ _ROWS = (
         "`tie-break: seeded` draws with a recorded seed.",
         "Draws at random, or takes the order of a hash map.",
         "all actions",
-        "The same input must give the same plan. In compat mode nodes are drawn with the seed, so that loads spread over "
-        "equal nodes as they do with the reference, and the plan is still the same each time.",
+        "The same input must give the same plan. In compat mode nodes are drawn with the seed, so that loads spread "
+        "over equal nodes as they do with the reference, and the plan is still the same each time.",
     ),
     Difference(
         "fit-error-count",

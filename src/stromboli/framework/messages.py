@@ -21,7 +21,7 @@ class SchedulingReason(NamedTuple):
 
 
 def scheduling_reason(job: Job, task: Task) -> SchedulingReason:
-    """Why ``task`` is not bound yet: from where it stood before its statement was discarded, else from where it stands."""
+    """Why ``task`` is not bound: from where it stood before its statement was discarded, else from where it stands."""
     where = task.last or Placement(task.status, task.node_name, task.eviction_occurred)
     if where.status is ALLOCATED:
         text = f"Pod {task.key} can possibly be assigned to {where.node_name}, once minAvailable is satisfied"
@@ -39,7 +39,7 @@ def scheduling_reason(job: Job, task: Task) -> SchedulingReason:
 
 
 def fit_error(job: Job) -> str:
-    """Everything about a job that waits, in one sentence: its counts, its pending tasks' reasons, and the first cause."""
+    """Everything about a job that waits in one sentence: its counts, its pending tasks' reasons, the first cause."""
     counts = [f"{len(members)} {status.name}" for status, members in job.index.items()]
     text = READY if job.is_ready() else NOT_READY
     text += ", " + ", ".join(sorted([*counts, f"{job.min_available} minAvailable"]))

@@ -58,7 +58,7 @@ class Answers:
                 self._all.append(Answer(tier, plugin, hook, guarded(plugin, function)))
 
     def register(self, tier: int, option: PluginOption, plugin: Plugin, hook: Hook, function: Function) -> None:
-        """Note a function registered while the session opens; it replaces an earlier one of the same plugin and point."""
+        """Note a function registered while the session opens; it replaces an earlier one of that plugin and point."""
         if not hook.point.several:
             kept = [
                 a

@@ -66,11 +66,10 @@ def groups(cls: TaskClass, within: Bools | None) -> list[tuple[Bools, Operation]
 
 def one(cls: TaskClass, ties: Ties, within: Bools | None = None) -> Choice | None:
     """The best node for one task; None when no node takes it."""
-    if (within is None and cls.constant is not None) or (within is None and not cls.raws):
-        if not cls.around:
-            row = ties.best(cls.heads)
-            if row >= 0:
-                return Choice([row], Operation.ALLOCATE)
+    if within is None and not cls.around and (cls.constant is not None or not cls.raws):
+        row = ties.best(cls.heads)
+        if row >= 0:
+            return Choice([row], Operation.ALLOCATE)
     for members, kind in groups(cls, within):
         if members.any():
             return Choice([ties.best(scored(cls, members))], kind)

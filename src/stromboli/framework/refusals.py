@@ -36,7 +36,7 @@ def _count_short(cls: TaskClass, nodes: NodeRows, asked: Bools, fits: Fits) -> B
     """Count the nodes without room by the first resource that they lack; returns which they are."""
     columns = [column for column in cls.table.axes.order if column in cls.need]
     short = cls.request[columns][:, None] > nodes.future[columns]
-    lacking = short.any(axis=0)
+    lacking: Bools = np.any(short, axis=0)
     first, counts = np.unique(short[:, lacking & asked].argmax(axis=0), return_counts=True)
     for position, count in zip(first.tolist(), counts.tolist(), strict=True):
         name = cls.table.axes.names[columns[position]]

@@ -69,7 +69,7 @@ class Statement:
         self.session.take_back(job, (task,), (row,))
 
     def place(self, job: Job, tasks: Sequence[Task], rows: Sequence[int], kind: Operation) -> None:
-        """Place ``tasks`` (one template) on ``rows``; raises PlacementError, nothing changed, when a handler objects."""
+        """Place ``tasks`` (one template) on ``rows``; raises PlacementError, nothing changed, if a handler objects."""
         session = self.session
         session.ledger.come(job, tasks, rows, ALLOCATED if kind is Operation.ALLOCATE else PIPELINED)
         if errors := session.handlers.allocated(tasks, rows):
@@ -140,7 +140,7 @@ class Statement:
             other.entries = []
 
     def save(self) -> Saved:
-        """The operations as a list of their own, to be replayed by :meth:`recover` after this statement is discarded."""
+        """The operations as a list, to be replayed by :meth:`recover` after this statement is discarded."""
         return [(e.kind, [*e.tasks], [*e.rows], e.reason, [t.eviction_occurred for t in e.tasks]) for e in self.entries]
 
     def recover(self, saved: Saved) -> None:
@@ -165,11 +165,10 @@ class Statement:
 
 
 def _refused(task: Task, node: str, kind: Operation, errors: int) -> str:
+    end = f"error and errInfos num is {errors}"
     if kind is Operation.ALLOCATE:
-        return f"Task {task.key} allocate to node {node} error and errInfos num is {errors}, allocation has been rolled back"
-    return (
-        f"Task({task.key}) pipeline to node({node}) error and errInfos num is {errors}, pipeline has been rolled back"
-    )
+        return f"Task {task.key} allocate to node {node} {end}, allocation has been rolled back"
+    return f"Task({task.key}) pipeline to node({node}) {end}, pipeline has been rolled back"
 
 
 def undo(session: Session, entry: Entry) -> None:
@@ -178,7 +177,8 @@ def undo(session: Session, entry: Entry) -> None:
         session.ledger.unevict(entry.job, entry.tasks[0], entry.rows[0])
         session.handlers.allocated(entry.tasks, entry.rows)
     else:
-        session.take_back(entry.job, entry.tasks, entry.rows)
+        # newest first within a run, too: who waits stands in the same order as after single steps
+        session.take_back(entry.job, entry.tasks[::-1], entry.rows[::-1])
 
 
 def dispatch(session: Session, job: Job, tasks: Sequence[Task]) -> None:

@@ -55,11 +55,14 @@ class LessTurns(Generic[T]):
     items change places unnoticed, what comes out depends on these very steps, and they are the reference's.
     """
 
-    __slots__ = ("_items", "_less")
+    __slots__ = ("_compare", "_items")
 
     def __init__(self, compare: Callable[[T, T], int]) -> None:
-        self._less = lambda left, right: compare(left, right) < 0
+        self._compare = compare
         self._items: list[T] = []
+
+    def _less(self, left: T, right: T) -> bool:
+        return self._compare(left, right) < 0
 
     def __iter__(self) -> Iterator[T]:
         return iter(self._items)

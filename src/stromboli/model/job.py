@@ -11,6 +11,7 @@ from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupConditio
 from stromboli.model.resource import Resource
 from stromboli.model.status import ALLOCATED_STATUS, TaskStatus
 from stromboli.model.task import Task
+from stromboli.model.task import twin as copy_of_task
 
 PENDING, ALLOCATED, PIPELINED = TaskStatus.Pending, TaskStatus.Allocated, TaskStatus.Pipelined
 BINDING, BOUND, RUNNING = TaskStatus.Binding, TaskStatus.Bound, TaskStatus.Running
@@ -76,9 +77,19 @@ class JobFacts:
     """What a PodGroup says of its job, read once: shared by all copies of the job."""
 
     __slots__ = (
-        "budget", "group", "min_available", "min_resources", "min_vector", "network_topology", "preemptable", "priority",
-        "queue", "revocable_zone", "task_min", "waiting_time",
-    )  # fmt: skip
+        "budget",
+        "group",
+        "min_available",
+        "min_resources",
+        "min_vector",
+        "network_topology",
+        "preemptable",
+        "priority",
+        "queue",
+        "revocable_zone",
+        "task_min",
+        "waiting_time",
+    )
 
     def __init__(self, group: PodGroup, queue: str) -> None:
         self.group = group
@@ -110,15 +121,30 @@ class JobFacts:
 class Job:
     """One PodGroup with its tasks.
 
-    ``uid`` is ``namespace/podgroup``.  ``index`` groups the tasks by status; ``sums`` adds their requests up.  A session
-    works on a copy of its own; only :class:`~stromboli.framework.statement.Statement` moves tasks there.
+    ``uid`` is ``namespace/podgroup``.  ``index`` groups the tasks by status; ``sums`` adds their requests up.  A
+    session works on a copy of its own; only :class:`~stromboli.framework.statement.Statement` moves tasks there.
     ``phase``, ``conditions`` and ``fits`` are what the session has decided so far.
     """
 
     __slots__ = (
-        "allocated_hyper_node", "annotations", "conditions", "facts", "fit_error_text", "fits", "gated", "index", "name",
-        "namespace", "nominated_hyper_nodes", "phase", "stamp", "started", "sums", "tasks", "uid",
-    )  # fmt: skip
+        "allocated_hyper_node",
+        "annotations",
+        "conditions",
+        "facts",
+        "fit_error_text",
+        "fits",
+        "gated",
+        "index",
+        "name",
+        "namespace",
+        "nominated_hyper_nodes",
+        "phase",
+        "stamp",
+        "started",
+        "sums",
+        "tasks",
+        "uid",
+    )
 
     def __init__(self, uid: str, facts: JobFacts | None = None) -> None:
         self.uid = uid
@@ -145,7 +171,7 @@ class Job:
         """A job with tasks, sums and decisions of its own; what never changes is shared."""
         twin = Job.__new__(Job)
         twin.uid, twin.namespace, twin.name, twin.facts = self.uid, self.namespace, self.name, self.facts
-        twin.tasks = tasks = {uid: task.__copy__() for uid, task in self.tasks.items()}
+        twin.tasks = tasks = {uid: copy_of_task(task) for uid, task in self.tasks.items()}
         twin.index = {status: {uid: tasks[uid] for uid in members} for status, members in self.index.items()}
         twin.sums = self.sums.copy()
         twin.phase, twin.conditions, twin.annotations = self.phase, self.conditions, self.annotations

@@ -58,7 +58,7 @@ class NodeStatics:
 
 
 class NodeTable:
-    """Amounts of every node, shape (resources, nodes), whole numbers in the units of :data:`~stromboli.model.axes.Vector`.
+    """Amounts of every node, shape (resources, nodes): whole numbers, in the units of a vector of the axes.
 
     alloc      what the node offers (oversubscription included)
     used       running, bound, allocated and releasing tasks

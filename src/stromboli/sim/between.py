@@ -9,30 +9,28 @@ from stromboli.cluster.scenario import Change
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
 from stromboli.framework.plan import Plan
-from stromboli.model.job import JobFacts
 from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.status import TaskStatus
-from stromboli.model.task import Condition, Task
+from stromboli.model.task import Condition, Task, twin
 
 
 def apply_plan(state: ClusterState, plan: Plan, bound_become: str = "", evicted_become: str = "") -> None:
     """Bound pods run (``bound_become`` Bound: stay bound), evicted ones are gone (``terminating``: stay, marked), and
-    what the cycle wrote on PodGroups and pods stands there."""
+    what the cycle wrote on PodGroups and pods stands there.
+    """
     for update in plan.pod_groups:
-        job = state.jobs.get(update.key)
-        if job is not None:
+        if update.key in state.jobs:
             status = PodGroupStatus(update.phase, update.conditions, update.running, update.succeeded, update.failed)
             state.set_status(update.key, status)
-    conditions = {update.key: update for update in plan.pod_conditions}
-    for key, update in conditions.items():
-        if (task := state.tasks.get(key)) is not None:
-            changed = _twin(task)
-            changed.condition = Condition("False", update.reason, update.message)
-            changed.nominated_node = update.nominated_node or task.nominated_node
+    for written in plan.pod_conditions:
+        if (task := state.tasks.get(written.key)) is not None:
+            changed = twin(task)
+            changed.condition = Condition("False", written.reason, written.message)
+            changed.nominated_node = written.nominated_node or task.nominated_node
             _replace(state, task, changed)
     for bind in plan.binds:
         if (task := state.tasks.get(bind.key)) is not None:
-            changed = _twin(task)
+            changed = twin(task)
             changed.node_name = bind.node
             changed.status = TaskStatus.Bound if bound_become == "Bound" else TaskStatus.Running
             _replace(state, task, changed)
@@ -43,7 +41,7 @@ def apply_plan(state: ClusterState, plan: Plan, bound_become: str = "", evicted_
 
 def _end(state: ClusterState, task: Task, terminating: bool) -> None:
     if terminating:
-        changed = _twin(task)
+        changed = twin(task)
         changed.status = TaskStatus.Releasing
         _replace(state, task, changed)
     else:
@@ -57,7 +55,7 @@ def apply_change(state: ClusterState, change: Change) -> list[ManifestError]:
             state.remove_task(task)
     for key in change.succeed_pods:
         if (task := state.tasks.get(key)) is not None:
-            changed = _twin(task)
+            changed = twin(task)
             changed.status = TaskStatus.Succeeded
             _replace(state, task, changed)
     return take(state, change.objects())
@@ -77,14 +75,6 @@ def take(state: ClusterState, events: Iterable[Event | ManifestError]) -> list[M
     return problems
 
 
-def _twin(task: Task) -> Task:
-    twin: Task = task.__copy__()
-    return twin
-
-
 def _replace(state: ClusterState, old: Task, new: Task) -> None:
     state.remove_task(old)
     state.add_task(new)
-
-
-__all__ = ["JobFacts", "apply_change", "apply_plan", "take"]

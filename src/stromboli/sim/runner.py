@@ -27,7 +27,9 @@ NOW = 1_760_000_000.0
 class Run:
     """One scenario being run.  ``problems`` are the objects that could not be used."""
 
-    def __init__(self, scenario: Scenario, config: Config, registry: Registry, observer: Observer = SILENT, now: float = NOW) -> None:
+    def __init__(
+        self, scenario: Scenario, config: Config, registry: Registry, observer: Observer = SILENT, now: float = NOW
+    ) -> None:
         self.scenario, self.config, self.registry, self.observer, self.now = scenario, config, registry, observer, now
         self.state = ClusterState()
         self.problems: list[ManifestError] = []
