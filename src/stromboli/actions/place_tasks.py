@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stromboli.actions.worksheet import Tasks, sub_job_pipelined, sub_job_ready
+from stromboli.errors import PluginError
 from stromboli.framework.fits import Fits
 from stromboli.framework.observe import Teller
 from stromboli.framework.operation import Operation
@@ -33,6 +34,7 @@ class Lines:
 
     __slots__ = (
         "allocating",
+        "batch_score_failed",
         "binding",
         "gate",
         "nodes",
@@ -54,7 +56,7 @@ class Lines:
             tells("queue_overused_task"),
         )
         self.predicates, self.pre_predicate = tells("predicates_failed"), tells("pre_predicate_failed")
-        self.role = tells("task_role_failed")
+        self.role, self.batch_score_failed = tells("task_role_failed"), tells("batch_score_failed")
         self.sub_job_ready, self.sub_job_pipelined = tells("sub_job_ready"), tells("sub_job_pipelined")
 
 
@@ -102,7 +104,10 @@ class TaskPlacer:
         refusal: Reason | None = self.session.ask.pre_predicate(task)
         if refusal is not None:
             return self._refused_beforehand(task, refusal), False
-        choice = self._nominated(task) or self.session.placer.place(task, self.within)
+        try:
+            choice = self._nominated(task) or self.session.placer.place(task, self.within)
+        except PluginError as error:
+            return self._no_scores(error), False
         if choice is None:
             return self._no_node(task), False
         self._place((task,), choice)
@@ -121,7 +126,10 @@ class TaskPlacer:
         if asked is None or self._role_failed(task) or self.session.ask.pre_predicate(task) is not None:
             return False
         count = self._length(task, first, *asked)
-        choice = self.session.placer.place_run(tasks[first : first + count], self.within) if count > 1 else None
+        try:
+            choice = self.session.placer.place_run(tasks[first : first + count], self.within) if count > 1 else None
+        except PluginError:  # one by one the task that it is about comes to light
+            return False
         if choice is None or not choice.rows:
             return False
         self.tasks.next += len(choice.rows)
@@ -196,6 +204,12 @@ class TaskPlacer:
             say(task=task, error=refusal.text)
         self.job.fits[task.uid] = Fits.everywhere(refusal, self.nodes)
         return not self._go_on()
+
+    def _no_scores(self, error: PluginError) -> bool:
+        """A score out of its range: no node is best, so the task waits; others go on."""
+        if self.lines.batch_score_failed:
+            self.lines.batch_score_failed(error=error)
+        return False
 
     def _no_node(self, task: Task) -> bool:
         fits = self.session.placer.refusals(task, self.within)

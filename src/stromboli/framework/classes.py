@@ -118,10 +118,8 @@ class TaskClass:
         self.raws: list[tuple[Score, Floats | None]] = []
         for scorer in self.hooks.raws:
             answer = scorer.vector(self.task, nodes)
-            if answer is not None or scorer.hook.reads:
-                self.raws.append(
-                    (scorer, None if answer is None or not scorer.hook.static else answer.astype(np.float64))
-                )
+            if answer is not None:
+                self.raws.append((scorer, answer.astype(np.float64) if scorer.hook.static else None))
         known = [raw for _, raw in self.raws if raw is not None]
         self.constant: Floats | None = None
         if len(known) == len(self.raws) and all(raw.size and raw.min() == raw.max() for raw in known):
@@ -229,16 +227,26 @@ class TaskClass:
         """Scores normalised over ``members``, added up; None where there are none.  Entries of others mean nothing."""
         total: Floats | None = None
         for scorer, fixed in self.raws:
-            raw = fixed
-            if raw is None:
-                answer = scorer.vector(self.task, self.table.view())
-                raw = None if answer is None else answer.astype(np.float64)
+            raw = self._raw(scorer, members) if fixed is None else fixed
             if raw is None or scorer.normalise is None:
                 continue
             inside = raw[members]
             part = scorer.normalise(self.task, raw, float(inside.min()), float(inside.max()))
             total = part if total is None else total + part
         return total
+
+    def _raw(self, scorer: Score, members: Bools) -> Floats | None:
+        """Raw scores as they are now; a hook that reads the candidates is asked about them alone."""
+        if "candidates" not in scorer.hook.reads:
+            answer = scorer.vector(self.task, self.table.view())
+            return None if answer is None else answer.astype(np.float64)
+        rows = np.flatnonzero(members)
+        answer = scorer.vector(self.task, self.table.view(rows))
+        if answer is None:
+            return None
+        raw = np.zeros(len(self.table))
+        raw[rows] = answer
+        return raw
 
     def extremes(self, members: Bools) -> list[tuple[float, float]]:
         """Least and greatest raw score over ``members``, of every normalised score that placements do not change."""

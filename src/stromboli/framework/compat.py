@@ -203,6 +203,13 @@ _ROWS = (
         "Unknown is not the same as idle.",
     ),
     Difference(
+        "node-map",
+        "Scores see the pods that the session has placed, whatever plugins are configured.",
+        "Only predicates tells the scorers of placements; without it they see the nodes as they were at open.",
+        "nodeorder without predicates",
+        "Otherwise every pod of a cycle goes to the node that was best before the first.",
+    ),
+    Difference(
         "placed-terms",
         "A pod placed in this session has its anti-affinity and preferences respected by those placed after it.",
         "Only if its node held such a pod when the session opened.",

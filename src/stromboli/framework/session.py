@@ -63,6 +63,8 @@ class Session:
             name: QueueInfo(queue, snapshot.queue_sums[name], snapshot.axes) for name, queue in snapshot.queues.items()
         }
         self.ledger = Ledger(self.table, {name: queue.sums for name, queue in self.queues.items()})
+        names = {option.name for option in config.plugins()}
+        self.ledger.follow = "predicates" in names or not self.compat.asks("node-map")
         self.handlers = Handlers()
         self.ties = Ties(seed if config.tie_break == "seeded" or self.compat.asks("tie-break") else None)
         self.plugins: dict[str, Plugin] = {}
