@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from stromboli.cli import scenario
+from stromboli.cli import plan, scenario
 from stromboli.cli.exits import BAD_INPUT, BROKEN, EPILOG, OK
 from stromboli.errors import StromboliError
 
@@ -25,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("plan", epilog=plan.plan_help)(plan.plan)
 app.add_typer(scenario.app)
 
 
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _reader_gone()
     except OSError as error:
         return _say(f"{error.filename or 'input'}: {error.strerror or error}", BAD_INPUT)
-    except Exception as error:  # noqa: BLE001 - whoever types a command gets a sentence, never a traceback
+    except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
         hint = f"this is a fault of Stromboli; {TRACEBACK}=1 shows where"

@@ -5,27 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from stromboli.cli.exits import EPILOG
+from stromboli.cli.options import Compatibility
 
 if TYPE_CHECKING:
     from stromboli.sim.outcome import Json
 
-
-class CompatMode(str, Enum):
-    """Whose ways to follow where Stromboli's differ."""
-
-    volcano = "volcano"
-
-
-Compatibility = Annotated[
-    CompatMode | None,
-    typer.Option("--compat", help="Do as Volcano does wherever Stromboli decides otherwise (docs/compatibility.md)."),
-]
 
 app = typer.Typer(name="scenario", help="Run recorded scenarios.", no_args_is_help=True, epilog=EPILOG)
 
@@ -62,7 +51,7 @@ def answers(lines: Iterable[bytes], *, compat: bool) -> Iterator[bytes]:
 
 
 def answer(line: bytes, *, compat: bool) -> Json:
-    """The answer to one scenario: ``{"name", "outcome", "timing"}``, or ``{"name", "error"}`` where it cannot be run."""
+    """The answer to one scenario: name, outcome and timing, or name and error where it cannot be run."""
     from stromboli.errors import StromboliError
     from stromboli.sim.runner import run_scenario
 
@@ -70,7 +59,7 @@ def answer(line: bytes, *, compat: bool) -> Json:
         return run_scenario(line, compat=compat)
     except StromboliError as error:
         return {"name": _name(line), "error": str(error)}
-    except Exception as error:  # noqa: BLE001 - one scenario's trouble is no reason to leave the others unanswered
+    except Exception as error:  # noqa: BLE001 - one scenario's trouble must not leave the others unanswered
         return {"name": _name(line), "error": f"{type(error).__name__}: {error}"}
 
 

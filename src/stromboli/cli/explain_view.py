@@ -1,0 +1,46 @@
+"""A job's way through the cycle as people read it."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from stromboli.sim.explain import Explanation, Step
+
+ANSWERS = {True: ("yes", "green"), False: ("NO", "bold red"), None: ("-", "dim")}
+INDENT = 19
+"""Columns before the details of a step."""
+
+
+def show_explanation(console: Console, found: Explanation) -> None:
+    """Print the steps, and what would help."""
+    style = "bold green" if found.step is None and not found.cause else "bold red"
+    console.print(Text.assemble("job ", (found.job, "bold"), ": ", (found.verdict, style)))
+    facts = f"queue {found.queue or '-'}, priority {found.priority}, phase {found.phase}, "
+    console.print(Text(f"{facts}{found.bound} of {found.pods} pods bound, minAvailable {found.needed}", style="dim"))
+    for step in found.steps:
+        _show_step(console, step)
+    if found.cause:
+        _show_help(console, found.would_help)
+
+
+def _show_step(console: Console, step: Step) -> None:
+    word, style = ANSWERS[step.ok]
+    head = Text.assemble(f" {step.n} {step.name:<10}", (f"{word:<5}", style))
+    first, *rest = Text(step.text).wrap(console, max(console.width - INDENT, 20)) or [Text("")]
+    console.print(Text.assemble(head, " ", first))
+    for line in (*rest, *step.lines):
+        deeper = len(str(line)) - len(str(line).lstrip())
+        console.print(Padding(Text(str(line).strip()), (0, 0, 0, INDENT + deeper)))
+
+
+def _show_help(console: Console, changes: tuple[str, ...]) -> None:
+    if not changes:
+        console.print(
+            Text(" would help: nothing of what was tried (a smaller gang, a wider queue, more nodes)", style="dim")
+        )
+        return
+    console.print(Text(" would help, each alone (confirmed by a cycle on the changed cluster):"))
+    for change in changes:
+        console.print(Padding(Text(f"- {change}"), (0, 0, 0, 3)))

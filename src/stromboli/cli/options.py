@@ -1,0 +1,61 @@
+"""Options that several commands share, and what they mean."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from stromboli.sim.planning import Settings
+
+
+class CompatMode(StrEnum):
+    """Whose ways to follow where Stromboli's differ."""
+
+    volcano = "volcano"
+
+
+Compatibility = Annotated[
+    CompatMode | None,
+    typer.Option("--compat", help="Do as Volcano does wherever Stromboli decides otherwise (docs/compatibility.md)."),
+]
+ConfigFile = Annotated[
+    str | None,
+    typer.Option("--config", "-c", metavar="FILE", help="A volcano-scheduler.conf. [default: the built-in one]"),
+]
+LenientConfig = Annotated[
+    bool, typer.Option("--lenient-config", help="Skip what is unknown in the configuration with a warning.")
+]
+PluginsDirectory = Annotated[
+    str | None, typer.Option("--plugins-dir", metavar="DIR", help="Load plugins from the Python files of DIR.")
+]
+
+
+def settings_of(
+    config: str | None, compat: CompatMode | None, lenient: bool, plugins: str | None, seed: int | None = None
+) -> Settings:
+    """The settings that options spell."""
+    from stromboli.sim.planning import Settings
+
+    return Settings(config or "", compat is not None, lenient, plugins or "", seed)
+
+
+def time_of(text: str | None) -> float:
+    """Seconds since 1970: of an RFC 3339 time, of a number, or the present."""
+    if text is None:
+        return time.time()
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no time; write e.g. 2026-03-01T08:00:00Z or 1772352000", param_hint="--now"
+        ) from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

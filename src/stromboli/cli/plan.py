@@ -1,0 +1,183 @@
+"""``stromboli plan``: what the scheduler would do with a cluster that files describe, and why the rest waits."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stromboli.cli.exits import BAD_INPUT, EPILOG, OK, WAITING
+from stromboli.cli.options import Compatibility, ConfigFile, LenientConfig, PluginsDirectory, settings_of
+from stromboli.cli.terminal import console, progress, say, say_some
+
+if TYPE_CHECKING:
+    from stromboli.framework.observe import Observer
+    from stromboli.sim.planning import Planning
+    from stromboli.sim.reasons import Reason
+
+
+class Form(StrEnum):
+    """How the plan is printed."""
+
+    table = "table"
+    wide = "wide"
+    json = "json"
+    yaml = "yaml"
+
+
+class LogForm(StrEnum):
+    """How log lines look."""
+
+    text = "text"
+    json = "json"
+
+
+EXAMPLES = """\
+Examples:
+
+stromboli plan examples/quickstart --config examples/quickstart/volcano-scheduler.conf
+
+stromboli plan cluster.yaml --explain ml/big-training
+
+kubectl get nodes,pods,podgroups,queues -A -o yaml | stromboli plan - -o json
+
+"""
+
+
+def plan(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILES]...", help="Manifests: files, directories, or - for standard input."),
+    ] = None,
+    config: ConfigFile = None,
+    output: Annotated[Form, typer.Option("--output", "-o", help="wide lists all jobs, pods and nodes.")] = Form.table,
+    explain: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Say step by step why JOB (namespace/name, or name) waits.")
+    ] = None,
+    cycles: Annotated[int, typer.Option(min=1, help="Cycles to run; between them what was decided comes true.")] = 1,
+    compat: Compatibility = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first mistake in an object or in the configuration.")
+    ] = False,
+    lenient_config: LenientConfig = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="End with 1 when something waits.")] = False,
+    verbosity: Annotated[
+        int,
+        typer.Option("-v", metavar="N", min=0, max=5, help="Log up to level N to standard error.", show_default=False),
+    ] = 0,
+    log_format: Annotated[LogForm, typer.Option(help="Form of log lines.")] = LogForm.text,
+    plugins_dir: PluginsDirectory = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Draw among equally good nodes with this seed, not the first.")
+    ] = None,
+    now: Annotated[
+        str | None,
+        typer.Option(metavar="T", help="The time to plan for: RFC 3339, or seconds since 1970. [default: now]"),
+    ] = None,
+) -> None:
+    """Plan a cluster that manifests describe: who is bound where, and why the rest waits.
+
+    Queues root and default, PodGroups of plain pods and the pods of Volcano Jobs are added where they are missing, as
+    the controllers of a live cluster would.  Objects that cannot be used are named on standard error, and the plan is
+    made without them; the exit code is 2 then.
+    """
+    from stromboli.cli.options import time_of
+    from stromboli.sim.planning import Planning, config_of, refuse_arguments, registry_of
+
+    settings = settings_of(config, compat, lenient_config, plugins_dir, seed)
+    registry = registry_of(settings)
+    loaded = config_of(settings, registry)
+    if strict:
+        refuse_arguments(loaded, registry)
+    say_some("warning", [f"{loaded.source}:{c.line}: {c.text}" for c in loaded.complaints])
+    planning = Planning(
+        loaded, registry, now=time_of(now), seed=seed or 0, strict=strict, observer=_observer(verbosity, log_format)
+    )
+    with progress() as told:
+        planning.load(_files(files), told)
+    _tell_loading(planning)
+    planning.run(cycles)
+    reasons = planning.reasons()
+    if explain is None:
+        _show(planning, reasons, output)
+    else:
+        _explain(planning, explain, output)
+    raise typer.Exit(_code(planning, reasons, exit_code))
+
+
+def _files(files: list[str] | None) -> list[str]:
+    if files:
+        return files
+    if sys.stdin.isatty():
+        raise typer.BadParameter(
+            "name files or directories with manifests, or - for standard input", param_hint="FILES"
+        )
+    return ["-"]
+
+
+def _observer(verbosity: int, form: LogForm) -> Observer:
+    from stromboli.framework.observe import SILENT
+
+    if not verbosity:
+        return SILENT
+    from stromboli.metrics.logs import LogObserver
+
+    return LogObserver(sys.stderr, verbosity, form.value)
+
+
+def _tell_loading(planning: Planning) -> None:
+    """What could not be used, what is odd, and what was added."""
+    loading = planning.loading
+    say_some("error", [str(error) for error in loading.problems], 50)
+    say_some("warning", [str(error) for error in loading.remarks])
+    skipped = loading.manifests.skipped if loading.manifests else {}
+    for kind, count in skipped.items():
+        say(f"note: {count} objects of kind {kind} are not looked at")
+    say_some("note", loading.added, 5)
+
+
+def _show(planning: Planning, reasons: dict[str, Reason], form: Form) -> None:
+    if form in (Form.table, Form.wide):
+        from stromboli.cli.plan_view import show_plan
+
+        show_plan(console(), planning, reasons, wide=form is Form.wide)
+    else:
+        dump(planning.answer(reasons), form)
+
+
+def dump(value: object, form: Form) -> None:
+    """Print as JSON or YAML."""
+    if form is Form.json:
+        import msgspec
+
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    else:
+        import yaml
+
+        text = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True).rstrip("\n")
+    print(text)
+
+
+def _explain(planning: Planning, name: str, form: Form) -> None:
+    from stromboli.sim.explain import explain, find_job
+
+    found = explain(planning, find_job(planning, name))
+    if form in (Form.table, Form.wide):
+        from stromboli.cli.explain_view import show_explanation
+
+        show_explanation(console(), found)
+    else:
+        import msgspec
+
+        dump(msgspec.to_builtins(found), form)
+
+
+def _code(planning: Planning, reasons: dict[str, Reason], wanted: bool) -> int:
+    if planning.loading.problems:
+        return BAD_INPUT
+    return WAITING if wanted and reasons else OK
+
+
+plan_help = EXAMPLES + EPILOG

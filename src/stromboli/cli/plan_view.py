@@ -1,0 +1,150 @@
+"""The plan as people read it: jobs, why some wait, queues, nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from stromboli.cli.usage_view import show_nodes, show_queues, show_usage
+from stromboli.model.job import Job
+from stromboli.sim.planning import Planning
+from stromboli.sim.reasons import PLACES, Cycle, Reason
+
+MOST_JOBS = 30
+"""Rows of jobs of each sort, unless all are asked for."""
+
+GOOD, PART, BAD, DIM = "green", "yellow", "red", "dim"
+
+
+def show_plan(console: Console, planning: Planning, reasons: Mapping[str, Reason], *, wide: bool = False) -> None:
+    """Print the plan; ``wide`` lists every job, pod and node."""
+    cycle = planning.last
+    most = 10**9 if wide else MOST_JOBS
+    _headline(console, planning, cycle, reasons)
+    _jobs(console, cycle, reasons, most)
+    _reasons(console, reasons, most)
+    if wide:
+        _pods(console, planning, cycle, reasons)
+    show_queues(console, cycle)
+    show_usage(console, cycle)
+    if wide:
+        show_nodes(console, cycle)
+
+
+def _headline(console: Console, planning: Planning, cycle: Cycle, reasons: Mapping[str, Reason]) -> None:
+    binds = sum(len(plan.binds) for plan in planning.plans)
+    waiting = sum(len(reason.waiting) for reason in reasons.values())
+    cycles = f" in {len(planning.plans)} cycles" if len(planning.plans) > 1 else ""
+    session = cycle.session
+    sizes = (len(session.jobs), "job"), (len(session.queues), "queue"), (len(session.table), "node")
+    text = Text.assemble(
+        (_count(binds, "pod"), f"bold {GOOD}" if binds else "bold"),
+        f" bound{cycles}, ",
+        (_count(waiting, "pod"), f"bold {BAD}" if waiting else "bold"),
+        f" of {_count(len(reasons), 'job')} waiting",
+        (f"   ({', '.join(_count(*size) for size in sizes)})", DIM),
+    )
+    if evicted := sum(len(plan.evictions) for plan in planning.plans):
+        text.append(f", {_count(evicted, 'pod')} evicted", style=PART)
+    console.print(text)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+# ---------------------------------------------------------------------- jobs
+
+
+def _jobs(console: Console, cycle: Cycle, reasons: Mapping[str, Reason], most: int) -> None:
+    """Jobs in one table, those that wait last."""
+    jobs = list(cycle.jobs())
+    waiting = [job for job in jobs if job.uid in reasons]
+    running = [job for job in jobs if job.uid not in reasons]
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style=DIM)
+    table.add_column("", width=1)
+    table.add_column("JOB", overflow="fold")
+    table.add_column("QUEUE", overflow="fold")
+    for name in ("PRIORITY", "BOUND", "NEEDED", "PODS"):
+        table.add_column(name, justify="right")
+    table.add_column("PHASE")
+    for job in (*running[:most], *waiting[:most]):
+        table.add_row(*_job_row(cycle, job, reasons.get(job.uid)))
+    console.print(table)
+    _more(console, len(running) - most, "jobs that have all their pods")
+    _more(console, len(waiting) - most, "jobs that wait")
+
+
+def _more(console: Console, number: int, what: str) -> None:
+    if number > 0:
+        console.print(Text(f"  ... and {number:,} more {what} (-o wide lists all)", style=DIM))
+
+
+def _job_row(cycle: Cycle, job: Job, reason: Reason | None) -> list[Text]:
+    mark, style = _mark(job, reason)
+    bound = job.number(*PLACES)
+    return [
+        Text(mark, style=style),
+        Text(job.uid),
+        Text(job.queue),
+        Text(str(job.priority)),
+        Text(str(bound), style=style),
+        Text(str(job.min_available)),
+        Text(str(len(job.tasks))),
+        Text(cycle.phase(job)),
+    ]
+
+
+def _mark(job: Job, reason: Reason | None) -> tuple[str, str]:
+    if reason is None:
+        return "✓", GOOD
+    return ("~", PART) if reason.bound and reason.bound >= job.min_available else ("✗", BAD)
+
+
+# ---------------------------------------------------------------------- reasons
+
+
+def _reasons(console: Console, reasons: Mapping[str, Reason], most: int) -> None:
+    """Why jobs wait; what many have in common is told once for those beyond ``most``."""
+    if not reasons:
+        return
+    console.print(Text("Why they wait", style="bold"))
+    for uid in list(reasons)[:most]:
+        console.print(Text(f"  {uid}", style=BAD if reasons[uid].bound < reasons[uid].needed else PART))
+        console.print(Padding(Text(reasons[uid].message), (0, 0, 0, 4)))
+    beyond = list(reasons.values())[most:]
+    for text, count in _tally(reason.cause for reason in beyond)[:most]:
+        console.print(Text(f"  {_count(count, 'more job')}: {text}"))
+    console.print(Text("  stromboli plan ... --explain JOB tells a job's way step by step", style=DIM))
+    console.print()
+
+
+def _tally(texts: Iterable[str]) -> list[tuple[str, int]]:
+    counts: dict[str, int] = {}
+    for text in texts:
+        counts[text] = counts.get(text, 0) + 1
+    return sorted(counts.items(), key=lambda item: -item[1])
+
+
+# ---------------------------------------------------------------------- pods
+
+
+def _pods(console: Console, planning: Planning, cycle: Cycle, reasons: Mapping[str, Reason]) -> None:
+    """Every pod that the plan binds, and every one that waits."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style=DIM)
+    for name in ("POD", "JOB", "NODE"):
+        table.add_column(name, overflow="fold")
+    for plan in planning.plans:
+        for bind in plan.binds:
+            table.add_row(Text(bind.key), Text(bind.job), Text(bind.node, style=GOOD))
+    held = {one.key: one.node for one in cycle.session.plan.reservations}
+    for uid, reason in reasons.items():
+        for key in reason.waiting:
+            where = f"waits for room on {held[key]}" if key in held else f"waits: {reason.cause}"
+            table.add_row(Text(key), Text(uid), Text(where, style=BAD))
+    console.print(table)

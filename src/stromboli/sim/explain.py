@@ -1,0 +1,263 @@
+"""One job's way through a cycle, step by step: admitted, valid, quota, nodes, gang; with the numbers of every step."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from stromboli.errors import NotFoundError
+from stromboli.framework.argument import nearest
+from stromboli.framework.fits import Fits
+from stromboli.framework.placer import Engine
+from stromboli.framework.session import Session
+from stromboli.model.job import PENDING, PIPELINED, Job
+from stromboli.model.names import JOB_NAME
+from stromboli.model.task import Task
+from stromboli.sim.admission import Numbers, Refusal, request_text
+from stromboli.sim.figures import amounts_text, by_name
+from stromboli.sim.planning import Planning
+from stromboli.sim.reasons import PLACES, Cycle, Reason, numbers_of, placeable, quota_text, waiting_tasks, waits
+from stromboli.sim.whatif import what_would_help
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One question and its answer.
+
+    ``n`` numbers it as in the documentation, ``ok`` is None where it was not asked; ``lines`` are details in words.
+    """
+
+    n: int
+    name: str
+    ok: bool | None
+    text: str
+    lines: tuple[str, ...] = ()
+    numbers: Numbers = {}
+    refusals: tuple[Refusal, ...] = ()
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a job waits: ``step`` is the number of the first failing step, ``cause`` its kind; both empty if it runs."""
+
+    job: str
+    verdict: str
+    step: int | None
+    cause: str
+    phase: str
+    queue: str
+    priority: int
+    bound: int
+    needed: int
+    pods: int
+    steps: tuple[Step, ...]
+    would_help: tuple[str, ...]
+
+
+def find_job(planning: Planning, name: str) -> str:
+    """The job called ``namespace/name`` or ``name``: that of its PodGroup, of its Volcano Job, or of one of its pods.
+
+    Raises NotFoundError when there is none, or several.
+    """
+    jobs = planning.state.jobs
+    if name in jobs:
+        return name
+    for names in (_names, _pod_names):
+        found = sorted(uid for uid, job in jobs.items() if name in names(job))
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise NotFoundError("job", name, message=f"{name} may be {', '.join(found[:5])}; say which")
+    close = nearest(name, [text for job in jobs.values() for text in _names(job)])
+    hint = f"; did you mean {close}?" if close else "; jobs are named namespace/podgroup"
+    raise NotFoundError("job", name, message=f"there is no job {name}{hint}")
+
+
+def _names(job: Job) -> list[str]:
+    """What a job may be called: as its PodGroup, or as the Volcano Job that its pods name."""
+    names = dict.fromkeys((job.name, *(task.annotations.get(JOB_NAME, job.name) for task in job.tasks.values())))
+    return [text for name in names for text in (name, f"{job.namespace}/{name}")]
+
+
+def _pod_names(job: Job) -> list[str]:
+    return [text for task in job.tasks.values() for text in (task.name, task.key)]
+
+
+def explain(planning: Planning, uid: str) -> Explanation:
+    """The way of job ``uid`` through the last cycle."""
+    cycle = planning.last
+    job = cycle.session.jobs.peek_at(uid) or planning.state.jobs[uid]
+    reason = cycle.reason(job) if waits(job) else None
+    steps = tuple(_steps(cycle, job, reason))
+    failing = next((step for step in steps if step.ok is False), None)
+    return Explanation(
+        job=uid,
+        verdict=_verdict(job, reason),
+        step=failing.n if failing else None,
+        cause=reason.cause if reason else "",
+        phase=cycle.phase(job),
+        queue=job.queue,
+        priority=job.priority,
+        bound=job.number(*PLACES),
+        needed=job.min_available,
+        pods=len(job.tasks),
+        steps=steps,
+        would_help=what_would_help(planning, uid) if reason else (),
+    )
+
+
+def _verdict(job: Job, reason: Reason | None) -> str:
+    if reason is None:
+        return "has all its pods"
+    count = len(reason.waiting)
+    word = "waits" if job.number(*PLACES) < max(job.min_available, 1) else "runs, with pods that wait"
+    return f"{word}: {count} {'pod' if count == 1 else 'pods'} without a node, {reason.needed} needed at once"
+
+
+def _steps(cycle: Cycle, job: Job, reason: Reason | None) -> list[Step]:
+    """The steps up to the first that fails; those of placing belong together."""
+    if job.queue not in cycle.session.queues:
+        return [Step(0, "admitted", False, f"queue {job.queue or '(none)'} does not exist")]
+    steps = [_admitted(cycle, job)]
+    if steps[-1].ok:
+        steps.append(_valid(cycle, job))
+    if steps[-1].ok:
+        steps += [_quota(cycle, job), _nodes(cycle, job), _complete(job), _bound(job, reason)]
+    return steps
+
+
+# ---------------------------------------------------------------------- the steps
+
+
+def _admitted(cycle: Cycle, job: Job) -> Step:
+    phase = cycle.phase(job)
+    asked = f"phase {phase}; minResources {request_text(job)}"
+    if not job.is_pending():
+        return Step(0, "admitted", True, asked)
+    votes = cycle.votes.get(job.uid, [])
+    lines = tuple(
+        f"{vote.plugin} (tier {vote.tier}) {vote.word}" + (f": {vote.refusal.message}" if vote.refusal else "")
+        for vote in votes
+    )
+    refusals = tuple(vote.refusal for vote in votes if vote.refusal is not None)
+    return Step(0, "admitted", False, asked, lines, {}, refusals)
+
+
+def _valid(cycle: Cycle, job: Job) -> Step:
+    text = f"{job.valid_task_num()} pods that can run, {job.min_available} needed"
+    invalid = cycle.notes.invalid.get(job.uid)
+    if invalid is None:
+        return Step(2, "valid", True, text)
+    return Step(2, "valid", False, f"{invalid[1]} ({invalid[0]})")
+
+
+def _quota(cycle: Cycle, job: Job) -> Step:
+    """What the queue plugins said when allocate came to the queue and the job."""
+    refused = cycle.notes.turns[job.uid].refused if job.uid in cycle.notes.turns else {}
+    numbers = _queue_numbers(cycle.session, job.queue)
+    text = "; ".join(f"{what} {amounts_text(amounts)}" for what, amounts in numbers.items()) or "no queue plugin"
+    text = f"queue {job.queue}: {text}"
+    if refused:
+        name, said = next(iter(refused.items()))
+        numbers = numbers_of(said) if said else numbers
+        why = quota_text(job.queue, numbers) if said and not said.state else f"queue {job.queue} is not open"
+        lines = (f"{len(refused)} pods refused, the first is {name}: {why}",)
+        return Step(5, "quota", False, text, lines, numbers, (Refusal(said.plugin if said else "", why, 0, numbers),))
+    if job.uid not in cycle.notes.turns and job.queue in cycle.notes.overused and waiting_tasks(job):
+        said = cycle.notes.overused[job.queue]
+        numbers = numbers_of(said) if said else numbers
+        lines = ("the queue holds all that it deserves, so the job got no turn",)
+        return Step(
+            5, "quota", False, text, lines, numbers, (Refusal(said.plugin if said else "", lines[0], 0, numbers),)
+        )
+    return Step(5, "quota", True, text, (), numbers)
+
+
+def _queue_numbers(session: Session, queue: str) -> Numbers:
+    """What the queue deserves and holds now, in the dimensions of either."""
+    figures = session.queues[queue].figures
+    if "deserved" not in figures:
+        return {}
+    held = session.axes.resource(session.axes.full(session.queues[queue].sums.held))
+    found = {"deserved": figures["deserved"], "allocated": held, "request": figures.get("request")}
+    return {what: by_name(amount) for what, amount in found.items() if not isinstance(amount, float) and amount}
+
+
+def _nodes(cycle: Cycle, job: Job) -> Step:
+    failed = {task.template.number: task for task in _failed(job)}
+    if not failed:
+        tried = job.uid in cycle.notes.turns
+        return Step(
+            5, "nodes", True if tried or not waiting_tasks(job) else None, _found(job) if tried else "not asked"
+        )
+    lines: list[str] = []
+    for task in failed.values():
+        fits = job.fits[task.uid]
+        alike = sum(one.template is task.template for one in job.of(PENDING))
+        lines.append(f"{alike} like {task.name}, each {amounts_text(by_name(task.request))}:")
+        lines.append(f"  {fits.text if isinstance(fits, Fits) else fits}")
+        lines.append(f"  {best_node(cycle.session, task)}")
+    return Step(5, "nodes", False, _found(job), tuple(lines))
+
+
+def _found(job: Job) -> str:
+    could = placeable(job)
+    return f"{job.number(*PLACES) + could} of {len(job.tasks)} pods found a node"
+
+
+def _failed(job: Job) -> list[Task]:
+    """Tasks that were looked for a node in vain, those that were only skipped left out."""
+    told = [
+        job.tasks[uid] for uid, fits in job.fits.items() if uid in job.tasks and isinstance(fits, Fits) and fits.nodes
+    ]
+    return sorted(told, key=lambda task: (task.created, task.index, task.uid), reverse=True)
+
+
+def _complete(job: Job) -> Step:
+    """Whether the gang came together."""
+    have, coming, could = job.number(*PLACES), job.number(PIPELINED), placeable(job)
+    text = f"{have} bound, {coming} wait for room on their node, {job.min_available} needed"
+    if have + job.pending_best_effort_num() >= job.min_available:
+        return Step(6, "gang", True, text)
+    undone = f"{could - coming} more had a node and gave it back, because the others found none"
+    return Step(6, "gang", False, text, (undone,) if could > coming else ())
+
+
+def _bound(job: Job, reason: Reason | None) -> Step:
+    nodes = sorted({task.node_name for task in job.of(*PLACES)})
+    text = ", ".join(nodes[:8]) + (f" and {len(nodes) - 8} more nodes" if len(nodes) > 8 else "")
+    return Step(7, "bound", reason is None, text or "nowhere")
+
+
+# ---------------------------------------------------------------------- the node that comes nearest
+
+
+def best_node(session: Session, task: Task) -> str:
+    """A sentence on the node that lacks least of what ``task`` asks for, among those that its filters let pass."""
+    passing = rows_passing(session, task)
+    if not passing:
+        return "no node passes the filters, whatever its room"
+    request = by_name(task.request)
+    index = session.axes.index
+    idle = session.table.idle
+    columns = [index[name] for name in request]
+    need = [request[name] for name in request]
+    short = {row: _shortage(idle[columns, row].tolist(), need) for row in passing}
+    row = min(short, key=lambda row: (short[row], row))
+    amounts = {name: float(idle[index[name], row]) for name in request}
+    name = session.table.statics.names[row]
+    if not short[row]:
+        return f"{name} has room for one alone: idle {amounts_text(amounts)}"
+    return f"nearest is {name}: idle {amounts_text(amounts)} ({len(passing)} nodes pass the filters)"
+
+
+def rows_passing(session: Session, task: Task) -> list[int]:
+    """The rows of the nodes whose filters let ``task`` pass, whether or not they have room."""
+    placer = session.placer
+    if not isinstance(placer, Engine):
+        return list(range(len(session.table)))
+    passing: list[int] = np.flatnonzero(placer.classes.of(task, room=False).fitting(None)).tolist()
+    return passing
+
+
+def _shortage(idle: list[int], need: list[float]) -> float:
+    """How much is missing, the dimensions as parts of what is asked for added up."""
+    return sum(max(want - have, 0) / want for have, want in zip(idle, need, strict=True) if want)

@@ -1,0 +1,95 @@
+"""Manifest files into a cluster state, completed as the controllers of a live cluster would complete them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from stromboli.cluster.complete import Completion
+from stromboli.cluster.events import Event, Modified
+from stromboli.cluster.kinds import Queue
+from stromboli.cluster.reader import Manifests, Progress, Read, load, read
+from stromboli.cluster.references import References
+from stromboli.cluster.state import ClusterState
+from stromboli.errors import ManifestError
+from stromboli.model.names import QUEUE_OPEN, SCHEDULER_NAME
+
+
+class Loading:
+    """Takes files in.
+
+    ``problems`` are objects that could not be used, ``remarks`` what is odd and yet works, ``added`` the sentences on
+    what was completed, ``manifests`` what was read last.  With ``strict`` the first problem or remark is raised.
+    """
+
+    def __init__(
+        self, state: ClusterState, *, schedulers: Iterable[str] = (SCHEDULER_NAME,), strict: bool = False
+    ) -> None:
+        self.state, self.strict = state, strict
+        self.problems: list[ManifestError] = []
+        self.remarks: list[ManifestError] = []
+        self.added: list[str] = []
+        self.manifests: Manifests | None = None
+        self._completion = Completion(tuple(schedulers), state.default_queue)
+        self._references = References()
+
+    def take(self, paths: Iterable[str | Path], progress: Progress | None = None) -> None:
+        """Read all files and directories of ``paths`` (``-`` is standard input).  Raises ManifestError when strict."""
+        self.manifests = read(paths, strict=self.strict, progress=progress)
+        for error in load(self._sorted_out(self.manifests), self._apply):
+            self._note(error, self.problems)
+
+    def _sorted_out(self, found: Iterable[Read | ManifestError]) -> Iterable[Read | ManifestError]:
+        """What was found; an error that only announces that an object replaces an earlier one becomes a remark."""
+        last: ManifestError | None = None
+        for each in found:
+            if last is not None:
+                if isinstance(each, Read) and isinstance(each.event, Modified):
+                    self.remarks.append(last)
+                else:
+                    yield last
+                last = None
+            if isinstance(each, ManifestError):
+                last = each
+            else:
+                yield each
+        if last is not None:
+            yield last
+
+    def _apply(self, event: Event) -> None:
+        event = opened(event)
+        self.state.apply(event)
+        self._completion.see(event)
+        self._references.see(event)
+
+    def complete(self) -> None:
+        """Add what a live cluster would have: queues, namespaces, PodGroups of plain pods, pods of Volcano Jobs."""
+        for addition in self._completion.additions():
+            if isinstance(addition, ManifestError):
+                self._note(addition, self.problems)
+                continue
+            try:
+                self.state.apply(addition.event)
+            except ManifestError as error:
+                self._note(error, self.problems)
+                continue
+            self._references.see(addition.event)
+            if addition.event.kind != "Namespace":  # they decide nothing unless somebody selects by their labels
+                self.added.append(addition.sentence)
+        for remark in self._references.problems():
+            self._note(remark, self.remarks)
+
+    def _note(self, error: ManifestError, where: list[ManifestError]) -> None:
+        if self.strict:
+            raise error
+        where.append(error)
+
+
+def opened(event: Event) -> Event:
+    """A queue whose status says nothing yet is Open, as the queue controller would make it."""
+    found = event.object
+    if not isinstance(found, Queue) or found.status.state:
+        return event
+    return replace(event, object=replace(found, status=replace(found.status, state=QUEUE_OPEN)))

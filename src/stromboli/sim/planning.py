@@ -1,0 +1,189 @@
+"""Plans for a cluster read from files: one cycle or several, and why whatever waits does so."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from stromboli.builtin import builtin_registry
+from stromboli.cluster.reader import Progress
+from stromboli.cluster.state import ClusterState
+from stromboli.cycle import run_actions
+from stromboli.errors import ConfigError
+from stromboli.framework.config import DEFAULT_CONFIG, Config, load_config
+from stromboli.framework.effective import check_arguments
+from stromboli.framework.observe import SILENT, Observer, Several
+from stromboli.framework.plan import Plan
+from stromboli.framework.registry import Registry
+from stromboli.framework.session import Session
+from stromboli.sim.admission import Vote, votes
+from stromboli.sim.between import apply_plan
+from stromboli.sim.loading import Loading
+from stromboli.sim.notes import Hushed, Notes
+from stromboli.sim.outcome import Json, close_figures, outcome, queue_figures
+from stromboli.sim.reasons import Cycle, Reason
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Which configuration to plan with.
+
+    ``config`` is its file (empty: the built-in one), ``plugins`` a directory of plugins, ``seed`` draws among equal
+    nodes where it is given.
+    """
+
+    config: str = ""
+    compat: bool = False
+    lenient: bool = False
+    plugins: str = ""
+    seed: int | None = None
+
+
+def registry_of(settings: Settings) -> Registry:
+    """All plugins: built in, of installed packages, of the directory.  Raises PluginError."""
+    registry = builtin_registry()
+    registry.add_entry_points()
+    if settings.plugins:
+        registry.add_directory(settings.plugins)
+    return registry
+
+
+def config_of(settings: Settings, registry: Registry) -> Config:
+    """The configuration, plugin files that it names imported.  Raises ConfigError, PluginError and OSError."""
+    text = Path(settings.config).read_text(encoding="utf-8") if settings.config else DEFAULT_CONFIG
+    config = load_config(
+        text,
+        source=settings.config or "built-in configuration",
+        known_plugins=registry.plugin_names,
+        known_actions=registry.action_names,
+        lenient=settings.lenient,
+        compat=settings.compat,
+    )
+    registry.add_paths(config.plugins(), Path(settings.config).parent if settings.config else ".")
+    return config if settings.seed is None else replace(config, tie_break="seeded")
+
+
+def refuse_arguments(config: Config, registry: Registry) -> None:
+    """Raise ConfigError for the first argument that is unknown or unusable."""
+    for complaint in check_arguments(config, registry):
+        if complaint.kind != "tolerated":
+            raise ConfigError(complaint.text, file=config.source, line=complaint.line, nearest=complaint.nearest)
+
+
+class Planning:
+    """A cluster that is planned for: load it, run cycles, ask for the answer.
+
+    ``now`` is in seconds since 1970.  With ``strict`` the first mistake in an object or argument is raised.
+    """
+
+    def __init__(
+        self, config: Config, registry: Registry, *, now: float, seed: int = 0, strict: bool = False,
+        observer: Observer = SILENT,
+    ) -> None:  # fmt: skip
+        self.config, self.registry, self.now, self.seed = config, registry, now, seed
+        self.observer = Hushed(observer)
+        self.state = ClusterState()
+        self.loading = Loading(self.state, strict=strict)
+        self.plans: list[Plan] = []
+        self.figures: Json = {}
+        self.shares: Json = {}
+        self._last: Cycle | None = None
+        self.load_cpu = 0.0
+        self.cycle_cpu: list[float] = []
+        self.cycle_wall: list[float] = []
+
+    def load(self, paths: Iterable[str | Path], progress: Progress | None = None) -> None:
+        """Read files and directories, and add what controllers would.  Raises ManifestError when strict."""
+        start = time.process_time()
+        gc.disable()
+        try:
+            self.loading.take(paths, progress)
+            self.loading.complete()
+        finally:
+            gc.enable()
+        gc.freeze()
+        self.load_cpu = time.process_time() - start
+
+    def run(self, cycles: int = 1) -> Cycle:
+        """Run ``cycles`` cycles, what each has decided coming true before the next; the last one's record."""
+        for number in range(cycles):
+            if number:
+                apply_plan(self.state, self.plans[-1])
+            self._last = self.cycle()
+        return self.last
+
+    @property
+    def last(self) -> Cycle:
+        """The record of the last cycle.  Raises ValueError when none was run."""
+        if self._last is None:
+            raise ValueError("no cycle was run yet")
+        return self._last
+
+    def cycle(self) -> Cycle:
+        """Run one cycle on the state as it stands, and keep its plan."""
+        left_outside: dict[str, list[Vote]] = {}
+        notes = Notes()
+        observer = Several([notes, self.observer])
+        cpu, wall = time.process_time(), time.perf_counter()
+        observer.started("cycle", "")
+        with Session.open(self.state.snapshot(), self.config, self.registry, self.now, self.seed, observer) as session:
+            figures = queue_figures(session)
+            self._note_shares(session)
+            notes.then = lambda action: self._ask_again(session, action, left_outside)
+            run_actions(session)
+            close_figures(session, figures)
+        observer.ended("cycle", "")
+        self.cycle_cpu.append(time.process_time() - cpu)
+        self.cycle_wall.append(time.perf_counter() - wall)
+        self.plans.append(session.plan)
+        self.figures = figures
+        return Cycle(session, notes, left_outside, self.state)
+
+    def _note_shares(self, session: Session) -> None:
+        drf = session.plugins.get("drf")
+        if drf is not None:
+            self.shares = {job.uid: drf.share(job) for job in session.peek_jobs()}  # type: ignore[attr-defined]
+
+    def _ask_again(self, session: Session, action: str, found: dict[str, list[Vote]]) -> None:
+        """Once enqueue is done, ask each plugin on its own about every job that was left outside."""
+        if action != "enqueue":
+            return
+        self.observer.quiet = True
+        for job in session.peek_jobs():
+            if job.is_pending():
+                found[job.uid] = votes(session, job)
+        self.observer.quiet = False
+
+    # ------------------------------------------------------------------ the answer
+
+    def reasons(self) -> dict[str, Reason]:
+        """Why jobs wait after the last cycle."""
+        return self.last.reasons()
+
+    def answer(self, reasons: dict[str, Reason]) -> Json:
+        """All of it as JSON: what ``scenario run`` answers, and reasons, what was added, problems and remarks."""
+        found: Json = {"name": "plan", "outcome": outcome(self.plans, self.state, self.figures, self.shares)}
+        if troubles := [text for plan in self.plans for text in plan.inconsistencies]:
+            found["outcome"]["errors"] = troubles
+        found["reasons"] = msgspec.to_builtins(reasons)
+        found["added"] = list(self.loading.added)
+        found["problems"] = [str(error) for error in self.loading.problems]
+        found["remarks"] = [str(error) for error in self.loading.remarks]
+        found["timing"] = self.timing()
+        return found
+
+    def timing(self) -> Json:
+        """What it cost, in seconds and MiB."""
+        single = len(self.cycle_cpu) == 1
+        cpu, wall = ([round(s, 4) for s in times] for times in (self.cycle_cpu, self.cycle_wall))
+        return {
+            "load_cpu_s": round(self.load_cpu, 4),
+            "cycle_cpu_s": cpu[0] if single else cpu,
+            "cycle_wall_s": wall[0] if single else wall,
+            "peak_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        }
