@@ -10,6 +10,7 @@ from typing import Any
 
 from stromboli.model.names import GPU, HOSTNAME, PREEMPTABLE, TEMPLATE_UID, TOPOLOGY_ZONE
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
+from stromboli.testing.moves import VERBS, Move
 
 try:
     from hypothesis import strategies as st
@@ -247,3 +248,11 @@ def clusters(draw: DrawFn, max_nodes: int = 12, max_gangs: int = 4) -> list[Mani
     for number in range(draw(st.integers(1, max_gangs))):
         found += draw(gangs(f"g{number}", queues, names))
     return found
+
+
+# -- What happens to them --------------------------------------------------------------------------------------------
+
+moves: SearchStrategy[list[Move]] = st.lists(
+    st.builds(Move, st.sampled_from(VERBS), st.integers(0, 20), st.integers(0, 11)), max_size=8
+)
+"""Moves of tasks in a session."""

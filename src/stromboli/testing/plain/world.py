@@ -19,16 +19,15 @@ class Site:
     """One node and the pods on it.
 
     ``tasks`` are the scheduler's books: everything that stands on the node or waits for room there, ending pods too.
-    ``pods`` are those that Kubernetes' filters look at: the same without the session's own victims.  ``before`` are
-    those that stood there when the session opened.  ``counted`` are the pods whose requests Kubernetes' scores add up.
-    ``offers`` is what the node has to give, by column.
+    ``before`` are the pods that stood there when the session opened.  ``pods`` are those that Kubernetes' filters and
+    scores look at: the same as ``tasks`` without the session's own victims, or ``before`` where that view of the nodes
+    does not follow placements.  ``offers`` is what the node has to give, by column.
     """
 
     def __init__(self, row: int, spec: NodeSpec, offers: Amounts, before: list[Task]) -> None:
         self.row, self.spec, self.offers, self.before = row, spec, offers, before
         self.tasks: list[Task] = []
         self.pods: list[Task] = []
-        self.counted: list[Task] = []
 
     def __repr__(self) -> str:
         return f"Site({self.spec.name!r})"
@@ -53,12 +52,12 @@ class Site:
     @cached_property
     def requested(self) -> Amounts:
         """What Kubernetes' scores count: the requests of all pods, waiting ones too."""
-        return self._sum(self.counted)
+        return self._sum(self.pods)
 
     @cached_property
     def nonzero(self) -> tuple[int, int]:
         """The same for cpu and memory, with Kubernetes' stand-ins for containers that ask for nothing."""
-        both = [task.template.nonzero for task in self.counted]
+        both = [task.template.nonzero for task in self.pods]
         return sum(cpu for cpu, _ in both), sum(memory for _, memory in both)
 
     def _sum(self, tasks: Iterable[Task]) -> Amounts:
@@ -89,5 +88,4 @@ class World:
                 del pods[row][task.key]
         for site in self.sites:
             site.tasks = [task for task in tasks[site.row].values() if task.node_name == site.spec.name]
-            site.pods = list(pods[site.row].values())
-            site.counted = site.pods if session.ledger.follow else site.before
+            site.pods = list(pods[site.row].values()) if session.ledger.follow else site.before
