@@ -92,6 +92,7 @@ def session(where: NodeTable, pods: Sequence[Placed] = (), pending: Sequence[Tas
         "compat": Compat(),
         "ledger": SimpleNamespace(follow=True),
         "namespace_labels": {},
+        "templates": None,
         "default_spread_selector": lambda _task: None,
         "peek_jobs": lambda: iter([job]),
     }

@@ -120,7 +120,7 @@ class TaskPlacer:
     def _run_of_tasks(self, task: Task) -> bool:
         """Place a run of tasks like ``task`` at once; False when they must be looked at one by one."""
         tasks, first = self.tasks.tasks, self.tasks.next
-        if first + 1 >= len(tasks) or not self._plain(task) or not self.session.placer.alike(task, tasks[first + 1]):
+        if first + 1 >= len(tasks) or tasks[first + 1].template is not task.template or not self._plain(task):
             return False
         asked = self._many()
         if asked is None or self._role_failed(task) or self.session.ask.pre_predicate(task) is not None:
@@ -137,12 +137,13 @@ class TaskPlacer:
         return True
 
     def _length(self, task: Task, first: int, allocatable: Many, ready: Many) -> int:
-        """How many tasks from ``first`` on are like ``task``, allocatable, and needed until the part is ready."""
-        tasks, last = self.tasks.tasks, first + 1
-        while last < len(tasks) and self._plain(tasks[last]) and self.session.placer.alike(task, tasks[last]):
-            last += 1
-        count = min([last - first, *(many(self.queue, task, last - first) for many in allocatable)])
-        return min(count, max([many(self.job, task, count) for many in ready], default=1))
+        """How many tasks from ``first`` on are alike, allocatable, and needed until the part is ready."""
+        tasks = self.tasks.tasks
+        count = min(len(tasks) - first, max([many(self.job, task, len(tasks) - first) for many in ready], default=1))
+        if count > 1:
+            count = self.session.placer.run_length(tasks[first : first + count])
+        count = next((i for i in range(1, count) if not self._plain(tasks[first + i])), count)
+        return min([count, *(many(self.queue, task, count) for many in allocatable)])
 
     def _plain(self, task: Task) -> bool:
         """Whether nothing about the task needs a look of its own."""

@@ -218,6 +218,7 @@ class ClusterState:
         table.axes = Axes(self.axes.names)  # neither do later events number columns there, nor sessions here
         found = Snapshot(table.axes, table)
         found.node_tasks = self.nodes.tasks()
+        found.templates = self.templates.all()
         found.queues = dict(sorted(self.queues.items(), key=lambda item: (item[1].created, item[0])))
         found.jobs = self._scheduled_jobs()
         found.queue_sums = {name: self.sums.of(name).copy(found.axes) for name in found.queues}

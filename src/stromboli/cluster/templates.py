@@ -44,6 +44,10 @@ class TemplateStore:
     def __len__(self) -> int:
         return len(self._known)
 
+    def all(self) -> list[PodTemplate]:
+        """Every template made so far, in the order of their numbers."""
+        return list(self._known.values())
+
     def template(self, spec: PodSpec, state: PodState = _NO_STATE) -> PodTemplate:
         """The template of a pod of ``spec``, its node's name aside.
 

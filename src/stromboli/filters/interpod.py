@@ -25,7 +25,7 @@ from stromboli.filters.pod_terms import (
     required_anti_affinity,
     resolve,
 )
-from stromboli.filters.pods_on_nodes import Event, Tally
+from stromboli.filters.pods_on_nodes import Event, Lane, Tally
 from stromboli.model.spec import NodeSpec, PodAffinityTerm
 from stromboli.model.table import Ints, NodeRows
 from stromboli.model.task import PodTemplate, Task
@@ -92,6 +92,10 @@ def _together(term: PodTerm, node: NodeSpec, other: NodeSpec) -> bool:
 # -- All nodes -------------------------------------------------------------------------------------------------------
 
 
+NOBODY: Final = Lane((), (), lambda task: None)
+"""The lane of terms that no pod holds."""
+
+
 class Held:
     """Terms that pods on nodes hold against, or for, others: their weights added up, by domain.
 
@@ -108,7 +112,7 @@ class Held:
         rows: AbstractSet[int] | None = None,
     ) -> None:
         self._rows = rows
-        self._lane = around.pods.lane(lambda task: True if task.template in holders else None)
+        self._lane = around.pods.lane(lambda task: True if task.template in holders else None) if holders else NOBODY
         self._bucket: list[Event] = self._lane.bucket(True)
         self._domains, self._terms_of = around.domains, terms_of
         self._index = TermIndex()

@@ -14,7 +14,7 @@ from stromboli.filters.pods_on_nodes import Event, PodSelector, PodsOnNodes
 from stromboli.filters.selectors import clauses, clue, takes, with_label_keys
 from stromboli.model.spec import PodAffinity, PodAffinityTerm, PodSpec, WeightedTerm
 from stromboli.model.table import NodeRows, NodeTable
-from stromboli.model.task import Task
+from stromboli.model.task import PodTemplate, Task
 
 NamespaceLabels: TypeAlias = Mapping[str, Mapping[str, str]]
 """Labels by name of namespace."""
@@ -189,9 +189,13 @@ class Surroundings:
         pending: Callable[[], Iterable[Task]],
         namespaces: NamespaceLabels,
         at_start: bool = False,
+        templates: Iterable[PodTemplate] | None = None,
     ) -> Self:
-        """The surroundings of a session: ``pods`` gives those on nodes at its start, ``pending`` those that wait."""
-        found = _speakers(lambda: chain(pending(), (task for task, _ in pods())))
+        """The surroundings of a session: ``pods`` gives those on nodes at its start, ``pending`` those that wait.
+
+        ``templates`` are all of theirs, where they are known beforehand.
+        """
+        found = _speakers(lambda: chain(pending(), (task for task, _ in pods())), templates)
         return cls(Domains(table), PodsOnNodes(pods, log), namespaces, found, at_start)
 
     def identity(self, task: Task) -> Hashable:
@@ -212,8 +216,9 @@ def _anti_affinity(spec: PodSpec) -> PodAffinity:
     return (spec.affinity and spec.affinity.pod_anti_affinity) or _NOTHING
 
 
-def _speakers(tasks: Callable[[], Iterable[Task]]) -> list[Task]:
-    templates = dict.fromkeys(task.template for task in tasks())
+def _speakers(tasks: Callable[[], Iterable[Task]], templates: Iterable[PodTemplate] | None) -> list[Task]:
+    if templates is None:
+        templates = dict.fromkeys(task.template for task in tasks())
     vocal = {template for template in templates if _speaks(template.spec)}
     if not vocal:
         return []

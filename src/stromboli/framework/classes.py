@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.framework.fits import Fits
+from stromboli.framework.hook import by_template
 from stromboli.framework.rows import Bools, Fit, Floats, Score, key_of, own_uid
 from stromboli.model.axes import CPU, MEMORY
 from stromboli.model.table import Ints, Node, NodeRows, NodeTable, Rows
@@ -26,7 +27,10 @@ NEVER = -np.inf
 
 
 class Hooks:
-    """The enabled per-node hooks of a session: predicates plugin by plugin, then scores."""
+    """The enabled per-node hooks of a session: predicates plugin by plugin, then scores.
+
+    ``keys`` are what they read of a task beyond its template.
+    """
 
     __slots__ = ("batch", "fits", "keys", "raws", "scores", "shared")
 
@@ -35,7 +39,8 @@ class Hooks:
     ) -> None:
         self.fits, self.scores, self.raws, self.batch = fits, scores, raws, batch
         hooks = [fit.hook for plugin in fits for fit in plugin] + [score.hook for score in (*scores, *raws, *batch)]
-        self.keys: list[Callable[[Task], Hashable]] = list(dict.fromkeys(key_of(hook) for hook in hooks))
+        keys = dict.fromkeys(key_of(hook) for hook in hooks)
+        self.keys: list[Callable[[Task], Hashable]] = [key for key in keys if key is not by_template]
         self.shared = own_uid not in self.keys
 
 
@@ -286,7 +291,13 @@ class Classes:
 
     def key(self, task: Task) -> Hashable:
         """What tells the classes apart: the template, and what the enabled hooks read of the task."""
-        return (task.template.number, *[key(task) for key in self.hooks.keys])
+        keys = self.hooks.keys
+        return (task.template.number, *[key(task) for key in keys]) if keys else task.template.number
+
+    def run_length(self, tasks: Sequence[Task]) -> int:
+        """How many of ``tasks``, from the first on, are of one class."""
+        key = self.key(tasks[0])
+        return next((number for number, task in enumerate(tasks) if self.key(task) != key), len(tasks))
 
     def of(self, task: Task, *, room: bool = True) -> TaskClass:
         """The class of ``task``, fresh; without ``room`` the one that does not look at amounts."""

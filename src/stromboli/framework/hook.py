@@ -16,10 +16,17 @@ from stromboli.errors import PluginError
 from stromboli.framework.merge import Agree
 from stromboli.framework.points import OTHER_NAMES, POINTS, Form, Point
 from stromboli.framework.reason import Reason
+from stromboli.model.task import PodTemplate, Task
 
 Reads = Literal["cluster", "candidates", "job", "queue", "clock"]
 """What an answer may read besides the task's key and the node's own row; one that reads the candidates is asked with
 exactly their rows, whenever they or anything in the cluster may have changed."""
+
+
+def by_template(task: Task) -> PodTemplate:
+    """The key of an answer that looks at nothing of the pod but its spec."""
+    return task.template
+
 
 READS: tuple[Reads, ...] = ("cluster", "candidates", "job", "queue", "clock")
 

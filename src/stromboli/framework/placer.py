@@ -28,8 +28,8 @@ class Placer(Protocol):
     def refusals(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Fits:
         """Why no node takes ``task``."""
 
-    def alike(self, left: Task, right: Task) -> bool:
-        """Whether every enabled hook gives the two tasks the same answers."""
+    def run_length(self, tasks: Sequence[Task]) -> int:
+        """How many of ``tasks``, from the first on, can be placed in one step: every hook sees them alike."""
 
 
 class Engine:
@@ -46,15 +46,13 @@ class Engine:
 
     def place_run(self, tasks: Sequence[Task], within: Bools | None = None) -> Choice | None:
         """See :class:`Placer`."""
-        cls = self.classes.of(tasks[0])
-        if not cls.runs or self.ties.seed is not None:
-            return None
-        return run(cls, len(tasks), within)
+        return run(self.classes.of(tasks[0]), len(tasks), within)
 
     def refusals(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Fits:
         """See :class:`Placer`."""
         return refusals(self.classes.of(task, room=room), within, room=room)
 
-    def alike(self, left: Task, right: Task) -> bool:
+    def run_length(self, tasks: Sequence[Task]) -> int:
         """See :class:`Placer`."""
-        return left.template is right.template and self.classes.key(left) == self.classes.key(right)
+        runs = self.ties.seed is None and self.classes.of(tasks[0]).runs
+        return self.classes.run_length(tasks) if runs else 1

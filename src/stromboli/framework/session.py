@@ -37,7 +37,7 @@ from stromboli.model.resource import Resource
 from stromboli.model.snapshot import HyperNodeInfo, Snapshot
 from stromboli.model.subjobs import SubJob, assign
 from stromboli.model.table import Node
-from stromboli.model.task import Task
+from stromboli.model.task import PodTemplate, Task
 
 TOP = "<cluster-top-hypernode>"
 """Name of the virtual hypernode above all nodes."""
@@ -220,6 +220,14 @@ class Session:
     def placements(self) -> list[tuple[Task, int, int]]:
         """Tasks that came to a node (+1) or left it (-1) in this session: (task, row, sign), in order."""
         return self.ledger.log
+
+    @cached_property
+    def templates(self) -> Sequence[PodTemplate]:
+        """Templates of all pods on nodes and of all jobs."""
+        if self.snapshot.templates is not None:
+            return self.snapshot.templates
+        placed = (task.template for task, _ in self.pods_on_nodes())
+        return list(dict.fromkeys((*placed, *(t.template for job in self.peek_jobs() for t in job.tasks.values()))))
 
     def pods_on_nodes(self) -> Iterator[tuple[Task, int]]:
         """Tasks on nodes when the session opened, with their rows."""

@@ -8,7 +8,7 @@ from stromboli.model.axes import Axes
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue, ResourceQuota
 from stromboli.model.table import NodeTable
-from stromboli.model.task import Task
+from stromboli.model.task import PodTemplate, Task
 
 
 class QueueSums:
@@ -60,16 +60,18 @@ class Snapshot:
 
     The jobs are shared with the state that made them: a session copies a job before it changes it, and the state
     replaces a job that a snapshot has seen instead of changing it.  ``table`` belongs to the snapshot alone.
-    ``node_tasks[row]`` are the tasks on a node by ``namespace/name``; ``ungrouped`` tasks belong to no job.
+    ``node_tasks[row]`` are the tasks on a node by ``namespace/name``.  ``templates`` holds those of all pods, perhaps
+    of some that are gone too; None: not known.
     """
 
     __slots__ = (
         "axes", "cluster_uid", "hyper_node_tiers", "hyper_nodes", "hyper_nodes_ready", "inconsistencies", "jobs",
-        "namespace_labels", "node_tasks", "number", "queue_sums", "queues", "quotas", "table",
+        "namespace_labels", "node_tasks", "number", "queue_sums", "queues", "quotas", "table", "templates",
     )  # fmt: skip
 
     def __init__(self, axes: Axes, table: NodeTable) -> None:
         self.axes, self.table = axes, table
+        self.templates: Sequence[PodTemplate] | None = None
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {}
         self.queue_sums: dict[str, QueueSums] = {}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from stromboli.model.names import CPU, MEMORY
 from stromboli.model.table import Ints, Node, NodeRows
 from stromboli.model.task import PodTemplate, Task
-from stromboli.plugin import Plugin, arg, arg_pattern, node_order
+from stromboli.plugin import Plugin, arg, arg_pattern, by_template, node_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,7 +68,7 @@ class Binpack(Plugin):
         listed = {name: self.resource_weights.get(name, 1) for name in names if name}
         return {**listed, CPU: self.cpu, MEMORY: self.memory}
 
-    @node_order.vector(key=lambda task: task.template, row="score_of_node")
+    @node_order.vector(key=by_template, row="score_of_node")
     def score(self, task: Task, nodes: NodeRows) -> npt.NDArray[np.float64]:
         """How full each row would be, shape (rows,)."""
         total, fits = np.zeros(len(nodes)), np.ones(len(nodes), dtype=bool)

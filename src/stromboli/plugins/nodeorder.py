@@ -22,17 +22,12 @@ from stromboli.model.job import PENDING
 from stromboli.model.names import GPU
 from stromboli.model.table import Ints, Node, NodeRows
 from stromboli.model.task import PodTemplate, Task
-from stromboli.plugin import Hook, Plugin, arg, batch_node_order, node_order
+from stromboli.plugin import Hook, Plugin, arg, batch_node_order, by_template, node_order
 
 if TYPE_CHECKING:
     from stromboli.framework.session import Session
 
 Scores = npt.NDArray[np.float64]
-
-
-def by_template(task: Task) -> PodTemplate:
-    """What an answer reads that looks at nothing of the pod but its spec."""
-    return task.template
 
 
 class Demand(NamedTuple):
@@ -74,6 +69,7 @@ class NodeOrder(Plugin):
             pending,
             session.namespace_labels,
             session.compat.asks("placed-terms"),
+            session.templates,
         )
         self._images_by_arrival = session.compat.asks("image-counts")
         self._inter_pod = InterPod(around)

@@ -20,7 +20,7 @@ from stromboli.model.axes import CPU, MEMORY, PODS
 from stromboli.model.job import PENDING
 from stromboli.model.names import TEMPLATE_UID
 from stromboli.model.table import Node, NodeRows
-from stromboli.model.task import PodTemplate, Task
+from stromboli.model.task import Task
 from stromboli.plugin import (
     Hook,
     Plugin,
@@ -28,6 +28,7 @@ from stromboli.plugin import (
     StatusCode,
     arg,
     arg_pattern,
+    by_template,
     pre_predicate,
     predicate,
     simulate_add_task,
@@ -71,11 +72,6 @@ STABLE = ("cordon", "node_affinity", "taint_toleration")
 MEGABYTE = 10**6
 
 
-def by_template(task: Task) -> PodTemplate:
-    """What an answer reads that looks at nothing of the pod but its spec."""
-    return task.template
-
-
 def not_negative(rate: float) -> str:
     """Refuse rates below 0."""
     return "" if rate >= 0 else f"rate {rate} of a resource is negative; 1 counts instead"
@@ -111,6 +107,7 @@ class Predicates(Plugin):
             lambda: (task for job in session.peek_jobs() for task in job.of(PENDING)),
             session.namespace_labels,
             session.compat.asks("placed-terms"),
+            session.templates,
         )
         self._inter_pod, self._spread = InterPod(self._around), Spread(self._around, self._taints)
         self._verdicts: dict[str, Masks] = {}
@@ -161,7 +158,7 @@ class Predicates(Plugin):
 
     # -- Pods of a node ----------------------------------------------------------------------------------------------
 
-    @predicate.vector(key=lambda task: None, reasons=(POD_NUMBER,), row="pod_number_of_node")
+    @predicate.vector(key=by_template, reasons=(POD_NUMBER,), row="pod_number_of_node")
     def pod_number(self, _task: Task, nodes: NodeRows) -> Bools:
         """Rows that may hold another pod, shape (rows,)."""
         room: Bools = nodes.alloc[PODS] > nodes.requested[PODS]
