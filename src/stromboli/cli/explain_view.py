@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
+from stromboli.cli.terminal import indented
 from stromboli.sim.explain import Explanation, Step
 
 ANSWERS = {True: ("yes", "green"), False: ("NO", "bold red"), None: ("-", "dim")}
@@ -29,10 +29,11 @@ def _show_step(console: Console, step: Step) -> None:
     word, style = ANSWERS[step.ok]
     head = Text.assemble(f" {step.n} {step.name:<10}", (f"{word:<5}", style))
     first, *rest = Text(step.text).wrap(console, max(console.width - INDENT, 20)) or [Text("")]
+    first.rstrip()
     console.print(Text.assemble(head, " ", first))
-    for line in (*rest, *step.lines):
-        deeper = len(str(line)) - len(str(line).lstrip())
-        console.print(Padding(Text(str(line).strip()), (0, 0, 0, INDENT + deeper)))
+    for line in (*map(str, rest), *step.lines):
+        deeper = len(line) - len(line.lstrip())
+        indented(console, line.strip(), INDENT + deeper)
 
 
 def _show_help(console: Console, changes: tuple[str, ...]) -> None:
@@ -43,4 +44,4 @@ def _show_help(console: Console, changes: tuple[str, ...]) -> None:
         return
     console.print(Text(" would help, each alone (confirmed by a cycle on the changed cluster):"))
     for change in changes:
-        console.print(Padding(Text(f"- {change}"), (0, 0, 0, 3)))
+        indented(console, f"- {change}", 3)

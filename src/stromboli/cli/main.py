@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from stromboli.cli import plan, scenario
+from stromboli.cli import conf, imports, plan, scenario
 from stromboli.cli.exits import BAD_INPUT, BROKEN, EPILOG, OK
 from stromboli.errors import StromboliError
 
@@ -26,6 +26,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("plan", epilog=plan.plan_help)(plan.plan)
+app.add_typer(conf.app)
+app.add_typer(imports.app)
 app.add_typer(scenario.app)
 
 

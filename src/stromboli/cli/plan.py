@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from stromboli.cli.exits import BAD_INPUT, EPILOG, OK, WAITING
 from stromboli.cli.options import Compatibility, ConfigFile, LenientConfig, PluginsDirectory, settings_of
-from stromboli.cli.terminal import console, progress, say, say_some
+from stromboli.cli.terminal import console, counted, dump, progress, say, say_some
 
 if TYPE_CHECKING:
     from stromboli.framework.observe import Observer
@@ -97,7 +98,7 @@ def plan(
     )
     with progress() as told:
         planning.load(_files(files), told)
-    _tell_loading(planning)
+    _tell_loading(planning, every=output is Form.wide)
     planning.run(cycles)
     reasons = planning.reasons()
     if explain is None:
@@ -127,15 +128,23 @@ def _observer(verbosity: int, form: LogForm) -> Observer:
     return LogObserver(sys.stderr, verbosity, form.value)
 
 
-def _tell_loading(planning: Planning) -> None:
-    """What could not be used, what is odd, and what was added."""
+def _tell_loading(planning: Planning, *, every: bool) -> None:
+    """What could not be used, what is odd, and what was added, in sum or ``every`` object."""
     loading = planning.loading
     say_some("error", [str(error) for error in loading.problems], 50)
     say_some("warning", [str(error) for error in loading.remarks])
     skipped = loading.manifests.skipped if loading.manifests else {}
     for kind, count in skipped.items():
         say(f"note: {count} objects of kind {kind} are not looked at")
-    say_some("note", loading.added, 5)
+    if every:
+        say_some("note", loading.added, len(loading.added))
+    elif done := [f"{_listed(counts)} {word}" for word, counts in loading.counts.items() if counts]:
+        say(f"note: as controllers would do: {', '.join(done)} (-o wide says which)")
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    """``2 Queues, 3 PodGroups``."""
+    return ", ".join(counted(count, kind) for kind, count in counts.items())
 
 
 def _show(planning: Planning, reasons: dict[str, Reason], form: Form) -> None:
@@ -144,20 +153,7 @@ def _show(planning: Planning, reasons: dict[str, Reason], form: Form) -> None:
 
         show_plan(console(), planning, reasons, wide=form is Form.wide)
     else:
-        dump(planning.answer(reasons), form)
-
-
-def dump(value: object, form: Form) -> None:
-    """Print as JSON or YAML."""
-    if form is Form.json:
-        import msgspec
-
-        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    else:
-        import yaml
-
-        text = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True).rstrip("\n")
-    print(text)
+        dump(planning.answer(reasons), form.value)
 
 
 def _explain(planning: Planning, name: str, form: Form) -> None:
@@ -171,7 +167,7 @@ def _explain(planning: Planning, name: str, form: Form) -> None:
     else:
         import msgspec
 
-        dump(msgspec.to_builtins(found), form)
+        dump(msgspec.to_builtins(found), form.value)
 
 
 def _code(planning: Planning, reasons: dict[str, Reason], wanted: bool) -> int:

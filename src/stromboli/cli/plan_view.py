@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from stromboli.cli.terminal import counted, indented, table
 from stromboli.cli.usage_view import show_nodes, show_queues, show_usage
 from stromboli.model.job import Job
 from stromboli.sim.planning import Planning
@@ -17,6 +15,9 @@ from stromboli.sim.reasons import PLACES, Cycle, Reason
 
 MOST_JOBS = 30
 """Rows of jobs of each sort, unless all are asked for."""
+
+SHOWN_NAMES = 3
+"""Jobs named where many wait for the same reason."""
 
 GOOD, PART, BAD, DIM = "green", "yellow", "red", "dim"
 
@@ -43,19 +44,15 @@ def _headline(console: Console, planning: Planning, cycle: Cycle, reasons: Mappi
     session = cycle.session
     sizes = (len(session.jobs), "job"), (len(session.queues), "queue"), (len(session.table), "node")
     text = Text.assemble(
-        (_count(binds, "pod"), f"bold {GOOD}" if binds else "bold"),
+        (counted(binds, "pod"), f"bold {GOOD}" if binds else "bold"),
         f" bound{cycles}, ",
-        (_count(waiting, "pod"), f"bold {BAD}" if waiting else "bold"),
-        f" of {_count(len(reasons), 'job')} waiting",
-        (f"   ({', '.join(_count(*size) for size in sizes)})", DIM),
+        (counted(waiting, "pod"), f"bold {BAD}" if waiting else "bold"),
+        f" of {counted(len(reasons), 'job')} waiting",
+        (f"   ({', '.join(counted(*size) for size in sizes)})", DIM),
     )
     if evicted := sum(len(plan.evictions) for plan in planning.plans):
-        text.append(f", {_count(evicted, 'pod')} evicted", style=PART)
+        text.append(f", {counted(evicted, 'pod')} evicted", style=PART)
     console.print(text)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 # ---------------------------------------------------------------------- jobs
@@ -66,16 +63,11 @@ def _jobs(console: Console, cycle: Cycle, reasons: Mapping[str, Reason], most: i
     jobs = list(cycle.jobs())
     waiting = [job for job in jobs if job.uid in reasons]
     running = [job for job in jobs if job.uid not in reasons]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style=DIM)
-    table.add_column("", width=1)
-    table.add_column("JOB", overflow="fold")
-    table.add_column("QUEUE", overflow="fold")
-    for name in ("PRIORITY", "BOUND", "NEEDED", "PODS"):
-        table.add_column(name, justify="right")
-    table.add_column("PHASE")
+    view = table("", "JOB", "QUEUE", ">PRIORITY", ">BOUND/NEEDED", ">PODS", "PHASE")
     for job in (*running[:most], *waiting[:most]):
-        table.add_row(*_job_row(cycle, job, reasons.get(job.uid)))
-    console.print(table)
+        view.add_row(*_job_row(cycle, job, reasons.get(job.uid)))
+    console.print()
+    console.print(view)
     _more(console, len(running) - most, "jobs that have all their pods")
     _more(console, len(waiting) - most, "jobs that wait")
 
@@ -93,8 +85,7 @@ def _job_row(cycle: Cycle, job: Job, reason: Reason | None) -> list[Text]:
         Text(job.uid),
         Text(job.queue),
         Text(str(job.priority)),
-        Text(str(bound), style=style),
-        Text(str(job.min_available)),
+        Text.assemble((str(bound), style), f"/{job.min_available}"),
         Text(str(len(job.tasks))),
         Text(cycle.phase(job)),
     ]
@@ -110,18 +101,28 @@ def _mark(job: Job, reason: Reason | None) -> tuple[str, str]:
 
 
 def _reasons(console: Console, reasons: Mapping[str, Reason], most: int) -> None:
-    """Why jobs wait; what many have in common is told once for those beyond ``most``."""
+    """Why jobs wait: each reason once with those who have it; beyond ``most`` reasons only their kind."""
     if not reasons:
         return
-    console.print(Text("Why they wait", style="bold"))
-    for uid in list(reasons)[:most]:
-        console.print(Text(f"  {uid}", style=BAD if reasons[uid].bound < reasons[uid].needed else PART))
-        console.print(Padding(Text(reasons[uid].message), (0, 0, 0, 4)))
-    beyond = list(reasons.values())[most:]
-    for text, count in _tally(reason.cause for reason in beyond)[:most]:
-        console.print(Text(f"  {_count(count, 'more job')}: {text}"))
-    console.print(Text("  stromboli plan ... --explain JOB tells a job's way step by step", style=DIM))
     console.print()
+    console.print(Text("Why they wait", style="bold"))
+    groups: dict[str, list[str]] = {}
+    for uid, reason in reasons.items():
+        groups.setdefault(reason.message, []).append(uid)
+    for message, uids in list(groups.items())[:most]:
+        first = reasons[uids[0]]
+        indented(console, _names(uids), 2, BAD if first.bound < first.needed else PART)
+        indented(console, message, 4)
+    beyond = [reasons[uid].cause for uids in list(groups.values())[most:] for uid in uids]
+    for cause, count in _tally(beyond):
+        console.print(Text(f"  {counted(count, 'more job')}: {cause}"))
+    console.print(Text("  stromboli plan ... --explain JOB tells a job's way step by step", style=DIM))
+
+
+def _names(uids: list[str]) -> str:
+    """The first few jobs that have a reason in common."""
+    beyond = len(uids) - SHOWN_NAMES
+    return ", ".join(uids[:SHOWN_NAMES]) + (f" and {beyond:,} more" if beyond > 0 else "")
 
 
 def _tally(texts: Iterable[str]) -> list[tuple[str, int]]:
@@ -136,15 +137,14 @@ def _tally(texts: Iterable[str]) -> list[tuple[str, int]]:
 
 def _pods(console: Console, planning: Planning, cycle: Cycle, reasons: Mapping[str, Reason]) -> None:
     """Every pod that the plan binds, and every one that waits."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style=DIM)
-    for name in ("POD", "JOB", "NODE"):
-        table.add_column(name, overflow="fold")
+    view = table("POD", "JOB", "NODE")
     for plan in planning.plans:
         for bind in plan.binds:
-            table.add_row(Text(bind.key), Text(bind.job), Text(bind.node, style=GOOD))
+            view.add_row(Text(bind.key), Text(bind.job), Text(bind.node, style=GOOD))
     held = {one.key: one.node for one in cycle.session.plan.reservations}
     for uid, reason in reasons.items():
         for key in reason.waiting:
             where = f"waits for room on {held[key]}" if key in held else f"waits: {reason.cause}"
-            table.add_row(Text(key), Text(uid), Text(where, style=BAD))
-    console.print(table)
+            view.add_row(Text(key), Text(uid), Text(where, style=BAD))
+    console.print()
+    console.print(view)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     from stromboli.cluster.reader import Progress
 
@@ -23,6 +25,37 @@ def console() -> Console:
 
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPE_WIDTH
     return Console(highlight=False, width=width, emoji=False, markup=False)
+
+
+def table(*columns: str, title: str = "") -> Table:
+    """An empty table in the manner of kubectl; a column whose name begins with ``>`` is aligned to the right."""
+    from rich.table import Table
+
+    view = Table(
+        box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", title=title or None, title_style="bold",
+        title_justify="left",
+    )  # fmt: skip
+    for column in columns:
+        view.add_column(
+            column.removeprefix(">"), justify="right" if column.startswith(">") else "left", overflow="fold"
+        )
+    return view
+
+
+def indented(console: Console, text: Text | str, indent: int, style: str = "") -> None:
+    """Print ``text`` wrapped, every line ``indent`` columns in."""
+    from rich.text import Text
+
+    whole = Text(text, style=style) if isinstance(text, str) else text
+    for line in whole.wrap(console, max(console.width - indent, 20)):
+        line.rstrip()
+        console.print(Text.assemble(" " * indent, line))
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 Queue``, ``2 Queues``, ``2 PriorityClasses``."""
+    ending = "" if number == 1 else "es" if noun.endswith("s") else "s"
+    return f"{number:,} {noun}{ending}"
 
 
 def say(text: str) -> None:
@@ -48,3 +81,16 @@ def progress() -> Iterator[Progress | None]:
 
     with Console(stderr=True).status("reading") as status:
         yield lambda file, count: status.update(f"reading {file}: {count:,} objects")
+
+
+def dump(value: object, form: str) -> None:
+    """Print ``value`` as ``json`` or ``yaml``."""
+    if form == "json":
+        import msgspec
+
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    else:
+        import yaml
+
+        text = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True).rstrip("\n")
+    print(text)

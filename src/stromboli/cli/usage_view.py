@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from stromboli.cli.terminal import table
 from stromboli.fairness.share import divisors, dominant_share
 from stromboli.framework.jobs import QueueInfo
 from stromboli.framework.session import Session
@@ -33,7 +32,11 @@ def bar(part: float) -> Text:
     cells = max(0.0, min(part, 1.0)) * BAR
     whole = int(cells)
     text = "█" * whole + (EIGHTHS[int((cells - whole) * 8)] if whole < BAR else "")
-    return Text(text.rstrip().ljust(BAR, "·"), style="red" if part > 1.001 else "green" if part < 0.8 else "yellow")
+    return Text(text.rstrip().ljust(BAR, "·"), style=_heat(part))
+
+
+def _heat(part: float) -> str:
+    return "red" if part > 1.001 else "green" if part < 0.8 else "yellow"
 
 
 # ---------------------------------------------------------------------- queues
@@ -44,17 +47,12 @@ def show_queues(console: Console, cycle: Cycle) -> None:
     session = cycle.session
     queues = [queue for queue in session.queues.values() if queue.sums.jobs or _allocated(session, queue)]
     names = _dimensions(session, queues)
-    table = Table(
-        box=SIMPLE_HEAD, pad_edge=False, header_style=DIM, title="Queues: allocated / deserved", title_justify="left",
-        title_style="bold",
-    )  # fmt: skip
-    table.add_column("QUEUE", overflow="fold")
-    for name in ("WEIGHT", *names):
-        table.add_column(name, justify="right", overflow="fold")
-    table.add_column("SHARE", no_wrap=True)
+    amounts = [f">{name}" for name in names]
+    view = table("QUEUE", ">WEIGHT", *amounts, "SHARE", title="Queues: allocated / deserved")
     for queue in queues:
-        table.add_row(*_queue_row(session, queue, names))
-    console.print(table)
+        view.add_row(*_queue_row(session, queue, names))
+    console.print()
+    console.print(view)
 
 
 def _allocated(session: Session, queue: QueueInfo) -> dict[str, float]:
@@ -97,19 +95,12 @@ def _share(session: Session, queue: QueueInfo, deserved: Resource | None) -> flo
 
 def show_usage(console: Console, cycle: Cycle) -> None:
     """One row a resource: how much of it is in use, and on how many nodes it is used how much."""
-    table = cycle.session.table
-    view = Table(
-        box=SIMPLE_HEAD, pad_edge=False, header_style=DIM, title="Nodes: use, and how many nodes by use",
-        title_justify="left", title_style="bold",
-    )  # fmt: skip
-    view.add_column("RESOURCE", overflow="fold")
-    view.add_column("USED / OFFERED", justify="right")
-    view.add_column("", no_wrap=True)
-    for label, _ in BINS:
-        view.add_column(label, justify="right")
+    bins = [f">{label}" for label, _ in BINS]
+    view = table("RESOURCE", ">USED/OFFERED", ">", *bins, title="Nodes: use, and how many nodes by use")
     for column in _columns(cycle):
         view.add_row(*_usage_row(cycle, column))
-    if len(table):
+    if len(cycle.session.table):
+        console.print()
         console.print(view)
 
 
@@ -127,7 +118,7 @@ def _usage_row(cycle: Cycle, column: int) -> list[Text]:
     amounts = f"{shown(name, float(used.sum()))} / {shown(name, float(offered.sum()))}"
     counts = histogram(used[offered > 0] / offered[offered > 0])
     numbers = [Text(str(count), style="" if count else DIM) for count in counts]
-    return [Text(name), Text(amounts), Text.assemble(f"{part:4.0%} ", bar(part)), *numbers]
+    return [Text(name), Text(amounts), Text(f"{part:.0%}", style=_heat(part)), *numbers]
 
 
 def histogram(parts: npt.NDArray[np.float64]) -> list[int]:
@@ -140,16 +131,14 @@ def histogram(parts: npt.NDArray[np.float64]) -> list[int]:
 
 def show_nodes(console: Console, cycle: Cycle) -> None:
     """One row a node: used of offered, in every dimension."""
-    table = cycle.session.table
+    nodes = cycle.session.table
     columns = _columns(cycle)
     names = [cycle.session.axes.names[column] for column in columns]
-    view = Table(box=SIMPLE_HEAD, pad_edge=False, header_style=DIM)
-    view.add_column("NODE", overflow="fold")
-    for name in names:
-        view.add_column(name, justify="right", overflow="fold")
-    for row, node in enumerate(table.statics.names):
+    view = table("NODE", *[f">{name}" for name in names])
+    for row, node in enumerate(nodes.statics.names):
         pairs = [
-            (n, float(table.used[c, row]), float(table.alloc[c, row])) for n, c in zip(names, columns, strict=True)
+            (n, float(nodes.used[c, row]), float(nodes.alloc[c, row])) for n, c in zip(names, columns, strict=True)
         ]
         view.add_row(node, *[f"{shown(n, used)} / {shown(n, offer)}" if offer else "-" for n, used, offer in pairs])
+    console.print()
     console.print(view)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from stromboli.cluster.complete import Completion
+from stromboli.cluster.complete import Addition, Completion
 from stromboli.cluster.events import Event, Modified
 from stromboli.cluster.kinds import Queue
 from stromboli.cluster.reader import Manifests, Progress, Read, load, read
@@ -17,11 +17,16 @@ from stromboli.errors import ManifestError
 from stromboli.model.names import QUEUE_OPEN, SCHEDULER_NAME
 
 
+EMPTY = "holds no object"
+"""What the reader says of a file that is empty, which is odd and no more."""
+
+
 class Loading:
     """Takes files in.
 
     ``problems`` are objects that could not be used, ``remarks`` what is odd and yet works, ``added`` the sentences on
-    what was completed, ``manifests`` what was read last.  With ``strict`` the first problem or remark is raised.
+    what was completed, ``counts`` how many objects of which kind were ``added`` or ``changed``, ``manifests`` what was
+    read last.  With ``strict`` the first problem or remark is raised.
     """
 
     def __init__(
@@ -31,6 +36,7 @@ class Loading:
         self.problems: list[ManifestError] = []
         self.remarks: list[ManifestError] = []
         self.added: list[str] = []
+        self.counts: dict[str, dict[str, int]] = {"added": {}, "changed": {}}
         self.manifests: Manifests | None = None
         self._completion = Completion(tuple(schedulers), state.default_queue)
         self._references = References()
@@ -51,7 +57,9 @@ class Loading:
                 else:
                     yield last
                 last = None
-            if isinstance(each, ManifestError):
+            if isinstance(each, ManifestError) and each.problem == EMPTY:
+                self._note(each, self.remarks)
+            elif isinstance(each, ManifestError):
                 last = each
             else:
                 yield each
@@ -76,10 +84,16 @@ class Loading:
                 self._note(error, self.problems)
                 continue
             self._references.see(addition.event)
-            if addition.event.kind != "Namespace":  # they decide nothing unless somebody selects by their labels
-                self.added.append(addition.sentence)
+            self._count(addition)
         for remark in self._references.problems():
             self._note(remark, self.remarks)
+
+    def _count(self, addition: Addition) -> None:
+        kind = addition.event.kind
+        if kind != "Namespace":  # those decide nothing unless somebody selects by their labels
+            counts = self.counts["changed" if isinstance(addition.event, Modified) else "added"]
+            counts[kind] = counts.get(kind, 0) + 1
+            self.added.append(addition.sentence)
 
     def _note(self, error: ManifestError, where: list[ManifestError]) -> None:
         if self.strict:
