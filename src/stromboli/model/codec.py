@@ -152,6 +152,7 @@ class _Body(msgspec.Struct, frozen=True):
     nodes: list[NodeSpec]
     amounts: dict[str, bytes]
     templates: list[_Template]
+    templates_known: int | None
     tasks: msgspec.Raw
     node_tasks: list[list[int]]
     jobs: list[_Job]
@@ -205,6 +206,9 @@ class _Writer:
 
     def body(self) -> _Body:
         snapshot, table = self.snapshot, self.snapshot.table
+        for template in snapshot.templates or ():
+            self._number(template)
+        known = None if snapshot.templates is None else len(self.templates)
         node_tasks = [[self.task(task) for task in tasks.values()] for tasks in snapshot.node_tasks]
         jobs = [self.job(job) for job in snapshot.jobs.values()]
         return _Body(
@@ -212,6 +216,7 @@ class _Writer:
             nodes=table.statics.specs,
             amounts={name: np.ascontiguousarray(getattr(table, name), dtype="<i8").tobytes() for name in AMOUNTS},
             templates=list(self.templates.values()),
+            templates_known=known,
             tasks=msgspec.Raw(msgspec.msgpack.encode([msgspec.Raw(row) for row in self.tasks])),
             node_tasks=node_tasks,
             jobs=jobs,
@@ -300,6 +305,8 @@ class _Reader:
         body = self.body
         axes = Axes(body.axes)
         found = Snapshot(axes, _table(axes, body))
+        if body.templates_known is not None:
+            found.templates = list(self.templates.values())[: body.templates_known]
         found.node_tasks = [{self.tasks[n].key: self.tasks[n] for n in numbers} for numbers in body.node_tasks]
         found.jobs = {row.uid: self._job(row) for row in body.jobs}
         found.queues = {queue.name: queue for queue in body.queues}

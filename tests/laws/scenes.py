@@ -1,0 +1,162 @@
+"""What the laws are tried on: random clusters with random configurations, and the plans that they give."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from stromboli.builtin import builtin_registry
+from stromboli.cluster.state import ClusterState
+from stromboli.cycle import run_cycle
+from stromboli.framework.config import DEFAULT_CONFIG, Config, PluginOption, load_config
+from stromboli.framework.plan import Plan
+from stromboli.framework.plan_codec import encode_plan
+from stromboli.framework.plugin import Plugin
+from stromboli.framework.registry import Registry
+from stromboli.framework.session import Session
+from stromboli.model.snapshot import Snapshot
+from stromboli.testing.builders import Manifest, node, pod, pod_group, queue, state
+from stromboli.testing.strategies import clusters, sometimes
+
+REGISTRY = builtin_registry()
+NOW = 1000.0
+
+NO_ENQUEUE = """\
+actions: "allocate, backfill"
+tiers:
+- plugins: [{name: gang}, {name: priority}]
+- plugins: [{name: predicates}, {name: proportion}, {name: binpack}]
+"""
+
+EVERYTHING = """\
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: sla, arguments: {sla-waiting-time: 1h}}, {name: priority}, {name: gang}, {name: conformance}]
+- plugins:
+  - {name: overcommit, arguments: {overcommit-factor: 1.5}}
+  - {name: drf}
+  - {name: proportion}
+  - {name: resourcequota}
+  - name: predicates
+    arguments:
+      predicate.CacheEnable: true
+      predicate.ProportionalEnable: true
+      predicate.resources: nvidia.com/gpu
+      predicate.resources.nvidia.com/gpu.cpu: 0.5
+  - {name: nodeorder, arguments: {leastrequested.weight: 3, mostrequested.weight: 1, podaffinity.weight: 2}}
+  - {name: binpack, arguments: {binpack.weight: 5, binpack.resources: nvidia.com/gpu}}
+"""
+
+CONFIGURATIONS = (DEFAULT_CONFIG, NO_ENQUEUE, EVERYTHING)
+SEEDED = "tie-break: seeded\n"
+
+
+@cache
+def config_of(text: str) -> Config:
+    return load_config(
+        text, source="conf", known_plugins=REGISTRY.plugin_names, known_actions=REGISTRY.action_names
+    )  # fmt: skip
+
+
+def with_plugins(config: Config, *plugins: type[Plugin]) -> tuple[Config, Registry]:
+    """``config`` with further plugins in a last tier, and a registry that knows them."""
+    registry = builtin_registry()
+    for plugin in plugins:
+        registry.add(plugin)
+    tier = tuple(PluginOption.filled(plugin.name) for plugin in plugins)
+    return replace(config, tiers=(*config.tiers, tier)), registry
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A cluster as manifests, and the text of a configuration."""
+
+    objects: list[Manifest]
+    conf: str
+
+    @property
+    def config(self) -> Config:
+        return config_of(self.conf)
+
+    def state(self) -> ClusterState:
+        return state(*self.objects, complete=False)
+
+    def snapshot(self) -> Snapshot:
+        return self.state().snapshot()
+
+    def plan(self, seed: int = 0) -> Plan:
+        return run_cycle(self.snapshot(), self.config, REGISTRY, NOW, seed)
+
+    def open(self) -> Session:
+        return Session.open(self.snapshot(), self.config, REGISTRY, NOW)
+
+
+def digest(plan: Plan) -> str:
+    """A short name of exactly this plan."""
+    return hashlib.sha256(encode_plan(plan)).hexdigest()[:16]
+
+
+# ---------------------------------------------------------------------- what is drawn
+
+some_resources: SearchStrategy[Mapping[str, Any]] = st.dictionaries(
+    st.sampled_from(("cpu", "memory", "nvidia.com/gpu", "example.com/nowhere")),
+    st.sampled_from((1, 4, "6Gi")),
+    max_size=2,
+)
+
+
+@st.composite
+def queue_specs(draw: DrawFn) -> dict[str, Any]:
+    """Fields of a queue's spec that few queues have."""
+    fields: dict[str, Callable[[], Any]] = {
+        "capability": lambda: draw(some_resources),
+        "guarantee": lambda: {"resource": draw(some_resources)},
+        "priority": lambda: draw(st.integers(0, 2)),
+    }
+    return {name: make() for name, make in fields.items() if draw(st.integers(0, 3)) == 3}
+
+
+@st.composite
+def scenes(draw: DrawFn, configurations: Sequence[str] = CONFIGURATIONS) -> Scene:
+    """Small clusters with every kind of constraint."""
+    objects = draw(clusters(max_nodes=5, max_gangs=3))
+    for each in objects:
+        if each["kind"] == "Queue":
+            each["spec"].update(draw(queue_specs()))
+    return Scene(objects, draw(st.sampled_from(configurations)))
+
+
+ODD = 2863311531
+DISK = "example.com/disk"
+TIGHT_NODES: tuple[Mapping[str, Any], ...] = (
+    {"cpu": "999m", "memory": ODD + 1, "pods": 3, "resources": {DISK: "100Ti"}},
+    {"cpu": 2, "memory": 3 * ODD, "pods": 110, "resources": {DISK: 100 * 2**40 - 1}},
+    {"cpu": 64, "memory": "1Ti", "pods": 2},
+)
+TIGHT_PODS: tuple[Mapping[str, Any], ...] = (
+    {"cpu": "333m", "memory": ODD},
+    {"cpu": "1m", "memory": 1, "resources": {DISK: 100 * 2**40 // 3}},
+    {"cpu": "500m", "memory": ODD // 2 + 1, "resources": {DISK: 1}},
+    {"cpu": "100m", "memory": 0, "resources": {DISK: 50 * 2**40 + 1}},
+)
+"""Amounts that fit by a byte, or miss by one."""
+
+
+@st.composite
+def tight_scenes(draw: DrawFn) -> Scene:
+    """Up to forty nodes and gangs of equal pods with amounts at the edge."""
+    objects = [queue("default"), queue("q1", weight=2)]
+    for number in range(draw(st.sampled_from((1, 2, 3, 7, 40)))):
+        objects.append(node(f"n{number}", **TIGHT_NODES[draw(st.integers(0, 2)) if number < 3 else number % 3]))
+    for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
+        want, count = draw(st.sampled_from(TIGHT_PODS)), draw(st.sampled_from((1, 2, 3, 5, 12)))
+        least, where = draw(st.integers(1, count)), draw(sometimes(st.just("n0"))) or ""
+        objects.append(pod_group(name, min_member=least, queue=draw(st.sampled_from(("default", "q1")))))
+        objects += [pod(f"{name}-{i}", group=name, **want, on=where if i == 0 else "") for i in range(count)]
+    return Scene(objects, draw(st.sampled_from(CONFIGURATIONS)))

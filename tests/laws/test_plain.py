@@ -1,0 +1,23 @@
+"""The engine against the plain evaluation, which works everything out node by node."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.testing.plain import run_plain_cycle
+from tests.laws.scenes import CONFIGURATIONS, NOW, REGISTRY, SEEDED, Scene, scenes, tight_scenes
+
+
+@pytest.mark.law("the engine decides as the plain evaluation does")
+@given(st.one_of(scenes(), tight_scenes()))
+def test_plain(scene: Scene) -> None:
+    assert scene.plan() == run_plain_cycle(scene.snapshot(), scene.config, REGISTRY, NOW)
+
+
+@pytest.mark.law("the engine decides as the plain evaluation does, ties drawn by a seed")
+@given(st.one_of(scenes(), tight_scenes()), st.sampled_from(CONFIGURATIONS), st.integers(0, 9))
+def test_plain_with_drawn_ties(scene: Scene, conf: str, seed: int) -> None:
+    drawn = Scene(scene.objects, SEEDED + conf)
+    assert drawn.plan(seed) == run_plain_cycle(drawn.snapshot(), drawn.config, REGISTRY, NOW, seed)

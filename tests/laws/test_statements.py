@@ -1,0 +1,246 @@
+"""Whatever a statement does, taking it back leaves no trace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from itertools import zip_longest
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.errors import PlacementError
+from stromboli.framework.classes import Classes
+from stromboli.framework.handlers import TaskEvent
+from stromboli.framework.operation import Operation
+from stromboli.framework.placer import Engine
+from stromboli.framework.session import Session
+from stromboli.framework.statement import Statement
+from stromboli.model.job import PENDING, RUNNING
+from stromboli.model.table import AMOUNTS, Node
+from stromboli.model.task import Task
+from stromboli.plugin import Plugin, on_allocate, on_deallocate
+from tests.laws.scenes import NOW, Scene, scenes, tight_scenes, with_plugins
+
+Picks = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=14)
+"""Operations: which one, and two numbers that pick whom and where."""
+
+
+class Counts(Plugin):
+    """Keeps what every task holds by events alone, and objects to some placements."""
+
+    name = "counts"
+
+    def on_session_open(self, session: Session) -> None:
+        self.held: Counter[str] = Counter()
+
+    @on_allocate
+    def came(self, event: TaskEvent) -> None:
+        self.held[event.task.uid] += 1
+        if event.task.uid.endswith("3") and event.task.node_name.endswith("1"):
+            event.err = "no threes on node 1"
+
+    @on_allocate.many
+    def came_many(self, task: Task, rows: Sequence[int]) -> None:
+        self.held[task.job] += len(rows)
+
+    @on_deallocate
+    def left(self, event: TaskEvent) -> None:
+        self.held[event.task.uid] -= 1
+
+    @on_deallocate.many
+    def left_many(self, task: Task, rows: Sequence[int]) -> None:
+        self.held[task.job] -= len(rows)
+
+
+def opened(scene: Scene) -> Session:
+    config, registry = with_plugins(scene.config, Counts)
+    return Session.open(scene.snapshot(), config, registry, NOW)
+
+
+# ---------------------------------------------------------------------- what must not change
+
+
+def trimmed(vector: Iterable[int]) -> tuple[int, ...]:
+    """A vector without the zeros at its end, which say nothing."""
+    found = list(vector)
+    while found and not found[-1]:
+        found.pop()
+    return tuple(found)
+
+
+def books(session: Session) -> dict[str, Any]:
+    """Every sum of a session: nodes, jobs, queues, what plugins count, and what the log adds up to."""
+    net: Counter[tuple[str, int]] = Counter()
+    for task, row, sign in session.ledger.log:
+        net[task.uid, row] += sign
+    counts = session.plugins["counts"]
+    assert isinstance(counts, Counts)
+    return {
+        "nodes": {name: getattr(session.table, name).tolist() for name in AMOUNTS},
+        "jobs": {job.uid: job_books(job) for job in session.peek_jobs()},
+        "queues": {
+            name: [trimmed(getattr(queue.sums, part)) for part in ("allocated", "held", "request", "inqueue")]
+            for name, queue in session.queues.items()
+        },
+        "log": {place: number for place, number in net.items() if number},
+        "held": {uid: number for uid, number in counts.held.items() if number},
+        "plan": len(session.plan.binds) + len(session.plan.evictions),
+    }
+
+
+def job_books(job: Any) -> Any:
+    sums = [trimmed(getattr(job.sums, part)) for part in ("allocated", "held", "request", "total")]
+    index = {status: sorted(members) for status, members in job.index.items()}
+    return sums, index, {task.uid: (task.status, task.node_name) for task in job.tasks.values()}
+
+
+def answers(session: Session) -> dict[str, Any]:
+    """What the placer and the plugins say to every waiting task."""
+    found: dict[str, Any] = {}
+    for job in session.peek_jobs():
+        found[job.uid] = session.ask.job_ready(job), session.ask.job_pipelined(job), session.ask.job_valid(job)
+        for task in job.of(PENDING):
+            choice = session.placer.place(task)
+            refused = session.placer.refusals(task).text
+            found[task.uid] = choice, refused, session.ask.allocatable(session.queues[job.queue], task)
+    return found
+
+
+# ---------------------------------------------------------------------- random operations
+
+
+class Walk:
+    """A statement on which operations are picked by numbers."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.statement = session, Statement(session)
+        self.marks: list[int] = []
+
+    def take(self, what: int, whom: int, where: int) -> None:
+        kinds: list[Callable[[int, int], None]] = [
+            self.allocate, self.pipeline, self.evict, self.run, self.mark, self.back, self.again, self.merge,
+        ]  # fmt: skip
+        with suppress(PlacementError):
+            kinds[what](whom, where)
+
+    def tasks(self, *statuses: Any) -> list[Task]:
+        names = self.session.table.statics.row
+        found = [task for job in self.session.jobs.values() for task in job.of(*statuses)]
+        return [task for task in found if not task.node_name or task.node_name in names]
+
+    def row(self, where: int) -> int:
+        return where % len(self.session.table)
+
+    def allocate(self, whom: int, where: int) -> None:
+        if waiting := self.tasks(PENDING):
+            self.statement.allocate(waiting[whom % len(waiting)], Node(self.session.table, self.row(where)))
+
+    def pipeline(self, whom: int, where: int) -> None:
+        if waiting := self.tasks(PENDING):
+            name = self.session.table.statics.names[self.row(where)]
+            self.statement.pipeline(waiting[whom % len(waiting)], name, eviction_occurred=bool(where % 2))
+
+    def evict(self, whom: int, _where: int) -> None:
+        if running := self.tasks(RUNNING):
+            self.statement.evict(running[whom % len(running)], "law")
+
+    def run(self, whom: int, where: int) -> None:
+        if waiting := self.tasks(PENDING):
+            first = waiting[whom % len(waiting)]
+            equal = [task for task in waiting if task.job == first.job and task.template is first.template]
+            rows = [self.row(where + i * whom) for i in range(len(equal))]
+            kind = Operation.ALLOCATE if where % 3 else Operation.PIPELINE
+            self.statement.place(self.session.jobs[first.job], equal, rows, kind)
+
+    def mark(self, _whom: int, _where: int) -> None:
+        self.marks.append(self.statement.checkpoint())
+
+    def back(self, _whom: int, _where: int) -> None:
+        if self.marks:
+            self.statement.rollback(self.marks.pop())
+
+    def again(self, _whom: int, _where: int) -> None:
+        """Everything taken back, and done once more."""
+        saved = self.statement.save()
+        self.statement.discard()
+        self.marks.clear()
+        self.statement.recover(saved)
+
+    def merge(self, whom: int, where: int) -> None:
+        """An operation recorded elsewhere and taken over."""
+        other = Walk(self.session)
+        other.take(whom % 4, whom, where)
+        self.statement.merge(other.statement)
+
+
+@pytest.mark.law("a statement that is taken back leaves every sum as it was")
+@given(st.one_of(scenes(), tight_scenes()), Picks, st.sampled_from(("discard", "rollback", "leave")))
+def test_rollback(scene: Scene, picks: list[tuple[int, int, int]], ending: str) -> None:
+    with opened(scene) as session:
+        said, before = answers(session), books(session)
+        walk = Walk(session)
+        for pick in picks:
+            walk.take(*pick)
+        if ending == "leave":
+            with suppress(ZeroDivisionError), walk.statement:
+                raise ZeroDivisionError
+        elif ending == "rollback":
+            walk.statement.rollback(0)
+        else:
+            walk.statement.discard()
+        assert books(session) == before
+        assert answers(session) == said
+
+
+@pytest.mark.law("going back to a mark leaves every sum as it was at the mark")
+@given(st.one_of(tight_scenes(), scenes()), Picks, Picks)
+def test_marks(scene: Scene, first: list[tuple[int, int, int]], then: list[tuple[int, int, int]]) -> None:
+    with opened(scene) as session:
+        walk = Walk(session)
+        for what, whom, where in first:
+            walk.take(what % 4, whom, where)
+        said, before, mark = answers(session), books(session), walk.statement.checkpoint()
+        for what, whom, where in then:
+            walk.take(what % 4, whom, where)
+        walk.statement.rollback(mark)
+        assert books(session) == before
+        assert answers(session) == said
+
+
+@pytest.mark.law("what the engine has renewed row by row is what it would work out anew")
+@given(st.one_of(scenes(), tight_scenes()), Picks)
+def test_renewed(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
+    with opened(scene) as session:
+        walk = Walk(session)
+        for pick in picks:
+            walk.take(*pick)
+            kept = answers(session)
+            session.placer = Engine(Classes(session.answers.hooks(), session.ledger), session.ties)
+            assert kept == answers(session)
+
+
+@pytest.mark.law("what a session knows of nodes, jobs and queues adds up after any operations")
+@given(st.one_of(scenes(), tight_scenes()), Picks)
+def test_sums(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
+    with opened(scene) as session:
+        walk = Walk(session)
+        start = session.table.used.copy(), session.table.pipelined.copy()
+        for pick in picks:
+            walk.take(*pick)
+        used, pipelined = start
+        for entry in walk.statement.entries:
+            for task, row in zip(entry.tasks, entry.rows, strict=True):
+                column = {Operation.ALLOCATE: used, Operation.PIPELINE: pipelined}.get(entry.kind)
+                if column is not None:
+                    column[: len(task.template.vector), row] += task.template.vector
+        assert (session.table.used == used).all()
+        assert (session.table.pipelined == pipelined).all()
+        for name, queue in session.queues.items():
+            jobs = [job for job in session.peek_jobs() if job.queue == name]
+            for part in ("allocated", "held"):
+                total = [sum(column) for column in zip_longest(*(getattr(job.sums, part) for job in jobs), fillvalue=0)]
+                assert trimmed(getattr(queue.sums, part)) == trimmed(total)
