@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from stromboli.cli import conf, imports, plan, scenario
+from stromboli.cli import conf, imports, lint, plan, scenario
 from stromboli.cli.exits import BAD_INPUT, BROKEN, EPILOG, OK
 from stromboli.errors import StromboliError
 
@@ -25,7 +25,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("plan", epilog=plan.plan_help)(plan.plan)
+app.command("plan", epilog=plan.PLAN_HELP)(plan.plan)
+app.command("lint", epilog=lint.LINT_HELP)(lint.lint)
 app.add_typer(conf.app)
 app.add_typer(imports.app)
 app.add_typer(scenario.app)

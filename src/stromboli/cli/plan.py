@@ -45,6 +45,7 @@ stromboli plan cluster.yaml --explain ml/big-training
 kubectl get nodes,pods,podgroups,queues -A -o yaml | stromboli plan - -o json
 
 """
+PLAN_HELP = EXAMPLES + EPILOG
 
 
 def plan(
@@ -174,6 +175,3 @@ def _code(planning: Planning, reasons: dict[str, Reason], wanted: bool) -> int:
     if planning.loading.problems:
         return BAD_INPUT
     return WAITING if wanted and reasons else OK
-
-
-plan_help = EXAMPLES + EPILOG

@@ -1,0 +1,133 @@
+"""``stromboli lint``: what is wrong with a configuration and with queue objects, before anybody applies them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stromboli.cli.exits import EPILOG, FOUND, OK
+from stromboli.cli.options import PluginsDirectory
+
+if TYPE_CHECKING:
+    from stromboli.cli.linting.findings import Finding
+    from stromboli.cli.linting.setup import Setup
+
+
+class Form(StrEnum):
+    """How findings are printed."""
+
+    table = "table"
+    json = "json"
+
+
+EXAMPLES = """\
+Examples:
+
+stromboli lint --config volcano-scheduler.conf
+
+stromboli lint queues.yaml cluster/ --config volcano-scheduler.conf --strict
+
+"""
+LINT_HELP = (
+    EXAMPLES + "Ends with 1 when there are errors; with --strict, warnings count too; notes never do.\n\n" + EPILOG
+)
+
+
+def lint(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILES]...", help="Manifests with queues, PodGroups, nodes ...: files, directories, or -."
+        ),
+    ] = None,
+    config: Annotated[
+        str | None, typer.Option("--config", "-c", metavar="FILE", help="The volcano-scheduler.conf to check.")
+    ] = None,
+    output: Annotated[Form, typer.Option("--output", "-o", help="Form of the findings.")] = Form.table,
+    strict: Annotated[bool, typer.Option("--strict", help="Let warnings fail, too.")] = False,
+    plugins_dir: PluginsDirectory = None,
+) -> None:
+    """Check a configuration and queue objects: names, switches, combinations that defeat each other, sums of queues."""
+    if not files and config is None:
+        raise typer.BadParameter("name manifests, or a configuration with --config", param_hint="FILES")
+    setup, findings = _of_config(config, plugins_dir)
+    findings += _of_files(files or [], setup)
+    if output is Form.json:
+        import msgspec
+
+        from stromboli.cli.terminal import dump
+
+        dump({"findings": msgspec.to_builtins(findings), "counts": counts(findings)}, "json")
+    else:
+        _show(findings)
+    grave = ("error", "warning") if strict else ("error",)
+    raise typer.Exit(FOUND if any(finding.severity in grave for finding in findings) else OK)
+
+
+def _of_config(config: str | None, plugins: str | None) -> tuple[Setup | None, list[Finding]]:
+    """The configuration, unless it cannot be read at all, and what is wrong with it."""
+    if config is None:
+        return None, []
+    from stromboli.cli.linting.conf_rules import CONF_RULES
+    from stromboli.cli.linting.findings import Finding, broken
+    from stromboli.cli.linting.setup import Setup
+    from stromboli.errors import ConfigError
+    from stromboli.sim.planning import Settings, registry_of
+
+    registry = registry_of(Settings(plugins=plugins or ""))
+    try:
+        setup = Setup.read(Path(config).read_text(encoding="utf-8"), config, registry)
+        registry.add_paths(setup.config.plugins(), Path(config).parent)
+    except ConfigError as error:
+        hint = f"; did you mean {error.nearest!r}?" if error.nearest else ""
+        text = f"{error.problem}{hint}"
+        why = "The scheduler does not start with this file."
+        return None, [Finding("refused", "error", text, why, "Correct the line.", error.file, error.line)]
+    return setup, broken(CONF_RULES, setup, config)
+
+
+def _of_files(files: list[str], setup: Setup | None) -> list[Finding]:
+    """What is wrong with the objects of manifests."""
+    if not files:
+        return []
+    from stromboli.cli.linting.cluster_rules import CLUSTER_RULES, Cluster
+    from stromboli.cli.linting.findings import broken
+    from stromboli.cli.terminal import progress
+    from stromboli.cluster.state import ClusterState
+    from stromboli.sim.loading import Loading
+
+    loading = Loading(ClusterState())
+    with progress() as told:
+        loading.take(files, told)
+    loading.complete()
+    return broken(CLUSTER_RULES, Cluster(loading, setup.config if setup else None))
+
+
+def counts(findings: Sequence[Finding]) -> dict[str, int]:
+    """How many findings there are of each severity."""
+    severities = [finding.severity for finding in findings]
+    return {severity: severities.count(severity) for severity in ("error", "warning", "note")}
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    from rich.text import Text
+
+    from stromboli.cli.terminal import console, counted, indented
+
+    screen = console()
+    styles = {"error": "bold red", "warning": "yellow", "note": "dim"}
+    for finding in findings:
+        head = Text.assemble(
+            (finding.severity, styles[finding.severity]),
+            f" {finding.where}: {finding.text} ",
+            (f"[{finding.rule}]", "dim"),
+        )
+        indented(screen, head, 0)
+        indented(screen, Text.assemble(("why: ", "dim"), finding.why), 2)
+        indented(screen, Text.assemble(("fix: ", "dim"), finding.fix), 2)
+    numbers = ", ".join(counted(number, severity) for severity, number in counts(findings).items())
+    screen.print(Text(numbers if findings else "nothing found", style="bold"))

@@ -1,0 +1,119 @@
+"""A configuration as the rules look at it: which plugin answers what, in which tier, and which actions ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from stromboli.framework.argument import Complaint
+from stromboli.framework.config import Config, PluginOption, load_config
+from stromboli.framework.effective import check_arguments
+from stromboli.framework.hook import hooks_on
+from stromboli.framework.plugin import Plugin
+from stromboli.framework.points import POINTS
+from stromboli.framework.registry import Registry
+
+PLUGINS: Final = (
+    "binpack", "capacity", "cdp", "conformance", "deviceshare", "drf", "extender", "gang", "network-topology-aware",
+    "nodegroup", "nodeorder", "numaaware", "overcommit", "pdb", "predicates", "priority", "proportion", "rescheduling",
+    "resource-strategy-fit", "resourcequota", "sla", "task-topology", "tdm", "usage",
+)  # fmt: skip
+"""The reference's plugins."""
+ACTIONS: Final = (
+    "enqueue", "allocate", "backfill", "preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim",
+)  # fmt: skip
+"""The reference's actions."""
+EVICTING: Final = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
+"""Actions that evict pods for others."""
+
+
+class Entry(NamedTuple):
+    """A plugin entry and its tier, counted from 1."""
+
+    tier: int
+    option: PluginOption
+
+
+class Setup:
+    """A configuration, read leniently so that everything odd in it is found at once."""
+
+    def __init__(self, config: Config, registry: Registry) -> None:
+        self.config, self.registry = config, registry
+        self.entries = [Entry(number, option) for number, tier in enumerate(config.tiers, 1) for option in tier]
+
+    @classmethod
+    def read(cls, text: str, source: str, registry: Registry) -> Setup:
+        """Read a configuration.  Raises ConfigError for what even a lenient reading refuses."""
+        config = load_config(
+            text,
+            source=source,
+            known_plugins=(*registry.plugin_names, *PLUGINS),
+            known_actions=(*registry.action_names, *ACTIONS),
+            lenient=True,
+            allow_hdrf_with_proportion=True,
+        )
+        return cls(config, registry)
+
+    @property
+    def source(self) -> str:
+        """The file."""
+        return self.config.source
+
+    def acts(self, *names: str) -> bool:
+        """Whether any of these actions is listed."""
+        return any(name in self.config.actions for name in names)
+
+    def find(self, *names: str) -> Entry | None:
+        """The first entry of a plugin with one of these names."""
+        return next((entry for entry in self.entries if entry.option.name in names), None)
+
+    def answering(self, point: str) -> list[Entry]:
+        """The entries that are asked at a point: the plugin has a hook there and its switch is on."""
+        return [e for e in self.entries if point in self.points(e.option) and e.option.enabled(POINTS[point])]
+
+    def knows(self, option: PluginOption) -> bool:
+        """Whether the plugin can be looked at: it is one of ours, so all its hooks are in its class."""
+        return option.name in self.registry.plugin_names and not option.path and bool(self.points(option))
+
+    def points(self, option: PluginOption) -> frozenset[str]:
+        """The points that a plugin answers; of the reference's plugins that are not there, those that are known."""
+        if option.name not in self.registry.plugin_names:
+            return frozenset(KNOWN_POINTS.get(option.name, ()))
+        found = self.registry.plugin_class(option.name)
+        return points_of(found) if found is not None else frozenset()
+
+    def argument_complaints(self) -> tuple[Complaint, ...]:
+        """What is wrong with arguments of plugins and actions that are there."""
+        here = tuple(name for name in self.config.actions if name in self.registry.action_names)
+        return check_arguments(replace(self.config, actions=here), self.registry)
+
+    def lines(self, *names: str) -> Iterator[int]:
+        """The lines of entries with these names."""
+        return (entry.option.line for entry in self.entries if entry.option.name in names)
+
+
+KNOWN_POINTS: Final = {
+    "capacity": (
+        "queue_order", "victim_queue_order", "overused", "allocatable", "preemptive", "reclaimable", "job_enqueueable",
+        "job_enqueued",
+    ),
+    "pdb": ("preemptable", "reclaimable", "victim_tasks"),
+    "cdp": ("preemptable", "reclaimable"),
+    "tdm": ("predicate", "node_order", "preemptable", "victim_tasks", "job_order", "job_pipelined", "job_starving"),
+    "rescheduling": ("victim_tasks",),
+    "usage": ("predicate", "node_order"),
+    "nodegroup": ("predicate", "node_order"),
+    "resource-strategy-fit": ("node_order",),
+    "task-topology": ("task_order", "node_order"),
+    "numaaware": ("predicate", "batch_node_order"),
+    "network-topology-aware": ("hyper_node_order", "batch_node_order", "hyper_node_gradient_for_job"),
+    "deviceshare": ("predicate", "batch_node_order"),
+}  # fmt: skip
+"""What the reference's plugins answer, as far as rules ask: for those that this release does not have."""
+
+
+def points_of(plugin: type[Plugin]) -> frozenset[str]:
+    """The names of the points that the methods of a plugin class answer."""
+    methods = (value for base in plugin.__mro__ for value in vars(base).values())
+    return frozenset(hook.point.name for method in methods for hook in hooks_on(method))
