@@ -27,8 +27,12 @@ def least_allocated(offered: Sequence[int], wanted: Sequence[int]) -> int:
 
     ``wanted`` counts the pods on the node and the new one, with stand-ins for containers that ask for nothing.
     """
-    shares = [max(a - w, 0) * MAX_SCORE // a for a, w in zip(offered, wanted, strict=True) if a > 0]
-    return sum(shares) // len(shares) if shares else 0
+    total = known = 0
+    for a, w in zip(offered, wanted, strict=True):
+        if a > 0:
+            known += 1
+            total += (a - w) * MAX_SCORE // a if w < a else 0
+    return total // known if known else 0
 
 
 def most_allocated(offered: Sequence[int], wanted: Sequence[int]) -> int:
@@ -49,6 +53,9 @@ def most_allocated_rows(offered: Ints, wanted: Ints) -> Ints:
 
 def _mean_share(offered: Ints, part: Ints) -> Ints:
     there = offered > 0
+    if there.all():  # nearly always; the general way below gives the same
+        quick: Ints = (part * MAX_SCORE // offered).sum(axis=0) // len(offered)
+        return quick
     shares = np.where(there, part * MAX_SCORE // np.maximum(offered, 1), 0)
     mean: Ints = shares.sum(axis=0) // np.maximum(there.sum(axis=0), 1)
     return mean
@@ -63,10 +70,12 @@ def balanced_allocation(offered: Sequence[int], requested: Sequence[int], asked:
     ``requested`` is what the pods on the node ask for and ``asked`` what the new one does, resource by resource,
     without stand-ins; resources not offered don't count.
     """
-    there = [(a, r, more) for a, r, more in zip(offered, requested, asked, strict=True) if a > 0]
-    after = _evenness([min((r + more) / a, 1.0) for a, r, more in there])
-    before = _evenness([min(r / a, 1.0) for a, r, _ in there])
-    return 50 + (50 + after - before) // 2
+    after, before = [], []
+    for a, r, more in zip(offered, requested, asked, strict=True):
+        if a > 0:
+            after.append((r + more) / a if r + more < a else 1.0)
+            before.append(r / a if r < a else 1.0)
+    return 50 + (50 + _evenness(after) - _evenness(before)) // 2
 
 
 def _evenness(fractions: list[float]) -> int:

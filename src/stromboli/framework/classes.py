@@ -17,7 +17,7 @@ from stromboli.model.task import Task
 if TYPE_CHECKING:
     from stromboli.framework.ledger import Ledger
 
-FEW = 12
+FEW = 7
 """Up to so many touched rows are renewed one by one in plain Python: cheaper there than array operations."""
 
 KEPT = 256
@@ -69,12 +69,14 @@ class TaskClass:
         "raws",
         "refused",
         "request",
+        "row_forms",
         "score",
         "scorers",
         "seen",
         "static_ok",
         "table",
         "task",
+        "want",
         "wants",
     )
 
@@ -84,12 +86,14 @@ class TaskClass:
         scalars = (self.table.axes.index[name] for name in (task.request.scalars or {}))
         self.need: list[int] = [CPU, MEMORY, *scalars] if room else []
         self.wants = [(column, int(self.request[column])) for column in self.need]
+        self.want = self.request[self.need][:, None]
         self.levels = 2
         self.refused: tuple[object, Fits] | None = None
         everywhere = self.table.view()
         self._ask_predicates(everywhere)
         self._ask_scores(everywhere)
         self._ask_raws(everywhere)
+        self.row_forms = self._has_row_forms()
         self._renew_all(everywhere)
         self.seen = len(self.table.journal)
 
@@ -100,11 +104,11 @@ class TaskClass:
         self.moving: list[Fit] = []
         self.around: list[Fit] = []
         for fit in (fit for plugin in self.hooks.fits for fit in plugin):
-            masks = fit.masks(self.task, nodes)
-            if masks is None:
+            admitted = fit.admits(self.task, nodes)
+            if admitted is None:
                 continue
             if fit.hook.static:
-                self.static_ok &= masks == 0
+                self.static_ok &= admitted
             elif fit.hook.reads:
                 self.around.append(fit)
             else:
@@ -143,11 +147,12 @@ class TaskClass:
         if not new:
             return
         self.seen = len(self.table.journal)
-        if len(new) <= FEW and self._has_row_forms():
-            for row in set(new):
+        touched = sorted(set(new))
+        if len(touched) <= FEW and self.row_forms:
+            for row in touched:
                 self._renew_row(row)
-        elif len(new) < len(self.table):
-            rows = np.unique(np.array(new, dtype=np.intp))
+        elif len(touched) < len(self.table):
+            rows = np.array(touched, dtype=np.intp)
             self._store(rows, *self.look(self.table.view(rows)))
         else:
             self._renew_all(self.table.view())
@@ -207,15 +212,17 @@ class TaskClass:
         now, fits = self._rooms(nodes)
         fits &= self.static_ok if nodes.index is None else self.static_ok[nodes.index]
         for fit in self.moving:
-            masks = fit.masks(self.task, nodes)
-            if masks is not None:
-                fits &= masks == 0
+            admitted = fit.admits(self.task, nodes)
+            if admitted is not None:
+                fits &= admitted
         return fits, now & fits, self._sum(self.scorers, nodes), self._sum(self.batchers, nodes)
 
     def _rooms(self, nodes: NodeRows) -> tuple[Bools, Bools]:
-        want = self.request[self.need][:, None]
-        idle = nodes.alloc[self.need] - nodes.used[self.need]
-        future = idle + nodes.releasing[self.need] - nodes.pipelined[self.need]
+        """Which rows have room enough idle, and which will have it."""
+        need: list[int] | slice = slice(None) if len(self.need) == len(self.table.axes) else self.need
+        want = self.want if isinstance(need, list) else self.request[:, None]
+        idle = nodes.alloc[need] - nodes.used[need]
+        future = idle + nodes.releasing[need] - nodes.pipelined[need]
         return np.all(want <= idle, axis=0), np.all(want <= future, axis=0)
 
     def _sum(self, scorers: list[tuple[Score, Floats | None]], nodes: NodeRows) -> Floats:
@@ -264,9 +271,9 @@ class TaskClass:
         if self.around and fits.any():
             everywhere = self.table.view()
             for fit in self.around:
-                masks = fit.masks(self.task, everywhere)
-                if masks is not None:
-                    fits = fits & (masks == 0)
+                admitted = fit.admits(self.task, everywhere)
+                if admitted is not None:
+                    fits = fits & admitted
         return fits
 
 

@@ -46,6 +46,15 @@ class Fit:
         return answer.astype(np.uint64, copy=False)
 
 
+    def admits(self, task: Task, nodes: NodeRows) -> Bools | None:
+        """Which rows the task fits; None when the hook has nothing to say about such tasks."""
+        answer = self.vector(task, nodes)
+        if answer is None or answer.dtype == np.bool_:
+            return answer
+        fits: Bools = answer == 0
+        return fits
+
+
 @dataclass(slots=True, eq=False)
 class Score:
     """A score hook: ``vector`` for many rows, ``row`` for one; ``normalise`` for raw scores."""

@@ -31,6 +31,8 @@ from stromboli.framework.points import POINTS
 from stromboli.framework.registry import Registry
 from stromboli.framework.statement import Statement
 from stromboli.framework.turns import Order
+from stromboli.framework.views import TOP as TOP
+from stromboli.framework.views import Views
 from stromboli.model.job import Job
 from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.resource import Resource
@@ -39,11 +41,8 @@ from stromboli.model.subjobs import SubJob, assign
 from stromboli.model.table import Node
 from stromboli.model.task import PodTemplate, Task
 
-TOP = "<cluster-top-hypernode>"
-"""Name of the virtual hypernode above all nodes."""
 
-
-class Session:
+class Session(Views):
     """Open it with :meth:`open` in a ``with`` block; its ``plan`` is complete when the block ends.
 
     ``ask`` has one question an extension point; ``jobs`` gives the session's own copies (``peek_jobs`` looks without
@@ -177,17 +176,6 @@ class Session:
     def namespace_labels(self) -> Mapping[str, Mapping[str, str]]:
         """Labels of namespaces."""
         return self.snapshot.namespace_labels
-
-    @property
-    def hyper_nodes(self) -> Mapping[str, HyperNodeInfo]:
-        """Hypernodes by name, the virtual one above all nodes included."""
-        return {**self.snapshot.hyper_nodes, TOP: self.top}
-
-    @cached_property
-    def top(self) -> HyperNodeInfo:
-        """The virtual hypernode above all nodes: one tier above the highest."""
-        highest = max((info.tier for info in self.snapshot.hyper_nodes.values()), default=0)
-        return HyperNodeInfo(TOP, max(1, highest + 1), range(len(self.table)))
 
     def rows_of(self, hyper_node: HyperNodeInfo) -> npt.NDArray[np.bool_]:
         """Which rows of the node table lie below ``hyper_node``, shape (nodes,)."""

@@ -75,7 +75,8 @@ class Drf(Plugin):
     @job_order.key
     def share(self, job: Job) -> float:
         """The job's dominant share, pipelined tasks included."""
-        return dominant_share(job.sums.held, self.parts_of)
+        held = job.sums.held
+        return dominant_share(held, self.parts_of) if held else 0.0
 
     @preemptable
     def richer(self, preemptor: Task, preemptees: Sequence[Task]) -> list[Task]:

@@ -43,7 +43,7 @@ class Overcommit(Plugin):
         self.say_best_effort = session.tells("overcommit_best_effort")
         self.say_permitted = session.tells("overcommit_permitted")
         self.say_refused = session.tells("overcommit_refused")
-        used = session.axes.full(session.table.used.sum(axis=1).tolist())
+        used = [sum(row) for row in session.table.used.tolist()]  # Python's integers: the cluster's sum may be large
         total = session.axes.full(session.total)
         self.idle = [amount * self.factor - taken for amount, taken in zip(total, used, strict=True)]
         self.admitted = session.axes.full(())
@@ -86,4 +86,6 @@ class Overcommit(Plugin):
         """Names of what the job asks for and the cluster lacks, in the order of shortages."""
         amounts = zip(job.facts.min_vector, self.admitted, self.idle, strict=False)
         over = [bool(wanted) and taken + wanted > idle for wanted, taken, idle in amounts]
+        if True not in over:
+            return []
         return [self.axes.names[c] for c in self.axes.order if c < len(over) and over[c] and c != PODS]

@@ -185,6 +185,8 @@ class Proportion(Plugin):
         """Names of what the job asks for and the queue lacks, in the order of shortages."""
         rows = zip(job.facts.min_vector, account.held, account.inqueue, account.elastic, account.limits, strict=False)
         over = [bool(least) and least + held + coming - spare > limit for least, held, coming, spare, limit in rows]
+        if True not in over:
+            return []
         return [self.axes.names[c] for c in self.axes.order if c < len(over) and over[c] and c != PODS]
 
     @job_enqueued
