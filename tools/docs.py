@@ -28,7 +28,12 @@ class Page:
         return generate()
 
 
-PAGES: tuple[Page, ...] = ()
+PAGES: tuple[Page, ...] = (
+    Page("docs/extension-points.md", "stromboli.framework.points_page:generate_page"),
+    Page("docs/compatibility.md", "stromboli.framework.compat:generate_page"),
+    Page("docs/logs.md", "stromboli.framework.catalogue:generate_page"),
+    Page("docs/metrics.md", "stromboli.metrics.prometheus:generate_page"),
+)
 
 
 def stale(pages: Iterable[Page], project: Path) -> list[Page]:

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.framework import hook, order
+from stromboli.framework.ask import compile_points
 from stromboli.framework.merge import Agree
-from stromboli.framework.points import POINTS, SWITCHES, compile_points, generate_page
+from stromboli.framework.points import POINTS, SWITCHES
+from stromboli.framework.points_page import generate_page
 
 FILLED = """
 enableJobOrder enableJobReady enableJobPipelined enableTaskOrder enablePreemptable enableReclaimable enablePreemptive

@@ -8,13 +8,14 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stromboli.errors import PluginError
+from stromboli.framework.ask import compile_points
 from stromboli.framework.classes import Hooks
 from stromboli.framework.config import PluginOption
 from stromboli.framework.handlers import Handler
 from stromboli.framework.hook import Hook
 from stromboli.framework.merge import FirstOpinion
 from stromboli.framework.plugin import Plugin
-from stromboli.framework.points import POINTS, compile_points
+from stromboli.framework.points import POINTS
 from stromboli.framework.rows import Fit, Score, fit_of, score_of
 from stromboli.framework.turns import Order
 

@@ -6,17 +6,16 @@ the compiled callables of a session, the labels of metrics and traces and the do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from stromboli.framework import order
 from stromboli.framework.merge import (
     Agree,
     All,
     AnyOf,
-    Chain,
     FirstAnswer,
     FirstOpinion,
     Merge,
@@ -32,16 +31,18 @@ Form = Literal["scalar", "vector", "raw", "many", "key"]
 """How a hook answers: for one thing, for all nodes at once (as raw scores: before they are normalised), for a run of
 equal tasks, or as a sort key."""
 
-OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({
-    "left": ("l",),
-    "right": ("r",),
-    "preemptor": ("actor",),
-    "reclaimer": ("actor",),
-    "context": ("actor",),
-    "sub_job": ("sub",),
-    "preemptees": ("candidates",),
-    "reclaimees": ("candidates",),
-})
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "left": ("l",),
+        "right": ("r",),
+        "preemptor": ("actor",),
+        "reclaimer": ("actor",),
+        "context": ("actor",),
+        "sub_job": ("sub",),
+        "preemptees": ("candidates",),
+        "reclaimees": ("candidates",),
+    }
+)
 """Parameter names that a hook may use in place of the declared ones."""
 
 
@@ -389,80 +390,3 @@ POINTS: Mapping[str, Point] = MappingProxyType({row.name: row for row in _ROWS})
 
 SWITCHES: Mapping[str, bool] = MappingProxyType({switch: row.on for row in _ROWS for switch in row.switches})
 """Every switch in the reference's spelling, with what the loader fills in where it is not written."""
-
-OTHER_REGISTRATIONS = (
-    ("RegisterBinder", "session.register_binder(name, pre_binder)", "does work between the decision and the binding"),
-    (
-        "BindContextHandler.SetupBindContextExtension",
-        "setup_bind_context_extension(cycle_state, bind_context)",
-        "method of the plugin: hands what its filter found to the binding",
-    ),
-)
-"""What a plugin can register besides the points: reference's name, Python form, purpose."""
-
-
-def compile_points(chains: Mapping[str, Chain[..., Any]], *, restart: bool = False) -> dict[str, Callable[..., Any]]:
-    """One callable a point, merged from the chains; a point without a chain gives its default.
-
-    ``restart`` merges victims in the reference's way (see :class:`Agree`).  Reversed defaults are wired up here.
-    """
-    asked: dict[str, Callable[..., Any]] = {}
-    for row in sorted(POINTS.values(), key=lambda point: bool(point.reverse_of)):
-        merge = row.merge
-        if row.reverse_of:
-            merge = FirstOpinion(_reversed(asked[row.reverse_of]))
-        elif isinstance(merge, Agree):
-            merge = replace(merge, restart=restart)
-        asked[row.name] = merge.compile(chains.get(row.name, ()))
-    return asked
-
-
-def _reversed(compare: Callable[..., int]) -> Callable[..., int]:
-    return lambda left, right, *_others: -compare(left, right)
-
-
-def generate_page() -> str:
-    """The documentation page of all extension points, in Markdown."""
-    return "\n".join([*_INTRODUCTION, "", *_table(_HEAD, map(_cells, _ROWS)), "", *_details(), *_others()]) + "\n"
-
-
-_HEAD = (
-    "First described as", "Python", "Reference: register", "Reference: ask", "Switches", "Merge", "Default", "Asked by",
-)  # fmt: skip
-
-_INTRODUCTION = """\
-# Extension points
-
-Generated from the table in `stromboli.framework.points`. A plugin answers with a method under the decorator of the
-point's name, or registers a function in `on_session_open` with `session.add_<point>(self.name, function)`; actions ask
-`session.ask.<point>(...)`. The first column is the name in the session interface as it was first described, where it
-stands there. A switch marked *off* is off unless the configuration sets it.
-""".splitlines()
-
-
-def _cells(row: Point) -> tuple[str, ...]:
-    switches = " or ".join(row.switches) + ("" if row.on else " (*off*)") if row.switches else "always on"
-    return (
-        row.seed, f"`{row.name}`", row.registration, ", ".join(row.query), switches, type(row.merge).__name__,
-        row.default, row.asked_by,
-    )  # fmt: skip
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
-    return [" | ".join(("", *cells, "")).strip() for cells in (head, ("---",) * len(head), *rows)]
-
-
-def _details() -> list[str]:
-    lines = ["## Questions", ""]
-    for row in _ROWS:
-        lines += [f"### {row.name}({', '.join(row.arguments)})", "", row.doc, "", f"Returns: {row.answers}.", ""]
-        if forms := [f"`.{form}({', '.join(row.parameters(form))})`" for form in _FORMS if row.parameters(form)]:
-            lines += [f"Other forms: {', '.join(forms)}.", ""]
-    return lines
-
-
-_FORMS: tuple[Form, ...] = ("vector", "raw", "many", "key")
-
-
-def _others() -> list[str]:
-    return ["## Other registrations", "", *_table(("Reference", "Python", "Purpose"), OTHER_REGISTRATIONS)]

@@ -1,4 +1,4 @@
-"""What a session shows of the cluster besides its own records: Kubernetes-style views, hypernodes by tier, old states."""
+"""What a session shows besides its own records: Kubernetes-style views, hypernodes by tier, old states."""
 
 from __future__ import annotations
 
