@@ -48,12 +48,12 @@ def dlrm(
     nodes: NodesCsv,
     output: Directory,
     memory_gib_per_cpu: Annotated[
-        float | None, typer.Option(metavar="GIB", help="Memory of a node for each of its cores. [default: 8]")
+        float | None, typer.Option(metavar="GIB", help="Memory of a node for each of its cores. Default: 8.")
     ] = None,
     at: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", help="Only instances alive so long after the start. [default: all of the trace]"
+            metavar="SECONDS", help="Only instances alive so long after the start. Default: all of the trace."
         ),
     ] = None,
 ) -> None:

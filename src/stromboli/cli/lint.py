@@ -40,9 +40,7 @@ LINT_HELP = (
 def lint(
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[FILES]...", help="Manifests with queues, PodGroups, nodes ...: files, directories, or -."
-        ),
+        typer.Argument(metavar="FILES", help="Manifests with queues, PodGroups, nodes ...: files, directories, or -."),
     ] = None,
     config: Annotated[
         str | None, typer.Option("--config", "-c", metavar="FILE", help="The volcano-scheduler.conf to check.")

@@ -21,7 +21,7 @@ app = typer.Typer(
     help="A batch scheduler for Kubernetes: plan, explain and check what would be scheduled, without a cluster.",
     epilog=EPILOG,
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

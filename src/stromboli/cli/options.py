@@ -25,7 +25,7 @@ Compatibility = Annotated[
 ]
 ConfigFile = Annotated[
     str | None,
-    typer.Option("--config", "-c", metavar="FILE", help="A volcano-scheduler.conf. [default: the built-in one]"),
+    typer.Option("--config", "-c", metavar="FILE", help="A volcano-scheduler.conf. Default: the built-in one."),
 ]
 LenientConfig = Annotated[
     bool, typer.Option("--lenient-config", help="Skip what is unknown in the configuration with a warning.")

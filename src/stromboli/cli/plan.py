@@ -51,7 +51,7 @@ PLAN_HELP = EXAMPLES + EPILOG
 def plan(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILES]...", help="Manifests: files, directories, or - for standard input."),
+        typer.Argument(metavar="FILES", help="Manifests: files, directories, or - for standard input."),
     ] = None,
     config: ConfigFile = None,
     output: Annotated[Form, typer.Option("--output", "-o", help="wide lists all jobs, pods and nodes.")] = Form.table,
@@ -76,7 +76,7 @@ def plan(
     ] = None,
     now: Annotated[
         str | None,
-        typer.Option(metavar="T", help="The time to plan for: RFC 3339, or seconds since 1970. [default: now]"),
+        typer.Option(metavar="T", help="The time to plan for: RFC 3339, or seconds since 1970. Default: now."),
     ] = None,
 ) -> None:
     """Plan a cluster that manifests describe: who is bound where, and why the rest waits.
@@ -100,7 +100,11 @@ def plan(
     with progress() as told:
         planning.load(_files(files), told)
     _tell_loading(planning, every=output is Form.wide)
+    if planning.loading.manifests is None or not planning.loading.manifests.count:
+        say("there is nothing to plan: no object could be used")
+        raise typer.Exit(BAD_INPUT)
     planning.run(cycles)
+    say_some("error", [text for plan in planning.plans for text in plan.inconsistencies])
     reasons = planning.reasons()
     if explain is None:
         _show(planning, reasons, output)
@@ -139,8 +143,10 @@ def _tell_loading(planning: Planning, *, every: bool) -> None:
         say(f"note: {count} objects of kind {kind} are not looked at")
     if every:
         say_some("note", loading.added, len(loading.added))
-    elif done := [f"{_listed(counts)} {word}" for word, counts in loading.counts.items() if counts]:
-        say(f"note: as controllers would do: {', '.join(done)} (-o wide says which)")
+    elif loading.added:
+        words = {"added": "added", "changed": "completed"}
+        done = "; ".join(f"{words[what]} {_listed(counts)}" for what, counts in loading.counts.items() if counts)
+        say(f"note: {done} (-o wide lists them)")
 
 
 def _listed(counts: Mapping[str, int]) -> str:

@@ -61,6 +61,8 @@ def _headline(console: Console, planning: Planning, cycle: Cycle, reasons: Mappi
 def _jobs(console: Console, cycle: Cycle, reasons: Mapping[str, Reason], most: int) -> None:
     """Jobs in one table, those that wait last."""
     jobs = list(cycle.jobs())
+    if not jobs:
+        return
     waiting = [job for job in jobs if job.uid in reasons]
     running = [job for job in jobs if job.uid not in reasons]
     view = table("", "JOB", "QUEUE", ">PRIORITY", ">BOUND/NEEDED", ">PODS", "PHASE")

@@ -46,6 +46,8 @@ def show_queues(console: Console, cycle: Cycle) -> None:
     """One row a queue: what it holds of what it deserves, in every dimension that queues hold or deserve."""
     session = cycle.session
     queues = [queue for queue in session.queues.values() if queue.sums.jobs or _allocated(session, queue)]
+    if not queues:
+        return
     names = _dimensions(session, queues)
     amounts = [f">{name}" for name in names]
     view = table("QUEUE", ">WEIGHT", *amounts, "SHARE", title="Queues: allocated / deserved")

@@ -153,13 +153,13 @@ def _quota(cycle: Cycle, job: Job) -> Step:
     """What the queue plugins said when allocate came to the queue and the job."""
     refused = cycle.notes.turns[job.uid].refused if job.uid in cycle.notes.turns else {}
     numbers = _queue_numbers(cycle.session, job.queue)
-    text = "; ".join(f"{what} {amounts_text(amounts)}" for what, amounts in numbers.items()) or "no queue plugin"
+    text = "; ".join(f"{what} {_without_pods(amounts)}" for what, amounts in numbers.items()) or "no queue plugin"
     text = f"queue {job.queue}: {text}"
     if refused:
         name, said = next(iter(refused.items()))
         numbers = numbers_of(said) if said else numbers
         why = quota_text(job.queue, numbers) if said and not said.state else f"queue {job.queue} is not open"
-        lines = (f"{len(refused)} pods refused, the first is {name}: {why}",)
+        lines = (f"{_pods(len(refused))} refused, the first is {name}: {why}",)
         return Step(5, "quota", False, text, lines, numbers, (Refusal(said.plugin if said else "", why, 0, numbers),))
     if job.uid not in cycle.notes.turns and job.queue in cycle.notes.overused and waiting_tasks(job):
         said = cycle.notes.overused[job.queue]
@@ -189,13 +189,32 @@ def _nodes(cycle: Cycle, job: Job) -> Step:
             5, "nodes", True if tried or not waiting_tasks(job) else None, _found(job) if tried else "not asked"
         )
     lines: list[str] = []
+    refusals: list[Refusal] = []
     for task in failed.values():
         fits = job.fits[task.uid]
+        refusals += _refusals(task, fits) if isinstance(fits, Fits) else []
         alike = sum(one.template is task.template for one in job.of(PENDING))
-        lines.append(f"{alike} like {task.name}, each {amounts_text(by_name(task.request))}:")
+        lines.append(f"{_pods(alike)} like {task.name}, each {_without_pods(by_name(task.request))}:")
         lines.append(f"  {fits.text if isinstance(fits, Fits) else fits}")
         lines.append(f"  {best_node(cycle.session, task)}")
-    return Step(5, "nodes", False, _found(job), tuple(lines))
+    return Step(5, "nodes", False, _found(job), tuple(lines), {}, tuple(refusals))
+
+
+def _refusals(task: Task, fits: Fits) -> list[Refusal]:
+    """One for each reason that nodes gave; ``nodes`` counts them and ``request`` is what the task asks for."""
+    request = by_name(task.request)
+    return [
+        Refusal(reason.plugin, reason.text, 0, {"nodes": {"count": count, "of": fits.nodes}, "request": request})
+        for reason, count in fits.counts.items()
+    ]
+
+
+def _pods(count: int) -> str:
+    return f"{count} pod{'' if count == 1 else 's'}"
+
+
+def _without_pods(amounts: dict[str, float]) -> str:
+    return amounts_text({name: value for name, value in amounts.items() if name != "pods"})
 
 
 def _found(job: Job) -> str:
@@ -245,8 +264,8 @@ def best_node(session: Session, task: Task) -> str:
     amounts = {name: float(idle[index[name], row]) for name in request}
     name = session.table.statics.names[row]
     if not short[row]:
-        return f"{name} has room for one alone: idle {amounts_text(amounts)}"
-    return f"nearest is {name}: idle {amounts_text(amounts)} ({len(passing)} nodes pass the filters)"
+        return f"{name} has room for one now that the gang gave its places back: idle {_without_pods(amounts)}"
+    return f"nearest of {len(passing)} nodes that pass the filters is {name}: idle {_without_pods(amounts)}"
 
 
 def rows_passing(session: Session, task: Task) -> list[int]:

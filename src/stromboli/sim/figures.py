@@ -8,7 +8,8 @@ from stromboli.model.amounts import MIN
 from stromboli.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from stromboli.model.resource import INFINITE, Resource
 
-_BINARY = ((2**50, "Pi"), (2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
+_BINARY = ((2**50, "Pi", 2), (2**40, "Ti", 2), (2**30, "Gi", 1), (2**20, "Mi", 1), (2**10, "Ki", 1))
+"""Sizes, their suffixes, and from how many on they are used: 1.4Ti would hide what 1434Gi shows."""
 
 
 def by_name(resource: Resource) -> dict[str, float]:
@@ -46,7 +47,7 @@ def _number(value: float) -> str:
 
 
 def _bytes(value: float) -> str:
-    for size, suffix in _BINARY:
-        if abs(value) >= size:
+    for size, suffix, least in _BINARY:
+        if abs(value) >= size * least:
             return _number(value / size) + suffix
     return _number(value)

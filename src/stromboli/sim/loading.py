@@ -16,7 +16,6 @@ from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
 from stromboli.model.names import QUEUE_OPEN, SCHEDULER_NAME
 
-
 EMPTY = "holds no object"
 """What the reader says of a file that is empty, which is odd and no more."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import resource
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,6 +76,18 @@ def refuse_arguments(config: Config, registry: Registry) -> None:
             raise ConfigError(complaint.text, file=config.source, line=complaint.line, nearest=complaint.nearest)
 
 
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """No garbage collection meanwhile: next to nothing of what is made is garbage, and looking for it takes long."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
 class Planning:
     """A cluster that is planned for: load it, run cycles, ask for the answer.
 
@@ -100,13 +113,9 @@ class Planning:
     def load(self, paths: Iterable[str | Path], progress: Progress | None = None) -> None:
         """Read files and directories, and add what controllers would.  Raises ManifestError when strict."""
         start = time.process_time()
-        gc.disable()
-        try:
+        with _no_collecting():
             self.loading.take(paths, progress)
             self.loading.complete()
-        finally:
-            gc.enable()
-        gc.freeze()
         self.load_cpu = time.process_time() - start
 
     def run(self, cycles: int = 1) -> Cycle:
@@ -131,7 +140,7 @@ class Planning:
         observer = Several([notes, self.observer])
         cpu, wall = time.process_time(), time.perf_counter()
         observer.started("cycle", "")
-        with Session.open(self.state.snapshot(), self.config, self.registry, self.now, self.seed, observer) as session:
+        with _no_collecting(), self._session(observer) as session:
             figures = queue_figures(session)
             self._note_shares(session)
             notes.then = lambda action: self._ask_again(session, action, left_outside)
@@ -143,6 +152,9 @@ class Planning:
         self.plans.append(session.plan)
         self.figures = figures
         return Cycle(session, notes, left_outside, self.state)
+
+    def _session(self, observer: Observer) -> Session:
+        return Session.open(self.state.snapshot(), self.config, self.registry, self.now, self.seed, observer)
 
     def _note_shares(self, session: Session) -> None:
         drf = session.plugins.get("drf")

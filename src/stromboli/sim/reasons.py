@@ -175,8 +175,8 @@ class Cycle:
         """How far the gang got."""
         have, could = job.number(*PLACES), placeable(job)
         needed, pods = job.min_available, len(job.tasks)
-        tentative = f", {could} more could be" if could else ""
-        return f"{have} of {pods} pods placed{tentative}, {needed} needed"
+        in_vain = f", {could} found a node in vain" if could else ""
+        return f"{have} of {pods} pods placed, {needed} needed{in_vain}"
 
 
 # ---------------------------------------------------------------------- parts
