@@ -52,13 +52,22 @@ def root(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (``sys.argv`` unless ``arguments`` are given) and return the exit code; never raises."""
     try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_gone()
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
         app(args=arguments, prog_name="stromboli")
     except SystemExit as done:
         return _code(done)
     except StromboliError as error:
         return _say(str(error), BAD_INPUT)
     except BrokenPipeError:
-        return _reader_gone()
+        raise
     except OSError as error:
         return _say(f"{error.filename or 'input'}: {error.strerror or error}", BAD_INPUT)
     except Exception as error:
@@ -70,6 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _code(done: SystemExit) -> int:
+    if isinstance(done.__context__, BrokenPipeError):
+        raise done.__context__
     if done.code is None or isinstance(done.code, int):
         return done.code or OK
     return _say(str(done.code), BAD_INPUT)

@@ -143,10 +143,8 @@ def _admitted(cycle: Cycle, job: Job) -> Step:
 
 def _valid(cycle: Cycle, job: Job) -> Step:
     text = f"{job.valid_task_num()} pods that can run, {job.min_available} needed"
-    invalid = cycle.notes.invalid.get(job.uid)
-    if invalid is None:
-        return Step(2, "valid", True, text)
-    return Step(2, "valid", False, f"{invalid[1]} ({invalid[0]})")
+    invalid = cycle.invalid(job)
+    return Step(2, "valid", not invalid, text, (invalid,) if invalid else ())
 
 
 def _quota(cycle: Cycle, job: Job) -> Step:

@@ -96,11 +96,17 @@ class Cycle:
             return "no queue", f"queue {job.queue} does not exist", ()
         if job.is_pending():
             return self._not_admitted(job)
-        if job.uid in self.notes.invalid:
-            return "invalid", self.notes.invalid[job.uid][1], ()
+        if invalid := self.invalid(job):
+            return "invalid", invalid, ()
         if job.uid not in self.notes.turns:
             return self._no_turn(job)
         return self._tried(job)
+
+    def invalid(self, job: Job) -> str:
+        """Why the job cannot be looked at; empty when it can."""
+        if not job.tasks:
+            return f"it has no pods yet, {job.min_available} needed"
+        return self.notes.invalid.get(job.uid, ("", ""))[1]
 
     def _not_admitted(self, job: Job) -> tuple[Cause, str, tuple[Refusal, ...]]:
         refusals = tuple(vote.refusal for vote in self.votes.get(job.uid, ()) if vote.refusal is not None)

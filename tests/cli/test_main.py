@@ -1,0 +1,181 @@
+"""The command as a whole: help, exit codes, and messages in place of tracebacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stromboli.cli.main import main
+from tests.cli import manifests as m
+
+HEAVY = ("numpy", "yaml", "msgspec", "stromboli.sim", "stromboli.framework", "stromboli.cluster", "prometheus_client")
+
+
+@pytest.fixture(autouse=True)
+def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def test_the_command_is_there_without_the_scheduler_being_loaded() -> None:
+    code = "import sys; import stromboli.cli.main; print(*sys.modules, sep='\\n')"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "stromboli.cli.main" in loaded
+    assert [name for name in loaded if name.startswith(HEAVY)] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["--help"], ("plan", "lint", "conf", "import", "scenario", "Exit codes")),
+        (["plan", "--help"], ("--explain", "--cycles", "--exit-code", "Examples", "Exit codes")),
+        (["lint", "--help"], ("--strict", "Examples", "Exit codes")),
+        (["conf", "show", "--help"], ("--config", "Examples", "Exit codes")),
+        (["import", "openb", "--help"], ("NODES.csv", "PODS.csv", "Example", "Exit codes")),
+        (["import", "dlrm", "--help"], ("--memory-gib-per-cpu", "--at", "Example", "Exit codes")),
+        (["scenario", "run", "--help"], ("--compat", "Example", "Exit codes")),
+    ],
+)
+def test_help_has_examples_and_exit_codes(command: list[str], said: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert [word for word in said if word not in out] == []
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("stromboli 0.")
+
+
+BROKEN_YAML = "apiVersion: v1\nkind: Pod\nmetadata: {name: a\n"
+BAD_QUANTITY = json.dumps(m.pod("a", cpu="abc"))
+NO_KIND = "metadata: {name: a}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (BROKEN_YAML, ("bad.yaml, document 1",)),
+        (BAD_QUANTITY, ("bad.yaml, document 1, Pod ns/a", "spec.containers[0].resources.requests.cpu", "'abc'")),
+        (NO_KIND, ("bad.yaml, document 1", "kind")),
+        ("- 1\n", ("bad.yaml, document 1",)),
+        ("\x00\x01", ("bad.yaml",)),
+        ("", ("bad.yaml", "holds no object")),
+    ],
+)
+def test_bad_manifests_are_named_by_place(
+    text: str, told: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.yaml").write_text(text, encoding="utf-8")
+    assert main(["plan", str(tmp_path)]) == 2
+    found = capsys.readouterr()
+    assert [word for word in told if word not in found.err] == []
+    assert "Traceback" not in found.err + found.out
+
+
+def test_a_bad_object_does_not_hide_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = m.write(tmp_path, [m.node("n1"), m.pod("good"), m.pod("bad", cpu="abc")])
+    assert main(["plan", path, "-o", "json"]) == 2
+    found = capsys.readouterr()
+    answer = json.loads(found.out)
+    assert answer["outcome"]["binds"] == {"ns/good": "n1"}
+    assert len(answer["problems"]) == 1
+    assert "Pod ns/bad" in found.err
+
+
+def test_strict_stops_at_the_first_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = m.write(tmp_path, [m.node("n1"), m.pod("good"), m.pod("bad", cpu="abc")])
+    assert main(["plan", path, "--strict", "-o", "json"]) == 2
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert "Pod ns/bad" in found.err
+
+
+def test_of_two_objects_of_one_name_the_later_counts_and_that_is_no_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = m.write(tmp_path, [m.node("n1", cpu="1"), m.node("n1", cpu="3"), m.pod("a", cpu="2")])
+    assert main(["plan", path, "-o", "json"]) == 0
+    found = capsys.readouterr()
+    assert json.loads(found.out)["outcome"]["binds"] == {"ns/a": "n1"}
+    assert "stood already" in found.err
+
+
+@pytest.mark.parametrize(
+    ("conf", "arguments", "code", "told"),
+    [
+        ("actions: allocat", (), 2, "scheduler.conf:1: failed to find Action allocat; did you mean 'allocate'?"),
+        ("actions: allocate\ntiers:\n- plugins:\n  - name: gagn", (), 2, "scheduler.conf:4: unknown plugin gagn"),
+        ("actions: allocate\ntiers:\n- plugins:\n  - name: gagn", ("--lenient-config",), 0, "unknown plugin gagn"),
+        ("actions: allocate\ntiers:\n- plugins:\n  - name: gagn", ("--compat", "volcano"), 0, "unknown plugin gagn"),
+        ("actions: allocate\ntiers:\n- plugins:\n  - name: gang\n    arguments: {x: 1}", (), 0, "added"),
+        (
+            "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n    arguments: {x: 1}",
+            ("--strict",), 2, "scheduler.conf:5: unknown argument x",
+        ),
+        ("actions: [", (), 2, "scheduler.conf"),
+    ],
+)  # fmt: skip
+def test_bad_configurations_are_told_by_line(
+    conf: str, arguments: tuple[str, ...], code: int, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = m.write(tmp_path, [m.node("n1"), *m.gang("a", 1)])
+    (tmp_path / "scheduler.conf").write_text(conf, encoding="utf-8")
+    assert main(["plan", path, "--config", str(tmp_path / "scheduler.conf"), *arguments]) == code
+    found = capsys.readouterr()
+    assert told in found.err
+    assert "Traceback" not in found.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["plan", "nowhere.yaml"],
+        ["plan", "--config", "nowhere.conf", "nowhere.yaml"],
+        ["conf", "show", "--config", "nowhere.conf"],
+        ["lint", "--config", "nowhere.conf"],
+        ["lint"],
+        ["import", "openb", "nowhere.csv", "nowhere.csv", "-o", "out"],
+        ["plan", "--plugins-dir", "nowhere", "nowhere.yaml"],
+        ["plan", "--now", "yesterday", "nowhere.yaml"],
+        ["plan", "--cycles", "0", "nowhere.yaml"],
+        ["plan", "--no-such-option"],
+        ["nothing"],
+    ],
+    ids=" ".join,
+)
+def test_bad_input_ends_with_2_and_a_sentence(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(command) == 2
+    found = capsys.readouterr()
+    assert found.err.strip()
+    assert "Traceback" not in found.err + found.out
+
+
+def test_an_error_that_nobody_foresaw_is_a_sentence_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_arguments: object, **_named: object) -> None:
+        raise ZeroDivisionError("by nought")
+
+    monkeypatch.setattr("stromboli.sim.planning.Planning.load", fail)
+    assert main(["plan", m.write(tmp_path, [m.node("n1")])]) == 3
+    assert "ZeroDivisionError: by nought" in capsys.readouterr().err
+    monkeypatch.setenv("STROMBOLI_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(["plan", m.write(tmp_path, [m.node("n1")])])
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    path = m.write(tmp_path, [m.node("n1"), *(m.pod(f"p-{number}") for number in range(300))])
+    command = f"{sys.executable} -m stromboli.cli.main plan {path} -o json | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=dict(os.environ))
+    assert done.stdout.splitlines() == ["{", "0"]
+    assert "Traceback" not in done.stderr
