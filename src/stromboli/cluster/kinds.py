@@ -106,6 +106,19 @@ class Namespace(Object, frozen=True):
     """v1 Namespace; its labels count for namespace selectors, its annotations may name a queue."""
 
 
+class ServiceSpec(Wire, frozen=True):
+    """``spec`` of a Service: the labels of its pods."""
+
+    selector: dict[str, str] = {}
+
+
+class Service(Object, frozen=True):
+    """v1 Service: pods that serve together are spread by default."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+    spec: ServiceSpec = ServiceSpec()
+
+
 class QuotaStatus(Wire, frozen=True):
     """``status`` of a ResourceQuota: resource lists as written."""
 
@@ -294,6 +307,7 @@ _SCHEDULING: Final = ("scheduling.volcano.sh/v1beta1", "scheduling.volcano.sh/v1
 
 KINDS: Final[Mapping[str, Kind]] = {
     "Namespace": Kind(Namespace, ("v1",), "namespaces"),
+    "Service": Kind(Service, ("v1",), "services"),
     "PodDisruptionBudget": Kind(PodDisruptionBudget, ("policy/v1", "policy/v1beta1"), "podDisruptionBudgets"),
     "Node": Kind(Node, ("v1",), "nodes"),
     "Pod": Kind(Pod, ("v1",), "pods"),

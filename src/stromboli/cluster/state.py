@@ -52,6 +52,7 @@ class ClusterState:
         self.priorities: dict[str, PriorityClass] = {}
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         self.namespace_labels: dict[str, dict[str, str]] = {}
+        self.services: dict[str, dict[str, dict[str, str]]] = {}
         self.hyper_nodes: dict[str, HyperNodeInfo] = {}
         self.problems: list[str] = []
         self.sums = JobSums()
@@ -62,6 +63,7 @@ class ClusterState:
         self._applied: dict[str, Callable[[Any, bool], None]] = {
             "Pod": self._pod, "Node": self._node, "PodGroup": self._pod_group, "Queue": self._queue,
             "PriorityClass": self._priority_class, "ResourceQuota": self._quota, "Namespace": self._namespace,
+            "Service": self._service,
         }  # fmt: skip
 
     # ------------------------------------------------------------------ events
@@ -121,6 +123,13 @@ class ClusterState:
             quotas[value.name] = value
         else:
             quotas.pop(value.name, None)
+
+    def _service(self, service: kinds.Service, stays: bool) -> None:
+        selectors = self.services.setdefault(service.metadata.namespace, {})
+        if stays:
+            selectors[service.metadata.name] = service.spec.selector
+        else:
+            selectors.pop(service.metadata.name, None)
 
     def _namespace(self, namespace: kinds.Object, stays: bool) -> None:
         if stays:
@@ -224,6 +233,7 @@ class ClusterState:
         found.queue_sums = {name: self.sums.of(name).copy(found.axes) for name in found.queues}
         found.quotas = {namespace: dict(quotas) for namespace, quotas in self.quotas.items()}
         found.namespace_labels = dict(self.namespace_labels)
+        found.services = {namespace: dict(sorted(named.items())) for namespace, named in self.services.items()}
         found.hyper_nodes = dict(self.hyper_nodes)
         found.number = self._number
         found.inconsistencies = list(self.problems)

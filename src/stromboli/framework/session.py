@@ -22,7 +22,7 @@ from stromboli.framework.hook import Hook
 from stromboli.framework.jobs import Figures, Jobs, QueueInfo
 from stromboli.framework.ledger import Ledger
 from stromboli.framework.messages import fit_error
-from stromboli.framework.observe import SILENT, Observer, Teller, teller
+from stromboli.framework.observe import SILENT, BulkTeller, Observer, Teller, teller, teller_all
 from stromboli.framework.placement import Ties
 from stromboli.framework.placer import Engine, Placer
 from stromboli.framework.plan import Event, Plan
@@ -30,6 +30,7 @@ from stromboli.framework.plugin import Plugin
 from stromboli.framework.points import POINTS
 from stromboli.framework.registry import Registry
 from stromboli.framework.statement import Statement
+from stromboli.framework.steps import Steps
 from stromboli.framework.turns import Order
 from stromboli.framework.views import TOP as TOP
 from stromboli.framework.views import Views
@@ -37,6 +38,7 @@ from stromboli.model.job import Job
 from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.resource import Resource
 from stromboli.model.snapshot import HyperNodeInfo, Snapshot
+from stromboli.model.spec import LabelSelector
 from stromboli.model.subjobs import SubJob, assign
 from stromboli.model.table import Node
 from stromboli.model.task import PodTemplate, Task
@@ -77,6 +79,7 @@ class Session(Views):
         self.conditions: dict[str, tuple[PodGroupCondition, ...]] = {}
         self.unschedulable: set[str] = set()
         self._tellers: dict[str, Teller | None] = {}
+        self._bulk_tellers: dict[str, BulkTeller | None] = {}
         self._cycle_states: dict[str, CycleState] = {}
         self._sub_jobs: dict[str, dict[str, SubJob]] = {}
         self._fit_errors: dict[str, str] = {}
@@ -100,13 +103,7 @@ class Session(Views):
         opening.open_plugins(session)
         opening.compile_answers(session)
         session.placer = Engine(Classes(session.answers.hooks(), session.ledger), session.ties)
-        if say := session.tells("session_opened"):
-            say(
-                session=session.uid,
-                jobs=len(session.jobs),
-                queues=len(session.queues),
-                hyper_nodes_ready=snapshot.hyper_nodes_ready,
-            )
+        opening.tell_opened(session)
         observer.ended("open_session", "")
         return session
 
@@ -223,9 +220,13 @@ class Session(Views):
             for task in tasks.values():
                 yield task, row
 
-    def default_spread_selector(self, task: Task) -> None:
-        """The selector of the services and owners that ``task`` belongs to; none are known to a snapshot yet."""
-        return
+    def default_spread_selector(self, task: Task) -> LabelSelector | None:
+        """The labels of all services that ``task`` belongs to, together; None when it belongs to none."""
+        wanted: dict[str, str] = {}
+        for selector in self.snapshot.services.get(task.namespace, {}).values():
+            if selector and all(task.labels.get(key) == value for key, value in selector.items()):
+                wanted.update(selector)
+        return LabelSelector(match_labels=wanted) if wanted else None
 
     # ------------------------------------------------------------------ jobs and tasks
 
@@ -277,8 +278,10 @@ class Session(Views):
 
     def take_back(self, job: Job, tasks: Sequence[Task], rows: Sequence[int]) -> None:
         """Placed ``tasks`` become Pending again, handlers told while they still know their node."""
+        status = tasks[0].status
         self.handlers.deallocated(tasks, rows)
         self.ledger.leave(job, tasks, rows)
+        self.steps.left(tasks, rows, status)
 
     def mark_job_dirty(self, job_uid: str) -> None:
         """Note that a job's placement data must outlive the session."""
@@ -317,6 +320,17 @@ class Session(Views):
         if key not in self._tellers:
             self._tellers[key] = teller(self.observer, key)
         return self._tellers[key]
+
+    def tells_all(self, key: str) -> BulkTeller | None:
+        """What to call, with a number and columns of the fields, when ``key`` happens so many times at once."""
+        if key not in self._bulk_tellers:
+            self._bulk_tellers[key] = teller_all(self.observer, key)
+        return self._bulk_tellers[key]
+
+    @cached_property
+    def steps(self) -> Steps:
+        """Tells what statements do."""
+        return Steps(self)
 
     # ------------------------------------------------------------------ plugins
 

@@ -160,6 +160,7 @@ class _Body(msgspec.Struct, frozen=True):
     queue_sums: dict[str, _QueueSums]
     quotas: dict[str, dict[str, ResourceQuota]]
     namespace_labels: dict[str, dict[str, str]]
+    services: dict[str, dict[str, dict[str, str]]]
     hyper_nodes: list[_HyperNode]
     hyper_node_tiers: dict[str, int]
     hyper_nodes_ready: bool
@@ -224,6 +225,10 @@ class _Writer:
             queue_sums={name: _QueueSums(_amounts(s, _QUEUE_SUMS), s.jobs) for name, s in snapshot.queue_sums.items()},
             quotas={namespace: dict(quotas) for namespace, quotas in snapshot.quotas.items()},
             namespace_labels={namespace: dict(labels) for namespace, labels in snapshot.namespace_labels.items()},
+            services={
+                namespace: {name: dict(selector) for name, selector in services.items()}
+                for namespace, services in snapshot.services.items()
+            },
             hyper_nodes=[
                 _HyperNode(h.name, h.tier, h.parent, h.rows, h.children) for h in snapshot.hyper_nodes.values()
             ],
@@ -311,7 +316,7 @@ class _Reader:
         found.jobs = {row.uid: self._job(row) for row in body.jobs}
         found.queues = {queue.name: queue for queue in body.queues}
         found.queue_sums = {name: _queue_sums(row) for name, row in body.queue_sums.items()}
-        found.quotas, found.namespace_labels = body.quotas, body.namespace_labels
+        found.quotas, found.namespace_labels, found.services = body.quotas, body.namespace_labels, body.services
         found.hyper_nodes = {row.name: _hyper_node(row) for row in body.hyper_nodes}
         found.hyper_node_tiers, found.hyper_nodes_ready = body.hyper_node_tiers, body.hyper_nodes_ready
         found.cluster_uid, found.number = body.cluster_uid, body.number

@@ -61,12 +61,12 @@ class Snapshot:
     The jobs are shared with the state that made them: a session copies a job before it changes it, and the state
     replaces a job that a snapshot has seen instead of changing it.  ``table`` belongs to the snapshot alone.
     ``node_tasks[row]`` are the tasks on a node by ``namespace/name``.  ``templates`` holds those of all pods, perhaps
-    of some that are gone too; None: not known.
+    of some that are gone too; None: not known.  ``services`` are selectors by namespace and service.
     """
 
     __slots__ = (
         "axes", "cluster_uid", "hyper_node_tiers", "hyper_nodes", "hyper_nodes_ready", "inconsistencies", "jobs",
-        "namespace_labels", "node_tasks", "number", "queue_sums", "queues", "quotas", "table", "templates",
+        "namespace_labels", "node_tasks", "number", "queue_sums", "queues", "quotas", "services", "table", "templates",
     )  # fmt: skip
 
     def __init__(self, axes: Axes, table: NodeTable) -> None:
@@ -77,6 +77,7 @@ class Snapshot:
         self.queue_sums: dict[str, QueueSums] = {}
         self.quotas: Mapping[str, Mapping[str, ResourceQuota]] = {}
         self.namespace_labels: Mapping[str, Mapping[str, str]] = {}
+        self.services: Mapping[str, Mapping[str, Mapping[str, str]]] = {}
         self.node_tasks: Sequence[Mapping[str, Task]] = ()
         self.hyper_nodes: dict[str, HyperNodeInfo] = {}
         self.hyper_node_tiers: dict[str, int] = {}

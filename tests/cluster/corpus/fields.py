@@ -12,6 +12,7 @@ import re
 MISSING = object()
 
 API = {
+    "Service": "v1",
     "Pod": "v1",
     "Node": "v1",
     "Namespace": "v1",
@@ -27,6 +28,7 @@ API = {
 TEMPLATE = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}
 
 SOUND: dict[str, dict[str, object]] = {
+    "Service": {"spec": {"selector": {"app": "web"}}},
     "Pod": {
         "spec": {
             "schedulerName": "volcano",
