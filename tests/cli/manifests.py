@@ -52,7 +52,9 @@ def queue(name: str, **spec: Any) -> Obj:
     }
 
 
-def group(name: str, members: int = 1, queue: str = "default", status: Mapping[str, Any] | None = None, **spec: Any) -> Obj:
+def group(
+    name: str, members: int = 1, queue: str = "default", status: Mapping[str, Any] | None = None, **spec: Any
+) -> Obj:
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",

@@ -16,12 +16,6 @@ from tests.cli import manifests as m
 HEAVY = ("numpy", "yaml", "msgspec", "stromboli.sim", "stromboli.framework", "stromboli.cluster", "prometheus_client")
 
 
-@pytest.fixture(autouse=True)
-def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-
 def test_the_command_is_there_without_the_scheduler_being_loaded() -> None:
     code = "import sys; import stromboli.cli.main; print(*sys.modules, sep='\\n')"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
@@ -41,7 +35,9 @@ def test_the_command_is_there_without_the_scheduler_being_loaded() -> None:
         (["scenario", "run", "--help"], ("--compat", "Example", "Exit codes")),
     ],
 )
-def test_help_has_examples_and_exit_codes(command: list[str], said: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_has_examples_and_exit_codes(
+    command: list[str], said: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(command) == 0
     out = capsys.readouterr().out
     assert [word for word in said if word not in out] == []

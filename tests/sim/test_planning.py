@@ -144,7 +144,12 @@ def test_the_explanation_agrees_with_the_reason(name: str, tmp_path: Path) -> No
     assert [step.n for step in found.steps] == sorted(step.n for step in found.steps)
     failing = next(step for step in found.steps if step.ok is False)
     reason = planning.reasons()["ns/j"]
-    assert (failing.n, found.bound, found.needed, found.phase) == (found.step, reason.bound, reason.needed, reason.phase)
+    assert (failing.n, found.bound, found.needed, found.phase) == (
+        found.step,
+        reason.bound,
+        reason.needed,
+        reason.phase,
+    )
 
 
 def test_all_refusals_at_the_door_are_told(tmp_path: Path) -> None:

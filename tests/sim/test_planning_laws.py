@@ -37,7 +37,9 @@ JOBS = st.lists(
 CAPABILITY = st.sampled_from([None, {"cpu": "2"}, {"cpu": "5", "memory": "6Gi"}])
 
 
-def cluster(nodes: list[tuple[int, int, list[Obj]]], jobs: list[tuple[int, int, str, str, Obj | None]], limit: Obj | None) -> list[Obj]:
+def cluster(
+    nodes: list[tuple[int, int, list[Obj]]], jobs: list[tuple[int, int, str, str, Obj | None]], limit: Obj | None
+) -> list[Obj]:
     objects = [m.node(f"n{i}", str(cpu), pods=str(pods), taints=taints) for i, (cpu, pods, taints) in enumerate(nodes)]
     objects += [m.queue("default"), m.queue("r"), m.queue("q", **({"capability": limit} if limit else {}))]
     for number, (count, members, cpu, queue, least) in enumerate(jobs):
@@ -69,7 +71,9 @@ def test_plans_are_lawful_and_reasons_true(
     answer = answer_for(objects)
     assert answer["problems"] == []
     assert check_plan(objects, answer) == []
-    waiting = {f"ns/{pod['metadata']['name']}" for pod in objects if pod["kind"] == "Pod"} - answer["outcome"]["binds"].keys()
+    waiting = {f"ns/{pod['metadata']['name']}" for pod in objects if pod["kind"] == "Pod"} - answer["outcome"][
+        "binds"
+    ].keys()
     assert waiting == {key for reason in answer["reasons"].values() for key in reason.get("waiting", ())}
     for uid, reason in answer["reasons"].items():
         assert reason["message"], uid

@@ -52,8 +52,10 @@ def lint(
     """Check a configuration and queue objects: names, switches, combinations that defeat each other, sums of queues."""
     if not files and config is None:
         raise typer.BadParameter("name manifests, or a configuration with --config", param_hint="FILES")
+    from stromboli.cli.linting.findings import gravest_first
+
     setup, findings = _of_config(config, plugins_dir)
-    findings += _of_files(files or [], setup)
+    findings = gravest_first([*findings, *_of_files(files or [], setup)])
     if output is Form.json:
         import msgspec
 

@@ -47,8 +47,8 @@ def _headline(console: Console, planning: Planning, cycle: Cycle, reasons: Mappi
         (counted(binds, "pod"), f"bold {GOOD}" if binds else "bold"),
         f" bound{cycles}, ",
         (counted(waiting, "pod"), f"bold {BAD}" if waiting else "bold"),
-        f" of {counted(len(reasons), 'job')} waiting",
-        (f"   ({', '.join(counted(*size) for size in sizes)})", DIM),
+        f" of {counted(len(reasons), 'job')} wait",
+        (f" ({', '.join(counted(*size) for size in sizes)})", DIM),
     )
     if evicted := sum(len(plan.evictions) for plan in planning.plans):
         text.append(f", {counted(evicted, 'pod')} evicted", style=PART)

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from stromboli.cluster.complete import Addition, Completion
 from stromboli.cluster.events import Event, Modified
-from stromboli.cluster.kinds import Queue
+from stromboli.cluster.kinds import Pod, Queue
 from stromboli.cluster.reader import Manifests, Progress, Read, load, read
 from stromboli.cluster.references import References
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
-from stromboli.model.names import QUEUE_OPEN, SCHEDULER_NAME
+from stromboli.model.names import POD_PENDING, QUEUE_OPEN, SCHEDULER_NAME
 
 EMPTY = "holds no object"
 """What the reader says of a file that is empty, which is odd and no more."""
@@ -66,7 +66,7 @@ class Loading:
             yield last
 
     def _apply(self, event: Event) -> None:
-        event = opened(event)
+        event = settled(event)
         self.state.apply(event)
         self._completion.see(event)
         self._references.see(event)
@@ -100,9 +100,11 @@ class Loading:
         where.append(error)
 
 
-def opened(event: Event) -> Event:
-    """A queue whose status says nothing yet is Open, as the queue controller would make it."""
+def settled(event: Event) -> Event:
+    """The object as a live cluster would hold it: a pod without a phase is Pending, a queue without a state Open."""
     found = event.object
-    if not isinstance(found, Queue) or found.status.state:
-        return event
-    return replace(event, object=replace(found, status=replace(found.status, state=QUEUE_OPEN)))
+    if isinstance(found, Pod) and not found.status.phase:
+        return replace(event, object=replace(found, status=replace(found.status, phase=POD_PENDING)))
+    if isinstance(found, Queue) and not found.status.state:
+        return replace(event, object=replace(found, status=replace(found.status, state=QUEUE_OPEN)))
+    return event

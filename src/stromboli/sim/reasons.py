@@ -106,7 +106,10 @@ class Cycle:
         """Why the job cannot be looked at; empty when it can."""
         if not job.tasks:
             return f"it has no pods yet, {job.min_available} needed"
-        return self.notes.invalid.get(job.uid, ("", ""))[1]
+        if job.uid in self.notes.invalid:
+            return self.notes.invalid[job.uid][1]
+        short = not waiting_tasks(job) and job.valid_task_num() < job.min_available
+        return f"{job.valid_task_num()} of its pods can still run, {job.min_available} needed" if short else ""
 
     def _not_admitted(self, job: Job) -> tuple[Cause, str, tuple[Refusal, ...]]:
         refusals = tuple(vote.refusal for vote in self.votes.get(job.uid, ()) if vote.refusal is not None)
@@ -194,10 +197,10 @@ def waiting_tasks(job: Job) -> list[Task]:
 
 
 def waits(job: Job) -> bool:
-    """Whether pods of the job wait, or it has none and needs some."""
+    """Whether pods of the job wait, or it has not begun and lacks pods that could."""
     if any(job.index.get(status) for status in WAITS):
         return True
-    return not job.tasks and job.min_available > 0
+    return job.phase in ("", "Pending", "Inqueue") and job.number(*PLACES) < job.min_available
 
 
 def placeable(job: Job) -> int:

@@ -69,6 +69,11 @@ class Rule(Generic[Subject]):
 
 
 def broken(rules: Sequence[Rule[Subject]], subject: Subject, file: str = "") -> list[Finding]:
-    """What is wrong with ``subject``, the gravest first, then in the order of the file and the rules."""
+    """What is wrong with ``subject``, in the order of the file, then of the rules."""
     found = [finding for rule in rules for finding in rule.findings(subject, file)]
-    return sorted(found, key=lambda finding: (ORDER[finding.severity], finding.line))
+    return sorted(found, key=lambda finding: finding.line)
+
+
+def gravest_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Errors, then warnings, then notes."""
+    return sorted(findings, key=lambda finding: ORDER[finding.severity])

@@ -1,0 +1,104 @@
+"""`scenario run`: one answer a line, in order, whatever a line holds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stromboli.cli.scenario import answers
+from tests.cli import manifests as m
+
+CASES = Path("../shared/cases/generated")
+CONF = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n"
+
+
+def scenario(name: str, **more: object) -> str:
+    pods = m.gang("j", 2)
+    base = {
+        "name": name, "conf": CONF, "nodes": [m.node("n1")], "queues": [m.queue("default", state="Open")],
+        "podGroups": pods[:1], "pods": pods[1:],
+    }  # fmt: skip
+    return json.dumps({**base, **more})
+
+
+def run(lines: list[str], *arguments: str) -> tuple[list[dict[str, object]], str]:
+    command = [sys.executable, "-m", "stromboli.cli.main", "scenario", "run", *arguments]
+    done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def test_answers_come_in_order_and_a_bad_scenario_does_not_stop_the_next() -> None:
+    lines = [
+        scenario("good"), "nonsense", scenario("bad conf", conf="actions: nothing"), "", scenario("bad pods", pods={"a": 1}),
+        "[]", "{\"name\": \"empty\"}", scenario("last", cycles=2),
+    ]  # fmt: skip
+    found, errors = run(lines)
+    assert errors == ""
+    assert [one["name"] for one in found] == ["good", "", "bad conf", "bad pods", "", "empty", "last"]
+    assert ["error" in one for one in found] == [False, True, True, True, True, True, False]
+    assert "failed to find Action nothing" in str(found[2]["error"])
+    assert str(found[3]["error"]).startswith("pods")
+
+
+def test_the_answer_has_outcome_and_timing_and_no_objects_of_ours() -> None:
+    (found,), _ = run([scenario("good")])
+    assert set(found) == {"name", "outcome", "timing"}
+    outcome = found["outcome"]
+    assert isinstance(outcome, dict)
+    assert outcome["binds"] == {"ns/j-0": "n1", "ns/j-1": "n1"}
+    assert "root" not in outcome["queues"]
+
+
+def test_compat_is_lenient_where_volcano_is() -> None:
+    text = scenario("odd", conf=CONF + "  - name: gagn\n")
+    strict, _ = run([text])
+    lenient, _ = run([text], "--compat", "volcano")
+    assert "did you mean 'gang'" in str(strict[0]["error"])
+    assert "outcome" in lenient[0]
+
+
+def test_an_answer_is_written_before_the_next_scenario_is_read() -> None:
+    told: list[str] = []
+
+    def lines() -> list[bytes]:
+        return [scenario("one").encode(), scenario("two").encode()]
+
+    def watched():
+        for line in lines():
+            told.append("read")
+            yield line
+
+    for line in answers(watched(), compat=False):
+        told.append(json.loads(line)["name"])
+    assert told == ["read", "one", "read", "two"]
+
+
+def test_a_plugin_that_prints_does_not_get_between_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [
+        sys.executable, "-c",
+        "import stromboli.sim.runner as r, stromboli.cli.main as c, sys\n"
+        "old = r.run_scenario\n"
+        "def loud(*a, **k):\n    print('hello'); return old(*a, **k)\n"
+        "r.run_scenario = loud\n"
+        "sys.exit(c.main(['scenario', 'run']))",
+    ]  # fmt: skip
+    done = subprocess.run(command, input=scenario("good"), capture_output=True, text=True, check=True)
+    assert [json.loads(line)["name"] for line in done.stdout.splitlines()] == ["good"]
+    assert done.stderr == "hello\n"
+
+
+def test_a_recorded_case_is_answered_as_recorded() -> None:
+    if not CASES.is_dir():
+        return
+    checked = 0
+    for file in sorted(CASES.glob("gang/*.json"))[:20]:
+        case = json.loads(file.read_text(encoding="utf-8"))
+        if case["oracle"]["deterministic"]:
+            answer = json.loads(next(answers([json.dumps(case["scenario"]).encode()], compat=True)))
+            assert answer["outcome"]["binds"] == case["oracle"]["outcomes"][0]["outcome"].get("binds", {}), file.name
+            checked += 1
+    assert checked
