@@ -148,13 +148,20 @@ def affinity_broken(world: World) -> Iterator[str]:
         others = [one for one in world.pods.values() if one.key != pod.key and (one.place or one.reserved)]
         if has_company(pod, terms, others, world):
             continue
-        rivals = [one for one in others if matches_all(terms, pod, one, world) and not one.bound and one.place]
+        matching = (one for one in others if matches_all(terms, pod, one, world) and not one.bound and one.place)
+        rivals = [one for one in matching if in_some_domain(one, terms, world)]
         keyed = all(term["topologyKey"] in world.nodes[str(pod.bound)].labels for term in terms)
         if rivals or not keyed or not matches_all(terms, pod, pod, world):
             yield f"{pod.key} on {pod.bound} has no pod near that its affinity requires"
         elif any(mutual(pod, one, world) for one in founders):
             yield f"{pod.key} on {pod.bound} is apart from the first pod of its affinity"
         founders.append(pod)
+
+
+def in_some_domain(pod: Pod, terms: list[Obj], world: World) -> bool:
+    """Whether the pod stands in a domain of any of the terms; one whose node lacks all their keys counts nowhere."""
+    node = world.nodes.get(str(pod.place))
+    return node is not None and any(term["topologyKey"] in node.labels for term in terms)
 
 
 def mutual(left: Pod, right: Pod, world: World) -> bool:
