@@ -34,12 +34,16 @@ EVICTING = "enqueue, allocate, preempt, backfill"
 # rule -> (configuration, what the finding's text must hold)
 CONF: dict[str, tuple[str, str]] = {
     "unknown-name": (conf(("gagn", *FIRST), SECOND), "did you mean 'gang'"),
-    "bad-argument": (conf(FIRST, (*SECOND, entry("overcommit", arguments={"overcommit-facter": 2}))), "overcommit-factor"),
+    "bad-argument": (
+        conf(FIRST, (*SECOND, entry("overcommit", arguments={"overcommit-facter": 2}))), "overcommit-factor",
+    ),
     "tolerated": (
         conf(FIRST, (entry("predicates", arguments={"predicate.GPUSharingEnable": True}), "proportion", "nodeorder")),
         "GPUSharingEnable",
     ),
-    "switch-without-effect": (conf((entry("priority", enableJobReady=False), "gang"), SECOND), "enableJobReady on priority"),
+    "switch-without-effect": (
+        conf((entry("priority", enableJobReady=False), "gang"), SECOND), "enableJobReady on priority",
+    ),
     "hierarchy-ignored": (conf((entry("gang", enableHierarchy=True), "priority"), SECOND), "enableHierarchy on gang"),
     "listed-twice": (conf(FIRST, (*SECOND, "gang")), "gang stands in tier 1 already"),
     "configured-in-vain": (conf(FIRST, SECOND, more="configurations: [{name: preempt, arguments: {a: 1}}]"), "preempt"),
@@ -143,9 +147,10 @@ def test_warnings_fail_only_when_strict(tmp_path: Path, capsys: pytest.CaptureFi
 
 # ---------------------------------------------------------------------- objects
 
+ONE: Obj = {"cpu": "1"}
+TWO: Obj = {"resource": {"cpu": "2"}}
 N = m.node("n1", cpu="8", memory="8Gi")
-TREE = [m.queue("p", capability={"cpu": "4"}, guarantee={"resource": {"cpu": "2"}}), m.queue("c", parent="p")]
-CAPACITY_FREE = m.CHART
+TREE = [m.queue("p", capability={"cpu": "4"}, guarantee=TWO), m.queue("c", parent="p")]
 
 # (rule, objects, what the finding's text must hold)
 CLUSTERS: list[tuple[str, list[Obj], str]] = [
@@ -156,13 +161,13 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
     ("odd-object", [N, N], "stood already"),
     (
         "limit-below-guarantee",
-        [m.queue("a", capability={"cpu": "1"}, guarantee={"resource": {"cpu": "2"}})],
+        [m.queue("a", capability=ONE, guarantee=TWO)],
         "cpu: 2 > 1",
     ),
-    ("deserved-out-of-bounds", [m.queue("a", capability={"cpu": "1"}, deserved={"cpu": "2"})], "cpu: 2 > 1"),
+    ("deserved-out-of-bounds", [m.queue("a", capability=ONE, deserved={"cpu": "2"})], "cpu: 2 > 1"),
     (
         "deserved-out-of-bounds",
-        [m.queue("a", deserved={"cpu": "1"}, guarantee={"resource": {"cpu": "2"}})],
+        [m.queue("a", deserved={"cpu": "1"}, guarantee=TWO)],
         "cpu: 2 > 1",
     ),
     (
@@ -180,7 +185,7 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
     ("closed-queue", [m.queue("a", state="Closed"), m.group("j", queue="a")], "queue a is Closed"),
     (
         "never-admitted",
-        [m.queue("a", capability={"cpu": "1"}), m.group("j", queue="a", minResources={"cpu": "2"})],
+        [m.queue("a", capability=ONE), m.group("j", queue="a", minResources={"cpu": "2"})],
         "2 > 1",
     ),
     ("never-admitted", [N, m.group("j", minResources={"memory": "9Gi"})], "memory: 9Gi > 8Gi"),
@@ -203,7 +208,7 @@ def test_objects(rule: str, objects: list[Obj], told: str, tmp_path: Path, capsy
 
 SOUND = [
     N,
-    m.queue("a", capability={"cpu": "4"}, deserved={"cpu": "3"}, guarantee={"resource": {"cpu": "2"}}),
+    m.queue("a", capability={"cpu": "4"}, deserved={"cpu": "3"}, guarantee=TWO),
     m.queue("b", deserved={"cpu": "5"}),
     *m.gang("j", 2, "a", group={"minResources": {"cpu": "2"}, "minTaskMember": {"w": 2}}),
     m.pod("plain"),
@@ -215,7 +220,7 @@ def test_sound_objects_break_no_rule(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_findings_say_where_and_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = m.write(tmp_path, [m.queue("a", capability={"cpu": "1"}, guarantee={"resource": {"cpu": "2"}})])
+    path = m.write(tmp_path, [m.queue("a", capability=ONE, guarantee=TWO)])
     assert main(["lint", path]) == 1
     out = capsys.readouterr().out
     assert "error Queue a, spec.guarantee.resource: guarantee is beyond capability in cpu: 2 > 1" in out

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -172,6 +175,85 @@ def test_an_error_that_nobody_foresaw_is_a_sentence_too(
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     path = m.write(tmp_path, [m.node("n1"), *(m.pod(f"p-{number}") for number in range(300))])
     command = f"{sys.executable} -m stromboli.cli.main plan {path} -o json | head -1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=dict(os.environ))
+    done = subprocess.run(["bash", "-c", command], check=False, capture_output=True, text=True, env=dict(os.environ))
     assert done.stdout.splitlines() == ["{", "0"]
     assert "Traceback" not in done.stderr
+
+
+PLUGIN = """\
+from stromboli.plugin import Plugin, Reason, predicate
+
+class Never(Plugin):
+    name = "never"
+
+    @predicate
+    def refuse(self, task, node):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "binds", "told"),
+    [
+        ("return Reason('node(s) are mine')", {}, ""),
+        ("raise RuntimeError('oh')", {"ns/a": "n1"}, "plugin never: RuntimeError: oh"),
+    ],
+)
+def test_plugins_come_from_a_directory_and_a_broken_one_is_put_aside(
+    body: str, binds: dict[str, str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    (folder / "never.py").write_text(PLUGIN.format(body=body), encoding="utf-8")
+    (tmp_path / "scheduler.conf").write_text(m.CHART + "  - name: never\n", encoding="utf-8")
+    path = m.write(tmp_path, [m.node("n1"), m.pod("a")])
+    command = ["plan", path, "--config", str(tmp_path / "scheduler.conf"), "--plugins-dir", str(folder), "-o", "json"]
+    assert main(command) == 0
+    found = capsys.readouterr()
+    answer = json.loads(found.out)
+    assert answer["outcome"]["binds"] == binds
+    assert told in found.err
+    if not binds:
+        assert "1 node(s) are mine" in answer["reasons"]["ns/podgroup-a"]["message"]
+
+
+def test_the_log_goes_to_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = m.write(tmp_path, [m.node("n1"), m.pod("a")])
+    assert main(["plan", path, "-v", "3", "--log-format", "json", "-o", "json"]) == 0
+    found = capsys.readouterr()
+    lines = [json.loads(line) for line in found.err.splitlines() if line.startswith("{")]
+    assert "Binding Task <ns/a> to node <n1>" in [line["msg"] for line in lines]
+    assert json.loads(found.out)["outcome"]["binds"] == {"ns/a": "n1"}
+
+
+def test_manifests_come_from_standard_input(tmp_path: Path) -> None:
+    text = Path(m.write(tmp_path, [m.node("n1"), m.pod("a")])).read_text(encoding="utf-8")
+    for files in (["-"], []):
+        command = [sys.executable, "-m", "stromboli.cli.main", "plan", *files, "-o", "json", "--exit-code"]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout)["outcome"]["binds"] == {"ns/a": "n1"}
+
+
+def test_colours_only_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = m.write(tmp_path, [m.node("n1"), m.pod("a")])
+    environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    command = [sys.executable, "-m", "stromboli.cli.main", "plan", path]
+    piped = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    assert "\x1b[" not in piped
+    assert "\x1b[" in on_a_terminal(command, {**environment, "TERM": "xterm-256color"})
+    plain = on_a_terminal(command, {**environment, "TERM": "xterm-256color", "NO_COLOR": "1"})
+    assert not [code for code in re.findall(r"\x1b\[([0-9;]*)m", plain) if re.search(r"(^|;)3[0-9]", code)]
+
+
+def on_a_terminal(command: list[str], environment: dict[str, str]) -> str:
+    """What a command prints on a pseudo-terminal."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(command, stdout=slave, stderr=subprocess.DEVNULL, env=environment) as process:
+        os.close(slave)
+        text = b""
+        with contextlib.suppress(OSError):  # Linux ends a pseudo-terminal's reading with an error
+            while part := os.read(master, 4096):
+                text += part
+        process.wait()
+    os.close(master)
+    return text.decode()

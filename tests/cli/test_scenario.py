@@ -7,13 +7,24 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from stromboli.cli.scenario import answers
 from tests.cli import manifests as m
 
 CASES = Path("../shared/cases/generated")
 CONF = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n"
+
+
+LOUD = """\
+import sys
+import stromboli.cli.main, stromboli.sim.runner as runner
+quiet = runner.run_scenario
+def loud(*arguments, **named):
+    print("hello")
+    return quiet(*arguments, **named)
+runner.run_scenario = loud
+sys.exit(stromboli.cli.main.main(["scenario", "run"]))
+"""
+"""A program whose scheduler prints while it runs."""
 
 
 def scenario(name: str, **more: object) -> str:
@@ -33,9 +44,15 @@ def run(lines: list[str], *arguments: str) -> tuple[list[dict[str, object]], str
 
 def test_answers_come_in_order_and_a_bad_scenario_does_not_stop_the_next() -> None:
     lines = [
-        scenario("good"), "nonsense", scenario("bad conf", conf="actions: nothing"), "", scenario("bad pods", pods={"a": 1}),
-        "[]", "{\"name\": \"empty\"}", scenario("last", cycles=2),
-    ]  # fmt: skip
+        scenario("good"),
+        "nonsense",
+        scenario("bad conf", conf="actions: nothing"),
+        "",
+        scenario("bad pods", pods={"a": 1}),
+        "[]",
+        '{"name": "empty"}',
+        scenario("last", cycles=2),
+    ]
     found, errors = run(lines)
     assert errors == ""
     assert [one["name"] for one in found] == ["good", "", "bad conf", "bad pods", "", "empty", "last"]
@@ -77,15 +94,8 @@ def test_an_answer_is_written_before_the_next_scenario_is_read() -> None:
     assert told == ["read", "one", "read", "two"]
 
 
-def test_a_plugin_that_prints_does_not_get_between_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    command = [
-        sys.executable, "-c",
-        "import stromboli.sim.runner as r, stromboli.cli.main as c, sys\n"
-        "old = r.run_scenario\n"
-        "def loud(*a, **k):\n    print('hello'); return old(*a, **k)\n"
-        "r.run_scenario = loud\n"
-        "sys.exit(c.main(['scenario', 'run']))",
-    ]  # fmt: skip
+def test_what_is_printed_meanwhile_does_not_get_between_the_answers() -> None:
+    command = [sys.executable, "-c", LOUD]
     done = subprocess.run(command, input=scenario("good"), capture_output=True, text=True, check=True)
     assert [json.loads(line)["name"] for line in done.stdout.splitlines()] == ["good"]
     assert done.stderr == "hello\n"

@@ -20,6 +20,7 @@ QUOTA: Obj = {
     "metadata": {"name": "small", "namespace": "ns"},
     "status": {"hard": {"cpu": "2"}, "used": {"cpu": "1"}},
 }
+SMALL = m.queue("q", capability={"cpu": "2"})
 TAINT = {"key": "only", "value": "others", "effect": "NoSchedule"}
 
 
@@ -56,11 +57,11 @@ CASES: dict[str, tuple[list[Obj], str, str, tuple[str, ...]]] = {
         without(m.CHART, "proportion"), "not admitted", ("cpu: admitted jobs 3 + minResources 2 > idle 4.8",),
     ),
     "capability": (
-        [m.node("n1"), m.queue("q", capability={"cpu": "2"}), *m.gang("j", 1, "q", group={"minResources": {"cpu": "3"}})],
-        m.CHART, "not admitted", ("proportion: queue resource quota insufficient", "minResources 3 > real capability 2"),
+        [m.node("n1"), SMALL, *m.gang("j", 1, "q", group={"minResources": {"cpu": "3"}})], m.CHART, "not admitted",
+        ("proportion: queue resource quota insufficient", "minResources 3 > real capability 2"),
     ),
     "capability partly taken": (
-        [m.node("n1"), m.queue("q", capability={"cpu": "2"}), *m.gang("i", 1, "q", node="n1", group={"minResources": {"cpu": "1"}}),
+        [m.node("n1"), SMALL, *m.gang("i", 1, "q", node="n1", group={"minResources": {"cpu": "1"}}),
          *m.gang("j", 1, "q", group={"minResources": {"cpu": "2"}})],
         m.CHART, "not admitted", ("cpu: allocated 1", "minResources 2 > real capability 2"),
     ),
@@ -82,8 +83,8 @@ CASES: dict[str, tuple[list[Obj], str, str, tuple[str, ...]]] = {
         ("example.com/wait",),
     ),
     "overused queue": (
-        [m.node("n1", cpu="3", memory="3Gi", pods="3"), m.queue("q"), m.queue("r", weight=2), *m.gang("i", 2, "q", node="n1"),
-         *m.gang("k", 1, "r", node="n1"), *m.gang("l", 1, "r"), *m.gang("j", 1, "q")],
+        [m.node("n1", cpu="3", memory="3Gi", pods="3"), m.queue("q"), m.queue("r", weight=2),
+         *m.gang("i", 2, "q", node="n1"), *m.gang("k", 1, "r", node="n1"), *m.gang("l", 1, "r"), *m.gang("j", 1, "q")],
         m.CHART, "queue overused", ("queue q holds all that it deserves", "cpu 2 of 1"),
     ),
     "quota for part of a gang": (
@@ -211,7 +212,8 @@ def test_one_more_node_does_help(tmp_path: Path) -> None:
 
 def test_jobs_are_found_by_any_of_their_names(tmp_path: Path) -> None:
     job = {
-        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "sim", "namespace": "ns", "uid": "u-1"},
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+        "metadata": {"name": "sim", "namespace": "ns", "uid": "u-1"},
         "spec": {"schedulerName": "volcano", "minAvailable": 1, "tasks": [{"name": "w", "replicas": 2, "template": {
             "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}}]},
     }  # fmt: skip
