@@ -48,6 +48,7 @@ class ClusterState:
         self.nodes = NodeStore(self.axes)
         self.jobs: dict[str, Job] = {}
         self.tasks: dict[str, Task] = {}
+        self._uids: dict[str, str] = {}
         self.queues: dict[str, Queue] = {}
         self.priorities: dict[str, PriorityClass] = {}
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
@@ -86,6 +87,8 @@ class ClusterState:
 
     def _pod(self, pod: kinds.Pod, stays: bool) -> None:
         task = decode.task_of(pod, self.templates)
+        if stays and (other := self._uids.get(task.uid, task.key)) != task.key:
+            raise ManifestError(f"is the uid of Pod {other}", object=f"Pod {task.key}", path="metadata.uid")
         if (old := self.tasks.get(task.key)) is not None:
             self.remove_task(old)
         if stays:
@@ -148,6 +151,7 @@ class ClusterState:
                 problem = f"amounts on node {task.node_name} exceed 64 bits"
                 raise ManifestError(problem, object=f"Pod {task.key}", path="spec.containers") from error
         self.tasks[task.key] = task
+        self._uids[task.uid] = task.key
         if task.job:
             self._writable(task.job).add(task)
 
@@ -155,7 +159,7 @@ class ClusterState:
         """Let a task go."""
         if task.node_name and task.status not in COMPLETED_STATUS:
             self.nodes.remove(task)
-        del self.tasks[task.key]
+        del self.tasks[task.key], self._uids[task.uid]
         if task.job:
             job = self._writable(task.job)
             job.remove(task.uid)

@@ -47,43 +47,48 @@ class Statement:
 
     def evict(self, task: Task, reason: str) -> None:
         """Take ``task`` off its node: it becomes Releasing, and its room future idle."""
-        job, row = self.session.own(task), self.session.table.row(task.node_name)
+        job, task, row = self._where(task, task.node_name)
         self.session.ledger.evict(job, task, row)
         self.entries.append(Entry(Operation.EVICT, job, (task,), (row,), reason))
         self.session.handlers.deallocated((task,), (row,))
 
     def pipeline(self, task: Task, node_name: str, eviction_occurred: bool = False) -> None:
         """Place ``task`` on room that is about to become free on ``node_name``.  Raises PlacementError."""
-        job, row = self._where(task, node_name)
+        job, task, row = self._where(task, node_name)
         task.eviction_occurred = eviction_occurred
         self.place(job, (task,), (row,), Operation.PIPELINE)
 
     def allocate(self, task: Task, node: Node) -> None:
         """Place ``task`` on idle room of ``node``.  Raises PlacementError."""
-        job, row = self._where(task, node.name)
+        job, task, row = self._where(task, node.name)
         self.place(job, (task,), (row,), Operation.ALLOCATE)
 
     def unpipeline(self, task: Task) -> None:
         """Take a reservation back: ``task`` is Pending again."""
-        job, row = self._where(task, task.node_name)
+        job, task, row = self._where(task, task.node_name)
         self.session.take_back(job, (task,), (row,))
 
     def place(self, job: Job, tasks: Sequence[Task], rows: Sequence[int], kind: Operation) -> None:
         """Place ``tasks`` (one template) on ``rows``; raises PlacementError, nothing changed, if a handler objects."""
         session = self.session
         session.ledger.come(job, tasks, rows, ALLOCATED if kind is Operation.ALLOCATE else PIPELINED)
+        session.steps.come(tasks, rows, kind)
         if errors := session.handlers.allocated(tasks, rows):
+            session.steps.objected(tasks[0], rows[0], kind, errors)
             session.take_back(job, tasks, rows)
             raise PlacementError(_refused(tasks[0], session.table.statics.names[rows[0]], kind, len(errors)))
+        session.steps.accepted(len(tasks), kind)
         self.entries.append(Entry(kind, job, tasks, rows))
 
-    def _where(self, task: Task, node_name: str) -> tuple[Job, int]:
+    def _where(self, task: Task, node_name: str) -> tuple[Job, Task, int]:
+        """The session's own job and task, and the row of the node; PlacementError when one of them is not there."""
         job = self.session.job_of(task)
         if job is None:
             raise PlacementError(f"failed to find job {task.job} of task {task.key}")
         if node_name not in self.session.table.statics.row:
             raise PlacementError(f"failed to find node {node_name} for task {task.key}")
-        return self.session.own(task), self.session.table.row(node_name)
+        own = self.session.own(task)
+        return own, own.tasks[task.uid], self.session.table.row(node_name)
 
     # ------------------------------------------------------------------ endings
 
@@ -99,7 +104,7 @@ class Statement:
 
     def commit(self) -> None:
         """Put everything into the plan, in order: evictions, and allocations as bindings.  Empties the statement."""
-        self._tell("committing")
+        self.session.steps.decided("committing", self.entries)
         plan = self.session.plan
         for entry in self.entries:
             for task in entry.tasks:
@@ -113,12 +118,12 @@ class Statement:
 
     def keep(self) -> None:
         """Leave everything as it is, neither committed nor taken back; it lasts as long as the session."""
-        self._tell("keeping")
+        self.session.steps.decided("keeping", self.entries)
         self.entries = []
 
     def discard(self) -> None:
         """Take everything back, newest first; tasks remember where they stood, for the messages."""
-        self._tell("discarding")
+        self.session.steps.decided("discarding", self.entries)
         for entry in self.entries:
             for task in entry.tasks:
                 remember(task)
@@ -152,16 +157,6 @@ class Statement:
             for task, flag in zip(tasks, evicted, strict=True):
                 task.eviction_occurred = flag
             self.place(self.session.own(tasks[0]), tasks, rows, kind)
-
-    def _tell(self, key: str) -> None:
-        if say := self.session.tells(key):
-            say()
-            names = self.session.table.statics.names
-            for entry in self.entries:
-                line = self.session.tells(f"{str(entry.kind).lower()}_operation")
-                for task, row in zip(entry.tasks, entry.rows, strict=True):
-                    if line:
-                        line(task=task, node=names[row])
 
 
 def _refused(task: Task, node: str, kind: Operation, errors: int) -> str:
