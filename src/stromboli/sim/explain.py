@@ -16,7 +16,17 @@ from stromboli.model.task import Task
 from stromboli.sim.admission import Numbers, Refusal, request_text
 from stromboli.sim.figures import amounts_text, by_name
 from stromboli.sim.planning import Planning
-from stromboli.sim.reasons import PLACES, Cycle, Reason, numbers_of, placeable, quota_text, waiting_tasks, waits
+from stromboli.sim.reasons import (
+    PLACES,
+    Cycle,
+    Reason,
+    node_refusals,
+    numbers_of,
+    placeable,
+    quota_text,
+    waiting_tasks,
+    waits,
+)
 from stromboli.sim.whatif import what_would_help
 
 
@@ -190,21 +200,12 @@ def _nodes(cycle: Cycle, job: Job) -> Step:
     refusals: list[Refusal] = []
     for task in failed.values():
         fits = job.fits[task.uid]
-        refusals += _refusals(task, fits) if isinstance(fits, Fits) else []
+        refusals += node_refusals(task, fits) if isinstance(fits, Fits) else []
         alike = sum(one.template is task.template for one in job.of(PENDING))
         lines.append(f"{_pods(alike)} like {task.name}, each {_without_pods(by_name(task.request))}:")
         lines.append(f"  {fits.text if isinstance(fits, Fits) else fits}")
         lines.append(f"  {best_node(cycle.session, task)}")
     return Step(5, "nodes", False, _found(job), tuple(lines), {}, tuple(refusals))
-
-
-def _refusals(task: Task, fits: Fits) -> list[Refusal]:
-    """One for each reason that nodes gave; ``nodes`` counts them and ``request`` is what the task asks for."""
-    request = by_name(task.request)
-    return [
-        Refusal(reason.plugin, reason.text, 0, {"nodes": {"count": count, "of": fits.nodes}, "request": request})
-        for reason, count in fits.counts.items()
-    ]
 
 
 def _pods(count: int) -> str:

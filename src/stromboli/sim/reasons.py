@@ -169,23 +169,26 @@ class Cycle:
         elif said is not None:
             numbers = numbers_of(said)
             text = quota_text(job.queue, numbers)
-        counts = f"{self._counts(job)}; for {count} pods: " if count > 1 else f"{self._counts(job)}; "
+        whom = f"for {count} pods: " if count > 1 else ""
         plugin = said.plugin if said is not None else ""
-        return "queue quota", counts + text, (Refusal(plugin, text, 0, numbers),)
+        return "queue quota", f"{self._counts(job)}{whom}{text}", (Refusal(plugin, text, 0, numbers),)
 
     def _no_node(self, job: Job) -> tuple[Cause, str, tuple[Refusal, ...]]:
         task = first_failed(job)
         fits = job.fits[task.uid] if task else None
         text = fits.text if isinstance(fits, Fits) else fit_error(job)
         name = f"{task.name}: " if task and len(job.tasks) > 1 else ""
-        return "no node", f"{self._counts(job)}; {name}{text}", ()
+        refusals = node_refusals(task, fits) if task and isinstance(fits, Fits) else []
+        return "no node", f"{self._counts(job)}{name}{text}", tuple(refusals)
 
     def _counts(self, job: Job) -> str:
-        """How far the gang got."""
+        """How far the gang got, as the beginning of a sentence; nothing for a pod alone."""
+        if len(job.tasks) == 1:
+            return ""
         have, could = job.number(*PLACES), placeable(job)
         needed, pods = job.min_available, len(job.tasks)
         in_vain = f", {could} found a node in vain" if could else ""
-        return f"{have} of {pods} pods placed, {needed} needed{in_vain}"
+        return f"{have} of {pods} pods placed, {needed} needed{in_vain}; "
 
 
 # ---------------------------------------------------------------------- parts
@@ -214,6 +217,15 @@ def first_failed(job: Job) -> Task | None:
     failed = [job.tasks[uid] for uid in job.fits if uid in job.tasks]
     told = [task for task in failed if isinstance(fits := job.fits[task.uid], Fits) and fits.nodes] or failed
     return min(told, key=lambda task: (task.created, task.index, task.uid), default=None)
+
+
+def node_refusals(task: Task, fits: Fits) -> list[Refusal]:
+    """One for each reason that nodes gave; ``nodes`` counts them and ``request`` is what the task asks for."""
+    request = by_name(task.request)
+    return [
+        Refusal(reason.plugin, reason.text, 0, {"nodes": {"count": count, "of": fits.nodes}, "request": request})
+        for reason, count in fits.counts.items()
+    ]
 
 
 def numbers_of(said: Refused) -> Numbers:

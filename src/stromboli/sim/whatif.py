@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from stromboli.cluster.decode import job_facts, offer_of
 from stromboli.model.job import Job
-from stromboli.model.queue import Queue
+from stromboli.model.queue import Queue, QueueSpec
 from stromboli.model.spec import NodeSpec
 from stromboli.sim.planning import Planning
 from stromboli.sim.reasons import PLACES, placeable
 
-SLOWEST = 2.0
-"""Seconds that a cycle may take for other cycles to be tried."""
+SECONDS = 6.0
+"""What all tries together may take, by what the last cycle took; MOST_TRIES are enough for small clusters."""
+MOST_TRIES = 40
 MOST_NODES = 16
 """How many more nodes are tried at most."""
 
@@ -31,12 +32,21 @@ class Change(NamedTuple):
 
 def what_would_help(planning: Planning, uid: str) -> tuple[str, ...]:
     """The changes, each on its own, with which a cycle binds pods of job ``uid``; none where cycles are slow."""
-    if planning.cycle_wall[-1] > SLOWEST:
-        return ()
+    tries = min(MOST_TRIES, int(SECONDS / max(planning.cycle_wall[-1], 1e-6)))
     with _kept(planning):
-        return tuple(
-            change.words for change in _changes(planning, planning.state.jobs[uid]) if _helps(planning, uid, change)
-        )
+        return tuple(_helpful(planning, uid, tries))
+
+
+def _helpful(planning: Planning, uid: str, tries: int) -> Iterator[str]:
+    """Of each series of changes the words of the first that helps, as long as there are tries left."""
+    for series in _series(planning, planning.state.jobs[uid]):
+        for change in series:
+            if not tries:
+                return
+            tries -= 1
+            if _helps(planning, uid, change):
+                yield change.words
+                break
 
 
 @contextmanager
@@ -60,13 +70,17 @@ def _helps(planning: Planning, uid: str, change: Change) -> bool:
         change.undo()
 
 
-def _changes(planning: Planning, job: Job) -> Iterator[Change]:
-    """What is tried, in this order: a smaller gang, a queue without limits, more nodes of each kind."""
-    yield from _smaller_gang(planning, job)
+def _series(planning: Planning, job: Job) -> Iterator[Iterator[Change]]:
+    """What is tried: a smaller gang, a queue without its limit, one with more weight, more nodes of each kind."""
+    yield _smaller_gang(planning, job)
     queue = planning.state.queues.get(job.queue)
     if queue is not None:
-        yield from _wider_queue(planning, queue)
-    yield from _more_nodes(planning, job)
+        weight = queue.spec.weight
+        unlimited, heavier = replace(queue.spec, capability=None), replace(queue.spec, weight=weight * 10)
+        yield _wider_queue(planning, queue, unlimited, f"queue {queue.name} without its capability")
+        yield _wider_queue(planning, queue, heavier, f"weight {weight * 10} instead of {weight} in queue {queue.name}")
+    for spec in _kinds(planning):
+        yield _more_nodes(planning, spec)
 
 
 def _smaller_gang(planning: Planning, job: Job) -> Iterator[Change]:
@@ -84,34 +98,19 @@ def _smaller_gang(planning: Planning, job: Job) -> Iterator[Change]:
     )
 
 
-def _wider_queue(planning: Planning, queue: Queue) -> Iterator[Change]:
-    name = queue.name
-    wider = {
-        f"queue {name} without its capability": replace(queue.spec, capability=None),
-        f"weight {queue.spec.weight * 10} instead of {queue.spec.weight} in queue {name}": replace(
-            queue.spec, weight=queue.spec.weight * 10
-        ),
-    }
-    for words, spec in wider.items():
-        if spec != queue.spec:
-            yield _queue_change(planning, words, queue, replace(queue, spec=spec))
-
-
-def _queue_change(planning: Planning, words: str, queue: Queue, wider: Queue) -> Change:
+def _wider_queue(planning: Planning, queue: Queue, spec: QueueSpec, words: str) -> Iterator[Change]:
     queues, name = planning.state.queues, queue.name
-    return Change(words, lambda: queues.__setitem__(name, wider), lambda: queues.__setitem__(name, queue))
+    if spec != queue.spec:
+        wider = replace(queue, spec=spec)
+        yield Change(words, lambda: queues.__setitem__(name, wider), lambda: queues.__setitem__(name, queue))
 
 
-def _more_nodes(planning: Planning, job: Job) -> Iterator[Change]:
-    """One more node, two, four ... like the largest of each kind; no larger number of a kind once one has helped."""
-    for spec in _kinds(planning):
-        count = 1
-        while count <= MOST_NODES:
-            change = _copies(planning, spec, count)
-            if _helps(planning, job.uid, change):
-                yield change
-                return
-            count *= 2
+def _more_nodes(planning: Planning, spec: NodeSpec) -> Iterator[Change]:
+    """One more node like ``spec``, two, four ..."""
+    count = 1
+    while count <= MOST_NODES:
+        yield _copies(planning, spec, count)
+        count *= 2
 
 
 def _kinds(planning: Planning) -> list[NodeSpec]:
