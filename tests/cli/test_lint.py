@@ -189,7 +189,7 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
         "2 > 1",
     ),
     ("never-admitted", [N, m.group("j", minResources={"memory": "9Gi"})], "memory: 9Gi > 8Gi"),
-    ("too-few-pods", [N, *m.gang("j", 2, members=3)], "minMember is 3, but only 2 pods"),
+    ("too-few-pods", [N, *m.gang("j", 2, members=3)], "minMember is 3, but pods that can run are 2"),
     ("roles-not-checked", [m.group("j", 2, minTaskMember={"a": 2, "b": 1})], "adds up to 3"),
     ("fits-no-node", [N, m.node("n2", cpu="1", memory="99Gi"), m.pod("p", cpu="2", memory="9Gi")], "cpu 2, memory 9Gi"),
 ]

@@ -184,4 +184,5 @@ def _amount(numbers: Numbers, what: str, name: str) -> str:
 
 def request_text(job: Job) -> str:
     """What the PodGroup asks for as a whole, in words."""
-    return amounts_text({name: value for name, value in _request(job).items() if name != "pods"})
+    request = {name: value for name, value in _request(job).items() if name != "pods"}
+    return f"minResources {amounts_text(request)}" if request else "no minResources"

@@ -139,7 +139,7 @@ def _steps(cycle: Cycle, job: Job, reason: Reason | None) -> list[Step]:
 
 def _admitted(cycle: Cycle, job: Job) -> Step:
     phase = cycle.phase(job)
-    asked = f"phase {phase}; minResources {request_text(job)}"
+    asked = f"phase {phase}; {request_text(job)}"
     if not job.is_pending():
         return Step(0, "admitted", True, asked)
     votes = cycle.votes.get(job.uid, [])
@@ -152,7 +152,7 @@ def _admitted(cycle: Cycle, job: Job) -> Step:
 
 
 def _valid(cycle: Cycle, job: Job) -> Step:
-    text = f"{job.valid_task_num()} pods that can run, {job.min_available} needed"
+    text = f"{_pods(job.valid_task_num())} that can run, {job.min_available} needed"
     invalid = cycle.invalid(job)
     return Step(2, "valid", not invalid, text, (invalid,) if invalid else ())
 

@@ -240,7 +240,7 @@ def _never_admitted(cluster: Cluster) -> Iterator[Spot]:
 def _too_few_pods(cluster: Cluster) -> Iterator[Spot]:
     for job in cluster.jobs:
         if job.tasks and job.valid_task_num() < job.min_available:
-            text = f"minMember is {job.min_available}, but only {job.valid_task_num()} pods can run"
+            text = f"minMember is {job.min_available}, but pods that can run are {job.valid_task_num()}"
             yield _job(job, text, "spec.minMember")
 
 
