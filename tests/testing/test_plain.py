@@ -241,6 +241,7 @@ class Odd(Plugin):
     name = "odd"
 
     def on_session_open(self, session: Session) -> None:
+        self.placements = session.placements
         session.add_predicate(
             self.name, lambda task, node: Reason("first", resolvable=True) if len(node.labels) > 3 else None
         )
@@ -258,6 +259,14 @@ class Odd(Plugin):
     @node_order(key=lambda task: task.labels.get("app"))
     def tenths(self, task, node):
         return 0.1 * len(task.labels) + node.used.milli_cpu / 7000
+
+    @predicate
+    def keyless(self, _task, node):
+        return () if (node.row + len(self.placements)) % 5 else (Reason("not now"),)
+
+    @node_order(key=lambda task: None, reads=("cluster",))
+    def elsewhere(self, _task, node):
+        return float((node.row + 1) * (len(self.placements) + 1) % 4)
 
     @batch_node_order.vector(key=lambda task: None)
     def thirds(self, _task, nodes):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.framework.fits import Fits
-from stromboli.framework.hook import by_template
+from stromboli.framework.hook import Hook, by_template
 from stromboli.framework.rows import Bools, Fit, Floats, Score, key_of, own_uid
 from stromboli.model.axes import CPU, MEMORY
 from stromboli.model.table import Ints, Node, NodeRows, NodeTable, Rows
@@ -44,12 +44,18 @@ class Hooks:
         self.shared = own_uid not in self.keys
 
 
+def reads_more(hook: Hook) -> bool:
+    """Whether an answer may change without its node's row: it says so, or, having no key, promises nothing."""
+    return bool(hook.reads) or hook.key is None
+
+
 class TaskClass:
     """What the nodes say to tasks that are alike.  Arrays have one entry a node.
 
     ``open`` nodes pass every node-local predicate and have the room, future room included; ``now`` those with idle
     room among them.  ``score`` adds up the node-local scores.  ``around`` are predicates that look at other nodes and
-    are asked anew each time; ``raws`` the scores that are normalised over the candidates.
+    are asked anew each time; ``raws`` the scores that are normalised over the candidates.  ``far`` says that a score
+    looks at other nodes, so that each placement renews all rows.
     """
 
     __slots__ = (
@@ -57,6 +63,7 @@ class TaskClass:
         "batch",
         "batchers",
         "constant",
+        "far",
         "heads",
         "hooks",
         "ledger",
@@ -109,7 +116,7 @@ class TaskClass:
                 continue
             if fit.hook.static:
                 self.static_ok &= admitted
-            elif fit.hook.reads:
+            elif reads_more(fit.hook):
                 self.around.append(fit)
             else:
                 self.moving.append(fit)
@@ -117,6 +124,8 @@ class TaskClass:
     def _ask_scores(self, nodes: NodeRows) -> None:
         self.scorers = self._speaking(self.hooks.scores, nodes)
         self.batchers = self._speaking(self.hooks.batch, nodes)
+        moving = (scorer.hook for scorer, fixed in (*self.scorers, *self.batchers) if fixed is None)
+        self.far = any(reads_more(hook) for hook in moving)
 
     def _speaking(self, scorers: Sequence[Score], nodes: NodeRows) -> list[tuple[Score, Floats | None]]:
         """The hooks that have something to say about this class, static ones with their answer."""
@@ -137,7 +146,7 @@ class TaskClass:
     @property
     def runs(self) -> bool:
         """Whether nothing but the touched rows' own answers changes with a placement of this class."""
-        return not self.around and all(raw is not None for _, raw in self.raws)
+        return not (self.around or self.far) and all(raw is not None for _, raw in self.raws)
 
     # ------------------------------------------------------------------ keeping up
 
@@ -148,7 +157,9 @@ class TaskClass:
             return
         self.seen = len(self.table.journal)
         touched = sorted(set(new))
-        if len(touched) <= FEW and self.row_forms:
+        if self.far:
+            self._renew_all(self.table.view())
+        elif len(touched) <= FEW and self.row_forms:
             for row in touched:
                 self._renew_row(row)
         elif len(touched) < len(self.table):
@@ -181,7 +192,7 @@ class TaskClass:
         fits, now = self._room(row)
         node = Node(self.table, row)
         if fits:
-            fits = bool(self.static_ok[row]) and all(fit.row(self.task, node) is None for fit in self.moving if fit.row)
+            fits = bool(self.static_ok[row]) and not any(fit.row(self.task, node) for fit in self.moving if fit.row)
             now = now and fits
         self.open[row], self.now[row] = fits, now
         if fits:

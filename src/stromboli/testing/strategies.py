@@ -76,7 +76,10 @@ def nodes(draw: DrawFn, name: str = "n0") -> Manifest:
         name,
         **draw(st.sampled_from((SHAPES[0], *SHAPES))),
         labels={key: value for key, value in own.items() if value is not None},
-        images={image: IMAGES[image] for image in draw(sometimes(st.lists(st.sampled_from(list(IMAGES))))) or ()},
+        images={
+            image: IMAGES[image]
+            for image in draw(sometimes(st.lists(st.sampled_from(list(IMAGES)), min_size=1), 2)) or ()
+        },
         taints=draw(sometimes(st.lists(taints, min_size=1, max_size=2), 6)) or [],
         unschedulable=draw(sometimes(st.just(True), 12)) is not None,
     )
@@ -253,6 +256,6 @@ def clusters(draw: DrawFn, max_nodes: int = 12, max_gangs: int = 4) -> list[Mani
 # -- What happens to them --------------------------------------------------------------------------------------------
 
 moves: SearchStrategy[list[Move]] = st.lists(
-    st.builds(Move, st.sampled_from(VERBS), st.integers(0, 20), st.integers(0, 11)), max_size=8
-)
+    st.builds(Move, st.sampled_from(("allocate", *VERBS)), st.integers(0, 20), st.integers(0, 11)), max_size=8
+) | st.lists(st.builds(Move, st.just("allocate"), st.integers(0, 20), st.integers(0, 11)), min_size=1, max_size=4)
 """Moves of tasks in a session."""

@@ -67,9 +67,9 @@ class PlainPlacer:
                 fits.counts[reason] = fits.counts.get(reason, 0) + 1
         return fits
 
-    def alike(self, left: Task, right: Task) -> bool:
-        """Only a task is like itself: nothing is concluded from one about another."""
-        return left is right
+    def run_length(self, tasks: Sequence[Task]) -> int:
+        """1: nothing is concluded from one task about another."""
+        return 1
 
     # ------------------------------------------------------------------ whether a node takes the task
 

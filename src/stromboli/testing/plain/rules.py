@@ -108,8 +108,13 @@ def asked_rules(session: Session, plugin: Plugin) -> Rules:
 def _hooks(session: Session, plugin: Plugin, point: str, *forms: str) -> Iterator[Answer]:
     """The plugin's enabled hooks of one point: functions that it registered first, then methods as defined."""
     found = [each for form in forms for each in session.answers.of(point, form) if each.plugin is plugin]
-    defined = [hook for hook, _ in plugin.hooks()]
-    yield from sorted(found, key=lambda each: defined.index(each.hook) if each.hook in defined else -1)
+    methods = [method for _, method in plugin.hooks()]
+
+    def turn(answer: Answer) -> int:
+        same = (answer.function, getattr(answer.function, "__wrapped__", None))
+        return next((place for place, method in enumerate(methods) if method in same), -1)
+
+    yield from sorted(found, key=turn)
 
 
 def _row_form(answer: Answer) -> Function | None:

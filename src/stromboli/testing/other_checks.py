@@ -1,0 +1,180 @@
+"""Checks of forms beside the plain ones: ``.many`` for runs of equal tasks, ``.key`` for orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
+from itertools import product
+from typing import Any
+
+from stromboli.errors import PlacementError
+from stromboli.framework.opening import Answer
+from stromboli.framework.operation import Operation
+from stromboli.framework.session import Session
+from stromboli.model.job import Job
+from stromboli.model.subjobs import SubJob
+from stromboli.model.task import Task
+from stromboli.testing.node_checks import per_node, said
+from stromboli.testing.trial import MOST, Trial
+
+# -- Orders ----------------------------------------------------------------------------------------------------------
+
+
+def check_orders(trial: Trial) -> None:
+    """Comparisons contradict themselves nowhere, and sort keys order as they do."""
+    session = trial.session
+    jobs = list(session.jobs.values())[:MOST]
+    check_order(trial, "job_order", jobs)
+    check_order(trial, "queue_order", list(session.queues.values()))
+    for job in jobs:
+        check_order(trial, "task_order", list(job.tasks.values())[:MOST])
+        check_order(trial, "sub_job_order", list(session.sub_jobs(job).values())[:MOST])
+
+
+def check_order(trial: Trial, point: str, items: Sequence[Any]) -> None:
+    """The hooks of one order point over ``items``."""
+    keys = trial.answers(point, "key")
+    for answer in trial.answers(point, "scalar"):
+        for left, right in product(items, items):
+            order = _sign(trial.ask(answer.hook, answer.function, left, right))
+            back = _sign(trial.ask(answer.hook, answer.function, right, left))
+            if order != -back:
+                trial.fail(answer.hook.name, f"says {order} of {left} and {right}, but {back} the other way round")
+            for key in keys:
+                _check_key_order(trial, key, left, right, order)
+
+
+def _check_key_order(trial: Trial, answer: Answer, left: Any, right: Any, order: int) -> None:
+    first, second = (trial.ask(answer.hook, answer.function, each) for each in (left, right))
+    by_key = (first > second) - (first < second)
+    if by_key != order:
+        flaw = (
+            f"gives {left} {first!r} and {right} {second!r}, which compare as {by_key}; {answer.hook.point.name} says"
+        )
+        trial.fail(answer.hook.name, f"{flaw} {order}")
+
+
+def _sign(number: float) -> int:
+    return (number > 0) - (number < 0)
+
+
+# -- Runs of equal tasks: answers ------------------------------------------------------------------------------------
+
+
+def check_many(trial: Trial) -> None:
+    """``.many`` says what the plain form says while the tasks are placed one after the other."""
+    session = trial.session
+    for job, sub_job, tasks in runs(session) if len(session.table) else ():
+        check_allocatable(trial, job, tasks)
+        check_ready(trial, "job_ready", job, tasks)
+        check_ready(trial, "sub_job_ready", sub_job, tasks)
+
+
+def runs(session: Session) -> Iterator[tuple[Job, SubJob, list[Task]]]:
+    """Pending tasks of one template, role and sub-job, with their job and sub-job."""
+    for job in list(session.jobs.values()):
+        for sub_job in session.sub_jobs(job).values():
+            waiting = [task for task in sub_job.tasks if not task.node_name]
+            for first in waiting[:1]:
+                like = [each for each in waiting if each.role == first.role and each.template is first.template]
+                yield job, sub_job, like[:MOST]
+
+
+def check_allocatable(trial: Trial, job: Job, tasks: Sequence[Task]) -> None:
+    """To how many of ``tasks``, placed one after the other, the answer stays true."""
+    queue = trial.session.queues[job.queue]
+    for one, many in _pairs(trial, "allocatable"):
+        found = trial.ask(many.hook, many.function, queue, tasks[0], len(tasks))
+
+        def goes_on(count: int, one: Answer = one) -> bool:
+            return count < len(tasks) and bool(trial.ask(one.hook, one.function, queue, tasks[count]))
+
+        _compare_counts(trial, many, tasks, found, goes_on)
+
+
+def check_ready(trial: Trial, point: str, part: Job | SubJob, tasks: Sequence[Task]) -> None:
+    """After how many of ``tasks``, at least one, the job or sub-job is ready."""
+    for one, many in _pairs(trial, point):
+        found = trial.ask(many.hook, many.function, part, tasks[0], len(tasks))
+
+        def goes_on(count: int, one: Answer = one) -> bool:
+            return not (count and trial.ask(one.hook, one.function, part))
+
+        _compare_counts(trial, many, tasks, found, goes_on)
+
+
+def _pairs(trial: Trial, point: str) -> list[tuple[Answer, Answer]]:
+    """The plain form and the form for runs of one point, if the plugin has both."""
+    return list(zip(trial.answers(point, "scalar"), trial.answers(point, "many"), strict=False))
+
+
+def _compare_counts(
+    trial: Trial, many: Answer, tasks: Sequence[Task], found: int, goes_on: Callable[[int], bool]
+) -> None:
+    session, count = trial.session, 0
+    with session.statement() as statement:
+        while count <= len(tasks) and goes_on(count):
+            for task in tasks[count : count + 1]:
+                try:
+                    statement.place(session.own(task), (task,), (0,), Operation.ALLOCATE)
+                except PlacementError:  # a handler objects, so no run would come so far
+                    return
+            count += 1
+    if found != count:
+        trial.fail(many.hook.name, f"says {found!r} for {len(tasks)} tasks like {tasks[0]}; one by one it is {count}")
+
+
+# -- Runs of equal tasks: handlers -----------------------------------------------------------------------------------
+
+
+def check_handlers(trial: Trial) -> None:
+    """A plugin that was told of a run at once answers as one that was told task by task; so when all is taken back."""
+    session = trial.session
+    told = session.handlers.allocate or session.handlers.deallocate
+    if not len(session.table) or not told or not session.handlers.take_runs:
+        return
+    for number, (_, _, tasks) in enumerate(list(runs(session))[:2]):
+        if len(tasks) > 1:
+            together, single = (_told(trial, number, at_once) for at_once in (True, False))
+            for what in (each for each in together if together[each] != single[each]):
+                flaw = f"told at once, {what} is {together[what]!r}; told task by task {single[what]!r}"
+                trial.fail("on_allocate.many and on_deallocate.many", flaw)
+
+
+def _told(trial: Trial, number: int, at_once: bool) -> dict[str, Hashable]:
+    """What the plugin answers once it knows of a run, and once that is taken back."""
+    twin = Trial(trial.plugin_class, trial.arguments, trial.objects, trial.moves)
+    session = twin.session
+    job, _, tasks = list(runs(session))[number]
+    rows = [row % len(session.table) for row in range(len(tasks))]
+    parts = [(tasks, rows)] if at_once else [([task], [row]) for task, row in zip(tasks, rows, strict=True)]
+    found: dict[str, Hashable] = {}
+    with session.statement() as statement, suppress(PlacementError):
+        for some, where in parts:
+            statement.place(job, some, where, Operation.ALLOCATE)
+        found = observed(twin, "after placing ")
+    return {**found, **observed(twin, "after taking back ")} if found else {}
+
+
+def observed(trial: Trial, moment: str) -> dict[str, Hashable]:
+    """What the plugin says of tasks, jobs and queues, by the question."""
+    session = trial.session
+    found: dict[str, Hashable] = {}
+    for number, answer in enumerate(per_node(trial)):
+        for task in trial.waiting:
+            found[f"{moment}{answer.hook.name} #{number} of {task.key}"] = tuple(said(trial, answer, task))
+    jobs, queues = list(session.jobs.values()), list(session.queues.values())
+    questions: dict[str, list[tuple[Any, ...]]] = {
+        "allocatable": [
+            (session.queues[task_job.queue], task) for task_job, _, tasks in runs(session) for task in tasks
+        ],
+        "overused": [(queue,) for queue in queues],
+        "job_ready": [(job,) for job in jobs],
+        "job_order": list(product(jobs, jobs)),
+        "queue_order": list(product(queues, queues)),
+    }
+    for point, arguments in questions.items():
+        for answer in trial.answers(point, "scalar"):
+            for asked in arguments:
+                found[f"{moment}{point}{asked}"] = trial.ask(answer.hook, answer.function, *asked)
+    return found

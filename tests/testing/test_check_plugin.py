@@ -1,0 +1,377 @@
+"""The conformance kit passes honest plugins, and says of each kind of flaw which hook has it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from stromboli.builtin import builtin_registry
+from stromboli.plugin import (
+    Plugin,
+    Reason,
+    allocatable,
+    arg,
+    batch_node_order,
+    job_order,
+    job_ready,
+    node_order,
+    on_allocate,
+    on_deallocate,
+    predicate,
+    queue_order,
+)
+from stromboli.testing.check_plugin import check_plugin
+
+BIG = Reason("node is too big")
+
+
+@pytest.mark.parametrize("name", builtin_registry().plugin_names)
+def test_built_in_plugins_pass(name) -> None:
+    made_by = builtin_registry().plugin_class(name)
+    assert made_by is not None
+    check_plugin(made_by, examples=25)
+
+
+def test_arguments_reach_the_plugin() -> None:
+    binpack = builtin_registry().plugin_class("binpack")
+    assert binpack is not None
+    check_plugin(binpack, {"binpack.cpu": 7, "binpack.resources": "nvidia.com/gpu"}, examples=10)
+    with pytest.raises(AssertionError, match=r"plugin binpack, arguments: Could not parse argument: seven"):
+        check_plugin(binpack, {"binpack.cpu": "seven"}, examples=10)
+
+
+# -- Honest plugins --------------------------------------------------------------------------------------------------
+
+
+class Honest(Plugin):
+    """Hooks of all kinds that keep their promises."""
+
+    name = "honest"
+    weight = arg("honest.weight", float, 1.5)
+
+    def on_session_open(self, session) -> None:
+        self.session = session
+        self.table = session.table
+        self.held: dict[str, int] = {}
+
+    @predicate
+    def keyless(self, task, node):
+        return (BIG, Reason("and odd")) if node.row % 2 and task.name.endswith("1") else None
+
+    @predicate.vector(key=lambda task: task.labels.get("app"), static=True, reasons=(BIG,))
+    def by_label(self, task, nodes):
+        return nodes.alloc[0] < 8000 if task.labels.get("app") == "a" else None
+
+    @predicate.vector(key=lambda task: None, reads=("cluster",), reasons=(Reason("too many"),), row="crowded_node")
+    def crowded(self, _task, nodes):
+        return np.full(len(nodes), len(self.session.placements) < 3)
+
+    def crowded_node(self, _task, _node):
+        return Reason("too many") if len(self.session.placements) >= 3 else None
+
+    @node_order.vector(key=lambda task: task.template, row="room_on")
+    def room(self, task, nodes):
+        return (nodes.alloc[0] - nodes.used[0] - task.template.vector[0]) * self.weight
+
+    def room_on(self, task, node):
+        return (
+            float(node.table.alloc[0, node.row] - node.table.used[0, node.row] - task.template.vector[0]) * self.weight
+        )
+
+    @batch_node_order.raw(key=lambda task: None, normalise="to_hundred")
+    def use(self, _task, nodes):
+        return nodes.used[1]
+
+    def to_hundred(self, _task, raw, low, high):
+        return (raw - low) / max(high - low, 1.0) * 100
+
+    @job_order
+    def bigger_first(self, left, right):
+        return len(right.tasks) - len(left.tasks)
+
+    @job_order.key
+    def size(self, job):
+        return -len(job.tasks)
+
+    @allocatable
+    def at_most_two(self, queue, task):
+        return self.held.get(queue.name, 0) < 2
+
+    @allocatable.many
+    def of_many(self, queue, task, k):
+        return max(0, min(k, 2 - self.held.get(queue.name, 0)))
+
+    @job_ready
+    def has_two(self, job):
+        return job.ready_task_num() >= 2
+
+    @job_ready.many
+    def after_many(self, job, task, k):
+        needed = max(1, 2 - job.ready_task_num())
+        return needed if needed <= k else k + 1
+
+    @on_allocate
+    def come(self, event):
+        self._count(event.task, 1)
+
+    @on_allocate.many
+    def come_many(self, task, rows):
+        self._count(task, len(rows))
+
+    @on_deallocate
+    def leave(self, event):
+        self._count(event.task, -1)
+
+    @on_deallocate.many
+    def leave_many(self, task, rows):
+        self._count(task, -len(rows))
+
+    def _count(self, task, number) -> None:
+        queue = self.session.job_of(task).queue
+        self.held[queue] = self.held.get(queue, 0) + number
+
+
+def test_an_honest_plugin_passes() -> None:
+    check_plugin(Honest)
+
+
+# -- Flaws -----------------------------------------------------------------------------------------------------------
+
+
+class Flawed(Plugin):
+    """Base of what follows: remembers the session."""
+
+    def on_session_open(self, session) -> None:
+        self.session, self.held = session, 0
+
+
+class WrongRowForm(Flawed):
+    name = "row"
+
+    @predicate.vector(key=lambda task: None, reasons=(BIG,), row="one")
+    def fits(self, _task, nodes):
+        return nodes.alloc[0] < 4000
+
+    def one(self, _task, node):
+        return BIG if node.allocatable.milli_cpu > 4000 else None
+
+
+class NeighbouringRows(Flawed):
+    name = "neighbours"
+
+    @node_order.vector(key=lambda task: None)
+    def rank(self, _task, nodes):
+        return np.argsort(np.argsort(nodes.alloc[0]))
+
+
+class TableInsteadOfRows(Flawed):
+    name = "table"
+
+    @node_order.vector(key=lambda task: None)
+    def use(self, _task, nodes):
+        return self.session.table.used[0][nodes.rows]
+
+
+class LeakyKey(Flawed):
+    name = "leaky"
+
+    @predicate(key=lambda task: task.namespace)
+    def fits(self, task, node):
+        return BIG if task.labels.get("app") == "a" else None
+
+
+class UnhashableKey(Flawed):
+    name = "unhashable"
+
+    @node_order(key=lambda task: task.labels)
+    def score(self, _task, _node):
+        return 1.0
+
+
+class SecretReader(Flawed):
+    name = "secret"
+
+    @node_order(key=lambda task: None)
+    def busy(self, _task, _node):
+        return float(len(self.session.placements))
+
+
+class NotStatic(Flawed):
+    name = "moving"
+
+    @predicate.vector(key=lambda task: None, static=True, reasons=(BIG,))
+    def idle(self, _task, nodes):
+        return nodes.used[0] < 1000
+
+
+class Jointly(Flawed):
+    name = "jointly"
+
+    @batch_node_order.raw(key=lambda task: None, normalise="share")
+    def raw(self, _task, nodes):
+        return nodes.alloc[0]
+
+    def share(self, _task, raw, low, high):
+        return raw / raw.sum()
+
+
+class WrongShape(Flawed):
+    name = "shape"
+
+    @node_order.vector(key=lambda task: None)
+    def score(self, _task, _nodes):
+        return np.zeros(3)
+
+
+class WrongType(Flawed):
+    name = "type"
+
+    @predicate(key=lambda task: None)
+    def fits(self, _task, _node):
+        return "no"
+
+
+class NoNumber(Flawed):
+    name = "nan"
+
+    @node_order(key=lambda task: None)
+    def score(self, _task, _node):
+        return float("nan")
+
+
+class UnknownBit(Flawed):
+    name = "bit"
+
+    @predicate.vector(key=lambda task: None, reasons=(BIG,))
+    def fits(self, _task, nodes):
+        return np.full(len(nodes), 2, dtype=np.uint64)
+
+
+class Raising(Flawed):
+    name = "raising"
+
+    @node_order
+    def score(self, task, _node):
+        return 1 / len(task.labels)
+
+
+class BadOpening(Flawed):
+    name = "opening"
+
+    def on_session_open(self, session) -> None:
+        raise ValueError("closed")
+
+
+class Contradicting(Flawed):
+    name = "contradicting"
+
+    @queue_order
+    def always(self, _left, _right):
+        return -1
+
+
+class WrongKeyOrder(Flawed):
+    name = "upside-down"
+
+    @job_order
+    def bigger_first(self, left, right):
+        return len(right.tasks) - len(left.tasks)
+
+    @job_order.key
+    def size(self, job):
+        return len(job.tasks)
+
+
+class Counting(Flawed):
+    """Counts what it is told of."""
+
+    name = "counting"
+
+    @on_allocate
+    def come(self, _event):
+        self.held += 1
+
+    @on_allocate.many
+    def come_many(self, _task, rows):
+        self.held += len(rows)
+
+    @on_deallocate
+    def leave(self, _event):
+        self.held -= 1
+
+    @on_deallocate.many
+    def leave_many(self, _task, rows):
+        self.held -= len(rows)
+
+
+class Generous(Counting):
+    name = "generous"
+
+    @allocatable
+    def at_most_two(self, _queue, _task):
+        return self.held < 2
+
+    @allocatable.many
+    def of_many(self, _queue, _task, k):
+        return min(k, 3 - self.held)
+
+
+class Hasty(Counting):
+    name = "hasty"
+
+    @job_ready
+    def has_two(self, job):
+        return job.ready_task_num() >= 2
+
+    @job_ready.many
+    def after_many(self, _job, _task, _k):
+        return 1
+
+
+class Forgetful(Counting):
+    name = "forgetful"
+
+    @on_allocate.many
+    def come_many(self, _task, _rows):
+        self.held += 1
+
+    @job_order
+    def by_count(self, left, right):
+        return ((left.uid > right.uid) - (left.uid < right.uid)) * (1 if self.held else -1)
+
+    @node_order(key=lambda task: None, reads=("cluster",))
+    def score(self, _task, _node):
+        return float(self.held)
+
+
+@pytest.mark.parametrize(
+    ("flawed", "sentence"),
+    [
+        (WrongRowForm, r"plugin row, predicate.vector: says \('node is too big',\) .* in the form for one node, one,"),
+        (NeighbouringRows, r"plugin neighbours, node_order.vector: says .* but asked"),
+        (TableInsteadOfRows, r"plugin table, node_order.vector: says .* when asked beforehand; read amounts from"),
+        (LeakyKey, r"plugin leaky, predicate: says .* yet both have key 'other'"),
+        (UnhashableKey, r"plugin unhashable, node_order: its key \{.*\} cannot be hashed"),
+        (SecretReader, r"plugin secret, node_order: said 0.0 .* though nothing happened there; declare reads="),
+        (NotStatic, r"plugin moving, predicate.vector: said .* though it is static"),
+        (Jointly, r"plugin jointly, batch_node_order.raw, normalise=share: makes of raw score"),
+        (WrongShape, r"plugin shape, node_order.vector: answered float64 of shape \(3,\) .* of shape \(0,\)"),
+        (WrongType, r"plugin type, predicate: answered 'no' .* None, a Reason or a tuple is needed"),
+        (NoNumber, r"plugin nan, node_order: answered nan .* a finite number is needed"),
+        (UnknownBit, r"plugin bit, predicate.vector: sets bits in \[2\] .* that no declared reason belongs to"),
+        (Raising, r"plugin raising, node_order: raised ZeroDivisionError"),
+        (BadOpening, r"plugin opening, on_session_open: plugin opening: ValueError: closed"),
+        (Contradicting, r"plugin contradicting, queue_order: says -1 .* but -1 the other way round"),
+        (WrongKeyOrder, r"plugin upside-down, job_order.key: gives .* job_order says"),
+        (Generous, r"plugin generous, allocatable.many: says 3 for 3 tasks like .* one by one it is 2"),
+        (Hasty, r"plugin hasty, job_ready.many: says 1 for 1 tasks like .* one by one it is 2"),
+        (Forgetful, r"plugin forgetful, on_allocate.many and on_deallocate.many: told at once, after .*; told task by"),
+    ],
+)  # fmt: skip
+def test_flaws_are_found(flawed, sentence) -> None:
+    with pytest.raises(AssertionError, match=sentence) as failure:
+        check_plugin(flawed)
+    assert re.search(r"for example in this cluster:\n\{|even in an empty cluster", str(failure.value))
+    assert len(str(failure.value).splitlines()) <= 10
