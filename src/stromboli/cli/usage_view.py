@@ -15,6 +15,7 @@ from stromboli.framework.jobs import QueueInfo
 from stromboli.framework.session import Session
 from stromboli.model.names import EPHEMERAL_STORAGE
 from stromboli.model.resource import Resource
+from stromboli.model.table import totals
 from stromboli.sim.figures import by_name, shown
 from stromboli.sim.reasons import Cycle
 
@@ -109,15 +110,16 @@ def show_usage(console: Console, cycle: Cycle) -> None:
 def _columns(cycle: Cycle) -> list[int]:
     """Columns of resources that nodes offer and people care about."""
     table, names = cycle.session.table, cycle.session.axes.names
-    offered, used = table.alloc.sum(axis=1), table.used.sum(axis=1)
+    offered, used = totals(table.alloc), totals(table.used)
     return [i for i in range(len(offered)) if offered[i] and (used[i] or names[i] not in (*UNSEEN, "pods"))]
 
 
 def _usage_row(cycle: Cycle, column: int) -> list[Text]:
     table, name = cycle.session.table, cycle.session.axes.names[column]
     offered, used = table.alloc[column], table.used[column]
-    part = float(used.sum()) / float(offered.sum())
-    amounts = f"{shown(name, float(used.sum()))} / {shown(name, float(offered.sum()))}"
+    all_used, all_offered = sum(used.tolist()), sum(offered.tolist())
+    part = all_used / all_offered
+    amounts = f"{shown(name, float(all_used))} / {shown(name, float(all_offered))}"
     counts = histogram(used[offered > 0] / offered[offered > 0])
     numbers = [Text(str(count), style="" if count else DIM) for count in counts]
     return [Text(name), Text(amounts), Text(f"{part:.0%}", style=_heat(part)), *numbers]

@@ -40,7 +40,7 @@ from stromboli.model.resource import Resource
 from stromboli.model.snapshot import HyperNodeInfo, Snapshot
 from stromboli.model.spec import LabelSelector
 from stromboli.model.subjobs import SubJob, assign
-from stromboli.model.table import Node
+from stromboli.model.table import Node, totals
 from stromboli.model.task import PodTemplate, Task
 
 
@@ -127,7 +127,7 @@ class Session(Views):
     @cached_property
     def total(self) -> list[int]:
         """What all nodes offer together, by column."""
-        return [sum(row) for row in self.table.alloc.tolist()]
+        return totals(self.table.alloc)
 
     @property
     def total_resource(self) -> Resource:

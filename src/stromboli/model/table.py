@@ -57,6 +57,11 @@ class NodeStatics:
         return column
 
 
+def totals(amounts: Ints) -> list[int]:
+    """``amounts`` of all nodes added up, by column, exactly: a cluster's sum may be beyond 64 bits."""
+    return [sum(row) for row in amounts.tolist()]
+
+
 class NodeTable:
     """Amounts of every node, shape (resources, nodes): whole numbers, in the units of a vector of the axes.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stromboli.model import names
 from stromboli.model.axes import PODS, add_to
 from stromboli.model.job import Job
+from stromboli.model.table import totals
 from stromboli.plugin import Plugin, arg, job_enqueueable, job_enqueued
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Overcommit(Plugin):
         self.say_best_effort = session.tells("overcommit_best_effort")
         self.say_permitted = session.tells("overcommit_permitted")
         self.say_refused = session.tells("overcommit_refused")
-        used = [sum(row) for row in session.table.used.tolist()]  # Python's integers: the cluster's sum may be large
+        used = totals(session.table.used)
         total = session.axes.full(session.total)
         self.idle = [amount * self.factor - taken for amount, taken in zip(total, used, strict=True)]
         self.admitted = session.axes.full(())

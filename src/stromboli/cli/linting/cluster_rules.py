@@ -18,6 +18,7 @@ from stromboli.model.queue import Queue
 from stromboli.model.resource import Resource
 from stromboli.model.spec import Amount
 from stromboli.model.status import COMPLETED_STATUS
+from stromboli.model.table import totals
 from stromboli.model.task import Task
 from stromboli.sim.figures import amounts_text, by_name, shown
 from stromboli.sim.loading import Loading
@@ -44,7 +45,7 @@ class Cluster:
         table = self.snapshot.table
         if not len(table):
             return {}
-        names, sums = self.state.axes.names, table.alloc.sum(axis=1).tolist()
+        names, sums = self.state.axes.names, totals(table.alloc)
         return {name: float(value) for name, value in zip(names, sums, strict=False)}
 
     @cached_property
