@@ -76,7 +76,7 @@ def test_S0_04_events_during_a_session_count_in_the_next() -> None:
     bench: Bench
 
     def meddle(_session: Session) -> None:
-        bench.tell(node("n2", cpu=9, resources={GPU: 1}), pod("new", group="g", cpu=5, resources={GPU: 1}))
+        bench.tell(node("n2", cpu=9, resources={GPU: 1}), pod("new", group="g", cpu=5, requests={GPU: 1}))
 
     text = conf("gang", "predicates proportion", actions="meddle, allocate, backfill")
     bench = Bench(ONE_JOB, text, acting("meddle", meddle))

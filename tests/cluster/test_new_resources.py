@@ -32,7 +32,7 @@ def test_events_during_a_session_may_name_new_resources() -> None:
     known = state(node("n1"), pod_group("g"), pod("p-0", group="g"))
     snapshot = known.snapshot()
     names = list(snapshot.axes.names)
-    for event in events([node("n2", resources=NEW), pod("p-1", group="g", resources=NEW)]):
+    for event in events([node("n2", resources=NEW), pod("p-1", group="g", requests=NEW)]):
         known.apply(event)
     with Session.open(snapshot, CONFIG, REGISTRY) as session:
         REGISTRY.action("allocate")().execute(session)

@@ -188,9 +188,9 @@ TIGHT_NODES: tuple[Mapping[str, Any], ...] = (
 )
 TIGHT_PODS: tuple[Mapping[str, Any], ...] = (
     {"cpu": "333m", "memory": ODD},
-    {"cpu": "1m", "memory": 1, "resources": {DISK: 100 * 2**40 // 3}},
-    {"cpu": "500m", "memory": ODD // 2 + 1, "resources": {DISK: 1}},
-    {"cpu": "100m", "memory": 0, "resources": {DISK: 50 * 2**40 + 1}},
+    {"cpu": "1m", "memory": 1, "requests": {DISK: 100 * 2**40 // 3}},
+    {"cpu": "500m", "memory": ODD // 2 + 1, "requests": {DISK: 1}},
+    {"cpu": "100m", "memory": 0, "requests": {DISK: 50 * 2**40 + 1}},
 )
 """Amounts that fit by a byte, or miss by one."""
 

@@ -80,7 +80,7 @@ def total(tasks: list[Any], column: int) -> int:
 
 NODES, GROUPS, PHASES = ("n1", "n2", "n10"), ("a", "b"), ("Pending", "Inqueue", "Running")
 SIZES: tuple[dict[str, Any], ...] = (
-    {"cpu": 1}, {"cpu": "300m", "memory": 0}, {"cpu": 0, "memory": 0}, {"resources": {"nvidia.com/gpu": 1}},
+    {"cpu": 1}, {"cpu": "300m", "memory": 0}, {"cpu": 0, "memory": 0}, {"requests": {"nvidia.com/gpu": 1}},
     {"memory": 2**33 + 1},
 )  # fmt: skip
 

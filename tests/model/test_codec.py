@@ -39,7 +39,7 @@ def a_cluster() -> Snapshot:
         queue("other", affinity={"nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ["g"]}}),
         pod_group("train", min_member=2, minResources={"cpu": "2"}, minTaskMember={"worker": 2}, phase="Pending"),
         pod_group("old", queue="other", networkTopology={"mode": "hard", "highestTierAllowed": 1}, created=7),
-        *(pod(f"train-worker-{i}", group="train", role="worker", resources={"nvidia.com/gpu": 1}) for i in range(3)),
+        *(pod(f"train-worker-{i}", group="train", role="worker", requests={"nvidia.com/gpu": 1}) for i in range(3)),
         pod("old-0", group="old", on="n1", deleting=True),
         pod("old-1", group="old", on="n2", cpu="100m", annotations={"volcano.sh/preemptable": "false"}),
         pod("alone", on="n2", container={"ports": [{"hostPort": 80}]}),
