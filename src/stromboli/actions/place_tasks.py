@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stromboli.actions.worksheet import Tasks, sub_job_pipelined, sub_job_ready
 from stromboli.errors import PluginError
 from stromboli.framework.fits import Fits
-from stromboli.framework.observe import Teller
+from stromboli.framework.observe import OnAxes, Teller
 from stromboli.framework.operation import Operation
 from stromboli.framework.placement import Choice
 from stromboli.framework.plan import GateRemoval
@@ -33,9 +33,7 @@ class Lines:
     """What the placing of tasks tells, asked for once an action."""
 
     __slots__ = (
-        "allocating",
         "batch_score_failed",
-        "binding",
         "gate",
         "nodes",
         "overused",
@@ -49,7 +47,7 @@ class Lines:
 
     def __init__(self, session: Session) -> None:
         tells = session.tells
-        self.allocating, self.binding, self.pipelining = tells("allocating"), tells("binding"), tells("pipelining")
+        self.pipelining = tells("pipelining")
         self.gate, self.nodes, self.overused = (
             tells("queue_gate_removed"),
             tells("nodes_for_job"),
@@ -224,9 +222,6 @@ class TaskPlacer:
     def _place(self, tasks: tuple[Task, ...] | list[Task], choice: Choice) -> None:
         self._tell_placing(tasks, choice)
         self.statement.place(self.job, tasks, choice.rows, choice.kind)
-        if say := self.lines.allocating:
-            for _ in tasks:
-                say()
 
     # ------------------------------------------------------------------ going on after a failure
 
@@ -255,13 +250,18 @@ class TaskPlacer:
             say(job=self.job.uid, sub_job=self.part.uid)
 
     def _tell_placing(self, tasks: tuple[Task, ...] | list[Task], choice: Choice) -> None:
-        say = self.lines.binding if choice.kind is Operation.ALLOCATE else self.lines.pipelining
-        if say is None:
-            return
-        names = self.session.table.statics.names
-        for task, row in zip(tasks, choice.rows, strict=True):
-            if choice.kind is Operation.ALLOCATE:
-                say(task=task, node=names[row])
-            else:
-                releasing = self.session.axes.resource(self.session.table.releasing[:, row].tolist())
-                say(task=task, node=names[row], request=task.request, releasing=releasing)
+        if len(tasks) > 1 and (say := self.lines.nodes):
+            say(nodes=self.nodes, job=self.job)
+        if choice.kind is Operation.ALLOCATE:
+            self.session.steps.binding(tasks, choice.rows)
+        else:
+            for task, row in zip(tasks, choice.rows, strict=True):
+                self._tell_pipelining(task, row)
+
+    def _tell_pipelining(self, task: Task, row: int) -> None:
+        session, node = self.session, self.session.table.statics.names[row]
+        if say := session.tells("limited_resources"):
+            say(task=task, node=node)
+        if say := self.lines.pipelining:
+            releasing = OnAxes(session.axes, tuple(session.table.releasing[:, row].tolist()))
+            say(task=task, node=node, request=task.request, releasing=releasing)

@@ -129,7 +129,7 @@ METRIC_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 def shown(value: object) -> str:
     """How a field looks in a line: lists as ``[a b]``, mappings as ``map[k:v]`` by key, true, false and <nil>."""
-    form = _FORMS.get(type(value))
+    form = FORMS.get(type(value))
     return form(value) if form else _shown_by_kind(value)
 
 
@@ -159,7 +159,7 @@ def _shown_mapping(values: Mapping[Any, object]) -> str:
     return "map[" + " ".join(f"{shown(key)}:{shown(values[key])}" for key in sorted(values)) + "]"
 
 
-_FORMS: Final[Mapping[type, Callable[[Any], str]]] = {
+FORMS: Final[Mapping[type, Callable[[Any], str]]] = {
     str: str,
     int: str,
     Task: attrgetter("key"),
@@ -173,6 +173,7 @@ _FORMS: Final[Mapping[type, Callable[[Any], str]]] = {
     dict: _shown_mapping,
     type(None): lambda _nothing: "<nil>",
 }
+"""How values of a type are shown."""
 
 
 def generate_page() -> str:

@@ -8,8 +8,13 @@ A session asks for a :func:`teller` once a key, so what nobody wants costs one c
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Final, NamedTuple, Protocol, overload, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
 
 from stromboli.errors import NotFoundError
 from stromboli.framework.catalogue import LINES, METRIC_KEYS
@@ -18,6 +23,12 @@ from stromboli.model.resource import Resource
 
 Teller = Callable[..., None]
 """Tells one key; takes the fields of the key as keyword arguments."""
+
+Columns = Mapping[str, Sequence[object]]
+"""The fields of one key told many times: by field the values in order, of one type, or one value that counts for all."""
+
+BulkTeller = Callable[[int, Columns], None]
+"""Tells one key many times: takes how often, and the fields."""
 
 
 class Observer(Protocol):
@@ -41,6 +52,14 @@ class Observer(Protocol):
 
         The span of work that failed may never end; it is then not measured.
         """
+
+
+@runtime_checkable
+class BulkObserver(Observer, Protocol):
+    """An observer that takes many of a key at once; others are told them one by one."""
+
+    def tell_all(self, key: str, count: int, columns: Columns) -> None:
+        """The same has happened ``count`` times, at least once."""
 
 
 class Silent:
@@ -167,6 +186,39 @@ def _fan(tells: Iterable[Callable[[str, Mapping[str, object]], None]], key: str)
     return told
 
 
+def teller_all(observer: Observer, key: str) -> BulkTeller | None:
+    """A function that tells ``observer`` ``key`` many times at once; None when it is unwanted."""
+    ends = [_bulk(end, key) for end in _listeners(observer) if end.wants(key)]
+    if not ends:
+        return None
+    if len(ends) == 1:
+        return ends[0]
+
+    def told(count: int, columns: Columns) -> None:
+        for end in ends:
+            end(count, columns)
+
+    return told
+
+
+def _bulk(observer: Observer, key: str) -> BulkTeller:
+    if isinstance(observer, BulkObserver):
+        return partial(observer.tell_all, key)
+
+    def told(count: int, columns: Columns) -> None:
+        for fields in each(count, columns):
+            observer.tell(key, fields)
+
+    return told
+
+
+def each(count: int, columns: Columns) -> Iterator[dict[str, object]]:
+    """The fields of what is told at once, one after the other.  ValueError for a column of another length."""
+    cells = (values if len(values) != 1 else repeat(values[0], count) for values in columns.values())
+    for _, *values in zip(range(count), *cells, strict=True):
+        yield dict(zip(columns, values, strict=True))
+
+
 class OnAxes(NamedTuple):
     """An amount by column, to be told as it stands: made into text or a Resource only when somebody looks.
 
@@ -182,6 +234,27 @@ class OnAxes(NamedTuple):
     def resource(self) -> Resource:
         """The amount as a Resource."""
         return self.axes.resource(self.vector)
+
+
+class AmountRows(Sequence[OnAxes]):
+    """A column of amounts: ``amounts`` has one row each, shape (count, resources), and belongs to whoever is told."""
+
+    __slots__ = ("amounts", "axes")
+
+    def __init__(self, axes: Axes, amounts: npt.NDArray[np.int64]) -> None:
+        self.axes, self.amounts = axes, amounts
+
+    def __len__(self) -> int:
+        return len(self.amounts)
+
+    @overload
+    def __getitem__(self, place: int) -> OnAxes: ...
+    @overload
+    def __getitem__(self, place: slice) -> AmountRows: ...
+    def __getitem__(self, place: int | slice) -> OnAxes | AmountRows:
+        if isinstance(place, slice):
+            return AmountRows(self.axes, self.amounts[place])
+        return OnAxes(self.axes, tuple(self.amounts[place].tolist()))
 
 
 class QueueFigures(NamedTuple):

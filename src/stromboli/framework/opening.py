@@ -199,3 +199,10 @@ def _handlers(answers: Answers, point: str) -> list[Handler]:
     forms = {id(answer.plugin): answer.function for answer in answers.of(point, "many")}
     ones = [Handler(a.function, forms.pop(id(a.plugin), None)) for a in answers.of(point)]
     return [*ones, *(Handler(None, function) for function in forms.values())]
+
+
+def tell_opened(session: Session) -> None:
+    """Tell that the session is open, and what it holds."""
+    if say := session.tells("session_opened"):
+        ready = session.snapshot.hyper_nodes_ready
+        say(session=session.uid, jobs=len(session.jobs), queues=len(session.queues), hyper_nodes_ready=ready)

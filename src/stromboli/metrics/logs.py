@@ -6,7 +6,6 @@ As text, ``I1121 10:03:04.123456 4711 allocate] Binding Task <ns/a> to node <n1>
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -14,23 +13,14 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final, Literal, TextIO, TypeAlias
 
-import msgspec
-
-from stromboli.framework.catalogue import LINES, Line, shown
-from stromboli.framework.observe import OnAxes
+from stromboli.framework.catalogue import LINES
+from stromboli.framework.observe import Columns
+from stromboli.metrics.printers import JsonPrinter, Printer, TextPrinter, Texts
 
 Clock: TypeAlias = Callable[[], float]
 Form: TypeAlias = Literal["text", "json"]
-Printer: TypeAlias = Callable[[str, Mapping[str, object]], str]
-"""Makes the line, its end included, from a time stamp and the fields."""
-
 _BUFFER: Final = 1 << 16
 """Characters that are held back before they are written."""
-
-_AMOUNTS: Final = 1 << 16
-"""Different amounts whose texts are remembered; nodes of one kind pass through few."""
-
-_MISSING: Final = "(missing)"
 
 
 class LogObserver:
@@ -46,14 +36,13 @@ class LogObserver:
     ) -> None:
         self.level = level
         self._stream = stream
-        texts = _Texts()
+        texts = Texts()
         pid = os.getpid() if pid is None else pid
-        self._stamp = _Stamp(clock, _klog_time if form == "text" else _rfc3339)
-        self._printers = {
-            key: (line.verbosity, _text_printer(line, texts, pid) if form == "text" else _json_printer(line, texts))
+        self._stamp = _Stamp(clock, _klog_time, "") if form == "text" else _Stamp(clock, _rfc3339, "Z")
+        self._printers: dict[str, Printer] = {
+            key: TextPrinter(line, texts, pid) if form == "text" else JsonPrinter(line, texts)
             for key, line in LINES.items()
         }
-        self._urgent = frozenset(key for key, line in LINES.items() if line.severity != "I")
         self._held: list[str] = []
         self._room = _BUFFER
         self._writing = threading.Lock()
@@ -65,13 +54,20 @@ class LogObserver:
 
     def tell(self, key: str, fields: Mapping[str, object]) -> None:
         """Print the line; a field that was not told shows as ``(missing)``."""
-        found = self._printers.get(key)
-        if found is None or found[0] > self.level:
-            return
-        text = found[1](self._stamp(), fields)
+        printer = self._printers.get(key)
+        if printer is not None and printer.verbosity <= self.level:
+            self._hold(printer.one(self._stamp(), fields), printer.urgent)
+
+    def tell_all(self, key: str, count: int, columns: Columns) -> None:
+        """Print ``count`` lines under one time."""
+        printer = self._printers.get(key)
+        if printer is not None and printer.verbosity <= self.level:
+            self._hold(printer.many(self._stamp(), count, columns), printer.urgent)
+
+    def _hold(self, text: str, urgent: bool) -> None:
         self._held.append(text)
         self._room -= len(text)
-        if self._room <= 0 or key in self._urgent:
+        if urgent or self._room <= 0:
             self.flush()
 
     def started(self, kind: str, name: str) -> None:
@@ -95,11 +91,11 @@ class LogObserver:
 
 
 class _Stamp:
-    """The time as text, made anew once a millisecond."""
+    """The time as text, made anew once a millisecond; ``write`` makes the part that stands for a second."""
 
-    def __init__(self, clock: Clock, write: Callable[[float], str]) -> None:
-        self._clock = clock
-        self._write = write
+    def __init__(self, clock: Clock, write: Callable[[float], str], end: str) -> None:
+        self._clock, self._write, self._end = clock, write, end
+        self._second = (-1, "")
         self._last = (-1, "")
 
     def __call__(self) -> str:
@@ -107,78 +103,21 @@ class _Stamp:
         tick = int(now * 1000)
         last = self._last
         if last[0] != tick:
-            self._last = last = (tick, self._write(now))
+            self._last = last = (tick, self._made(now))
         return last[1]
+
+    def _made(self, now: float) -> str:
+        whole = int(now)
+        second = self._second
+        if second[0] != whole:
+            self._second = second = (whole, self._write(now))
+        return f"{second[1]}.{int(now % 1 * 1e6):06d}{self._end}"
 
 
 def _klog_time(now: float) -> str:
     """Month, day and time of this machine's zone."""
-    return time.strftime("%m%d %H:%M:%S", time.localtime(now)) + f".{int(now % 1 * 1e6):06d}"
+    return time.strftime("%m%d %H:%M:%S", time.localtime(now))
 
 
 def _rfc3339(now: float) -> str:
-    return datetime.fromtimestamp(now, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-class _Texts(dict[OnAxes, str]):
-    """Texts of amounts, kept as long as they are few."""
-
-    def __missing__(self, amounts: OnAxes) -> str:
-        if len(self) >= _AMOUNTS:
-            self.clear()
-        text = self[amounts] = str(amounts)
-        return text
-
-    def show(self, value: object) -> str:
-        """The text of a field."""
-        if type(value) is str:
-            return value
-        return self[value] if type(value) is OnAxes else shown(value)
-
-
-def _text_printer(line: Line, texts: _Texts, pid: int) -> Printer:
-    pattern = f"{line.severity}%s {pid} {line.component}] {_pattern(line)}\n"
-    shows = tuple((name, _show(line, form, texts)) for name, form in zip(line.fields, line.formats, strict=True))
-
-    def printed(stamp: str, fields: Mapping[str, object]) -> str:
-        return pattern % (stamp, *[show(fields.get(name, _MISSING)) for name, show in shows])
-
-    return printed
-
-
-def _pattern(line: Line) -> str:
-    return "%s".join(literal.replace("%", "%%") for literal in line.literals)
-
-
-def _show(line: Line, form: str, texts: _Texts) -> Callable[[object], str]:
-    if form:
-        return lambda value: format(value, form) if isinstance(value, (int, float)) else texts.show(value)
-    if line.structured:
-        return lambda value: json.dumps(texts.show(value), ensure_ascii=False)[1:-1]
-    return texts.show
-
-
-def _json_printer(line: Line, texts: _Texts) -> Printer:
-    encode = msgspec.json.Encoder().encode
-    shows = tuple((name, _show(line, form, texts)) for name, form in zip(line.fields, line.formats, strict=True))
-    pattern = line.message.replace("%", "%%") if line.structured else _pattern(line)
-    told = () if line.structured else shows
-    head = {"severity": line.severity, "v": line.verbosity, "component": line.component, "key": line.key}
-
-    def printed(stamp: str, fields: Mapping[str, object]) -> str:
-        message = pattern % tuple([show(fields.get(name, _MISSING)) for name, show in told])
-        values = {line.names[name]: _value(fields.get(name), texts) for name in line.fields}
-        return encode({"ts": stamp, **head, "msg": message, **values}).decode() + "\n"
-
-    return printed
-
-
-def _value(value: object, texts: _Texts) -> object:
-    """Numbers, truth values and lists stay what they are in JSON; everything else is text."""
-    if value is None or type(value) in (bool, int, float):
-        return value
-    if isinstance(value, float):  # of numpy's make
-        return float(value)
-    if isinstance(value, (list, tuple)) and type(value) is not OnAxes:
-        return [_value(part, texts) for part in value]
-    return texts.show(value)
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S")
