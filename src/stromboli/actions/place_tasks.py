@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from stromboli.model.snapshot import HyperNodeInfo
 
 
+GATES_FEATURE = "SchedulingGatesQueueAdmission"
+"""The feature gate under which the scheduler takes its own gate off pods that have their quota."""
+
 Many = list[Callable[..., int]]
 """The forms for runs of tasks of all plugins at one point."""
 
@@ -175,7 +178,8 @@ class TaskPlacer:
 
     def _gated(self, task: Task) -> None:
         """A task with our own gate: it has its quota, so the gate may go; it is placed in a later cycle."""
-        if task.annotations.get(QUEUE_ALLOCATION_GATE) == "true":
+        admits = GATES_FEATURE in self.session.config.features
+        if admits and task.annotations.get(QUEUE_ALLOCATION_GATE) == "true":
             if say := self.lines.gate:
                 say(task=task)
             self.session.plan.gates.append(GateRemoval(task.uid, task.key))

@@ -97,7 +97,10 @@ class ActionOption:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A configuration that is in effect; ``source`` is its file, ``complaints`` what was skipped while reading it."""
+    """A configuration that is in effect; ``source`` is its file, ``complaints`` what was skipped while reading it.
+
+    ``features`` are the feature gates that are on; the process sets them, not the file.
+    """
 
     actions: tuple[str, ...]
     tiers: tuple[tuple[PluginOption, ...], ...]
@@ -107,6 +110,7 @@ class Config:
     tie_break: str = "first"
     complaints: tuple[Complaint, ...] = ()
     source: str = ""
+    features: frozenset[str] = frozenset()
 
     @property
     def ways(self) -> Compat:
