@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 
@@ -209,12 +211,16 @@ def test_same_answers(config: Config, objects, doings) -> None:
         for upto in (0, len(doings)):
             make(session, statement, doings[:upto])
             for task in [task for job in session.jobs.values() for task in job.of(TaskStatus.Pending)]:
-                for room in (True, False):
-                    choice = plain.place(task, room=room)
-                    assert session.placer.place(task, room=room) == choice
+                for room, within in product((True, False), (None, every_second(session))):
+                    choice = plain.place(task, within, room=room)
+                    assert session.placer.place(task, within, room=room) == choice
                     if choice is None:
-                        fast, slow = (each.refusals(task, room=room) for each in (session.placer, plain))
+                        fast, slow = (each.refusals(task, within, room=room) for each in (session.placer, plain))
                         assert (fast.counts, fast.nodes) == (slow.counts, slow.nodes)
+
+
+def every_second(session: Session):
+    return np.arange(len(session.table)) % 2 == 0
 
 
 @pytest.mark.law("the node table's columns are the sums over the pods on each node")
