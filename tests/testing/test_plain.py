@@ -286,6 +286,34 @@ class Odd(Plugin):
         return (raw - low) * (10.0 / (high - low)) if high > low else raw * 0.0
 
 
+class Fractions(Plugin):
+    """Hooks that keep to their rows, so that tasks can be placed in runs."""
+
+    name = "fractions"
+
+    @predicate.vector(key=lambda task: task.labels.get("app"), reasons=(Reason("half full"),))
+    def not_half_full(self, task, nodes):
+        return nodes.used[0] * 2 <= nodes.alloc[0] if task.labels.get("app") == "a" else None
+
+    @node_order.vector(key=lambda task: None)
+    def thirds(self, _task, nodes):
+        return (nodes.used[0] % 1500) / 3000.0
+
+    @batch_node_order.vector(key=lambda task: None, row="seventh")
+    def sevenths(self, _task, nodes):
+        return nodes.used[1] / 7.0 / 2**30
+
+    def seventh(self, _task, node):
+        return node.used.memory / 7.0 / 2**30
+
+    @batch_node_order.raw(key=lambda task: None, static=True, normalise="tenths")
+    def size(self, _task, nodes):
+        return nodes.alloc[0]
+
+    def tenths(self, _task, raw, low, high):
+        return (raw - low) / (high - low + 10.0)
+
+
 class Broken(Plugin):
     """Raises now and then."""
 
@@ -298,12 +326,14 @@ class Broken(Plugin):
 
 
 @pytest.mark.law("the engine plans as the plain evaluation does with plugins of other people")
+@pytest.mark.parametrize("plugin", [Odd, Fractions])
 @given(objects=clusters())
-def test_same_plan_with_others(objects) -> None:
+def test_same_plan_with_others(plugin: type[Plugin], objects) -> None:
     registry = builtin_registry()
-    registry.add(Odd)
+    registry.add(plugin)
     text = 'actions: "allocate, backfill"\ntiers:\n- plugins:\n  - {name: gang}\n- plugins:\n'
-    text += "  - {name: odd}\n  - {name: predicates}\n  - {name: binpack}\n  - {name: nodeorder}\n"
+    text += f"  - {{name: {plugin.name}}}\n"
+    text += "  - {name: predicates}\n  - {name: binpack}\n  - {name: nodeorder}\n"
     config = known(registry, text)
     fast, plain = (run(cluster(*objects), config, registry) for run in (run_cycle, run_plain_cycle))
     assert fast == plain

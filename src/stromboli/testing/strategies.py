@@ -38,8 +38,8 @@ SIZES: tuple[Mapping[str, Any], ...] = (
 """What pods request."""
 IMAGES = {"app:1": 400 * 2**20, "tool:latest": 90 * 2**20, "base": 2**30}
 TOPOLOGIES = (TOPOLOGY_ZONE, HOSTNAME, "rack")
-NEIGHBOURLY = ("affinity", "topologySpreadConstraints")
-"""Fields about other pods, which are drawn more often."""
+NEIGHBOURLY = ("affinity", "topologySpreadConstraints", "container")
+"""Fields about other pods; left out of calm clusters, where pods can be placed in runs."""
 
 labels: SearchStrategy[dict[str, str]] = st.sampled_from(VALUES).map(lambda value: {"app": value}) | st.dictionaries(
     st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=2
@@ -180,7 +180,7 @@ tolerations: SearchStrategy[Manifest] = st.fixed_dictionaries(
 
 
 @st.composite
-def wants(draw: DrawFn) -> Manifest:
+def wants(draw: DrawFn, calm: bool = False) -> Manifest:
     """What equal pods share: arguments of :func:`~stromboli.testing.builders.pod`."""
     found: Manifest = {**draw(st.sampled_from(SIZES)), "labels": draw(labels)}
     optional: dict[str, SearchStrategy[Any]] = {
@@ -202,7 +202,7 @@ def wants(draw: DrawFn) -> Manifest:
         "role": st.sampled_from(("master", "worker")),
     }
     for field, strategy in optional.items():
-        value = draw(sometimes(strategy, 3 if field in NEIGHBOURLY else 5))
+        value = None if calm and field in NEIGHBOURLY else draw(sometimes(strategy, 3 if field in NEIGHBOURLY else 5))
         if value is not None:
             found[field] = value
     return found
@@ -212,22 +212,22 @@ def wants(draw: DrawFn) -> Manifest:
 
 
 @st.composite
-def placed(draw: DrawFn, names: Sequence[str]) -> Manifest:
+def placed(draw: DrawFn, names: Sequence[str], calm: bool = False) -> Manifest:
     """Where a pod of a gang stands: nowhere, or on one of the nodes, running, bound, or being deleted."""
-    if not names or draw(st.booleans()):
-        return {"nominated": draw(sometimes(st.sampled_from(names), 8)) or ""} if names else {}
+    if draw(st.sampled_from((False, True, *([False] * 10 if calm else [])))) is False:
+        return {"nominated": "" if calm else draw(sometimes(st.sampled_from(names), 8)) or ""}
     phase, deleting = draw(st.sampled_from((("Running", False), ("Running", True), ("Pending", False))))
     return {"on": draw(st.sampled_from(names[:3])), "phase": phase, "deleting": deleting}
 
 
 @st.composite
-def gangs(draw: DrawFn, name: str, queues: Sequence[str], names: Sequence[str]) -> list[Manifest]:
+def gangs(draw: DrawFn, name: str, queues: Sequence[str], names: Sequence[str], calm: bool = False) -> list[Manifest]:
     """A PodGroup and its pods, of one or two kinds, some of them on nodes."""
     namespace = draw(st.sampled_from(NAMESPACES))
     found: list[Manifest] = []
-    for kind, want in enumerate(draw(st.lists(wants(), min_size=1, max_size=2))):
-        for number in range(draw(st.integers(1, 4))):
-            where = draw(placed(names))
+    for kind, want in enumerate(draw(st.lists(wants(calm), min_size=1, max_size=2))):
+        for number in range(draw(st.integers(1, 9 if calm else 4))):
+            where = draw(placed(names, calm))
             found.append(pod(f"{name}-{kind}-{number}", group=name, namespace=namespace, **want, **where))
     group = pod_group(
         name,
@@ -243,13 +243,17 @@ def gangs(draw: DrawFn, name: str, queues: Sequence[str], names: Sequence[str]) 
 
 @st.composite
 def clusters(draw: DrawFn, max_nodes: int = 12, max_gangs: int = 4) -> list[Manifest]:
-    """All objects of a cluster: nodes, one to three queues, gangs with all kinds of constraints."""
+    """All objects of a cluster: nodes, one to three queues, gangs with all kinds of constraints.
+
+    One in three is calm: its gangs are larger, and no pod says anything of others.
+    """
+    calm = draw(st.sampled_from((False, False, True)))
     names = [f"n{number}" for number in range(draw(st.integers(1, 3) | st.integers(1, max_nodes)))]
     queues = ["default", "q1", "q2"][: draw(st.integers(1, 3))]
     found = [draw(nodes(name)) for name in names]
     found += [queue(name, weight=draw(st.integers(1, 3))) for name in queues]
     for number in range(draw(st.integers(1, max_gangs))):
-        found += draw(gangs(f"g{number}", queues, names))
+        found += draw(gangs(f"g{number}", queues, names, calm))
     return found
 
 
