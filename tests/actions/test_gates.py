@@ -24,8 +24,8 @@ def plan(gates, annotations=None, features=()):
     one = pod("p", group="g", annotations=annotations, schedulingGates=[{"name": name} for name in gates])
     snapshot = cluster(node("n"), one)
     registry = builtin_registry()
-    names = {"known_plugins": registry.plugin_names, "known_actions": registry.action_names}
-    config = load_config(CONF, source="test", **names)
+    known, actions = registry.plugin_names, registry.action_names
+    config = load_config(CONF, source="test", known_plugins=known, known_actions=actions)
     return run_cycle(snapshot, replace(config, features=frozenset(features)), registry)
 
 
