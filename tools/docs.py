@@ -33,6 +33,7 @@ PAGES: tuple[Page, ...] = (
     Page("docs/compatibility.md", "stromboli.framework.compat:generate_page"),
     Page("docs/logs.md", "stromboli.framework.catalogue:generate_page"),
     Page("docs/metrics.md", "stromboli.metrics.prometheus:generate_page"),
+    Page("docs/acceptance.md", "tools.acceptance:page"),
 )
 
 

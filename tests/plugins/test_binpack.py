@@ -28,7 +28,7 @@ def score_of(plugin, pod, where, row=0):
 @pytest.mark.parametrize(
     ("arguments", "used", "asked", "score"),
     [
-        pytest.param({"binpack.cpu": 5}, ("1", "2Gi"), ("1", "1Gi"), (5 * 0.5 + 0.375) / 6 * 100, id="S3-10-47.9"),
+        pytest.param({"binpack.cpu": 5}, ("1", "2Gi"), ("1", "1Gi"), (5 * 0.5 + 0.375) / 6 * 100, id="47.9"),
         pytest.param({}, ("1", "2Gi"), ("1", "1Gi"), 43.75, id="equal-weights"),
         pytest.param({"binpack.weight": 10}, ("1", "2Gi"), ("1", "1Gi"), 437.5, id="times-weight"),
         pytest.param({"binpack.weight": -1}, ("1", "2Gi"), ("1", "1Gi"), -43.75, id="negative-weight"),
@@ -50,7 +50,7 @@ def test_score(arguments, used, asked, score):
 @pytest.mark.parametrize(
     ("listed", "weight", "scores"),
     [(f" {GPU} ,", 2, [(0.25 + 0.125 + 2 * 0.5) / 4 * 100, 9.375]), ("", 2, [18.75, 18.75]), (7, 2, [18.75, 18.75])],
-    ids=["S3-11-listed", "not-listed", "no-text"],
+    ids=["listed", "not-listed", "no-text"],
 )
 def test_further_resources_count_where_listed(listed, weight, scores):
     where = table([node("gpu", offer={GPU: 2}), node("plain")], (GPU,))
