@@ -73,8 +73,9 @@ class World:
     def __init__(self, session: Session) -> None:
         self.namespace_labels: Mapping[str, Mapping[str, str]] = session.namespace_labels
         self.compat = session.compat
-        self.columns: Mapping[str, int] = session.axes.index
         specs, alloc = session.table.statics.specs, session.table.alloc
+        known = session.axes.names[: len(alloc)]  # a session may number names that no node knows
+        self.columns: Mapping[str, int] = {name: column for column, name in enumerate(known)}
         offers: list[Amounts] = alloc.T.tolist()
         found = zip(specs, offers, session.snapshot.node_tasks, strict=True)
         self.sites = [Site(row, spec, offer, list(on.values())) for row, (spec, offer, on) in enumerate(found)]
