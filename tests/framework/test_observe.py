@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from stromboli.errors import NotFoundError
-from stromboli.framework.observe import SILENT, Counting, Observer, OnAxes, Several, teller
+from stromboli.framework.observe import (
+    SILENT,
+    AmountRows,
+    BulkObserver,
+    Columns,
+    Counting,
+    Observer,
+    OnAxes,
+    Several,
+    each,
+    teller,
+    teller_all,
+)
 from stromboli.model.axes import Axes
 
 OVERUSED, BINDING = "queue_overused", "binding"
@@ -16,6 +29,7 @@ OVERUSED, BINDING = "queue_overused", "binding"
 )
 def test_there_is_no_teller_of_what_nobody_wants(observer: Observer) -> None:
     assert teller(observer, OVERUSED) is None
+    assert teller_all(observer, OVERUSED) is None
     assert not observer.wants(OVERUSED)
 
 
@@ -47,6 +61,53 @@ def test_several_hear_what_each_wants(nested: bool) -> None:
         say(**fields)
         observer.tell(key, fields)
     assert (one.counts, other.counts) == ({OVERUSED: 2}, {OVERUSED: 2, BINDING: 2})
+
+
+class Taking(Counting):
+    """Takes many at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[tuple[str, int, Columns]] = []
+
+    def tell_all(self, key: str, count: int, columns: Columns) -> None:
+        """Keep it."""
+        self.taken.append((key, count, columns))
+
+
+def test_who_does_not_take_many_at_once_is_told_one_by_one() -> None:
+    one, many = Counting(), Taking()
+    assert isinstance(many, BulkObserver)
+    assert not isinstance(one, BulkObserver)
+    columns = {"task": ["ns/a", "ns/b"], "node": ("n1",)}
+    for observer in (one, many, Several([one, Several([many])])):
+        say = teller_all(observer, BINDING)
+        assert say is not None
+        say(2, columns)
+    assert one.of(BINDING) == [{"task": "ns/a", "node": "n1"}, {"task": "ns/b", "node": "n1"}] * 2
+    assert many.taken == [(BINDING, 2, columns)] * 2
+    assert not many.counts
+
+
+@pytest.mark.parametrize(
+    ("count", "columns", "fields"),
+    [
+        (1, {}, [{}]),
+        (3, {}, [{}, {}, {}]),
+        (2, {"a": (1,)}, [{"a": 1}, {"a": 1}]),
+        (2, {"a": [1, 2], "b": "x"}, [{"a": 1, "b": "x"}, {"a": 2, "b": "x"}]),
+        (2, {"a": AmountRows(Axes(), np.array([[1, 2, 3], [4, 5, 6]]))}, [{"a": (1, 2, 3)}, {"a": (4, 5, 6)}]),
+    ],
+)
+def test_columns_are_the_fields_of_each(count: int, columns: Columns, fields: list[dict[str, object]]) -> None:
+    found = list(each(count, columns))
+    shown = [{name: v.vector if isinstance(v, OnAxes) else v for name, v in row.items()} for row in found]
+    assert shown == fields
+
+
+def test_columns_must_be_of_one_length() -> None:
+    with pytest.raises(ValueError, match="argument"):
+        list(each(3, {"a": [1, 2]}))
 
 
 def test_spans_reach_all_and_end_in_reverse() -> None:

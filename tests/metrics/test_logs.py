@@ -8,10 +8,11 @@ import re
 import time
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from stromboli.framework.catalogue import LINES
-from stromboli.framework.observe import OnAxes, Several, teller
+from stromboli.framework.observe import AmountRows, OnAxes, Several, each, teller
 from stromboli.metrics.logs import Form, LogObserver
 from stromboli.model.axes import Axes
 from stromboli.model.job import Job
@@ -182,15 +183,74 @@ def test_figures_of_metrics_are_no_lines() -> None:
     assert stream.getvalue() == ""
 
 
-def test_lines_are_written_a_buffer_at_a_time() -> None:
+def test_lines_are_held_back_until_there_are_many() -> None:
     log, stream = observer()
-    for _ in range(1000):
+    for _ in range(10_000):
         log.tell("queue_overused", {"queue": "q" * 100})
-    assert 1 <= stream.writes <= 5
     written = stream.getvalue().count("\n")
-    assert 300 <= written < 1000
+    assert 1000 <= written < 10_000
+    assert stream.writes < written / 100
     log.flush()
-    assert stream.getvalue().count("\n") == 1000
+    assert stream.getvalue().count("\n") == 10_000
+
+
+def test_lines_told_at_once_count_each() -> None:
+    log, stream = observer()
+    log.tell_all("allocating", 10_000, {})
+    assert stream.getvalue().count("\n") == 10_000
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("key", LINES)
+def test_many_lines_at_once_read_as_one_by_one(key: str, form: Form) -> None:
+    names = dict.fromkeys(LINES[key].fields)
+    columns = {name: (0.25,) if place % 3 == 1 else [0.5, place, 2.0] for place, name in enumerate(names)}
+    (log, together), (other, apart) = observer(form=form), observer(form=form)
+    log.tell_all(key, 3, columns)
+    for fields in each(3, columns):
+        other.tell(key, fields)
+    log.flush()
+    other.flush()
+    assert together.getvalue() == apart.getvalue()
+    assert together.getvalue().count("\n") == 3 + LINES[key].text.count("\n") * 3 * (form == "text")
+
+
+AXES = Axes(["nvidia.com/gpu"])
+
+
+@pytest.mark.parametrize(
+    ("amounts", "texts"),
+    [
+        ([[1000, 2, 0, 0], [1000, 2, 0, 0]], ["cpu 1000.00, memory 2.00"] * 2),
+        ([[1000, 2, 0, 0], [0, -2, 1, 5]],
+         ["cpu 1000.00, memory 2.00", "cpu 0.00, memory -2.00, nvidia.com/gpu 5.00, pods 1.00"]),
+    ],
+)  # fmt: skip
+def test_amounts_of_many_rows(amounts: list[list[int]], texts: list[str]) -> None:
+    log, stream = observer()
+    column = AmountRows(AXES, np.array(amounts, dtype=np.int64).T.copy().T)
+    log.tell_all("considering_resources", 2, {"task": [TASK, TASK], "node": "ab", "request": ("r",), "idle": column})
+    log.flush()
+    assert re.findall("vs. <(.*)>", stream.getvalue()) == texts
+    assert [str(amount) for amount in column] == texts
+
+
+def test_rows_of_another_cluster_are_not_mixed_up() -> None:
+    log, stream = observer()
+    for axes in (AXES, Axes(["example.com/fpga"])):
+        column = AmountRows(axes, np.array([[0, 0, 0, 7]] * 2, dtype=np.int64))
+        log.tell_all("considering_resources", 2, {"task": ("t",), "node": ("n",), "request": ("r",), "idle": column})
+    log.flush()
+    assert re.findall(r"(\w+\.com/\w+)", stream.getvalue()) == ["nvidia.com/gpu"] * 2 + ["example.com/fpga"] * 2
+
+
+def test_columns_of_other_lengths_are_refused() -> None:
+    log, _ = observer()
+    log.tell_all("binding", 3, {"task": ["a", "b"], "node": ("n",)})
+    with pytest.raises(ValueError, match="size 2"):
+        log.flush()
+    log.tell("binding", {"task": "a", "node": "n"})
+    log.flush()
 
 
 @pytest.mark.parametrize("key", ["queue_missing", "orphan_skipped"])

@@ -25,7 +25,7 @@ Teller = Callable[..., None]
 """Tells one key; takes the fields of the key as keyword arguments."""
 
 Columns = Mapping[str, Sequence[object]]
-"""The fields of one key told many times: by field the values in order, of one type, or one value that counts for all."""
+"""The fields of one key told many times: by field its values in order, of one type; one value counts for all."""
 
 BulkTeller = Callable[[int, Columns], None]
 """Tells one key many times: takes how often, and the fields."""
@@ -38,7 +38,10 @@ class Observer(Protocol):
         """Whether to tell ``key``; asked once a session, so a changed answer counts from the next session on."""
 
     def tell(self, key: str, fields: Mapping[str, object]) -> None:
-        """Something has happened; ``fields`` are what the catalogue names for ``key``."""
+        """Something has happened; ``fields`` are what the catalogue names for ``key``.
+
+        They belong to the observer, which may look at them later: the teller changes none of them any more.
+        """
 
     def started(self, kind: str, name: str) -> None:
         """A span begins; spans nest.

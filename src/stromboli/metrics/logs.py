@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, Literal, TextIO, TypeAlias
 
 from stromboli.framework.catalogue import LINES
@@ -19,16 +20,21 @@ from stromboli.metrics.printers import JsonPrinter, Printer, TextPrinter, Texts
 
 Clock: TypeAlias = Callable[[], float]
 Form: TypeAlias = Literal["text", "json"]
+
+_LINES: Final = 1 << 13
+"""Lines that are held back before they are printed: in bulk that is much cheaper than one by one between other work."""
+
 _BUFFER: Final = 1 << 16
-"""Characters that are held back before they are written."""
+"""Characters that are written at once."""
 
 
 class LogObserver:
     """Prints lines up to a level to a stream.
 
     ``level`` is the N of ``-v N`` and may be changed at any time: what is more verbose ends at once, what is less so is
-    asked for from the next session on.  ``clock`` gives seconds since 1970.  Lines are held back until there is a
-    buffer full of them; errors, warnings, the end of a cycle and :meth:`flush` write them out.  Any thread may tell.
+    asked for from the next session on.  ``clock`` gives seconds since 1970.  Lines are held back, with what they are
+    about, until there are many of them; errors, warnings, the end of a cycle and :meth:`flush` write them out.  Any
+    thread may tell.
     """
 
     def __init__(
@@ -43,8 +49,8 @@ class LogObserver:
             key: TextPrinter(line, texts, pid) if form == "text" else JsonPrinter(line, texts)
             for key, line in LINES.items()
         }
-        self._held: list[str] = []
-        self._room = _BUFFER
+        self._held: list[Callable[[], str]] = []
+        self._room = _LINES
         self._writing = threading.Lock()
 
     def wants(self, key: str) -> bool:
@@ -56,17 +62,18 @@ class LogObserver:
         """Print the line; a field that was not told shows as ``(missing)``."""
         printer = self._printers.get(key)
         if printer is not None and printer.verbosity <= self.level:
-            self._hold(printer.one(self._stamp(), fields), printer.urgent)
+            self._held.append(partial(printer.one, self._stamp(), fields))
+            self._count(1, printer.urgent)
 
     def tell_all(self, key: str, count: int, columns: Columns) -> None:
         """Print ``count`` lines under one time."""
         printer = self._printers.get(key)
         if printer is not None and printer.verbosity <= self.level:
-            self._hold(printer.many(self._stamp(), count, columns), printer.urgent)
+            self._held.append(partial(printer.many, self._stamp(), count, columns))
+            self._count(count, printer.urgent)
 
-    def _hold(self, text: str, urgent: bool) -> None:
-        self._held.append(text)
-        self._room -= len(text)
+    def _count(self, lines: int, urgent: bool) -> None:
+        self._room -= lines
         if urgent or self._room <= 0:
             self.flush()
 
@@ -83,11 +90,25 @@ class LogObserver:
         with self._writing:
             # Others may append meanwhile, so only what was counted is taken.
             count = len(self._held)
-            text = "".join(self._held[:count])
+            held = self._held[:count]
             del self._held[:count]
-            self._room = _BUFFER
-            self._stream.write(text)
+            self._room = _LINES
+            for text in _blocks(made() for made in held):
+                self._stream.write(text)
             self._stream.flush()
+
+
+def _blocks(texts: Iterable[str]) -> Iterator[str]:
+    """The same joined to texts of at least ``_BUFFER`` characters; the last may be shorter."""
+    block: list[str] = []
+    room = _BUFFER
+    for text in texts:
+        block.append(text)
+        room -= len(text)
+        if room <= 0:
+            yield "".join(block)
+            block, room = [], _BUFFER
+    yield "".join(block)
 
 
 class _Stamp:

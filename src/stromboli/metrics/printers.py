@@ -45,7 +45,7 @@ class Texts:
 
     def column(self, values: Sequence[Any]) -> Sequence[str]:
         """The texts of values of one type; a single one where all are the same amount."""
-        if isinstance(values, AmountRows):
+        if type(values) is AmountRows:
             return self._column(values)
         kind = type(values[0])
         if kind is str:
