@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from stromboli.errors import PluginError
 from stromboli.framework.action import Action
 from stromboli.framework.fits import Fits
 from stromboli.framework.jobs import QueueInfo
 from stromboli.framework.operation import Operation
 from stromboli.framework.reason import Reason
 from stromboli.framework.session import Session
-from stromboli.framework.statement import dispatch
+from stromboli.framework.statement import come, dispatch
 from stromboli.framework.turns import Turns
 from stromboli.model.job import ALLOCATED, PENDING, PIPELINED, Job
 from stromboli.model.task import Task
@@ -69,15 +70,18 @@ class Backfill(Action):
                 say(task=task, error=refusal.text)
             job.fits[task.uid] = Fits.everywhere(refusal, len(session.table))
             return
-        choice = session.placer.place(task, room=False)
+        try:
+            choice = session.placer.place(task, room=False)
+        except PluginError as error:
+            if say := session.tells("batch_score_failed"):
+                say(error=error)
+            return
         if choice is None:
             job.fits[task.uid] = session.placer.refusals(task, room=False)
             return
         if say := session.tells("binding"):
             say(task=task, node=session.table.statics.names[choice.rows[0]])
-        statement = session.statement()
-        statement.place(job, (task,), choice.rows, Operation.ALLOCATE)
-        statement.entries = []  # a direct placement: it stands, whether the job is ready or not
+        come(session, job, (task,), choice.rows, Operation.ALLOCATE)  # it stands, whatever handlers object
         if session.ask.job_ready(job):
             dispatch(session, job, list(job.of(ALLOCATED)))
 

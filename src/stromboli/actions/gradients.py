@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from stromboli.actions.place_tasks import Lines, TaskPlacer
 from stromboli.actions.worksheet import Worksheet
+from stromboli.errors import PlacementError
 from stromboli.framework.session import Session
 from stromboli.framework.statement import Saved, Statement
 from stromboli.model.job import Job
@@ -33,23 +36,29 @@ def is_split(session: Session, job: Job) -> bool:
 def place_job(session: Session, lines: Lines, job: Job, sheet: Worksheet) -> Statement | None:
     """The best placement of ``job``: every hypernode of the first gradient with a success is tried, the best is done.
 
-    ``sheet`` keeps what is left to place afterwards.  None when no hypernode takes the job.
+    ``sheet`` keeps what is left to place afterwards.  None when no hypernode takes the job, or a handler objects to it.
     """
+    with suppress(PlacementError):
+        if (statement := _best_of_gradients(session, lines, job, sheet)) is not None:
+            return statement
+    if say := session.tells("no_solution"):
+        say(job=job.uid)
+    return None
+
+
+def _best_of_gradients(session: Session, lines: Lines, job: Job, sheet: Worksheet) -> Statement | None:
     for gradient in session.ask.hyper_node_gradient_for_job(job, session.top, ALLOCATE):
         tried = [
             found for hyper_node in gradient if (found := _try_job(session, lines, job, sheet, hyper_node)) is not None
         ]
         if tried:
             _score, saved, left, name = max(tried, key=lambda found: found[0])
-            statement = session.statement()
-            statement.recover(saved)
+            statement = _again(session, saved)
             sheet.adopt(left)
             session.mark_job_dirty(job.uid)
             if say := session.tells("job_in_hyper_node"):
                 say(job=job.uid, hyper_node=name)
             return statement
-    if say := session.tells("no_solution"):
-        say(job=job.uid)
     return None
 
 
@@ -106,9 +115,17 @@ def _best_part(
     scores = session.ask.hyper_node_order(part, rows) if rows else {}
     best = max(tried, key=lambda name: scores.get(name, 0.0))
     saved, taken = tried[best]
-    statement = session.statement()
-    statement.recover(saved)
+    statement = _again(session, saved)
     sheet.sheets[part.uid].next = taken
     if say := session.tells("sub_job_in_hyper_node"):
         say(sub_job=part.uid, hyper_node=best)
     return statement, scores.get(best, 0.0)
+
+
+def _again(session: Session, saved: Saved) -> Statement:
+    """A statement with the saved operations done again; nothing is left of them if one fails."""
+    with session.statement() as trial:
+        trial.recover(saved)
+        statement = session.statement()
+        statement.merge(trial)
+    return statement

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stromboli.actions.worksheet import Tasks, sub_job_pipelined, sub_job_ready
-from stromboli.errors import PluginError
+from stromboli.errors import PlacementError, PluginError
 from stromboli.framework.fits import Fits
 from stromboli.framework.observe import OnAxes, Teller
 from stromboli.framework.operation import Operation
@@ -80,6 +80,13 @@ class TaskPlacer:
         """Place until the part is ready; the statement if it is ready or pipelined, else None with all undone."""
         if not self.nodes:
             return None
+        try:
+            return self._attempt()
+        except BaseException:
+            self.statement.discard()
+            raise
+
+    def _attempt(self) -> Statement | None:
         over = ready = False
         while len(self.tasks) and not over:
             over, ready = self._step()
@@ -143,12 +150,16 @@ class TaskPlacer:
         count = min(len(tasks) - first, max([many(self.job, task, len(tasks) - first) for many in ready], default=1))
         if count > 1:
             count = self.session.placer.run_length(tasks[first : first + count])
-        count = next((i for i in range(1, count) if not self._plain(tasks[first + i])), count)
+        count = next((i for i in range(1, count) if not self._follows(task, tasks[first + i])), count)
         return min([count, *(many(self.queue, task, count) for many in allocatable)])
 
     def _plain(self, task: Task) -> bool:
         """Whether nothing about the task needs a look of its own."""
         return not task.gates and not task.nominated_node
+
+    def _follows(self, task: Task, other: Task) -> bool:
+        """Whether ``other`` may come after ``task`` in a run: of one role, since minimums and failures go by role."""
+        return other.role == task.role and self._plain(other) and self.session.ask.pre_predicate(other) is None
 
     def _many(self) -> tuple[Many, Many] | None:
         """The plugins' forms for runs, of allocatable and of job_ready; None when one of them has none."""
@@ -223,9 +234,14 @@ class TaskPlacer:
             say(error=fits.text)
         return not self._go_on()
 
-    def _place(self, tasks: tuple[Task, ...] | list[Task], choice: Choice) -> None:
+    def _place(self, tasks: tuple[Task, ...] | list[Task], choice: Choice) -> bool:
+        """Place ``tasks``; False when a handler objects, which the statement has told: then they go on waiting."""
         self._tell_placing(tasks, choice)
-        self.statement.place(self.job, tasks, choice.rows, choice.kind)
+        try:
+            self.statement.place(self.job, tasks, choice.rows, choice.kind)
+        except PlacementError:
+            return False
+        return True
 
     # ------------------------------------------------------------------ going on after a failure
 

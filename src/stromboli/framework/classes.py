@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stromboli.errors import PluginError
+from stromboli.framework.choosers import Choosers
 from stromboli.framework.fits import Fits
 from stromboli.framework.hook import Hook, by_template
 from stromboli.framework.rows import Bools, Fit, Floats, Score, key_of, own_uid
@@ -29,15 +32,20 @@ NEVER = -np.inf
 class Hooks:
     """The enabled per-node hooks of a session: predicates plugin by plugin, then scores.
 
-    ``keys`` are what they read of a task beyond its template.
+    ``keys`` are what they read of a task beyond its template; ``choosers`` are asked about the candidates each time.
     """
 
-    __slots__ = ("batch", "fits", "keys", "raws", "scores", "shared")
+    __slots__ = ("batch", "choosers", "fits", "keys", "raws", "scores", "shared")
 
     def __init__(
-        self, fits: Sequence[Sequence[Fit]], scores: Sequence[Score], raws: Sequence[Score], batch: Sequence[Score]
+        self,
+        fits: Sequence[Sequence[Fit]],
+        scores: Sequence[Score],
+        raws: Sequence[Score],
+        batch: Sequence[Score],
+        choosers: Choosers,
     ) -> None:
-        self.fits, self.scores, self.raws, self.batch = fits, scores, raws, batch
+        self.fits, self.scores, self.raws, self.batch, self.choosers = fits, scores, raws, batch, choosers
         hooks = [fit.hook for plugin in fits for fit in plugin] + [score.hook for score in (*scores, *raws, *batch)]
         keys = dict.fromkeys(key_of(hook) for hook in hooks)
         self.keys: list[Callable[[Task], Hashable]] = [key for key in keys if key is not by_template]
@@ -55,7 +63,9 @@ class TaskClass:
     ``open`` nodes pass every node-local predicate and have the room, future room included; ``now`` those with idle
     room among them.  ``score`` adds up the node-local scores.  ``around`` are predicates that look at other nodes and
     are asked anew each time; ``raws`` the scores that are normalised over the candidates.  ``far`` says that a score
-    looks at other nodes, so that each placement renews all rows.
+    looks at other nodes, so that each placement renews all rows.  ``simple``: the candidates with idle room are those
+    with ``heads``, and these are their scores.  ``runs``: nothing but the touched rows' own answers changes with a
+    placement of this class, and they can be asked what they will be after further ones.
     """
 
     __slots__ = (
@@ -77,9 +87,11 @@ class TaskClass:
         "refused",
         "request",
         "row_forms",
+        "runs",
         "score",
         "scorers",
         "seen",
+        "simple",
         "static_ok",
         "table",
         "task",
@@ -100,7 +112,8 @@ class TaskClass:
         self._ask_predicates(everywhere)
         self._ask_scores(everywhere)
         self._ask_raws(everywhere)
-        self.row_forms = self._has_row_forms()
+        self.row_forms, self.runs = self._has_row_forms(), self._can_run()
+        self.simple = not (self.around or hooks.choosers) and (self.constant is not None or not self.raws)
         self._renew_all(everywhere)
         self.seen = len(self.table.journal)
 
@@ -141,12 +154,15 @@ class TaskClass:
         known = [raw for _, raw in self.raws if raw is not None]
         self.constant: Floats | None = None
         if len(known) == len(self.raws) and all(raw.size and raw.min() == raw.max() for raw in known):
-            self.constant = self.normal(np.ones(len(nodes), dtype=bool))
+            with suppress(PluginError):  # whoever is placed by these scores is told
+                self.constant = self.normal(np.ones(len(nodes), dtype=bool))
 
-    @property
-    def runs(self) -> bool:
-        """Whether nothing but the touched rows' own answers changes with a placement of this class."""
-        return not (self.around or self.far) and all(raw is not None for _, raw in self.raws)
+    def _can_run(self) -> bool:
+        if self.around or self.far or self.hooks.choosers or any(raw is None for _, raw in self.raws):
+            return False
+        moving = (scorer.hook for scorer, fixed in (*self.scorers, *self.batchers) if fixed is None)
+        # a hook for one node is given a node as it is, not as it would be
+        return all(hook.form != "scalar" for hook in (*moving, *(fit.hook for fit in self.moving)))
 
     # ------------------------------------------------------------------ keeping up
 
@@ -230,7 +246,7 @@ class TaskClass:
 
     def _rooms(self, nodes: NodeRows) -> tuple[Bools, Bools]:
         """Which rows have room enough idle, and which will have it."""
-        need: list[int] | slice = slice(None) if len(self.need) == len(self.table.axes) else self.need
+        need: list[int] | slice = slice(None) if len(self.need) == nodes.alloc.shape[0] else self.need
         want = self.want if isinstance(need, list) else self.request[:, None]
         idle = nodes.alloc[need] - nodes.used[need]
         future = idle + nodes.releasing[need] - nodes.pipelined[need]

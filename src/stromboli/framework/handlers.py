@@ -53,16 +53,17 @@ class Handlers:
 
 
 def _tell(handlers: list[Handler], tasks: Sequence[Task], rows: Sequence[int]) -> list[object]:
-    objections: list[object] = []
-    if len(tasks) > 1:
-        for handler in handlers:
-            if handler.many is not None:
-                handler.many(tasks[0], rows)
-        return objections
+    """Everybody is told, even when somebody fails: books that miss one event are wrong from then on."""
     event = TaskEvent(tasks[0])
+    failure: Exception | None = None
     for handler in handlers:
-        if handler.one is not None:
-            handler.one(event)
-        elif handler.many is not None:
-            handler.many(tasks[0], rows)
-    return [event.err] if event.err is not None else objections
+        try:
+            if handler.many is not None and (len(tasks) > 1 or handler.one is None):
+                handler.many(tasks[0], rows)
+            elif handler.one is not None:
+                handler.one(event)
+        except Exception as error:  # noqa: BLE001  # raised below
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return [event.err] if event.err is not None else []

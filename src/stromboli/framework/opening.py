@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stromboli.errors import PluginError
 from stromboli.framework.ask import compile_points
+from stromboli.framework.choosers import Best, Choosers, Mapped
 from stromboli.framework.classes import Hooks
 from stromboli.framework.config import PluginOption
 from stromboli.framework.handlers import Handler
@@ -114,6 +115,16 @@ class Answers:
             [score_of(a.plugin.name, a.hook, a.function, _beside(a)) for a in scores],
             [_raw(answer) for answer in self.of("batch_node_order", "raw")],
             [score_of(a.plugin.name, a.hook, a.function, _beside(a)) for a in self.of("batch_node_order", "vector")],
+            self._choosers(),
+        )
+
+    def _choosers(self) -> Choosers:
+        """The hooks that are asked about the candidates of each task."""
+        reduces = {id(answer.plugin): answer.function for answer in self.of("node_reduce")}
+        return Choosers(
+            [Mapped(answer.function, reduces.get(id(answer.plugin))) for answer in self.of("node_map")],
+            [answer.function for answer in self.of("batch_node_order")],
+            [Best(answer.plugin.name, answer.function) for answer in self.of("best_node")],
         )
 
 

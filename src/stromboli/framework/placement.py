@@ -57,6 +57,21 @@ def scored(cls: TaskClass, members: Bools) -> Floats:
     return np.where(members, total, NEVER)
 
 
+def chosen(cls: TaskClass, ties: Ties, members: Bools) -> int:
+    """The row among ``members``, of which there is at least one; a single one is taken whatever its score."""
+    choosers, rows = cls.hooks.choosers, np.flatnonzero(members)
+    if rows.size == 1:
+        return ties.best(np.where(members, 0.0, NEVER))
+    if not choosers:
+        return ties.best(scored(cls, members))
+    task, table = cls.task, cls.table
+    normal = cls.normal(members)
+    batch = cls.batch if normal is None else cls.batch + normal
+    scores = (choosers.reduced(task, table, rows) + cls.score[rows]) + (batch[rows] + choosers.named(task, table, rows))
+    row = choosers.best_row(task, table, rows, scores)
+    return int(rows[ties.best(scores)]) if row is None else row
+
+
 def groups(cls: TaskClass, within: Bools | None) -> list[tuple[Bools, Operation]]:
     """Candidates for a task of ``cls``, better groups first: idle room, then room about to become free."""
     fits = cls.fitting(within)
@@ -66,13 +81,13 @@ def groups(cls: TaskClass, within: Bools | None) -> list[tuple[Bools, Operation]
 
 def one(cls: TaskClass, ties: Ties, within: Bools | None = None) -> Choice | None:
     """The best node for one task; None when no node takes it."""
-    if within is None and not cls.around and (cls.constant is not None or not cls.raws):
+    if within is None and cls.simple:
         row = ties.best(cls.heads)
         if row >= 0:
             return Choice([row], Operation.ALLOCATE)
     for members, kind in groups(cls, within):
         if members.any():
-            return Choice([ties.best(scored(cls, members))], kind)
+            return Choice([chosen(cls, ties, members)], kind)
     return None
 
 

@@ -281,7 +281,7 @@ _ROWS = (
     Point(
         "node_reduce", ("task", "scores"), "nothing; edits scores in place",
         Tell(), "scoring",
-        "Normalises the plugin's own `node_map` scores before they are added up.",
+        "Normalises the plugin's own `node_map` scores, {node name: int}, before they are added up.",
         ("enableNodeOrder",), registration="AddNodeReduceFn", query=("NodeOrderReduceFn",),
     ),
     Point(

@@ -58,10 +58,11 @@ class Session(Views):
         self.now, self.seed, self.compat = now, seed, config.ways
         self.uid = str(uuid.uuid5(uuid.UUID(snapshot.cluster_uid), f"{snapshot.number}/{seed}"))
         self.plan = Plan(session=self.uid)
-        self.axes, self.table = snapshot.axes, snapshot.table
+        self.axes, self.table = snapshot.axes, snapshot.table.copy()
         self.jobs = Jobs(snapshot.jobs)
         self.queues: dict[str, QueueInfo] = {
-            name: QueueInfo(queue, snapshot.queue_sums[name], snapshot.axes) for name, queue in snapshot.queues.items()
+            name: QueueInfo(queue, snapshot.queue_sums[name].copy(self.axes), self.axes)
+            for name, queue in snapshot.queues.items()
         }
         self.ledger = Ledger(self.table, {name: queue.sums for name, queue in self.queues.items()})
         names = {option.name for option in config.plugins()}
@@ -245,7 +246,7 @@ class Session(Views):
     def sub_jobs(self, job: Job) -> dict[str, SubJob]:
         """The parts of ``job`` by id; a job without subGroupPolicy has one, with the job's own id."""
         found = self._sub_jobs.get(job.uid)
-        if found is None or next(iter(found.values())).job is not job:
+        if not found or next(iter(found.values())).job is not job:
             found = self._sub_jobs[job.uid] = assign(job)
         return found
 
@@ -279,9 +280,11 @@ class Session(Views):
     def take_back(self, job: Job, tasks: Sequence[Task], rows: Sequence[int]) -> None:
         """Placed ``tasks`` become Pending again, handlers told while they still know their node."""
         status = tasks[0].status
-        self.handlers.deallocated(tasks, rows)
-        self.ledger.leave(job, tasks, rows)
-        self.steps.left(tasks, rows, status)
+        try:
+            self.handlers.deallocated(tasks, rows)
+        finally:
+            self.ledger.leave(job, tasks, rows)
+            self.steps.left(tasks, rows, status)
 
     def mark_job_dirty(self, job_uid: str) -> None:
         """Note that a job's placement data must outlive the session."""

@@ -71,13 +71,9 @@ class Statement:
     def place(self, job: Job, tasks: Sequence[Task], rows: Sequence[int], kind: Operation) -> None:
         """Place ``tasks`` (one template) on ``rows``; raises PlacementError, nothing changed, if a handler objects."""
         session = self.session
-        session.ledger.come(job, tasks, rows, ALLOCATED if kind is Operation.ALLOCATE else PIPELINED)
-        session.steps.come(tasks, rows, kind)
-        if errors := session.handlers.allocated(tasks, rows):
-            session.steps.objected(tasks[0], rows[0], kind, errors)
+        if errors := come(session, job, tasks, rows, kind):
             session.take_back(job, tasks, rows)
             raise PlacementError(_refused(tasks[0], session.table.statics.names[rows[0]], kind, len(errors)))
-        session.steps.accepted(len(tasks), kind)
         self.entries.append(Entry(kind, job, tasks, rows))
 
     def _where(self, task: Task, node_name: str) -> tuple[Job, Task, int]:
@@ -134,9 +130,15 @@ class Statement:
         return len(self.entries)
 
     def rollback(self, mark: int) -> None:
-        """Take back what was recorded after ``mark``, newest first."""
+        """Take back what was recorded after ``mark``, newest first; all of it, even where a handler fails."""
+        failure: Exception | None = None
         while len(self.entries) > mark:
-            undo(self.session, self.entries.pop())
+            try:
+                undo(self.session, self.entries.pop())
+            except Exception as error:  # noqa: BLE001  # raised below
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     def merge(self, *others: Statement) -> None:
         """Take over the operations of ``others``, in order; they are empty afterwards."""
@@ -157,6 +159,27 @@ class Statement:
             for task, flag in zip(tasks, evicted, strict=True):
                 task.eviction_occurred = flag
             self.place(self.session.own(tasks[0]), tasks, rows, kind)
+
+
+def come(
+    session: Session, job: Job, tasks: Sequence[Task], rows: Sequence[int], kind: Operation
+) -> Sequence[object]:
+    """Let ``tasks`` (one template) take ``rows``, recorded nowhere; returns what handlers object.
+
+    When a handler fails, everything is as before.
+    """
+    session.ledger.come(job, tasks, rows, ALLOCATED if kind is Operation.ALLOCATE else PIPELINED)
+    session.steps.come(tasks, rows, kind)
+    try:
+        errors = session.handlers.allocated(tasks, rows)
+    except Exception:
+        session.take_back(job, tasks, rows)
+        raise
+    if errors:
+        session.steps.objected(tasks[0], rows[0], kind, errors)
+    else:
+        session.steps.accepted(len(tasks), kind)
+    return errors
 
 
 def _refused(task: Task, node: str, kind: Operation, errors: int) -> str:
