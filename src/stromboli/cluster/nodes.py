@@ -77,7 +77,7 @@ class NodeStore:
         """Put ``task`` on its node.  Raises OverflowError, nothing changed, when the node's sums leave 64 bits."""
         entry = self._entry(task.node_name)
         entry.count(task, 1)
-        if max(entry.requested, default=0) > LARGEST:
+        if max(*entry.requested, *entry.nonzero) > LARGEST:
             entry.count(task, -1)
             raise OverflowError(task.node_name)
         entry.tasks = {**entry.tasks, task.key: task} if self._table is not None else entry.tasks

@@ -92,7 +92,12 @@ class ClusterState:
         if (old := self.tasks.get(task.key)) is not None:
             self.remove_task(old)
         if stays:
-            self.add_task(task)
+            try:
+                self.add_task(task)
+            except ManifestError:
+                if old is not None:
+                    self.add_task(old)
+                raise
 
     def _pod_group(self, group: kinds.PodGroup, stays: bool) -> None:
         value = decode.podgroup_of(group)

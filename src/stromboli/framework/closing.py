@@ -152,9 +152,10 @@ def _equal(left: Resource, right: Resource) -> bool:
 def _ancestors(session: Session, name: str) -> list[str]:
     """Queues above ``name``, nearest first; a parent that does not exist, or a cycle, ends the walk."""
     above: list[str] = []
+    start = name
     while name != "root":
         name = session.queues[name].spec.parent or "root"
-        if name not in session.queues or name in above:
+        if name not in session.queues or name in (start, *above):
             break
         above.append(name)
     return above

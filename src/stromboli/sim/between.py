@@ -9,6 +9,7 @@ from stromboli.cluster.scenario import Change
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
 from stromboli.framework.plan import Plan
+from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Condition, Task, twin
@@ -16,7 +17,7 @@ from stromboli.model.task import Condition, Task, twin
 
 def apply_plan(state: ClusterState, plan: Plan, bound_become: str = "", evicted_become: str = "") -> None:
     """Bound pods run (``bound_become`` Bound: stay bound), evicted ones are gone (``terminating``: stay, marked), and
-    what the cycle wrote on PodGroups and pods stands there.
+    what the cycle wrote on PodGroups and pods stands there; gates that it opened are gone.
     """
     for update in plan.pod_groups:
         if update.key in state.jobs:
@@ -27,6 +28,11 @@ def apply_plan(state: ClusterState, plan: Plan, bound_become: str = "", evicted_
             changed = twin(task)
             changed.condition = Condition("False", written.reason, written.message)
             changed.nominated_node = written.nominated_node or task.nominated_node
+            _replace(state, task, changed)
+    for removal in plan.gates:
+        if (task := state.tasks.get(removal.key)) is not None:
+            changed = twin(task)
+            changed.gates = tuple(gate for gate in task.gates if gate != QUEUE_ALLOCATION_GATE)
             _replace(state, task, changed)
     for bind in plan.binds:
         if (task := state.tasks.get(bind.key)) is not None:
