@@ -28,13 +28,13 @@ def test_that_is_no_law(): assert False
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
-    """Run tests as a long run of one hundredth of a minute."""
+    """Run tests as a long run of a twentieth of a minute: far more than its few rounds need on any machine."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     pytester.makeini("[pytest]\nmarkers =\n    law(name): a law\n")
 
     def run_tests(text: str, *options: str) -> pytest.RunResult:
         pytester.makepyfile(text)
-        return pytester.runpytest_subprocess("-p", "tests.support.laws", "--long-minutes", "0.01", *options)
+        return pytester.runpytest_subprocess("-p", "tests.support.laws", "--long-minutes", "0.05", *options)
 
     return run_tests
 
@@ -50,7 +50,7 @@ def test_laws_are_repeated_and_counted_and_nothing_else_runs(run, options: tuple
     result.assert_outcomes(passed=3 * workers, deselected=None if workers > 1 else 1)
     counts = examples(result)
     assert set(counts) == {"sums commute", "plain"}
-    assert counts["sums commute"] >= 500 * workers
+    assert counts["sums commute"] >= 200 * workers
     assert counts["plain"] > 2 * workers
 
 
