@@ -79,6 +79,7 @@ class JobFacts:
     __slots__ = (
         "budget",
         "group",
+        "is_split",
         "min_available",
         "min_resources",
         "min_vector",
@@ -104,6 +105,7 @@ class JobFacts:
         self.revocable_zone = ""
         self.budget: tuple[str, str] = ("", "")
         self.network_topology: NetworkTopology | None = group.spec.network_topology
+        self.is_split = bool(group.spec.sub_group_policy)
 
     def with_group(self, group: PodGroup) -> JobFacts:
         """The same facts for a group whose status has changed."""
@@ -377,7 +379,7 @@ class Job:
     @property
     def has_sub_group_policy(self) -> bool:
         """Whether the PodGroup splits its pods into sub-groups."""
-        return bool(self.group.spec.sub_group_policy)
+        return self.facts.is_split
 
     @property
     def min_sub_jobs(self) -> dict[str, int]:
