@@ -197,10 +197,12 @@ TIGHT_PODS: tuple[Mapping[str, Any], ...] = (
 
 @st.composite
 def tight_scenes(draw: DrawFn) -> Scene:
-    """Up to forty nodes and gangs of equal pods with amounts at the edge."""
+    """Up to forty nodes and gangs of equal pods with amounts at the edge; room that is about to become free."""
     objects = [queue("default"), queue("q1", weight=2)]
     for number in range(draw(st.sampled_from((1, 2, 3, 7, 40)))):
         objects.append(node(f"n{number}", **TIGHT_NODES[draw(st.integers(0, 2)) if number < 3 else number % 3]))
+    ending = draw(st.lists(st.sampled_from(("n0", "n1", "n2")[: len(objects) - 2]), max_size=3, unique=True))
+    objects += [pod(f"old-{name}", **draw(st.sampled_from(TIGHT_PODS)), on=name, deleting=True) for name in ending]
     for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
         want, count = draw(st.sampled_from(TIGHT_PODS)), draw(st.sampled_from((1, 2, 3, 5, 12)))
         least, where = draw(st.integers(1, count)), draw(sometimes(st.just("n0"))) or ""

@@ -110,6 +110,17 @@ def answers(session: Session) -> dict[str, Any]:
     return found
 
 
+def scores(session: Session) -> dict[str, Any]:
+    """What the engine holds of every waiting task's class: which nodes take it, which now, and their scores."""
+    assert isinstance(session.placer, Engine)
+    found: dict[str, Any] = {}
+    for job in session.peek_jobs():
+        for task in job.of(PENDING):
+            cls = session.placer.classes.of(task)
+            found[task.uid] = cls.open.tolist(), cls.now.tolist(), cls.heads.tolist()
+    return found
+
+
 # ---------------------------------------------------------------------- random operations
 
 
@@ -218,9 +229,9 @@ def test_renewed(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
         walk = Walk(session)
         for pick in picks:
             walk.take(*pick)
-            kept = answers(session)
+            kept = answers(session), scores(session)
             session.placer = Engine(Classes(session.answers.hooks(), session.ledger), session.ties)
-            assert kept == answers(session)
+            assert kept == (answers(session), scores(session))
 
 
 @pytest.mark.law("what a session knows of nodes, jobs and queues adds up after any operations")
