@@ -12,7 +12,7 @@ def laws(file: Path) -> list[str]:
     """The names that a module marks its tests with, by reading it."""
     calls = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
     marks = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "law"]
-    return [argument.value for call in marks for argument in call.args if isinstance(argument, ast.Constant)]
+    return [str(argument.value) for call in marks for argument in call.args if isinstance(argument, ast.Constant)]
 
 
 def test_every_law_stands_on_the_page_with_what_breaks_it() -> None:
