@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks import growth, observers
-from benchmarks.cases import CASES, LOAD_LIMIT, Case, case_named
+from benchmarks.cases import CASES, LOAD_LIMIT, Case, can_run, case_named
 from benchmarks.measure import Measured, ask, last_cycle, measure
 from benchmarks.tables import figure, head, machine, row
 from benchmarks.workloads import Json
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(machine())
     if options.profile:
         return _profile(_case(options.profile, options.quick), options.limit, options.functions)
-    named = options.names or [case.name for case in CASES] + list(_TABLES)
+    named = options.names or [case.name for case in CASES if can_run(case)] + list(_TABLES)
     fine = _main_table([_case(name, options.quick) for name in named if name not in _TABLES], options)
     if "growth" in named:
         fine &= growth.show(options.quick, options.repeat, options.limit)
