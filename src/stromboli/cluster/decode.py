@@ -51,7 +51,8 @@ def located(error: ManifestError, *, file: str = "", document: int = 0, title: s
 
 
 @contextmanager
-def _naming(kind: str, metadata: kinds.Metadata) -> Iterator[None]:
+def naming(kind: str, metadata: kinds.Metadata) -> Iterator[None]:
+    """Within it a ManifestError is raised anew with the object's name."""
     try:
         yield
     except ManifestError as error:
@@ -132,7 +133,7 @@ def _scheduled(conditions: tuple[kinds.PodCondition, ...]) -> Condition | None:
 
 def node_of(node: kinds.Node) -> NodeSpec:
     """What scheduling reads of a node; :func:`offer_of` says how much it offers."""
-    with _naming("Node", node.metadata):
+    with naming("Node", node.metadata):
         seconds(node.metadata.creation_timestamp, _CREATED)
         check_amounts(node.status.allocatable, "status.allocatable", NODE_LARGEST)
         check_amounts(node.status.capacity, "status.capacity", NODE_LARGEST)
@@ -175,7 +176,7 @@ def _oversubscribed(annotations: Mapping[str, str], key: str) -> int:
 def podgroup_of(group: kinds.PodGroup) -> PodGroup:
     """The value of a PodGroup; without a uid it is ``namespace/name``."""
     meta, spec = group.metadata, group.spec
-    with _naming("PodGroup", meta):
+    with naming("PodGroup", meta):
         _check_group(group)
         created = seconds(meta.creation_timestamp, _CREATED)
     uid = meta.uid or f"{meta.namespace}/{meta.name}"
@@ -209,7 +210,7 @@ def job_facts(group: PodGroup, default_queue: str, axes: Axes, ignored: tuple[st
 def queue_of(queue: kinds.Queue) -> Queue:
     """The value of a Queue; its uid among queues is its name."""
     meta, spec = queue.metadata, queue.spec
-    with _naming("Queue", meta):
+    with naming("Queue", meta):
         check_whole(spec.weight, COUNT, "spec.weight")
         check_whole(spec.priority, INT32, "spec.priority")
         check_amounts(spec.capability, "spec.capability")
@@ -221,14 +222,14 @@ def queue_of(queue: kinds.Queue) -> Queue:
 
 def priority_class_of(priority_class: kinds.PriorityClass) -> PriorityClass:
     """The value of a PriorityClass."""
-    with _naming("PriorityClass", priority_class.metadata):
+    with naming("PriorityClass", priority_class.metadata):
         check_whole(priority_class.value, INT32, "value")
     return PriorityClass(priority_class.metadata.name, priority_class.value, priority_class.global_default)
 
 
 def quota_of(quota: kinds.ResourceQuota) -> ResourceQuota:
     """The value of a ResourceQuota: what its status says."""
-    with _naming("ResourceQuota", quota.metadata):
+    with naming("ResourceQuota", quota.metadata):
         check_amounts(quota.status.hard, "status.hard")
         check_amounts(quota.status.used, "status.used")
     return ResourceQuota(quota.metadata.namespace, quota.metadata.name, quota.status.hard, quota.status.used)

@@ -15,6 +15,7 @@ from stromboli.model import request
 from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStatus
 from stromboli.model.queue import QueueSpec, QueueStatus
 from stromboli.model.spec import Amount, Image, LabelSelector, PodSpec, Taint, Wire
+from stromboli.model.topology import HyperNodeSpec
 
 LONGEST_NAME: Final = 253
 """Most characters of a name in Kubernetes."""
@@ -180,41 +181,6 @@ class Queue(Object, frozen=True):
 
     spec: QueueSpec = QueueSpec()
     status: QueueStatus = QueueStatus()
-
-
-class ExactMatch(Wire, frozen=True):
-    """Selects the node or hypernode of this name."""
-
-    name: str = ""
-
-
-class RegexMatch(Wire, frozen=True):
-    """Selects the nodes whose name contains a match of ``pattern``."""
-
-    pattern: str = ""
-
-
-class MemberSelector(Wire, frozen=True):
-    """Which nodes, or which hypernode, a member stands for."""
-
-    exact_match: ExactMatch | None = None
-    regex_match: RegexMatch | None = None
-    label_match: LabelSelector | None = None
-
-
-class Member(Wire, frozen=True):
-    """One member of a HyperNode; ``type`` is ``Node`` or ``HyperNode``."""
-
-    type: str = ""
-    selector: MemberSelector = MemberSelector()
-
-
-class HyperNodeSpec(Wire, frozen=True):
-    """``spec`` of a HyperNode; lower tiers are closer together."""
-
-    tier: int = 0
-    tier_name: str = ""
-    members: tuple[Member, ...] = ()
 
 
 class HyperNode(Object, frozen=True):

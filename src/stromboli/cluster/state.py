@@ -14,6 +14,7 @@ import msgspec
 
 from stromboli.cluster import decode, kinds
 from stromboli.cluster.events import Added, Deleted, Event, Modified
+from stromboli.cluster.hyper_nodes import HyperNodeStore
 from stromboli.cluster.nodes import NodeStore
 from stromboli.cluster.sums import JobSums
 from stromboli.cluster.templates import TemplateStore
@@ -22,7 +23,7 @@ from stromboli.model.axes import Axes
 from stromboli.model.job import Job, JobFacts
 from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.queue import PriorityClass, Queue, ResourceQuota
-from stromboli.model.snapshot import HyperNodeInfo, Snapshot
+from stromboli.model.snapshot import Snapshot
 from stromboli.model.status import COMPLETED_STATUS
 from stromboli.model.task import Task
 
@@ -54,7 +55,7 @@ class ClusterState:
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         self.namespace_labels: dict[str, dict[str, str]] = {}
         self.services: dict[str, dict[str, dict[str, str]]] = {}
-        self.hyper_nodes: dict[str, HyperNodeInfo] = {}
+        self.hyper_nodes = HyperNodeStore()
         self.problems: list[str] = []
         self.sums = JobSums()
         self._stamp = 1
@@ -64,7 +65,7 @@ class ClusterState:
         self._applied: dict[str, Callable[[Any, bool], None]] = {
             "Pod": self._pod, "Node": self._node, "PodGroup": self._pod_group, "Queue": self._queue,
             "PriorityClass": self._priority_class, "ResourceQuota": self._quota, "Namespace": self._namespace,
-            "Service": self._service,
+            "Service": self._service, "HyperNode": self.hyper_nodes.apply,
         }  # fmt: skip
 
     # ------------------------------------------------------------------ events
@@ -243,9 +244,11 @@ class ClusterState:
         found.quotas = {namespace: dict(quotas) for namespace, quotas in self.quotas.items()}
         found.namespace_labels = dict(self.namespace_labels)
         found.services = {namespace: dict(sorted(named.items())) for namespace, named in self.services.items()}
-        found.hyper_nodes = dict(self.hyper_nodes)
+        topology = self.hyper_nodes.topology(table.statics)
+        found.hyper_nodes, found.hyper_node_tiers = dict(topology.infos), dict(topology.tiers)
+        found.hyper_nodes_ready = topology.ready
         found.number = self._number
-        found.inconsistencies = list(self.problems)
+        found.inconsistencies = [*self.problems, *topology.problems]
         self._stamp += 1
         return found
 

@@ -11,6 +11,7 @@ from stromboli.cluster.decode import node_of, podgroup_of, priority_class_of, qu
 from stromboli.cluster.job_pods import with_defaults
 from stromboli.cluster.templates import TemplateStore
 from stromboli.errors import ManifestError
+from stromboli.model.topology import Member
 
 _MEMBER_TYPES: Final = ("Node", "HyperNode")
 _PERCENTAGE: Final = re.compile(r"[0-9]{1,9}%", re.ASCII)
@@ -49,7 +50,7 @@ def _check_hyper_node(hyper_node: kinds.HyperNode) -> None:
             raise ManifestError(problem, object=name, path=f"spec.members[{number}].{field}")
 
 
-def _member_problem(member: kinds.Member) -> tuple[str, str]:
+def _member_problem(member: Member) -> tuple[str, str]:
     """(what is wrong, which field) of a HyperNode's member; empty texts when it is sound."""
     selector = member.selector
     given = [part for part in (selector.exact_match, selector.regex_match, selector.label_match) if part is not None]

@@ -145,6 +145,7 @@ class _HyperNode(_Row, frozen=True):
     parent: str
     rows: list[int]
     children: list[str]
+    known: bool
 
 
 class _Body(msgspec.Struct, frozen=True):
@@ -230,7 +231,7 @@ class _Writer:
                 for namespace, services in snapshot.services.items()
             },
             hyper_nodes=[
-                _HyperNode(h.name, h.tier, h.parent, h.rows, h.children) for h in snapshot.hyper_nodes.values()
+                _HyperNode(h.name, h.tier, h.parent, h.rows, h.children, h.known) for h in snapshot.hyper_nodes.values()
             ],
             hyper_node_tiers=snapshot.hyper_node_tiers,
             hyper_nodes_ready=snapshot.hyper_nodes_ready,
@@ -359,7 +360,7 @@ def _queue_sums(row: _QueueSums) -> QueueSums:
 
 
 def _hyper_node(row: _HyperNode) -> HyperNodeInfo:
-    info = HyperNodeInfo(row.name, row.tier, row.rows, row.parent)
+    info = HyperNodeInfo(row.name, row.tier, row.rows, row.parent, known=row.known)
     info.children = list(row.children)
     return info
 

@@ -42,12 +42,15 @@ class QueueSums:
 
 
 class HyperNodeInfo:
-    """One hypernode: its tier, its parent, and every node below it (``rows`` of the node table, ascending)."""
+    """One hypernode: its tier, its parent, and every node below it (``rows`` of the node table, ascending).
 
-    __slots__ = ("children", "name", "parent", "rows", "tier")
+    ``known`` is False for a name that others list as a member and that no object bears: it has tier 0 and no nodes.
+    """
 
-    def __init__(self, name: str, tier: int, rows: Sequence[int] = (), parent: str = "") -> None:
-        self.name, self.tier, self.parent = name, tier, parent
+    __slots__ = ("children", "known", "name", "parent", "rows", "tier")
+
+    def __init__(self, name: str, tier: int, rows: Sequence[int] = (), parent: str = "", *, known: bool = True) -> None:
+        self.name, self.tier, self.parent, self.known = name, tier, parent, known
         self.rows: list[int] = list(rows)
         self.children: list[str] = []
 
