@@ -145,6 +145,22 @@ def test_victims(point: str, named: Any, ours: list[str], reference: list[str], 
     assert [task.name for task in found] == (reference if compat else ours)
 
 
+SYSTEM = [node("n1", cpu=9), pod_group("v"), pod("T1", group="v", on="n1"), pod_group("s", namespace="kube-system"),
+          pod("dns", group="s", namespace="kube-system", on="n1"), pod_group("g"), pod("p", group="g")]  # fmt: skip
+
+
+@pytest.mark.parametrize("point", ["preemptable", "reclaimable", "unified_evictable"])
+@pytest.mark.parametrize(("compat", "victims"), [(False, []), (True, ["dns"])])
+def test_what_conformance_refuses_no_other_tier_can_take(point: str, compat: bool, victims: list[str]) -> None:
+    """Its empty answer ends its tier; in compat mode, as in the reference, the next one then names the pod."""
+    greedy = answering("greedy", **{point: lambda _actor, candidates: list(candidates)})
+    with Bench(SYSTEM, conf("conformance", "greedy"), greedy, compat=compat).open() as session:
+        found = getattr(session.ask, point)(task_of(session, "p"), [task_of(session, "dns")])
+        assert [task.name for task in found] == victims
+        found = getattr(session.ask, point)(task_of(session, "p"), [task_of(session, "dns"), task_of(session, "T1")])
+        assert [task.name for task in found] == ["T1"]
+
+
 # ---------------------------------------------------------------------- nodes
 
 

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from stromboli.framework.merge import Agree, Chain, FirstOpinion
 from stromboli.framework.points import POINTS
 
 
-def compile_points(chains: Mapping[str, Chain[..., Any]], *, restart: bool = False) -> dict[str, Callable[..., Any]]:
+def compile_points(
+    chains: Mapping[str, Chain[..., Any]],
+    *,
+    restart: bool = False,
+    guards: Mapping[str, Sequence[Callable[..., Any]]] = MappingProxyType({}),
+) -> dict[str, Callable[..., Any]]:
     """One callable a point, merged from the chains; a point without a chain gives its default.
 
-    ``restart`` merges victims in the reference's way (see :class:`Agree`).  Reversed defaults are wired up here.
+    ``restart`` merges victims in the reference's way, ``guards`` are by point the functions whose refusal is absolute
+    (for both see :class:`Agree`).  Reversed defaults are wired up here.
     """
     asked: dict[str, Callable[..., Any]] = {}
     for row in sorted(POINTS.values(), key=lambda point: bool(point.reverse_of)):
         merge = row.merge
         if row.reverse_of:
             merge = FirstOpinion(_reversed(asked[row.reverse_of]))
-        elif isinstance(merge, Agree):
-            merge = replace(merge, restart=restart)
-        asked[row.name] = merge.compile(chains.get(row.name, ()))
+        chain = chains.get(row.name, ())
+        if isinstance(merge, Agree):
+            asked[row.name] = replace(merge, restart=restart).compile(chain, guards.get(row.name, ()))
+        else:
+            asked[row.name] = merge.compile(chain)
     return asked
 
 

@@ -84,6 +84,10 @@ class Answers:
         answers = self.of(point)
         return tuple(tuple(a.function for a in answers if a.tier == tier) for tier in range(self.tiers))
 
+    def guards(self, point: str) -> list[Function]:
+        """The functions of one point whose refusal is absolute."""
+        return [answer.function for answer in self.of(point) if answer.hook.protects]
+
     def key(self, point: str) -> Function | None:
         """One sort key for an order point; None when a plugin in the order gives none."""
         keys = {id(answer.plugin): answer.function for answer in self.of(point, "key")}
@@ -194,7 +198,8 @@ def compile_answers(session: Session) -> None:
     """Turn the hooks into ``session.ask``, the orders, the engine's hooks and the handlers."""
     answers = session.answers
     chains: Mapping[str, Any] = {name: answers.chain(name) for name in POINTS}
-    asked = compile_points(chains, restart=session.compat.asks("agree-restart"))
+    guards = {} if session.compat.asks("protections-absolute") else {name: answers.guards(name) for name in POINTS}
+    asked = compile_points(chains, restart=session.compat.asks("agree-restart"), guards=guards)
     session.ask = SimpleNamespace(**asked)
     for name in ("job_order", "queue_order", "task_order", "sub_job_order"):
         session.orders[name] = answers.order(name, asked[name])
