@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 LATER: Mapping[str, str] = {
-    "S0-13": "no HyperNode objects reach the cluster state, so no placement can be recovered from them",
-    "S0-14": "no HyperNode objects reach the cluster state, so no recorded placement can become invalid",
     "S0-21": "a plan is data and writing it cannot fail; the row is about who carries plans out against an API server",
     "S0-44": "placements within hypernodes are not carried over to the state",
     "S0-46": "no NodeShard objects reach the cluster state",
@@ -22,7 +20,6 @@ PARTLY: Mapping[str, str] = {
     "S0-35": "the question; the action shuffle does not exist yet",
     "S0-37": "the reason stands in the plan; the two events are made when it is carried out",
     "S0-39": "there is no API server in a plan: clients are refused by name, events leave with the plan",
-    "S0-45": "readiness is set by hand, as no HyperNode objects reach the cluster state",
     "S1-38": "who may be taken back; the action reclaim does not exist yet",
     "S3-29": "the code of the failure; the action preempt, which it is for, does not exist yet",
     "S3-39": "an unknown node; there are no device errors without devices",

@@ -12,8 +12,8 @@ import pytest
 from stromboli.framework.plan import Event
 from stromboli.framework.points import POINTS
 from stromboli.framework.session import TOP, Session
+from stromboli.framework.topology import job_topology
 from stromboli.model.codec import encode_snapshot
-from stromboli.model.snapshot import HyperNodeInfo
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.plugin import Plugin, arg, on_allocate, on_deallocate
@@ -236,14 +236,102 @@ def test_S0_10_node_map_and_pod_lister_follow_placements() -> None:
     ("tiers", "root", "ascending"), [((), 1, [1]), ((1, 2), 3, [1, 2, 3]), ((2, 1, 3), 4, [1, 2, 3, 4])]
 )
 def test_S0_11_S0_12_the_root_lies_above_all_tiers(tiers: tuple[int, ...], root: int, ascending: list[int]) -> None:
-    bench = Bench([node("n1"), node("n2")])
-    snapshot = bench.snapshot()
-    snapshot.hyper_nodes = {f"s{tier}": HyperNodeInfo(f"s{tier}", tier, [0]) for tier in tiers}
-    with Session.open(snapshot, bench.config, bench.registry) as session:
+    bench = Bench([node("n1"), node("n2"), *(hyper_node(f"s{tier}", tier, "n1") for tier in tiers)])
+    with bench.open() as session:
         assert session.hyper_nodes[TOP].tier == root
         assert session.real_nodes_set[TOP] == {"n1", "n2"}
+        assert [node.name for node in session.real_nodes_list[TOP]] == ["n1", "n2"]
         assert session.hyper_nodes_tiers == ascending
         assert all(session.hyper_nodes_set_by_tier[tier] == [f"s{tier}"] for tier in tiers)
+        assert all(session.hyper_nodes[f"s{tier}"].parent == TOP for tier in tiers)
+        assert session.top.children == [f"s{tier}" for tier in tiers]
+
+
+def hyper_node(name: str, tier: int, *nodes: str, below: tuple[str, ...] = (), tier_name: str = "") -> Manifest:
+    members = [("Node", each) for each in nodes] + [("HyperNode", each) for each in below]
+    return {
+        "kind": "HyperNode", "metadata": {"name": name},
+        "spec": {"tier": tier, "tierName": tier_name, "members": [
+            {"type": kind, "selector": {"exactMatch": {"name": each}}} for kind, each in members
+        ]},
+    }  # fmt: skip
+
+
+CLOSE = {"mode": "hard", "highestTierAllowed": 2}
+TREE: list[Manifest] = [
+    *(node(f"n{i}") for i in range(4)), hyper_node("s0", 1, "n0", "n1"), hyper_node("s1", 1, "n2"),
+    hyper_node("s2", 2, below=("s0", "s1"), tier_name="block"), pod_group("g", min_member=1, networkTopology=CLOSE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("places", "found"),
+    [(("n0",), "s0"), (("n0", "n1"), "s0"), (("n1", "n2"), "s2"), (("n0", "n3"), TOP), ((), ""), (("gone",), "")],
+)
+def test_S0_13_the_hypernode_of_placed_tasks_is_found_again(places: tuple[str, ...], found: str) -> None:
+    pods = [pod(f"p{place}", group="g", on=place) for place in places]
+    with Bench([*TREE, *pods, pod("waits", group="g")]).open() as session:
+        job = session.jobs["default/g"]
+        assert job.allocated_hyper_node == found
+        assert [sub.allocated_hyper_node for sub in session.sub_jobs(job).values()] == [found]
+        assert session.dirty_jobs == ({"default/g"} if found else set())
+
+
+def test_S0_13_a_job_lies_where_all_its_parts_lie() -> None:
+    policy = {"name": "part", "matchLabelKeys": ["part"], "networkTopology": {"highestTierAllowed": 1}}
+    objects = [
+        *TREE, pod_group("parts", subGroupPolicy=[policy]),
+        *(pod(f"p{i}", group="parts", on=f"n{i}", labels={"part": f"{i}"}) for i in (1, 2)),
+    ]  # fmt: skip
+    with Bench(objects).open() as session:
+        job = session.jobs["default/parts"]
+        assert [sub.allocated_hyper_node for sub in session.sub_jobs(job).values()] == ["s0", "s1"]
+        assert job.allocated_hyper_node == "s2"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "pods", "found"),
+    [
+        ("deleted", [], ""),
+        ("s0", [pod("p", group="g")], ""),
+        ("deleted", [pod("p", group="g", on="n0")], "s0"),
+        ("s0", [pod("p", group="g", on="n0")], "s0"),
+    ],
+)
+def test_S0_14_a_recorded_hypernode_that_is_invalid_is_cleared(recorded: str, pods: list[Manifest], found: str) -> None:
+    bench = Bench([*TREE, *pods])
+    snapshot = bench.snapshot()
+    snapshot.jobs["default/g"].allocated_hyper_node = recorded
+    with Session.open(snapshot, bench.config, bench.registry) as session:
+        assert session.jobs["default/g"].allocated_hyper_node == found
+        assert session.dirty_jobs == ({"default/g"} if (pods and found) or recorded != found else set())
+        assert snapshot.jobs["default/g"].allocated_hyper_node == recorded
+
+
+@pytest.mark.parametrize(
+    ("stated", "tier"),
+    [
+        ({"mode": "hard", "highestTierAllowed": 1}, 1), ({"mode": "hard", "highestTierName": "block"}, 2),
+        ({"mode": "soft", "highestTierName": "block"}, 3), ({"mode": "soft"}, 3), ({"mode": "hard"}, None),
+        ({"mode": "hard", "highestTierName": "nobody"}, None),
+    ],
+)  # fmt: skip
+def test_S0_12_soft_topologies_and_tier_names_become_tiers(stated: dict[str, Any], tier: int | None) -> None:
+    policy = {"name": "part", "matchLabelKeys": ["part"], "networkTopology": {"mode": "soft"}}
+    objects = [
+        *TREE, pod_group("whole", networkTopology=stated), pod("a", group="whole"),
+        pod_group("parts", networkTopology=stated, subGroupPolicy=[policy]),
+        pod("b", group="parts", labels={"part": "0"}),
+    ]  # fmt: skip
+    with Bench(objects).open() as session:
+        for group, widest in (("whole", tier), ("parts", 3 if tier is None else tier)):
+            job = session.jobs[f"default/{group}"]
+            asked = job_topology(session, job)
+            assert asked is not None
+            assert (asked.mode, asked.highest_tier_allowed) == ("hard", tier)
+            parts = [sub.network_topology for sub in session.sub_jobs(job).values()]
+            assert [part and (part.mode, part.highest_tier_allowed) for part in parts] == [("hard", widest)]
+            assert job.facts.group.spec.network_topology is not asked
 
 
 # ---------------------------------------------------------------------- cycle state
@@ -452,11 +540,14 @@ def test_S0_39_clients_that_this_run_lacks_are_refused_by_name(capability: str) 
 def test_S0_45_jobs_with_a_topology_wait_until_hypernodes_are_ready() -> None:
     objects: list[Manifest] = [
         node("n1", cpu=8), pod_group("plain"), pod("a", group="plain"),
-        pod_group("close", networkTopology={"mode": "hard", "highestTierAllowed": 1}), pod("b", group="close"),
+        pod_group("close", networkTopology={"mode": "hard", "highestTierAllowed": 2}), pod("b", group="close"),
+        hyper_node("s0", 1, "n1", below=("s1",)), hyper_node("s1", 2, below=("s0",)),
     ]  # fmt: skip
     bench = Bench(objects)
-    snapshot = bench.snapshot()
-    snapshot.hyper_nodes_ready = False
-    with Session.open(snapshot, bench.config, bench.registry) as session:
-        bench.act(session, "allocate")
-    assert binds(session.plan) == {"a": "n1"}
+    lines = bench.logged()
+    assert any("hyperNodes are not ready for scheduling" in line for line in lines)
+    assert binds(bench.plan) == {"a": "n1"}
+    problem = "cyclic dependency detected: HyperNode s0 is already in the ancestor chain [s0 s1]"
+    assert problem in bench.plan.inconsistencies
+    bench.tell(hyper_node("s1", 2))
+    assert binds(bench.cycle()) == {"b": "n1"}

@@ -9,6 +9,7 @@ from stromboli.framework.action import Action
 from stromboli.framework.jobs import QueueInfo
 from stromboli.framework.session import Session
 from stromboli.framework.statement import Statement
+from stromboli.framework.topology import has_topology
 from stromboli.framework.turns import Turns
 from stromboli.model.job import PENDING, Job
 from stromboli.model.subjobs import SubJob
@@ -55,7 +56,7 @@ class Allocation:
             if say := session.tells("allocate_queue_missing"):
                 say(job=peeked, queue=peeked.queue)
             return
-        if not session.hyper_nodes_ready_to_schedule and gradients.has_topology(session, peeked):
+        if not session.hyper_nodes_ready_to_schedule and has_topology(peeked):
             self._skipped(peeked, "hyperNodes are not ready for scheduling")
             return
         self._add(session.jobs[peeked.uid])

@@ -9,8 +9,8 @@ from stromboli.actions.worksheet import Worksheet
 from stromboli.errors import PlacementError
 from stromboli.framework.session import Session
 from stromboli.framework.statement import Saved, Statement
+from stromboli.framework.topology import is_hard, job_topology
 from stromboli.model.job import Job
-from stromboli.model.podgroup import NetworkTopology
 from stromboli.model.snapshot import HyperNodeInfo
 from stromboli.model.subjobs import SubJob
 
@@ -18,19 +18,9 @@ ALLOCATE = "Allocate"
 """The purpose for which plugins are asked for gradients here."""
 
 
-def _hard(topology: NetworkTopology | None) -> bool:
-    return topology is not None and (topology.mode == "soft" or topology.highest_tier_allowed is not None)
-
-
-def has_topology(session: Session, job: Job) -> bool:
-    """Whether the job or a part of it asks to stay close together."""
-    policies = job.group.spec.sub_group_policy
-    return job.facts.network_topology is not None or any(policy.network_topology is not None for policy in policies)
-
-
 def is_split(session: Session, job: Job) -> bool:
     """Whether the job is placed part by part within hypernodes."""
-    return job.has_sub_group_policy or _hard(job.facts.network_topology)
+    return job.has_sub_group_policy or is_hard(job_topology(session, job))
 
 
 def place_job(session: Session, lines: Lines, job: Job, sheet: Worksheet) -> Statement | None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stromboli.errors import CapabilityMissing, PluginError
-from stromboli.framework import closing, opening
+from stromboli.framework import closing, opening, topology
 from stromboli.framework.classes import Classes
 from stromboli.framework.config import Config, PluginOption
 from stromboli.framework.cycle_state import CycleState
@@ -39,7 +39,7 @@ from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.resource import Resource
 from stromboli.model.snapshot import HyperNodeInfo, Snapshot
 from stromboli.model.spec import LabelSelector
-from stromboli.model.subjobs import SubJob, assign
+from stromboli.model.subjobs import SubJob
 from stromboli.model.table import Node, totals
 from stromboli.model.task import PodTemplate, Task
 
@@ -101,6 +101,7 @@ class Session(Views):
         """
         observer.started("open_session", "")
         session = cls(snapshot, config, registry, now, seed, observer)
+        topology.settle(session)
         opening.open_plugins(session)
         opening.compile_answers(session)
         session.placer = Engine(Classes(session.answers.hooks(), session.ledger), session.ties)
@@ -247,7 +248,7 @@ class Session(Views):
         """The parts of ``job`` by id; a job without subGroupPolicy has one, with the job's own id."""
         found = self._sub_jobs.get(job.uid)
         if not found or next(iter(found.values())).job is not job:
-            found = self._sub_jobs[job.uid] = assign(job)
+            found = self._sub_jobs[job.uid] = topology.parts(self, job, found or {})
         return found
 
     def tasks_in_turn(self, tasks: list[Task]) -> list[Task]:

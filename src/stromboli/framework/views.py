@@ -20,6 +20,7 @@ from stromboli.model.spec import Image, LabelSelector
 from stromboli.model.status import ALLOCATED_STATUS
 from stromboli.model.table import Node, NodeTable
 from stromboli.model.task import Task
+from stromboli.model.topology import names_by_tier
 
 TOP = "<cluster-top-hypernode>"
 """Name of the virtual hypernode above all nodes."""
@@ -152,29 +153,29 @@ class Views:
 
     # ------------------------------------------------------------------ hypernodes
 
-    @property
+    @cached_property
     def hyper_nodes(self) -> Mapping[str, HyperNodeInfo]:
-        """Hypernodes by name, the virtual one above all nodes included."""
-        return {**self.snapshot.hyper_nodes, TOP: self.top}
+        """Hypernodes by name, the virtual one above all nodes included: it is the parent of those without another."""
+        found = {name: info.below(info.parent or TOP) for name, info in self.snapshot.hyper_nodes.items()}
+        return {**found, TOP: self.top}
 
     @cached_property
     def top(self) -> HyperNodeInfo:
         """The virtual hypernode above all nodes: one tier above the highest."""
-        highest = max((info.tier for info in self.snapshot.hyper_nodes.values()), default=0)
-        return HyperNodeInfo(TOP, max(1, highest + 1), range(len(self.table)))
+        known = self.snapshot.hyper_nodes.values()
+        top = HyperNodeInfo(TOP, max(1, max((info.tier for info in known), default=0) + 1), range(len(self.table)))
+        top.children = [info.name for info in known if not info.parent]
+        return top
 
     @property
     def hyper_node_tier_name_map(self) -> Mapping[str, int]:
         """Tiers by their names."""
         return self.snapshot.hyper_node_tiers
 
-    @property
+    @cached_property
     def hyper_nodes_set_by_tier(self) -> Mapping[int, list[str]]:
         """Names of the hypernodes of each tier, closer tiers first."""
-        found: dict[int, list[str]] = {}
-        for info in sorted(self.hyper_nodes.values(), key=lambda info: (info.tier, info.name)):
-            found.setdefault(info.tier, []).append(info.name)
-        return found
+        return names_by_tier(self.hyper_nodes.values())
 
     @property
     def hyper_nodes_tiers(self) -> list[int]:
@@ -186,7 +187,7 @@ class Views:
         """The nodes below each hypernode, in snapshot order."""
         return {name: [Node(self.table, row) for row in info.rows] for name, info in self.hyper_nodes.items()}
 
-    @property
+    @cached_property
     def real_nodes_set(self) -> Mapping[str, frozenset[str]]:
         """Names of the nodes below each hypernode."""
         names = self.table.statics.names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 from stromboli.model.axes import Axes
 from stromboli.model.job import Job
@@ -53,6 +54,12 @@ class HyperNodeInfo:
         self.name, self.tier, self.parent, self.known = name, tier, parent, known
         self.rows: list[int] = list(rows)
         self.children: list[str] = []
+
+    def below(self, parent: str) -> HyperNodeInfo:
+        """The same hypernode with another parent; what lies below it is shared."""
+        twin = copy(self)
+        twin.parent = parent
+        return twin
 
     def __repr__(self) -> str:
         return f"HyperNodeInfo({self.name!r}, tier {self.tier})"
