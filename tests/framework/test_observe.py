@@ -12,6 +12,7 @@ from stromboli.framework.observe import (
     BulkObserver,
     Columns,
     Counting,
+    Derived,
     Observer,
     OnAxes,
     Several,
@@ -159,3 +160,16 @@ def test_amounts_become_text_only_when_somebody_looks() -> None:
     amounts = OnAxes(Axes(["nvidia.com/gpu"]), (2000, 1 << 30, 1, 4000))
     assert str(amounts) == "cpu 2000.00, memory 1073741824.00, nvidia.com/gpu 4000.00, pods 1.00"
     assert amounts.resource().get("nvidia.com/gpu") == 4000
+
+
+def test_derived_figures_are_worked_out_when_somebody_looks() -> None:
+    asked: list[int] = []
+
+    def half(raw: int) -> float:
+        asked.append(raw)
+        return raw / 2
+
+    figures = Derived({"a": 1, "b": 4}, half)
+    assert (list(figures), len(figures), asked) == (["a", "b"], 2, [])
+    assert figures == {"a": 0.5, "b": 2.0}
+    assert sorted(asked) == [1, 4]

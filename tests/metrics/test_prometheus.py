@@ -278,6 +278,13 @@ def test_a_deleted_job_has_no_series(world: World, name: str) -> None:
     assert world.value("e2e_job_scheduling_latency_milliseconds_count") == 4
 
 
+def test_figures_of_all_jobs_replace_those_told_before(world: World) -> None:
+    jobs(world)
+    world.tell("job_deleted", job="ns/a")
+    world.tell("job_share", shares={"ns/a": 0.75})
+    assert world.series("job_share") == [(("ns", "a"), 0.75)]
+
+
 def test_latencies_of_jobs_count_each_task_at_the_moment_of_telling(world: World) -> None:
     jobs(world)
     world.clock.now += 5
@@ -398,17 +405,17 @@ def test_two_schedulers_share_nothing() -> None:
 def test_reading_while_telling(world: World) -> None:
     def tell() -> None:
         for i in range(300):
-            world.tell("job_share", shares={f"ns/{i}": 1.0})
+            world.tell("job_retry_counts", jobs=[f"ns/{i}"])
             world.tell("e2e_job", placed=[Placed(f"ns/{i}", "q", NOW)])
 
     threads = [threading.Thread(target=tell) for _ in range(2)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        world.series("job_share")
+        world.series("job_retry_counts")
     for thread in threads:
         thread.join()
-    assert len(world.series("job_share")) == 300
+    assert len(world.series("job_retry_counts")) == 300
     assert world.value("e2e_job_scheduling_latency_milliseconds_count") == 600
 
 

@@ -95,9 +95,9 @@ LINES: Final[Mapping[str, Line]] = _lines(catalogue_core.ROWS, catalogue_plugins
 METRIC_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     # In bulk. What is told belongs to the observer from then on, which reads it when metrics are asked for: the teller
     # must not change it any more. Times since creation are taken by the observer's clock when it is told.
-    "metric.job_share": ("shares",),  # job uid -> share; the jobs that it names, others stand
+    "metric.job_share": ("shares",),  # job uid -> share of each job; others have none any more
     "metric.queue_figures": ("figures",),  # queue -> observe.QueueFigures
-    "metric.unschedule_task_count": ("counts",),  # job uid -> tasks that its gang lacks
+    "metric.unschedule_task_count": ("counts",),  # job uid -> tasks that its gang lacks; others have no gang
     "metric.job_retry_counts": ("jobs",),  # job uids, one retry each
     "metric.e2e_job": ("placed",),  # observe.Placed of each job: tasks that it just placed
     "metric.task_latency": ("stage", "created"),  # Watched, Assumed, PreBound, Bound; each pod's creation, unix seconds

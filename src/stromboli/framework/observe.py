@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Final, NamedTuple, Protocol, overload, runtime_checkable
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -258,6 +258,27 @@ class AmountRows(Sequence[OnAxes]):
         if isinstance(place, slice):
             return AmountRows(self.axes, self.amounts[place])
         return OnAxes(self.axes, tuple(self.amounts[place].tolist()))
+
+
+Raw = TypeVar("Raw")
+
+
+class Derived(Mapping[str, float], Generic[Raw]):
+    """Figures that are worked out when somebody looks; what they are worked out of must not change any more."""
+
+    __slots__ = ("_figure", "_raw")
+
+    def __init__(self, raw: Mapping[str, Raw], figure: Callable[[Raw], float]) -> None:
+        self._raw, self._figure = raw, figure
+
+    def __getitem__(self, key: str) -> float:
+        return self._figure(self._raw[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
 
 
 class QueueFigures(NamedTuple):

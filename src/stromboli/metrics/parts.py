@@ -5,9 +5,10 @@ A part says which keys it hears, and gives views of its metrics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
+import numpy as np
 from prometheus_client import Metric
 
 from stromboli.framework.observe import NamespaceFigures, OnAxes, Placed, QueueFigures
@@ -18,6 +19,9 @@ from stromboli.model.resource import Resource
 Clock: TypeAlias = Callable[[], float]
 Hearers: TypeAlias = dict[str, Callable[..., None]]
 """By key, what takes its fields."""
+
+_HELD: Final = 1 << 8
+"""How much of what is told, or how many spans of a name, wait for a reader before they are worked off anyway."""
 
 
 class Part(Protocol):
@@ -67,6 +71,7 @@ class Durations:
         self._timer = timer
         self._started: dict[tuple[str, str], float] = {}
         self._histograms = {name: _histogram(name) for name, _ in _SPANS.values()}
+        self._took: dict[tuple[str, str], list[float]] = {}
 
     def started(self, kind: str, name: str) -> None:
         """A span begins; one of the same kind and name that has not ended is forgotten."""
@@ -76,18 +81,27 @@ class Durations:
         """A span is over; one that never began is not counted."""
         began = self._started.pop((kind, name), None)
         if began is not None and kind in _SPANS:
-            self._took(kind, name, self._timer() - began)
+            self._hold(kind, name, self._timer() - began)
 
-    def _took(self, kind: str, name: str, seconds: float) -> None:
-        histogram, labels = _SPANS[kind]
-        self._histograms[histogram].observe(labels(name), seconds * 1000)
+    def _hold(self, kind: str, name: str, seconds: float) -> None:
+        held = self._took.setdefault((kind, name), [])
+        held.append(seconds * 1000)
+        if len(held) >= _HELD:
+            self._work_off()
+
+    def _work_off(self) -> None:
+        for (kind, name), milliseconds in self._took.items():
+            histogram, labels = _SPANS[kind]
+            self._histograms[histogram].observe(labels(name), milliseconds)
+        self._took.clear()
 
     def hearers(self) -> Hearers:
         """Stages that others timed."""
-        return {"metric.stage_duration": lambda stage, seconds: self._took("stage", stage, seconds)}
+        return {"metric.stage_duration": lambda stage, seconds: self._hold("stage", stage, seconds)}
 
     def views(self) -> Iterable[View]:
         """The histograms."""
+        self._work_off()
         return [histogram.view() for histogram in self._histograms.values()]
 
 
@@ -132,8 +146,32 @@ class Counts:
 
 # --------------------------------------------------------------------------------------------------------------- jobs
 
-_HELD: Final = 1 << 8
-"""Tells of placements that wait for a reader before they are worked off anyway."""
+class Figures:
+    """A gauge by job whose values are all told at once and looked at when somebody reads them."""
+
+    def __init__(self, name: str, labels: Callable[[str], Labels]) -> None:
+        self._description, self._labels = DESCRIPTIONS[name], labels
+        self._values: Mapping[str, float] = {}
+        self._gone: set[str] = set()
+
+    def tell(self, values: Mapping[str, float]) -> None:
+        """Forget what was told before."""
+        self._values, self._gone = values, set()
+
+    def pop(self, job: str, _default: None) -> None:
+        """Show ``job`` no longer."""
+        self._gone.add(job)
+
+    def view(self) -> View:
+        """What was told last."""
+        values, gone = self._values, self._gone.copy()
+
+        def made() -> Metric:
+            numbers = Numbers(self._description, self._labels)
+            numbers.values.update((job, value) for job, value in values.items() if job not in gone)
+            return numbers.view()()
+
+        return made
 
 
 class Jobs:
@@ -142,10 +180,11 @@ class Jobs:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._held: list[tuple[float, Iterable[Placed]]] = []
+        self._reached: list[tuple[float, str, Sequence[float]]] = []
         self._latency = _histogram("e2e_job_scheduling_latency_milliseconds")
         self._task_latency = _histogram("task_scheduling_latency_milliseconds")
-        self._share = Numbers(DESCRIPTIONS["job_share"], _namespace_and_name)
-        self._lacking = Numbers(DESCRIPTIONS["unschedule_task_count"], _name)
+        self._share = Figures("job_share", _namespace_and_name)
+        self._lacking = Figures("unschedule_task_count", _name)
         self._retries = Numbers(DESCRIPTIONS["job_retry_counts"], _name)
         self._begun: dict[str, tuple[str, float]] = {}
         self._placed: dict[str, tuple[str, float, float]] = {}
@@ -153,20 +192,14 @@ class Jobs:
     def hearers(self) -> Hearers:
         """Figures of jobs, most of them in bulk."""
         return {
-            "metric.job_share": self._shared,
-            "metric.unschedule_task_count": self._lacked,
+            "metric.job_share": lambda shares: self._share.tell(shares),
+            "metric.unschedule_task_count": lambda counts: self._lacking.tell(counts),
             "metric.job_retry_counts": self._retried,
             "metric.e2e_job": self._hold,
             "metric.task_latency": self._task_reached,
             "metric.job_started": self._begin,
             "metric.job_deleted": self._forget,
         }
-
-    def _shared(self, shares: Mapping[str, float]) -> None:
-        self._share.values.update(shares)
-
-    def _lacked(self, counts: Mapping[str, float]) -> None:
-        self._lacking.values.update(counts)
 
     def _retried(self, jobs: Iterable[str]) -> None:
         for job in jobs:
@@ -175,9 +208,10 @@ class Jobs:
     def _begin(self, job: str, queue: str, created: float) -> None:
         self._begun[job] = (queue, created)
 
-    def _task_reached(self, stage: str, created: Iterable[float]) -> None:
-        now = self._clock()
-        self._task_latency.observe((stage,), [(now - at) * 1000 for at in created])
+    def _task_reached(self, stage: str, created: Sequence[float]) -> None:
+        self._reached.append((self._clock(), stage, created))
+        if len(self._reached) >= _HELD:
+            self._work_off()
 
     def _hold(self, placed: Iterable[Placed]) -> None:
         self._held.append((self._clock(), placed))
@@ -190,16 +224,19 @@ class Jobs:
             self._latency.observe((), latencies, [one.tasks for one in placed])
             self._placed.update({one.job: (one.queue, one.created, now) for one in placed})
         self._held.clear()
+        for now, stage, created in self._reached:
+            self._task_latency.observe((stage,), (now - np.asarray(created, dtype=float)) * 1000)
+        self._reached.clear()
 
     def _forget(self, job: str) -> None:
         self._work_off()
-        for series in (self._share.values, self._lacking.values, self._retries.values, self._begun, self._placed):
+        for series in (self._share, self._lacking, self._retries.values, self._begun, self._placed):
             series.pop(job, None)
 
     def views(self) -> Iterable[View]:
         """Histograms, and gauges by job."""
         self._work_off()
-        views = [numbers.view() for numbers in (self._share, self._lacking, self._retries)]
+        views = [gauge.view() for gauge in (self._share, self._lacking, self._retries)]
         return [*views, self._latency.view(), self._task_latency.view(), *self._e2e_views()]
 
     def _e2e_views(self) -> Iterator[View]:

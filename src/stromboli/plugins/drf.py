@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stromboli.fairness.share import divisors, dominant_share
 from stromboli.fairness.tree import QueueTree, parse_path, parse_weights
 from stromboli.framework.handlers import TaskEvent
+from stromboli.framework.observe import Derived
 from stromboli.framework.order import compare
 from stromboli.model.axes import Vector, add_to
 from stromboli.model.job import Job
@@ -60,7 +62,8 @@ class Drf(Plugin):
     def on_session_close(self, session: Session) -> None:
         """Tell the jobs' shares."""
         if say := session.tells("metric.job_share"):
-            say(shares={job.uid: self.share(job) for job in session.peek_jobs()})
+            held = {job.uid: job.sums.held for job in session.peek_jobs()}
+            say(shares=Derived(held, partial(dominant_share, parts_of=self.parts_of)))
 
     # ------------------------------------------------------------------ jobs
 

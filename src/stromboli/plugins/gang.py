@@ -218,7 +218,6 @@ class _Report:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.complete = _condition(session, names.POD_GROUP_SCHEDULED, names.REASON_GANG_READY)
-        self.unschedulable = 0
         self.say_counts = session.tells("metric.unschedule_task_count")
         self.counts: dict[str, int] = {}
         self.unready: list[str] = []
