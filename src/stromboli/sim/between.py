@@ -12,7 +12,7 @@ from stromboli.framework.plan import Plan
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.status import TaskStatus
-from stromboli.model.task import Condition, Task, twin
+from stromboli.model.task import Condition, twin
 
 
 def apply_plan(state: ClusterState, plan: Plan, bound_become: str = "", evicted_become: str = "") -> None:
@@ -24,46 +24,44 @@ def apply_plan(state: ClusterState, plan: Plan, bound_become: str = "", evicted_
             status = PodGroupStatus(update.phase, update.conditions, update.running, update.succeeded, update.failed)
             state.set_status(update.key, status)
     for written in plan.pod_conditions:
-        if (task := state.tasks.get(written.key)) is not None:
-            changed = twin(task)
-            changed.condition = Condition("False", written.reason, written.message)
-            changed.nominated_node = written.nominated_node or task.nominated_node
-            _replace(state, task, changed)
+        condition = Condition("False", written.reason, written.message)
+        _change(state, written.key, condition=condition, nominated_node=written.nominated_node)
     for removal in plan.gates:
-        if (task := state.tasks.get(removal.key)) is not None:
-            changed = twin(task)
-            changed.gates = tuple(gate for gate in task.gates if gate != QUEUE_ALLOCATION_GATE)
-            _replace(state, task, changed)
+        gates = state.tasks[removal.key].gates if removal.key in state.tasks else ()
+        _change(state, removal.key, gates=tuple(gate for gate in gates if gate != QUEUE_ALLOCATION_GATE))
+    now = TaskStatus.Bound if bound_become == "Bound" else TaskStatus.Running
     for bind in plan.binds:
-        if (task := state.tasks.get(bind.key)) is not None:
-            changed = twin(task)
-            changed.node_name = bind.node
-            changed.status = TaskStatus.Bound if bound_become == "Bound" else TaskStatus.Running
-            _replace(state, task, changed)
+        _change(state, bind.key, node_name=bind.node, status=now)
     for eviction in plan.evictions:
-        if (task := state.tasks.get(eviction.key)) is not None:
-            _end(state, task, terminating=evicted_become == "terminating")
+        _end(state, eviction.key, terminating=evicted_become == "terminating")
 
 
-def _end(state: ClusterState, task: Task, terminating: bool) -> None:
+def _change(state: ClusterState, key: str, nominated_node: str = "", **values: object) -> None:
+    """Give the pod ``key`` other values, if it is still there; a nominated node is only ever replaced."""
+    task = state.tasks.get(key)
+    if task is None:
+        return
+    changed = twin(task)
+    changed.nominated_node = nominated_node or task.nominated_node
+    for name, value in values.items():
+        setattr(changed, name, value)
+    state.remove_task(task)
+    state.add_task(changed)
+
+
+def _end(state: ClusterState, key: str, terminating: bool) -> None:
     if terminating:
-        changed = twin(task)
-        changed.status = TaskStatus.Releasing
-        _replace(state, task, changed)
-    else:
-        state.remove_task(task)
+        _change(state, key, status=TaskStatus.Releasing)
+    elif key in state.tasks:
+        state.remove_task(state.tasks[key])
 
 
 def apply_change(state: ClusterState, change: Change) -> list[ManifestError]:
     """Let what a scenario says happen; returns what could not be used."""
     for key in change.delete_pods:
-        if (task := state.tasks.get(key)) is not None:
-            state.remove_task(task)
+        _end(state, key, terminating=False)
     for key in change.succeed_pods:
-        if (task := state.tasks.get(key)) is not None:
-            changed = twin(task)
-            changed.status = TaskStatus.Succeeded
-            _replace(state, task, changed)
+        _change(state, key, status=TaskStatus.Succeeded)
     return take(state, change.objects())
 
 
@@ -79,8 +77,3 @@ def take(state: ClusterState, events: Iterable[Event | ManifestError]) -> list[M
         except ManifestError as error:
             problems.append(error)
     return problems
-
-
-def _replace(state: ClusterState, old: Task, new: Task) -> None:
-    state.remove_task(old)
-    state.add_task(new)
