@@ -21,6 +21,7 @@ from stromboli.framework.plan_codec import encode_plan
 from stromboli.framework.plugin import Plugin
 from stromboli.framework.registry import Registry
 from stromboli.framework.session import Session
+from stromboli.model.names import TEMPLATE_UID
 from stromboli.model.snapshot import Snapshot
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue, state
 from stromboli.testing.strategies import clusters, sometimes
@@ -146,8 +147,11 @@ VALUES: Mapping[str, Callable[[list[str]], list[str]]] = {
 
 def valid(scene: Scene) -> Scene:
     """The scene as a real cluster could be: selectors and tolerations that an API server lets pass (what others mean is
-    nowhere said), and no node fuller than it is large (where plugins may refuse what the judge would allow)."""
+    nowhere said), no two templates under one uid, and no node fuller than it is large (where plugins may refuse what
+    the judge would allow)."""
     objects: list[Manifest] = mended(scene.objects)
+    for each in objects:
+        each["metadata"]["annotations"].pop(TEMPLATE_UID, None)
     room = {name_of(each): amounts(each["status"]["allocatable"]) for each in objects if each["kind"] == "Node"}
     return Scene([fitted(each, room) if each["kind"] == "Pod" else each for each in objects], scene.conf)
 

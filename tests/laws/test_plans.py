@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stromboli.cycle import run_action, run_cycle
@@ -82,7 +82,7 @@ def test_repeated(scene: Scene, seed: int) -> None:
 
 
 @pytest.mark.law("the plan does not depend on the hash seed of the process")
-@settings(max_examples=2)
+@settings(max_examples=2, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.one_of(scenes(), tight_scenes()), min_size=10, max_size=10))
 def test_hash_seeds(several: list[Scene]) -> None:
     text = json.dumps([(scene.objects, scene.conf) for scene in several])
