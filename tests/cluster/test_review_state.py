@@ -50,8 +50,8 @@ def test_gates_that_a_cycle_opens_are_gone_afterwards():
 
 
 def test_queues_in_a_circle_count_once():
-    known = {"known_plugins": (), "known_actions": ("allocate",)}
-    config = load_config('actions: "allocate"\ntiers: []\n', source="test", **known)
+    text = 'actions: "allocate"\ntiers: []\n'
+    config = load_config(text, source="test", known_plugins=(), known_actions=("allocate",))
     queues = [queue("root"), queue("a", parent="b"), queue("b", parent="a")]
     running = [pod_group("g", queue="a"), pod("p", group="g", on="n1", cpu=2)]
     plan = run_cycle(cluster(node("n1"), *queues, *running), config, builtin_registry())
