@@ -192,14 +192,20 @@ class Jobs:
     def hearers(self) -> Hearers:
         """Figures of jobs, most of them in bulk."""
         return {
-            "metric.job_share": lambda shares: self._share.tell(shares),
-            "metric.unschedule_task_count": lambda counts: self._lacking.tell(counts),
+            "metric.job_share": self._shared,
+            "metric.unschedule_task_count": self._lacked,
             "metric.job_retry_counts": self._retried,
             "metric.e2e_job": self._hold,
             "metric.task_latency": self._task_reached,
             "metric.job_started": self._begin,
             "metric.job_deleted": self._forget,
         }
+
+    def _shared(self, shares: Mapping[str, float]) -> None:
+        self._share.tell(shares)
+
+    def _lacked(self, counts: Mapping[str, float]) -> None:
+        self._lacking.tell(counts)
 
     def _retried(self, jobs: Iterable[str]) -> None:
         for job in jobs:
