@@ -13,7 +13,7 @@ from stromboli.framework.config import PluginOption
 from stromboli.framework.registry import Registry
 from stromboli.plugin import Plugin, arg
 
-ZONE = '''
+ZONE = """
 from __future__ import annotations
 from dataclasses import dataclass
 from stromboli.plugin import Plugin, arg, predicate
@@ -29,8 +29,8 @@ class Zone(Plugin):
     @predicate
     def same(self, task, node):
         return None
-'''
-NEW = '''
+"""
+NEW = """
 from stromboli.plugin import Plugin
 
 class Made(Plugin):
@@ -40,7 +40,7 @@ def New(arguments):
     plugin = Made()
     plugin.given = dict(arguments)
     return plugin
-'''
+"""
 
 
 @pytest.fixture

@@ -16,9 +16,11 @@ from stromboli.errors import PluginError
 
 T = TypeVar("T")
 
-TOLERATED: Mapping[str, tuple[str, ...]] = MappingProxyType({
-    "predicates": ("predicate.GPUSharingEnable", "predicate.GPUNumberEnable"),
-})
+TOLERATED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "predicates": ("predicate.GPUSharingEnable", "predicate.GPUNumberEnable"),
+    }
+)
 """By plugin: arguments of older releases and descriptions, accepted without effect."""
 
 _GO_BOOLS = {

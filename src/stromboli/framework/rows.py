@@ -45,7 +45,6 @@ class Fit:
             return (~answer).astype(np.uint64)
         return answer.astype(np.uint64, copy=False)
 
-
     def admits(self, task: Task, nodes: NodeRows) -> Bools | None:
         """Which rows the task fits; None when the hook has nothing to say about such tasks."""
         answer = self.vector(task, nodes)

@@ -146,6 +146,7 @@ class Counts:
 
 # --------------------------------------------------------------------------------------------------------------- jobs
 
+
 class Figures:
     """A gauge by job whose values are all told at once and looked at when somebody reads them."""
 
