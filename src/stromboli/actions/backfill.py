@@ -79,9 +79,9 @@ class Backfill(Action):
         if choice is None:
             job.fits[task.uid] = session.placer.refusals(task, room=False)
             return
-        if say := session.tells("binding"):
-            say(task=task, node=session.table.statics.names[choice.rows[0]])
+        session.steps.binding((task,), choice.rows)
         come(session, job, (task,), choice.rows, Operation.ALLOCATE)  # it stands, whatever handlers object
+        session.tally.placed(job, 1)
         if session.ask.job_ready(job):
             dispatch(session, job, list(job.of(ALLOCATED)))
 

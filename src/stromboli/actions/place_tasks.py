@@ -241,6 +241,7 @@ class TaskPlacer:
             self.statement.place(self.job, tasks, choice.rows, choice.kind)
         except PlacementError:
             return False
+        self.session.tally.placed(self.job, len(tasks))
         return True
 
     # ------------------------------------------------------------------ going on after a failure

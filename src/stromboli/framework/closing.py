@@ -22,6 +22,7 @@ WAITING = ("Unknown", "Pending", "Inqueue")
 
 def close(session: Session) -> None:
     """Do everything that happens after the last action; one job's trouble does not stop the others."""
+    session.tally.tell()
     for name, plugin in reversed(session.plugins.items()):
         session.observer.started("plugin_close", name)
         try:

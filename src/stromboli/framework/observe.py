@@ -47,7 +47,8 @@ class Observer(Protocol):
         """A span begins; spans nest.
 
         ``kind`` is ``cycle``, ``open_session``, ``action``, ``plugin_open``, ``plugin_close`` or ``stage`` (Predicate,
-        Scoring, PreBind, Bind); ``name`` is that of the action, plugin or stage, empty for the first two.
+        Scoring, PreBind, Bind); ``name`` is that of the action, plugin or stage, empty for the first two.  Stages are
+        announced only to those who want ``metric.stage_duration``.
         """
 
     def ended(self, kind: str, name: str) -> None:
@@ -160,12 +161,17 @@ def _check(key: str, fields: Mapping[str, object]) -> None:
 
 def teller(observer: Observer, key: str) -> Teller | None:
     """A function that tells ``observer`` ``key`` with its keyword arguments as fields; None when it is unwanted."""
-    ends = [end.tell for end in _listeners(observer) if end.wants(key)]
+    ends = [end.tell for end in wanting(observer, key)]
     if not ends:
         return None
     if len(ends) == 1:
         return _single(ends[0], key)
     return _fan(ends, key)
+
+
+def wanting(observer: Observer, key: str) -> list[Observer]:
+    """Those of whom ``observer`` consists that want ``key``."""
+    return [end for end in _listeners(observer) if end.wants(key)]
 
 
 def _listeners(observer: Observer) -> list[Observer]:
@@ -191,7 +197,7 @@ def _fan(tells: Iterable[Callable[[str, Mapping[str, object]], None]], key: str)
 
 def teller_all(observer: Observer, key: str) -> BulkTeller | None:
     """A function that tells ``observer`` ``key`` many times at once; None when it is unwanted."""
-    ends = [_bulk(end, key) for end in _listeners(observer) if end.wants(key)]
+    ends = [_bulk(end, key) for end in wanting(observer, key)]
     if not ends:
         return None
     if len(ends) == 1:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from stromboli.errors import CapabilityMissing, PluginError
 from stromboli.framework import closing, opening, topology
-from stromboli.framework.classes import Classes
 from stromboli.framework.config import Config, PluginOption
 from stromboli.framework.cycle_state import CycleState
 from stromboli.framework.handlers import Handlers
@@ -24,13 +23,15 @@ from stromboli.framework.ledger import Ledger
 from stromboli.framework.messages import fit_error
 from stromboli.framework.observe import SILENT, BulkTeller, Observer, Teller, teller, teller_all
 from stromboli.framework.placement import Ties
-from stromboli.framework.placer import Engine, Placer
+from stromboli.framework.placer import Placer
 from stromboli.framework.plan import Event, Plan
 from stromboli.framework.plugin import Plugin
 from stromboli.framework.points import POINTS
 from stromboli.framework.registry import Registry
+from stromboli.framework.stages import engine_of
 from stromboli.framework.statement import Statement
 from stromboli.framework.steps import Steps
+from stromboli.framework.tally import Tally
 from stromboli.framework.turns import Order
 from stromboli.framework.views import TOP as TOP
 from stromboli.framework.views import Views
@@ -104,7 +105,7 @@ class Session(Views):
         topology.settle(session)
         opening.open_plugins(session)
         opening.compile_answers(session)
-        session.placer = Engine(Classes(session.answers.hooks(), session.ledger), session.ties)
+        session.placer = engine_of(session)
         opening.tell_opened(session)
         observer.ended("open_session", "")
         return session
@@ -336,6 +337,11 @@ class Session(Views):
         """Tells what statements do."""
         return Steps(self)
 
+    @cached_property
+    def tally(self) -> Tally:
+        """Sums up what is told when the session closes."""
+        return Tally(self)
+
     # ------------------------------------------------------------------ plugins
 
     def register(self, point: str, plugin: str, function: Callable[..., Any], form: str = "scalar") -> None:
@@ -377,7 +383,7 @@ class Session(Views):
     def recompile(self) -> None:
         """Ask only the plugins that are still in."""
         opening.compile_answers(self)
-        self.placer = Engine(Classes(self.answers.hooks(), self.ledger), self.ties)
+        self.placer = engine_of(self)
 
 
 CAPABILITIES = (

@@ -161,9 +161,7 @@ class Statement:
             self.place(self.session.own(tasks[0]), tasks, rows, kind)
 
 
-def come(
-    session: Session, job: Job, tasks: Sequence[Task], rows: Sequence[int], kind: Operation
-) -> Sequence[object]:
+def come(session: Session, job: Job, tasks: Sequence[Task], rows: Sequence[int], kind: Operation) -> Sequence[object]:
     """Let ``tasks`` (one template) take ``rows``, recorded nowhere; returns what handlers object.
 
     When a handler fails, everything is as before.
@@ -202,4 +200,5 @@ def undo(session: Session, entry: Entry) -> None:
 def dispatch(session: Session, job: Job, tasks: Sequence[Task]) -> None:
     """Hand Allocated ``tasks`` of ``job`` over for binding, in order."""
     bind(job, tasks)
+    session.tally.bound(tasks)
     session.plan.binds += [Bind(task.uid, task.key, job.uid, task.node_name) for task in tasks]

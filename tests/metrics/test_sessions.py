@@ -1,0 +1,39 @@
+"""What a whole session tells the metrics."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry
+
+from stromboli.builtin import builtin_registry
+from stromboli.cycle import run_cycle
+from stromboli.framework.config import load_config
+from stromboli.metrics.families import PREFIX
+from stromboli.metrics.prometheus import MetricsObserver
+from stromboli.testing.builders import cluster, node, pod
+
+CONF = 'actions: "allocate, backfill"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n'
+
+
+def observed(registry: CollectorRegistry) -> CollectorRegistry:
+    """The metrics after a session that binds one pod to the only node."""
+    registered = builtin_registry()
+    known, actions = registered.plugin_names, registered.action_names
+    config = load_config(CONF, source="test", known_plugins=known, known_actions=actions)
+    found = cluster(node("n1", cpu=4), pod("a", group="g", cpu=1))
+    plan = run_cycle(found, config, registered, observer=MetricsObserver(registry, lambda: 1e9, lambda: 0.0))
+    assert [bind.node for bind in plan.binds] == ["n1"]
+    return registry
+
+
+def test_placed_and_bound_tasks_are_counted_once_a_session() -> None:
+    registry = observed(CollectorRegistry())
+    count = registry.get_sample_value
+    assert count(PREFIX + "e2e_job_scheduling_latency_milliseconds_count") == 1
+    assert count(PREFIX + "task_scheduling_latency_milliseconds_count", {"stage": "Assumed"}) == 1
+
+
+def test_stages_of_a_placement_are_timed() -> None:
+    registry = observed(CollectorRegistry())
+    name = PREFIX + "scheduling_stage_duration_milliseconds_count"
+    for stage in ("Predicate", "Scoring"):
+        assert registry.get_sample_value(name, {"stage": stage})
