@@ -13,7 +13,7 @@ INSTALLED := $(VENV)/.installed
 QUICKSTART := examples/quickstart
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-long test-pythons lint format bench docs lock clean
+.PHONY: help install run plan test test-e2e test-long test-pythons lint format bench bench-e2e bench-pipelined docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,16 +27,17 @@ $(INSTALLED): requirements/dev.txt pyproject.toml
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: install ## plan one cycle of a small example cluster
+run: install ## run a small cluster with example jobs: API server, simulated nodes, controllers, scheduler
+	@$(BIN)/stromboli up --examples examples/cluster
+
+plan: install ## plan one cycle of a small example cluster
 	@$(BIN)/stromboli plan $(QUICKSTART) --config $(QUICKSTART)/volcano-scheduler.conf
-	@printf '\n%s\n' \
-	  'Try next:' \
-	  '  $(BIN)/stromboli --help               what else there is' \
-	  '  edit $(QUICKSTART)/*                  and run make run again' \
-	  '  make test                                  the tests'
 
 test: install ## run the tests; an unexpected skip fails them (ARGS="tests/model -k quantity" for a part)
 	@$(PY) -m pytest -n $(JOBS) $(ARGS)
+
+test-e2e: install ## run stories on real servers; builds a kube-apiserver first, where Go is (ARGS for a part)
+	@$(PY) -m pytest $(or $(ARGS),e2e)
 
 test-long: install ## try the laws with fresh random examples for LONG_MINUTES (15) minutes
 	@$(PY) -m pytest --long-minutes $(LONG_MINUTES) --dist each --tx '$(JOBS)*popen' $(ARGS)
@@ -67,12 +68,18 @@ format: install ## bring the code into the form that lint asks for
 bench: install ## measure
 	$(PY) -m benchmarks $(ARGS)
 
+bench-e2e: install ## measure a live cluster on a real kube-apiserver (ARGS="--quick gangs --requests")
+	@$(PY) -m benchmarks.live $(ARGS)
+
+bench-pipelined: install ## measure what keeping reservations changes, in virtual time (ARGS="--seeds 5"), or on servers (ARGS="--server real")
+	@$(PY) -m benchmarks.pipelined --chart docs/pipelined.svg $(ARGS)
+
 docs: install ## write the generated pages of docs/ anew
 	$(PY) -m tools.docs
 
 lock: ## pin what pyproject.toml asks for, with hashes (ARGS=--upgrade for the newest versions)
 	$(LOCK) $(ARGS) --output-file requirements/run.txt
-	$(LOCK) $(ARGS) --extra dev --output-file requirements/dev.txt
+	$(LOCK) $(ARGS) --extra dev --extra server --output-file requirements/dev.txt
 
 clean: ## remove caches and what was built; the virtual environments stay
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

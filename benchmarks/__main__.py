@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Final
 
-from benchmarks import growth, observers
+from benchmarks import flush, gates, growth, observers
 from benchmarks.cases import CASES, LOAD_LIMIT, Case, can_run, case_named
 from benchmarks.measure import Measured, ask, last_cycle, measure
 from benchmarks.tables import figure, head, machine, row
@@ -30,7 +30,7 @@ _COLUMNS: Final = (
     "binds",
     "verdict",
 )
-_TABLES: Final = ("growth", "observers")
+_TABLES: Final = ("growth", "observers", "gates", "flush")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,12 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(machine())
     if options.profile:
         return _profile(_case(options.profile, options.quick), options.limit, options.functions)
-    named = options.names or [case.name for case in CASES if can_run(case)] + list(_TABLES)
+    named = options.names or [case.name for case in CASES if can_run(case.workload.kind)] + list(_TABLES)
     fine = _main_table([_case(name, options.quick) for name in named if name not in _TABLES], options)
     if "growth" in named:
         fine &= growth.show(options.quick, options.repeat, options.limit)
     if "observers" in named:
         fine &= observers.show([_case(name, options.quick) for name in observers.CASES], options.quick)
+    if "flush" in named:
+        fine &= flush.show(options.quick)
+    if "gates" in named:
+        fine &= gates.show([_case(name, options.quick) for name in gates.CASES], options.quick)
     return 0 if fine else 1
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from benchmarks.workloads import POOLS, ZONES, Batch, Json, Workload, node_name, pool
+from benchmarks.workloads import EVICTING, POOLS, ZONES, Batch, Json, Workload, node_name, pool
 
 _MOST_PODS: Final = 110
 _APP: Final = 100
@@ -27,7 +27,7 @@ def wrong(workload: Workload, answer: Json) -> list[str]:
         found.append(f"{len(outcome['binds'])} pods were bound, though nothing can be")
     if workload.kind == "full":
         found += _reasons(workload, outcome["podGroups"])
-    if workload.kind in {"preempt", "reclaim"}:
+    if workload.kind in EVICTING:
         found += _made_room(workload, outcome)
     return found
 

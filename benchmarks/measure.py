@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -73,6 +74,25 @@ def ask(scenario: BinaryIO, limit: float, options: Sequence[str] = ()) -> Answer
             return Answer(None, _last_line(log) or f"ended with code {ended.returncode}", spent)
         answer.seek(0)
         return Answer(msgspec.json.decode(answer.read()), "", spent)
+
+
+def text_of(workload: Workload) -> bytes:
+    """The scenario of a workload."""
+    scenario = io.BytesIO()
+    workload.write(scenario)
+    return scenario.getvalue()
+
+
+def in_turns(ways: Sequence[Callable[[], float]], count: int) -> Iterator[tuple[float, ...]]:
+    """What each way comes to, round by round, in this process; each round begins with another way.
+
+    A machine that grows slower meanwhile slows all of them.
+    """
+    ways[0]()  # the first run imports what is needed
+    for turn in range(count):
+        order = [(turn + k) % len(ways) for k in range(len(ways))]
+        found = {k: ways[k]() for k in order}
+        yield tuple(found[k] for k in range(len(ways)))
 
 
 def _measured(workload: Workload, answer: Answer) -> Measured:

@@ -6,15 +6,15 @@ over the rounds, each round compared within itself.
 
 from __future__ import annotations
 
-import io
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, TextIO
 
 from benchmarks.cases import Case
-from benchmarks.measure import last_cycle
+from benchmarks.measure import in_turns, last_cycle, text_of
 from benchmarks.tables import figure, head, row
 from stromboli.framework.observe import SILENT, Observer, Several
 from stromboli.metrics.logs import LogObserver
@@ -47,7 +47,8 @@ def show(cases: Sequence[Case], quick: bool) -> bool:
     print("\n" + head(["workload", "nobody CPU s", "level 0 CPU s", "level 3 CPU s", "0 : nobody", "3 : 0", "verdict"]))
     fine = True
     for case in cases:
-        rounds = list(_rounds(case, _QUICK_ROUNDS if quick else _ROUNDS))
+        ways = [partial(_seconds, text_of(case.workload), setting) for setting in range(len(SETTINGS))]
+        rounds = list(in_turns(ways, _QUICK_ROUNDS if quick else _ROUNDS))
         metrics, log = (statistics.median(r[k + 1] / r[k] for r in rounds) for k in (0, 1))
         over = log > LEVEL_3_LIMIT and not quick
         seconds = [figure(statistics.median(column)) for column in zip(*rounds, strict=True)]
@@ -55,18 +56,6 @@ def show(cases: Sequence[Case], quick: bool) -> bool:
         print(row([case.name, *seconds, figure(metrics), figure(log), verdict]), flush=True)
         fine &= not over
     return fine
-
-
-def _rounds(case: Case, count: int) -> Iterator[tuple[float, ...]]:
-    """CPU seconds of each setting, round by round; each round begins with another setting."""
-    scenario = io.BytesIO()
-    case.workload.write(scenario)
-    text = scenario.getvalue()
-    _seconds(text, 0)  # the first run imports what is needed
-    for turn in range(count):
-        order = [(turn + k) % len(SETTINGS) for k in range(len(SETTINGS))]
-        found = {k: _seconds(text, k) for k in order}
-        yield tuple(found[k] for k in range(len(SETTINGS)))
 
 
 def _seconds(text: bytes, setting: int) -> float:

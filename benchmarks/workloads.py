@@ -1,7 +1,7 @@
 """The measured clusters, each object a formula of its index, so that any program can build the same.
 
 Nodes have index i, pods index r, jobs index j = r // size of a job.  Kinds: ``default``, ``binpack`` and ``hetero``
-(everything waits, everything fits), ``preempt`` and ``reclaim`` (a full cluster, and ten gangs that need room) are
+(everything waits, everything fits), ``preempt`` and ``reclaim`` (a full cluster, and gangs that need room) are
 those on which the reference was measured.  Two more look at a cycle in which nothing has changed since the one before
 it: ``running`` (the pods of ``default``, each on a node already) and ``full`` (the full cluster, and small gangs that
 wait in queues of their own).
@@ -23,6 +23,9 @@ Json: TypeAlias = dict[str, Any]
 
 ZONES, POOLS, QUEUES = 10, 4, 4
 """Into how many zones and pools nodes are divided; how many queues the jobs of ``default`` use."""
+
+EVICTING: Final = ("preempt", "reclaim")
+"""Kinds in which gangs arrive at a full cluster and others have to go."""
 
 _EPOCH: Final = datetime(2025, 1, 1, tzinfo=UTC)
 _LATE: Final = 100_000
@@ -69,7 +72,7 @@ class Workload:
     def lists(self) -> Iterator[tuple[str, Iterator[Json]]]:
         """The objects by the key of their list in a scenario, made one at a time."""
         yield "nodes", (_node(self, i) for i in range(self.nodes))
-        yield "priorityClasses", iter(_CLASSES if self.kind in {"preempt", "reclaim"} else ())
+        yield "priorityClasses", iter(_CLASSES if self.kind in EVICTING else ())
         yield "queues", (_queue(f"q{k}") for k in range(_queues(self.kind)))
         yield "podGroups", chain.from_iterable(batch.groups() for batch in self.batches())
         yield "pods", chain.from_iterable(batch.members() for batch in self.batches())
@@ -151,7 +154,7 @@ class Batch:
 
 def configuration(kind: str) -> str:
     """The text of volcano-scheduler.conf for a kind."""
-    last = kind if kind in {"preempt", "reclaim"} else "backfill"
+    last = kind if kind in EVICTING else "backfill"
     second = ("overcommit", "drf", *_TIER, *(["binpack"] if kind == "binpack" else []))
     lines = [f'actions: "enqueue, allocate, {last}"', "tiers:"]
     for tier in (("priority", "gang", "conformance"), second):

@@ -34,6 +34,7 @@ PAGES: tuple[Page, ...] = (
     Page("docs/logs.md", "stromboli.framework.catalogue:generate_page"),
     Page("docs/metrics.md", "stromboli.metrics.prometheus:generate_page"),
     Page("docs/acceptance.md", "tools.acceptance:page"),
+    Page("docs/fields.md", "tools.fields:page"),
 )
 
 

@@ -11,9 +11,16 @@ PLUGINS = {
     "overcommit": "stromboli.plugins.overcommit:Overcommit",
     "drf": "stromboli.plugins.drf:Drf",
     "proportion": "stromboli.plugins.proportion:Proportion",
+    "capacity": "stromboli.plugins.capacity:Capacity",
+    "nodegroup": "stromboli.plugins.nodegroup:NodeGroup",
     "predicates": "stromboli.plugins.predicates:Predicates",
     "nodeorder": "stromboli.plugins.nodeorder:NodeOrder",
     "binpack": "stromboli.plugins.binpack:Binpack",
+    "pdb": "stromboli.plugins.pdb:Pdb",
+    "tdm": "stromboli.plugins.tdm:Tdm",
+    "usage": "stromboli.plugins.usage:Usage",
+    "rescheduling": "stromboli.plugins.rescheduling:Rescheduling",
+    "cdp": "stromboli.plugins.cdp:Cdp",
     "sla": "stromboli.plugins.sla:Sla",
     "resourcequota": "stromboli.plugins.resourcequota:ResourceQuotas",
 }
@@ -23,6 +30,11 @@ ACTIONS = {
     "enqueue": "stromboli.actions.enqueue:Enqueue",
     "allocate": "stromboli.actions.allocate:Allocate",
     "backfill": "stromboli.actions.backfill:Backfill",
+    "shuffle": "stromboli.actions.shuffle:Shuffle",
+    "preempt": "stromboli.actions.preempt:Preempt",
+    "reclaim": "stromboli.actions.reclaim:Reclaim",
+    "gangpreempt": "stromboli.actions.gangpreempt:GangPreempt",
+    "gangreclaim": "stromboli.actions.gangreclaim:GangReclaim",
 }
 """Built-in actions: name to ``module:Class``."""
 
@@ -30,3 +42,12 @@ ACTIONS = {
 def builtin_registry() -> Registry:
     """A registry of everything built in; others may be added to it."""
     return Registry(PLUGINS, ACTIONS)
+
+
+def full_registry(folder: str = "") -> Registry:
+    """All plugins: built in, of installed packages, and of the files in ``folder``.  Raises PluginError."""
+    registry = builtin_registry()
+    registry.add_entry_points()
+    if folder:
+        registry.add_directory(folder)
+    return registry

@@ -28,8 +28,10 @@ def run_cycle(
     observer.started("cycle", "")
     with Session.open(snapshot, config, registry, now, seed, observer) as session:
         run_actions(session)
+    plan = session.plan
+    vars(session).clear()  # it is full of cycles: taken apart it goes now, and not once the garbage collector finds it
     observer.ended("cycle", "")
-    return session.plan
+    return plan
 
 
 def run_actions(session: Session) -> None:
@@ -50,7 +52,7 @@ def run_action(session: Session, action: Action) -> None:
     """Run ``action``, again without the culprit whenever a plugin raises; another error ends the action alone."""
     while True:
         try:
-            action.execute(session)
+            action.run(session)
         except PluginFailed as failure:
             session.put_aside(failure)
             session.recompile()

@@ -13,7 +13,15 @@
     ├── ScenarioError         a scenario file that is refused
     ├── PluginError           a plugin that cannot be loaded, or that failed
     ├── CapabilityMissing     a plugin asked for what this run does not offer
-    └── SnapshotError         recorded data that cannot be read back
+    ├── SnapshotError         recorded data that cannot be read back
+    ├── AccessError           no way to reach or log in to an API server is configured, or it is configured wrongly
+    ├── ApiError              an API server's refusal
+    ├── Unreachable           no answer from an API server: what became of the request is unknown
+    ├── LostLease             somebody else leads, or nobody could be told that we still do
+    ├── MeasurementError      a source of nodes' loads that gives no answer, or one that cannot be read
+    ├── ShapeError            a description of simulated nodes that cannot be read
+    ├── CannotServe           the embedded API server cannot start
+    └── ApiFailure            what the embedded API server refuses a request with
 
 Every message says what is wrong, where, and, where it can be known, what to do.  The parts of a message are attributes
 too.  All errors survive pickling, so they may cross the border of a worker process.
@@ -21,7 +29,8 @@ too.  All errors survive pickling, so they may cross the border of a worker proc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 
 def _rebuild(kind: type[StromboliError], args: tuple[object, ...], attributes: dict[str, object]) -> StromboliError:
@@ -186,3 +195,111 @@ class CapabilityMissing(StromboliError):
 
 class SnapshotError(StromboliError):
     """Recorded data that cannot be read back: wrong version, damaged, or not a snapshot at all."""
+
+
+class AccessError(StromboliError):
+    """What leads to an API server (a kubeconfig, a token, a credential plugin) is missing or wrong.
+
+    ``file`` says where, ``path`` names the field, ``problem`` what is wrong.  Secrets never appear in it.
+    """
+
+    def __init__(self, problem: str, *, file: str = "", path: str = "") -> None:
+        place = ": ".join(part for part in (file, path) if part)
+        super().__init__(f"{place}: {problem}" if place else problem)
+        self.problem = problem
+        self.file = file
+        self.path = path
+
+
+class ApiError(StromboliError):
+    """An API server has refused a request.
+
+    ``code`` is the HTTP status, ``reason`` Kubernetes' word for it (``Conflict``, ``AlreadyExists`` ...), ``problem``
+    the server's text, ``request`` the method and path, ``retry_after`` the seconds to wait because it asks to, or None.
+    """
+
+    def __init__(
+        self, code: int, reason: str, problem: str, *, request: str = "", retry_after: float | None = None
+    ) -> None:
+        super().__init__(problem or f"the server answered {code} {reason}".rstrip())
+        self.code = code
+        self.reason = reason
+        self.problem = problem
+        self.request = request
+        self.retry_after = retry_after
+
+    @property
+    def not_found(self) -> bool:
+        """Whether the object is not there."""
+        return self.code == 404
+
+    @property
+    def conflict(self) -> bool:
+        """Whether the object has changed meanwhile, or exists already."""
+        return self.code == 409
+
+    @property
+    def gone(self) -> bool:
+        """Whether a resource version or a page's token is too old."""
+        return self.code == 410
+
+
+class Unreachable(StromboliError):
+    """No answer came to ``request`` (method and path); ``problem`` says why.  It may have been carried out or not."""
+
+    def __init__(self, problem: str, *, request: str = "") -> None:
+        super().__init__(f"{request}: {problem}" if request else problem)
+        self.problem = problem
+        self.request = request
+
+
+class LostLease(StromboliError):
+    """The Lease that says who leads is no longer ours."""
+
+
+class MeasurementError(StromboliError):
+    """Loads of nodes that could not be had; ``source`` is the monitoring system, ``problem`` what is wrong."""
+
+    def __init__(self, source: str, problem: str) -> None:
+        super().__init__(f"{source}: {problem}" if source else problem)
+        self.source = source
+        self.problem = problem
+
+
+class ShapeError(StromboliError):
+    """A description of nodes that cannot be read; the message says which part."""
+
+
+class CannotServe(StromboliError):
+    """The embedded API server could not start; the message says why."""
+
+
+class ApiFailure(StromboliError):
+    """A request that is refused; ``code`` is the HTTP status, ``reason`` and ``details`` stand in the Status object."""
+
+    def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.details = details
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The Status object that answers the request."""
+        body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        body |= {"message": self.message} | ({"reason": self.reason} if self.reason else {})
+        if self.details is not None:
+            body["details"] = dict(self.details)
+        return {**body, "code": self.code}
+
+
+def innermost(error: BaseException) -> BaseException:
+    """What really went wrong: of errors in groups, as concurrent work raises them, the first that is no group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def in_words(error: BaseException) -> str:
+    """What went wrong: the message, which of an error of ours says it all; of any other its type, too."""
+    return str(error) if isinstance(error, StromboliError) else f"{type(error).__name__}: {error}".rstrip(": ")

@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from stromboli.framework.argument import Complaint, arg, arg_pattern
+from stromboli.framework.argument import Complaint, arg, arg_pattern, arg_section, is_duration
 from stromboli.framework.hook import (
     Hook,
     allocatable,
@@ -72,6 +72,7 @@ __all__ = [
     "allocatable",
     "arg",
     "arg_pattern",
+    "arg_section",
     "batch_node_order",
     "best_node",
     "by_template",
@@ -79,6 +80,7 @@ __all__ = [
     "hyper_node_gradient_for_job",
     "hyper_node_gradient_for_sub_job",
     "hyper_node_order",
+    "is_duration",
     "job_enqueueable",
     "job_enqueued",
     "job_order",

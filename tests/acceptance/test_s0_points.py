@@ -164,6 +164,45 @@ def test_what_conformance_refuses_no_other_tier_can_take(point: str, compat: boo
 # ---------------------------------------------------------------------- nodes
 
 
+def test_S0_33_predicates_are_asked_about_one_node_whatever_their_form() -> None:
+    taint = {"key": "k", "effect": "NoSchedule"}
+    later = answering("later", predicate=lambda _task, where: Reason("full") if where.name != "n3" else None)
+    objects = [node("n1", taints=[taint]), node("n2"), node("n3"), pod_group("g"), pod("p", group="g")]
+    with Bench(objects, conf("gang", "later predicates"), later).open() as session:
+        task, nodes, ask = task_of(session, "p"), session.nodes, session.ask
+        texts = [
+            [
+                getattr(answer, "text", None)
+                for answer in map(question, [task] * 3, [nodes[n] for n in ("n1", "n2", "n3")])
+            ]
+            for question in (ask.predicate, ask.predicate_for_allocate, ask.predicate_for_preempt)
+        ]
+    assert texts[0] == texts[1] == ["full", "full", None]
+    tainted, curable, free = texts[2]
+    assert "untolerated taint" in str(tainted)
+    assert (curable, free) == (None, None)
+
+
+def test_S0_33_a_part_of_a_job_that_is_not_split_is_ready_when_the_job_is() -> None:
+    asked: list[str] = []
+
+    def noting(name: str) -> Callable[[object], bool]:
+        def answer(_asked: object) -> bool:
+            asked.append(name)
+            return True
+
+        return answer
+
+    plugin = answering("notes", sub_job_ready=noting("part"), job_ready=noting("job"))
+    split = pod_group("s", subGroupPolicy=[{"name": "a", "subGroupSize": 1}])
+    objects = [node("n1"), pod_group("g"), pod("p", group="g"), split, pod("q", group="s")]
+    with Bench(objects, conf("notes"), plugin).open() as session:
+        for uid in ("default/g", "default/s"):
+            job = session.jobs[uid]
+            assert session.ask.sub_job_ready(job, next(iter(session.sub_jobs(job).values())))
+    assert asked == ["job", "part"]
+
+
 def test_S0_33_the_first_error_refuses_and_scores_add_up() -> None:
     asked: list[str] = []
 
@@ -224,6 +263,13 @@ def test_S0_35_victim_tasks_joins_what_the_first_tier_names() -> None:
     with bench_of("victim_tasks", answers, lambda names: lambda tasks: named(tasks, names)).open() as session:
         tasks = [task_of(session, f"T{i}") for i in range(1, 5)]
         assert [task.name for task in session.ask.victim_tasks(tasks)] == ["T2", "T1"]
+
+
+def test_S0_35_whom_they_name_shuffle_evicts() -> None:
+    stub = answering("stub", victim_tasks=lambda tasks: [task for task in tasks if task.name == "b"])
+    pods = [pod(name, group="g", on="n1") for name in "abc"]
+    plan = Bench([node("n1"), pod_group("g"), *pods], conf("stub", actions="shuffle"), stub).cycle()
+    assert [(eviction.key, eviction.reason) for eviction in plan.evictions] == [("default/b", "shuffle")]
 
 
 def named(tasks: Sequence[Task], names: Sequence[str]) -> list[Task]:

@@ -17,6 +17,7 @@ from stromboli.model.codec import encode_snapshot
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.plugin import Plugin, arg, on_allocate, on_deallocate
+from stromboli.plugins.priority import Priority
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, acting, answering, binds, conf, phases, task_of
 
@@ -58,6 +59,19 @@ def test_S0_02_every_session_has_its_own_uid_and_marks_new_conditions_with_it() 
     for plan, kind in zip(plans, ("Unschedulable", "Scheduled"), strict=True):
         (update,) = plan.pod_groups
         assert [c.transition_id for c in update.conditions if c.type == kind] == [plan.session]
+
+
+@pytest.mark.parametrize("hook", ["on_session_open", "on_session_close", "hooks"])
+def test_S0_01_a_plugin_of_our_own_that_fails_is_put_aside_like_others(
+    hook: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_self: Plugin, *_arguments: Any) -> None:
+        raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr(Priority, hook, failing)
+    plan = Bench(ONE_JOB, conf("priority gang", "predicates")).cycle()
+    assert binds(plan) == {"p": "n1"}
+    assert plan.inconsistencies == ["plugin priority: ZeroDivisionError: boom"]
 
 
 def test_S0_03_what_a_session_changes_never_reaches_the_state() -> None:
@@ -512,7 +526,8 @@ def test_S0_39_actions_and_plugins_ask_every_question_and_record_events() -> Non
                    "cluster_order": queues}  # fmt: skip
         for name, point in POINTS.items():
             given = {**arguments, "left": by_kind.get(name, job), "right": by_kind.get(name, job)}
-            answered[name] = getattr(session.ask, name)(*(given[argument] for argument in point.arguments))
+            wanted = ("job", "sub_job") if point.unsplit else point.arguments
+            answered[name] = getattr(session.ask, name)(*(given[argument] for argument in wanted))
         session.record_pod_group_event(job, "Normal", "Asked", "everything")
 
     everything = "gang priority conformance sla", "overcommit drf predicates proportion nodeorder binpack resourcequota"

@@ -164,6 +164,33 @@ def test_S3_10_whole_vectors_give_what_one_node_after_another_gives(pods: int) -
     assert len(singly) == pods
 
 
+def test_S3_11_scores_are_told_by_strategy_and_in_total_at_their_levels() -> None:
+    """One line a node and strategy at level 5, totals from level 4 on, and the same decision as without."""
+    taint = {"key": "spot", "effect": "PreferNoSchedule"}
+    objects = [
+        node("n1", cpu=4, taints=[taint]), node("n2", cpu=4, images={"web:1": 500 * 2**20}), pod_group("g"),
+        pod("p", group="g", cpu=1, memory="8Gi", container={"image": "web:1"}),
+    ]  # fmt: skip
+    text = conf("gang", "predicates nodeorder")
+    lines = {level: Bench(objects, text).logged(level) for level in (3, 4, 5)}
+    told = {level: [line for line in found if "core" in line] for level, found in lines.items()}
+    assert told[3] == []
+    assert [line.split(" is:")[0] for line in told[4]] == [
+        "Nodeorder Total Score for task<default/p> on node n1",
+        "Nodeorder Total Score for task<default/p> on node n2",
+        "Batch Total Score for task default/p",
+    ]
+    with_strategies = "TaintToleration weight 3, raw score: "
+    assert f"Node: n1, task<default/p> plugin {with_strategies}0, weighted score: 0" in told[5]
+    assert f"Node: n2, task<default/p> plugin {with_strategies}100, weighted score: 300" in told[5]
+    shown = [line for line in told[5] if line.startswith("Node: n1")]
+    assert len(shown) == 4, "image, least, balanced and taints have a weight and something to say"
+    weighted = {n: sum(int(x.rsplit(" ", 1)[1]) for x in told[5] if x.startswith(f"Node: {n}") and "Image" not in x)
+                for n in ("n1", "n2")}  # fmt: skip
+    assert f"Batch Total Score for task default/p is: map[n1:{weighted['n1']} n2:{weighted['n2']}]" in told[5]
+    assert binds(Bench(objects, text).cycle()) == {"p": "n2"}
+
+
 # ---------------------------------------------------------------------- predicates
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections import Counter
@@ -14,6 +15,7 @@ from benchmarks.__main__ import judged, main
 from benchmarks.cases import CASES, Case, case_named
 from benchmarks.checks import keys, wrong
 from benchmarks.child import Profile, Spans
+from benchmarks.flush import Bench
 from benchmarks.growth import steps
 from benchmarks.measure import Measured, last_cycle, measure
 from benchmarks.workloads import KINDS, Workload
@@ -336,11 +338,15 @@ def test_parts_and_functions_of_the_last_cycle():
 def test_each_step_of_growth_doubles_one_thing(quick):
     for step in steps(quick):
         before, after = step.smaller, step.larger
-        pods, nodes = (2, 1) if step.what == "pods" else (1, 2)
-        assert after == replace(before, pods=pods * before.pods, nodes=nodes * before.nodes)
-        assert before.pods % before.gang == 0
+        doubled = {"pods": ["pods"], "nodes": ["nodes"], "arriving": ["waiting"], "cluster": ["nodes", "pods"]}[
+            step.what
+        ]
+        assert after == replace(before, **{field: 2 * getattr(before, field) for field in doubled})
+        assert before.pods % before.gang == before.waiting % before.gang == 0
         assert after.pods <= 10 * after.nodes
-        assert step.limit == (pytest.approx(2.2) if step.what == "pods" else 1.6)
+        assert after.pods == 10 * after.nodes or not after.waiting
+        assert all(5 * size.waiting <= size.pods for size in (before, after)), "more than overcommit lets in"
+        assert step.limit == (1.6 if step.what == "nodes" else pytest.approx(2.2))
 
 
 def test_the_table(capsys):
@@ -368,3 +374,11 @@ def test_an_unknown_name_is_refused(capsys):
 def test_names_of_cases_differ_and_quick_ones_ask_nothing():
     assert len({case.name for case in CASES}) == len(CASES)
     assert case_named("gangs-5k").quick() == Case("gangs-5k (quick)", Workload("default", 200, 2000))
+
+
+def test_a_flush_writes_what_changes_and_nothing_else():
+    bench = Bench(100, period=0.01)
+    found = asyncio.run(bench.measured(10, 2))
+    assert [flush.patches for flush in found] == [10, 10]
+    assert bench.server.patches == 2 * (100 + 10 + 10)  # each time once more, to see whether a cycle is late
+    assert {task.status.name for task in bench.state.tasks.values()} == {"Pipelined"}

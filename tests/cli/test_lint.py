@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,7 @@ CONF: dict[str, tuple[str, str]] = {
     "switch-without-effect": (
         conf((entry("priority", enableJobReady=False), "gang"), SECOND), "enableJobReady on priority",
     ),
+    "refused": (conf(FIRST, SECOND, actions="enqueue, alocate, backfill"), "did you mean 'allocate'"),
     "hierarchy-ignored": (conf((entry("gang", enableHierarchy=True), "priority"), SECOND), "enableHierarchy on gang"),
     "listed-twice": (conf(FIRST, (*SECOND, "gang")), "gang stands in tier 1 already"),
     "configured-in-vain": (conf(FIRST, SECOND, more="configurations: [{name: preempt, arguments: {a: 1}}]"), "preempt"),
@@ -84,6 +86,9 @@ CONF: dict[str, tuple[str, str]] = {
     "admission-without-enqueue": (
         conf(FIRST, (*SECOND, "overcommit"), actions="allocate, backfill"), "overcommit, but no action enqueue",
     ),
+    "loads-without-source": (conf(FIRST, (*SECOND, "usage")), "usage, but no metrics type"),
+    "moved-by-nobody": (conf(FIRST, (*SECOND, "tdm")), "tdm, but no action shuffle"),
+    "nobody-to-move": (conf(FIRST, (*SECOND, "pdb"), actions="allocate, shuffle, backfill"), "shuffle, but no plugin"),
     "odd-order": (conf(FIRST, SECOND, actions="enqueue, backfill, allocate"), "backfill stands before allocate"),
 }  # fmt: skip
 
@@ -109,6 +114,14 @@ def test_configurations(rule: str, tmp_path: Path, capsys: pytest.CaptureFixture
     assert code == any(finding["severity"] == "error" for finding in findings)
 
 
+MUST = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def annotated(name: str, text: str, **spec: Any) -> Obj:
+    found = m.queue("a", **spec)
+    return {**found, "metadata": {**found["metadata"], "annotations": {name: text}}}
+
+
 def test_every_rule_has_a_case() -> None:
     here_or_not = {"not-in-this-release"}  # depends on what the release has
     assert {rule.id for rule in CONF_RULES} - here_or_not == set(CONF)
@@ -122,15 +135,32 @@ def test_the_configurations_that_everybody_has_are_sound(
     assert lint_conf(text, tmp_path, capsys) == (0, [])
 
 
-def test_a_refused_file_is_one_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, findings = lint_conf("actions: allocat\n", tmp_path, capsys)
+def test_a_file_that_cannot_be_read_is_one_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, findings = lint_conf("actions: allocate\ntiers: gang\n", tmp_path, capsys)
     assert code == 1
-    assert [(one["rule"], one["line"]) for one in findings] == [("refused", 1)]
-    assert "did you mean 'allocate'" in findings[0]["text"]
+    assert [(one["rule"], one["line"]) for one in findings] == [("refused", 2)]
+
+
+def test_an_unknown_action_hides_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = conf(("gang", "bogus"), SECOND, actions="enqueue, alocate, backfill")
+    _, findings = lint_conf(text, tmp_path, capsys)
+    assert {"refused", "unknown-name", "nothing-is-placed"} <= {one["rule"] for one in findings}
+
+
+@pytest.mark.parametrize("plugin", ["capacity", "nodegroup", "overcommit"])
+def test_plugins_that_read_the_hierarchy_may_have_it(
+    plugin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, findings = lint_conf(conf(FIRST, (*SECOND[:2], entry(plugin, enableHierarchy=True))), tmp_path, capsys)
+    assert "hierarchy-ignored" not in {one["rule"] for one in findings}
 
 
 def test_names_of_the_reference_are_not_called_misspelt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = conf(FIRST, (*SECOND[:2], "capacity", "nodeorder", "usage"), actions="enqueue, allocate, shuffle, backfill")
+    text = conf(
+        FIRST,
+        (*SECOND[:2], "capacity", "nodeorder", "usage", "numa-aware"),
+        actions="enqueue, allocate, shuffle, backfill",
+    )
     _, findings = lint_conf(text, tmp_path, capsys)
     assert "unknown-name" not in {one["rule"] for one in findings}
 
@@ -180,6 +210,11 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
     ("children-beyond-parent", [*TREE, m.queue("d", parent="p", guarantee={"resource": {"cpu": "3"}})], "cpu: 3 > 2"),
     ("no-weight", [m.queue("a", weight=0)], "weight is 0"),
     ("parents-not-read", TREE, "parent p"),
+    ("unusable-annotation", [annotated("volcano.sh/overcommit-factor", "0.9", deserved={"cpu": 1})], "'0.9' is no"),
+    ("unusable-annotation", [annotated("volcano.sh/overcommit-factor", "2")], "needs an amount in spec.deserved"),
+    ("unusable-annotation", [annotated("volcano.sh/nodegroup-resource-limits", "{")], "no JSON of groups"),
+    ("group-nowhere", [N, m.queue("a", affinity={"nodeGroupAffinity": {MUST: ["x"]}})], "no node is in group x"),
+    ("group-nowhere", [m.queue("a", affinity={"nodeGroupAntiAffinity": {MUST: ["x"]}})], "none may be used"),
     ("not-in-a-leaf", [*TREE, m.group("j", queue="p")], "queue p is no leaf"),
     ("not-in-a-leaf", [m.group("j", queue="root")], "queue root is the root"),
     ("closed-queue", [m.queue("a", state="Closed"), m.group("j", queue="a")], "queue a is Closed"),

@@ -117,6 +117,7 @@ def test_of_two_objects_of_one_name_the_later_counts_and_that_is_no_error(
             "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n    arguments: {x: 1}",
             ("--strict",), 2, "scheduler.conf:5: unknown argument x",
         ),
+        ("actions: allocat", ("--lenient-config",), 2, "scheduler.conf:1: failed to find Action allocat"),
         ("actions: [", (), 2, "scheduler.conf"),
     ],
 )  # fmt: skip
@@ -129,6 +130,26 @@ def test_bad_configurations_are_told_by_line(
     found = capsys.readouterr()
     assert told in found.err
     assert "Traceback" not in found.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["plan", "{cluster}", "--config", "{file}"], ["plan", "{cluster}", "--usage", "{file}"],
+        ["conf", "show", "--config", "{file}"], ["manifests", "--config", "{file}"],
+        ["import", "openb", "{file}", "{file}", "-o", "{file}-d"],
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)  # fmt: skip
+def test_files_that_are_no_utf8_are_bad_input(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, cluster = tmp_path / "latin.conf", m.write(tmp_path, [m.node("n1"), m.pod("a")])
+    file.write_bytes("# gr\xfcn\nactions: allocate\n".encode("latin-1"))
+    assert main([part.format(file=file, cluster=cluster) for part in command]) == 2
+    told = capsys.readouterr().err
+    assert "latin.conf: is no" in told
+    assert "UTF-8" in told
 
 
 @pytest.mark.parametrize(

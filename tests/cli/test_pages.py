@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import typer
 
+from stromboli.cli.app import app
 from stromboli.cli.linting.cluster_rules import CLUSTER_RULES
 from stromboli.cli.linting.conf_rules import CONF_RULES
-from stromboli.cli.main import app, main
+from stromboli.cli.main import main
 
 PAGE = Path("docs/cli.md")
 
@@ -33,8 +34,8 @@ def commands() -> dict[str, list[str]]:
     return found
 
 
-def test_all_commands_are_there() -> None:
-    assert set(commands()) == {"plan", "lint", "conf show", "import openb", "import dlrm", "scenario run"}
+def test_commands_are_found() -> None:
+    assert set(commands()) > {"plan", "lint", "serve", "controllers", "manifests", "top", "job run", "queue list"}
 
 
 @pytest.mark.parametrize("name", commands())

@@ -112,3 +112,16 @@ def test_a_recorded_case_is_answered_as_recorded() -> None:
             assert answer["outcome"]["binds"] == case["oracle"]["outcomes"][0]["outcome"].get("binds", {}), file.name
             checked += 1
     assert checked
+
+
+def test_feature_gates_are_given_on_the_command_line() -> None:
+    gated = m.gang("j", 2)
+    for pod in gated[1:]:
+        pod["spec"]["resources"] = {"requests": {"cpu": "1000"}}
+    line = scenario("gates", podGroups=gated[:1], pods=gated[1:])
+    binds = []
+    for stated in ("PodLevelResources=true", "PodLevelResources=false"):
+        (answer,), errors = run([line], "--feature-gates", f"CSIStorage=true,{stated}")
+        assert "feature gate CSIStorage makes no difference" in errors
+        binds.append(len(answer["outcome"]["binds"]))  # type: ignore[index]
+    assert binds == [0, 2]

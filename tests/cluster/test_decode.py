@@ -18,11 +18,11 @@ from stromboli.cluster.decode import (
     task_of,
 )
 from stromboli.cluster.templates import TemplateStore
-from stromboli.cluster.times import seconds
 from stromboli.errors import ManifestError
 from stromboli.model.axes import Axes
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Condition
+from stromboli.model.times import seconds
 from tests.cluster.objects import made, pod
 
 GROUP = "scheduling.k8s.io/group-name"

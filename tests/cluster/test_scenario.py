@@ -28,7 +28,7 @@ def titles(found):
 def test_defaults():
     found = scenario()
     assert (found.name, found.conf, found.cycles, found.events, len(found), found.skipped) == ("", "", 1, (), 0, {})
-    assert (found.options.scheduler_name, found.options.min_nodes_to_find) == ("volcano", 100)
+    assert (found.options.scheduler_name, found.options.sampling) == ("volcano", None)
     assert list(found.objects()) == []
 
 

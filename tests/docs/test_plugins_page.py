@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from stromboli.builtin import full_registry
 from stromboli.cycle import run_cycle
 from stromboli.framework.registry import GROUP
-from stromboli.sim.planning import Settings, config_of, registry_of
+from stromboli.sim.planning import Settings, config_of
 from stromboli.testing.builders import cluster, node, pod
 from stromboli.testing.check_plugin import check_plugin
 
@@ -67,7 +68,7 @@ def test_ways_of_loading(how: str, folder: Path) -> None:
     file = folder / "scheduler.conf"
     file.write_text(written if how == "path" else written.replace("    path: zone.py\n", ""))
     settings = Settings(str(file), plugins="" if how == "path" else str(folder))
-    registry = registry_of(settings)
+    registry = full_registry(settings.plugins)
     config = config_of(settings, registry)
     zone = registry.build("zone", {option.name: option for option in config.plugins()}["zone"].arguments)
     assert vars(zone)["weight"] == 50.0
@@ -85,7 +86,7 @@ def test_the_entry_point_is_in_the_group() -> None:
 def test_the_refusal_reads_as_shown(folder: Path) -> None:
     file = folder / "scheduler.conf"
     file.write_text(blocks("yaml")[0])
-    registry = registry_of(Settings(str(file)))
+    registry = full_registry()
     config = config_of(Settings(str(file)), registry)
     full = node("n3", cpu=1, labels={"zone": "south"})
     waiting = pod("p", group="g", cpu=2, labels={"zone": "south"})

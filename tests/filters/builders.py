@@ -93,8 +93,9 @@ def session(where: NodeTable, pods: Sequence[Placed] = (), pending: Sequence[Tas
         "ledger": SimpleNamespace(follow=True),
         "namespace_labels": {},
         "templates": None,
+        "tells": lambda _key: None,
         "default_spread_selector": lambda _task: None,
-        "peek_jobs": lambda: iter([job]),
+        "peek_unsettled": lambda: iter([job]),
     }
     return SimpleNamespace(**{**ready, **services})
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,15 @@ from stromboli.filters import interpod
 from stromboli.filters.interpod import AFFINITY, ANTI_AFFINITY, EXISTING, InterPod
 from stromboli.filters.pod_terms import Surroundings
 from stromboli.filters.pods_on_nodes import Event
-from stromboli.model.spec import Affinity, LabelSelector, PodAffinity, PodAffinityTerm, PodSpec, WeightedTerm
+from stromboli.model.spec import (
+    Affinity,
+    LabelSelector,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    Requirement,
+    WeightedTerm,
+)
 from tests.filters import builders
 from tests.filters.builders import node, table, task
 
@@ -139,21 +148,56 @@ def test_required_terms_of_others_score_nothing():
     assert scores(world(ZONES, [(pod(need=[about("web")]), 2)], []), web()) == [0] * 4
 
 
-term_lists = st.lists(builders.affinity_terms, max_size=2)
-weighted_lists = st.lists(st.tuples(st.integers(1, 5), builders.affinity_terms), max_size=2)
+# Whole terms, labels and nodes are drawn from lists: drawing their parts one by one takes ten times as long.
+SELECTORS = (
+    None,
+    LabelSelector(),
+    *(LabelSelector({key: value}) for key in ("app", "tier") for value in "ab"),
+    LabelSelector({}, (Requirement("app", "NotIn", ("a",)),)),
+    LabelSelector({}, (Requirement("tier", "Exists"),)),
+)
+TERMS = [
+    PodAffinityTerm(
+        key, selector, namespaces=named, namespace_selector=chosen, match_label_keys=same, mismatch_label_keys=other
+    )
+    for key, selector, named, chosen, same, other in product(
+        builders.TOPOLOGIES,
+        SELECTORS,
+        ((), ("other",), ("default", "other")),
+        (None, LabelSelector(), LabelSelector({"team": "red"})),
+        ((), ("app",)),
+        ((), ("tier",)),
+    )
+]
+LABELS = [
+    {key: value for key, value in (("app", app), ("tier", tier)) if value}
+    for app, tier in product(("", "a", "b"), repeat=2)
+]
+PLACES = [
+    {key: value for key, value in (("zone", zone), ("host", host)) if value}
+    for zone, host in product(("", "a", "a", "b"), ("", "own", "own", "own"))
+]
+term_lists = st.lists(st.sampled_from(TERMS), max_size=2)
+weighted_lists = st.lists(st.tuples(st.integers(1, 5), st.sampled_from(TERMS)), max_size=2)
 pods = st.builds(
     pod,
-    need=term_lists,
+    need=st.one_of(st.just([]), st.just([]), term_lists),  # a need that nobody meets hides all other reasons
     avoid=term_lists,
     like=weighted_lists,
     dislike=weighted_lists,
-    labels=builders.labels,
+    labels=st.sampled_from(LABELS),
     namespace=st.sampled_from(("default", "other")),
+)
+node_lists = st.lists(st.sampled_from(PLACES), min_size=1, max_size=6).map(
+    lambda places: [
+        node(f"n{i}", labels={key: f"n{i}" if value == "own" else value for key, value in place.items()})
+        for i, place in enumerate(places)
+    ]
 )
 
 
-@settings(max_examples=200)
-@given(builders.node_lists(), st.lists(pods, max_size=6), st.lists(pods, min_size=1, max_size=3), st.data())
+@settings(max_examples=250)
+@given(node_lists, st.lists(pods, max_size=6), st.lists(pods, min_size=1, max_size=3), st.data())
 def test_one_node_and_all_nodes_agree_as_placements_come_and_go(nodes, crowd, incoming, data):
     rows = st.integers(0, len(nodes) - 1)
     there = [(each, data.draw(rows)) for each in crowd[:3]]
@@ -171,8 +215,8 @@ def test_one_node_and_all_nodes_agree_as_placements_come_and_go(nodes, crowd, in
             scores(here, one)
 
 
-@settings(max_examples=200)
-@given(builders.node_lists(), st.lists(pods, max_size=6), pods, st.data())
+@settings(max_examples=250)
+@given(node_lists, st.lists(pods, max_size=6), pods, st.data())
 def test_what_is_tried_counts_as_if_it_were_done(nodes, crowd, one, data):
     rows = st.integers(0, len(nodes) - 1)
     here = world(nodes, [(each, data.draw(rows)) for each in crowd[:3]], [*crowd, one])

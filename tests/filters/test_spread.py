@@ -79,7 +79,7 @@ def scores(world, one, rows=None):
         pytest.param(pod(over(selector=LabelSelector())), web(0, 0), [None] * 3 + [MISSING_LABEL], id="empty-selector"),
         pytest.param(pod(over()), web(0, 0, namespace="other"), [None] * 3 + [MISSING_LABEL], id="other-namespace"),
         pytest.param(
-            pod(over()), web(0, 0, status=TaskStatus.Releasing), [None] * 3 + [MISSING_LABEL], id="ending-pods"
+            pod(over()), web(0, 0, status=TaskStatus.Releasing, ends=1), [None] * 3 + [MISSING_LABEL], id="ending-pods"
         ),
         pytest.param(pod(over(HOSTNAME)), web(0, 2), [SKEWED, None, SKEWED, None], id="by-host"),
         pytest.param(
@@ -129,6 +129,13 @@ def test_an_evicted_pod_no_longer_counts_and_one_ending_before_never_did():
     here.log.append((evicted, 0, 1))
     here.placed.append((evicted, 0))
     assert refusals(here, incoming) == [SKEWED, SKEWED, None]
+
+
+def test_a_pod_that_ends_and_only_seemed_to_have_gone_still_does_not_count():
+    incoming, there = pod(over()), web(0, 0, status=TaskStatus.Releasing, ends=1)
+    here = world(ZONES[:3], there, [incoming])
+    here.log += [(there[0][0], 0, -1), (there[0][0], 0, 1)]
+    assert refusals(here, incoming) == [None] * 3
 
 
 def test_scores_prefer_the_emptier_zone():  # S3-07

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import stromboli
 from stromboli.framework.compat import DIFFERENCES, Compat, generate_page
 
 
@@ -11,6 +14,18 @@ from stromboli.framework.compat import DIFFERENCES, Compat, generate_page
 def test_the_switch_restores_what_its_row_says(name):
     assert Compat(True).asks(name) is DIFFERENCES[name].restored
     assert Compat(False).asks(name) is False
+
+
+ASKED = "".join(
+    path.read_text()
+    for path in Path(stromboli.__file__).parent.rglob("*.py")
+    if not path.name.startswith("compat")  # the table itself
+)
+
+
+@pytest.mark.parametrize("name", [name for name, row in DIFFERENCES.items() if row.restored])
+def test_what_the_switch_restores_is_asked_for(name):
+    assert f'"{name}"' in ASKED
 
 
 @pytest.mark.parametrize("on", [False, True])

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
 
-from stromboli.framework.argument import Argument
+import stromboli
+from stromboli.builtin import builtin_registry
+from stromboli.framework.argument import TOLERATED, Argument
 from stromboli.framework.config import load_config
 from stromboli.framework.effective import check_arguments, describe
 from stromboli.framework.registry import Registry
-from stromboli.plugin import Plugin, arg, arg_pattern
+from stromboli.plugin import Plugin, arg, arg_pattern, arg_section, is_duration
 
 TEXT = """\
 actions: "allocate"
@@ -81,6 +85,38 @@ def test_every_setting_with_its_origin(registry, name, value, origin):
     assert (row.value, row.origin) == (value, origin)
 
 
+def test_what_has_no_effect_says_why(registry):
+    text = TEXT.replace("timeout: 10m", "predicateErrorCacheEnable: false")
+    (row,) = [row for row in describe(config(registry, text), registry) if row.name == "predicateErrorCacheEnable"]
+    assert (row.value, row.origin.partition(": ")[0]) == (False, "c.yaml:15, without effect")
+    (complaint,) = [each for each in check_arguments(config(registry, text), registry) if each.line == 15]
+    assert complaint.kind == "tolerated"
+    assert complaint.text.endswith(row.origin.partition(": ")[2])
+
+
+def built_in():
+    """All plugins and actions that come with the scheduler."""
+    registry = builtin_registry()
+    plugins = [registry.plugin_class(name) for name in registry.plugin_names]
+    return [*plugins, *(registry.action(name) for name in registry.action_names)]
+
+
+def test_what_has_no_effect_is_nowhere_declared():
+    classes = built_in()
+    declared = {(each.name, spec.key) for each in classes for spec in each.arguments.values()}
+    assert not declared & {(owner, key) for owner, names in TOLERATED.items() for key in names}
+    assert TOLERATED.keys() <= {each.name for each in classes}
+
+
+def test_every_declared_argument_is_read():
+    """An argument that nothing reads would be a flag that does nothing."""
+    text = "".join(path.read_text() for path in Path(stromboli.__file__).parent.rglob("*.py"))
+    found = re.findall(r"\.(\w+)|getattr\(\w+, \"(\w+)\"", text)
+    read = {name for names in found for name in names}
+    for each in built_in():
+        assert each.arguments.keys() <= read, each.name
+
+
 def test_every_switch_is_shown(registry):
     switches = [row for row in describe(config(registry), registry) if row.kind == "switch"]
     assert len(switches) == 25
@@ -97,3 +133,43 @@ def test_an_unknown_plugin_shows_what_is_written(registry):
     lenient = config(registry, text, lenient=True)
     assert [row.value for row in describe(lenient, registry) if row.name == "pack.factor"] == ["much"]
     assert check_arguments(lenient, registry) == ()
+
+
+SECTIONS = """\
+actions: allocate
+tiers:
+- plugins:
+  - name: nest
+    arguments:
+      nest.every: often
+      nest.limits:
+        low: 20
+        high: many
+        hihg: 3
+      nest.colours: [red, mauve]
+      nest: 3
+"""
+
+
+class Nest(Plugin):
+    name = "nest"
+    limits = arg_section("nest.limits", arg("low", int, 1), arg("high", int, 80))
+    colours = arg("nest.colours", list, [], doubts=lambda given: (f"{c} is odd" for c in given if c != "red"))
+    every = arg("nest.every", str, "5m", is_duration)
+
+
+def test_sections_keep_what_is_good_in_them_and_doubts_keep_the_value():
+    registry = Registry({}, {"allocate": "stromboli.actions.allocate:Allocate"})
+    registry.add(Nest)
+    loaded = config(registry, SECTIONS)
+    complaints = [(c.kind, c.key, c.line) for c in check_arguments(loaded, registry)]
+    assert complaints == [
+        ("range", "nest.every", 6),
+        ("type", "nest.limits.high", 7),
+        ("unknown", "nest.limits.hihg", 7),
+        ("unknown", "nest.colours", 11),
+        ("unknown", "nest", 12),
+    ]
+    made = Nest(loaded.tiers[0][0].arguments)
+    assert (made.limits, made.colours, made.every) == ({"low": 20, "high": 80}, ["red", "mauve"], "5m")
+    assert (Nest().limits, Nest({"nest.limits": 7}).limits) == ({"low": 1, "high": 80},) * 2

@@ -147,6 +147,48 @@ def test_agree_takes_the_guarded_out_first(guard, expected):
     assert uids(Agree().compile(((low,),), guards)("actor", items("1234"))) == expected
 
 
+def first_ones(most, of):
+    """A guard, or a voter, that is for the first ``most`` of those ``of`` it counts, and for everybody else."""
+
+    def answer(*asked):
+        counted = [task for task in asked[-1] if task.uid in of]
+        return [task for task in asked[-1] if task not in counted[most:]]
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("voters", "guards", "expected"),
+    [
+        pytest.param([first_ones(0, "ab")], [(1, "abcd")], "c", id="nothing is kept for somebody whom voters spare"),
+        pytest.param([first_ones(2, "abc")], [(1, "ab")], "acd", id="whoever is refused leaves his place to another"),
+        pytest.param([first_ones(1, "ab")], [(1, "bcd"), (0, "b")], "ac", id="nothing is kept for whom another guards"),
+        pytest.param([], [(1, "ab"), (1, "bc")], "acd", id="what a guard refuses costs another nothing"),
+        pytest.param([first_ones(0, "abcd")], [(1, "ab")], "", id="nobody is named"),
+    ],
+)
+def test_guards_count_only_those_who_are_named(voters, guards, expected):
+    made = [first_ones(most, of) for most, of in guards]
+    assert uids(Agree().compile(((*made, *voters),), made)("actor", items("abcd"))) == expected
+
+
+def test_a_guard_that_abstains_does_not_vote():
+    def silent(_actor, _candidates):
+        return None
+
+    def low(_actor, candidates):
+        return candidates[:1]
+
+    assert uids(Agree().compile(((silent,), (low,)), [silent])("actor", items("ab"))) == "a"
+    everybody = first_ones(2, "ab")
+    assert uids(Agree().compile(((everybody,), (low,)), [everybody])("actor", items("ab"))) == "ab"
+
+
+def test_the_next_tier_is_asked_where_guards_let_nobody_go_that_a_tier_of_a_union_names():
+    chain = ((lambda _tasks: items("a"),), (lambda _tasks: items("ab"),))
+    assert uids(Union().compile(chain, [first_ones(0, "a")])(items("ab"))) == "b"
+
+
 @given(st.lists(st.lists(st.none() | st.text("abcd", max_size=4).map(set).map(sorted), max_size=4), max_size=3))
 def test_victims_are_named_by_every_voter_of_one_tier(tiers):
     victims = uids(Agree().compile(named(tiers))("actor", items("abcd")))
@@ -221,3 +263,21 @@ def test_everybody_is_told_in_order():
     told = []
     Tell().compile(((told.append,), (lambda event: told.append(event * 2),)))(3)
     assert told == [3, 6]
+
+
+def test_guards_of_a_union_name_nobody_and_let_go_whom_they_like():
+    shown = []
+
+    def guard(named):
+        shown.append(uids(named))
+        return [item for item in named if item.uid != "b"]
+
+    def namer(letters):
+        return lambda _candidates: items(letters)
+
+    ask = Union().compile(((guard, namer("bc")), (namer("d"),)), [guard])
+    assert uids(ask(items("abcd"))) == "c"
+    assert uids(Union().compile(((guard,), (namer("bd"),)), [guard])(items("abcd"))) == "d"
+    assert uids(Union().compile(((guard,),), [guard])(items("abcd"))) == ""
+    # all together, and whom it refuses then by himself; whoever is named besides, too
+    assert shown[:2] == ["abcd", "b"]

@@ -15,6 +15,7 @@ from stromboli.framework.ask import compile_points
 from stromboli.framework.merge import Agree
 from stromboli.framework.points import POINTS, SWITCHES
 from stromboli.framework.points_page import generate_page
+from stromboli.model.task import pod_index
 
 FILLED = """
 enableJobOrder enableJobReady enableJobPipelined enableTaskOrder enablePreemptable enableReclaimable enablePreemptive
@@ -97,12 +98,12 @@ def test_restart_reaches_every_point_that_names_victims():
 @pytest.mark.parametrize(
     ("name", "index"),
     [
-        ("job-role-7", 7), ("job-role-07", 7), ("a-b-c-+3", 3), ("job-7", None), ("job-role-x", None), ("job--", None),
-        ("job-role-1_0", None), ("job-role-99999999999999999999", None),
+        ("job-role-7", 7), ("job-role-07", 7), ("a-b-c-+3", 3), ("job-7", -1), ("job-role-x", -1), ("job--", -1),
+        ("job-role-1_0", -1), ("job-role-99999999999999999999", -1),
     ],
 )  # fmt: skip
 def test_pod_index(name, index):
-    assert order.pod_index(name) == index
+    assert pod_index(name) == index
 
 
 @pytest.mark.parametrize(
@@ -115,13 +116,13 @@ def test_pod_index(name, index):
     ],
 )
 def test_default_order_of_tasks(left, right, expected):
-    tasks = [Thing(name=name, created=created, uid=uid) for name, created, uid in (left, right)]
+    tasks = [Thing(index=pod_index(name), created=created, uid=uid) for name, created, uid in (left, right)]
     assert order.by_turn(*tasks) == expected
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.text("ab", max_size=2)), max_size=10))
 def test_task_keys_sort_as_the_comparison(rows):
-    tasks = [Thing(name=f"j-r-{index}", created=created, uid=uid) for index, created, uid in rows]
+    tasks = [Thing(index=index - 1, created=created, uid=uid) for index, created, uid in rows]
     assert sorted(tasks, key=order.TaskTurn) == sorted(tasks, key=cmp_to_key(order.by_turn))
 
 

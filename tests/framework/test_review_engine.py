@@ -24,9 +24,10 @@ from stromboli.plugin import (
     predicate,
 )
 from stromboli.testing.builders import cluster, node, pod, pod_group
+from stromboli.testing.plain import run_plain_cycle
 
 
-def decided(snapshot, *plugins, actions="allocate, backfill", others="gang"):
+def decided(snapshot, *plugins, actions="allocate, backfill", others="gang", run=run_cycle):
     """The plan of one cycle with the plugins named and those given, in one tier."""
     registry = builtin_registry()
     for plugin in plugins:
@@ -35,7 +36,7 @@ def decided(snapshot, *plugins, actions="allocate, backfill", others="gang"):
     entries = "".join(f"  - name: {name}\n" for name in names)
     text = f'actions: "{actions}"\ntiers:\n- plugins:\n{entries}'
     config = load_config(text, source="test", known_plugins=registry.plugin_names, known_actions=registry.action_names)
-    return run_cycle(snapshot, config, registry)
+    return run(snapshot, config, registry)
 
 
 def places(plan):
@@ -201,6 +202,19 @@ def test_every_point_that_chooses_a_node_is_asked(plugin, wanted, request_cpu):
     assert set(places(decided(cluster(*three(), *gang(2, **sizes)), plugin)).values()) == {wanted}
 
 
+@pytest.mark.parametrize(
+    "plugins",
+    [(ByName,), (Mapped,), (Reduced,), (Contrary,), (Silent,), (Elsewhere,), (ByName, Reduced), (Mapped, Contrary)],
+    ids=lambda plugins: "+".join(plugin.name for plugin in plugins),
+)
+def test_the_plain_evaluation_asks_them_as_well(plugins):
+    found = cluster(*three(), *gang(4, cpu=2))
+    engine, plain = (decided(found, *plugins, others="gang nodeorder", run=run) for run in (run_cycle, run_plain_cycle))
+    assert places(engine) == places(plain)
+    assert len(places(plain)) == 4
+    assert engine.inconsistencies == plain.inconsistencies
+
+
 def test_map_scores_are_whole_numbers_for_the_reduction():
     Reduced.seen.clear()
     decided(cluster(*three(), *gang(1)), Reduced)
@@ -213,9 +227,11 @@ def test_the_best_node_is_chosen_from_candidates_by_score():
     assert Contrary.seen == [{5.0: ["n1"], 2.0: ["n2", "n3"]}]
 
 
-def test_a_best_node_that_is_no_candidate_is_not_taken():
+def test_a_best_node_that_is_no_candidate_puts_its_plugin_aside():
     plan = decided(cluster(*three(), *gang(1)), Elsewhere)
-    assert plan.binds == []
+    (told,) = plan.inconsistencies
+    assert told.startswith("plugin elsewhere: TypeError: best_node must answer one of the nodes or None, not ")
+    assert places(plan) == {"p-x-0": "n1"}
 
 
 # ---------------------------------------------------------------------- plugins that fail, or object

@@ -54,20 +54,56 @@ def test_laws_are_repeated_and_counted_and_nothing_else_runs(run, options: tuple
     assert counts["plain"] > 2 * workers
 
 
-def test_each_round_draws_other_examples(run) -> None:
+NUMBERS = """
+import pytest
+from hypothesis import given, settings, strategies
+seen = []
+
+@pytest.mark.law("fresh")
+@settings(max_examples=5)
+@given(strategies.integers(0, 2**60))
+def test_fresh(n):
+    seen.append(n)
+    print("drew", n)
+    assert len(seen) < 50
+"""
+
+
+def numbers(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if line.startswith("drew")]
+
+
+def test_each_round_draws_other_examples(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    first, second = (
+        numbers(run(NUMBERS, "-s", "--long-minutes", "0.02")),
+        numbers(run(NUMBERS, "-s", "--long-minutes", "0.02")),
+    )
+    assert len(set(first)) > 15
+    assert first[:20] != second[:20]
+
+
+def test_in_ci_the_rounds_differ_and_two_runs_are_alike(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "1")
+    first, second = (
+        numbers(run(NUMBERS, "-s", "--long-minutes", "0.02")),
+        numbers(run(NUMBERS, "-s", "--long-minutes", "0.02")),
+    )
+    assert len(set(first)) > 15
+    assert first[:20] == second[:20]
+
+
+def test_laws_that_are_left_out_have_no_share_of_the_time(run) -> None:
     result = run("""
         import pytest
-        from hypothesis import given, settings, strategies
-        seen = set()
 
-        @pytest.mark.law("fresh")
-        @settings(max_examples=5)
-        @given(strategies.integers(0, 2**60))
-        def test_fresh(n):
-            seen.add(n)
-            assert len(seen) < 50
-    """)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
+        @pytest.mark.law("asked for")
+        def test_this(request): assert not request.config.pluginmanager.get_plugin("law-runner").waiting
+
+        @pytest.mark.law("left out")
+        def test_other(): pass
+    """, "-k", "this", "--long-minutes", "0")  # fmt: skip
+    result.assert_outcomes(passed=1, deselected=1)
 
 
 def test_a_broken_law_fails_the_run(run) -> None:

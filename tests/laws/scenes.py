@@ -21,10 +21,11 @@ from stromboli.framework.plan_codec import encode_plan
 from stromboli.framework.plugin import Plugin
 from stromboli.framework.registry import Registry
 from stromboli.framework.session import Session
-from stromboli.model.names import TEMPLATE_UID
+from stromboli.model.names import TEMPLATE_UID, TOPOLOGY_ZONE
+from stromboli.model.reservation import Held, stated
 from stromboli.model.snapshot import Snapshot
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue, state
-from stromboli.testing.strategies import clusters, sometimes
+from stromboli.testing.strategies import SHAPES, affinities, clusters, labels, sometimes, spreads
 from tests.support.checker_objects import amounts, name_of, pod_request
 
 REGISTRY = builtin_registry()
@@ -54,6 +55,13 @@ tiers:
       predicate.resources.nvidia.com/gpu.cpu: 0.5
   - {name: nodeorder, arguments: {leastrequested.weight: 3, mostrequested.weight: 1, podaffinity.weight: 2}}
   - {name: binpack, arguments: {binpack.weight: 5, binpack.resources: nvidia.com/gpu}}
+"""
+
+WITH_CAPACITY = """\
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}, {name: pdb}]
+- plugins: [{name: predicates}, {name: capacity}, {name: drf}, {name: nodeorder}]
 """
 
 CONFIGURATIONS = (DEFAULT_CONFIG, NO_ENQUEUE, EVERYTHING)
@@ -213,3 +221,81 @@ def tight_scenes(draw: DrawFn) -> Scene:
         objects.append(pod_group(name, min_member=least, queue=draw(st.sampled_from(("default", "q1")))))
         objects += [pod(f"{name}-{i}", group=name, **want, on=where if i == 0 else "") for i in range(count)]
     return Scene(objects, draw(st.sampled_from(CONFIGURATIONS)))
+
+
+@st.composite
+def neighbourly(draw: DrawFn) -> Manifest:
+    """What equal pods share that all say something of others: of their ports, their labels or how they spread."""
+    found: Manifest = {"cpu": 1, "memory": "1Gi", "labels": draw(labels)}
+    of_others: SearchStrategy[Manifest] = st.fixed_dictionaries(
+        {}, optional={"affinity": affinities(), "topologySpreadConstraints": st.lists(spreads, min_size=1, max_size=2)}
+    )
+    return found | (draw(of_others) or {"container": {"ports": [{"hostPort": 80}]}})
+
+
+@st.composite
+def ending_scenes(draw: DrawFn) -> Scene:
+    """A few small nodes where pods that say something of others run, are being deleted, and wait."""
+    names = [f"n{number}" for number in range(draw(st.integers(1, 4)))]
+    zone = st.sampled_from(("east", "west"))
+    objects = [node(name, **SHAPES[0], labels={TOPOLOGY_ZONE: draw(zone)}) for name in names] + [queue("default")]
+    running = st.builds(
+        lambda name, deleting: {"on": name, "deleting": deleting, "phase": "Running"},
+        st.sampled_from(names),
+        st.booleans(),
+    )
+    for group in ("a", "b")[: draw(st.integers(1, 2))]:
+        wants = draw(st.lists(neighbourly(), min_size=1, max_size=2))
+        kinds = [
+            (f"{group}-{kind}-{i}", want) for kind, want in enumerate(wants) for i in range(draw(st.integers(1, 4)))
+        ]
+        pods = [pod(name, group=group, **want, **(draw(sometimes(running, 2)) or {})) for name, want in kinds]
+        objects += [pod_group(group, min_member=draw(st.integers(0, len(pods))), phase="Inqueue"), *pods]
+    return Scene(objects, draw(st.sampled_from(CONFIGURATIONS)))
+
+
+def holding(draw: DrawFn, each: Manifest, names: Sequence[str]) -> None:
+    """From now on the pod says that it holds room on one of the nodes since earlier."""
+    each["metadata"]["annotations"].update(stated(Held(draw(st.sampled_from(names)), draw(st.booleans()))))
+
+
+@st.composite
+def held_scenes(draw: DrawFn) -> Scene:
+    """The same small clusters, where pods that wait hold room on some node, mostly one that has it, since earlier."""
+    scene = draw(tight_scenes() | scenes((*CONFIGURATIONS, WITH_CAPACITY)))
+    names = [name_of(each) for each in scene.objects if each["kind"] == "Node"]
+    for each in scene.objects:
+        if each["kind"] == "Pod" and not each["spec"]["nodeName"] and draw(st.booleans()):
+            holding(draw, each, names)
+    return scene
+
+
+LIKE = {"topologyKey": TOPOLOGY_ZONE, "labelSelector": {"matchLabels": {"app": "a"}}}
+NEIGHBOURS: tuple[Manifest, ...] = (
+    {"topologySpreadConstraints": [{**LIKE, "whenUnsatisfiable": "DoNotSchedule", "maxSkew": 1}]},
+    {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [LIKE]}}},
+    {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [LIKE]}}},
+    {"container": {"ports": [{"hostPort": 80}]}},
+)
+"""What pods of app a say of each other, zone by zone or on their node."""
+
+
+@st.composite
+def waiting_scenes(draw: DrawFn) -> Scene:
+    """Three nodes or four, some half full, some about to become free, and a gang or two that hold them."""
+    states = ["half", "ending", *draw(st.lists(st.sampled_from(("free", "free", "half", "ending")), max_size=2))]
+    names = [f"n{number}" for number in range(len(states) + 1)]
+    objects = [queue("default")]
+    for name, state_of in zip(names, [*states, "free"], strict=True):
+        zone = draw(st.sampled_from(("east", "west")))
+        objects.append(node(name, cpu=2, memory="8Gi", labels={TOPOLOGY_ZONE: zone}))
+        if state_of != "free":
+            more = {"cpu": 2, "deleting": True} if state_of == "ending" else {"cpu": 1, "labels": {"app": "a"}}
+            objects.append(pod(f"old-{name}", on=name, **more))
+    for group in ("a", "b")[: draw(st.sampled_from((1, 1, 2)))]:
+        want, count = draw(st.sampled_from(NEIGHBOURS)), draw(st.sampled_from((1, 1, 2)))
+        objects.append(pod_group(group, min_member=count))
+        for number in range(count):
+            objects.append(pod(f"{group}-{number}", group=group, labels={"app": "a"}, **want))
+            holding(draw, objects[-1], names[1:])
+    return Scene(objects, draw(st.sampled_from(CONFIGURATIONS[:2])))

@@ -21,7 +21,19 @@ from stromboli.framework.placer import Engine
 from stromboli.framework.plan import Plan
 from stromboli.model.codec import decode_snapshot, encode_snapshot
 from stromboli.testing.builders import node, pod, pod_group, queue
-from tests.laws.scenes import CONFIGURATIONS, NOW, REGISTRY, SEEDED, Scene, digest, scenes, tight_scenes, valid
+from tests.laws.scenes import (
+    CONFIGURATIONS,
+    NOW,
+    REGISTRY,
+    SEEDED,
+    Scene,
+    digest,
+    held_scenes,
+    scenes,
+    tight_scenes,
+    valid,
+    waiting_scenes,
+)
 from tests.support import checker
 from tests.support.checker_world import World, world_of
 
@@ -51,7 +63,7 @@ def test_gangs(scene: Scene) -> None:
 
 
 @pytest.mark.law("no node is promised more than it offers, in any dimension")
-@given(st.one_of(tight_scenes(), scenes()))
+@given(st.one_of(tight_scenes(), scenes(), held_scenes()))
 def test_room(scene: Scene) -> None:
     with scene.open() as session:
         before = session.table.idle.copy()
@@ -65,7 +77,7 @@ def test_room(scene: Scene) -> None:
 
 
 @pytest.mark.law("the independent judge finds nothing unlawful in a plan")
-@given(st.one_of(scenes(), tight_scenes()).map(valid))
+@given(st.one_of(scenes(), tight_scenes(), waiting_scenes()).map(valid))
 def test_judge(scene: Scene) -> None:
     plan = scene.plan()
     assert plan.inconsistencies == []

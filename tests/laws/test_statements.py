@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import zip_longest
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,13 +20,14 @@ from stromboli.framework.operation import Operation
 from stromboli.framework.placer import Engine
 from stromboli.framework.session import Session
 from stromboli.framework.statement import Statement
-from stromboli.model.job import PENDING, RUNNING
+from stromboli.model.job import PENDING, PIPELINED, RUNNING
+from stromboli.model.status import TaskStatus
 from stromboli.model.table import AMOUNTS, Node
 from stromboli.model.task import Task
 from stromboli.plugin import Plugin, on_allocate, on_deallocate
-from tests.laws.scenes import NOW, Scene, scenes, tight_scenes, with_plugins
+from tests.laws.scenes import NOW, Scene, held_scenes, scenes, tight_scenes, with_plugins
 
-Picks = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=14)
+Picks = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=14)
 """Operations: which one, and two numbers that pick whom and where."""
 
 
@@ -133,7 +135,8 @@ class Walk:
 
     def take(self, what: int, whom: int, where: int) -> None:
         kinds: list[Callable[[int, int], None]] = [
-            self.allocate, self.pipeline, self.evict, self.run, self.mark, self.back, self.again, self.merge,
+            self.allocate, self.pipeline, self.evict, self.let_go, self.mark, self.back, self.again, self.merge,
+            self.run,
         ]  # fmt: skip
         with suppress(PlacementError):
             kinds[what](whom, where)
@@ -147,17 +150,22 @@ class Walk:
         return where % len(self.session.table)
 
     def allocate(self, whom: int, where: int) -> None:
-        if waiting := self.tasks(PENDING):
+        if waiting := self.tasks(PENDING, PIPELINED):
             self.statement.allocate(waiting[whom % len(waiting)], Node(self.session.table, self.row(where)))
 
     def pipeline(self, whom: int, where: int) -> None:
-        if waiting := self.tasks(PENDING):
+        if waiting := self.tasks(PENDING, PIPELINED):
             name = self.session.table.statics.names[self.row(where)]
             self.statement.pipeline(waiting[whom % len(waiting)], name, eviction_occurred=bool(where % 2))
 
     def evict(self, whom: int, _where: int) -> None:
         if running := self.tasks(RUNNING):
             self.statement.evict(running[whom % len(running)], "law")
+
+    def let_go(self, whom: int, _where: int) -> None:
+        """A reservation, be it of this statement or of an earlier session."""
+        if holding := self.tasks(PIPELINED):
+            self.statement.unpipeline(holding[whom % len(holding)])
 
     def run(self, whom: int, where: int) -> None:
         if waiting := self.tasks(PENDING):
@@ -189,7 +197,7 @@ class Walk:
 
 
 @pytest.mark.law("a statement that is taken back leaves every sum as it was")
-@given(st.one_of(scenes(), tight_scenes()), Picks, st.sampled_from(("discard", "rollback", "leave")))
+@given(st.one_of(scenes(), tight_scenes(), held_scenes()), Picks, st.sampled_from(("discard", "rollback", "leave")))
 def test_rollback(scene: Scene, picks: list[tuple[int, int, int]], ending: str) -> None:
     with opened(scene) as session:
         said, before = answers(session), books(session)
@@ -208,7 +216,7 @@ def test_rollback(scene: Scene, picks: list[tuple[int, int, int]], ending: str) 
 
 
 @pytest.mark.law("going back to a mark leaves every sum as it was at the mark")
-@given(st.one_of(tight_scenes(), scenes()), Picks, Picks)
+@given(st.one_of(tight_scenes(), scenes(), held_scenes()), Picks, Picks)
 def test_marks(scene: Scene, first: list[tuple[int, int, int]], then: list[tuple[int, int, int]]) -> None:
     with opened(scene) as session:
         walk = Walk(session)
@@ -223,7 +231,7 @@ def test_marks(scene: Scene, first: list[tuple[int, int, int]], then: list[tuple
 
 
 @pytest.mark.law("what the engine has renewed row by row is what it would work out anew")
-@given(st.one_of(scenes(), tight_scenes()), Picks)
+@given(st.one_of(scenes(), tight_scenes(), held_scenes()), Picks)
 def test_renewed(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
     with opened(scene) as session:
         walk = Walk(session)
@@ -235,19 +243,30 @@ def test_renewed(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
 
 
 @pytest.mark.law("what a session knows of nodes, jobs and queues adds up after any operations")
-@given(st.one_of(scenes(), tight_scenes()), Picks)
+@given(st.one_of(scenes(), tight_scenes(), held_scenes()), Picks)
 def test_sums(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
     with opened(scene) as session:
         walk = Walk(session)
+        for job in session.jobs.values():
+            job.role_counts()  # from now on they are kept
         start = session.table.used.copy(), session.table.pipelined.copy()
         for pick in picks:
             walk.take(*pick)
         used, pipelined = start
+        moves = {
+            Operation.ALLOCATE: (used, 1),
+            Operation.PIPELINE: (pipelined, 1),
+            Operation.UNPIPELINE: (pipelined, -1),
+        }
         for entry in walk.statement.entries:
             for task, row in zip(entry.tasks, entry.rows, strict=True):
-                column = {Operation.ALLOCATE: used, Operation.PIPELINE: pipelined}.get(entry.kind)
-                if column is not None:
-                    column[: len(task.template.vector), row] += task.template.vector
+                column, sign = moves.get(entry.kind, (used, 0))
+                column[: len(task.template.vector), row] += sign * np.array(task.template.vector)
+        for job in session.peek_jobs():
+            for status in TaskStatus:
+                there = [task for task in job.tasks.values() if task.status is status]
+                assert +Counter(job.role_counts(status)) == Counter(task.role for task in there)
+            assert job.best_effort == sum(task.best_effort for task in job.tasks.values() if task.status is PENDING)
         assert (session.table.used == used).all()
         assert (session.table.pipelined == pipelined).all()
         for name, queue in session.queues.items():

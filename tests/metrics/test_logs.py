@@ -6,6 +6,7 @@ import io
 import json
 import re
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -69,6 +70,8 @@ SHOWN = "cpu 1500.00, memory 1024.00, nvidia.com/gpu 2000.00"
         ("snapshot_taken", {"jobs": 1, "queues": 2, "nodes": 3},
          '"SnapShot for scheduling" jobNum="1" QueueNum="2" NodeNum="3"'),
         ("no_solution", {"job": 'ns/"a"\n'}, '"Cannot find any solution for job" job="ns/\\"a\\"\\n"'),
+        ("queue_overused", {"queue": "q>\nE0101 forged] \x1b[2J é"},
+         "Queue <q>\\nE0101 forged] \\u001b[2J é> is overused, ignore it."),
         ("session_opened", {"session": "s", "jobs": 1, "queues": 2, "hyper_nodes_ready": False},
          "Open Session s with <1> Job and <2> Queues. HyperNodesReadyToSchedule: false"),
         ("action_entered", {"action": "Allocate"}, "Enter Allocate ..."),
@@ -194,6 +197,27 @@ def test_lines_are_held_back_until_there_are_many() -> None:
     assert stream.getvalue().count("\n") == 10_000
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_held_lines_read_as_each_alone_in_the_order_in_which_they_were_told(form: Form) -> None:
+    told: list[tuple[str, dict[str, object]]] = [
+        ("binding", {"task": TASK, "node": "n1"}),
+        ("allocating", {}),
+        ("binding", {"task": "a, of another type", "node": None}),
+        ("binding", {"node": "n3"}),
+        ("queue_overused", {"queue": "q"}),
+        ("allocating", {}),
+    ]
+    (together, held), (alone, single) = observer(form=form), observer(form=form)
+    for key, fields in told:
+        together.tell(key, fields)
+        alone.tell(key, fields)
+        alone.flush()
+    assert held.writes == 0
+    together.flush()
+    assert held.getvalue().splitlines() == single.getvalue().splitlines()
+    assert len(held.getvalue().splitlines()) == len(told)
+
+
 def test_lines_told_at_once_count_each() -> None:
     log, stream = observer()
     log.tell_all("allocating", 10_000, {})
@@ -204,7 +228,7 @@ def test_lines_told_at_once_count_each() -> None:
 @pytest.mark.parametrize("key", LINES)
 def test_many_lines_at_once_read_as_one_by_one(key: str, form: Form) -> None:
     names = dict.fromkeys(LINES[key].fields)
-    columns = {name: (0.25,) if place % 3 == 1 else [0.5, place, 2.0] for place, name in enumerate(names)}
+    columns = {name: (0.25,) if place % 3 == 1 else [0.5, float(place), 2.0] for place, name in enumerate(names)}
     (log, together), (other, apart) = observer(form=form), observer(form=form)
     log.tell_all(key, 3, columns)
     for fields in each(3, columns):
@@ -242,6 +266,45 @@ def test_rows_of_another_cluster_are_not_mixed_up() -> None:
         log.tell_all("considering_resources", 2, {"task": ("t",), "node": ("n",), "request": ("r",), "idle": column})
     log.flush()
     assert re.findall(r"(\w+\.com/\w+)", stream.getvalue()) == ["nvidia.com/gpu"] * 2 + ["example.com/fpga"] * 2
+
+
+def test_amounts_that_stand_side_by_side_read_as_each_alone() -> None:
+    rows = [np.array([[1000 * k, place, 0, 7] for k in range(3)], dtype=np.int64) for place in range(3)]
+    told: list[list[Sequence[object]]] = [
+        [AmountRows(AXES, rows[0]), AmountRows(AXES, rows[1]), AmountRows(AXES, rows[2])],
+        [AmountRows(AXES, rows[0]), AmountRows(AXES, rows[1]), AmountRows(AXES, rows[2][:1])],
+        [AmountRows(AXES, rows[2]), ["0"] * 3, AmountRows(Axes(["example.com/fpga"]), rows[1])],
+        [AmountRows(AXES, rows[2]), AmountRows(Axes(["example.com/fpga"]), rows[1]), AmountRows(AXES, rows[0][:, :2])],
+    ]
+    (log, together), (other, apart) = observer(), observer()
+    for amounts in told:
+        names = ("idle", "used", "releasing")
+        columns = {"task": ["a", "b", "c"], "node": "xyz", **dict(zip(names, amounts, strict=True))}
+        log.tell_all("after_allocated", 3, columns)
+        for fields in each(3, columns):
+            other.tell("after_allocated", fields)
+    log.flush()
+    other.flush()
+    assert together.getvalue() == apart.getvalue()
+    assert together.getvalue().count("\n") == 12
+
+
+@pytest.mark.parametrize(
+    ("forged", "escaped"),
+    [("\nE0101 forged]", "\\nE0101 forged]"), ("\x1b[2J", "\\u001b[2J"), ("\x7f", "\\u007f"), ("\x9b", "\\u009b")],
+)
+def test_no_column_begins_another_line_or_commands_a_terminal(forged: str, escaped: str) -> None:
+    log, stream = observer()
+    for key in ("binding", "allocate_operation"):
+        log.tell_all(key, 2, {"task": ["ns/a", f"ns/{forged}"], "node": (f"n{forged}",)})
+    amounts = AmountRows(Axes([forged]), np.array([[0, 0, 0, 7], [1, 0, 0, 7]], dtype=np.int64))
+    log.tell_all("after_allocated", 2, dict.fromkeys(("idle", "used"), amounts) | {"task": "ab", "node": "xy"})
+    log.flush()
+    lines = stream.getvalue().split("\n")[:-1]
+    assert len(lines) == 6
+    assert all(line.isprintable() for line in lines)
+    assert lines[1].endswith(f"Binding Task <ns/{escaped}> to node <n{escaped}>")
+    assert lines[5].count(escaped) == 2
 
 
 def test_columns_of_other_lengths_are_refused() -> None:
@@ -300,3 +363,38 @@ def test_two_logs_listen_at_their_own_levels() -> None:
         say(queue="q", job="ns/a")
     loud.flush()
     assert (few.getvalue().count("\n"), many.getvalue().count("\n")) == (1, 2)
+
+
+# ----------------------------------------------------------------------------------------------- what is not written
+
+
+class Full(Written):
+    """A stream on a disk that is full for a while."""
+
+    full = True
+
+    def write(self, text: str) -> int:
+        if self.full:
+            raise OSError(28, "No space left on device")
+        return super().write(text)
+
+
+def test_nobodys_work_fails_because_it_cannot_be_told_and_it_is_told_how_much_was_not() -> None:
+    stream = Full()
+    log = LogObserver(stream, 5, clock=lambda: NOW, pid=1)
+    log.tell("job_invalid", {"job": "a", "reason": "r", "message": "m"})
+    log.tell_all("binding", 3, {"task": ["a", "b", "c"], "node": ["n"]})
+    log.flush()
+    log.tell("inconsistency", {"text": "urgent"})
+    assert (log.lost, stream.getvalue()) == (5, "")
+    stream.full = False
+    log.tell("inconsistency", {"text": "again"})
+    first, second = stream.getvalue().splitlines()
+    assert first.startswith("W")
+    assert first.endswith("5 log lines could not be written: [Errno 28] No space left on device")
+    assert second.endswith("Inconsistent: again")
+    log.flush()
+    assert len(stream.getvalue().splitlines()) == 2
+    stream.close()
+    log.tell("inconsistency", {"text": "too late"})
+    assert log.lost == 6

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import re
+from collections import Counter
+
+import pytest
 from prometheus_client import CollectorRegistry
 
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
 from stromboli.framework.config import load_config
 from stromboli.metrics.families import PREFIX
+from stromboli.metrics.logs import LogObserver
 from stromboli.metrics.prometheus import MetricsObserver
-from stromboli.testing.builders import cluster, node, pod
+from stromboli.testing.builders import cluster, node, pod, pod_group
 
 CONF = 'actions: "allocate, backfill"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n'
 
@@ -37,3 +43,23 @@ def test_stages_of_a_placement_are_timed() -> None:
     name = PREFIX + "scheduling_stage_duration_milliseconds_count"
     for stage in ("Predicate", "Scoring"):
         assert registry.get_sample_value(name, {"stage": stage})
+
+
+@pytest.mark.parametrize("cores", [[4, 4, 4, 4], [4, 8, 4, 16], [16]])
+def test_the_log_of_a_gang_says_what_each_node_holds_after_each_pod(cores: list[int]) -> None:
+    registered, stream = builtin_registry(), io.StringIO()
+    config = load_config(
+        CONF, source="test", known_plugins=registered.plugin_names, known_actions=registered.action_names
+    )
+    nodes = {f"n{number}": size for number, size in enumerate(cores)}
+    pods = [pod(f"p{number}", group="g", cpu=2) for number in range(4)]
+    found = cluster(*(node(name, cpu=size) for name, size in nodes.items()), pod_group("g", min_member=4), *pods)
+    run_cycle(found, config, registered, observer=LogObserver(stream, 3))
+    told = re.findall(
+        r"After allocated Task <\S+> to Node <(\w+)>: idle <cpu (\d+).*?used <cpu (\d+)", stream.getvalue()
+    )
+    placed: Counter[str] = Counter()
+    for name, idle, used in told:
+        placed[name] += 1
+        assert (int(idle), int(used)) == (1000 * nodes[name] - 2000 * placed[name], 2000 * placed[name])
+    assert placed.total() == 4

@@ -31,6 +31,14 @@ EXAMPLES = [
     (errors.PluginError("zone", "wrong arguments", point="predicate"), ["zone", "predicate", "wrong arguments"]),
     (errors.CapabilityMissing("kube_client", "extender", "plan"), ["extender", "kube_client", "plan"]),
     (errors.SnapshotError("version 9 is newer than 1"), ["version 9"]),
+    (errors.AccessError("is missing", file="config", path="current-context"), ["config", "current-context"]),
+    (errors.ApiError(409, "Conflict", "the object has been modified", request="PUT /a"), ["the object has been"]),
+    (errors.MeasurementError("prometheus", "no answer within 5 s"), ["prometheus", "no answer within 5 s"]),
+    (errors.Unreachable("no answer within 60 s", request="GET /a"), ["GET /a", "no answer"]),
+    (errors.ShapeError("--nodes '3y': write e.g. 3x8cpu,32Gi"), ["3y"]),
+    (errors.CannotServe("port 1 of 127.0.0.1: in use"), ["port 1"]),
+    (errors.ApiFailure(404, "NotFound", 'pods "a" not found', {"name": "a"}), ['"a" not found']),
+    (errors.LostLease("leaderelection lost"), ["leaderelection lost"]),
 ]
 
 

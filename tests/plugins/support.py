@@ -95,11 +95,13 @@ class FakeSession:
     """What plugins may ask of a session; ``told`` holds what they told, ``events`` and ``conditions`` what they set."""
 
     def __init__(self, total=None, used=None, queues=(), jobs=(), **settings):
+        self.ledger = SimpleNamespace(followers=[])
         self.uid, self.now, self.axes = "session-1", settings.get("now", 0.0), AXES
         self.total = self.axes.full(vector(total or {}))
         self.table = SimpleNamespace(used=np.array(self.axes.full(vector(used or {}))).reshape(-1, 1))
         self.compat = Compat(settings.get("compat", False))
         self.quotas = settings.get("quotas", {})
+        self.config = SimpleNamespace(features=frozenset(settings.get("features", ())))
         self._hierarchy = settings.get("hierarchy", False)
         self.observer = Counting(settings.get("keys"))
         self.told = self.observer.of
@@ -111,7 +113,7 @@ class FakeSession:
         sums = JobSums()
         for job in jobs:
             sums.touch(job)
-        sums.renew({job.uid: job for job in jobs})
+        sums.renew({job.uid: job for job in jobs}, list(sums.dirty))
         return {queue.name: QueueInfo(queue, sums.of(queue.name).copy(self.axes), self.axes) for queue in queues}
 
     @property
@@ -120,6 +122,9 @@ class FakeSession:
 
     def peek_jobs(self):
         return self.jobs.peek()
+
+    def peek_unsettled(self):
+        return self.jobs.peek_unsettled()
 
     def job_of(self, task):
         return self.jobs.peek_at(task.job)
@@ -132,6 +137,10 @@ class FakeSession:
 
     def tells(self, key):
         return teller(self.observer, key)
+
+    def tell(self, key, **fields):
+        if say := self.tells(key):
+            say(**fields)
 
     def record_pod_group_event(self, job, kind, reason, message):
         self.events.append((job.uid, kind, reason, message))

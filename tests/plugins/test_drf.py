@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.framework.handlers import TaskEvent
-from stromboli.model.job import ALLOCATED, PENDING
+from stromboli.model.job import ALLOCATED, PENDING, RUNNING
 from stromboli.model.names import HIERARCHY, HIERARCHY_WEIGHTS
 from stromboli.plugins.drf import Drf
 from tests.plugins.support import GPU, FakeSession, make_job, make_queue, make_task, opened
@@ -62,6 +62,23 @@ def test_victims_are_those_without_whom_their_job_is_no_poorer():
     assert plugin.richer(preemptor, candidates) == candidates[:2]
     assert [told["preemptee_share"] for told in session.told("drf_refused")] == pytest.approx([0.1, 0.0])
     assert session.told("drf_victims") == [{"victims": ["ns/running-0", "ns/running-1"]}]
+
+
+amounts = st.fixed_dictionaries({"cpu": st.integers(0, 3), GPU: st.integers(0, 2), "memory": st.integers(0, 300)})
+
+
+@given(st.lists(amounts, min_size=1, max_size=4), st.lists(amounts, min_size=1, max_size=3), st.integers(0, 3))
+def test_a_job_may_be_richer_where_one_of_its_tasks_alone_would_be_a_victim(theirs, mine, waits):
+    """The bound is sharp: it is false exactly where no task could go, however few go with it."""
+    tasks = [make_task(f"t{i}", "ns/b", PENDING if i < waits else RUNNING, asks=asks)
+             for i, asks in enumerate(theirs)]  # fmt: skip
+    own = [make_task(f"m{i}", "ns/a", RUNNING, asks=asks) for i, asks in enumerate(mine)]
+    preemptor = make_task("p", "ns/a", asks=mine[0])
+    job = make_job("ns/b", tasks=tasks)
+    plugin, _ = plugin_with(job, make_job("ns/a", tasks=[*own, preemptor]))
+    alone = [plugin.richer(preemptor, [task]) for task in tasks]
+    assert plugin.may_be_richer(preemptor, job) is any(alone)
+    assert any(alone) or plugin.richer(preemptor, tasks) == []
 
 
 def test_candidates_not_chosen_are_taken_off_too():

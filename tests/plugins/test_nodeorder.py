@@ -193,3 +193,12 @@ def test_both_forms_of_usage_agree(amounts, asked):
     plugin = opened(where, leastrequested=1, mostrequested=2, balancedresource=3)
     rows = [plugin.usage_of_node(pod, Node(where, row)) for row in range(len(amounts))]
     assert plugin.usage(pod, where.view()).tolist() == rows
+
+
+@pytest.mark.parametrize("key", WEIGHTS)
+def test_a_weight_beyond_exact_scores_is_refused_by_name(key):
+    plugin = NodeOrder({f"{key}.weight": 2**63 - 1, "imagelocality.weight" if key != "imagelocality" else "": 10**12})
+    complaint = next(each for each in plugin.complaints if each.kind == "range")
+    assert (complaint.key, complaint.plugin) == (f"{key}.weight", "nodeorder")
+    assert "beyond 10^12" in complaint.text
+    assert all(abs(getattr(plugin, name)) <= 10**12 for name in NodeOrder.arguments)

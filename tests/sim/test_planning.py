@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from stromboli.builtin import full_registry
 from stromboli.errors import NotFoundError
+from stromboli.sim import whatif
 from stromboli.sim.explain import explain, find_job
-from stromboli.sim.planning import Planning, Settings, config_of, registry_of
+from stromboli.sim.planning import Planning, Settings, config_of
 from tests.cli import manifests as m
 from tests.cli.manifests import Obj
 
@@ -28,7 +30,7 @@ def planned(directory: Path, objects: Sequence[Obj], conf: str = m.CHART, cycles
     file = directory / "scheduler.conf"
     file.write_text(conf, encoding="utf-8")
     settings = Settings(config=str(file), **more)
-    registry = registry_of(settings)
+    registry = full_registry(settings.plugins)
     planning = Planning(config_of(settings, registry), registry, now=1_800_000_000.0, seed=more.get("seed") or 0)
     planning.load([m.write(directory, objects)])
     planning.run(cycles)
@@ -38,6 +40,9 @@ def planned(directory: Path, objects: Sequence[Obj], conf: str = m.CHART, cycles
 def without(conf: str, line: str) -> str:
     return conf.replace(f"  - name: {line}\n", "")
 
+
+TREE = m.CHART.replace("  - name: proportion\n", "  - name: capacity\n    enableHierarchy: true\n")
+ABOVE = [m.node("n1", cpu="9"), m.queue("root"), m.queue("A", capability={"cpu": "2"}), m.queue("A1", parent="A")]
 
 CASES: dict[str, tuple[list[Obj], str, str, tuple[str, ...]]] = {
     "queue that is not there": (
@@ -65,6 +70,25 @@ CASES: dict[str, tuple[list[Obj], str, str, tuple[str, ...]]] = {
          *m.gang("j", 1, "q", group={"minResources": {"cpu": "2"}})],
         m.CHART, "not admitted", ("cpu: allocated 1", "minResources 2 > real capability 2"),
     ),
+    "limit of the queue above": (
+        [*ABOVE, *m.gang("j", 1, "A1", group={"minResources": {"cpu": "3"}})], TREE, "not admitted",
+        ("capacity: queue resource quota insufficient: insufficient cpu", "minResources 3 > real capability 2"),
+    ),
+    "quota of the queue above": (
+        [*ABOVE, *m.gang("j", 3, "A1")], TREE, "queue quota",
+        ("2 found a node in vain", "queue A1: cpu: allocated 2 + request 1 > realCapability 2"),
+    ),
+    "bad queue": (
+        [*ABOVE, m.queue("x", parent="gone"), *m.gang("j", 1, "x")], TREE, "queue quota",
+        ("queue x cannot be used: the queue x has invalid parent queue gone",),
+    ),
+    "bad queue that admits nobody": (
+        [*ABOVE, m.queue("x", parent="gone"), *m.gang("j", 1, "x", group={"minResources": {"cpu": "1"}})], TREE,
+        "not admitted", ("queue x cannot be used: the queue x has invalid parent queue gone",),
+    ),
+    "queue with others below it": (
+        [*ABOVE, *m.gang("j", 1, "A")], TREE, "queue quota", ("jobs belong to queues without others below them",),
+    ),
     "closed queue": (
         [m.node("n1"), m.queue("q", state="Closed"), *m.gang("j", 1, "q", group={"minResources": {"cpu": "1"}})],
         m.CHART, "not admitted", ("queue q is Closed, not Open",),
@@ -86,6 +110,14 @@ CASES: dict[str, tuple[list[Obj], str, str, tuple[str, ...]]] = {
         [m.node("n1", cpu="3", memory="3Gi", pods="3"), m.queue("q"), m.queue("r", weight=2),
          *m.gang("i", 2, "q", node="n1"), *m.gang("k", 1, "r", node="n1"), *m.gang("l", 1, "r"), *m.gang("j", 1, "q")],
         m.CHART, "queue overused", ("queue q holds all that it deserves", "cpu 2 of 1"),
+    ),
+    "queue without weight": (
+        [m.node("n1"), m.queue("q", weight=0), *m.gang("j", 1, "q")],
+        m.CHART, "queue overused", ("queue q deserves nothing",),
+    ),
+    "no nodes": (m.gang("j", 1), m.CHART, "no node", ("the cluster has no nodes",)),
+    "no nodes to be admitted for": (
+        m.gang("j", 1, group={"minResources": {"cpu": "1"}}), m.CHART, "no node", ("the cluster has no nodes",),
     ),
     "quota for part of a gang": (
         [m.node("n1"), m.queue("q", capability={"cpu": "2", "memory": "64Gi"}), *m.gang("j", 3, "q")],
@@ -110,7 +142,7 @@ CASES: dict[str, tuple[list[Obj], str, str, tuple[str, ...]]] = {
     "room that is being freed": (
         [m.node("n1", cpu="2"), m.node("n2", cpu="8", taints=[TAINT]), *m.gang("i", 2, node="n1", deleted=True),
          *m.gang("j", 2)],
-        m.CHART, "reserved", ("2 pods wait for room that is about to become free on n1",),
+        m.CHART, "reserved", ("2 pods hold reservations on n1: they wait for i-0, i-1 to end",),
     ),
     "no allocate": (
         [m.node("n1"), *m.gang("j", 1)], m.CHART.replace(", allocate", ""), "not tried", ("no action allocate",),
@@ -138,10 +170,12 @@ def test_the_explanation_agrees_with_the_reason(name: str, tmp_path: Path) -> No
     objects, conf, cause, _ = CASES[name]
     planning = planned(tmp_path, objects, conf)
     found = explain(planning, find_job(planning, "j"))
-    steps = {"no queue": 0, "not admitted": 0, "invalid": 2, "queue overused": 5, "queue quota": 5, "no node": 5}
+    steps = {
+        "no queue": 0, "not admitted": 0, "invalid": 2, "queue overused": 5, "queue quota": 5, "no node": 5, "gang": 6,
+        "gated": 6, "reserved": 6, "not tried": 6,
+    }  # fmt: skip
     assert found.cause == cause
-    assert found.step == steps.get(cause, found.step)
-    assert found.step is not None
+    assert found.step == (7 if name == "no backfill" else steps[cause])  # a gang of pods without requests is complete
     assert [step.n for step in found.steps] == sorted(step.n for step in found.steps)
     failing = next(step for step in found.steps if step.ok is False)
     reason = planning.reasons()["ns/j"]
@@ -151,6 +185,26 @@ def test_the_explanation_agrees_with_the_reason(name: str, tmp_path: Path) -> No
         reason.needed,
         reason.phase,
     )
+
+
+def test_nodes_are_not_said_to_take_whom_the_queue_refused(tmp_path: Path) -> None:
+    objects = [m.node("n1"), m.queue("q", capability={"cpu": "0.5"}), *m.gang("j", 1, "q")]
+    (step,) = [each for each in explain(planned(tmp_path, objects), "ns/j").steps if each.name == "nodes"]
+    assert (step.ok, step.text) == (None, "not asked")
+
+
+def test_pods_for_which_room_was_made_count_among_those_that_found_no_node(tmp_path: Path) -> None:
+    conf = without(m.CHART, "proportion").replace("backfill", "preempt")
+    low = m.gang("low", 2, members=1, node="n1", group={"priorityClassName": "low"})
+    classes = [
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        for name, value in (("low", 1), ("high", 2))
+    ]
+    high = m.gang("j", 1, group={"priorityClassName": "high"})
+    planning = planned(tmp_path, [m.node("n1", cpu="2"), *classes, *low, *high], conf)
+    assert len(planning.plans[-1].evictions) == 1
+    (step,) = [each for each in explain(planning, "ns/j").steps if each.name == "nodes"]
+    assert step.lines[0].startswith("1 pod like j-0, each cpu 1")
 
 
 def test_all_refusals_at_the_door_are_told(tmp_path: Path) -> None:
@@ -188,6 +242,43 @@ def test_what_would_help_is_confirmed_by_a_cycle(name: str, tmp_path: Path) -> N
     planning = planned(tmp_path, objects, conf)
     uid, expected = HELP[name]
     assert explain(planning, uid).would_help == expected
+
+
+def kinds_of_nodes(count: int) -> list[dict[str, object]]:
+    """Nodes of so many kinds, the last alone large enough for the pods of a job that waits for one more of it."""
+    small = [m.node(f"n{number}", cpu="0.5", labels={"kind": str(number)}) for number in range(count - 1)]
+    return [*small, m.node("z", cpu="1", labels={"kind": "large"}), *m.gang("j", 4)]
+
+
+@pytest.mark.parametrize(
+    ("tries", "expected", "untried"),
+    [
+        (40, ("minMember 1 instead of 4 in PodGroup ns/j", "4 more nodes like z"), 0),
+        (13, ("minMember 1 instead of 4 in PodGroup ns/j", "16 more nodes like z"), 0),
+        (5, ("minMember 1 instead of 4 in PodGroup ns/j",), 7),
+        (0, (), 12),
+    ],
+)
+def test_every_kind_of_node_is_tried_or_counted(
+    tries: int, expected: tuple[str, ...], untried: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whatif, "MOST_TRIES", tries)
+    monkeypatch.setattr(whatif, "SECONDS", 1e6)
+    found = explain(planned(tmp_path, kinds_of_nodes(10)), "ns/j")
+    assert (found.would_help, found.untried) == (expected, untried)
+
+
+@pytest.mark.parametrize(
+    ("name", "tried"),
+    [
+        ("no nodes", ()),
+        ("taint", ("a wider queue", "more nodes")),
+        ("half a gang fits", ("a smaller gang", "a wider queue", "more nodes")),
+    ],
+)
+def test_only_what_was_tried_is_said_to_be_in_vain(name: str, tried: tuple[str, ...], tmp_path: Path) -> None:
+    objects, conf, _, _ = CASES[name]
+    assert explain(planned(tmp_path, objects, conf), "ns/j").tried == tried
 
 
 def test_asking_what_would_help_changes_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.sim.planning import Planning, Settings, config_of, registry_of
+from stromboli.builtin import full_registry
+from stromboli.sim.planning import Planning, Settings, config_of
 from tests.cli import manifests as m
 from tests.cli.manifests import Obj
 from tests.support.checker import check_plan
@@ -53,7 +54,7 @@ def answer_for(objects: list[Obj]) -> Obj:
         conf = Path(directory) / "scheduler.conf"
         conf.write_text(m.CHART, encoding="utf-8")
         chosen = Settings(config=str(conf))
-        registry = registry_of(chosen)
+        registry = full_registry(chosen.plugins)
         planning = Planning(config_of(chosen, registry), registry, now=1_800_000_000.0)
         planning.load([m.write(Path(directory), objects)])
     planning.run()

@@ -1,6 +1,7 @@
 """A pytest plugin: `--long-minutes N` runs the tests marked `law("name")` again and again for N minutes.
 
-The time is shared out evenly over the laws, and within a law over its tests; each round draws fresh examples.
+The time is shared out evenly over the laws, and within a law over its tests; each round draws fresh examples.  In CI
+(the variable is set) the rounds are numbered and drawn by their numbers, so that one commit is always tried alike.
 The end of the run says how many examples each law has seen. Fixtures of a test are made once for all its rounds.
 To use several cores let each of them run all laws: `--dist each --tx 2*popen`.
 """
@@ -8,13 +9,14 @@ To use several cores let each of them run all laws: `--dist each --tx 2*popen`.
 from __future__ import annotations
 
 import functools
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 
 settings.register_profile(
     "long",
@@ -65,6 +67,7 @@ class LawRunner:
         self.started: float | None = None
         self.waiting: dict[str, float] = {}
 
+    @pytest.hookimpl(trylast=True)  # what -k leaves out has no share
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Drop what isn't a law, and give each test its weight: one law weighs as much as another."""
         tests = Counter(law_name(item) for item in items)
@@ -79,7 +82,7 @@ class LawRunner:
         arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
         try:
             with tally.watching(pyfuncitem) as function:
-                repeat(lambda: function(**arguments), seconds)
+                repeat(lambda number: drawn(function, number)(**arguments), seconds)
         finally:
             pyfuncitem.user_properties.append(("law", [law_name(pyfuncitem), tally.examples]))
         return True
@@ -99,11 +102,18 @@ def law_name(item: pytest.Item) -> str:
     return str(mark.args[0]) if mark else ""
 
 
-def repeat(call: Callable[[], None], seconds: float) -> None:
-    """Call at least once, and again as long as half of another round is likely to fit into the time."""
+def drawn(function: Callable[..., None], number: int) -> Callable[..., None]:
+    """``function``, in CI with the examples of its round of this number."""
+    if "CI" in os.environ and hasattr(function, "hypothesis"):
+        seed(f"{os.environ.get('PYTEST_XDIST_WORKER', '')} {number}")(function)
+    return function
+
+
+def repeat(call: Callable[[int], None], seconds: float) -> None:
+    """Call with 0, and with 1, 2, … as long as half of another round is likely to fit into the time."""
     start, rounds, spent = time.monotonic(), 0, 0.0
     while rounds == 0 or spent + spent / rounds / 2 < seconds:
-        call()
+        call(rounds)
         rounds, spent = rounds + 1, time.monotonic() - start
 
 

@@ -14,13 +14,16 @@ from stromboli.plugin import (
     allocatable,
     arg,
     batch_node_order,
+    best_node,
     job_order,
     job_ready,
     node_order,
     on_allocate,
     on_deallocate,
     predicate,
+    preemptable,
     queue_order,
+    reclaimable,
 )
 from stromboli.testing.check_plugin import check_plugin
 
@@ -346,6 +349,39 @@ class Forgetful(Counting):
         return float(self.held)
 
 
+class NoCandidate(Flawed):
+    name = "nowhere"
+
+    def on_session_open(self, session) -> None:
+        self.session = session
+
+    @predicate
+    def not_the_first(self, _task, node):
+        return BIG if node.name == self.session.node_list[0].name else None
+
+    @best_node
+    def first_of_all(self, _task, _nodes_by_score):
+        return self.session.node_list[0]
+
+
+class NoVictims(Flawed):
+    name = "names"
+
+    @preemptable
+    def all_by_name(self, _preemptor, preemptees):
+        return [task.name for task in preemptees]
+
+
+class Herd(Flawed):
+    """Lets pods go together alone."""
+
+    name = "herd"
+
+    @reclaimable(protects=True)
+    def several(self, _reclaimer, reclaimees):
+        return reclaimees if len(reclaimees) > 1 else []
+
+
 @pytest.mark.parametrize(
     ("flawed", "sentence"),
     [
@@ -357,10 +393,10 @@ class Forgetful(Counting):
         (SecretReader, r"plugin secret, node_order: said 0.0 .* though nothing happened there; declare reads="),
         (NotStatic, r"plugin moving, predicate.vector: said .* though it is static"),
         (Jointly, r"plugin jointly, batch_node_order.raw, normalise=share: makes of raw score"),
-        (WrongShape, r"plugin shape, node_order.vector: answered float64 of shape \(3,\) .* of shape \(0,\)"),
-        (WrongType, r"plugin type, predicate: answered 'no' .* None, a Reason or a tuple is needed"),
-        (NoNumber, r"plugin nan, node_order: answered nan .* a finite number is needed"),
-        (UnknownBit, r"plugin bit, predicate.vector: sets bits in \[2\] .* that no declared reason belongs to"),
+        (WrongShape, r"plugin shape, node_order.vector: raised .* a finite number a row, not float64 of shape \(3,\)"),
+        (WrongType, r"plugin type, predicate: raised .* None, a Reason or a tuple of Reasons, not 'no'"),
+        (NoNumber, r"plugin nan, node_order: raised .* must answer a finite number, not nan"),
+        (UnknownBit, r"plugin bit, predicate.vector: raised .* a mask of 1 reasons, not uint64 of shape"),
         (Raising, r"plugin raising, node_order: raised ZeroDivisionError"),
         (BadOpening, r"plugin opening, on_session_open: plugin opening: ValueError: closed"),
         (Contradicting, r"plugin contradicting, queue_order: says -1 .* but -1 the other way round"),
@@ -368,6 +404,9 @@ class Forgetful(Counting):
         (Generous, r"plugin generous, allocatable.many: says 3 for 3 tasks like .* one by one it is 2"),
         (Hasty, r"plugin hasty, job_ready.many: says 1 for 1 tasks like .* one by one it is 2"),
         (Forgetful, r"plugin forgetful, on_allocate.many and on_deallocate.many: told at once, after .*; told task by"),
+        (NoCandidate, r"plugin nowhere, in a cycle: TypeError: best_node must answer one of the nodes or None, not"),
+        (NoVictims, r"plugin names, preemptable: raised .* must answer a list of tasks, or None to abstain, not \['"),
+        (Herd, r"plugin herd, reclaimable: protects, lets Task\(.*\) go among others, and does not let it go alone"),
     ],
 )  # fmt: skip
 def test_flaws_are_found(flawed, sentence) -> None:

@@ -6,33 +6,33 @@ from stromboli.errors import PluginError
 from stromboli.framework.action import Action
 from stromboli.framework.fits import Fits
 from stromboli.framework.jobs import QueueInfo
-from stromboli.framework.operation import Operation
 from stromboli.framework.reason import Reason
 from stromboli.framework.session import Session
-from stromboli.framework.statement import come, dispatch
 from stromboli.framework.turns import Turns
-from stromboli.model.job import ALLOCATED, PENDING, PIPELINED, Job
+from stromboli.model.job import PENDING, PIPELINED, Job
+from stromboli.model.table import Node
 from stromboli.model.task import Task
-from stromboli.plugin import arg
 
 
 class Backfill(Action):
     """The whole list is made once, queue by queue; each placed task counts, and a ready job is bound as a whole."""
 
     name = "backfill"
-    error_cache = arg("predicateErrorCacheEnable", bool, True)
 
     def execute(self, session: Session) -> None:
         """Place every pending best-effort task of admitted, valid jobs."""
         for job, tasks in self._collect(session):
             for task in session.tasks_in_turn(tasks):
-                self._place(session, job, task)
+                if task.status is PIPELINED:
+                    self._start_elsewhere(session, job, task)
+                else:
+                    self._place(session, job, task)
 
     def _collect(self, session: Session) -> list[tuple[Job, list[Task]]]:
         queues: Turns[QueueInfo] = session.orders["queue_order"].turns()
         jobs: dict[str, Turns[Job]] = {}
         tasks: dict[str, list[Task]] = {}
-        for peeked in session.peek_jobs():
+        for peeked in session.peek_unsettled():
             if (PENDING not in peeked.index and PIPELINED not in peeked.index) or not self._eligible(session, peeked):
                 continue
             job = session.jobs[peeked.uid]
@@ -59,31 +59,38 @@ class Backfill(Action):
     def _tasks(self, session: Session, job: Job) -> list[Task]:
         found = [task for task in job.of(PENDING) if task.template.best_effort and not task.gates]
         for task in [task for task in job.of(PIPELINED) if task.template.best_effort]:
-            session.statement().unpipeline(task)
+            if session.reservations is None:
+                session.statement().unpipeline(task)  # what waits ends with the session in any case
             found.append(task)
         return found
 
-    def _place(self, session: Session, job: Job, task: Task) -> None:
+    def _start_elsewhere(self, session: Session, job: Job, task: Task) -> None:
+        """Place a task that holds room where it can start now; it goes on holding it when there is no such node."""
+        with session.statement() as statement:
+            statement.unpipeline(task)
+            if self._place(session, job, task):
+                statement.commit()
+
+    def _place(self, session: Session, job: Job, task: Task) -> bool:
+        """Whether ``task`` has found a node; if not, why is noted."""
         refusal: Reason | None = session.ask.pre_predicate(task)
         if refusal is not None:
             if say := session.tells("backfill_pre_predicate_failed"):
                 say(task=task, error=refusal.text)
             job.fits[task.uid] = Fits.everywhere(refusal, len(session.table))
-            return
+            return False
         try:
             choice = session.placer.place(task, room=False)
         except PluginError as error:
             if say := session.tells("batch_score_failed"):
                 say(error=error)
-            return
+            return False
         if choice is None:
             job.fits[task.uid] = session.placer.refusals(task, room=False)
-            return
+            return False
         session.steps.binding((task,), choice.rows)
-        come(session, job, (task,), choice.rows, Operation.ALLOCATE)  # it stands, whatever handlers object
-        session.tally.placed(job, 1)
-        if session.ask.job_ready(job):
-            dispatch(session, job, list(job.of(ALLOCATED)))
+        session.allocate(task, Node(session.table, choice.rows[0]))  # it stands, whatever handlers object
+        return True
 
 
 def _in_turn(

@@ -32,7 +32,7 @@ class Enqueue(Action):
         jobs: dict[str, Turns[Job]] = {}
         seen: set[str] = set()
         missing, added = session.tells("queue_missing"), session.tells("job_added")
-        for job in session.peek_jobs():
+        for job in session.peek_unsettled():
             queue = session.queues.get(job.queue)
             if queue is None:
                 if missing:

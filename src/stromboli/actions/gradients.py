@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from stromboli.actions.nominations import FIRST, redeem
 from stromboli.actions.place_tasks import Lines, TaskPlacer
 from stromboli.actions.worksheet import Worksheet
 from stromboli.errors import PlacementError
@@ -13,6 +14,7 @@ from stromboli.framework.topology import is_hard, job_topology
 from stromboli.model.job import Job
 from stromboli.model.snapshot import HyperNodeInfo
 from stromboli.model.subjobs import SubJob
+from stromboli.model.topology import lowest_common
 
 ALLOCATE = "Allocate"
 """The purpose for which plugins are asked for gradients here."""
@@ -36,6 +38,15 @@ def place_job(session: Session, lines: Lines, job: Job, sheet: Worksheet) -> Sta
     return None
 
 
+def settle(session: Session, job: Job, sheet: Worksheet) -> None:
+    """What was placed last is committed: the job and its parts lie in the hypernodes that were chosen for them."""
+    if sheet.hyper_node:
+        for uid, part in session.sub_jobs(job).items():
+            part.allocated_hyper_node = sheet.places.get(uid, part.allocated_hyper_node)
+        job.allocated_hyper_node = lowest_common(session.hyper_nodes, job.allocated_hyper_node, sheet.hyper_node)
+        session.mark_job_dirty(job.uid)
+
+
 def _best_of_gradients(session: Session, lines: Lines, job: Job, sheet: Worksheet) -> Statement | None:
     for gradient in session.ask.hyper_node_gradient_for_job(job, session.top, ALLOCATE):
         tried = [
@@ -44,8 +55,7 @@ def _best_of_gradients(session: Session, lines: Lines, job: Job, sheet: Workshee
         if tried:
             _score, saved, left, name = max(tried, key=lambda found: found[0])
             statement = _again(session, saved)
-            sheet.adopt(left)
-            session.mark_job_dirty(job.uid)
+            sheet.adopt(left, name)
             if say := session.tells("job_in_hyper_node"):
                 say(job=job.uid, hyper_node=name)
             return statement
@@ -57,28 +67,48 @@ def _try_job(
 ) -> tuple[float, Saved, Worksheet, str] | None:
     """Place the parts of ``job`` below ``hyper_node`` and take it back; the operations if that would do."""
     job.fits.clear()
-    left, score = sheet.clone(), 0.0
-    with session.statement() as trial:
-        while len(left):
-            part = left.turns.pop()
-            found = _place_part(session, lines, job, part, left, hyper_node)
-            if found is None or not found[0].entries:
-                continue
-            trial.merge(found[0])
-            score += found[1]
-            if len(left.sheets[part.uid]):
-                left.turns.push(part)
-            if session.ask.job_ready(job):
-                break
-        saved = trial.save()
-        works = bool(saved) and (session.ask.job_ready(job) or session.ask.job_pipelined(job))
+    left = sheet.clone()
+    parts = session.sub_jobs(job).values()
+    before = [part.allocated_hyper_node for part in parts]
+    try:
+        with session.statement() as trial:
+            score = _place_parts(session, lines, job, left, hyper_node, trial)
+            left.places = {part.uid: part.allocated_hyper_node for part in parts}
+            saved = trial.save()
+            works = bool(saved) and (session.ask.job_ready(job) or session.ask.job_pipelined(job))
+    finally:
+        for part, place in zip(parts, before, strict=True):
+            part.allocated_hyper_node = place
     return (score, saved, left, hyper_node.name) if works else None
+
+
+def _place_parts(
+    session: Session, lines: Lines, job: Job, left: Worksheet, hyper_node: HyperNodeInfo, trial: Statement
+) -> float:
+    """Place parts in their turns until the job is ready, recorded in ``trial``; their scores added up."""
+    score = 0.0
+    while len(left):
+        part = left.turns.pop()
+        found = _place_part(session, lines, job, part, left, hyper_node)
+        if found is None or not found[0].entries:
+            continue
+        trial.merge(found[0])
+        score += found[1]
+        if len(left.sheets[part.uid]):
+            left.turns.push(part)
+        if session.ask.job_ready(job):
+            break
+    return score
 
 
 def _place_part(
     session: Session, lines: Lines, job: Job, part: SubJob, sheet: Worksheet, hyper_node: HyperNodeInfo
 ) -> tuple[Statement, float] | None:
     """The best placement of one part below ``hyper_node``, done, with its score."""
+    nominated = job.nominated_hyper_nodes.get(part.uid, "")
+    if (redeemed := redeem(session, job, part, sheet.sheets[part.uid], hyper_node)) is not None:
+        _lies(session, part, nominated)
+        return redeemed, FIRST
     for gradient in session.ask.hyper_node_gradient_for_sub_job(part, hyper_node, ALLOCATE):
         tried: dict[str, tuple[Saved, int]] = {}
         for candidate in gradient:
@@ -107,9 +137,15 @@ def _best_part(
     saved, taken = tried[best]
     statement = _again(session, saved)
     sheet.sheets[part.uid].next = taken
+    _lies(session, part, best)
     if say := session.tells("sub_job_in_hyper_node"):
         say(sub_job=part.uid, hyper_node=best)
     return statement, scores.get(best, 0.0)
+
+
+def _lies(session: Session, part: SubJob, hyper_node: str) -> None:
+    """Something of ``part`` was placed in ``hyper_node``: it lies in what holds that and where it lay before."""
+    part.allocated_hyper_node = lowest_common(session.hyper_nodes, part.allocated_hyper_node, hyper_node)
 
 
 def _again(session: Session, saved: Saved) -> Statement:

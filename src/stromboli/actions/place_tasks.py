@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stromboli.actions.worksheet import Tasks, sub_job_pipelined, sub_job_ready
+from stromboli.actions.worksheet import Tasks
 from stromboli.errors import PlacementError, PluginError
+from stromboli.framework.ending import find
 from stromboli.framework.fits import Fits
 from stromboli.framework.observe import OnAxes, Teller
 from stromboli.framework.operation import Operation
@@ -61,10 +62,21 @@ class Lines:
         self.sub_job_ready, self.sub_job_pipelined = tells("sub_job_ready"), tells("sub_job_pipelined")
 
 
-class TaskPlacer:
-    """One attempt to place ``tasks`` of ``part`` within a hypernode, recorded in ``statement``."""
+AT_FIRST, MORE_THEN = 8, 16
+"""How many tasks are looked at to see how long a run is, and how many times as many next: most runs are short where
+tasks of several roles take turns."""
 
-    __slots__ = ("job", "lines", "nodes", "part", "queue", "session", "statement", "tasks", "where", "within")
+
+class TaskPlacer:
+    """One attempt to place ``tasks`` of ``part`` within a hypernode, recorded in ``statement``.
+
+    ``full`` is the template for which no run could be placed, and how far the nodes' journal had come then.
+    ``failed`` are the roles of those who have found no node, once somebody has asked.
+    """
+
+    __slots__ = (
+        "failed", "full", "job", "lines", "nodes", "part", "queue", "session", "statement", "tasks", "where", "within",
+    )  # fmt: skip
 
     def __init__(
         self, session: Session, lines: Lines, job: Job, part: SubJob, tasks: Tasks, hyper_node: HyperNodeInfo
@@ -75,6 +87,8 @@ class TaskPlacer:
         self.within: Bools | None = None if hyper_node.name == TOP else session.rows_of(hyper_node)
         self.nodes = len(hyper_node.rows)
         self.statement = Statement(session)
+        self.full: tuple[object, int] = (None, 0)
+        self.failed: set[str] | None = None
 
     def run(self) -> Statement | None:
         """Place until the part is ready; the statement if it is ready or pipelined, else None with all undone."""
@@ -90,10 +104,10 @@ class TaskPlacer:
         over = ready = False
         while len(self.tasks) and not over:
             over, ready = self._step()
-        if ready or sub_job_ready(self.session, self.job, self.part):
+        if ready or self.session.ask.sub_job_ready(self.job, self.part):
             self._tell(self.lines.sub_job_ready)
             return self.statement
-        if sub_job_pipelined(self.session, self.job, self.part):
+        if self.session.ask.sub_job_pipelined(self.job, self.part):
             self._tell(self.lines.sub_job_pipelined)
             return self.statement
         self.statement.discard()
@@ -113,7 +127,7 @@ class TaskPlacer:
         if refusal is not None:
             return self._refused_beforehand(task, refusal), False
         try:
-            choice = self._nominated(task) or self.session.placer.place(task, self.within)
+            choice = self._nominated(task) or find(self.session, task, self.within)
         except PluginError as error:
             return self._no_scores(error), False
         if choice is None:
@@ -122,7 +136,7 @@ class TaskPlacer:
         return self._after_placing()
 
     def _after_placing(self) -> tuple[bool, bool]:
-        ready = sub_job_ready(self.session, self.job, self.part)
+        ready = self.session.ask.sub_job_ready(self.job, self.part)
         return ready, ready
 
     def _run_of_tasks(self, task: Task) -> bool:
@@ -130,7 +144,8 @@ class TaskPlacer:
         tasks, first = self.tasks.tasks, self.tasks.next
         if first + 1 >= len(tasks) or tasks[first + 1].template is not task.template or not self._plain(task):
             return False
-        asked = self._many()
+        moment = task.template, len(self.session.table.journal)
+        asked = None if self.full == moment else self._many()
         if asked is None or self._role_failed(task) or self.session.ask.pre_predicate(task) is not None:
             return False
         count = self._length(task, first, *asked)
@@ -139,6 +154,7 @@ class TaskPlacer:
         except PluginError:  # one by one the task that it is about comes to light
             return False
         if choice is None or not choice.rows:
+            self.full = moment  # nothing has room for such tasks until something moves
             return False
         self.tasks.next += len(choice.rows)
         self._place(tasks[first : first + len(choice.rows)], choice)
@@ -147,10 +163,12 @@ class TaskPlacer:
     def _length(self, task: Task, first: int, allocatable: Many, ready: Many) -> int:
         """How many tasks from ``first`` on are alike, allocatable, and needed until the part is ready."""
         tasks = self.tasks.tasks
-        count = min(len(tasks) - first, max([many(self.job, task, len(tasks) - first) for many in ready], default=1))
-        if count > 1:
-            count = self.session.placer.run_length(tasks[first : first + count])
-        count = next((i for i in range(1, count) if not self._follows(task, tasks[first + i])), count)
+        most = min(len(tasks) - first, max([many(self.job, task, len(tasks) - first) for many in ready], default=1))
+        count, seen = 1, 1
+        while count == seen < most:
+            seen = min(most, max(AT_FIRST, MORE_THEN * seen))
+            alike = self.session.placer.run_length(tasks[first : first + seen])
+            count = next((i for i in range(count, alike) if not self._follows(task, tasks[first + i])), alike)
         return min([count, *(many(self.queue, task, count) for many in allocatable)])
 
     def _plain(self, task: Task) -> bool:
@@ -181,7 +199,7 @@ class TaskPlacer:
             text = f"Task {task.name} with role spec {task.role} has already predicated failed, skip"
             if say := self.lines.role:
                 say(name=task.name, role=task.role)
-            self.job.fits[task.uid] = Fits(error=text)
+            self._note(task, Fits(error=text))
             return False
         if say := self.lines.nodes:
             say(nodes=self.nodes, job=self.job)
@@ -200,9 +218,17 @@ class TaskPlacer:
         return bool(task.role) and bool(self.job.fits) and task.role in self._failed_roles()
 
     def _failed_roles(self) -> set[str]:
-        tasks, fits = self.job.tasks, self.job.fits
-        members = set(self.part.task_uids) if self.job.has_sub_group_policy else tasks
-        return {tasks[uid].role for uid in fits if uid in members and uid in tasks}
+        if self.failed is None:
+            tasks = self.job.tasks
+            members = set(self.part.task_uids) if self.job.has_sub_group_policy else tasks
+            self.failed = {tasks[uid].role for uid in self.job.fits if uid in members and uid in tasks}
+        return self.failed
+
+    def _note(self, task: Task, fits: Fits) -> None:
+        """``task`` has found no node."""
+        self.job.fits[task.uid] = fits
+        if self.failed is not None:
+            self.failed.add(task.role)
 
     # ------------------------------------------------------------------ nodes
 
@@ -216,7 +242,7 @@ class TaskPlacer:
     def _refused_beforehand(self, task: Task, refusal: Reason) -> bool:
         if say := self.lines.pre_predicate:
             say(task=task, error=refusal.text)
-        self.job.fits[task.uid] = Fits.everywhere(refusal, self.nodes)
+        self._note(task, Fits.everywhere(refusal, self.nodes))
         return not self._go_on()
 
     def _no_scores(self, error: PluginError) -> bool:
@@ -229,7 +255,7 @@ class TaskPlacer:
         fits = self.session.placer.refusals(task, self.within)
         if self.where:
             fits = Fits(fits.counts, fits.nodes, fits.error, self.where)
-        self.job.fits[task.uid] = fits
+        self._note(task, fits)
         if say := self.lines.predicates:
             say(error=fits.text)
         return not self._go_on()
@@ -251,10 +277,10 @@ class TaskPlacer:
         job, part = self.job, self.part
         if job.min_available == len(job.tasks) or part.min_available >= self._size():
             return False
-        if job.has_sub_group_policy:
+        roles = job.facts.task_min
+        if job.has_sub_group_policy or not roles:
             return True
         failed = self._failed_roles()
-        roles = job.facts.task_min
         if job.min_available < sum(roles.values()):
             left = sum(task.role not in failed for task in job.of(PENDING))
             return job.ready_task_num() + left >= job.min_available

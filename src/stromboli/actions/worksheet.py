@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 
 from stromboli.framework.session import Session
 from stromboli.framework.turns import LessTurns
@@ -34,36 +35,44 @@ class Tasks:
 
 
 class Worksheet:
-    """A job's waiting tasks by part.  ``parts`` is the order of the parts: those that the job needs come first."""
+    """A job's waiting tasks by part, those that the job needs first.
 
-    __slots__ = ("job", "order", "required", "session", "sheets", "turns")
+    ``hyper_node`` is where the job was placed last and ``places`` where its parts lie then, by id.
+    """
 
-    def __init__(self, session: Session, job: Job) -> None:
-        self.session, self.job = session, job
+    __slots__ = ("hyper_node", "job", "places", "required", "session", "sheets", "turns")
+
+    def __init__(self, session: Session, job: Job, required: AbstractSet[str]) -> None:
+        self.session, self.job, self.required = session, job, required
+        self.hyper_node = ""
+        self.places: dict[str, str] = {}
         self.sheets: dict[str, Tasks] = {}
-        self.required: set[str] = set()
-        self.turns: LessTurns[SubJob] = LessTurns(self.compare)
-
-    def compare(self, left: SubJob, right: SubJob) -> int:
-        """Required parts first, then as the plugins order them."""
-        needs = (right.uid in self.required) - (left.uid in self.required)
-        return needs or int(self.session.ask.sub_job_order(left, right))
+        self.turns: LessTurns[SubJob] = LessTurns(_by_need(session, required))
 
     def __len__(self) -> int:
         return len(self.turns)
 
     def clone(self) -> Worksheet:
         """An independent worksheet over the same tasks."""
-        twin = Worksheet(self.session, self.job)
-        twin.required = self.required
+        twin = Worksheet(self.session, self.job, self.required)
         twin.sheets = {uid: sheet.clone() for uid, sheet in self.sheets.items()}
         for part in self.turns:
             twin.turns.push(part)
         return twin
 
-    def adopt(self, other: Worksheet) -> None:
-        """Go on where ``other`` has stopped."""
-        self.sheets, self.turns = other.sheets, other.turns
+    def adopt(self, other: Worksheet, hyper_node: str) -> None:
+        """Go on where ``other``, placed in ``hyper_node``, has stopped."""
+        self.sheets, self.turns, self.places, self.hyper_node = other.sheets, other.turns, other.places, hyper_node
+
+
+def _by_need(session: Session, required: AbstractSet[str]) -> Callable[[SubJob, SubJob], int]:
+    """The order of parts: those in ``required`` first, then as the plugins order them."""
+
+    def compare(left: SubJob, right: SubJob) -> int:
+        needs = (right.uid in required) - (left.uid in required)
+        return needs or int(session.ask.sub_job_order(left, right))
+
+    return compare
 
 
 def waiting_tasks(session: Session, tasks: Iterable[Task]) -> list[Task]:
@@ -87,13 +96,13 @@ def whole(session: Session, job: Job) -> Tasks:
     return Tasks(waiting_tasks(session, job.of(PENDING)))
 
 
-def by_part(session: Session, job: Job) -> Worksheet:
-    """The worksheet of a job that is split, or that must stay close together."""
-    sheet = Worksheet(session, job)
+def by_part(session: Session, job: Job, *, gated: bool = True) -> Worksheet:
+    """The worksheet of a job part by part; ``gated`` says whether tasks with our own gate have a place in it."""
     parts = list(session.sub_jobs(job).values())
-    sheet.required = _required(session, job, parts)
+    sheet = Worksheet(session, job, _required(session, job, parts))
     for part in parts:
-        tasks = Tasks(waiting_tasks(session, (task for task in part.tasks if task.status is PENDING)))
+        pending = (task for task in part.tasks if task.status is PENDING and (gated or not task.gates))
+        tasks = Tasks(waiting_tasks(session, pending))
         if len(tasks):
             sheet.sheets[part.uid] = tasks
             sheet.turns.push(part)
@@ -105,7 +114,7 @@ def _required(session: Session, job: Job, parts: list[SubJob]) -> set[str]:
     count: dict[str, int] = {}
     unready = LessTurns[SubJob](session.ask.sub_job_order)
     for part in parts:
-        if sub_job_ready(session, job, part):
+        if session.ask.sub_job_ready(job, part):
             count[part.group] = count.get(part.group, 0) + 1
         else:
             unready.push(part)
@@ -116,13 +125,3 @@ def _required(session: Session, job: Job, parts: list[SubJob]) -> set[str]:
             required.add(part.uid)
             count[part.group] = count.get(part.group, 0) + 1
     return required
-
-
-def sub_job_ready(session: Session, job: Job, part: SubJob) -> bool:
-    """Whether a part has enough tasks; of a job without policies the job itself is asked."""
-    return bool(session.ask.sub_job_ready(part) if job.has_sub_group_policy else session.ask.job_ready(job))
-
-
-def sub_job_pipelined(session: Session, job: Job, part: SubJob) -> bool:
-    """Whether a part is complete once room becomes free; of a job without policies the job itself is asked."""
-    return bool(session.ask.sub_job_pipelined(part) if job.has_sub_group_policy else session.ask.job_pipelined(job))

@@ -44,12 +44,13 @@ def show(
     plugins_dir: PluginsDirectory = None,
 ) -> None:
     """Show every switch and argument in effect, and where its value comes from: a line of the file, or the default."""
+    from stromboli.builtin import full_registry
     from stromboli.cli.terminal import dump, say_some
     from stromboli.framework.effective import describe
-    from stromboli.sim.planning import config_of, registry_of
+    from stromboli.sim.planning import config_of
 
     settings = settings_of(config, compat, lenient_config, plugins_dir)
-    registry = registry_of(settings)
+    registry = full_registry(settings.plugins)
     loaded = config_of(settings, registry)
     say_some("warning", [f"{loaded.source}:{c.line}: {c.text}" for c in loaded.complaints])
     rows = describe(loaded, registry)

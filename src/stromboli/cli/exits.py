@@ -9,6 +9,8 @@ WAITING: Final = 1
 """``plan --exit-code``: something waits."""
 FOUND: Final = 1
 """``lint``: errors, with ``--strict`` warnings too."""
+TROUBLED: Final = 1
+"""``up``: it ran, and something in it told of errors."""
 BAD_INPUT: Final = 2
 BROKEN: Final = 3
 """An error that nobody foresaw."""

@@ -6,10 +6,11 @@ from rich.console import Console
 from rich.text import Text
 
 from stromboli.cli.terminal import indented
-from stromboli.sim.explain import Explanation, Step
+from stromboli.sim.explain import Explanation
+from stromboli.sim.step import Step
 
 ANSWERS = {True: ("yes", "green"), False: ("NO", "bold red"), None: ("-", "dim")}
-INDENT = 19
+INDENT = 20
 """Columns before the details of a step."""
 
 
@@ -22,12 +23,12 @@ def show_explanation(console: Console, found: Explanation) -> None:
     for step in found.steps:
         _show_step(console, step)
     if found.cause:
-        _show_help(console, found.would_help)
+        _show_help(console, found)
 
 
 def _show_step(console: Console, step: Step) -> None:
     word, style = ANSWERS[step.ok]
-    head = Text.assemble(f" {step.n} {step.name:<10}", (f"{word:<5}", style))
+    head = Text.assemble(f" {step.n} {step.name:<10} ", (f"{word:<5}", style))
     first, *rest = Text(step.text).wrap(console, max(console.width - INDENT, 20)) or [Text("")]
     first.rstrip()
     console.print(Text.assemble(head, " ", first))
@@ -36,12 +37,12 @@ def _show_step(console: Console, step: Step) -> None:
         indented(console, line.strip(), INDENT + deeper)
 
 
-def _show_help(console: Console, changes: tuple[str, ...]) -> None:
-    if not changes:
-        console.print(
-            Text(" would help: nothing of what was tried (a smaller gang, a wider queue, more nodes)", style="dim")
-        )
-        return
-    console.print(Text(" would help, each alone (confirmed by a cycle on the changed cluster):"))
-    for change in changes:
+def _show_help(console: Console, found: Explanation) -> None:
+    if found.would_help:
+        console.print(Text(" would help, each alone (confirmed by a cycle on the changed cluster):"))
+    elif found.tried:
+        console.print(Text(f" would help: nothing of what was tried ({', '.join(found.tried)})", style="dim"))
+    for change in found.would_help:
         indented(console, f"- {change}", 3)
+    if found.untried:
+        console.print(Text(f" not tried for want of time: {found.untried} more sorts of change", style="dim"))

@@ -72,21 +72,21 @@ def _of_config(config: str | None, plugins: str | None) -> tuple[Setup | None, l
     """The configuration, unless it cannot be read at all, and what is wrong with it."""
     if config is None:
         return None, []
-    from stromboli.cli.linting.conf_rules import CONF_RULES
+    from stromboli.builtin import full_registry
+    from stromboli.cli.linting.conf_rules import CONF_RULES, CORRECT, NOT_STARTED
     from stromboli.cli.linting.findings import Finding, broken
     from stromboli.cli.linting.setup import Setup
     from stromboli.errors import ConfigError
-    from stromboli.sim.planning import Settings, registry_of
+    from stromboli.framework.document import read_text
 
-    registry = registry_of(Settings(plugins=plugins or ""))
+    registry = full_registry(plugins or "")
     try:
-        setup = Setup.read(Path(config).read_text(encoding="utf-8"), config, registry)
+        setup = Setup.read(read_text(config), config, registry)
         registry.add_paths(setup.config.plugins(), Path(config).parent)
     except ConfigError as error:
         hint = f"; did you mean {error.nearest!r}?" if error.nearest else ""
         text = f"{error.problem}{hint}"
-        why = "The scheduler does not start with this file."
-        return None, [Finding("refused", "error", text, why, "Correct the line.", error.file, error.line)]
+        return None, [Finding("refused", "error", text, NOT_STARTED, CORRECT, error.file, error.line)]
     return setup, broken(CONF_RULES, setup, config)
 
 

@@ -28,20 +28,46 @@ ConfigFile = Annotated[
     typer.Option("--config", "-c", metavar="FILE", help="A volcano-scheduler.conf. Default: the built-in one."),
 ]
 LenientConfig = Annotated[
-    bool, typer.Option("--lenient-config", help="Skip what is unknown in the configuration with a warning.")
+    bool,
+    typer.Option(
+        "--lenient-config",
+        help="Skip unknown plugins, switches and keys of the configuration with a warning. Actions must be known.",
+    ),
 ]
 PluginsDirectory = Annotated[
     str | None, typer.Option("--plugins-dir", metavar="DIR", help="Load plugins from the Python files of DIR.")
 ]
+FeatureGates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature-gates", metavar="NAME=BOOL,...", help="Switch feature gates on or off, as for Volcano's scheduler."
+    ),
+]
+
+
+def gates_of(stated: list[str] | None) -> str:
+    """The gates of all occurrences of the option together; those that decide nothing here are named as warnings."""
+    from stromboli.cli.terminal import say_some
+    from stromboli.framework.gates import DECIDING, parse_gates
+
+    text = ",".join(stated or ())
+    idle = sorted(parse_gates(text).keys() - DECIDING)
+    say_some("warning", [f"feature gate {name} makes no difference to what is decided" for name in idle])
+    return text
 
 
 def settings_of(
-    config: str | None, compat: CompatMode | None, lenient: bool, plugins: str | None, seed: int | None = None
+    config: str | None,
+    compat: CompatMode | None,
+    lenient: bool,
+    plugins: str | None,
+    seed: int | None = None,
+    gates: str = "",
 ) -> Settings:
     """The settings that options spell."""
     from stromboli.sim.planning import Settings
 
-    return Settings(config or "", compat is not None, lenient, plugins or "", seed)
+    return Settings(config or "", compat is not None, lenient, plugins or "", seed, gates)
 
 
 def time_of(text: str | None) -> float:

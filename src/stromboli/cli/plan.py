@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stromboli.cli.exits import BAD_INPUT, EPILOG, OK, WAITING
-from stromboli.cli.options import Compatibility, ConfigFile, LenientConfig, PluginsDirectory, settings_of
+from stromboli.cli.options import (
+    Compatibility,
+    ConfigFile,
+    FeatureGates,
+    LenientConfig,
+    PluginsDirectory,
+    gates_of,
+    settings_of,
+)
 from stromboli.cli.terminal import console, counted, dump, progress, say, say_some
 
 if TYPE_CHECKING:
@@ -71,12 +79,16 @@ def plan(
     ] = 0,
     log_format: Annotated[LogForm, typer.Option(help="Form of log lines.")] = LogForm.text,
     plugins_dir: PluginsDirectory = None,
+    feature_gates: FeatureGates = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Draw among equally good nodes with this seed, not the first.")
     ] = None,
     now: Annotated[
         str | None,
         typer.Option(metavar="T", help="The time to plan for: RFC 3339, or seconds since 1970. Default: now."),
+    ] = None,
+    usage: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Loads of nodes: {n1: {cpu: 81.5, memory: 40}}, in percent.")
     ] = None,
 ) -> None:
     """Plan a cluster that manifests describe: who is bound where, and why the rest waits.
@@ -85,11 +97,12 @@ def plan(
     the controllers of a live cluster would.  Objects that cannot be used are named on standard error, and the plan is
     made without them; the exit code is 2 then.
     """
+    from stromboli.builtin import full_registry
     from stromboli.cli.options import time_of
-    from stromboli.sim.planning import Planning, config_of, refuse_arguments, registry_of
+    from stromboli.sim.planning import Planning, config_of, refuse_arguments
 
-    settings = settings_of(config, compat, lenient_config, plugins_dir, seed)
-    registry = registry_of(settings)
+    settings = settings_of(config, compat, lenient_config, plugins_dir, seed, gates_of(feature_gates))
+    registry = full_registry(settings.plugins)
     loaded = config_of(settings, registry)
     if strict:
         refuse_arguments(loaded, registry)
@@ -99,6 +112,8 @@ def plan(
     )
     with progress() as told:
         planning.load(_files(files), told)
+    if usage:
+        planning.measure(usage)
     _tell_loading(planning, every=output is Form.wide)
     if planning.loading.manifests is None or not planning.loading.manifests.count:
         say("there is nothing to plan: no object could be used")

@@ -42,7 +42,7 @@ def _headline(console: Console, planning: Planning, cycle: Cycle, reasons: Mappi
     waiting = sum(len(reason.waiting) for reason in reasons.values())
     cycles = f" in {len(planning.plans)} cycles" if len(planning.plans) > 1 else ""
     session = cycle.session
-    sizes = (len(session.jobs), "job"), (len(session.queues), "queue"), (len(session.table), "node")
+    sizes = (sum(1 for _ in cycle.jobs()), "job"), (len(session.queues), "queue"), (len(session.table), "node")
     text = Text.assemble(
         (counted(binds, "pod"), f"bold {GOOD}" if binds else "bold"),
         f" bound{cycles}, ",

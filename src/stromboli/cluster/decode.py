@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from stromboli.cluster import kinds
-from stromboli.cluster.amounts import COUNT, INT32, NODE_LARGEST, check_amounts, check_whole
+from stromboli.cluster.amounts import COUNT, INT32, NODE_LARGEST, SCORED_LARGEST, check_amounts, check_whole
 from stromboli.cluster.annotations import (
     budget_of,
     preemptable_of,
@@ -19,24 +19,30 @@ from stromboli.cluster.annotations import (
     waiting_time_of,
 )
 from stromboli.cluster.templates import TemplateStore
-from stromboli.cluster.times import seconds
 from stromboli.errors import ManifestError
 from stromboli.model.axes import Axes
+from stromboli.model.claims import Demand, Devices, together
+from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import JobFacts
 from stromboli.model.names import (
+    DISRUPTION_TARGET,
     GROUP_NAME,
     OVERSUBSCRIPTION_CPU,
     OVERSUBSCRIPTION_MEMORY,
     POD_SCHEDULED,
+    PREEMPTION_BY_SCHEDULER,
     TASK_PRIORITY,
     TASK_SPEC,
 )
 from stromboli.model.podgroup import PodGroup
+from stromboli.model.quantity import milli
 from stromboli.model.queue import PriorityClass, Queue, ResourceQuota
+from stromboli.model.reservation import take_up
 from stromboli.model.resource import Resource
 from stromboli.model.spec import NodeSpec
 from stromboli.model.status import status_of
-from stromboli.model.task import Condition, Task, pod_index
+from stromboli.model.task import GRACE, Condition, Task, pod_index
+from stromboli.model.times import seconds
 
 
 def located(error: ManifestError, *, file: str = "", document: int = 0, title: str = "") -> ManifestError:
@@ -62,15 +68,19 @@ def naming(kind: str, metadata: kinds.Metadata) -> Iterator[None]:
 # -- Pods ------------------------------------------------------------------------------------------------------------
 
 
-def task_of(pod: kinds.Pod, store: TemplateStore) -> Task:
-    """The task of a pod.
+def task_of(pod: kinds.Pod, store: TemplateStore, reserving: bool = False) -> Task:
+    """The task of a pod; ``reserving`` says whether it holds a reservation that its annotations state.
 
-    Without a uid it is ``namespace/name``; ``owner`` is the name of the first owner reference, or empty.
+    Without a uid it is ``namespace/name``; ``owner`` is the name of the first owner reference,
+    ``controller`` the kind and name of the one that manages it, ``ReplicaSet/web-1``; both may be empty.
     """
     try:
-        return _task_of(pod, store)
+        task = _task_of(pod, store)
     except ManifestError as error:
         raise located(error, title=kinds.title("Pod", pod.metadata)) from error
+    if reserving:
+        take_up(task)
+    return task
 
 
 def _task_of(pod: kinds.Pod, store: TemplateStore) -> Task:
@@ -78,12 +88,13 @@ def _task_of(pod: kinds.Pod, store: TemplateStore) -> Task:
     labels, annotations = meta.labels, meta.annotations
     key = f"{meta.namespace}/{meta.name}"
     group = annotations.get(GROUP_NAME)
+    ends = seconds(meta.deletion_timestamp, _DELETED)
     return Task(
         uid=meta.uid or key,
         namespace=meta.namespace,
         name=meta.name,
         template=store.template(spec, status),
-        status=status_of(status.phase, bool(seconds(meta.deletion_timestamp, _DELETED)), spec.node_name),
+        status=status_of(status.phase, bool(ends), spec.node_name),
         key=key,
         job=f"{meta.namespace}/{group}" if group else "",
         role=_role(annotations, labels),
@@ -97,16 +108,32 @@ def _task_of(pod: kinds.Pod, store: TemplateStore) -> Task:
         revocable_zone=revocable_zone_of(annotations),
         scheduler=spec.scheduler_name,
         owner=meta.owner_references[0].name if meta.owner_references else "",
+        controller=_controller(meta.owner_references) if meta.owner_references else "",
         phase=status.phase,
         start_time=seconds(status.start_time, "status.startTime"),
         nominated_node=status.nominated_node_name,
         condition=_scheduled(status.conditions) if status.conditions else None,
         node_name=spec.node_name,
+        preempted=any(map(_is_preemption, status.conditions)),
+        claims=_claims(pod) if spec.resource_claims else (),
+        ends=ends,
+        grace=GRACE if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
     )
+
+
+def _claims(pod: kinds.Pod) -> tuple[str, ...]:
+    """The claims that the pod uses; one made from a template is known once the pod's status names it."""
+    made = {one.name: one.resource_claim_name or "" for one in pod.status.resource_claim_statuses}
+    names = (claim.resource_claim_name or made.get(claim.name, "") for claim in pod.spec.resource_claims)
+    return tuple(sorted({f"{pod.metadata.namespace}/{name}" for name in names if name}))
 
 
 _CREATED: Final = "metadata.creationTimestamp"
 _DELETED: Final = "metadata.deletionTimestamp"
+
+
+def _controller(owners: tuple[kinds.OwnerReference, ...]) -> str:
+    return next((f"{owner.kind}/{owner.name}" for owner in owners if owner.controller), "")
 
 
 def _role(annotations: Mapping[str, str], labels: Mapping[str, str]) -> str:
@@ -124,8 +151,14 @@ def _priority(stated: int | None, override: str | None) -> int:
 def _scheduled(conditions: tuple[kinds.PodCondition, ...]) -> Condition | None:
     for condition in conditions:
         if condition.type == POD_SCHEDULED:
-            return Condition(condition.status, condition.reason, condition.message)
+            since = seconds(condition.last_transition_time, "status.conditions.lastTransitionTime")
+            return Condition(condition.status, condition.reason, condition.message, since)
     return None
+
+
+def _is_preemption(condition: kinds.PodCondition) -> bool:
+    told = condition.type == DISRUPTION_TARGET and condition.status == "True"
+    return told and condition.reason == PREEMPTION_BY_SCHEDULER
 
 
 # -- Nodes -----------------------------------------------------------------------------------------------------------
@@ -165,8 +198,8 @@ def offer_of(spec: NodeSpec, ignored: tuple[str, ...] = ()) -> Resource:
 
 def _oversubscribed(annotations: Mapping[str, str], key: str) -> int:
     amount = read_int(annotations.get(key, ""), 64) or 0
-    if not 0 <= amount <= NODE_LARGEST:
-        raise ManifestError(f"{amount} must be from 0 to 2^60", path=f"metadata.annotations.{key}")
+    if not 0 <= amount <= SCORED_LARGEST:
+        raise ManifestError(f"{amount} must be from 0 to 2^55", path=f"metadata.annotations.{key}")
     return amount
 
 
@@ -216,6 +249,7 @@ def queue_of(queue: kinds.Queue) -> Queue:
         check_amounts(spec.capability, "spec.capability")
         check_amounts(spec.deserved, "spec.deserved")
         check_amounts(spec.guarantee.resource if spec.guarantee else None, "spec.guarantee.resource")
+        check_amounts(queue.status.allocated, "status.allocated")
         created = seconds(meta.creation_timestamp, _CREATED)
     return Queue(meta.name, meta.uid, created, meta.labels, meta.annotations, spec, queue.status)
 
@@ -233,3 +267,33 @@ def quota_of(quota: kinds.ResourceQuota) -> ResourceQuota:
         check_amounts(quota.status.hard, "status.hard")
         check_amounts(quota.status.used, "status.used")
     return ResourceQuota(quota.metadata.namespace, quota.metadata.name, quota.status.hard, quota.status.used)
+
+
+def demand_of(claim: kinds.ResourceClaim) -> Demand:
+    """What a ResourceClaim asks for.
+
+    Only requests for an exact number of devices count: how many others will take is known once they are allocated.
+    """
+    with naming("ResourceClaim", claim.metadata):
+        return together(_devices(number, one) for number, one in enumerate(claim.spec.devices.requests))
+
+
+def _devices(number: int, request: kinds.DeviceRequest) -> Demand:
+    exact = request.exactly
+    if exact is None or exact.allocation_mode == "All" or not exact.device_class_name:
+        return {}
+    path = f"spec.devices.requests[{number}].exactly"
+    check_whole(exact.count, COUNT, f"{path}.count")
+    amounts = exact.capacity.requests if exact.capacity else {}
+    check_amounts(amounts, f"{path}.capacity.requests")
+    each = Devices(1, {name: milli(amount) for name, amount in amounts.items()})
+    return {exact.device_class_name: each.times(exact.count or 1)}
+
+
+def disruption_budget_of(budget: kinds.PodDisruptionBudget) -> DisruptionBudget:
+    """The value of a PodDisruptionBudget: its selector, and what its status allows."""
+    meta, status = budget.metadata, budget.status
+    with naming("PodDisruptionBudget", meta):
+        check_whole(status.disruptions_allowed, INT32, "status.disruptionsAllowed")
+    disrupted = tuple(status.disrupted_pods)
+    return DisruptionBudget(meta.namespace, meta.name, budget.spec.selector, status.disruptions_allowed, disrupted)

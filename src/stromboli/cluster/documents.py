@@ -8,15 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from stromboli.cluster.decode import located
 from stromboli.cluster.events import Added
 from stromboli.cluster.kinds import KINDS, Object
-from stromboli.cluster.objects import from_json, from_value, json_value, title_of, unreadable
+from stromboli.cluster.objects import from_json, from_value, json_value, title_of
 from stromboli.cluster.yaml_values import load
 from stromboli.errors import ManifestError
+from stromboli.model.reading import unreadable
 from stromboli.model.spec import Wire
 
 LARGEST: Final = 1 << 30
@@ -123,6 +126,33 @@ def _json_form(raw: bytes | msgspec.Raw) -> _Form:
         return _Json(raw, _decode_head(raw))
     except msgspec.ValidationError:  # neither a mapping nor a list, or its head is not as it should be
         return _Plain(json_value(raw))
+
+
+def whole_objects(file: str | Path) -> Iterator[dict[str, Any]]:
+    """The objects of a file as they are written, of whatever kind; those of lists come one by one.
+
+    Raises ManifestError naming file and document for what is no object, and OSError.
+    """
+    for number, document in enumerate(split(Path(file).read_bytes()), start=1):
+        try:
+            yield from _whole(_form_of(document).value())
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise ManifestError(unreadable(error), file=str(file), document=number) from error
+        except ManifestError as error:
+            raise located(error, file=str(file), document=number) from error
+
+
+def _whole(value: object) -> Iterator[dict[str, Any]]:
+    if value is None:
+        return
+    if not isinstance(value, dict) or not {"apiVersion", "kind"} <= value.keys():
+        raise ManifestError("a document without apiVersion and kind")
+    items = value.get("items") if str(value["kind"]).endswith("List") else None
+    if not isinstance(items, list):
+        yield value
+        return
+    for item in items:
+        yield from _whole(item)
 
 
 def split(data: bytes) -> Iterator[Document]:

@@ -7,7 +7,7 @@ import msgspec
 from stromboli.cluster.kinds import Object
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """Something happened to ``object``, which is of ``kind`` (a key of :data:`~stromboli.cluster.kinds.KINDS`)."""
 
     kind: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stromboli.cluster import kinds
 from stromboli.cluster.amounts import COUNT, check_whole
 from stromboli.cluster.decode import naming
@@ -31,6 +33,10 @@ class HyperNodeStore:
             self._specs[name] = hyper_node.spec
         else:
             self._specs.pop(name, None)
+
+    def specs(self) -> Mapping[str, HyperNodeSpec]:
+        """What the objects say, by name."""
+        return self._specs
 
     def topology(self, statics: NodeStatics) -> Topology:
         """The topology over the nodes of ``statics``; worked out anew only after a HyperNode or a node has changed."""

@@ -161,7 +161,7 @@ def pods_of(job: Job, priorities: Mapping[str, int], group: str = "") -> Iterato
     for task in job.spec.tasks:
         spec = _spec_of(task, job, priorities)
         for index in range(task.replicas):
-            metadata = _metadata_of(task, index, job, group or group_name_of(job))
+            metadata = metadata_of(task, index, job, group or group_name_of(job))
             yield Pod(metadata=metadata, spec=spec, status=PodStatus(phase=POD_PENDING))
 
 
@@ -177,7 +177,8 @@ def _spec_of(task: JobTask, job: Job, priorities: Mapping[str, int]) -> PodSpec:
     )
 
 
-def _metadata_of(task: JobTask, index: int, job: Job, group: str) -> NamespacedMetadata:
+def metadata_of(task: JobTask, index: int, job: Job, group: str) -> NamespacedMetadata:
+    """Name, owner, labels and annotations of the pod number ``index`` of a task, as a member of PodGroup ``group``."""
     meta, own, queue = job.metadata, task.template.metadata, job.spec.queue
     shared = {TASK_INDEX: str(index), TASK_SPEC: task.name, JOB_NAME: meta.name, JOB_QUEUE_NAME: queue}
     labels = {**own.labels, **shared, JOB_NAMESPACE: meta.namespace, **passed(meta.labels, PASSED_LABELS)}

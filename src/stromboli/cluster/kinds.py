@@ -12,13 +12,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from stromboli.model import request
+from stromboli.model.names import LONGEST_NAME
 from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStatus
 from stromboli.model.queue import QueueSpec, QueueStatus
 from stromboli.model.spec import Amount, Image, LabelSelector, PodSpec, Taint, Wire
 from stromboli.model.topology import HyperNodeSpec
-
-LONGEST_NAME: Final = 253
-"""Most characters of a name in Kubernetes."""
 
 
 class OwnerReference(Wire, frozen=True):
@@ -59,9 +57,17 @@ class Object(Wire, frozen=True):
 
 
 class PodCondition(request.PodCondition, frozen=True):
-    """One condition of a pod's status, its message included."""
+    """One condition of a pod's status, its message and the time of its last change included."""
 
     message: str = ""
+    last_transition_time: str | None = None
+
+
+class PodClaimStatus(Wire, frozen=True):
+    """Which ResourceClaim was made for the pod's claim ``name``."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
 
 
 class PodStatus(request.PodState, frozen=True):
@@ -71,6 +77,7 @@ class PodStatus(request.PodState, frozen=True):
     nominated_node_name: str = ""
     conditions: tuple[PodCondition, ...] = ()
     start_time: str | None = None
+    resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
 
 
 class Pod(Object, frozen=True):
@@ -120,6 +127,32 @@ class Service(Object, frozen=True):
     spec: ServiceSpec = ServiceSpec()
 
 
+class ReplicationController(Object, frozen=True):
+    """v1 ReplicationController: its pods are spread by default, like those of a Service."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+    spec: ServiceSpec = ServiceSpec()
+
+
+class WorkloadSpec(Wire, frozen=True):
+    """``spec`` of a ReplicaSet or StatefulSet: the labels of its pods."""
+
+    selector: LabelSelector = LabelSelector()
+
+
+class ReplicaSet(Object, frozen=True):
+    """apps/v1 ReplicaSet: its pods are spread by default."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class StatefulSet(ReplicaSet, frozen=True):
+    """apps/v1 StatefulSet: its pods are spread by default."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+
+
 class QuotaStatus(Wire, frozen=True):
     """``status`` of a ResourceQuota: resource lists as written."""
 
@@ -166,6 +199,47 @@ class PodDisruptionBudget(Object, frozen=True):
     metadata: NamespacedMetadata = NamespacedMetadata()
     spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
     status: DisruptionBudgetStatus = DisruptionBudgetStatus()
+
+
+class ClaimedCapacity(Wire, frozen=True):
+    """Amounts of each device's dimensions, by name, as written."""
+
+    requests: dict[str, Amount] = {}
+
+
+class ExactRequest(Wire, frozen=True):
+    """A request for devices of one class."""
+
+    device_class_name: str = ""
+    count: int = 0
+    allocation_mode: str = ""
+    capacity: ClaimedCapacity | None = None
+
+
+class DeviceRequest(Wire, frozen=True):
+    """One request of a claim; ``exactly`` is None where it is a choice among several."""
+
+    name: str = ""
+    exactly: ExactRequest | None = None
+
+
+class ClaimedDevices(Wire, frozen=True):
+    """The devices that a claim asks for."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+
+
+class ResourceClaimSpec(Wire, frozen=True):
+    """``spec`` of a ResourceClaim."""
+
+    devices: ClaimedDevices = ClaimedDevices()
+
+
+class ResourceClaim(Object, frozen=True):
+    """resource.k8s.io/v1 ResourceClaim: devices for one or more pods."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
 class PodGroup(Object, frozen=True):
@@ -274,7 +348,11 @@ _SCHEDULING: Final = ("scheduling.volcano.sh/v1beta1", "scheduling.volcano.sh/v1
 KINDS: Final[Mapping[str, Kind]] = {
     "Namespace": Kind(Namespace, ("v1",), "namespaces"),
     "Service": Kind(Service, ("v1",), "services"),
+    "ReplicationController": Kind(ReplicationController, ("v1",), "replicationControllers"),
+    "ReplicaSet": Kind(ReplicaSet, ("apps/v1",), "replicaSets"),
+    "StatefulSet": Kind(StatefulSet, ("apps/v1",), "statefulSets"),
     "PodDisruptionBudget": Kind(PodDisruptionBudget, ("policy/v1", "policy/v1beta1"), "podDisruptionBudgets"),
+    "ResourceClaim": Kind(ResourceClaim, ("resource.k8s.io/v1", "resource.k8s.io/v1beta2"), "resourceClaims"),
     "Node": Kind(Node, ("v1",), "nodes"),
     "Pod": Kind(Pod, ("v1",), "pods"),
     "PodGroup": Kind(PodGroup, _SCHEDULING, "podGroups"),

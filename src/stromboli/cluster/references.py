@@ -5,7 +5,7 @@ Nothing is dropped for it; whoever works with the objects treats such a queue or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from stromboli.cluster.events import Event
@@ -82,14 +82,6 @@ class References:
                     object=f"HyperNode {holders[1]}",
                     path="spec.members",
                 )
-
-
-def problems_among(events: Iterable[Event]) -> list[ManifestError]:
-    """What the objects of ``events`` say of each other that cannot be; see :class:`References`."""
-    references = References()
-    for event in events:
-        references.see(event)
-    return list(references.problems())
 
 
 def circles(parents: Mapping[str, str]) -> list[list[str]]:

@@ -14,10 +14,13 @@ import msgspec
 from stromboli.cluster.complete import namespace_named
 from stromboli.cluster.events import Added, Event
 from stromboli.cluster.kinds import KINDS, Object
-from stromboli.cluster.objects import explained, from_json, json_value, unreadable, without_nulls
+from stromboli.cluster.objects import from_json, json_value
 from stromboli.errors import ManifestError, ScenarioError
+from stromboli.framework.sampling import Sampling
+from stromboli.model import usage
 from stromboli.model.names import SCHEDULER_NAME
-from stromboli.model.spec import Wire
+from stromboli.model.reading import explained, unreadable
+from stromboli.model.spec import Wire, without_nulls
 
 _Type = TypeVar("_Type")
 _Parts = dict[str, msgspec.Raw]
@@ -25,11 +28,16 @@ _LISTS: Final = {row.list_key: kind for kind, row in KINDS.items()}
 
 
 class NodeUsage(Wire, frozen=True):
-    """Measured use of a node in percent, and how old the sample is."""
+    """Measured use of a node in percent, and how old the sample is; without an age it was never taken."""
 
     cpu: float = 0.0
     memory: float = 0.0
-    age_seconds: float = 0.0
+    age_seconds: float | None = None
+
+    def at(self, now: float) -> usage.NodeUsage:
+        """The sample as snapshots hold it."""
+        taken = 0.0 if self.age_seconds is None else now - self.age_seconds
+        return usage.NodeUsage(taken, {usage.PERIOD: self.cpu}, {usage.PERIOD: self.memory})
 
 
 class ScenarioOptions(Wire, frozen=True):
@@ -40,9 +48,9 @@ class ScenarioOptions(Wire, frozen=True):
     """
 
     scheduler_name: str = SCHEDULER_NAME
-    percentage_of_nodes_to_find: int = 0
-    min_nodes_to_find: int = 100
-    min_percentage_of_nodes_to_find: int = 5
+    percentage_of_nodes_to_find: int | None = None
+    min_nodes_to_find: int | None = None
+    min_percentage_of_nodes_to_find: int | None = None
     ignored_provisioners: tuple[str, ...] = ()
     sharding_mode: str = ""
     shard_name: str = ""
@@ -51,6 +59,14 @@ class ScenarioOptions(Wire, frozen=True):
     node_usage: dict[str, NodeUsage] = msgspec.field(default_factory=dict)
     bound_become: str = ""
     evicted_become: str = ""
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """How many nodes are looked at, if the options speak of it."""
+        names = ("min_nodes_to_find", "min_percentage_of_nodes_to_find", "percentage_of_nodes_to_find")
+        given = dict(zip(Sampling._fields, (getattr(self, name) for name in names), strict=True))
+        told = {name: value for name, value in given.items() if value is not None}
+        return Sampling(**told) if told else None
 
 
 class Change(Wire, frozen=True):

@@ -6,40 +6,51 @@ next event changes it, and the node table is copied into each snapshot.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from stromboli.cluster import decode, kinds
-from stromboli.cluster.events import Added, Deleted, Event, Modified
+from stromboli.cluster.events import Deleted, Event
 from stromboli.cluster.hyper_nodes import HyperNodeStore
+from stromboli.cluster.listing import Listing
 from stromboli.cluster.nodes import NodeStore
 from stromboli.cluster.sums import JobSums
 from stromboli.cluster.templates import TemplateStore
 from stromboli.errors import ManifestError
+from stromboli.framework.gates import (
+    IN_PLACE_RESIZE,
+    PIPELINED_STATE,
+    POD_LEVEL_RESOURCES,
+    ignored_kinds,
+    switched_on,
+)
+from stromboli.framework.plan import Plan
 from stromboli.model.axes import Axes
+from stromboli.model.claims import Demand
+from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job, JobFacts
 from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.queue import PriorityClass, Queue, ResourceQuota
+from stromboli.model.request import RequestGates
+from stromboli.model.reservation import Held, mentioned, with_reservation
 from stromboli.model.snapshot import Snapshot
+from stromboli.model.spec import LabelSelector
 from stromboli.model.status import COMPLETED_STATUS
 from stromboli.model.task import Task
+from stromboli.model.usage import NodeUsage
 
-DIGITS = re.compile(r"(\d+)")
-
-
-def natural(name: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
-    """Sort key of a name in which numbers count as numbers: ``n2`` before ``n10``; equal ones by plain text."""
-    parts = DIGITS.split(name)
-    return tuple((1, int(part), "") if i % 2 else (0, 0, part) for i, part in enumerate(parts)), name
+COUNTED_AT_ONCE = 500
+"""Jobs, or nodes, that changed which are counted anew in one go."""
 
 
 class ClusterState:
     """Nodes, pods, PodGroups, queues and the rest, kept up to date by :meth:`apply`.
 
-    ``default_queue`` is the queue of PodGroups that name none.
+    ``default_queue`` is the queue of PodGroups that name none; ``utc_offset`` is by how many seconds the clock on the
+    wall is ahead of UTC.
     """
 
     def __init__(self, default_queue: str = "default") -> None:
@@ -50,23 +61,46 @@ class ClusterState:
         self.jobs: dict[str, Job] = {}
         self.tasks: dict[str, Task] = {}
         self._uids: dict[str, str] = {}
+        self._reserved: set[str] = set()
+        self.reserving = PIPELINED_STATE in switched_on({})
         self.queues: dict[str, Queue] = {}
         self.priorities: dict[str, PriorityClass] = {}
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         self.namespace_labels: dict[str, dict[str, str]] = {}
-        self.services: dict[str, dict[str, dict[str, str]]] = {}
+        self.services: dict[str, dict[str, LabelSelector]] = {}
         self.hyper_nodes = HyperNodeStore()
-        self.problems: list[str] = []
+        self.budgets: dict[str, DisruptionBudget] = {}
+        self.claims: dict[str, Demand] = {}
+        self.usage: dict[str, NodeUsage] = {}
+        self.memory: dict[str, dict[str, float]] = {}
+        self.utc_offset = 0
         self.sums = JobSums()
         self._stamp = 1
-        self._order: list[str] | None = None
+        self._listing = Listing()
+        self._close: set[str] = set()
+        self.ignored: frozenset[str] = frozenset()
         self._number = 0
         self._default_priority = 0
         self._applied: dict[str, Callable[[Any, bool], None]] = {
             "Pod": self._pod, "Node": self._node, "PodGroup": self._pod_group, "Queue": self._queue,
             "PriorityClass": self._priority_class, "ResourceQuota": self._quota, "Namespace": self._namespace,
-            "Service": self._service, "HyperNode": self.hyper_nodes.apply,
+            "Service": self._service, "ReplicationController": self._service, "ReplicaSet": self._workload,
+            "StatefulSet": self._workload, "HyperNode": self.hyper_nodes.apply,
+            "PodDisruptionBudget": self._disruption_budget, "ResourceClaim": self._claim,
         }  # fmt: skip
+
+    def emptied(self) -> ClusterState:
+        """A state of no objects, with the settings of this one and what it keeps from cycle to cycle."""
+        fresh = ClusterState(self.default_queue)
+        fresh.ignored, fresh.reserving, fresh.templates.gates = self.ignored, self.reserving, self.templates.gates
+        fresh.memory, fresh.usage, fresh._number = self.memory, self.usage, self._number
+        return fresh
+
+    def set_gates(self, on: frozenset[str]) -> None:
+        """Take over which feature gates are on: what was applied before stays as it is."""
+        self.ignored = ignored_kinds(on)
+        self.reserving = PIPELINED_STATE in on
+        self.templates.gates = RequestGates(POD_LEVEL_RESOURCES in on, IN_PLACE_RESIZE in on)
 
     # ------------------------------------------------------------------ events
 
@@ -75,7 +109,7 @@ class ClusterState:
 
         Kinds that scheduling does not read here are ignored.
         """
-        take = self._applied.get(event.kind)
+        take = None if event.kind in self.ignored else self._applied.get(event.kind)
         if take is not None:
             take(event.object, not isinstance(event, Deleted))
 
@@ -85,9 +119,10 @@ class ClusterState:
             self.nodes.set_node(spec, self.axes.vector(decode.offer_of(spec)))
         else:
             self.nodes.drop_node(node.metadata.name)
+            self.usage.pop(node.metadata.name, None)
 
     def _pod(self, pod: kinds.Pod, stays: bool) -> None:
-        task = decode.task_of(pod, self.templates)
+        task = decode.task_of(pod, self.templates, self.reserving)
         if stays and (other := self._uids.get(task.uid, task.key)) != task.key:
             raise ManifestError(f"is the uid of Pod {other}", object=f"Pod {task.key}", path="metadata.uid")
         if (old := self.tasks.get(task.key)) is not None:
@@ -109,6 +144,8 @@ class ClusterState:
 
     def _queue(self, queue: kinds.Queue, stays: bool) -> None:
         value = decode.queue_of(queue)
+        if stays is not (value.name in self.queues):
+            self._listing.regroup()
         if stays:
             self.queues[value.name] = value
         else:
@@ -116,14 +153,17 @@ class ClusterState:
 
     def _priority_class(self, priority_class: kinds.PriorityClass, stays: bool) -> None:
         value = decode.priority_class_of(priority_class)
+        known = self.priorities.pop(value.name, None)
         if stays:
             self.priorities[value.name] = value
-        else:
-            self.priorities.pop(value.name, None)
-        if value.global_default:
-            self._default_priority = value.value if stays else 0
+        if (known is not None and known.global_default) or value.global_default:
+            self._default_priority = self._stated_default()
         for uid in [job.uid for job in self.jobs.values() if job.priority != self._priority(job)]:
             self._writable(uid)
+
+    def _stated_default(self) -> int:
+        """The value of the class that is the default now: of several the smallest, as in Kubernetes; 0 without any."""
+        return min((known.value for known in self.priorities.values() if known.global_default), default=0)
 
     def _quota(self, quota: kinds.ResourceQuota, stays: bool) -> None:
         value = decode.quota_of(quota)
@@ -133,18 +173,56 @@ class ClusterState:
         else:
             quotas.pop(value.name, None)
 
-    def _service(self, service: kinds.Service, stays: bool) -> None:
-        selectors = self.services.setdefault(service.metadata.namespace, {})
+    def _service(self, service: kinds.Service | kinds.ReplicationController, stays: bool) -> None:
+        self._selects(service, LabelSelector(service.spec.selector), stays)
+
+    def _workload(self, workload: kinds.ReplicaSet, stays: bool) -> None:
+        self._selects(workload, workload.spec.selector, stays)
+
+    def _selects(self, whose: kinds.Object, selector: LabelSelector, stays: bool) -> None:
+        named = self.services.setdefault(whose.metadata.namespace, {})
         if stays:
-            selectors[service.metadata.name] = service.spec.selector
+            named[f"{type(whose).__name__}/{whose.metadata.name}"] = selector
         else:
-            selectors.pop(service.metadata.name, None)
+            named.pop(f"{type(whose).__name__}/{whose.metadata.name}", None)
+
+    def _disruption_budget(self, budget: kinds.PodDisruptionBudget, stays: bool) -> None:
+        value = decode.disruption_budget_of(budget)
+        key = f"{value.namespace}/{value.name}"
+        if stays:
+            self.budgets[key] = value
+        else:
+            self.budgets.pop(key, None)
+
+    def _claim(self, claim: kinds.ResourceClaim, stays: bool) -> None:
+        key, demand = f"{claim.metadata.namespace}/{claim.metadata.name}", decode.demand_of(claim)
+        if stays:
+            self.claims[key] = demand
+        else:
+            self.claims.pop(key, None)
 
     def _namespace(self, namespace: kinds.Object, stays: bool) -> None:
         if stays:
             self.namespace_labels[namespace.metadata.name] = namespace.metadata.labels
         else:
             self.namespace_labels.pop(namespace.metadata.name, None)
+
+    def measured(self, usage: Mapping[str, NodeUsage]) -> None:
+        """Take samples of nodes in; nodes that they leave out keep their last ones."""
+        self.usage.update(usage)
+
+    def learn(self, plan: Plan) -> None:
+        """Take over what a plan leaves to later cycles: what plugins keep, where jobs lie, what they are promised."""
+        self.remember(plan.memory)
+        for place in plan.hyper_nodes:
+            if place.key in self.jobs:
+                self.set_hyper_nodes(place.key, place.hyper_node, place.parts)
+        for nomination in plan.nominations:
+            self.nominate(nomination.job, nomination.sub_job, nomination.hyper_node)
+
+    def remember(self, memory: Mapping[str, Mapping[str, float]]) -> None:
+        """Keep for the next snapshot what a plan says that plugins keep."""
+        self.memory.update({plugin: dict(kept) for plugin, kept in memory.items()})
 
     # ------------------------------------------------------------------ tasks and jobs
 
@@ -158,6 +236,8 @@ class ClusterState:
                 raise ManifestError(problem, object=f"Pod {task.key}", path="spec.containers") from error
         self.tasks[task.key] = task
         self._uids[task.uid] = task.key
+        if self.reserving and mentioned(task.annotations):
+            self._reserved.add(task.key)
         if task.job:
             self._writable(task.job).add(task)
 
@@ -166,22 +246,41 @@ class ClusterState:
         if task.node_name and task.status not in COMPLETED_STATUS:
             self.nodes.remove(task)
         del self.tasks[task.key], self._uids[task.uid]
+        self._reserved.discard(task.key)
         if task.job:
             job = self._writable(task.job)
             job.remove(task.uid)
             if not job.tasks and not job.group.uid and not self._has_group(job):
                 self.sums.forget(job)
-                del self.jobs[task.job]
-                self._order = None
+                self._forget(job.uid)
+
+    def set_reservation(self, key: str, uid: str, held: Held | None) -> bool:
+        """Let pod ``key`` state ``held`` (None: no reservation), as news of it would; False if it is gone.
+
+        Raises ManifestError, nothing changed.
+        """
+        task = self.tasks.get(key)
+        if task is None or task.uid != uid:
+            return False
+        self.remove_task(task)
+        try:
+            self.add_task(with_reservation(task, held))
+        except ManifestError:
+            self.add_task(task)
+            raise
+        return True
 
     def set_group(self, facts: JobFacts) -> None:
         """Take a PodGroup in, new or changed."""
         job = self._writable(facts.group.key)
         if facts.group.created != job.created:
-            self._order = None
+            self._listing.renumber()
+        elif facts.queue != job.queue:
+            self._listing.regroup()
         job.facts = facts
         job.phase, job.conditions = facts.group.status.phase, facts.group.status.conditions
         job.annotations = facts.group.annotations
+        self._note_closeness(job)
         facts.priority = self._priority(job)
 
     def set_status(self, uid: str, status: PodGroupStatus) -> None:
@@ -190,12 +289,39 @@ class ClusterState:
         job.facts = job.facts.with_group(msgspec.structs.replace(job.group, status=status))
         job.phase, job.conditions = status.phase, status.conditions
 
+    def nominate(self, uid: str, sub_job: str, hyper_node: str) -> None:
+        """Note for which hypernode a sub-job's victims have to leave; an empty name: for none any more."""
+        if uid not in self.jobs:
+            return
+        nominated = self._writable(uid, counted=False).nominated_hyper_nodes
+        nominated[sub_job] = hyper_node
+        if not hyper_node:
+            del nominated[sub_job]
+
+    def set_hyper_nodes(self, uid: str, hyper_node: str, parts: Mapping[str, str]) -> None:
+        """Note which hypernodes hold what is placed of a job and of its parts."""
+        job = self._writable(uid, counted=False)
+        job.allocated_hyper_node, job.part_hyper_nodes = hyper_node, parts
+        self._note_closeness(job)
+
+    def _note_closeness(self, job: Job) -> None:
+        if job.facts.is_close or job.allocated_hyper_node or job.part_hyper_nodes:
+            self._close.add(job.uid)
+        else:
+            self._close.discard(job.uid)
+
     def _without_group(self, job: Job) -> None:
         job.facts = Job(job.uid).facts
+        self._listing.regroup()
+        self._note_closeness(job)
         if not job.tasks:
             self.sums.forget(job)
-            del self.jobs[job.uid]
-            self._order = None
+            self._forget(job.uid)
+
+    def _forget(self, uid: str) -> None:
+        del self.jobs[uid]
+        self._close.discard(uid)
+        self._listing.renumber()
 
     @staticmethod
     def _has_group(job: Job) -> bool:
@@ -210,10 +336,11 @@ class ClusterState:
         if job is None:
             job = self.jobs[uid] = Job(uid)
             job.stamp = self._stamp
-            self._order = None
+            self._listing.renumber()
         elif job.stamp != self._stamp:
             job = self.jobs[uid] = job.copy()
             job.stamp = self._stamp
+            self._listing.replace(job)
         if counted:
             self.sums.touch(job)
         return job
@@ -224,40 +351,49 @@ class ClusterState:
 
     # ------------------------------------------------------------------ snapshots
 
-    def snapshot(self) -> Snapshot:
-        """The cluster as it stands.  Later events do not reach it."""
-        self._number += 1
-        for uid in self.sums.dirty:
+    def catching_up(self) -> Iterator[None]:
+        """Count what changed in small steps, during which the state may go on: the next snapshot costs less."""
+        while len(self.sums.dirty) > COUNTED_AT_ONCE:
+            self._count(COUNTED_AT_ONCE)
+            yield
+        while self.nodes.catch_up(COUNTED_AT_ONCE):
+            yield
+
+    def _count(self, most: int | None = None) -> None:
+        """Count jobs that changed anew, ``most`` of them where that is stated."""
+        some = list(islice(self.sums.dirty, most))
+        for uid in some:
             job = self.jobs[uid]
             priority = self._priority(job)
             if job.facts.priority != priority:
                 job.facts = job.facts.with_priority(priority)
-        self.sums.renew(self.jobs)
-        table = self.nodes.snapshot(natural)
+        self.sums.renew(self.jobs, some)
+
+    def snapshot(self) -> Snapshot:
+        """The cluster as it stands.  Later events do not reach it."""
+        self._number += 1
+        self._count()
+        table = self.nodes.snapshot()
         table.axes = Axes(self.axes.names)  # neither do later events number columns there, nor sessions here
         found = Snapshot(table.axes, table)
         found.node_tasks = self.nodes.tasks()
+        found.reserved = [self.tasks[key] for key in sorted(self._reserved)]
+        self.templates.tidy(task.template for task in self.tasks.values())
         found.templates = self.templates.all()
         found.queues = dict(sorted(self.queues.items(), key=lambda item: (item[1].created, item[0])))
-        found.jobs = self._scheduled_jobs()
+        found.jobs = self._listing.shown(self.jobs, self.queues, self.sums.failed)
+        found.close_jobs = [uid for uid in found.jobs if uid in self._close] if self._close else []
         found.queue_sums = {name: self.sums.of(name).copy(found.axes) for name in found.queues}
         found.quotas = {namespace: dict(quotas) for namespace, quotas in self.quotas.items()}
         found.namespace_labels = dict(self.namespace_labels)
         found.services = {namespace: dict(sorted(named.items())) for namespace, named in self.services.items()}
+        found.usage = {name: self.usage[name] for name in table.statics.names if name in self.usage}
+        found.budgets = [self.budgets[key] for key in sorted(self.budgets)]
+        found.claims = dict(sorted(self.claims.items()))
+        found.memory, found.utc_offset = dict(self.memory), self.utc_offset
         topology = self.hyper_nodes.topology(table.statics)
         found.hyper_nodes, found.hyper_node_tiers = dict(topology.infos), dict(topology.tiers)
-        found.hyper_nodes_ready = topology.ready
-        found.number = self._number
-        found.inconsistencies = [*self.problems, *topology.problems]
+        found.hyper_nodes_ready, found.number = topology.ready, self._number
+        found.inconsistencies = [*topology.problems, *self.sums.problems()]
         self._stamp += 1
         return found
-
-    def _scheduled_jobs(self) -> dict[str, Job]:
-        """Jobs with a PodGroup and a queue that exists, older first."""
-        if self._order is None:
-            self._order = sorted(self.jobs, key=lambda uid: (self.jobs[uid].created, uid))
-        jobs, queues = self.jobs, self.queues
-        return {uid: job for uid in self._order if (job := jobs[uid]).facts.queue in queues}
-
-
-__all__ = ["Added", "ClusterState", "Deleted", "Modified", "natural"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from stromboli.model.axes import add_to
+from stromboli.model.axes import Vector, add_to
 from stromboli.model.job import Job
 from stromboli.model.snapshot import QueueSums
 from stromboli.model.status import ALLOCATED_STATUS
@@ -16,12 +16,12 @@ class Share(NamedTuple):
     """What one job adds to the sums of its queue, by column."""
 
     queue: str
-    allocated: list[int]
-    held: list[int]
-    request: list[int]
-    elastic: list[int]
-    inqueue: list[int]
-    admitted: list[int]
+    allocated: Vector
+    held: Vector
+    request: Vector
+    elastic: Vector
+    inqueue: Vector
+    admitted: Vector
 
 
 def share_of(job: Job) -> Share:
@@ -31,28 +31,32 @@ def share_of(job: Job) -> Share:
     tasks; ``admitted`` counts the whole minResources of the former.
     """
     sums, facts = job.sums, job.facts
-    inqueue: list[int] = []
-    admitted: list[int] = []
+    inqueue: Vector = ()
+    admitted: Vector = ()
     if facts.min_resources is not None:
         if job.phase == "Inqueue":
             inqueue = job.without_gated(job.remaining())
             admitted = job.without_gated(facts.min_vector)
         elif job.phase == "Running" and job.number(*ALLOCATED_STATUS) >= job.min_available:
             inqueue = admitted = job.without_gated(job.remaining())
-    return Share(
-        facts.queue, sums.allocated.copy(), sums.held.copy(), sums.request.copy(), job.elastic(), inqueue, admitted
-    )
+    amounts = (sums.allocated, sums.held, sums.request, job.elastic(), inqueue, admitted)
+    return Share(facts.queue, *map(tuple, amounts))
 
 
 class JobSums:
-    """Sums by queue.  ``dirty`` are the jobs that changed since :meth:`renew`."""
+    """Sums by queue.
 
-    __slots__ = ("_queues", "_shares", "dirty")
+    ``dirty`` are the jobs that changed since :meth:`renew`, ``failed`` those that add nothing because they cannot be
+    counted, and why.
+    """
+
+    __slots__ = ("_queues", "_shares", "dirty", "failed")
 
     def __init__(self) -> None:
         self._queues: dict[str, QueueSums] = {}
         self._shares: dict[str, Share] = {}
         self.dirty: dict[str, None] = {}
+        self.failed: dict[str, str] = {}
 
     def touch(self, job: Job) -> None:
         """Note that ``job`` changes."""
@@ -61,15 +65,38 @@ class JobSums:
     def forget(self, job: Job) -> None:
         """Take a job out that is gone."""
         self.dirty.pop(job.uid, None)
+        self.failed.pop(job.uid, None)
         share = self._shares.pop(job.uid, None)
         self._count([] if share is None else [share], -1)
 
-    def renew(self, jobs: Mapping[str, Job]) -> None:
-        """Count the jobs that changed anew."""
-        self._count([self._shares[uid] for uid in self.dirty if uid in self._shares], -1)
-        self._shares.update((uid, share_of(jobs[uid])) for uid in self.dirty)
-        self._count([self._shares[uid] for uid in self.dirty], 1)
-        self.dirty = {}
+    def renew(self, jobs: Mapping[str, Job], some: Sequence[str]) -> None:
+        """Count ``some`` of the jobs that changed anew."""
+        known, fresh, gone = self._shares, {}, []
+        for uid in some:
+            del self.dirty[uid]
+            self.failed.pop(uid, None)
+            old, share = known.get(uid), self._share(jobs[uid])
+            if share == old:  # as of most that change: a pod that was bound runs, say
+                continue
+            if old is not None:
+                gone.append(known.pop(uid))
+            if share is not None:
+                fresh[uid] = share
+        self._count(gone, -1)
+        self._count(list(fresh.values()), 1)
+        known |= fresh
+
+    def _share(self, job: Job) -> Share | None:
+        """What the job adds; None, and noted, when that cannot be said."""
+        try:
+            return share_of(job)
+        except Exception as error:  # noqa: BLE001  # one job's trouble must not be all others'
+            self.failed[job.uid] = f"{type(error).__name__}: {error}"
+            return None
+
+    def problems(self) -> Iterator[str]:
+        """A text on each job that cannot be counted."""
+        return (f"job {uid} cannot be counted: {why}" for uid, why in sorted(self.failed.items()))
 
     def of(self, queue: str) -> QueueSums:
         """The sums of one queue."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -20,8 +20,11 @@ from stromboli.model.request import (
     nonzero_request,
     pod_request,
 )
-from stromboli.model.spec import Container, PodSpec
+from stromboli.model.spec import Affinity, Container, PodSpec, PreferredTerm, WeightedTerm
 from stromboli.model.task import PodTemplate
+
+FEW: Final = 2048
+"""Templates that nobody need look through for ones that are no longer used."""
 
 _PORTS: Final = range(65536)
 _NO_STATE: Final = PodState()
@@ -29,33 +32,43 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class TemplateStore:
-    """All templates of a cluster, numbered from 0 in the order in which they were first seen.
+    """All templates of a cluster, numbered from 0 in the order in which they were first seen; no number is used twice.
 
     ``axes`` is the cluster's numbering of resources, ``ignored`` are scalars accounted elsewhere (shared devices),
     ``gates`` the API server's feature gates.
     """
 
-    __slots__ = ("_known", "axes", "gates", "ignored")
+    __slots__ = ("_known", "_many", "_next", "axes", "gates", "ignored")
 
     def __init__(self, axes: Axes, ignored: Collection[str] = (), gates: RequestGates = DEFAULT_GATES) -> None:
         self.axes, self.ignored, self.gates = axes, ignored, gates
         self._known: dict[bytes, PodTemplate] = {}
+        self._next = 0
+        self._many = FEW
 
     def __len__(self) -> int:
         return len(self._known)
 
     def all(self) -> list[PodTemplate]:
-        """Every template made so far, in the order of their numbers."""
+        """Every template that is kept, in the order of their numbers."""
         return list(self._known.values())
 
+    def tidy(self, used: Iterable[PodTemplate]) -> None:
+        """Let go of templates that are not ``used``, which is looked at only once there are many."""
+        if len(self._known) <= self._many:
+            return
+        numbers = {template.number for template in used}
+        self._known = {key: template for key, template in self._known.items() if template.number in numbers}
+        self._many = max(FEW, 2 * len(self._known))
+
     def template(self, spec: PodSpec, state: PodState = _NO_STATE) -> PodTemplate:
-        """The template of a pod of ``spec``, its node's name aside.
+        """The template of a pod of ``spec``, its node's name and its time for ending aside.
 
         ``state`` makes a difference while a resize in place is under way.  Raises
         :class:`~stromboli.errors.ManifestError` naming the field for amounts and numbers that cannot be used.
         """
-        if spec.node_name:
-            spec = msgspec.structs.replace(spec, node_name="")
+        if spec.node_name or spec.termination_grace_period_seconds is not None:
+            spec = msgspec.structs.replace(spec, node_name="", termination_grace_period_seconds=None)
         resized = _resized(spec, state)
         try:
             key = _encode(spec) if resized is None else _encode((spec, resized))
@@ -76,7 +89,8 @@ class TemplateStore:
         vector = self.axes.vector(request)
         if max(vector) > POD_LARGEST or min(vector) < 0:
             raise ManifestError("all its containers together ask for too much", path="spec")
-        return PodTemplate(len(self._known), spec, request, vector, nonzero)
+        self._next += 1
+        return PodTemplate(self._next - 1, spec, request, vector, nonzero)
 
 
 def check_spec(spec: PodSpec, path: str = "spec") -> None:
@@ -91,6 +105,25 @@ def check_spec(spec: PodSpec, path: str = "spec") -> None:
     check_amounts(spec.resources.requests, f"{path}.resources.requests", POD_LARGEST)
     check_amounts(spec.resources.limits, f"{path}.resources.limits", POD_LARGEST)
     check_whole(spec.priority, INT32, f"{path}.priority")
+    for where, stated in _scored(spec):
+        check_whole(stated, INT32, f"{path}.{where}")
+
+
+def _scored(spec: PodSpec) -> Iterator[tuple[str, int | None]]:
+    """The numbers that scores and spreads are reckoned with, each with the field that states it."""
+    affinity = spec.affinity or Affinity()
+    kinds = (
+        ("nodeAffinity", affinity.node_affinity),
+        ("podAffinity", affinity.pod_affinity),
+        ("podAntiAffinity", affinity.pod_anti_affinity),
+    )
+    for kind, terms in kinds:
+        preferred: Iterable[PreferredTerm | WeightedTerm] = terms.preferred if terms is not None else ()
+        for number, term in enumerate(preferred):
+            yield f"affinity.{kind}.preferredDuringSchedulingIgnoredDuringExecution[{number}].weight", term.weight
+    for number, constraint in enumerate(spec.topology_spread_constraints):
+        yield f"topologySpreadConstraints[{number}].maxSkew", constraint.max_skew
+        yield f"topologySpreadConstraints[{number}].minDomains", constraint.min_domains
 
 
 def _check_container(container: Container, path: str) -> None:

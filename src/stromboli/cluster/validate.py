@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from stromboli.cluster import kinds
 from stromboli.cluster.amounts import COUNT, check_whole
-from stromboli.cluster.decode import node_of, podgroup_of, priority_class_of, queue_of, quota_of, task_of
+from stromboli.cluster.decode import demand_of, node_of, podgroup_of, priority_class_of, queue_of, quota_of, task_of
 from stromboli.cluster.job_pods import with_defaults
 from stromboli.cluster.templates import TemplateStore
 from stromboli.errors import ManifestError
@@ -19,25 +20,10 @@ _PERCENTAGE: Final = re.compile(r"[0-9]{1,9}%", re.ASCII)
 
 def check(found: kinds.Object, store: TemplateStore) -> None:
     """Raise :class:`~stromboli.errors.ManifestError`, naming object and field, for what cannot be used of ``found``."""
-    match found:
-        case kinds.Pod():
-            task_of(found, store)
-        case kinds.Node():
-            node_of(found)
-        case kinds.PodGroup():
-            podgroup_of(found)
-        case kinds.Queue():
-            queue_of(found)
-        case kinds.PriorityClass():
-            priority_class_of(found)
-        case kinds.ResourceQuota():
-            quota_of(found)
-        case kinds.Job():
-            with_defaults(found)
-        case kinds.HyperNode():
-            _check_hyper_node(found)
-        case kinds.PodDisruptionBudget():
-            _check_budget(found)
+    if isinstance(found, kinds.Pod):
+        task_of(found, store)
+    elif (checks := _CHECKS.get(type(found))) is not None:
+        checks(found)
 
 
 def _check_hyper_node(hyper_node: kinds.HyperNode) -> None:
@@ -87,3 +73,17 @@ def _check_budget(budget: kinds.PodDisruptionBudget) -> None:
                 check_whole(value, COUNT, path)
             except ManifestError as error:
                 raise ManifestError(error.problem, object=name, path=path) from error
+
+
+_CHECKS: Final[Mapping[type[kinds.Object], Callable[[Any], object]]] = {
+    kinds.Node: node_of,
+    kinds.PodGroup: podgroup_of,
+    kinds.Queue: queue_of,
+    kinds.PriorityClass: priority_class_of,
+    kinds.ResourceQuota: quota_of,
+    kinds.Job: with_defaults,
+    kinds.HyperNode: _check_hyper_node,
+    kinds.PodDisruptionBudget: _check_budget,
+    kinds.ResourceClaim: demand_of,
+}
+"""What finds fault with an object, by its class; pods need the store of templates, too."""

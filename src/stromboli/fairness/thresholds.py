@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from stromboli.fairness.share import divisors, dominant_share
 from stromboli.model.amounts import MIN, le
 from stromboli.model.axes import PODS
+from stromboli.model.resource import INFINITE
 
 NO_LIMIT = 1 << 100
 """Stands for a limit that no amount reaches."""
@@ -28,9 +29,9 @@ class Thresholds:
 
     def __init__(self, deserved: Sequence[float]) -> None:
         self._parts_of = divisors(deserved)
-        self.limits = [math.floor(amount) for amount in deserved]
+        self.limits = [NO_LIMIT if amount >= INFINITE else math.floor(amount) for amount in deserved]
         self.limits[PODS] = NO_LIMIT
-        self.tops = [_top(amount) for amount in deserved]
+        self.tops = [NO_LIMIT if amount >= INFINITE else _top(amount) for amount in deserved]
         self.floors = [(column, _floor(amount)) for column, amount in enumerate(deserved) if amount >= MIN]
 
     def share(self, held: Sequence[int]) -> float:
@@ -50,6 +51,25 @@ class Thresholds:
             if need:
                 most = min(most, (limit - have) // need)
         return max(most, 0)
+
+    def lacking(
+        self, asked: Sequence[int], held: Sequence[int], coming: Sequence[int], spare: Sequence[int]
+    ) -> list[int]:
+        """Columns in which ``asked``, beside what is held and what is coming less what is spare, exceeds its limit.
+
+        Only what is asked for is looked at; exact, without tolerance.
+        """
+        rows = enumerate(zip(asked, held, coming, spare, self.limits, strict=False))
+        return [column for column, (more, have, due, free, limit) in rows if more and more + have + due - free > limit]
+
+    def leaves_any(self, held: Sequence[int], more: Sequence[int]) -> bool:
+        """Whether any column that ``more`` asks for, pods aside, is at most deserved with it (with tolerance)."""
+        rows = enumerate(zip(held, more, self.tops, strict=False))
+        return any(need and column != PODS and have + need <= most for column, (have, need, most) in rows)
+
+    def concerns(self, asked: Sequence[int]) -> bool:
+        """Whether anything is deserved of what ``asked`` asks for, pods included."""
+        return any(column < len(asked) and asked[column] for column, _ in self.floors)
 
     def reached(self, held: Sequence[int]) -> bool:
         """Whether ``held`` is all of what is deserved, in every column (with tolerance)."""

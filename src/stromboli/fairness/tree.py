@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from weakref import ref
 
 from stromboli.fairness.share import divisors, dominant_share
 from stromboli.model.amounts import MIN
@@ -28,10 +29,13 @@ class Node:
     all.  ``stale`` says that something below has changed.
     """
 
-    __slots__ = ("allocated", "children", "name", "parent", "request", "saturated", "share", "stale", "weight")
+    __slots__ = (
+        "__weakref__", "_parent", "allocated", "children", "name", "request", "saturated", "share", "stale", "weight",
+    )  # fmt: skip
 
     def __init__(self, name: str, weight: float, parent: Node | None, is_job: bool = False) -> None:
-        self.name, self.weight, self.parent = name, weight, parent
+        self.name, self.weight = name, weight
+        self._parent = ref(parent) if parent is not None else None  # no cycle: who holds the root holds them all
         self.children: dict[str, Node] | None = None if is_job else {}
         self.allocated: list[float] = []
         self.request: list[int] = []
@@ -43,7 +47,7 @@ class Node:
         node: Node | None = self
         while node is not None:
             node.stale = True
-            node = node.parent
+            node = node._parent() if node._parent is not None else None
 
 
 class QueueTree:

@@ -96,6 +96,31 @@ NOBODY: Final = Lane((), (), lambda task: None)
 """The lane of terms that no pod holds."""
 
 
+class Terms:
+    """The pods' own terms, resolved."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._identity, self._namespaces = around.identity, around.namespaces
+        self._known: dict[Hashable, tuple[list[Weighted], list[Weighted]]] = {}
+
+    def against(self, task: Task) -> list[Weighted]:
+        """Its required anti-affinity."""
+        return self._of(task)[0]
+
+    def wishes(self, task: Task) -> list[Weighted]:
+        """Its preferred terms."""
+        return self._of(task)[1]
+
+    def _of(self, task: Task) -> tuple[list[Weighted], list[Weighted]]:
+        key = self._identity(task)
+        terms = self._known.get(key)
+        if terms is None:
+            against = [(resolve(term, task, self._namespaces), 1) for term in required_anti_affinity(task.spec)]
+            wishes = [(resolve(each.term, task, self._namespaces), each.weight) for each in preferred_terms(task.spec)]
+            terms = self._known[key] = against, wishes
+        return terms
+
+
 class Held:
     """Terms that pods on nodes hold against, or for, others: their weights added up, by domain.
 
@@ -168,16 +193,16 @@ class InterPod:
         self._domains, self._pods, self._namespaces = around.domains, around.pods, around.namespaces
         self._rows = len(around.domains.table)
         self._own: dict[Hashable, Own] = {}
-        self._terms: dict[Hashable, tuple[list[Weighted], list[Weighted]]] = {}
+        self._terms = terms = Terms(around)
         forbidding = [each for each in around.speakers if required_anti_affinity(each.spec)]
         preferring = [each for each in around.speakers if preferred_terms(each.spec)]
         forbidding_rows = preferring_rows = None
         if around.at_start and around.speakers:
             forbidding_rows = self._pods.rows_with(lambda task: bool(required_anti_affinity(task.spec)))
             preferring_rows = self._pods.rows_with(lambda task: has_pod_affinity(task.spec))
-        self._forbidden = Held(around, _templates(forbidding), lambda task: self._held(task)[0], forbidding_rows)
-        self._preferred = Held(around, _templates(preferring), lambda task: self._held(task)[1], preferring_rows)
-        self._preferred_of_all = Held(around, _templates(preferring), lambda task: self._held(task)[1])
+        self._forbidden = Held(around, _templates(forbidding), terms.against, forbidding_rows)
+        self._preferred = Held(around, _templates(preferring), terms.wishes, preferring_rows)
+        self._preferred_of_all = Held(around, _templates(preferring), terms.wishes)
         self._forbiddable, self._preferable = TermIndex(), TermIndex()
         self.refusing = bool(forbidding) or any(required_affinity(each.spec) for each in around.speakers)
         self.scoring = bool(preferring)
@@ -258,23 +283,13 @@ class InterPod:
         return Own(
             tuple(self._counting(key, needs) for key in keys),
             all(term.pods.takes(task) for term in needs),
-            tuple(self._counting(term.topology_key, [term]) for term, _ in self._held(task)[0]),
-            tuple((*self._counting(term.topology_key, [term]), weight) for term, weight in self._held(task)[1]),
+            tuple(self._counting(term.topology_key, [term]) for term, _ in self._terms.against(task)),
+            tuple((*self._counting(term.topology_key, [term]), weight) for term, weight in self._terms.wishes(task)),
         )
 
     def _counting(self, topology_key: str, terms: Sequence[PodTerm]) -> tuple[Domain, Tally]:
         domain = self._domains.of(topology_key)
         return domain, Tally(self._pods, [term.pods for term in terms], domain.groups, domain.size)
-
-    def _held(self, task: Task) -> tuple[list[Weighted], list[Weighted]]:
-        """The pod's required anti-affinity and its preferred terms, resolved."""
-        key = self.identity(task)
-        terms = self._terms.get(key)
-        if terms is None:
-            against = [(resolve(term, task, self._namespaces), 1) for term in required_anti_affinity(task.spec)]
-            wishes = [(resolve(each.term, task, self._namespaces), each.weight) for each in preferred_terms(task.spec)]
-            terms = self._terms[key] = against, wishes
-        return terms
 
 
 def _templates(tasks: Iterable[Task]) -> frozenset[PodTemplate]:

@@ -92,9 +92,8 @@ class PodsOnNodes:
     def ending(self) -> AbstractSet[str]:
         """Uids of the pods that were being deleted when the session opened, whatever it has evicted since."""
         if self._ending is None:
-            evicted = {task.uid for task, _, sign in self._log if sign < 0}
-            releasing = (task.uid for task, _, _ in self.base if task.status is TaskStatus.Releasing)
-            self._ending = {uid for uid in releasing if uid not in evicted}
+            leaving = (task for task, _, _ in self.base if task.status is TaskStatus.Releasing)
+            self._ending = {task.uid for task in leaving if task.ends}  # whom the session evicts is not deleted yet
         return self._ending
 
     def rows_with(self, holds: Callable[[Task], bool]) -> AbstractSet[int]:

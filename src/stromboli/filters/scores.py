@@ -54,7 +54,7 @@ def most_allocated_rows(offered: Ints, wanted: Ints) -> Ints:
 def _mean_share(offered: Ints, part: Ints) -> Ints:
     there = offered > 0
     if there.all():  # nearly always; the general way below gives the same
-        quick: Ints = (part * MAX_SCORE // offered).sum(axis=0) // len(offered)
+        quick: Ints = np.add.reduce(part * MAX_SCORE // offered) // len(offered)
         return quick
     shares = np.where(there, part * MAX_SCORE // np.maximum(offered, 1), 0)
     mean: Ints = shares.sum(axis=0) // np.maximum(there.sum(axis=0), 1)
@@ -92,17 +92,23 @@ def _evenness(fractions: list[float]) -> int:
 def balanced_allocation_rows(offered: Ints, requested: Ints, asked: Sequence[int]) -> Ints:
     """:func:`balanced_allocation` for arrays of shape (resources, rows), two or three resources.  Shape (rows,)."""
     there = offered > 0
-    after = _evenness_rows(offered, requested + np.array(asked, dtype=np.int64)[:, None], there)
-    before = _evenness_rows(offered, requested, there)
+    wanted = requested + np.array((asked, (0,) * len(asked)), dtype=np.int64)[:, :, None]  # with the pod, and without
+    if len(offered) == 2 and there.all():  # nearly always; the general way below gives the same
+        after, before = _evenness_of_two(wanted / offered)
+    else:
+        after, before = (_evenness_rows(offered, each, there) for each in wanted)
     score: Ints = 50 + (50 + after - before) // 2
     return score
 
 
+def _evenness_of_two(fractions: Floats) -> Ints:
+    """Evenness of cpu and memory, the last but one axis of ``fractions``."""
+    fractions = np.minimum(fractions, 1.0)
+    evenness: Ints = ((1 - np.abs(fractions[:, 0] - fractions[:, 1]) / 2) * MAX_SCORE).astype(np.int64)
+    return evenness
+
+
 def _evenness_rows(offered: Ints, wanted: Ints, there: Bools) -> Ints:
-    if len(offered) == 2 and there.all():  # nearly always; the general way below gives the same
-        cpu, memory = np.minimum(wanted / offered, 1.0)
-        quick: Ints = ((1 - np.abs(cpu - memory) / 2) * MAX_SCORE).astype(np.int64)
-        return quick
     fractions = np.minimum(wanted / np.where(there, offered, 1), 1.0)
     known = there.sum(axis=0)
     deviation = np.where(known == 2, _half_range(fractions, there), 0.0)
@@ -153,9 +159,3 @@ def beside_extremes(raw: Ints, low: int, high: int) -> Ints:
     if not high:
         return np.full(len(raw), MAX_SCORE, dtype=np.int64)
     return MAX_SCORE * (high + low - raw) // high
-
-
-def out_of_range(scores: Ints) -> int | None:
-    """The first entry that is no score, being less than 0 or more than 100; None if all are."""
-    wrong = np.flatnonzero((scores < 0) | (scores > MAX_SCORE))
-    return int(wrong[0]) if len(wrong) else None

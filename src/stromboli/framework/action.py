@@ -32,10 +32,18 @@ class Action:
         self.__dict__.update(values)
 
     def initialize(self) -> None:
-        """Called before the action is first used."""
+        """Called right before :meth:`execute`."""
 
     def execute(self, session: Session) -> None:
         """Do this action's part of the cycle."""
 
     def uninitialize(self) -> None:
-        """Called when the action is no longer used."""
+        """Called right after :meth:`execute`, also where that failed."""
+
+    def run(self, session: Session) -> None:
+        """All three in order."""
+        self.initialize()
+        try:
+            self.execute(session)
+        finally:
+            self.uninitialize()

@@ -8,20 +8,33 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from stromboli.errors import PluginError
+from stromboli.errors import DurationError, PluginError
+from stromboli.model import duration
 
 T = TypeVar("T")
 
-TOLERATED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+_SHARED = "pods alike share their answers node by node, and each is renewed where something has changed"
+_DEVICES = "devices are the plugin deviceshare's"
+_NEVER_WRITTEN = "descriptions name it, and the reference has nothing behind it either"
+
+TOLERATED: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
-        "predicates": ("predicate.GPUSharingEnable", "predicate.GPUNumberEnable"),
+        "predicates": {"predicate.GPUSharingEnable": _DEVICES, "predicate.GPUNumberEnable": _DEVICES},
+        "rescheduling": {"queueSelector": _NEVER_WRITTEN, "labelSelector": _NEVER_WRITTEN},
+        "allocate": {"predicateErrorCacheEnable": _SHARED},
+        "backfill": {"predicateErrorCacheEnable": _SHARED},
+        "reclaim": {"predicateErrorCacheEnable": _SHARED},
+        "preempt": {
+            "predicateErrorCacheEnable": _SHARED,
+            "topologyAwarePreemptWorkerNum": "nodes are tried in order, and more workers would find the same",
+        },
     }
 )
-"""By plugin: arguments of older releases and descriptions, accepted without effect."""
+"""By plugin or action: arguments of the reference and of descriptions that change nothing here, and why."""
 
 _GO_BOOLS = {
     **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
@@ -36,12 +49,13 @@ class Complaint:
     """Something in a configuration that is not as it should be, yet does not stop it.
 
     ``kind`` is ``type`` (wrong type, default kept), ``range`` (refused by the argument's check, default kept),
-    ``unknown`` (a name nobody knows, ignored), ``tolerated`` (known from older releases, without effect).  Strict
-    checks refuse all but ``tolerated``.  ``plugin`` is the plugin or action, ``key`` the name in question, ``line``
-    its place in the file (0 = unknown), ``nearest`` the known name that was probably meant.
+    ``unknown`` (a name nobody knows, ignored), ``tolerated`` (known from elsewhere, without effect here), ``refused``
+    (nobody starts with it; a reading that goes on finds more).  Strict checks refuse all but ``tolerated``.
+    ``plugin`` is the plugin or action, ``key`` the name in question, ``line`` its place in the file (0 = unknown),
+    ``nearest`` the known name that was probably meant.
     """
 
-    kind: Literal["type", "range", "unknown", "tolerated"]
+    kind: Literal["type", "range", "unknown", "tolerated", "refused"]
     text: str
     plugin: str = ""
     key: str = ""
@@ -54,7 +68,8 @@ class Argument(Generic[T]):
     """A declared argument: the configuration's key (may hold one ``*``), type, default, check of a value.
 
     ``check`` returns an empty text for a good value, else the sentence for the log.  ``fatal`` turns a wrong type or
-    value into a PluginError.
+    value into a PluginError.  ``doubts`` says what of a value that is taken will be ignored, in texts or as complaints;
+    ``parts`` are the arguments inside a section.
     """
 
     key: str
@@ -62,6 +77,8 @@ class Argument(Generic[T]):
     default: T
     check: Callable[[T], str] | None = None
     fatal: bool = False
+    doubts: Callable[[T], Iterable[str | Complaint]] | None = None
+    parts: Mapping[str, Argument[Any]] = field(default_factory=dict)
 
     @property
     def is_pattern(self) -> bool:
@@ -74,39 +91,81 @@ class Argument(Generic[T]):
         matches = key.startswith(head) and key.endswith(tail) and len(key) > len(head) + len(tail)
         return key[len(head) : len(key) - len(tail)] if matches else ""
 
-    def parse(self, key: str, value: object, plugin: str) -> tuple[T, Complaint | None]:
-        """The value, or the default and what is wrong.  Raises PluginError for a bad value of a fatal argument."""
+    def parse(self, key: str, value: object, plugin: str) -> tuple[T, list[Complaint]]:
+        """The value, or the default, and what is wrong.  Raises PluginError for a bad value of a fatal argument."""
         parsed = convert(value, self.kind)
         if parsed is None:
             text = f"Could not parse argument: {go_text(value)} for key {key} to {_GO_TYPES.get(self.kind, 'value')}"
             return self._refuse(Complaint("type", text, plugin, key))
         if self.check is not None and (text := self.check(parsed)):
             return self._refuse(Complaint("range", text, plugin, key))
-        return parsed, None
+        if self.parts:
+            inner, found = parse_arguments(self.parts, cast("dict[str, object]", parsed), plugin)
+            return cast(T, inner), [replace(complaint, key=f"{key}.{complaint.key}") for complaint in found]
+        doubts = self.doubts(parsed) if self.doubts else ()
+        return parsed, [_as_complaint(doubt, plugin, key) for doubt in doubts]
 
-    def _refuse(self, complaint: Complaint) -> tuple[T, Complaint]:
+    def _refuse(self, complaint: Complaint) -> tuple[T, list[Complaint]]:
         if self.fatal:
             raise PluginError(complaint.plugin, f"argument {complaint.key}: {complaint.text}")
-        return self.default, complaint
+        return self.default, [complaint]
 
 
-def arg(key: str, kind: type[T], default: T, check: Callable[[T], str] | None = None, *, fatal: bool = False) -> T:
+def _as_complaint(doubt: str | Complaint, plugin: str, key: str) -> Complaint:
+    return (
+        Complaint("unknown", doubt, plugin, key) if isinstance(doubt, str) else replace(doubt, plugin=plugin, key=key)
+    )
+
+
+def arg(
+    key: str,
+    kind: type[T],
+    default: T,
+    check: Callable[[T], str] | None = None,
+    *,
+    fatal: bool = False,
+    doubts: Callable[[T], Iterable[str | Complaint]] | None = None,
+) -> T:
     """Declare an argument as a class attribute; instances hold the parsed value under the attribute's name.
 
     ``weight = arg("binpack.weight", int, 1)``.  ``kind`` is int, float, bool, str, list or dict; ``object`` takes any
-    value as it is.  See :class:`Argument` for ``check`` and ``fatal``.
+    value as it is.  See :class:`Argument` for ``check``, ``fatal`` and ``doubts``.
     """
-    return cast(T, Argument(key, kind, default, check, fatal))
+    return cast(T, Argument(key, kind, default, check, fatal, doubts))
+
+
+def arg_section(key: str, *parts: object) -> dict[str, Any]:
+    """Declare a mapping with arguments of its own; instances hold {inner key: value}, defaults filled in.
+
+    ``thresholds = arg_section("thresholds", arg("cpu", int, 80), arg("mem", int, 80))``.
+    """
+    inner = {part.key: part for part in parts if isinstance(part, Argument)}
+    return cast("dict[str, Any]", Argument(key, dict, {k: part.default for k, part in inner.items()}, parts=inner))
 
 
 def arg_pattern(
-    key: str, kind: type[T], default: T, check: Callable[[T], str] | None = None, *, fatal: bool = False
+    key: str,
+    kind: type[T],
+    default: T,
+    check: Callable[[T], str] | None = None,
+    *,
+    fatal: bool = False,
+    doubts: Callable[[T], Iterable[str | Complaint]] | None = None,
 ) -> dict[str, T]:
     """Declare a family of arguments, ``*`` standing for any text; instances hold {that text: value}.
 
     ``weights = arg_pattern("binpack.resources.*", float, 1.0)``.  A value of the wrong type counts as ``default``.
     """
-    return cast("dict[str, T]", Argument(key, kind, default, check, fatal))
+    return cast("dict[str, T]", Argument(key, kind, default, check, fatal, doubts))
+
+
+def is_duration(text: str) -> str:
+    """A check: refuse what is no duration as Go writes them (``1h30m``)."""
+    try:
+        duration.parse(text)
+    except DurationError as error:
+        return str(error)
+    return ""
 
 
 def convert(value: object, kind: type[T]) -> T | None:
@@ -174,8 +233,8 @@ def parse_arguments(
         if name is None:
             complaints.append(_undeclared(plugin, key, declared.values()))
             continue
-        parsed, complaint = declared[name].parse(key, value, plugin)
-        complaints += [complaint] if complaint else []
+        parsed, found = declared[name].parse(key, value, plugin)
+        complaints += found
         if declared[name].is_pattern:
             values[name][declared[name].gap(key)] = parsed
         else:
@@ -189,11 +248,17 @@ def _pattern_for(key: str, declared: Mapping[str, Argument[Any]]) -> str | None:
 
 
 def _undeclared(plugin: str, key: str, declared: Iterable[Argument[Any]]) -> Complaint:
-    if key in TOLERATED.get(plugin, ()):
-        return Complaint("tolerated", f"argument {key} of {plugin} is accepted, but has no effect here", plugin, key)
+    if why := tolerated(plugin, key):
+        text = f"argument {key} of {plugin} is accepted, but has no effect here: {why}"
+        return Complaint("tolerated", text, plugin, key)
     close = nearest(key, [spec.key for spec in declared])
     hint = f"; did you mean {close!r}?" if close else ""
     return Complaint("unknown", f"unknown argument {key} of {plugin} is ignored{hint}", plugin, key, nearest=close)
+
+
+def tolerated(owner: str, key: str) -> str:
+    """Why the argument ``key`` of a plugin or action is accepted and changes nothing; empty for any other."""
+    return TOLERATED.get(owner, {}).get(key, "")
 
 
 def nearest(name: str, known: Collection[str]) -> str:

@@ -21,7 +21,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, Final
 
-from stromboli.framework import catalogue_core, catalogue_plugins
+from stromboli.framework import catalogue_core, catalogue_live, catalogue_plugins
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.table import Node
@@ -89,8 +89,13 @@ def _lines(*tables: Mapping[str, Iterable[tuple[str, int | str, str]]]) -> Mappi
     return {key: Line(key, level, component, text) for component, rows in every for key, level, text in rows}
 
 
-LINES: Final[Mapping[str, Line]] = _lines(catalogue_core.ROWS, catalogue_plugins.ROWS)
+LINES: Final[Mapping[str, Line]] = _lines(catalogue_core.ROWS, catalogue_plugins.ROWS, catalogue_live.ROWS)
 """Every line by its key."""
+
+WORK_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "plan.committed": ("plan",),  # the plan, which has just grown by binds or evictions
+}
+"""What an executor listens to while a cycle goes on."""
 
 METRIC_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     # In bulk. What is told belongs to the observer from then on, which reads it when metrics are asked for: the teller

@@ -74,6 +74,7 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
         ("evict_operation", 3, "task {task} evict from node {node}"),
         ("pipeline_operation", 3, "task {task} pipeline from node {node}"),
         ("allocate_operation", 3, "task {task} allocate from node {node}"),
+        ("unpipeline_operation", 3, "task {task} unpipeline from node {node}"),
         ("allocating", 3, "Allocating operations ..."),
         (
             "after_pipelined", 3,
@@ -223,6 +224,7 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
             "preempt_enough", 3,
             "Pod {task} can be scheduled on node {node} after preempt {victim}, stop evicting more pods",
         ),
+        ("preempt_no_candidate", 4, "Node <{node}> is no candidate for Task <{task}>: {error}"),
     ),
     "reclaim": (
         ("reclaim_started", 3, "There are <{jobs}> Jobs and <{queues}> Queues in total for scheduling."),
@@ -244,10 +246,19 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
              "<{available}>."),
         ),
     ),
+    "gangpreempt": (
+        (
+            "gang_domain", 4,
+            ("Considering HyperNode <{domain}> for Job <{job}>: need <{need}>, idle <{idle}>, bundles that may go "
+             "<{gain}> of tasks {allowed}"),
+        ),
+        ("gang_evicts", 3, "Job <{job}> takes the room of tasks {victims} in HyperNode <{domain}>"),
+    ),
     "gangreclaim": (
         ("gang_reclaim_refused", 3, "Queue <{queue}> cannot reclaim for job <{job}>, skip"),
     ),
     "shuffle": (
+        ("shuffle_failed", "E", "Failed to evict Task <{task}>: {error}"),
         ("shuffle_victim", 3, "pod {name} from namespace {namespace} and job {job} will be evicted."),
     ),
     # --------------------------------------------------------------------------------------------------------- cache

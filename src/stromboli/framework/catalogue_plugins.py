@@ -14,6 +14,7 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
             "orphan_skipped", "W",
             "[{plugin}] Skip {what} <{task}>: job <{job}> not found in session (orphaned task from deleted PodGroup)",
         ),
+        ("spared", 5, "[{plugin}] Task <{task}> is spared: {why}"),
     ),
     "gang": (
         (
@@ -142,6 +143,24 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
             ("Queue <{queue}> itself can not reclaim, futureUsed: {future_used}, deserved: {deserved}, requested: "
              "{request}"),
         ),
+        (
+            "capacity_spared_guarantee", 5,
+            ("[capacity] Queue <{queue}> guarantee <{guarantee}> would not be kept without reclaimee <{task}>: "
+             "allocated <{allocated}>, Reclaimee Resreq: <{request}>, Deserved: <{deserved}>."),
+        ),
+        (
+            "capacity_spared_deserved", 5,
+            ("[capacity] Queue <{queue}> allocated resources are not greater than deserved on any relevant dimension "
+             "of reclaimee. Hence reclaimee <{task}> cannot be reclaimed. Deserved: <{deserved}>, Allocated: "
+             "<{allocated}>, Reclaimee Resreq: <{request}>, Guarantee: <{guarantee}>."),
+        ),
+        (
+            "capacity_spared_family", 5,
+            ("[capacity] Skip reclaim for reclaimee <{task}> from queue <{queue}>: both leaf deserved signals are "
+             "empty for requested resources <{request}> under shared ancestor scope. Deserved: <{deserved}>, "
+             "Allocated: <{allocated}>, Guarantee: <{guarantee}>."),
+        ),
+        ("queue_faulty", "E", "Failed to update Queue <{queue}> attributes, error: {fault}"),
         ("capacity_hierarchy_invalid", 3, "Capacity plugin failed to check queue's hierarchical structure!"),
     ),
     "overcommit": (
@@ -207,7 +226,11 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
     "usage": (
         ("usage_entered", 5, "Enter usage plugin ..."),
         ("usage_left", 5, "Leaving usage plugin ..."),
-        ("usage_figures", 4, "node:{node}, cpu usage:{cpu}, mem usage:{memory}, metrics time is {time}"),
+        (
+            "usage_figures", 4,
+            ("node:{node}, cpu usage:{cpu}, mem usage:{memory}, metrics time is {time}, shadowCPUEst: {cpu_guess}, "
+             "shadowMemEst: {memory_guess}"),
+        ),
         ("usage_cpu_exceeded", 3, "Node {node} cpu usage {usage} exceeds the threshold {threshold}"),
         ("usage_memory_exceeded", 3, "Node {node} mem usage {usage} exceeds the threshold {threshold}"),
         (
@@ -234,14 +257,27 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
         ("sla_global_invalid", "W", "Invalid global waiting time setting: {duration} in sla plugin."),
         ("sla_job_unreadable", "W", "Error occurs in parsing waiting time for job <{job}>, err: {error}."),
     ),
+    "tdm": (
+        ("tdm_entered", 5, "Enter tdm plugin ..."),
+        ("tdm_left", 5, "Leaving tdm plugin."),
+        ("tdm_next", 4, "TDM next evict time at {time}"),
+        ("tdm_victims", 4, "TDM got {count} victims"),
+        (
+            "tdm_budget", 3,
+            "Job <{job}> max evict:{most}, potential victims number:{potential}, max victims number:{count}",
+        ),
+    ),
     "pdb": (
         ("pdb_entered", 4, "Enter pdb plugin ..."),
+        ("pdb_left", 4, "Leaving pdb plugin."),
         (
             "pdb_violated", 4,
             "The pod <{pod}> of task <{name}> violates the pdb constraint, so filter it from the victim list",
         ),
     ),
     "cdp": (
+        ("cdp_opened", 4, "plugin cdp session open"),
+        ("cdp_invalid", "W", "invalid time duration {name}={value}"),
         ("cdp_victims", 4, "Victims from cdp plugins are {victims}"),
     ),
 }  # fmt: skip

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stromboli.errors import PluginError
 from stromboli.framework.rows import Floats
 from stromboli.model.table import Node, NodeTable, Rows
 from stromboli.model.task import Task
@@ -25,11 +24,8 @@ class Mapped(NamedTuple):
     reduce: Callable[[Task, dict[str, int]], object] | None
 
 
-class Best(NamedTuple):
-    """One plugin's choice among the candidates, given by their scores."""
-
-    plugin: str
-    choose: Callable[[Task, Mapping[float, Sequence[Node]]], Any]
+Best = Callable[[Task, Mapping[float, Sequence[Node]]], Node | None]
+"""One plugin's choice among the candidates, given by their scores."""
 
 
 class Choosers:
@@ -69,19 +65,13 @@ class Choosers:
         return total
 
     def best_row(self, task: Task, table: NodeTable, rows: Rows, scores: Floats) -> int | None:
-        """The row that the first plugin with an opinion takes, whatever the scores; None when none has one.
-
-        Raises PluginError for a node that is not among ``rows``.
-        """
+        """The row that the first plugin with an opinion takes, whatever the scores; None when none has one."""
         if not self.best:
             return None
         by_score: dict[float, list[Node]] = {}
         for place in np.argsort(-scores, kind="stable").tolist():
             by_score.setdefault(float(scores[place]), []).append(Node(table, int(rows[place])))
-        for plugin, choose in self.best:
+        for choose in self.best:
             if (node := choose(task, by_score)) is not None:
-                row = table.statics.row.get(node.name, -1)
-                if row not in rows:
-                    raise PluginError(plugin, f"{node.name} is no candidate for task {task.key}", point="best_node")
-                return row
+                return table.row(node.name)
         return None

@@ -13,7 +13,6 @@ from stromboli.framework.choosers import Choosers
 from stromboli.framework.fits import Fits
 from stromboli.framework.hook import Hook, by_template
 from stromboli.framework.rows import Bools, Fit, Floats, Score, key_of, own_uid
-from stromboli.model.axes import CPU, MEMORY
 from stromboli.model.table import Ints, Node, NodeRows, NodeTable, Rows
 from stromboli.model.task import Task
 
@@ -64,7 +63,8 @@ class TaskClass:
     room among them.  ``score`` adds up the node-local scores.  ``around`` are predicates that look at other nodes and
     are asked anew each time; ``raws`` the scores that are normalised over the candidates.  ``far`` says that a score
     looks at other nodes, so that each placement renews all rows.  ``simple``: the candidates with idle room are those
-    with ``heads``, and these are their scores.  ``runs``: nothing but the touched rows' own answers changes with a
+    with ``heads``, and these are their scores.  ``curable`` keeps the rows that no incurable refusal rules out, and how
+    far the journal had come then.  ``runs``: nothing but the touched rows' own answers changes with a
     placement of this class, and they can be asked what they will be after further ones.
     """
 
@@ -72,7 +72,9 @@ class TaskClass:
         "around",
         "batch",
         "batchers",
+        "columns",
         "constant",
+        "curable",
         "far",
         "heads",
         "hooks",
@@ -102,12 +104,13 @@ class TaskClass:
     def __init__(self, hooks: Hooks, ledger: Ledger, task: Task, room: bool = True) -> None:
         self.hooks, self.ledger, self.table, self.task = hooks, ledger, ledger.table, task
         self.request, self.nonzero = ledger.arrays(task.template)
-        scalars = (self.table.axes.index[name] for name in (task.request.scalars or {}))
-        self.need: list[int] = [CPU, MEMORY, *scalars] if room else []
+        self.need = self.table.axes.deciding(task.request) if room else []
         self.wants = [(column, int(self.request[column])) for column in self.need]
-        self.want = self.request[self.need][:, None]
+        self.columns = slice(0, len(self.need)) if self.need == [*range(len(self.need))] else self.need
+        self.want = self.request[self.columns][:, None]
         self.levels = 2
         self.refused: tuple[object, Fits] | None = None
+        self.curable: tuple[int, Bools] | None = None
         everywhere = self.table.view()
         self._ask_predicates(everywhere)
         self._ask_scores(everywhere)
@@ -190,14 +193,12 @@ class TaskClass:
 
     def _renew_all(self, nodes: NodeRows) -> None:
         self.open, self.now, self.score, self.batch = self.look(nodes)
-        self.heads = self._heads(slice(None))
+        self.heads = np.where(self.now, self.total(slice(None), self.constant), NEVER)
 
     def _store(self, rows: Rows, fits: Bools, now: Bools, score: Floats, batch: Floats) -> None:
         self.open[rows], self.now[rows], self.score[rows], self.batch[rows] = fits, now, score, batch
-        self.heads[rows] = self._heads(rows)
-
-    def _heads(self, rows: Rows | slice) -> Floats:
-        return np.where(self.now[rows], self.total(rows, self.constant), NEVER)
+        total = score + (batch if self.constant is None else batch + self.constant[rows])
+        self.heads[rows] = np.where(now, total, NEVER)
 
     def total(self, rows: Rows | slice, normal: Floats | None) -> Floats:
         """Score of ``rows``: node scores, plus batch scores, those normalised over the candidates included."""
@@ -208,10 +209,10 @@ class TaskClass:
         fits, now = self._room(row)
         node = Node(self.table, row)
         if fits:
-            fits = bool(self.static_ok[row]) and not any(fit.row(self.task, node) for fit in self.moving if fit.row)
+            fits = bool(self.static_ok[row]) and self._admitted(node)
             now = now and fits
         self.open[row], self.now[row] = fits, now
-        if fits:
+        if fits or not self.wants:  # without room, refused nodes are ranked too: an eviction may cure them
             self.score[row] = score = _row_sum(self.scorers, self.task, node)
             self.batch[row] = batch = _row_sum(self.batchers, self.task, node)
         if not now:
@@ -220,6 +221,12 @@ class TaskClass:
             self.heads[row] = score + batch
         else:
             self.heads[row] = score + (batch + self.constant[row])
+
+    def _admitted(self, node: Node) -> bool:
+        for fit in self.moving:  # noqa: SIM110 - asked of every touched row, and any() takes twice as long
+            if fit.row is not None and fit.row(self.task, node):
+                return False
+        return True
 
     def _room(self, row: int) -> tuple[bool, bool]:
         table = self.table
@@ -246,11 +253,12 @@ class TaskClass:
 
     def _rooms(self, nodes: NodeRows) -> tuple[Bools, Bools]:
         """Which rows have room enough idle, and which will have it."""
-        need: list[int] | slice = slice(None) if len(self.need) == nodes.alloc.shape[0] else self.need
-        want = self.want if isinstance(need, list) else self.request[:, None]
+        need, want = self.columns, self.want
         idle = nodes.alloc[need] - nodes.used[need]
         future = idle + nodes.releasing[need] - nodes.pipelined[need]
-        return np.all(want <= idle, axis=0), np.all(want <= future, axis=0)
+        now: Bools = np.logical_and.reduce(want <= idle)
+        fits: Bools = np.logical_and.reduce(want <= future)
+        return now, fits
 
     def _sum(self, scorers: list[tuple[Score, Floats | None]], nodes: NodeRows) -> Floats:
         """Scores of ``nodes``, added up in the order of the configuration."""
@@ -333,8 +341,11 @@ class Classes:
         key = self.key(tasks[0])
         return next((number for number, task in enumerate(tasks) if self.key(task) != key), len(tasks))
 
-    def of(self, task: Task, *, room: bool = True) -> TaskClass:
-        """The class of ``task``, fresh; without ``room`` the one that does not look at amounts."""
+    def of(self, task: Task, *, room: bool = True, fresh: bool = True) -> TaskClass:
+        """The class of ``task``; without ``room`` the one that does not look at amounts.
+
+        Its rows are up to date, unless it need not be ``fresh``.
+        """
         key = (room, self.key(task))
         made = self._made.pop(key, None)
         if made is None:
@@ -343,7 +354,8 @@ class Classes:
                 del self._made[next(iter(self._made))]
         made.task = task
         self._made[key] = made
-        made.refresh()
+        if fresh:
+            made.refresh()
         return made
 
 

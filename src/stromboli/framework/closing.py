@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stromboli.framework.messages import fit_error, scheduling_reason
-from stromboli.framework.opening import PluginFailed, guarded
+from stromboli.framework.opening import PluginFailed, labelled
+from stromboli.framework.phases import WAITING, phase_of
 from stromboli.framework.plan import Event, PodConditionUpdate, PodGroupUpdate, QueueUpdate, Reservation
+from stromboli.framework.topology import carry_over
 from stromboli.model.axes import add_to
-from stromboli.model.job import ALLOCATED, FAILED, PENDING, PIPELINED, RELEASING, RUNNING, SUCCEEDED, Job
+from stromboli.model.job import ALLOCATED, BINDING, FAILED, PENDING, PIPELINED, RUNNING, SUCCEEDED, Job
 from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.resource import Resource
-from stromboli.model.task import Condition, Task
+from stromboli.model.task import Task
 
 if TYPE_CHECKING:
     from stromboli.framework.session import Session
-
-WAITING = ("Unknown", "Pending", "Inqueue")
-"""Phases whose PodGroups get a warning event at every close."""
 
 
 def close(session: Session) -> None:
@@ -26,16 +25,32 @@ def close(session: Session) -> None:
     for name, plugin in reversed(session.plugins.items()):
         session.observer.started("plugin_close", name)
         try:
-            guarded(plugin, plugin.on_session_close)(session)
+            labelled(plugin, plugin.on_session_close)(session)
         except PluginFailed as failure:
             session.put_aside(failure)
         session.observer.ended("plugin_close", name)
-    for job in session.peek_jobs():
+    for job in session.peek_unsettled():  # those that are settled have been written as they stand
         update_job(session, job)
     update_queues(session)
+    carry_over(session)
+    _close_book(session)
+    if "candidates" in vars(session):
+        session.candidates.let_go()
     session.plan.inconsistencies += session.snapshot.inconsistencies
     if say := session.tells("session_closed"):
         say(session=session.uid)
+
+
+def _close_book(session: Session) -> None:
+    """Settle what pods shall state; a plugin that raises meanwhile is put aside, and it is settled without it."""
+    while session.reservations is not None:
+        try:
+            session.reservations.close()
+        except PluginFailed as failure:
+            session.put_aside(failure)
+            session.recompile()
+            continue
+        return
 
 
 # ---------------------------------------------------------------------- PodGroups
@@ -64,24 +79,13 @@ def _timed(session: Session, condition: PodGroupCondition) -> PodGroupCondition:
     )
 
 
-def phase_of(job: Job, unschedulable: bool) -> str:
-    """The phase that the job's tasks put its PodGroup into."""
-    index = job.index
-    if unschedulable and RUNNING in index:
-        return "Unknown"
-    scheduled = job.scheduled_task_num()
-    if RELEASING in index:
-        scheduled += job.releasing_scheduled_num()
-    if scheduled >= job.min_available:
-        return "Completed" if scheduled == job.number(FAILED, SUCCEEDED) else "Running"
-    return "Inqueue" if job.phase == "Inqueue" else "Pending"
-
-
 def update_job(session: Session, job: Job) -> None:
     """Put the new status of a job's PodGroup into the plan if it differs, and its events and pod conditions."""
     phase = phase_of(job, job.uid in session.unschedulable)
-    running, succeeded, failed = job.number(RUNNING), job.number(SUCCEEDED), job.number(FAILED)
-    old = job.group.status
+    index, old = job.index, job.group.status
+    running, succeeded, failed = (
+        len(index.get(RUNNING, ())), len(index.get(SUCCEEDED, ())), len(index.get(FAILED, ())),
+    )  # fmt: skip
     conditions = session.conditions.get(job.uid)
     changed = conditions is not None or (phase, running, succeeded, failed) != (
         old.phase, old.running, old.succeeded, old.failed,
@@ -95,7 +99,8 @@ def update_job(session: Session, job: Job) -> None:
 def _events(session: Session, job: Job, phase: str, changed: bool) -> None:
     index = job.index
     waiting = phase in WAITING
-    if waiting or PENDING in index or ALLOCATED in index or PIPELINED in index:
+    undecided = PENDING in index or ALLOCATED in index or PIPELINED in index
+    if undecided or (waiting and not _is_being_bound(session, job)):
         error = fit_error(job)
         if waiting:
             pending = len(index.get(PENDING, ()))
@@ -104,16 +109,22 @@ def _events(session: Session, job: Job, phase: str, changed: bool) -> None:
         for task in job.of(ALLOCATED, PENDING, PIPELINED):
             if not task.gates:
                 _pod_condition(session, job, task, error)
-        _left_behind(session, job)
+        if PIPELINED in index or ALLOCATED in index:
+            _left_behind(session, job)
     if changed and not waiting:
         session.plan.events.append(Event("PodGroup", job.uid, "Normal", "Scheduled", "pod group is ready"))
+
+
+def _is_being_bound(session: Session, job: Job) -> bool:
+    """Whether the job waits for nothing but its pods' bindings, which is no news for its users."""
+    return BINDING in job.index and not session.compat.asks("events-while-bound")
 
 
 def _pod_condition(session: Session, job: Job, task: Task, error: str) -> None:
     why = scheduling_reason(job, task)
     message = why.message or error
     nominated = why.nominated_node if why.nominated_node != task.nominated_node else ""
-    if nominated or task.condition != Condition("False", why.reason, message):
+    if nominated or task.condition is None or not task.condition.says("False", why.reason, message):
         session.plan.pod_conditions.append(PodConditionUpdate(task.uid, task.key, why.reason, message, nominated))
         session.plan.events.append(Event("Pod", task.key, "Warning", "FailedScheduling", message))
 
@@ -135,7 +146,8 @@ def update_queues(session: Session) -> None:
     totals = {name: list(queue.sums.allocated) for name, queue in session.queues.items()}
     if "root" in session.queues:
         for name, queue in session.queues.items():
-            for ancestor in _ancestors(session, name):
+            twice = [name] if name == "root" and session.compat.asks("root-status-twice") else []
+            for ancestor in (*_ancestors(session, name), *twice):
                 add_to(totals[ancestor], queue.sums.allocated)
     for name, queue in session.queues.items():
         amounts = session.axes.resource(session.axes.full(totals[name]))

@@ -10,21 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One row: its name, what each side does, where it shows, and why ours differs.
-
-    ``restored`` is False where compat mode keeps our way; ``why`` then says why that is safe.
-    """
-
-    name: str
-    ours: str
-    reference: str
-    where: str
-    why: str
-    restored: bool = True
-
+from stromboli.framework.compat_controllers import CONTROLLERS
+from stromboli.framework.difference import Difference
 
 _ROWS = (
     Difference(
@@ -36,19 +23,37 @@ _ROWS = (
     ),
     Difference(
         "protections-absolute",
-        "What conformance or pdb refuses is taken from the candidates before the tiers vote, and disruption budgets "
-        "count the evictions already decided in the cycle.",
-        "An empty answer only ends its own tier, and budgets are fresh at each call.",
+        "What conformance or pdb refuses is taken from the candidates before the tiers vote; disruption budgets count "
+        "the evictions already decided in the cycle, and of the candidates only those whom the vote names.",
+        "An empty answer only ends its own tier; budgets are fresh at each call, and candidates use them up whom other "
+        "plugins spare.",
         "preempt, reclaim, gangpreempt, gangreclaim, shuffle",
         "A protection that another tier can overrule protects nothing.",
     ),
     Difference(
+        "budget-news",
+        "A live eviction counts against its disruption budgets until their status tells of it.",
+        "The status is believed as it is, also when its controller has not heard of the last evictions.",
+        "serve and up, pdb",
+        "Cycles follow one another faster than the disruption controller counts. In compat mode, too: a decision of "
+        "one cycle is not touched, and the status catches up within moments.",
+        restored=False,
+    ),
+    Difference(
         "bad-queue",
         "A queue in a cycle, with an unknown parent or with children beyond its own values quarantines its own "
-        "subtree; its status and `explain` say why.",
-        "One bad queue ends the check of all queues, and nothing is scheduled.",
+        "subtree; an event on the Queue and `explain` say why. A job in a queue with others below it waits alone.",
+        "One bad queue, or a job in a queue with others below it, ends the check of all queues, and nothing is "
+        "scheduled; sums beyond the parent's are only logged.",
         "capacity with hierarchy",
         "One team's mistake should not stop the others.",
+    ),
+    Difference(
+        "events-while-bound",
+        "A PodGroup of which every pod is decided and being bound is told nothing.",
+        "Each cycle until its pods run warns: `0/N tasks in gang unschedulable: pod group is ready, N Binding, ...`.",
+        "events",
+        "It is no trouble, and the warnings are as many as the bindings.",
     ),
     Difference(
         "root-queue",
@@ -63,6 +68,13 @@ _ROWS = (
         "A value of zero counts as unset.",
         "proportion, capacity",
         "A share that was computed as zero is a limit, not the lack of one.",
+    ),
+    Difference(
+        "minimal-victims",
+        "Of the victims found for a job none is evicted who could be spared (option `minimal-victims`, on by default).",
+        "Whoever was evicted on the way to the decisive victim stays evicted.",
+        "preempt, reclaim, gangpreempt, gangreclaim",
+        "An eviction that helps nobody is a loss for everybody.",
     ),
     Difference(
         "usage-missing",
@@ -80,7 +92,7 @@ _ROWS = (
     ),
     Difference(
         "persisted-reservations",
-        "Reservations may be kept in annotations from cycle to cycle (gate PipelinedStatePersistence).",
+        "Reservations are kept in annotations from cycle to cycle (gate PipelinedStatePersistence).",
         "A reservation ends with its session.",
         "allocate, preempt, snapshot",
         "A reserved node should not be lost to another job in the next cycle.",
@@ -115,21 +127,25 @@ _ROWS = (
         "Draws at random, or takes the order of a hash map.",
         "all actions",
         "The same input must give the same plan. In compat mode nodes are drawn with the seed, so that loads spread "
-        "over equal nodes as they do with the reference, and the plan is still the same each time.",
+        "over equal nodes as they do with the reference, and plugins see a node's pods in the order in which they "
+        "came, its hash map's likeliest; the plan is still the same each time.",
     ),
     Difference(
         "fit-error-count",
         "N in `0/N nodes are unavailable` counts the nodes with a refusal when the text is read.",
         "N stays what it was when the text was first made, while the counts behind it grow.",
         "messages of unschedulable tasks",
-        "A count that no longer agrees with its own list misleads.",
+        "A count that no longer agrees with its own list misleads. In compat mode, too: texts decide nothing.",
+        restored=False,
     ),
     Difference(
         "log-levels",
         "`No preemptors in Queue` is logged at level 3.",
         "It is logged at level 4.",
         "log",
-        "The description of preemption tells users to look for it at level 3.",
+        "The description of preemption tells users to look for it at level 3. In compat mode, too: a log decides "
+        "nothing.",
+        restored=False,
     ),
     Difference(
         "root-status-twice",
@@ -144,6 +160,20 @@ _ROWS = (
         "It is forgotten at the end of its session.",
         "gangpreempt, gangreclaim, allocate",
         "The room that was freed should be taken by the job it was freed for.",
+    ),
+    Difference(
+        "gang-predicates",
+        "A gang that evicts is placed by every predicate, its victims being gone.",
+        "A refusal that some eviction might cure does not count, whether or not this one cures it.",
+        "gangpreempt, gangreclaim",
+        "Nobody should be evicted for a pod that will not fit afterwards.",
+    ),
+    Difference(
+        "reclaim-shares",
+        "Reclaiming takes from a queue only what it holds beyond its deserved share.",
+        "The queue plugin is asked only where its tier is reached: not where gang stands in an earlier one.",
+        "reclaim, gangreclaim",
+        "What a queue deserves it should keep, in whatever tier its plugin stands.",
     ),
     Difference(
         "device-class-scalars",
@@ -168,6 +198,13 @@ _ROWS = (
         "That is what the two times say.",
     ),
     Difference(
+        "zone-budgets",
+        "What a job can do without (`volcano.sh/jdb-…`) counts once for all revocable zones that are closed.",
+        "It counts anew in each zone.",
+        "tdm, shuffle",
+        "A job with pods in two zones that close together would lose twice what its budget allows.",
+    ),
+    Difference(
         "quota-text",
         "An exceeded quota is printed as `map[cpu:2]`.",
         "It is printed with the inside of the quantity.",
@@ -189,11 +226,26 @@ _ROWS = (
         "An overdrawn budget is used up, and names repeat across namespaces.",
     ),
     Difference(
-        "gpu-spread",
-        "A card without sharers scores 100 for spread, looked at before the pod is added.",
-        "The pod itself is counted as a sharer, so that the score is always 0.",
-        "deviceshare",
-        "A policy that scores every card alike spreads nothing.",
+        "rescheduling-unknown",
+        "A node without a fresh sample is neither low nor high.",
+        "It counts as idle, or with its last sample, however old.",
+        "rescheduling",
+        "Pods should not be moved because of what nobody knows.",
+    ),
+    Difference(
+        "usage-undone",
+        "A pod whose eviction is taken back is expected to use what it was expected to use before.",
+        "It is counted like a pod that has just come, on top of its measured load.",
+        "usage, after a preemption that was tried and given up",
+        "What is undone must leave no trace. In compat mode, too: the reference's scores depend on what was tried.",
+        restored=False,
+    ),
+    Difference(
+        "gate-victims",
+        "A pod that its queue's gate had let in gives its part of the queue back when it is evicted.",
+        "Its part stays reserved for it, so that evicting it makes no room in the queue.",
+        "capacity with SchedulingGatesQueueAdmission, preempt",
+        "It goes, and its successor is let in anew.",
     ),
     Difference(
         "usage-stamp",
@@ -210,6 +262,35 @@ _ROWS = (
         "Otherwise every pod of a cycle goes to the node that was best before the first.",
     ),
     Difference(
+        "spared-pods",
+        "A pod whose eviction is taken back counts again for filters and scores.",
+        "For the rest of the cycle they see its node without it.",
+        "predicates, nodeorder, after a discarded eviction",
+        "Otherwise the nodes that an attempt failed on look emptier than they are.",
+    ),
+    Difference(
+        "nominated-for-pods",
+        "A node where anybody is evicted for a pod is nominated for it.",
+        "Only if those evicted asked for an amount of something.",
+        "preempt, reclaim",
+        "A place among the pods of a node is room, too.",
+    ),
+    Difference(
+        "nominated-without-room",
+        "A pod whose nominated node has lost its room may preempt again.",
+        "It may not once the cycle has looked at the pod before, as long as predicates let it on that node.",
+        "preempt",
+        "Somebody else may have taken the room that was made; waiting for it would never end.",
+    ),
+    Difference(
+        "tentative-names",
+        "What a cycle tries leaves no trace on the pods.",
+        "A pod that was placed, but not bound, keeps the node's name: it counts as bound from the next cycle on, once "
+        "a condition has been written on it.",
+        "simulated runs of several cycles",
+        "A pod that nobody has bound runs nowhere.",
+    ),
+    Difference(
         "placed-terms",
         "A pod placed in this session has its anti-affinity and preferences respected by those placed after it.",
         "Only if its node held such a pod when the session opened.",
@@ -224,36 +305,27 @@ _ROWS = (
         "The order in which nodes report says nothing about their images.",
     ),
     Difference(
-        "dra-switch",
-        "`predicate.DynamicResourceAllocationEnable` is read.",
-        "Only the feature gate counts.",
-        "predicates",
-        "A documented switch should switch.",
-    ),
-    Difference(
         "node-selector-drop",
         "A node that no longer matches the scheduler's node selector leaves the cluster state.",
         "It stays with its last data until it is deleted.",
         "cluster state",
-        "Stale data place pods on a node that is somebody else's.",
+        "Stale data place pods on a node that is somebody else's. In compat mode, too: whoever relabels a node wants "
+        "it to go.",
+        restored=False,
     ),
     Difference(
         "oversubscription-reset",
         "An oversubscription annotation that is removed counts as 0.",
         "The old amount stays in the cached node, not in its snapshots.",
         "cluster state",
-        "One node should have one size.",
-    ),
-    Difference(
-        "retained-pods",
-        "Pods that a finished job retains count in its status by their phase.",
-        "They don't count.",
-        "job controller",
-        "A job that completed with one succeeded pod has succeeded 1.",
+        "One node should have one size. In compat mode, too: the reference's own snapshots say the same.",
+        restored=False,
     ),
 )
 
-DIFFERENCES: Mapping[str, Difference] = MappingProxyType({row.name: row for row in _ROWS})
+_ALL = (*_ROWS, *CONTROLLERS)
+
+DIFFERENCES: Mapping[str, Difference] = MappingProxyType({row.name: row for row in _ALL})
 """Every known difference by name."""
 
 
@@ -275,7 +347,7 @@ def _unknown(row: str) -> bool:
 def generate_page() -> str:
     """The documentation page of all differences, in Markdown."""
     head = ("Name", "Stromboli", "Reference", "Where", "Why", "With `compat: volcano`")
-    rows = [(f"`{r.name}`", r.ours, r.reference, r.where, r.why, _restored(r)) for r in _ROWS]
+    rows = [(f"`{r.name}`", r.ours, r.reference, r.where, r.why, _restored(r)) for r in _ALL]
     lines = [" | ".join(("", *cells, "")).strip() for cells in (head, ("---",) * len(head), *rows)]
     return "\n".join([*_INTRODUCTION, "", *lines]) + "\n"
 
@@ -290,4 +362,6 @@ _INTRODUCTION = """\
 Generated from the table in `stromboli.framework.compat`. Stromboli reads the same objects and configuration as Volcano
 and decides as it does, except for the rows below. `compat: volcano` in the configuration (or `--compat volcano`) brings
 the reference's way back wherever the last column says so.
+
+Fields of Volcano's kinds, one by one, and what acts on each: [fields.md](fields.md).
 """.splitlines()

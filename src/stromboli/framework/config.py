@@ -15,7 +15,9 @@ from stromboli.errors import ConfigError
 from stromboli.framework.argument import Complaint, nearest
 from stromboli.framework.compat import Compat
 from stromboli.framework.document import Node, read_document
+from stromboli.framework.gates import PIPELINED_STATE, switched_on
 from stromboli.framework.points import SWITCHES, Point
+from stromboli.framework.sampling import Sampling
 
 DEFAULT_CONFIG = """\
 actions: "enqueue, allocate, backfill"
@@ -32,6 +34,8 @@ tiers:
   - name: nodeorder
 """
 """What holds where no file is given."""
+BUILT_IN = "built-in configuration"
+"""How messages call it."""
 
 ACTION_ALIASES: Mapping[str, str] = MappingProxyType({"gangPreempt": "gangpreempt", "gangReclaim": "gangreclaim"})
 """Other spellings of actions."""
@@ -99,7 +103,8 @@ class ActionOption:
 class Config:
     """A configuration that is in effect; ``source`` is its file, ``complaints`` what was skipped while reading it.
 
-    ``features`` are the feature gates that are on; the process sets them, not the file.
+    ``features`` are the feature gates that are on, ``sampling`` says that not all nodes are looked at; the process sets
+    them, not the file.
     """
 
     actions: tuple[str, ...]
@@ -110,12 +115,23 @@ class Config:
     tie_break: str = "first"
     complaints: tuple[Complaint, ...] = ()
     source: str = ""
-    features: frozenset[str] = frozenset()
+    features: frozenset[str] = switched_on({})
+    sampling: Sampling | None = None
 
     @property
     def ways(self) -> Compat:
         """What to ask where the reference's way may differ from ours."""
         return Compat(self.compat)
+
+    @property
+    def gates(self) -> frozenset[str]:
+        """The feature gates that count: in the reference's way a reservation ends with its session."""
+        return self.features - {PIPELINED_STATE} if self.ways.asks("persisted-reservations") else self.features
+
+    @property
+    def keeps_reservations(self) -> bool:
+        """Whether reservations outlive the session that made them."""
+        return PIPELINED_STATE in self.gates
 
     def plugins(self) -> tuple[PluginOption, ...]:
         """All plugin entries in the order in which they open."""
@@ -135,16 +151,19 @@ def load_config(
     lenient: bool = False,
     compat: bool = False,
     allow_hdrf_with_proportion: bool = False,
+    without_unknown_actions: bool = False,
 ) -> Config:
     """Read a configuration.
 
     ``source`` is the file's name for messages.  ``compat``, or ``compat: volcano`` in the text, asks for the
     reference's ways, which are lenient.  ``allow_hdrf_with_proportion`` lets a tier have both, for recorded scenarios
-    only.  Raises ConfigError for whatever is refused.
+    only.  ``without_unknown_actions`` leaves them out with a complaint, so that whatever else is wrong is found, too.
+    Raises ConfigError for whatever is refused.
     """
     document = read_document(text, file=source)
     ways = Compat(compat or _asks_for_compat(document.root))
     loader = _Loader(source, ways, lenient or ways.asks("config-strictness"), known_plugins, known_actions)
+    loader.goes_on = without_unknown_actions
     for line, doubt in document.doubts:
         loader.mistake(doubt, line)
     config = loader.config(loader.mapping(document.root or Node(1, {}), "the configuration", TOP_KEYS))
@@ -183,6 +202,7 @@ class _Loader:
         self.known_plugins = known_plugins
         self.known_actions = known_actions
         self.complaints: list[Complaint] = []
+        self.goes_on = False
 
     def mistake(self, problem: str, line: int, name: str = "", known: Collection[str] = ()) -> None:
         """Something the reference lives with: refused, or in a lenient reading a complaint."""
@@ -247,8 +267,15 @@ class _Loader:
         for name in names:
             if ACTION_ALIASES.get(name, name) not in self.known_actions:
                 problem = f"failed to find Action {name}{'' if name else _EMPTY}"
-                self.refuse(problem, node.line if node else 1, name, (*self.known_actions, *ACTION_ALIASES))
-        return tuple(ACTION_ALIASES.get(name, name) for name in names)
+                self._no_action(problem, node.line if node else 1, name)
+        actions = (ACTION_ALIASES.get(name, name) for name in names)
+        return tuple(name for name in actions if name in self.known_actions)
+
+    def _no_action(self, problem: str, line: int, name: str) -> None:
+        known = (*self.known_actions, *ACTION_ALIASES)
+        if not self.goes_on:
+            self.refuse(problem, line, name, known)
+        self.complaints.append(Complaint("refused", problem, key=name, line=line, nearest=nearest(name, known)))
 
     def _tier(self, node: Node) -> tuple[PluginOption, ...]:
         tier = self.mapping(node, "a tier", ("plugins",))

@@ -31,6 +31,10 @@ class CycleState:
         """What was stored, the same object; KeyError naming the key when nothing was."""
         return self._values[key]
 
+    def get(self, key: str, default: object = None) -> object:
+        """What was stored, the same object; ``default`` when nothing was."""
+        return self._values.get(key, default)
+
     def delete(self, key: str) -> None:
         """Forget ``key``; fine when it is absent."""
         self._values.pop(key, None)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NoReturn
 
 import yaml
 
 from stromboli.errors import ConfigError
+from stromboli.model.reading import unreadable
 
 MAX_DEPTH = 100
 MAX_ALIASED = 10_000
@@ -52,6 +54,14 @@ class Document:
 
     root: Node | None
     doubts: tuple[tuple[int, str], ...] = ()
+
+
+def read_text(file: str | Path) -> str:
+    """The text of a configuration file.  Raises ConfigError for what is no UTF-8, and OSError."""
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(unreadable(error), file=str(file)) from error
 
 
 def read_document(text: str, *, file: str) -> Document:

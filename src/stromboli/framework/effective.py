@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stromboli.framework.argument import Argument, Complaint, parse_arguments
+from stromboli.framework.argument import Argument, Complaint, parse_arguments, tolerated
 from stromboli.framework.config import HIERARCHY, Config, PluginOption
 from stromboli.framework.points import SWITCHES
 from stromboli.framework.registry import Registry
@@ -76,7 +76,12 @@ class _Given:
 
     def complaints(self) -> Iterator[Complaint]:
         _, found = parse_arguments(self.declared or {}, self.arguments, self.owner)
-        return (replace(complaint, line=self.lines.get(complaint.key, 0)) for complaint in found)
+        return (replace(complaint, line=self._line(complaint.key)) for complaint in found)
+
+    def _line(self, key: str) -> int:
+        """The line of an argument, or of the section that it stands in; 0 where that is not known."""
+        sections = (line for written, line in self.lines.items() if key.startswith(f"{written}."))
+        return self.lines.get(key) or next(sections, 0)
 
     def values(self) -> dict[str, object]:
         """Every argument by key: effective values of declared ones, members of families, then undeclared ones."""
@@ -102,6 +107,8 @@ def _arguments(config: Config, given: _Given, section: str) -> Iterator[Row]:
     for key, value in given.values().items():
         place = _place(config, given.lines.get(key, 0)) if key in given.arguments else ""
         origin = f"default, as {place} is refused" if key in refused else place or "default"
+        if key in given.arguments and (why := tolerated(given.owner, key)):
+            origin += f", without effect: {why}"
         yield Row(section, given.owner, "argument", key, value, origin)
 
 

@@ -47,7 +47,7 @@ class Handlers:
         return _tell(self.allocate, tasks, rows) if self.allocate else []
 
     def deallocated(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
-        """Tell everybody that ``tasks`` have left ``rows``."""
+        """Tell everybody that ``tasks`` have left ``rows``; no rows: the node of a single task that is gone itself."""
         if self.deallocate:
             _tell(self.deallocate, tasks, rows)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, overload
 
 from stromboli.errors import PluginError
-from stromboli.framework.merge import Agree
+from stromboli.framework.merge import Agree, Union
 from stromboli.framework.points import OTHER_NAMES, POINTS, Form, Point
 from stromboli.framework.reason import Reason
 from stromboli.model.task import PodTemplate, Task
@@ -42,7 +42,9 @@ class Hook:
     ``key`` names what the answer reads of the task (None: not declared, so nothing is shared between tasks); with a
     key and without ``reads`` the answer promises to depend on nothing else but the node's own row.  ``reasons`` are
     what a vector of a fit may say: the reason of a False, or the reasons of the mask's bits.  ``protects`` makes a
-    victim hook's refusal absolute: whom it leaves out is a candidate for nobody.
+    victim hook's refusal absolute: whom it refuses by himself is a candidate for nobody, and of those whom the vote
+    names only they go whom it lets go together.  So it is asked before and after the vote; whom it lets go among others
+    it must let go among fewer.  A protecting hook of ``victim_tasks`` names nobody.
 
     ``static`` promises more: the answer reads only what placements cannot change (labels, taints, offers), so it is
     never renewed within a session.  ``row`` names a method that gives a vector hook's answer for one node, (task,
@@ -134,6 +136,11 @@ class Tie:
         """The sort key of an order: comparing keys must equal asking the comparison."""
         return Tie(self.point, "key")
 
+    @property
+    def job(self) -> Tie:
+        """Whether any task of a job could be named as a victim: false is a promise for the actor's whole turn."""
+        return Tie(self.point, "job")
+
 
 def _mark(hook: Hook) -> Callable[[Function], Function]:
     def mark(function: Function) -> Function:
@@ -164,7 +171,7 @@ def check_hook(
 
 def _misuse(hook: Hook) -> str:
     fit = hook.form == "vector" and hook.point.per_node == "fit"
-    of_nodes = bool(hook.point.per_node) or hook.form in ("vector", "raw")
+    merge, of_nodes = hook.point.merge, bool(hook.point.per_node) or hook.form in ("vector", "raw")
     unknown = [read for read in hook.reads if read not in READS]
     mistakes = {
         f"{hook.point.name} has no form .{hook.form}": not hook.point.has(hook.form),
@@ -175,7 +182,7 @@ def _misuse(hook: Hook) -> str:
         ),
         "raw scores need normalise=": hook.form == "raw" and not hook.normalise,
         "static= excludes reads=": hook.static and bool(hook.reads),
-        "protects= belongs to points that name victims": hook.protects and not isinstance(hook.point.merge, Agree),
+        "protects= belongs to points that name victims": hook.protects and not isinstance(merge, (Agree, Union)),
     }
     return next((text for text, holds in mistakes.items() if holds), "")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+from stromboli.framework.phases import unsettled
 from stromboli.model.axes import Axes
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue, QueueSpec, QueueStatus
@@ -17,10 +18,11 @@ Figures = dict[str, Resource | float | None]
 class Jobs(Mapping[str, Job]):
     """Jobs by uid.  Getting one gives the session's own copy; :meth:`peek` looks without copying."""
 
-    __slots__ = ("_own", "_shared")
+    __slots__ = ("_own", "_shared", "_unsettled")
 
     def __init__(self, shared: Mapping[str, Job]) -> None:
         self._shared = shared
+        self._unsettled: dict[str, None] | None = None
         self._own: dict[str, Job] = {}
 
     def __getitem__(self, uid: str) -> Job:
@@ -45,9 +47,25 @@ class Jobs(Mapping[str, Job]):
             return iter(self._shared.values())
         return (own.get(uid, job) for uid, job in self._shared.items())
 
+    def peek_unsettled(self, others: Collection[str] = ()) -> Iterator[Job]:
+        """As :meth:`peek`, without jobs that were settled to begin with and that the session has not copied.
+
+        ``others`` are in all the same, and so is the first job of each queue: who goes by queues misses none.
+        """
+        if self._unsettled is None:
+            self._unsettled = unsettled(self._shared)
+        first, own, shared = self._unsettled, self._own, self._shared
+        more = {*own, *others} - first.keys()
+        uids = [uid for uid in shared if uid in first or uid in more] if more else first
+        return (own.get(uid) or shared[uid] for uid in uids)
+
     def peek_at(self, uid: str) -> Job | None:
         """One job, read-only; None when there is none."""
         return self._own.get(uid) or self._shared.get(uid)
+
+    def as_they_stand(self) -> dict[str, Job]:
+        """Every job by uid, read-only, as in :meth:`peek`."""
+        return {**self._shared, **self._own}
 
     @property
     def touched(self) -> Mapping[str, Job]:
@@ -58,16 +76,20 @@ class Jobs(Mapping[str, Job]):
 class QueueInfo:
     """A queue in a session: what its object says, the sums of its jobs, and the figures that a queue plugin publishes.
 
-    ``sums`` follow the session's placements.  Queues are known by name, so ``uid`` is the name.
+    ``sums`` follow the session's placements, and so does ``branch``: what the queue and those below it hold, by column
+    (``sums.held`` itself as long as nobody has asked for a tree).  ``fault`` says why the queue cannot be used.  Queues
+    are known by name, so ``uid`` is the name.
     """
 
-    __slots__ = ("_axes", "created", "figures", "name", "queue", "sums", "uid")
+    __slots__ = ("_axes", "branch", "created", "fault", "figures", "name", "queue", "sums", "uid")
 
     def __init__(self, queue: Queue, sums: QueueSums, axes: Axes) -> None:
         self.queue, self.sums, self._axes = queue, sums, axes
         self.name = self.uid = queue.name
         self.created = queue.created
         self.figures: Figures = {}
+        self.branch = sums.held
+        self.fault = ""
 
     def __repr__(self) -> str:
         return f"QueueInfo({self.name!r})"

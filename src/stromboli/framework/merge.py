@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from stromboli.framework.guards import Candidate, common, settled
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -19,16 +22,7 @@ Chain: TypeAlias = tuple[tuple[Callable[P, R], ...], ...]
 """Tiers of functions; a tier without any function of the point is an empty tuple."""
 
 
-class HasUid(Protocol):
-    """What can be told apart by its uid: tasks, above all."""
-
-    @property
-    def uid(self) -> str:
-        """The identity."""
-
-
 Actor = TypeVar("Actor")
-Candidate = TypeVar("Candidate", bound=HasUid)
 
 
 class Merge(Protocol):
@@ -65,8 +59,18 @@ class FirstOpinion:
         """One sort key from the key forms of every function in the chain; None if the tie-breaker has no key form."""
         if self.tie is not None and self.tie_key is None:
             return None
-        parts = (*keys, *((self.tie_key,) if self.tie_key else ()))
-        return lambda item: tuple([part(item) for part in parts])
+        return _together((*keys, *((self.tie_key,) if self.tie_key else ())))
+
+
+def _together(parts: tuple[Callable[[T], Any], ...]) -> Callable[[T], tuple[Any, ...]]:
+    """All parts of a key; asked at every turn, so the usual numbers of parts are written out."""
+    if len(parts) == 2:
+        first, second = parts
+        return lambda item: (first(item), second(item))
+    if len(parts) == 4:
+        one, two, three, four = parts
+        return lambda item: (one(item), two(item), three(item), four(item))
+    return lambda item: tuple([part(item) for part in parts])
 
 
 def _first_opinion(functions: tuple[Callable[P, int], ...]) -> Callable[P, int]:
@@ -121,19 +125,32 @@ class Agree:
     ) -> Callable[[Actor, Sequence[Candidate]], list[Candidate]]:
         """The question ``(actor, candidates) -> victims``; the full candidate list goes to every function.
 
-        ``guards`` are functions whose refusal is absolute: what one of them leaves out is no candidate for anybody.
+        ``guards`` are functions of the chain whose refusal is absolute (:func:`~stromboli.framework.guards.settled`).
         """
+        elect = self._election(tuple(tuple(_for_everybody(f) if f in guards else f for f in tier) for tier in chain))
+        if not guards:
+            return elect
+        # mostly guards let everybody go; then they have had their say, none has abstained, and none is asked again
+        unguarded = self._election(tuple(tuple(_all_of_them if f in guards else f for f in tier) for tier in chain))
 
         def agree(actor: Actor, candidates: Sequence[Candidate]) -> list[Candidate]:
             for guard in guards:
-                spared = guard(actor, candidates)
-                candidates = candidates if spared is None else _common(candidates, spared)
-            for tier in chain if candidates else ():
+                if guard(actor, candidates) != candidates:
+                    return settled(guards, partial(elect, actor), candidates, actor)
+            return unguarded(actor, candidates)
+
+        return agree
+
+    def _election(
+        self, tiers: Chain[[Actor, Sequence[Candidate]], Sequence[Candidate] | None]
+    ) -> Callable[[Actor, Sequence[Candidate]], list[Candidate]]:
+        def elect(actor: Actor, candidates: Sequence[Candidate]) -> list[Candidate]:
+            for tier in tiers if candidates else ():
                 if victims := self._in_tier(tier, actor, candidates):
                     return victims
             return []
 
-        return agree
+        return elect
 
     def _in_tier(
         self,
@@ -147,16 +164,26 @@ class Agree:
             named = function(actor, candidates)
             if named is None:
                 continue
-            victims = list(named) if fresh else _common(victims, named)
+            victims = list(named) if fresh else common(victims, named)
             fresh = not victims
             if not named or (fresh and not self.restart):
                 return []
         return victims
 
 
-def _common(victims: Iterable[Candidate], named: Sequence[Candidate]) -> list[Candidate]:
-    uids = {task.uid for task in named}
-    return [task for task in victims if task.uid in uids]
+def _all_of_them(_actor: object, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    return candidates
+
+
+def _for_everybody(
+    guard: Callable[[Actor, Sequence[Candidate]], Sequence[Candidate] | None],
+) -> Callable[[Actor, Sequence[Candidate]], Sequence[Candidate] | None]:
+    """How a guard votes in its tier, having its say before and after: for all who stand, unless it abstains."""
+
+    def vote(actor: Actor, candidates: Sequence[Candidate]) -> Sequence[Candidate] | None:
+        return None if guard(actor, candidates[:1]) is None else candidates
+
+    return vote
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +219,10 @@ class AnyOf:
         functions = flat(chain)
 
         def anybody(*args: P.args, **kwargs: P.kwargs) -> bool:
-            return any(function(*args, **kwargs) for function in functions)
+            for function in functions:  # noqa: SIM110 - asked at every turn, and any() takes twice as long
+                if function(*args, **kwargs):
+                    return True
+            return False
 
         return anybody
 
@@ -204,6 +234,8 @@ class FirstAnswer:
     def compile(self, chain: Chain[P, R | None]) -> Callable[P, R | None]:
         """Ask in order, stop at the first answer."""
         functions = flat(chain)
+        if len(functions) == 1:
+            return functions[0]
 
         def first(*args: P.args, **kwargs: P.kwargs) -> R | None:
             for function in functions:
@@ -261,20 +293,46 @@ class SumByName:
 class Union:
     """The first tier that names anybody decides; the lists of its plugins are joined, each uid once."""
 
-    def compile(self, chain: Chain[P, Sequence[Candidate]]) -> Callable[P, list[Candidate]]:
-        """The joined list, in the order in which the tasks were first named."""
+    def compile(
+        self,
+        chain: Chain[[Sequence[Candidate]], Sequence[Candidate]],
+        guards: Sequence[Callable[[Sequence[Candidate]], Sequence[Candidate]]] = (),
+    ) -> Callable[[Sequence[Candidate]], list[Candidate]]:
+        """The joined list, in the order in which the tasks were first named.
 
-        def union(*args: P.args, **kwargs: P.kwargs) -> list[Candidate]:
-            for tier in chain:
-                named: dict[str, Candidate] = {}
-                for function in tier:
-                    for task in function(*args, **kwargs):
-                        named.setdefault(task.uid, task)
-                if named:
-                    return list(named.values())
+        ``guards`` name nobody: whom one of them refuses is not asked about, and of those whom the others of a tier
+        name they may still let go only some (:func:`~stromboli.framework.guards.settled`).
+        """
+        namers = tuple(tuple(f for f in tier if not any(f is guard for guard in guards)) for tier in chain)
+
+        def union(candidates: Sequence[Candidate]) -> list[Candidate]:
+            for tier in namers:
+                if named := settled(guards, partial(_named_by, tier, candidates), candidates):
+                    return named
             return []
 
         return union
+
+
+def _named_by(
+    tier: Sequence[Callable[[Sequence[Candidate]], Sequence[Candidate]]],
+    candidates: Sequence[Candidate],
+    standing: Sequence[Candidate],
+) -> list[Candidate]:
+    """Whom the functions name, without those ``candidates`` who stand no longer: some look at no list."""
+    named = _joined(function(standing) for function in tier)
+    if len(standing) == len(candidates):
+        return named
+    out = {task.uid for task in candidates} - {task.uid for task in standing}
+    return [task for task in named if task.uid not in out]
+
+
+def _joined(lists: Iterable[Sequence[Candidate]]) -> list[Candidate]:
+    named: dict[str, Candidate] = {}
+    for tasks in lists:
+        for task in tasks:
+            named.setdefault(task.uid, task)
+    return list(named.values())
 
 
 @dataclass(frozen=True, slots=True)

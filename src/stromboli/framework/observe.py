@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stromboli.errors import NotFoundError
-from stromboli.framework.catalogue import LINES, METRIC_KEYS
+from stromboli.framework.catalogue import LINES, METRIC_KEYS, WORK_KEYS
 from stromboli.model.axes import Axes
 from stromboli.model.resource import Resource
 
@@ -64,6 +64,14 @@ class BulkObserver(Observer, Protocol):
 
     def tell_all(self, key: str, count: int, columns: Columns) -> None:
         """The same has happened ``count`` times, at least once."""
+
+
+@runtime_checkable
+class KeyObserver(Observer, Protocol):
+    """An observer that prepares for a key that it will be told often."""
+
+    def teller(self, key: str) -> Teller:
+        """:meth:`tell` of one key, with the fields as keyword arguments; asked for what it wants, once a session."""
 
 
 class Silent:
@@ -152,21 +160,36 @@ class Counting:
 
 def _check(key: str, fields: Mapping[str, object]) -> None:
     line = LINES.get(key)
-    if line is None and key not in METRIC_KEYS:
+    others = {**METRIC_KEYS, **WORK_KEYS}
+    if line is None and key not in others:
         raise NotFoundError("key", key, "stromboli.framework.catalogue")
-    for name in line.fields if line else METRIC_KEYS[key]:
+    for name in line.fields if line else others[key]:
         if name not in fields:
             raise NotFoundError("field", name, f"what was told of {key}")
 
 
 def teller(observer: Observer, key: str) -> Teller | None:
     """A function that tells ``observer`` ``key`` with its keyword arguments as fields; None when it is unwanted."""
-    ends = [end.tell for end in wanting(observer, key)]
-    if not ends:
-        return None
-    if len(ends) == 1:
-        return _single(ends[0], key)
-    return _fan(ends, key)
+    ends = [_prepared(end, key) for end in wanting(observer, key)]
+    if len(ends) <= 1:
+        return ends[0] if ends else None
+
+    def told(**fields: object) -> None:
+        for end in ends:
+            end(**fields)
+
+    return told
+
+
+def _prepared(observer: Observer, key: str) -> Teller:
+    if isinstance(observer, KeyObserver):
+        return observer.teller(key)
+    tell = observer.tell
+
+    def told(**fields: object) -> None:
+        tell(key, fields)
+
+    return told
 
 
 def wanting(observer: Observer, key: str) -> list[Observer]:
@@ -180,34 +203,35 @@ def _listeners(observer: Observer) -> list[Observer]:
     return [observer]
 
 
-def _single(tell: Callable[[str, Mapping[str, object]], None], key: str) -> Teller:
-    def told(**fields: object) -> None:
-        tell(key, fields)
-
-    return told
-
-
-def _fan(tells: Iterable[Callable[[str, Mapping[str, object]], None]], key: str) -> Teller:
-    def told(**fields: object) -> None:
-        for tell in tells:
-            tell(key, fields)
-
-    return told
-
-
 def teller_all(observer: Observer, key: str) -> BulkTeller | None:
     """A function that tells ``observer`` ``key`` many times at once; None when it is unwanted."""
     ends = [_bulk(end, key) for end in wanting(observer, key)]
-    if not ends:
-        return None
-    if len(ends) == 1:
-        return ends[0]
+    if len(ends) <= 1:
+        return ends[0] if ends else None
 
     def told(count: int, columns: Columns) -> None:
         for end in ends:
             end(count, columns)
 
     return told
+
+
+class OneOrMany:
+    """Tells one key, once or many times, whichever is cheaper; false when nobody wants it."""
+
+    __slots__ = ("_wanted", "many", "one")
+
+    def __init__(self, one: Teller | None, many: BulkTeller | None) -> None:
+        self._wanted = one is not None
+        self.one: Teller = one or _nobody
+        self.many: BulkTeller = many or _nobody
+
+    def __bool__(self) -> bool:
+        return self._wanted
+
+
+def _nobody(*_columns: object, **_fields: object) -> None:
+    """Nobody wants to know."""
 
 
 def _bulk(observer: Observer, key: str) -> BulkTeller:

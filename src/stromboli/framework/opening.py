@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stromboli.errors import PluginError
 from stromboli.framework.ask import compile_points
-from stromboli.framework.choosers import Best, Choosers, Mapped
+from stromboli.framework.choosers import Choosers, Mapped
 from stromboli.framework.classes import Hooks
 from stromboli.framework.config import PluginOption
+from stromboli.framework.contract import A_ROW_EACH, Rule, held_to, rule_of, rule_of_row
+from stromboli.framework.direct import questions
 from stromboli.framework.handlers import Handler
 from stromboli.framework.hook import Hook
 from stromboli.framework.merge import FirstOpinion
@@ -45,6 +47,17 @@ class Answer(NamedTuple):
     hook: Hook
     function: Function
 
+    @property
+    def row(self) -> Function | None:
+        """The form for one node that stands beside a vector hook, if it names one."""
+        plugin, hook = self.plugin, self.hook
+        return guarded(plugin, hook, getattr(plugin, hook.row), rule_of_row(hook)) if hook.row else None
+
+    @property
+    def normalise(self) -> Function:
+        """What makes scores of the raw ones of this hook."""
+        return guarded(self.plugin, self.hook, getattr(self.plugin, self.hook.normalise), A_ROW_EACH)
+
 
 class Answers:
     """All hooks of a session in the order of the configuration, tier by tier."""
@@ -57,7 +70,7 @@ class Answers:
         """Note the hooks of ``plugin`` whose points are switched on."""
         for hook, function in hooks:
             if option.enabled(hook.point):
-                self._all.append(Answer(tier, plugin, hook, guarded(plugin, function)))
+                self._all.append(Answer(tier, plugin, hook, guarded(plugin, hook, function, rule_of(hook))))
 
     def register(self, tier: int, option: PluginOption, plugin: Plugin, hook: Hook, function: Function) -> None:
         """Note a function registered while the session opens; it replaces an earlier one of that plugin and point."""
@@ -90,12 +103,18 @@ class Answers:
 
     def key(self, point: str) -> Function | None:
         """One sort key for an order point; None when a plugin in the order gives none."""
+        merge, keys = POINTS[point].merge, self._keys(point)
+        return merge.compile_key(keys) if isinstance(merge, FirstOpinion) and keys is not None else None
+
+    def opinion(self, point: str) -> Function | None:
+        """One sort key of the plugins alone, without the tie-breaker; None when one of them gives none."""
+        keys = self._keys(point)
+        return None if keys is None else lambda item: tuple([key(item) for key in keys])
+
+    def _keys(self, point: str) -> list[Function] | None:
         keys = {id(answer.plugin): answer.function for answer in self.of(point, "key")}
         compared = self.of(point)
-        if any(id(answer.plugin) not in keys for answer in compared):
-            return None
-        merge = POINTS[point].merge
-        return merge.compile_key([keys[id(a.plugin)] for a in compared]) if isinstance(merge, FirstOpinion) else None
+        return [keys[id(a.plugin)] for a in compared] if all(id(a.plugin) in keys for a in compared) else None
 
     def many(self, point: str) -> list[Function] | None:
         """The forms of one point for runs of tasks; None when a plugin at the point has none."""
@@ -103,22 +122,45 @@ class Answers:
         asked = self.of(point)
         return [forms[id(a.plugin)] for a in asked] if all(id(a.plugin) in forms for a in asked) else None
 
+    def may(self, point: str, restart: bool) -> Function | None:
+        """Whether any task of a job could be named at a point of victims; None when no tier can rule any job out.
+
+        A tier names only whom all its voters name; with ``restart`` perhaps whom only one of them names.
+        """
+        forms = {id(answer.plugin): answer.function for answer in self.of(point, "job")}
+        voters = self.of(point)
+        guards = [forms[id(a.plugin)] for a in voters if a.hook.protects and id(a.plugin) in forms and not restart]
+        tiers = [[forms.get(id(a.plugin)) for a in voters if a.tier == tier] for tier in range(self.tiers)]
+        weigh = any if restart else all
+        known = [[form for form in tier if form is not None] for tier in tiers if tier]
+        if any((None in tier) if restart else not any(tier) for tier in tiers if tier):
+            known = []  # such a tier rules nobody out
+        if not known and not guards:
+            return None
+
+        def may(actor: Any, job: Any) -> bool:
+            if not all(guard(actor, job) for guard in guards):
+                return False
+            return not known or any(weigh(form(actor, job) for form in tier) for tier in known)
+
+        return may
+
     def order(self, point: str, compare: Function) -> Order[Any]:
         """The order of one point, by comparison and by key."""
-        return Order(compare, self.key(point))
+        return Order(compare, self.key(point), self.opinion(point))
 
     def hooks(self) -> Hooks:
         """The per-node hooks in the engine's form."""
         by_plugin: dict[int, list[Fit]] = {}
         for answer in sorted((*self.of("predicate"), *self.of("predicate", "vector")), key=self._all.index):
-            fit = fit_of(answer.plugin.name, answer.hook, answer.function, _beside(answer))
+            fit = fit_of(answer.plugin.name, answer.hook, answer.function, answer.row)
             by_plugin.setdefault(id(answer.plugin), []).append(fit)
         scores = sorted((*self.of("node_order"), *self.of("node_order", "vector")), key=self._all.index)
         return Hooks(
             list(by_plugin.values()),
-            [score_of(a.plugin.name, a.hook, a.function, _beside(a)) for a in scores],
+            [score_of(a.plugin.name, a.hook, a.function, a.row) for a in scores],
             [_raw(answer) for answer in self.of("batch_node_order", "raw")],
-            [score_of(a.plugin.name, a.hook, a.function, _beside(a)) for a in self.of("batch_node_order", "vector")],
+            [score_of(a.plugin.name, a.hook, a.function, a.row) for a in self.of("batch_node_order", "vector")],
             self._choosers(),
         )
 
@@ -128,26 +170,28 @@ class Answers:
         return Choosers(
             [Mapped(answer.function, reduces.get(id(answer.plugin))) for answer in self.of("node_map")],
             [answer.function for answer in self.of("batch_node_order")],
-            [Best(answer.plugin.name, answer.function) for answer in self.of("best_node")],
+            [answer.function for answer in self.of("best_node")],
         )
-
-
-def _beside(answer: Answer) -> Function | None:
-    """The form for one row that stands beside a vector hook, if it names one."""
-    name = answer.hook.row
-    return guarded(answer.plugin, getattr(answer.plugin, name)) if name else None
 
 
 def _raw(answer: Answer) -> Score:
     score = score_of(answer.plugin.name, answer.hook, answer.function, None)
-    score.normalise = guarded(answer.plugin, getattr(answer.plugin, answer.hook.normalise))
+    score.normalise = answer.normalise
     return score
 
 
-def guarded(plugin: Plugin, function: Function) -> Function:
-    """``function``, its errors labelled with the plugin's name; ours are left alone."""
+def guarded(plugin: Plugin, hook: Hook, function: Function, rule: Rule | None) -> Function:
+    """``function``, its errors and unusable answers labelled with the plugin's name.
+
+    Our own are left alone, being asked too often.
+    """
     if type(plugin).__module__.startswith(OUR_OWN):
         return function
+    return labelled(plugin, held_to(rule, hook, function))
+
+
+def labelled(plugin: Plugin, function: Function) -> Function:
+    """``function``, its errors labelled with the plugin's name."""
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -181,11 +225,10 @@ def _open(session: Session, tier: int, option: PluginOption, plugin: Plugin) -> 
         if say := session.tells("complaint"):
             say(text=complaint.text)
     try:
-        guarded(plugin, plugin.on_session_open)(session)
+        labelled(plugin, plugin.on_session_open)(session)
+        session.answers.take(tier, option, plugin, labelled(plugin, lambda: list(plugin.hooks()))())
     except PluginFailed as failure:
         session.put_aside(failure)
-        return
-    session.answers.take(tier, option, plugin, plugin.hooks())
 
 
 def _missing(session: Session, option: PluginOption, error: PluginError) -> None:
@@ -200,13 +243,15 @@ def compile_answers(session: Session) -> None:
     chains: Mapping[str, Any] = {name: answers.chain(name) for name in POINTS}
     guards = {} if session.compat.asks("protections-absolute") else {name: answers.guards(name) for name in POINTS}
     asked = compile_points(chains, restart=session.compat.asks("agree-restart"), guards=guards)
-    session.ask = SimpleNamespace(**asked)
+    session.ask = SimpleNamespace(**{**asked, **questions(session)})
     for name in ("job_order", "queue_order", "task_order", "sub_job_order"):
         session.orders[name] = answers.order(name, asked[name])
     session.task_keys = (
         [a.function for a in answers.of("task_order", "key")] if session.orders["task_order"].key else None
     )
     session.manys = {name: answers.many(name) for name in ("allocatable", "job_ready", "sub_job_ready")}
+    restart = session.compat.asks("agree-restart")
+    session.may = {name: answers.may(name, restart) for name in ("preemptable", "reclaimable")}
     for kind in ("allocate", "deallocate"):
         getattr(session.handlers, kind)[:] = _handlers(answers, f"on_{kind}")
 

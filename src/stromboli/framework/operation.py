@@ -30,12 +30,16 @@ def operation_name(number: int) -> str:
 
 
 class Entry:
-    """One recorded operation: ``tasks`` of one template and job, each with its row of the node table."""
+    """One recorded operation: ``tasks`` of one template and job, each with its row of the node table.
 
-    __slots__ = ("job", "kind", "reason", "rows", "tasks")
+    ``evicted_before`` is whether somebody had been evicted for the one task before; None where that did not change.
+    """
+
+    __slots__ = ("evicted_before", "job", "kind", "reason", "rows", "tasks")
 
     def __init__(self, kind: Operation, job: Job, tasks: Sequence[Task], rows: Sequence[int], reason: str = "") -> None:
         self.kind, self.job, self.tasks, self.rows, self.reason = kind, job, tasks, rows, reason
+        self.evicted_before: bool | None = None
 
     def __repr__(self) -> str:
         return f"{self.kind}({', '.join(task.key for task in self.tasks)})"

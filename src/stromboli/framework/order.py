@@ -5,10 +5,7 @@ Each order comes as a comparison (negative: left first) and as a key; comparing 
 
 from __future__ import annotations
 
-import re
 from typing import Any, Protocol
-
-_INDEX = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
 
 
 class Aged(Protocol):
@@ -27,8 +24,8 @@ class Member(Aged, Protocol):
     """A task: its pod's name may end in an index."""
 
     @property
-    def name(self) -> str:
-        """Name of the pod."""
+    def index(self) -> int:
+        """That index, -1 where there is none."""
 
 
 class Part(Protocol):
@@ -103,12 +100,6 @@ def by_name(left: Named, right: Named) -> int:
     return compare(left.name, right.name)
 
 
-def pod_index(name: str) -> int | None:
-    """The index at the end of a pod's name of at least three dash-separated parts (``job-role-7`` -> 7), else None."""
-    parts = name.split("-")
-    return int(parts[-1]) if len(parts) >= 3 and _INDEX.fullmatch(parts[-1]) else None
-
-
 class TaskTurn:
     """Key of a task: by pod index where both tasks have one and they differ, else older first, then by uid.
 
@@ -118,7 +109,7 @@ class TaskTurn:
     __slots__ = ("age", "index")
 
     def __init__(self, task: Member) -> None:
-        self.index = pod_index(task.name)
+        self.index = task.index
         self.age = age_key(task)
 
     def __eq__(self, other: object) -> bool:
@@ -128,7 +119,7 @@ class TaskTurn:
         return hash((self.index, self.age))
 
     def __lt__(self, other: TaskTurn) -> bool:
-        if self.index is not None and other.index is not None and self.index != other.index:
+        if self.index != other.index and self.index >= 0 and other.index >= 0:
             return self.index < other.index
         return self.age < other.age
 

@@ -45,6 +45,10 @@ class Ties:
             return -1
         return first if self.seed is None else self._draw(np.flatnonzero(scores == scores[first]))
 
+    def offset(self, nodes: int) -> int:
+        """Where a search among so many nodes begins: with the first, or with a seed anywhere."""
+        return 0 if self.seed is None or not nodes else int(self._draw(np.arange(nodes)))
+
     def _draw(self, rows: Rows) -> int:
         self._draws += 1
         digest = hashlib.blake2b(f"{self.seed}/{self._draws}".encode(), digest_size=8).digest()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Protocol
 
-from stromboli.framework.classes import Classes
+import numpy as np
+
+from stromboli.framework.classes import Classes, TaskClass
 from stromboli.framework.fits import Fits
-from stromboli.framework.placement import Choice, Ties, one, run
+from stromboli.framework.placement import Choice, Ties, chosen, one, run
+from stromboli.framework.prospects import curable, passes, ranking
 from stromboli.framework.refusals import refusals
-from stromboli.framework.rows import Bools
+from stromboli.framework.rows import Bools, Floats
+from stromboli.framework.sampling import Sampler
 from stromboli.model.task import Task
 
 
@@ -31,18 +35,48 @@ class Placer(Protocol):
     def run_length(self, tasks: Sequence[Task]) -> int:
         """How many of ``tasks``, from the first on, can be placed in one step: every hook sees them alike."""
 
+    def kind(self, task: Task) -> Hashable:
+        """What ``task`` has in common with others to whom nodes say the same as to it."""
+
+    # What evicting actions ask; amounts are not looked at.
+
+    def curable(self, task: Task) -> Bools | list[bool]:
+        """The nodes that ``task`` fits, or would fit once somebody is evicted, shape (nodes,)."""
+
+    def ranking(self, task: Task, members: Bools) -> Floats | list[float]:
+        """Scores of ``members`` among themselves, shape (nodes,); minus infinity for all other rows.
+
+        Raises PluginError where a normalising score fails.
+        """
+
+    def sampled(self, members: Bools | list[bool]) -> Bools | list[bool]:
+        """Those of ``members`` that somebody who may evict looks at: all, unless nodes are sampled."""
+
+    def choose(self, task: Task, members: Bools) -> int:
+        """The best row among ``members``, of which there is at least one."""
+
+    def passes(self, task: Task, row: int) -> bool:
+        """Whether no predicate at all speaks against ``task`` on ``row`` as it stands now."""
+
 
 class Engine:
     """The fast placer: one vector a task class, renewed where placements touch it."""
 
-    __slots__ = ("classes", "ties")
+    __slots__ = ("classes", "sampler", "ties")
 
-    def __init__(self, classes: Classes, ties: Ties) -> None:
-        self.classes, self.ties = classes, ties
+    def __init__(self, classes: Classes, ties: Ties, sampler: Sampler | None = None) -> None:
+        self.classes, self.ties, self.sampler = classes, ties, sampler
 
     def place(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Choice | None:
         """See :class:`Placer`."""
-        return one(self.classes.of(task, room=room), self.ties, within)
+        return self.best(self.classes.of(task, room=room), within)
+
+    def best(self, cls: TaskClass, within: Bools | None) -> Choice | None:
+        """The best node that is looked at, for one task of ``cls``."""
+        if self.sampler is not None:
+            among = np.ones(len(cls.table), dtype=bool) if within is None else within
+            within = self.sampler.looked_at(cls.fitting(within), among)
+        return one(cls, self.ties, within)
 
     def place_run(self, tasks: Sequence[Task], within: Bools | None = None) -> Choice | None:
         """See :class:`Placer`."""
@@ -54,5 +88,30 @@ class Engine:
 
     def run_length(self, tasks: Sequence[Task]) -> int:
         """See :class:`Placer`."""
-        runs = self.ties.seed is None and self.classes.of(tasks[0]).runs
+        runs = self.ties.seed is None and self.sampler is None and self.classes.of(tasks[0]).runs
         return self.classes.run_length(tasks) if runs else 1
+
+    def kind(self, task: Task) -> Hashable:
+        """See :class:`Placer`."""
+        return self.classes.key(task)
+
+    def curable(self, task: Task) -> Bools:
+        """See :class:`Placer`."""
+        return curable(self.classes.of(task, room=False, fresh=False))
+
+    def ranking(self, task: Task, members: Bools) -> Floats:
+        """See :class:`Placer`."""
+        return ranking(self.classes.of(task, room=False), members)
+
+    def sampled(self, members: Bools | list[bool]) -> Bools:
+        """See :class:`Placer`."""
+        found: Bools = np.asarray(members, dtype=bool)
+        return found if self.sampler is None else self.sampler.looked_at(found, found)
+
+    def choose(self, task: Task, members: Bools) -> int:
+        """See :class:`Placer`."""
+        return chosen(self.classes.of(task, room=False), self.ties, members)
+
+    def passes(self, task: Task, row: int) -> bool:
+        """See :class:`Placer`."""
+        return passes(self.classes.of(task, room=False), row)

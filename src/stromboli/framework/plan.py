@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from stromboli.model.podgroup import PodGroupCondition
+from stromboli.model.reservation import Held
 
 
-class Bind(msgspec.Struct, frozen=True):
+class Bind(msgspec.Struct, frozen=True, gc=False):
     """Bind pod ``key`` (``namespace/name``) to ``node``."""
 
     uid: str
@@ -16,7 +17,7 @@ class Bind(msgspec.Struct, frozen=True):
     node: str
 
 
-class Eviction(msgspec.Struct, frozen=True):
+class Eviction(msgspec.Struct, frozen=True, gc=False):
     """Evict pod ``key`` from ``node`` because of ``reason`` (the action's name)."""
 
     uid: str
@@ -26,7 +27,7 @@ class Eviction(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Reservation(msgspec.Struct, frozen=True):
+class Reservation(msgspec.Struct, frozen=True, gc=False):
     """Task ``key`` waits for room on ``node``; ``evicted`` when somebody was evicted for it."""
 
     uid: str
@@ -36,7 +37,23 @@ class Reservation(msgspec.Struct, frozen=True):
     evicted: bool = False
 
 
-class PodGroupUpdate(msgspec.Struct, frozen=True):
+class PodAnnotations(msgspec.Struct, frozen=True, gc=False):
+    """What pod ``key`` shall state of its reservation, as it says something else: ``held``, or None for none."""
+
+    uid: str
+    key: str
+    held: Held | None = None
+
+
+class Nomination(msgspec.Struct, frozen=True, gc=False):
+    """Room for sub-job ``sub_job`` of ``job`` becomes free in ``hyper_node``; an empty one: none any more."""
+
+    job: str
+    sub_job: str
+    hyper_node: str
+
+
+class PodGroupUpdate(msgspec.Struct, frozen=True, gc=False):
     """The whole new status of PodGroup ``key``, and its annotations when those changed too."""
 
     key: str
@@ -48,7 +65,7 @@ class PodGroupUpdate(msgspec.Struct, frozen=True):
     annotations: dict[str, str] | None = None
 
 
-class PodConditionUpdate(msgspec.Struct, frozen=True):
+class PodConditionUpdate(msgspec.Struct, frozen=True, gc=False):
     """PodScheduled=False on pod ``key``; ``nominated_node`` is empty where it stays as it is."""
 
     uid: str
@@ -58,14 +75,22 @@ class PodConditionUpdate(msgspec.Struct, frozen=True):
     nominated_node: str = ""
 
 
-class QueueUpdate(msgspec.Struct, frozen=True):
+class QueueUpdate(msgspec.Struct, frozen=True, gc=False):
     """``status.allocated`` of a queue, as a resource list of canonical quantities."""
 
     name: str
     allocated: dict[str, str]
 
 
-class Event(msgspec.Struct, frozen=True):
+class HyperNodeUpdate(msgspec.Struct, frozen=True, gc=False):
+    """The hypernode that holds what is placed of job ``key``, and those of its parts by their ids; empty: none."""
+
+    key: str
+    hyper_node: str
+    parts: dict[str, str] = {}
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
     """A Kubernetes event on ``kind`` ``key``."""
 
     kind: str
@@ -75,7 +100,7 @@ class Event(msgspec.Struct, frozen=True):
     message: str
 
 
-class GateRemoval(msgspec.Struct, frozen=True):
+class GateRemoval(msgspec.Struct, frozen=True, gc=False):
     """Take the queue-allocation gate off pod ``key``."""
 
     uid: str
@@ -83,17 +108,24 @@ class GateRemoval(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct):
-    """Everything that one cycle decided.  ``replayable`` is False once a plugin has used the outside world."""
+    """Everything that one cycle decided.  ``replayable`` is False once a plugin has used the outside world.
+
+    ``memory`` is what plugins keep for later cycles, by plugin; the next snapshot must hold it.
+    """
 
     session: str = ""
     binds: list[Bind] = []
     evictions: list[Eviction] = []
     reservations: list[Reservation] = []
     allocated_not_bound: list[Reservation] = []
+    nominations: list[Nomination] = []
     pod_groups: list[PodGroupUpdate] = []
     pod_conditions: list[PodConditionUpdate] = []
     queues: list[QueueUpdate] = []
+    hyper_nodes: list[HyperNodeUpdate] = []
     events: list[Event] = []
     gates: list[GateRemoval] = []
+    annotations: list[PodAnnotations] = []
     inconsistencies: list[str] = []
+    memory: dict[str, dict[str, float]] = {}
     replayable: bool = True

@@ -7,7 +7,7 @@ from typing import Final
 from stromboli.framework.plan import Plan
 from stromboli.model.codec import Format
 
-PLAN: Final = Format("plan", 1, Plan)
+PLAN: Final = Format("plan", 3, Plan)
 """How plans are written."""
 
 

@@ -27,9 +27,9 @@ from stromboli.framework.merge import (
     Vote,
 )
 
-Form = Literal["scalar", "vector", "raw", "many", "key"]
+Form = Literal["scalar", "vector", "raw", "many", "key", "job"]
 """How a hook answers: for one thing, for all nodes at once (as raw scores: before they are normalised), for a run of
-equal tasks, or as a sort key."""
+equal tasks, as a sort key, or for all tasks of a job at once."""
 
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -59,15 +59,16 @@ def whole_domain(_owner: object, domain: object, _purpose: object = None) -> lis
 class Point:
     """One extension point.
 
-    ``arguments`` are the parameter names that a hook must accept and ``answers`` says what it returns; ``many`` and
-    ``key`` are the parameters of the forms ``.many`` and ``.key``, empty where the point has no such form.
+    ``arguments`` are the parameter names that a hook must accept and ``answers`` says what it returns; ``many``,
+    ``key`` and ``job`` are the parameters of the forms of those names, empty where the point has no such form.
     ``switches`` are keys of a plugin's entry in the configuration (any one that is on is enough; none: always asked),
     ``on`` is what the loader fills in where the configuration is silent.  ``per_node`` points may be answered for all
     nodes at once: ``fit`` by bool or reason masks, ``score`` by numbers; ``normalised`` ones also as raw scores with a
     function that normalises them.  ``several`` hooks of one plugin are all asked; elsewhere a second registration
     replaces the first.  Where the plugins have no opinion and ``reverse_of`` names a point, the reverse of that point's
-    answer counts.  ``registration`` and ``query`` are the reference's names, ``seed`` the name of the registration
-    where the first description of the session lists it (seventeen do).
+    answer counts.  ``unsplit`` names the point that is asked in its place for jobs that are not split into parts; such
+    points are asked as (job, part).  ``registration`` and ``query`` are the reference's names, ``seed`` the name of the
+    registration where the first description of the session lists it (seventeen do).
     """
 
     name: str
@@ -83,9 +84,11 @@ class Point:
     normalised: bool = False
     many: tuple[str, ...] = ()
     key: str = ""
+    job: tuple[str, ...] = ()
     several: bool = False
     reverse_of: str = ""
     alias_of: str = ""
+    unsplit: str = ""
     registration: str = ""
     query: tuple[str, ...] = ()
     seed: str = ""
@@ -95,7 +98,8 @@ class Point:
         vector = ("task", "nodes") if self.per_node or self.normalised else ()
         raw = ("task", "nodes") if self.normalised else ()
         key = (self.key,) if self.key else ()
-        return {"scalar": self.arguments, "vector": vector, "raw": raw, "many": self.many, "key": key}[form]
+        other = {"vector": vector, "raw": raw, "many": self.many, "key": key, "job": self.job}
+        return self.arguments if form == "scalar" else other[form]
 
     def has(self, form: Form) -> bool:
         """Whether hooks of that form exist for this point."""
@@ -195,7 +199,7 @@ _ROWS = (
         All(), "allocate",
         "Whether the sub-job has enough tasks placed. Asked as (job, sub_job); a job without subGroupPolicy is asked "
         "`job_ready` instead.",
-        ("enabledSubJobReady",), default="true", many=("sub_job", "task", "k"),
+        ("enabledSubJobReady",), default="true", many=("sub_job", "task", "k"), unsplit="job_ready",
         registration="AddSubJobReadyFn", query=("SubJobReady",),
     ),
     Point(
@@ -203,7 +207,7 @@ _ROWS = (
         Vote(), "allocate",
         "Whether the sub-job would be ready once its reserved nodes are free. Asked as (job, sub_job); a job without "
         "subGroupPolicy is asked `job_pipelined` instead.",
-        ("enabledSubJobPipelined",), default="true",
+        ("enabledSubJobPipelined",), default="true", unsplit="job_pipelined",
         registration="AddSubJobPipelinedFn", query=("SubJobPipelined",),
     ),
     Point(
@@ -316,15 +320,16 @@ _ROWS = (
     Point(
         "preemptable", ("preemptor", "preemptees"), "list: these may be evicted; None abstains",
         Agree(), "preempt",
-        "Which tasks of its own queue the preemptor may evict.",
-        ("enablePreemptable",), default="nobody",
+        "Which tasks of its own queue the preemptor may evict. `.job(preemptor, job)`: false promises that no task of "
+        "that job is named while the preemptor's job has its turn, so that nodes without a chance are passed over.",
+        ("enablePreemptable",), default="nobody", job=("preemptor", "job"),
         registration="AddPreemptableFn", query=("Preemptable",), seed="AddPreemptableFn",
     ),
     Point(
         "reclaimable", ("reclaimer", "reclaimees"), "list: these may be evicted; None abstains",
         Agree(), "reclaim",
-        "Which tasks of other queues the reclaimer may evict.",
-        ("enableReclaimable",), default="nobody",
+        "Which tasks of other queues the reclaimer may evict. `.job(reclaimer, job)` as for `preemptable`.",
+        ("enableReclaimable",), default="nobody", job=("reclaimer", "job"),
         registration="AddReclaimableFn", query=("Reclaimable",), seed="AddReclaimableFn",
     ),
     Point(

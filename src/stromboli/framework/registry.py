@@ -1,7 +1,7 @@
 """Where plugins and actions come from: built-in tables, entry points, files.
 
-Nothing is imported before it is asked for, except plugin files, whose names are inside them.  A later registration
-under a name replaces the earlier one, as in the reference.
+Nothing is imported before a configuration names it (:meth:`Registry.resolve`), except plugin files, whose names are
+inside them.  A later registration under a name replaces the earlier one, as in the reference.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stromboli.errors import ConfigError, PluginError
 from stromboli.framework.argument import nearest
-from stromboli.framework.config import ACTION_ALIASES, PluginOption
+from stromboli.framework.config import ACTION_ALIASES, BUILT_IN, DEFAULT_CONFIG, Config, PluginOption, load_config
+from stromboli.framework.document import read_text
 from stromboli.framework.plugin import Plugin
 
 if TYPE_CHECKING:
@@ -131,6 +132,36 @@ class Registry:
             raise ConfigError(f"failed to find Action {name}", nearest=nearest(name, self._actions))
         found: type[Action] = _attribute(name, self._actions[name])
         return found
+
+    def configured(self, file: str = "", *, lenient: bool = False, compat: bool = False) -> Config:
+        """The configuration in ``file`` (empty: the built-in one), with all that it names imported.
+
+        For the rest see :func:`~stromboli.framework.config.load_config`.  Raises ConfigError, PluginError and OSError.
+        """
+        config = load_config(
+            read_text(file) if file else DEFAULT_CONFIG,
+            source=file or BUILT_IN,
+            known_plugins=self.plugin_names,
+            known_actions=self.action_names,
+            lenient=lenient,
+            compat=compat,
+        )
+        self.add_paths(config.plugins(), Path(file).parent if file else ".")
+        self.resolve(config)
+        return config
+
+    def resolve(self, config: Config) -> None:
+        """Import all plugins and actions that ``config`` names, so that no cycle has to.
+
+        Names that nobody knows, which only a lenient reading leaves in, are passed over: the session tells of them.
+        Raises PluginError for what cannot be imported.
+        """
+        for option in config.plugins():
+            if option.name in self._plugins:
+                self.factory(option.name)
+        for name in config.actions:
+            if ACTION_ALIASES.get(name, name) in self._actions:
+                self.action(name)
 
 
 def _plugin_factory(name: str, reference: str) -> Factory:

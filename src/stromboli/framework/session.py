@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from types import SimpleNamespace, TracebackType
 from typing import Any, Self
@@ -13,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from stromboli.errors import CapabilityMissing, PluginError
-from stromboli.framework import closing, opening, topology
+from stromboli.framework import closing, direct, opening, topology
 from stromboli.framework.config import Config, PluginOption
 from stromboli.framework.cycle_state import CycleState
+from stromboli.framework.ending import Ending
 from stromboli.framework.handlers import Handlers
 from stromboli.framework.hook import Hook
-from stromboli.framework.jobs import Figures, Jobs, QueueInfo
+from stromboli.framework.jobs import Jobs, QueueInfo
 from stromboli.framework.ledger import Ledger
 from stromboli.framework.messages import fit_error
 from stromboli.framework.observe import SILENT, BulkTeller, Observer, Teller, teller, teller_all
@@ -27,25 +27,30 @@ from stromboli.framework.placer import Placer
 from stromboli.framework.plan import Event, Plan
 from stromboli.framework.plugin import Plugin
 from stromboli.framework.points import POINTS
+from stromboli.framework.queue_views import Queues
 from stromboli.framework.registry import Registry
+from stromboli.framework.reservations import Reservations
+from stromboli.framework.restoring import restore
 from stromboli.framework.stages import engine_of
 from stromboli.framework.statement import Statement
 from stromboli.framework.steps import Steps
 from stromboli.framework.tally import Tally
 from stromboli.framework.turns import Order
+from stromboli.framework.underflow import tell_underflow
+from stromboli.framework.victim_order import VictimOrder
 from stromboli.framework.views import TOP as TOP
 from stromboli.framework.views import Views
 from stromboli.model.job import Job
 from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.resource import Resource
 from stromboli.model.snapshot import HyperNodeInfo, Snapshot
-from stromboli.model.spec import LabelSelector
 from stromboli.model.subjobs import SubJob
 from stromboli.model.table import Node, totals
 from stromboli.model.task import PodTemplate, Task
+from stromboli.model.times import stamp
 
 
-class Session(Views):
+class Session(Views, Queues):
     """Open it with :meth:`open` in a ``with`` block; its ``plan`` is complete when the block ends.
 
     ``ask`` has one question an extension point; ``jobs`` gives the session's own copies (``peek_jobs`` looks without
@@ -68,7 +73,11 @@ class Session(Views):
         self.ledger = Ledger(self.table, {name: queue.sums for name, queue in self.queues.items()})
         names = {option.name for option in config.plugins()}
         self.ledger.follow = "predicates" in names or not self.compat.asks("node-map")
+        self.ledger.returns = not self.compat.asks("spared-pods")
+        self.ledger.short = partial(tell_underflow, self)
         self.handlers = Handlers()
+        self.reservations = Reservations(self) if config.keeps_reservations else None
+        self.ending = Ending(self) if config.keeps_reservations else None
         self.ties = Ties(seed if config.tie_break == "seeded" or self.compat.asks("tie-break") else None)
         self.plugins: dict[str, Plugin] = {}
         self.answers = opening.Answers(len(config.tiers))
@@ -77,6 +86,7 @@ class Session(Views):
         self.orders: dict[str, Order[Any]] = {}
         self.task_keys: list[Callable[[Task], Any]] | None = None
         self.manys: dict[str, list[Callable[..., int]] | None] = {}
+        self.may: dict[str, Callable[[Task, Job], bool] | None] = {}
         self.dirty_jobs: set[str] = set()
         self.conditions: dict[str, tuple[PodGroupCondition, ...]] = {}
         self.unschedulable: set[str] = set()
@@ -106,6 +116,8 @@ class Session(Views):
         opening.open_plugins(session)
         opening.compile_answers(session)
         session.placer = engine_of(session)
+        if snapshot.reserved:
+            restore(session, session.reservations)
         opening.tell_opened(session)
         observer.ended("open_session", "")
         return session
@@ -125,7 +137,7 @@ class Session(Views):
     @cached_property
     def time(self) -> str:
         """``now`` as Kubernetes writes times."""
-        return datetime.fromtimestamp(self.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return stamp(self.now)
 
     @cached_property
     def total(self) -> list[int]:
@@ -136,34 +148,6 @@ class Session(Views):
     def total_resource(self) -> Resource:
         """What all nodes offer together."""
         return self.axes.resource(self.total)
-
-    @property
-    def total_guarantee(self) -> Resource:
-        """Guarantees of all queues added up; with a hierarchy, of the children of root."""
-        return self._over_queues(lambda queue: queue.guarantee)
-
-    @property
-    def total_deserved(self) -> Resource:
-        """Shares of all queues added up; with a hierarchy, of the children of root."""
-        return self._over_queues(lambda queue: queue.deserved)
-
-    def _over_queues(self, amount: Callable[[QueueInfo], Resource]) -> Resource:
-        tree = "root" in self.queues and any(q.spec.parent not in ("", "root") for q in self.queues.values())
-        total = Resource()
-        for name, queue in self.queues.items():
-            if name != "root" and (not tree or queue.spec.parent in ("", "root")):
-                total.add(amount(queue))
-        return total
-
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        """Nodes by name, in snapshot order."""
-        return {name: Node(self.table, row) for row, name in enumerate(self.table.statics.names)}
-
-    @property
-    def node_list(self) -> list[Node]:
-        """Nodes in snapshot order."""
-        return [Node(self.table, row) for row in range(len(self.table))]
 
     @property
     def quotas(self) -> Mapping[str, Mapping[str, Any]]:
@@ -223,19 +207,7 @@ class Session(Views):
             for task in tasks.values():
                 yield task, row
 
-    def default_spread_selector(self, task: Task) -> LabelSelector | None:
-        """The labels of all services that ``task`` belongs to, together; None when it belongs to none."""
-        wanted: dict[str, str] = {}
-        for selector in self.snapshot.services.get(task.namespace, {}).values():
-            if selector and all(task.labels.get(key) == value for key, value in selector.items()):
-                wanted.update(selector)
-        return LabelSelector(match_labels=wanted) if wanted else None
-
     # ------------------------------------------------------------------ jobs and tasks
-
-    def peek_jobs(self) -> Iterator[Job]:
-        """All jobs, read-only and without copying any."""
-        return self.jobs.peek()
 
     def job_of(self, task: Task) -> Job | None:
         """The job of ``task``, read-only; None for a task without one."""
@@ -269,6 +241,11 @@ class Session(Views):
             state = self._cycle_states[task_uid] = CycleState()
         return state
 
+    def in_victim_order(self, actor: Task, tasks: Sequence[Task]) -> list[Task]:
+        """``tasks`` in the order in which they are evicted for ``actor``."""
+        job = self.job_of(actor)
+        return VictimOrder(self, self.queues.get(job.queue) if job else None).sorted(tasks)
+
     def job_fit_error(self, job: Job) -> str:
         """Everything about a job that waits, in one sentence."""
         return fit_error(job)
@@ -278,6 +255,22 @@ class Session(Views):
     def statement(self) -> Statement:
         """A new transaction; use it in a ``with`` block."""
         return Statement(self)
+
+    def allocate(self, task: Task, node: Node) -> None:
+        """See :func:`stromboli.framework.direct.allocate`: without a statement, never taken back."""
+        direct.allocate(self, task, node)
+
+    def pipeline(self, task: Task, node_name: str) -> None:
+        """See :func:`stromboli.framework.direct.pipeline`."""
+        direct.pipeline(self, task, node_name)
+
+    def evict(self, task: Task, reason: str) -> None:
+        """See :func:`stromboli.framework.direct.evict`."""
+        direct.evict(self, task, reason)
+
+    def predicate_nodes(self, task: Task, nodes: Iterable[Node | None]) -> list[Node]:
+        """See :func:`stromboli.framework.direct.predicate_nodes`."""
+        return direct.predicate_nodes(self, task, nodes)
 
     def take_back(self, job: Job, tasks: Sequence[Task], rows: Sequence[int]) -> None:
         """Placed ``tasks`` become Pending again, handlers told while they still know their node."""
@@ -292,6 +285,13 @@ class Session(Views):
         """Note that a job's placement data must outlive the session."""
         self.dirty_jobs.add(job_uid)
 
+    def memory(self, plugin: str) -> dict[str, float]:
+        """What ``plugin`` keeps from cycle to cycle, to be read and written; it travels with snapshots and plans."""
+        kept = self.plan.memory.get(plugin)
+        if kept is None:
+            kept = self.plan.memory[plugin] = dict(self.snapshot.memory.get(plugin, {}))
+        return kept
+
     def record_pod_group_event(self, job: Job, kind: str, reason: str, message: str) -> None:
         """Have an event recorded on the PodGroup of ``job``."""
         self.plan.events.append(Event("PodGroup", job.uid, kind, reason, message))
@@ -299,15 +299,6 @@ class Session(Views):
     def update_pod_group_condition(self, job: Job, condition: PodGroupCondition) -> None:
         """Replace the first condition of the same type on the PodGroup of ``job``, or add one."""
         closing.set_condition(self, job, condition)
-
-    def publish_figures(self, queue: str, figures: Figures) -> None:
-        """Let everybody read a queue's figures."""
-        self.queues[queue].figures.update(figures)
-
-    def queue_figures(self, queue: str) -> Figures:
-        """A queue's figures as its queue plugin published them, with what it holds now and its guarantee."""
-        info = self.queues[queue]
-        return {"deserved": info.deserved, "guarantee": info.guarantee, **info.figures, "allocated": info.allocated}
 
     def hierarchy_enabled(self, plugin: str) -> bool:
         """Whether the first listing of ``plugin`` switches its hierarchy on."""
@@ -325,6 +316,11 @@ class Session(Views):
         if key not in self._tellers:
             self._tellers[key] = teller(self.observer, key)
         return self._tellers[key]
+
+    def tell(self, key: str, /, **fields: object) -> None:
+        """Tell whoever wants to know that ``key`` has happened; where fields cost much ask :meth:`tells` first."""
+        if say := self.tells(key):
+            say(**fields)
 
     def tells_all(self, key: str) -> BulkTeller | None:
         """What to call, with a number and columns of the fields, when ``key`` happens so many times at once."""

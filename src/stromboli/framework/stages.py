@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from stromboli.framework.classes import Classes
 from stromboli.framework.observe import Observer, Several, wanting
-from stromboli.framework.placement import Choice, Ties, one
+from stromboli.framework.placement import Choice, Ties
 from stromboli.framework.placer import Engine
 from stromboli.framework.rows import Bools
+from stromboli.framework.sampling import Sampler, sampler_of
 from stromboli.model.task import Task
 
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ def engine_of(session: Session) -> Engine:
     classes = Classes(session.answers.hooks(), session.ledger)
     listeners = wanting(session.observer, "metric.stage_duration")
     if not listeners:
-        return Engine(classes, session.ties)
-    return StagedEngine(classes, session.ties, listeners[0] if len(listeners) == 1 else Several(listeners))
+        return Engine(classes, session.ties, sampler_of(session))
+    observer = listeners[0] if len(listeners) == 1 else Several(listeners)
+    return StagedEngine(classes, session.ties, observer, sampler_of(session))
 
 
 class StagedEngine(Engine):
@@ -34,35 +36,35 @@ class StagedEngine(Engine):
     looked at in one go.  ``Scoring`` is the choice among them; where no node is chosen it never ends.
     """
 
-    __slots__ = ("_observer",)
+    __slots__ = ("_ended", "_started")
 
-    def __init__(self, classes: Classes, ties: Ties, observer: Observer) -> None:
-        super().__init__(classes, ties)
-        self._observer = observer
+    def __init__(self, classes: Classes, ties: Ties, observer: Observer, sampler: Sampler | None = None) -> None:
+        super().__init__(classes, ties, sampler)
+        self._started, self._ended = observer.started, observer.ended
 
     def place(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Choice | None:
         """See :class:`~stromboli.framework.placer.Placer`."""
-        observer = self._observer
-        observer.started(STAGE, "Predicate")
+        started, ended = self._started, self._ended
+        started(STAGE, "Predicate")
         made = self.classes.of(task, room=room)
-        observer.ended(STAGE, "Predicate")
-        observer.started(STAGE, "Scoring")
-        choice = one(made, self.ties, within)
+        ended(STAGE, "Predicate")
+        started(STAGE, "Scoring")
+        choice = self.best(made, within)
         if choice is not None:
-            observer.ended(STAGE, "Scoring")
+            ended(STAGE, "Scoring")
         return choice
 
     def run_length(self, tasks: Sequence[Task]) -> int:
         """See :class:`~stromboli.framework.placer.Placer`."""
-        self._observer.started(STAGE, "Predicate")
+        self._started(STAGE, "Predicate")
         length = super().run_length(tasks)
-        self._observer.ended(STAGE, "Predicate")
+        self._ended(STAGE, "Predicate")
         return length
 
     def place_run(self, tasks: Sequence[Task], within: Bools | None = None) -> Choice | None:
         """See :class:`~stromboli.framework.placer.Placer`."""
-        self._observer.started(STAGE, "Scoring")
+        self._started(STAGE, "Scoring")
         choice = super().place_run(tasks, within)
         if choice is not None and choice.rows:
-            self._observer.ended(STAGE, "Scoring")
+            self._ended(STAGE, "Scoring")
         return choice

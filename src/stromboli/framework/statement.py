@@ -47,44 +47,50 @@ class Statement:
 
     def evict(self, task: Task, reason: str) -> None:
         """Take ``task`` off its node: it becomes Releasing, and its room future idle."""
-        job, task, row = self._where(task, task.node_name)
+        job, task, row = where(self.session, task, task.node_name)
         self.session.ledger.evict(job, task, row)
         self.entries.append(Entry(Operation.EVICT, job, (task,), (row,), reason))
         self.session.handlers.deallocated((task,), (row,))
 
     def pipeline(self, task: Task, node_name: str, eviction_occurred: bool = False) -> None:
         """Place ``task`` on room that is about to become free on ``node_name``.  Raises PlacementError."""
-        job, task, row = self._where(task, node_name)
-        task.eviction_occurred = eviction_occurred
-        self.place(job, (task,), (row,), Operation.PIPELINE)
+        job, task, row = where(self.session, task, node_name)
+        self._pipeline(job, task, row, eviction_occurred)
+
+    def _pipeline(self, job: Job, task: Task, row: int, evicted: bool) -> None:
+        before, task.eviction_occurred = task.eviction_occurred, evicted
+        try:
+            self.place(job, (task,), (row,), Operation.PIPELINE)
+        except PlacementError:
+            task.eviction_occurred = before
+            raise
+        self.entries[-1].evicted_before = before
 
     def allocate(self, task: Task, node: Node) -> None:
         """Place ``task`` on idle room of ``node``.  Raises PlacementError."""
-        job, task, row = self._where(task, node.name)
+        job, task, row = where(self.session, task, node.name)
         self.place(job, (task,), (row,), Operation.ALLOCATE)
 
     def unpipeline(self, task: Task) -> None:
-        """Take a reservation back: ``task`` is Pending again."""
-        job, task, row = self._where(task, task.node_name)
+        """Let ``task`` go from its reservation: it is Pending until that is undone.  Raises PlacementError."""
+        job, task, row = where(self.session, task, task.node_name)
         self.session.take_back(job, (task,), (row,))
+        self.entries.append(Entry(Operation.UNPIPELINE, job, (task,), (row,)))
 
     def place(self, job: Job, tasks: Sequence[Task], rows: Sequence[int], kind: Operation) -> None:
-        """Place ``tasks`` (one template) on ``rows``; raises PlacementError, nothing changed, if a handler objects."""
-        session = self.session
+        """Place ``tasks`` (one template) on ``rows``; raises PlacementError, nothing changed, if a handler objects.
+
+        A reservation that one of them holds elsewhere, or there, is let go first.
+        """
+        session, mark = self.session, len(self.entries)
+        if tasks[0].status is PIPELINED:
+            for task in tasks:
+                self.unpipeline(task)
         if errors := come(session, job, tasks, rows, kind):
             session.take_back(job, tasks, rows)
+            self.rollback(mark)
             raise PlacementError(_refused(tasks[0], session.table.statics.names[rows[0]], kind, len(errors)))
         self.entries.append(Entry(kind, job, tasks, rows))
-
-    def _where(self, task: Task, node_name: str) -> tuple[Job, Task, int]:
-        """The session's own job and task, and the row of the node; PlacementError when one of them is not there."""
-        job = self.session.job_of(task)
-        if job is None:
-            raise PlacementError(f"failed to find job {task.job} of task {task.key}")
-        if node_name not in self.session.table.statics.row:
-            raise PlacementError(f"failed to find node {node_name} for task {task.key}")
-        own = self.session.own(task)
-        return own, own.tasks[task.uid], self.session.table.row(node_name)
 
     # ------------------------------------------------------------------ endings
 
@@ -110,11 +116,19 @@ class Statement:
                 plan.evictions.append(Eviction(task.uid, task.key, entry.job.uid, task.node_name, entry.reason))
             elif entry.kind is Operation.ALLOCATE:
                 dispatch(self.session, entry.job, entry.tasks)
+        if (book := self.session.reservations) is not None:
+            book.committed(self.entries)
+        hand_over(self.session)
         self.entries = []
 
     def keep(self) -> None:
-        """Leave everything as it is, neither committed nor taken back; it lasts as long as the session."""
+        """Leave everything as it is, neither committed nor taken back.
+
+        It lasts as long as the session, and is held for later ones where reservations outlive a session.
+        """
         self.session.steps.decided("keeping", self.entries)
+        if (book := self.session.reservations) is not None:
+            book.kept(self.entries)
         self.entries = []
 
     def discard(self) -> None:
@@ -123,7 +137,10 @@ class Statement:
         for entry in self.entries:
             for task in entry.tasks:
                 remember(task)
+        let_go = [task for entry in self.entries if entry.kind is Operation.UNPIPELINE for task in entry.tasks]
         self.rollback(0)
+        for task in let_go:
+            task.last = None  # it holds its reservation again: where it stands says more than where it stood
 
     def checkpoint(self) -> int:
         """A mark to which :meth:`rollback` can return."""
@@ -156,9 +173,25 @@ class Statement:
             if kind is Operation.EVICT:
                 self.evict(tasks[0], reason)
                 continue
-            for task, flag in zip(tasks, evicted, strict=True):
-                task.eviction_occurred = flag
-            self.place(self.session.own(tasks[0]), tasks, rows, kind)
+            if kind is Operation.UNPIPELINE:
+                self.unpipeline(tasks[0])
+                continue
+            job = self.session.own(tasks[0])
+            if kind is Operation.ALLOCATE:
+                self.place(job, tasks, rows, kind)
+                continue
+            for task, row, flag in zip(tasks, rows, evicted, strict=True):
+                self._pipeline(job, task, row, flag)
+
+
+def where(session: Session, task: Task, node_name: str) -> tuple[Job, Task, int]:
+    """The session's own job and task, and the row of the node; PlacementError when one of them is not there."""
+    if session.job_of(task) is None:
+        raise PlacementError(f"failed to find job {task.job} of task {task.key}")
+    if node_name not in session.table.statics.row:
+        raise PlacementError(f"failed to find node {node_name} for task {task.key}")
+    own = session.own(task)
+    return own, own.tasks[task.uid], session.table.row(node_name)
 
 
 def come(session: Session, job: Job, tasks: Sequence[Task], rows: Sequence[int], kind: Operation) -> Sequence[object]:
@@ -189,16 +222,29 @@ def _refused(task: Task, node: str, kind: Operation, errors: int) -> str:
 
 def undo(session: Session, entry: Entry) -> None:
     """The reverse of one operation, handlers told."""
+    if entry.evicted_before is not None:
+        entry.tasks[0].eviction_occurred = entry.evicted_before
     if entry.kind is Operation.EVICT:
         session.ledger.unevict(entry.job, entry.tasks[0], entry.rows[0])
         session.handlers.allocated(entry.tasks, entry.rows)
+    elif entry.kind is Operation.UNPIPELINE:
+        session.ledger.come(entry.job, entry.tasks, entry.rows, PIPELINED)
+        session.handlers.allocated(entry.tasks, entry.rows)  # it is what was: nobody may object
     else:
         # newest first within a run, too: who waits stands in the same order as after single steps
         session.take_back(entry.job, entry.tasks[::-1], entry.rows[::-1])
+
+
+def hand_over(session: Session) -> None:
+    """Tell an executor that listens that the plan has grown."""
+    if say := session.tells("plan.committed"):
+        say(plan=session.plan)
 
 
 def dispatch(session: Session, job: Job, tasks: Sequence[Task]) -> None:
     """Hand Allocated ``tasks`` of ``job`` over for binding, in order."""
     bind(job, tasks)
     session.tally.bound(tasks)
+    if session.reservations is not None:
+        session.reservations.bound(tasks)
     session.plan.binds += [Bind(task.uid, task.key, job.uid, task.node_name) for task in tasks]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from stromboli.model.job import Job
+from stromboli.framework.plan import HyperNodeUpdate, Nomination
+from stromboli.model.job import HELD_STATUS, Job
 from stromboli.model.podgroup import NetworkTopology
-from stromboli.model.status import ALLOCATED_STATUS
+from stromboli.model.status import ALLOCATED_STATUS, TaskStatus
 from stromboli.model.subjobs import SubJob, assign
 from stromboli.model.task import Task
 from stromboli.model.topology import lowest_common
@@ -18,10 +19,7 @@ if TYPE_CHECKING:
 
 def has_topology(job: Job) -> bool:
     """Whether the job or a part of it asks to stay close together."""
-    if job.facts.network_topology is not None:
-        return True
-    policies = job.facts.group.spec.sub_group_policy
-    return bool(policies) and any(policy.network_topology is not None for policy in policies)
+    return job.facts.is_close
 
 
 def is_hard(topology: NetworkTopology | None) -> bool:
@@ -51,9 +49,25 @@ def parts(session: Session, job: Job, before: Mapping[str, SubJob]) -> dict[str,
     for uid, part in found.items():
         if part.network_topology is not None:
             part.network_topology = hardened(part.network_topology, session.hyper_node_tier_name_map, widest)
-        if uid in before:
-            part.allocated_hyper_node = before[uid].allocated_hyper_node
+        known = before[uid].allocated_hyper_node if uid in before else job.part_hyper_nodes.get(uid, "")
+        part.allocated_hyper_node = known
     return found
+
+
+def nominate(session: Session, job: Job, places: Mapping[str, str]) -> None:
+    """Keep for later cycles that sub-jobs of ``job`` wait for room in hypernodes; an empty name: no more.
+
+    In the reference's way nothing is kept.
+    """
+    if session.compat.asks("nominated-hypernode"):
+        return
+    known = job.nominated_hyper_nodes
+    for sub_job, hyper_node in places.items():
+        if known.get(sub_job, "") != hyper_node:
+            known[sub_job] = hyper_node
+            if not hyper_node:
+                del known[sub_job]
+            session.plan.nominations.append(Nomination(job.uid, sub_job, hyper_node))
 
 
 # ---------------------------------------------------------------------- as a session opens
@@ -65,11 +79,13 @@ def settle(session: Session) -> None:
     The session's copy of a job whose hypernode changes gets the new one, and the job counts as dirty.
     """
     ready = session.hyper_nodes_ready_to_schedule
-    for job in session.peek_jobs():
+    jobs, close_jobs = session.snapshot.jobs, session.snapshot.close_jobs
+    for uid in jobs if close_jobs is None else close_jobs:
+        job = jobs[uid]
         close = has_topology(job)
         if close:
             _warn(session, job)
-        if ready and job.allocated_hyper_node:
+        if ready and (job.allocated_hyper_node or job.part_hyper_nodes):
             _remove_invalid(session, job)
         if ready and close and any(True for _ in job.of(*ALLOCATED_STATUS)):
             _recover(session, session.jobs.peek_at(job.uid) or job)
@@ -84,15 +100,31 @@ def _warn(session: Session, job: Job) -> None:
 
 
 def _remove_invalid(session: Session, job: Job) -> None:
-    """Forget the hypernode of a job when it is gone, or when nothing of the job is placed any more."""
+    """Forget the hypernodes of a job and of its parts that are gone, or where nothing is placed any more."""
     name = job.allocated_hyper_node
+    if name and not _stands(session, name, job.of(*ALLOCATED_STATUS)):
+        session.jobs[job.uid].allocated_hyper_node = ""
+        session.mark_job_dirty(job.uid)
+        if say := session.tells("hyper_node_removed_job"):
+            say(job=job.uid, hyper_node=name)
+    if job.part_hyper_nodes:
+        _remove_invalid_parts(session, session.jobs[job.uid])
+
+
+def _remove_invalid_parts(session: Session, job: Job) -> None:
+    for part in session.sub_jobs(job).values():
+        name = part.allocated_hyper_node
+        if name and not _stands(session, name, (task for task in part.tasks if task.status in ALLOCATED_STATUS)):
+            part.allocated_hyper_node = ""
+            session.mark_job_dirty(job.uid)
+            if say := session.tells("hyper_node_removed_sub_job"):
+                say(job=job.uid, sub_job=part.uid, hyper_node=name)
+
+
+def _stands(session: Session, name: str, placed: Iterable[Task]) -> bool:
+    """Whether there is such a hypernode, and anything placed."""
     info = session.hyper_nodes.get(name)
-    if info is not None and info.known and any(True for _ in job.of(*ALLOCATED_STATUS)):
-        return
-    session.jobs[job.uid].allocated_hyper_node = ""
-    session.mark_job_dirty(job.uid)
-    if say := session.tells("hyper_node_removed_job"):
-        say(job=job.uid, hyper_node=name)
+    return info is not None and info.known and any(True for _ in placed)
 
 
 def _recover(session: Session, job: Job) -> None:
@@ -124,13 +156,52 @@ def _set_place(session: Session, job: Job, subs: Mapping[str, SubJob]) -> None:
         say(job=job.uid, old_hyper_node=old, hyper_node=place)
 
 
-def _closest(session: Session, tasks: Iterable[Task]) -> str:
-    """The hypernode of the lowest tier that holds the nodes of all placed ``tasks``; empty when none does."""
-    nodes = {task.node_name for task in tasks if task.status in ALLOCATED_STATUS}
+def astray(session: Session, job: Job) -> set[str]:
+    """The uids of the tasks of ``job`` that hold reservations farther from its others, or its part's, than they may.
+
+    Where they do not, what they hold is where the session takes the job and its parts to be.
+    """
+    found: set[str] = set()
+    for part in session.sub_jobs(job).values():
+        place = _allowed_place(session, part.network_topology, part.tasks)
+        if place is None:
+            found.update(part.task_uids)
+        elif not part.allocated_hyper_node:
+            part.allocated_hyper_node = place
+    place = _allowed_place(session, job_topology(session, job), [t for t in job.tasks.values() if t.uid not in found])
+    if place is None:
+        return set(job.tasks)
+    job.allocated_hyper_node = job.allocated_hyper_node or place
+    return found
+
+
+def _allowed_place(session: Session, topology: NetworkTopology | None, tasks: Iterable[Task]) -> str | None:
+    """The hypernode that holds what ``tasks`` hold, empty where nothing is asked; None where it is too wide."""
+    place = _closest(session, tasks, HELD_STATUS) if topology is not None else ""
+    if not place or topology is None or topology.highest_tier_allowed is None:
+        return place
+    return place if session.hyper_nodes[place].tier <= topology.highest_tier_allowed else None
+
+
+def _closest(session: Session, tasks: Iterable[Task], statuses: Collection[TaskStatus] = ALLOCATED_STATUS) -> str:
+    """The hypernode of the lowest tier that holds the nodes of ``tasks`` in ``statuses``; empty when none does."""
+    nodes = {task.node_name for task in tasks if task.status in statuses}
     if not nodes:
         return ""
     tiers, below = session.hyper_nodes_set_by_tier, session.real_nodes_set
     return next((name for names in tiers.values() for name in names if nodes <= below[name]), "")
 
 
-__all__ = ["hardened", "has_topology", "is_hard", "job_topology", "parts", "settle"]
+# ---------------------------------------------------------------------- as it closes
+
+
+def carry_over(session: Session) -> None:
+    """Put the hypernodes of jobs whose placement has changed into the plan."""
+    for uid in sorted(session.dirty_jobs & session.jobs.keys()):
+        job = session.jobs[uid]
+        found = session.sub_jobs(job).values()
+        places = {part.uid: part.allocated_hyper_node for part in found if part.allocated_hyper_node}
+        session.plan.hyper_nodes.append(HyperNodeUpdate(uid, job.allocated_hyper_node, places))
+
+
+__all__ = ["carry_over", "hardened", "has_topology", "is_hard", "job_topology", "nominate", "parts", "settle"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -24,28 +24,40 @@ class Turns(Protocol[T]):
 class KeyTurns(Generic[T]):
     """Items by a key that is taken when they are pushed.
 
-    The key of a waiting item must not change; only what is popped and pushed back may.
+    The key of a waiting item must not change; only what is popped and pushed back may.  Whoever waits before the first
+    turn is sorted once; only those who come later need a heap, a small one as a rule.
     """
 
-    __slots__ = ("_count", "_heap", "_key")
+    __slots__ = ("_begun", "_count", "_first", "_key", "_late")
 
     def __init__(self, key: Callable[[T], tuple[Any, ...]]) -> None:
         self._key = key
-        self._heap: list[tuple[Any, ...]] = []  # the key's parts, a running number, the item
+        self._first: list[tuple[Any, ...]] = []  # the key's parts, a running number, the item; last in turn first
+        self._late: list[tuple[Any, ...]] = []
+        self._begun = False
         self._count = 0
 
     def push(self, item: T) -> None:
         """Let ``item`` wait for its turn."""
         self._count += 1
-        heapq.heappush(self._heap, (*self._key(item), self._count, item))
+        entry = (*self._key(item), self._count, item)
+        if self._begun:
+            heapq.heappush(self._late, entry)
+        else:
+            self._first.append(entry)
 
     def pop(self) -> T:
         """The item with the least key; IndexError when nobody waits."""
-        item: T = heapq.heappop(self._heap)[-1]
+        first, late = self._first, self._late
+        if not self._begun:
+            self._begun = True
+            first.sort(reverse=True)
+        entry = heapq.heappop(late) if late and (not first or late[0] < first[-1]) else first.pop()
+        item: T = entry[-1]
         return item
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._first) + len(self._late)
 
 
 class LessTurns(Generic[T]):
@@ -57,9 +69,10 @@ class LessTurns(Generic[T]):
 
     __slots__ = ("_compare", "_items")
 
-    def __init__(self, compare: Callable[[T, T], int]) -> None:
+    def __init__(self, compare: Callable[[T, T], int], ordered: Iterable[T] = ()) -> None:
+        """``ordered`` are items to begin with, already in order."""
         self._compare = compare
-        self._items: list[T] = []
+        self._items: list[T] = list(ordered)
 
     def _less(self, left: T, right: T) -> bool:
         return self._compare(left, right) < 0
@@ -102,12 +115,20 @@ class LessTurns(Generic[T]):
 
 
 class Order(Generic[T]):
-    """How things are ordered: by a comparison, and by a key where every plugin in the order gives one."""
+    """How things are ordered: by a comparison, and by a key where every plugin in the order gives one.
 
-    __slots__ = ("compare", "key")
+    ``opinion`` is the key of the plugins alone, without the tie-breaker: equal where none of them tells two apart.
+    """
 
-    def __init__(self, compare: Callable[[T, T], int], key: Callable[[T], tuple[Any, ...]] | None) -> None:
-        self.compare, self.key = compare, key
+    __slots__ = ("compare", "key", "opinion")
+
+    def __init__(
+        self,
+        compare: Callable[[T, T], int],
+        key: Callable[[T], tuple[Any, ...]] | None,
+        opinion: Callable[[T], tuple[Any, ...]] | None = None,
+    ) -> None:
+        self.compare, self.key, self.opinion = compare, key, opinion
 
     def turns(self) -> Turns[T]:
         """An empty priority queue in this order."""

@@ -6,24 +6,25 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from stromboli.framework.candidates import Candidates
+from stromboli.framework.compat import Compat
 from stromboli.framework.handlers import Handler, Handlers
 from stromboli.framework.jobs import Jobs
 from stromboli.framework.ledger import Ledger
 from stromboli.framework.opening import Answers
 from stromboli.framework.points import POINTS
+from stromboli.model.job import Job
 from stromboli.model.names import REVOCABLE_ZONE
-from stromboli.model.podgroup import PodGroupStatus
+from stromboli.model.names import TOP_HYPER_NODE as TOP
+from stromboli.model.podgroup import PodGroupCondition, PodGroupStatus
 from stromboli.model.resource import Resource
-from stromboli.model.selectors import selects
+from stromboli.model.selectors import belonging, selects
 from stromboli.model.snapshot import HyperNodeInfo, Snapshot
 from stromboli.model.spec import Image, LabelSelector
 from stromboli.model.status import ALLOCATED_STATUS
 from stromboli.model.table import Node, NodeTable
 from stromboli.model.task import Task
 from stromboli.model.topology import names_by_tier
-
-TOP = "<cluster-top-hypernode>"
-"""Name of the virtual hypernode above all nodes."""
 
 
 class OldState(NamedTuple):
@@ -122,6 +123,42 @@ class Views:
     jobs: Jobs
     handlers: Handlers
     answers: Answers
+    compat: Compat
+    conditions: Mapping[str, tuple[PodGroupCondition, ...]]
+    unschedulable: set[str]
+
+    # ------------------------------------------------------------------ jobs
+
+    def peek_jobs(self) -> Iterator[Job]:
+        """All jobs, read-only and without copying any."""
+        return self.jobs.peek()
+
+    def peek_unsettled(self) -> Iterator[Job]:
+        """As :meth:`peek_jobs`, without those about which nothing is left to decide or to say.
+
+        Those are the settled ones (:func:`~stromboli.framework.phases.is_settled`) that the session has left alone; the
+        first job of each queue is never left out.
+        """
+        if self.compat.asks("events-while-bound"):  # then there is always something to say
+            return self.jobs.peek()
+        return self.jobs.peek_unsettled({*self.conditions, *self.unschedulable})
+
+    # ------------------------------------------------------------------ nodes
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """Nodes by name, in snapshot order."""
+        return {name: Node(self.table, row) for row, name in enumerate(self.table.statics.names)}
+
+    @property
+    def node_list(self) -> list[Node]:
+        """Nodes in snapshot order."""
+        return [Node(self.table, row) for row in range(len(self.table))]
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """The running tasks that may be evicted at all, node by node."""
+        return Candidates(self.snapshot, self.jobs, self.ledger)
 
     # ------------------------------------------------------------------ Kubernetes' views
 
@@ -134,6 +171,11 @@ class Views:
     def pod_lister(self) -> PodLister:
         """The pods that occupy nodes, as placements leave them."""
         return PodLister(self)
+
+    def default_spread_selector(self, task: Task) -> LabelSelector | None:
+        """What the services and the controller of ``task`` select, together; None when it belongs to none."""
+        named = self.snapshot.services.get(task.namespace)
+        return belonging(task.labels, task.controller, named) if named else None
 
     @property
     def csi_nodes_status(self) -> Mapping[str, Mapping[str, bool]]:

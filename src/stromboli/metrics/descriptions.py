@@ -1,4 +1,4 @@
-"""The table of all metrics of the scheduler."""
+"""The tables of all metrics, of the scheduler and of the controllers."""
 
 from __future__ import annotations
 
@@ -110,7 +110,28 @@ _ROWS: Final = (
 )
 
 DESCRIPTIONS: Final[Mapping[str, Description]] = {row.name: row for row in _ROWS}
-"""Every metric by its name without the prefix."""
+"""Every metric of the scheduler by its name without the prefix."""
+
+GROUP_PHASES: Final = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
+"""Phases of PodGroups that are counted by queue."""
+
+JOB_PHASES: Final = ("Completed", "Failed")
+"""Final phases of jobs that are counted by job."""
+
+
+def groups_in(phase: str) -> Description:
+    """How many PodGroups of a queue are in ``phase``."""
+    return _gauge(f"queue_pod_group_{phase.lower()}_count", f"PodGroups of a queue that are {phase}.", "queue_name")
+
+
+def jobs_ended(phase: str) -> Description:
+    """How often a job has come to ``phase``."""
+    text = f"How often a job, named with its namespace, became {phase}."
+    return _counter(f"job_{phase.lower()}_phase_count", text, "job_name", "queue_name")
+
+
+CONTROLLERS: Final = (*map(groups_in, GROUP_PHASES), *map(jobs_ended, JOB_PHASES))
+"""The metrics of the controllers."""
 
 COUNTED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "metric.preemption_attempt": ("total_preemption_attempts", ()),

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
-import numpy as np
 from prometheus_client import Metric
 
 from stromboli.framework.observe import NamespaceFigures, OnAxes, Placed, QueueFigures
@@ -231,8 +230,11 @@ class Jobs:
             self._latency.observe((), latencies, [one.tasks for one in placed])
             self._placed.update({one.job: (one.queue, one.created, now) for one in placed})
         self._held.clear()
+        by_stage: dict[str, list[float]] = {}
         for now, stage, created in self._reached:
-            self._task_latency.observe((stage,), (now - np.asarray(created, dtype=float)) * 1000)
+            by_stage.setdefault(stage, []).extend([(now - one) * 1000 for one in created])
+        for stage, latencies in by_stage.items():
+            self._task_latency.observe((stage,), latencies)
         self._reached.clear()
 
     def _forget(self, job: str) -> None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, pairwise, repeat
+from operator import add, itemgetter
 from typing import Any, Final, TypeAlias
 
 import msgspec
+import numpy as np
 
 from stromboli.framework.catalogue import FORMS, Line, shown
 from stromboli.framework.observe import AmountRows, Columns, OnAxes, each
 from stromboli.model.axes import Axes
-from stromboli.model.task import Task
 
 _AMOUNTS: Final = 1 << 16
 """Different amounts whose texts are remembered; nodes of one kind pass through few."""
+
+_COLUMNS: Final = 1 << 6
+"""Columns of text that are remembered."""
 
 _MISSING: Final = "(missing)"
 
@@ -22,81 +28,101 @@ _ENCODE: Final = msgspec.json.Encoder().encode
 
 Show: TypeAlias = Callable[[Any], str]
 
+Fields: TypeAlias = Mapping[str, object]
+
 
 # -------------------------------------------------------------------------------------------------------------- values
+
+
+class Forms(dict[type, Show]):
+    """How values of a type are shown."""
+
+    def __missing__(self, kind: type) -> Show:
+        return shown
 
 
 class Texts:
     """The texts of values; those of amounts are kept as long as they are few."""
 
     def __init__(self) -> None:
-        self._amounts: dict[OnAxes, str] = {}
-        self._rows = _RowTexts(Axes())
-        self._forms: Mapping[type, Show] = {**FORMS, OnAxes: self._amount}
+        self._sound: dict[int, Sequence[str]] = {}
+        self.forms = Forms({**FORMS, OnAxes: _AmountTexts().__getitem__})
 
     def show(self, value: object) -> str:
         """The text of one value."""
-        return self._forms.get(type(value), shown)(value)
-
-    def of(self, names: Iterable[str], fields: Mapping[str, object]) -> list[str]:
-        """The texts of some fields; one that was not told shows as ``(missing)``."""
-        forms, get = self._forms, fields.get
-        return [forms.get(type(value := get(name, _MISSING)), shown)(value) for name in names]
+        return self.forms[type(value)](value)
 
     def column(self, values: Sequence[Any]) -> Sequence[str]:
-        """The texts of values of one type; a single one where all are the same amount."""
-        if type(values) is AmountRows:
-            return self._column(values)
+        """The texts of values of one type."""
         kind = type(values[0])
-        if kind is str:
-            return values
-        if kind is Task:
-            return [task.key for task in values]
-        return [self.show(value) for value in values]
+        return values if kind is str else list(map(self.forms[kind], values))
 
-    def _amount(self, amounts: OnAxes) -> str:
-        text = self._amounts.get(amounts)
-        if text is None:
-            if len(self._amounts) >= _AMOUNTS:
-                self._amounts.clear()
-            text = self._amounts[amounts] = str(amounts)
+    def on_one_line(self, column: Sequence[str]) -> Sequence[str]:
+        """The texts of a column without characters that would begin another line, or command a terminal.
+
+        Users write some of them.  The same pods and nodes are told under several keys, so a column is looked at once.
+        """
+        if id(column) in self._sound:
+            return column
+        every = "".join(column)
+        if not every.isascii() or every.encode().translate(None, _PRINTED):
+            return _escaped(column)
+        if len(self._sound) >= _COLUMNS:
+            self._sound.clear()
+        self._sound[id(column)] = column
+        return column
+
+
+class _AmountTexts(dict[OnAxes, str]):
+    """Texts of amounts."""
+
+    def __missing__(self, amounts: OnAxes) -> str:
+        if len(self) >= _AMOUNTS:
+            self.clear()
+        text = self[amounts] = str(amounts)
         return text
-
-    def _column(self, column: AmountRows) -> Sequence[str]:
-        if self._rows.axes is not column.axes:
-            self._rows = _RowTexts(column.axes)
-        count, width = column.amounts.shape[0], column.amounts.shape[1] * column.amounts.itemsize
-        data = column.amounts.tobytes()
-        first = data[:width]
-        if data == first * count:
-            return [self._rows[first]]
-        return [self._rows[data[at : at + width]] for at in range(0, len(data), width)]
 
 
 class _RowTexts(dict[bytes, str]):
-    """Texts of amounts by the bytes of their columns."""
+    """Texts of amounts that stand side by side, with the literals between them, by the bytes of their rows."""
 
-    def __init__(self, axes: Axes) -> None:
+    def __init__(self, axes: Axes, literals: Sequence[str], column: Callable[[list[OnAxes]], Sequence[str]]) -> None:
         super().__init__()
-        self.axes = axes
+        self.axes, self._literals, self._column = axes, literals, column
 
     def __missing__(self, row: bytes) -> str:
         if len(self) >= _AMOUNTS:
             self.clear()
-        text = self[row] = str(self.axes.resource(memoryview(row).cast("q").tolist()))
+        vectors = np.frombuffer(row, np.int64).reshape(len(self._literals) + 1, -1).tolist()
+        texts = self._column([OnAxes(self.axes, tuple(vector)) for vector in vectors])
+        text = self[row] = texts[0] + "".join(map(add, self._literals, texts[1:]))
         return text
 
 
-def _quoted(text: str) -> str:
+def _formatted(form: str, texts: Texts) -> Show:
+    """How a field with the format ``form`` is shown."""
+    if not form:
+        return texts.show
+    return lambda value: format(value, form) if isinstance(value, (int, float)) else texts.show(value)
+
+
+def _quoted(values: Sequence[str]) -> Sequence[str]:
     """What stands between the quotation marks of a structured line."""
-    return text if text.isalnum() else _ENCODE(text).decode()[1:-1]
+    every = "".join(values)
+    if every.isprintable() and '"' not in every and "\\" not in every:
+        return values
+    return [_ENCODE(value).decode()[1:-1] for value in values]
 
 
-def _show(line: Line, form: str, texts: Texts) -> Show:
-    """How a field of ``line`` with the format ``form`` is shown."""
-    if form:
-        return lambda value: format(value, form) if isinstance(value, (int, float)) else texts.show(value)
-    return (lambda value: _quoted(texts.show(value))) if line.structured else texts.show
+_CONTROLS: Final = {number: _ENCODE(chr(number)).decode()[1:-1] for number in range(32)} | {
+    number: f"\\u{number:04x}" for number in range(127, 160)
+}
+_PRINTED: Final = bytes(range(32, 127))
+
+
+def _escaped(values: Iterable[str]) -> list[str]:
+    """Texts with control characters spelled out."""
+    return [value.translate(_CONTROLS) for value in values]
 
 
 # --------------------------------------------------------------------------------------------------------------- lines
@@ -108,22 +134,31 @@ class Printer(ABC):
     def __init__(self, line: Line, texts: Texts) -> None:
         self.line, self.texts, self.fields = line, texts, line.fields
         self.verbosity, self.urgent = line.verbosity, line.severity != "I"
-        self._plain = not line.structured and not any(line.formats)
-        self._shows = [_show(line, form, texts) for form in line.formats]
+        self._shows = [_formatted(form, texts) for form in line.formats] if any(line.formats) else None
 
     @abstractmethod
-    def one(self, stamp: str, fields: Mapping[str, object]) -> str:
-        """The line at the time ``stamp``."""
+    def lines(self, stamps: Sequence[str], told: Sequence[Fields]) -> Sequence[str]:
+        """A line for each of ``told``, at least one; a field that was not told shows as ``(missing)``."""
 
-    def many(self, stamp: str, count: int, columns: Columns) -> str:
+    def _column(self, place: int, values: Sequence[object]) -> Sequence[str]:
+        """The texts of the values, of one type, of the field at ``place``."""
+        return list(map(self._shows[place], values)) if self._shows else self.texts.column(values)
+
+    def _columns(self, told: Sequence[Fields]) -> list[Sequence[str]]:
+        """The texts of ``told``, field by field."""
+        return [self._column(place, self._values(told, name)) for place, name in enumerate(self.fields)]
+
+    def _values(self, told: Sequence[Fields], name: str) -> Sequence[object]:
+        """The values of a field; their texts where they are of several types."""
+        try:
+            values = list(map(itemgetter(name), told))
+        except KeyError:
+            values = [fields.get(name, _MISSING) for fields in told]
+        return values if self._shows or len(set(map(type, values))) == 1 else list(map(self.texts.show, values))
+
+    def many(self, count: int, stamp: str, columns: Columns) -> str:
         """``count`` lines at the time ``stamp``."""
-        return "".join([self.one(stamp, fields) for fields in each(count, columns)])
-
-    def _values(self, fields: Mapping[str, object]) -> list[str]:
-        """The texts of the fields."""
-        if self._plain:
-            return self.texts.of(self.fields, fields)
-        return [show(fields.get(name, _MISSING)) for name, show in zip(self.fields, self._shows, strict=True)]
+        return "".join(self.lines([stamp] * count, list(each(count, columns))))
 
 
 class TextPrinter(Printer):
@@ -131,21 +166,20 @@ class TextPrinter(Printer):
 
     def __init__(self, line: Line, texts: Texts, pid: int) -> None:
         super().__init__(line, texts)
-        head = f"{line.severity}%s {pid} {line.component}] "
-        self._pattern = f"{head}{_pattern(line)}\n"
-        self._head, self._literals = head, (*line.literals[:-1], line.literals[-1] + "\n")
+        self._severity, (first, *inner) = line.severity, (*line.literals[:-1], line.literals[-1] + "\n")
+        self._literals = (f" {pid} {line.component}] {first}", *inner)
+        self._structured = line.structured
+        self._rows: dict[tuple[int, int], _RowTexts] = {}
 
-    def one(self, stamp: str, fields: Mapping[str, object]) -> str:
-        """See :meth:`Printer.one`."""
-        return self._pattern % (stamp, *self._values(fields))
+    def lines(self, stamps: Sequence[str], told: Sequence[Fields]) -> Sequence[str]:
+        """See :meth:`Printer.lines`."""
+        cells = zip([stamps, *self._columns(told)], map(repeat, self._literals), strict=True)
+        return list(map("".join, zip(repeat(self._severity), *chain.from_iterable(cells), strict=False)))
 
-    def many(self, stamp: str, count: int, columns: Columns) -> str:
+    def many(self, count: int, stamp: str, columns: Columns) -> str:
         """``count`` lines in one step: literals and the texts of the columns are laid side by side and joined once."""
-        if count == 1:
-            return self.one(stamp, {name: values[0] for name, values in columns.items()})
-        literals, cells = [self._head % stamp + self._literals[0]], []
-        for place, name in enumerate(self.fields):
-            texts, literal = self._column(place, columns.get(name, (_MISSING,))), self._literals[place + 1]
+        literals, cells = [self._severity + stamp + self._literals[0]], []
+        for texts, literal in self._cells(columns):
             if len(texts) == 1:
                 literals[-1] += texts[0] + literal
             else:
@@ -153,8 +187,37 @@ class TextPrinter(Printer):
                 literals.append(literal)
         return _side_by_side(literals, cells, count)
 
+    def _cells(self, columns: Columns) -> Iterator[tuple[Sequence[str], str]]:
+        """The texts of each column and the literal after it; amounts that stand side by side are one column."""
+        told = [columns.get(name, (_MISSING,)) for name in self.fields]
+        run: list[AmountRows] = []
+        for place, (values, after) in enumerate(pairwise([*told, ()])):
+            if not isinstance(values, AmountRows):
+                yield self._column(place, values), self._literals[place + 1]
+                continue
+            run.append(values)
+            if not _alike(values, after):
+                yield self._amounts(place + 1 - len(run), run), self._literals[place + 1]
+                run = []
+
     def _column(self, place: int, values: Sequence[object]) -> Sequence[str]:
-        return self.texts.column(values) if self._plain else list(map(self._shows[place], values))
+        texts = super()._column(place, values)
+        return _quoted(texts) if self._structured else self.texts.on_one_line(texts)
+
+    def _amounts(self, first: int, run: Sequence[AmountRows]) -> Sequence[str]:
+        """The texts of ``run``, whose first field is at ``first``, and the literals between them."""
+        end, axes = first + len(run), run[0].axes
+        texts = self._rows.get((first, end))
+        if texts is None or texts.axes is not axes:
+            texts = _RowTexts(axes, self._literals[first + 1 : end], partial(self._column, first))
+            self._rows[first, end] = texts
+        rows = np.concatenate([column.amounts for column in run], axis=1)
+        return list(map(texts.__getitem__, np.frombuffer(rows.tobytes(), f"V{rows[0].nbytes}").tolist()))
+
+
+def _alike(column: AmountRows, other: Sequence[object]) -> bool:
+    """Whether rows of the one can be laid beside those of the other."""
+    return isinstance(other, AmountRows) and other.axes is column.axes and other.amounts.shape == column.amounts.shape
 
 
 def _pattern(line: Line) -> str:
@@ -183,9 +246,16 @@ class JsonPrinter(Printer):
         self._message = "" if line.structured else _pattern(line)
         self._head = {"severity": line.severity, "v": line.verbosity, "component": line.component, "key": line.key}
 
-    def one(self, stamp: str, fields: Mapping[str, object]) -> str:
-        """See :meth:`Printer.one`."""
-        message = self._message % tuple(self._values(fields)) if self._message else self.line.message
+    def lines(self, stamps: Sequence[str], told: Sequence[Fields]) -> Sequence[str]:
+        """See :meth:`Printer.lines`."""
+        return [self._line(*line) for line in zip(stamps, self._messages(told), told, strict=False)]
+
+    def _messages(self, told: Sequence[Fields]) -> Iterable[str]:
+        if not (self._message and self.fields):
+            return repeat(self._message % () or self.line.message)
+        return map(self._message.__mod__, zip(*self._columns(told), strict=True))
+
+    def _line(self, stamp: str, message: str, fields: Fields) -> str:
         values = {self.line.names[name]: self._value(fields.get(name)) for name in self.fields}
         return _ENCODE({"ts": stamp, **self._head, "msg": message, **values}).decode() + "\n"
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCollector, ProcessCollector
 from prometheus_client.registry import Collector
 
-from stromboli.metrics.descriptions import DESCRIPTIONS
+from stromboli.metrics.descriptions import CONTROLLERS, DESCRIPTIONS
 from stromboli.metrics.families import PREFIX, Description
 from stromboli.metrics.parts import Clock, Counts, Durations, Hearers, Jobs, Part, Queues
 
@@ -73,13 +73,16 @@ def new_registry() -> CollectorRegistry:
 def generate_page() -> str:
     """The documentation page of the metrics, in Markdown."""
     head = ("# Metrics", "", *_EXPLANATION, "", "| name | kind | labels | meaning | buckets |", "|---|---|---|---|---|")
-    return "\n".join((*head, *map(_row, DESCRIPTIONS.values()))) + "\n"
+    controllers = ("", _CONTROLLERS, "", *head[-2:], *map(_row, CONTROLLERS))
+    return "\n".join((*head, *map(_row, DESCRIPTIONS.values()), *controllers)) + "\n"
 
 
 _EXPLANATION = (
     "Generated from `stromboli.metrics.descriptions`. Durations are in milliseconds. Buckets form an exponential",
     "range: the upper ends of the first and of the last, and their number. Series of a job or queue go with it.",
 )
+
+_CONTROLLERS = "The controllers show these, those of a job for as long as it is there:"
 
 
 def _row(row: Description) -> str:

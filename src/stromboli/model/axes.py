@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 
 from stromboli.model.resource import Resource
 
@@ -63,9 +64,31 @@ class Axes:
         scalars = {self.names[i]: float(v) for i, v in enumerate(values) if i > MEMORY and v}
         return Resource(float(values[CPU]), float(values[MEMORY]), scalars)
 
+    def deciding(self, request: Resource) -> list[int]:
+        """The columns that decide whether ``request`` fits: cpu, memory, and whatever else it asks for."""
+        return [CPU, MEMORY, *(self.index[name] for name in (request.scalars or {}))]
+
     def full(self, vector: Vector) -> list[int]:
         """A copy of ``vector`` as long as the numbering."""
         return [*vector, *([0] * (len(self.names) - len(vector)))]
+
+
+def amount_at(vector: Vector, column: int) -> int:
+    """The amount in ``column``; 0 beyond the end of ``vector``."""
+    return vector[column] if column < len(vector) else 0
+
+
+def fits(vector: Vector, room: Sequence[int] | Mapping[int, int], columns: Iterable[int]) -> bool:
+    """Whether ``room`` is enough for ``vector`` in each of ``columns``."""
+    for column in columns:  # noqa: SIM110 - asked several times a task, and all() takes twice as long
+        if vector[column] > room[column]:
+            return False
+    return True
+
+
+def minus(vector: Vector, other: Vector) -> list[int]:
+    """What ``vector`` is more than ``other``, by column; the shorter one lacks what it does not say."""
+    return [amount - less for amount, less in zip_longest(vector, other, fillvalue=0)]
 
 
 def add_to(total: list[int], vector: Vector, times: int = 1) -> None:

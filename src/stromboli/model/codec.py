@@ -1,8 +1,7 @@
 """Snapshots as bytes and back: MessagePack with a name and a version in front.
 
 A decoded snapshot gives the same plan as the one it was made from, in any process: orders are kept, amounts are whole
-numbers of any size, and what was shared between pods is shared again.  Take a snapshot down before a session opens on
-it, because sessions change its node table.
+numbers of any size, and what was shared between pods is shared again.  Take it down before a session changes it.
 """
 
 from __future__ import annotations
@@ -15,15 +14,19 @@ import numpy as np
 
 from stromboli.errors import SnapshotError
 from stromboli.model.axes import Axes, Vector
-from stromboli.model.job import Job, JobFacts, Sums
+from stromboli.model.claims import Devices
+from stromboli.model.disruption import DisruptionBudget
+from stromboli.model.job import Job, JobFacts
+from stromboli.model.job_sums import Sums
 from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
 from stromboli.model.queue import Queue, ResourceQuota
 from stromboli.model.resource import Resource
 from stromboli.model.snapshot import HyperNodeInfo, QueueSums, Snapshot
-from stromboli.model.spec import NodeSpec, PodSpec
+from stromboli.model.spec import LabelSelector, NodeSpec, PodSpec
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import AMOUNTS, NodeStatics, NodeTable
 from stromboli.model.task import PodTemplate, Task
+from stromboli.model.usage import NodeUsage
 
 T = TypeVar("T")
 
@@ -129,6 +132,7 @@ class _Job(_Row, frozen=True):
     annotations: dict[str, str]
     fit_error_text: str
     allocated_hyper_node: str
+    part_hyper_nodes: dict[str, str]
     nominated_hyper_nodes: dict[str, str]
     started: float | None
     stamp: int
@@ -156,12 +160,19 @@ class _Body(msgspec.Struct, frozen=True):
     templates_known: int | None
     tasks: msgspec.Raw
     node_tasks: list[list[int]]
+    reserved: list[int]
     jobs: list[_Job]
     queues: list[Queue]
     queue_sums: dict[str, _QueueSums]
     quotas: dict[str, dict[str, ResourceQuota]]
     namespace_labels: dict[str, dict[str, str]]
-    services: dict[str, dict[str, dict[str, str]]]
+    services: dict[str, dict[str, LabelSelector]]
+    usage: dict[str, NodeUsage]
+    budgets: list[DisruptionBudget]
+    claims: dict[str, dict[str, Devices]]
+    memory: dict[str, dict[str, float]]
+    utc_offset: int
+    close_jobs: list[str] | None
     hyper_nodes: list[_HyperNode]
     hyper_node_tiers: dict[str, int]
     hyper_nodes_ready: bool
@@ -170,7 +181,7 @@ class _Body(msgspec.Struct, frozen=True):
     inconsistencies: list[str]
 
 
-SNAPSHOT: Final = Format("snapshot", 1, _Body)
+SNAPSHOT: Final = Format("snapshot", 4, _Body)
 """How snapshots are written."""
 
 _SUMS: Final = ("allocated", "held", "request", "total")
@@ -214,6 +225,7 @@ class _Writer:
         node_tasks = [[self.task(task) for task in tasks.values()] for tasks in snapshot.node_tasks]
         jobs = [self.job(job) for job in snapshot.jobs.values()]
         return _Body(
+            reserved=[self.task(task) for task in snapshot.reserved],
             axes=list(snapshot.axes.names),
             nodes=table.statics.specs,
             amounts={name: np.ascontiguousarray(getattr(table, name), dtype="<i8").tobytes() for name in AMOUNTS},
@@ -226,19 +238,17 @@ class _Writer:
             queue_sums={name: _QueueSums(_amounts(s, _QUEUE_SUMS), s.jobs) for name, s in snapshot.queue_sums.items()},
             quotas={namespace: dict(quotas) for namespace, quotas in snapshot.quotas.items()},
             namespace_labels={namespace: dict(labels) for namespace, labels in snapshot.namespace_labels.items()},
-            services={
-                namespace: {name: dict(selector) for name, selector in services.items()}
-                for namespace, services in snapshot.services.items()
-            },
-            hyper_nodes=[
-                _HyperNode(h.name, h.tier, h.parent, h.rows, h.children, h.known) for h in snapshot.hyper_nodes.values()
-            ],
-            hyper_node_tiers=snapshot.hyper_node_tiers,
-            hyper_nodes_ready=snapshot.hyper_nodes_ready,
-            cluster_uid=snapshot.cluster_uid,
-            number=snapshot.number,
-            inconsistencies=snapshot.inconsistencies,
-        )
+            services={namespace: dict(named) for namespace, named in snapshot.services.items()},
+            usage=dict(snapshot.usage),
+            budgets=list(snapshot.budgets),
+            claims={claim: dict(demand) for claim, demand in snapshot.claims.items()},
+            memory={plugin: dict(kept) for plugin, kept in snapshot.memory.items()},
+            utc_offset=snapshot.utc_offset,
+            close_jobs=None if snapshot.close_jobs is None else list(snapshot.close_jobs),
+            hyper_nodes=[msgspec.convert(h, _HyperNode, from_attributes=True) for h in snapshot.hyper_nodes.values()],
+            hyper_node_tiers=snapshot.hyper_node_tiers, hyper_nodes_ready=snapshot.hyper_nodes_ready,
+            cluster_uid=snapshot.cluster_uid, number=snapshot.number, inconsistencies=snapshot.inconsistencies,
+        )  # fmt: skip
 
     def task(self, task: Task) -> int:
         """The number of ``task``; equal tasks have one."""
@@ -267,6 +277,7 @@ class _Writer:
             annotations=dict(job.annotations),
             fit_error_text=job.fit_error_text,
             allocated_hyper_node=job.allocated_hyper_node,
+            part_hyper_nodes=dict(job.part_hyper_nodes),
             nominated_hyper_nodes=job.nominated_hyper_nodes,
             started=job.started,
             stamp=job.stamp,
@@ -314,25 +325,28 @@ class _Reader:
         if body.templates_known is not None:
             found.templates = list(self.templates.values())[: body.templates_known]
         found.node_tasks = [{self.tasks[n].key: self.tasks[n] for n in numbers} for numbers in body.node_tasks]
+        found.reserved = [self.tasks[number] for number in body.reserved]
         found.jobs = {row.uid: self._job(row) for row in body.jobs}
         found.queues = {queue.name: queue for queue in body.queues}
         found.queue_sums = {name: _queue_sums(row) for name, row in body.queue_sums.items()}
         found.quotas, found.namespace_labels, found.services = body.quotas, body.namespace_labels, body.services
+        found.usage, found.budgets, found.close_jobs = body.usage, body.budgets, body.close_jobs
+        found.claims, found.memory, found.utc_offset = body.claims, body.memory, body.utc_offset
         found.hyper_nodes = {row.name: _hyper_node(row) for row in body.hyper_nodes}
         found.hyper_node_tiers, found.hyper_nodes_ready = body.hyper_node_tiers, body.hyper_nodes_ready
-        found.cluster_uid, found.number = body.cluster_uid, body.number
-        found.inconsistencies = list(body.inconsistencies)
+        found.cluster_uid, found.number, found.inconsistencies = body.cluster_uid, body.number, [*body.inconsistencies]
         return found
 
     def _job(self, row: _Job) -> Job:
         job = Job(row.uid, _facts_of(row.facts))
-        job.tasks = tasks = {self.tasks[number].uid: self.tasks[number] for number in row.tasks}
-        job.index = {status: {uid: tasks[uid] for uid in members} for status, members in row.index}
+        tasks = {self.tasks[number].uid: self.tasks[number] for number in row.tasks}
+        job.fill(tasks, {status: {uid: tasks[uid] for uid in members} for status, members in row.index})
         for name in _SUMS:
             setattr(job.sums, name, _ints(row.sums[name]))
         job.phase, job.conditions, job.annotations = row.phase, row.conditions, row.annotations
         job.fit_error_text, job.allocated_hyper_node = row.fit_error_text, row.allocated_hyper_node
-        job.nominated_hyper_nodes, job.started, job.stamp = row.nominated_hyper_nodes, row.started, row.stamp
+        job.part_hyper_nodes, job.nominated_hyper_nodes = row.part_hyper_nodes, row.nominated_hyper_nodes
+        job.started, job.stamp = row.started, row.stamp
         return job
 
 

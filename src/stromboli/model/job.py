@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from copy import copy
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from stromboli.model.axes import Axes, add_to
+from stromboli.model.job_sums import Sums
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
 from stromboli.model.resource import Resource
-from stromboli.model.status import ALLOCATED_STATUS, TaskStatus
+from stromboli.model.status import ALLOCATED_STATUS, READY_STATUS, TaskStatus
 from stromboli.model.task import Task
 from stromboli.model.task import twin as copy_of_task
 
@@ -23,62 +25,16 @@ HELD_STATUS = ALLOCATED_STATUS | {PIPELINED}
 _NONE: Mapping[str, Task] = {}
 
 
-COUNTED: Mapping[TaskStatus, frozenset[str]] = {
-    **dict.fromkeys(TaskStatus, frozenset[str]()),
-    **dict.fromkeys(ALLOCATED_STATUS, frozenset({"allocated", "held", "request"})),
-    PIPELINED: frozenset({"held"}),
-    PENDING: frozenset({"request"}),
-}
-"""Which sums of a job count a task, by its state."""
-
-
-class Sums:
-    """Requests of a job's tasks added up, by column (see :data:`~stromboli.model.axes.Vector`).
-
-    allocated  tasks that occupy a node     held     those and the pipelined ones
-    request    allocated and pending ones   total    all tasks
-    """
-
-    __slots__ = ("allocated", "held", "request", "total")
-
-    def __init__(self) -> None:
-        self.allocated: list[int] = []
-        self.held: list[int] = []
-        self.request: list[int] = []
-        self.total: list[int] = []
-
-    def copy(self) -> Sums:
-        """The same sums in lists of their own."""
-        twin = Sums.__new__(Sums)
-        twin.allocated, twin.held = self.allocated.copy(), self.held.copy()
-        twin.request, twin.total = self.request.copy(), self.total.copy()
-        return twin
-
-    def count(self, status: TaskStatus, vector: tuple[int, ...], times: int) -> None:
-        """Add ``times`` tasks of ``vector`` in ``status`` (negative: take away)."""
-        self.shift(COUNTED[status], vector, times)
-        add_to(self.total, vector, times)
-
-    def move(self, old: TaskStatus, new: TaskStatus, vector: tuple[int, ...], times: int) -> None:
-        """``times`` tasks of ``vector`` leave ``old`` for ``new``."""
-        before, after = COUNTED[old], COUNTED[new]
-        if gone := before - after:
-            self.shift(gone, vector, -times)
-        if come := after - before:
-            self.shift(come, vector, times)
-
-    def shift(self, names: frozenset[str], vector: tuple[int, ...], times: int) -> None:
-        """Add ``times * vector`` to the sums named."""
-        for name in names:
-            add_to(getattr(self, name), vector, times)
-
-
 class JobFacts:
-    """What a PodGroup says of its job, read once: shared by all copies of the job."""
+    """What a PodGroup says of its job, read once: shared by all copies of the job.
+
+    ``is_split`` says whether it is placed in parts, ``is_close`` whether it or a part asks to stay close together.
+    """
 
     __slots__ = (
         "budget",
         "group",
+        "is_close",
         "is_split",
         "min_available",
         "min_resources",
@@ -106,17 +62,24 @@ class JobFacts:
         self.budget: tuple[str, str] = ("", "")
         self.network_topology: NetworkTopology | None = group.spec.network_topology
         self.is_split = bool(group.spec.sub_group_policy)
+        self.is_close = any((self.network_topology, *(part.network_topology for part in group.spec.sub_group_policy)))
 
     def with_group(self, group: PodGroup) -> JobFacts:
         """The same facts for a group whose status has changed."""
-        twin = copy(self)
+        twin = self._twin()
         twin.group = group
         return twin
 
     def with_priority(self, priority: int) -> JobFacts:
         """The same facts with another priority."""
-        twin = copy(self)
+        twin = self._twin()
         twin.priority = priority
+        return twin
+
+    def _twin(self) -> JobFacts:
+        twin = JobFacts.__new__(JobFacts)
+        for name in JobFacts.__slots__:
+            setattr(twin, name, getattr(self, name))
         return twin
 
 
@@ -125,28 +88,18 @@ class Job:
 
     ``uid`` is ``namespace/podgroup``.  ``index`` groups the tasks by status; ``sums`` adds their requests up.  A
     session works on a copy of its own; only :class:`~stromboli.framework.statement.Statement` moves tasks there.
-    ``phase``, ``conditions`` and ``fits`` are what the session has decided so far.
+    ``phase``, ``conditions`` and ``fits`` are what the session has decided so far.  ``allocated_hyper_node`` holds what
+    is placed of the job, ``part_hyper_nodes`` what is placed of its parts, by their ids.
+    ``best_effort`` is how many pending tasks ask for nothing; ``roles`` counts tasks by status and role, from the
+    moment on at which that is first asked for.  ``settled`` is what sessions have found of a job of a snapshot
+    (:func:`~stromboli.framework.phases.is_settled`), which does not change any more; None: nobody has looked.
     """
 
     __slots__ = (
-        "allocated_hyper_node",
-        "annotations",
-        "conditions",
-        "facts",
-        "fit_error_text",
-        "fits",
-        "gated",
-        "index",
-        "name",
-        "namespace",
-        "nominated_hyper_nodes",
-        "phase",
-        "stamp",
-        "started",
-        "sums",
-        "tasks",
-        "uid",
-    )
+        "allocated_hyper_node", "annotations", "best_effort", "conditions", "facts", "fit_error_text", "fits", "gated",
+        "index", "name", "namespace", "nominated_hyper_nodes", "part_hyper_nodes", "phase", "roles", "settled", "stamp",
+        "started", "sums", "tasks", "uid",
+    )  # fmt: skip
 
     def __init__(self, uid: str, facts: JobFacts | None = None) -> None:
         self.uid = uid
@@ -161,10 +114,13 @@ class Job:
         self.fits: dict[str, object] = {}
         self.fit_error_text = ""
         self.allocated_hyper_node = ""
+        self.part_hyper_nodes: Mapping[str, str] = {}
         self.nominated_hyper_nodes: dict[str, str] = {}
         self.started: float | None = None
         self.stamp = 0
-        self.gated = 0
+        self.gated = self.best_effort = 0
+        self.roles: dict[TaskStatus, dict[str, int]] | None = None
+        self.settled: bool | None = None
 
     def __repr__(self) -> str:
         return f"Job({self.uid!r})"
@@ -178,8 +134,10 @@ class Job:
         twin.sums = self.sums.copy()
         twin.phase, twin.conditions, twin.annotations = self.phase, self.conditions, self.annotations
         twin.fits, twin.fit_error_text = {}, ""
-        twin.allocated_hyper_node, twin.nominated_hyper_nodes = self.allocated_hyper_node, {}
-        twin.started, twin.stamp, twin.gated = self.started, self.stamp, self.gated
+        twin.allocated_hyper_node, twin.part_hyper_nodes = self.allocated_hyper_node, self.part_hyper_nodes
+        twin.nominated_hyper_nodes = {**self.nominated_hyper_nodes}
+        twin.started, twin.stamp, twin.gated, twin.best_effort = self.started, self.stamp, self.gated, self.best_effort
+        twin.roles = twin.settled = None
         return twin
 
     # ------------------------------------------------------------------ what the PodGroup says
@@ -226,35 +184,68 @@ class Job:
         self.gated += bool(task.gates)
         self.index.setdefault(task.status, {})[task.uid] = task
         self.sums.count(task.status, task.template.vector, 1)
+        self._count_beside(task, 1)
+
+    def fill(self, tasks: dict[str, Task], index: dict[TaskStatus, dict[str, Task]]) -> None:
+        """Take in all tasks at once, in the orders that they had elsewhere; their sums come from there, too."""
+        self.tasks, self.index = tasks, index
+        self.gated = sum(bool(task.gates) for task in tasks.values())
+        self.best_effort = sum(task.template.best_effort for task in self.of(PENDING))
 
     def remove(self, uid: str) -> Task:
         """Let the task with ``uid`` go and return it; KeyError when there is none."""
         task = self.tasks.pop(uid)
         self.gated -= bool(task.gates)
-        self._leave(task)
-        self.sums.count(task.status, task.template.vector, -1)
-        return task
-
-    def move(self, tasks: Iterable[Task], status: TaskStatus) -> None:
-        """Put ``tasks`` (of this job, with equal templates and one status) into ``status``."""
-        moved = {task.uid: task for task in tasks}
-        first = next(iter(moved.values()))
-        self.sums.move(first.status, status, first.template.vector, len(moved))
-        for task in moved.values():
-            self._leave(task)
-            task.status = status
-        self.index.setdefault(status, {}).update(moved)
-
-    def _leave(self, task: Task) -> None:
         members = self.index[task.status]
         del members[task.uid]
         if not members:
             del self.index[task.status]
+        self.sums.count(task.status, task.template.vector, -1)
+        self._count_beside(task, -1)
+        return task
+
+    def _count_beside(self, task: Task, sign: int) -> None:
+        """Count a task that comes, or with -1 goes, where more than its request is counted."""
+        if task.status is PENDING and task.template.best_effort:
+            self.best_effort += sign
+        if self.roles is not None:
+            self._count_roles((task,), task.status, sign)
+
+    def move(self, tasks: Sequence[Task], status: TaskStatus) -> None:
+        """Put ``tasks`` (of this job, with equal templates and one status, each once) into ``status``."""
+        old, template = tasks[0].status, tasks[0].template
+        self.sums.move(old, status, template.vector, len(tasks))
+        if template.best_effort:
+            self.best_effort += len(tasks) * ((status is PENDING) - (old is PENDING))
+        self.shift(tasks, status)
+
+    def shift(self, tasks: Sequence[Task], status: TaskStatus) -> None:
+        """As :meth:`move`, with any templates, where no sum tells the two states apart."""
+        old = tasks[0].status
+        members = self.index[old]
+        for task in tasks:
+            del members[task.uid]
+        if not members:
+            del self.index[old]
+        into = self.index.setdefault(status, {})
+        for task in tasks:
+            task.status = status
+            into[task.uid] = task
+        if self.roles is not None:
+            self._count_roles(tasks, old, -1)
+            self._count_roles(tasks, status, 1)
+
+    def _count_roles(self, tasks: Sequence[Task], status: TaskStatus, sign: int) -> None:
+        counts = (self.roles or {}).setdefault(status, {})
+        for task in tasks:
+            counts[task.role] = counts.get(task.role, 0) + sign
 
     def of(self, *statuses: TaskStatus) -> Iterator[Task]:
         """Tasks in any of ``statuses``, status by status."""
-        for status in statuses:
-            yield from self.index.get(status, _NONE).values()
+        index = self.index
+        if len(statuses) == 1:
+            return iter(index.get(statuses[0], _NONE).values())
+        return chain.from_iterable([index[status].values() for status in statuses if status in index])
 
     def number(self, *statuses: TaskStatus) -> int:
         """How many tasks are in any of ``statuses``."""
@@ -268,7 +259,11 @@ class Job:
 
     def ready_task_num(self) -> int:
         """Tasks that run, will run, or have succeeded."""
-        return self.number(BOUND, BINDING, RUNNING, ALLOCATED, SUCCEEDED)
+        ready = 0
+        for status, members in self.index.items():
+            if status in READY_STATUS:
+                ready += len(members)
+        return ready
 
     def waiting_task_num(self) -> int:
         """Tasks placed on room that is about to become free."""
@@ -276,7 +271,7 @@ class Job:
 
     def pending_best_effort_num(self) -> int:
         """Pending tasks that ask for nothing."""
-        return sum(task.template.best_effort for task in self.of(PENDING))
+        return self.best_effort
 
     def valid_task_num(self) -> int:
         """Tasks that run, have succeeded, or may still run."""
@@ -311,10 +306,15 @@ class Job:
 
     def role_counts(self, *statuses: TaskStatus, pending_best_effort: bool = False) -> dict[str, int]:
         """Number of tasks by role in ``statuses``, and pending tasks that ask for nothing if wanted."""
+        if self.roles is None:
+            self.roles = {
+                status: Counter([task.role for task in members.values()]) for status, members in self.index.items()
+            }
         counts: dict[str, int] = {}
-        for task in self.of(*statuses):
-            counts[task.role] = counts.get(task.role, 0) + 1
-        if pending_best_effort:
+        for status in statuses:
+            for role, number in self.roles.get(status, {}).items():
+                counts[role] = counts.get(role, 0) + number
+        if pending_best_effort and self.best_effort:
             for task in self.of(PENDING):
                 if task.best_effort:
                     counts[task.role] = counts.get(task.role, 0) + 1
@@ -328,18 +328,20 @@ class Job:
 
     def roles_valid(self) -> bool:
         """Whether every role has pods enough."""
+        if not self.roles_apply:
+            return True
         return self.roles_reach(self.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, PIPELINED, PENDING))
 
     def roles_ready(self) -> bool:
         """Whether every role has its minimum of tasks that run or will."""
-        if not self.facts.task_min:
+        if not self.roles_apply:
             return True
         running = self.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, pending_best_effort=True)
         return self.roles_reach(running)
 
     def roles_pipelined(self) -> bool:
         """Whether every role has its minimum once pipelined tasks have their room."""
-        if not self.facts.task_min:
+        if not self.roles_apply:
             return True
         coming = self.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, PIPELINED, pending_best_effort=True)
         return self.roles_reach(coming)
@@ -357,11 +359,11 @@ class Job:
     def elastic(self) -> list[int]:
         """What the job holds beyond its minResources (everything when it states none), by column."""
         least = self.facts.min_vector
-        return [max(have - (least[i] if i < len(least) else 0), 0) for i, have in enumerate(self.sums.allocated)]
+        return [max(have - (least[i] if i < len(least) else 0), 0) for i, have in enumerate(self.sums.held)]
 
     def remaining(self) -> list[int]:
-        """What of minResources is not allocated yet, by column."""
-        have = self.sums.allocated
+        """What of minResources the job does not hold yet, by column."""
+        have = self.sums.held
         return [max(want - (have[i] if i < len(have) else 0), 0) for i, want in enumerate(self.facts.min_vector)]
 
     def without_gated(self, amounts: Iterable[int]) -> list[int]:

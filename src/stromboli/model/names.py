@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+LONGEST_NAME: Final = 253
+"""Most characters of a name in Kubernetes."""
+
 # -- Defaults of the scheduler ---------------------------------------------------------------------------------------
 
 SCHEDULER_NAME: Final = "volcano"
@@ -147,6 +150,8 @@ REASON_GANG_READY: Final = "tasks in gang are ready to be scheduled"
 """Reason of the PodGroup condition Scheduled."""
 
 POD_SCHEDULED: Final = "PodScheduled"
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 """Type of the pod condition that carries the three reasons below."""
 REASON_SCHEDULABLE: Final = "Schedulable"
 REASON_UNSCHEDULABLE: Final = "Unschedulable"

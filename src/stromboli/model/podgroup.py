@@ -59,7 +59,7 @@ class PodGroupStatus(Wire, frozen=True):
     failed: int = 0
 
 
-class PodGroup(msgspec.Struct, frozen=True):
+class PodGroup(msgspec.Struct, frozen=True, gc=False):
     """A PodGroup object; ``key`` is ``namespace/name`` and names its job; ``created`` in seconds since 1970."""
 
     uid: str

@@ -15,8 +15,8 @@ from stromboli.model.amounts import Default as Default
 from stromboli.model.amounts import intersection as intersection
 from stromboli.model.amounts import intersection_without_pods as intersection_without_pods
 from stromboli.model.amounts import le as le
-from stromboli.model.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from stromboli.model.scalar_names import is_scalar
+from stromboli.model.names import CPU, MEMORY, PODS
+from stromboli.model.scalar_names import is_counted
 
 INFINITE: Final = sys.float_info.max
 """Amount of cpu and memory of something without limit."""
@@ -60,7 +60,7 @@ class Resource(Amounts):
             elif name == PODS:
                 resource.max_task_num += quantity.whole(amount)
                 resource.add_scalar(PODS, quantity.whole(amount))
-            elif _is_counted(name, ignored):
+            elif is_counted(name) and name not in ignored:
                 resource.add_scalar(name, quantity.milli(amount))
         return resource
 
@@ -226,12 +226,6 @@ def share(amount: float, total: float) -> float:
     if total == 0:
         return 0.0 if amount == 0 else 1.0
     return amount / total
-
-
-def _is_counted(name: str, ignored: Container[str]) -> bool:
-    if name == EPHEMERAL_STORAGE:
-        return True
-    return not name.startswith("count/") and is_scalar(name) and name not in ignored
 
 
 def _int64(amount: float) -> int:

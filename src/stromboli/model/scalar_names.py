@@ -1,4 +1,7 @@
-"""Which keys of a resource list are scalars: extended resources, huge pages, attachable volumes, Kubernetes' own."""
+"""Which keys of a resource list count: cpu, memory, pods, ephemeral storage, and scalars.
+
+Scalars are extended resources, huge pages, attachable volumes, and what Kubernetes names itself.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,21 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from stromboli.model.names import ATTACHABLE_VOLUMES_PREFIX, HUGE_PAGES_PREFIX
+from stromboli.model.names import ATTACHABLE_VOLUMES_PREFIX, CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY, PODS
 
 _NATIVE: Final = "kubernetes.io/"
 _QUOTA_PREFIX: Final = "requests."
+_OBJECTS_PREFIX: Final = "count/"
 _LABEL: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _QUALIFIED: Final = re.compile(rf"({_LABEL}(?:\.{_LABEL})*)/((?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])")
 _LONGEST_DOMAIN: Final = 253
 _LONGEST_NAME: Final = 63
+
+
+def is_counted(name: str) -> bool:
+    """Whether scheduling knows the resource; counts of objects, and what only quotas speak of, it does not."""
+    known = name in (CPU, MEMORY, PODS, EPHEMERAL_STORAGE)
+    return known or (is_scalar(name) and not name.startswith(_OBJECTS_PREFIX))
 
 
 @lru_cache(maxsize=4096)

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 
-from stromboli.model.axes import Axes
+from stromboli.model.axes import Axes, minus
+from stromboli.model.claims import Demand
+from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue, ResourceQuota
+from stromboli.model.spec import LabelSelector
 from stromboli.model.table import NodeTable
 from stromboli.model.task import PodTemplate, Task
+from stromboli.model.usage import NodeUsage
 
 
 class QueueSums:
     """Amounts of one queue's jobs added up, by column (see :data:`~stromboli.model.axes.Vector`).
 
     allocated  tasks that occupy a node         held     those and the pipelined ones
-    request    allocated and pending ones       elastic  what jobs hold beyond their minResources
+    request    those and the pending ones       elastic  what jobs hold beyond their minResources
     inqueue    what admitted jobs still need of their minResources
     admitted   the same with the whole minResources of jobs not started yet
     jobs       number of jobs
@@ -32,6 +36,10 @@ class QueueSums:
         self.inqueue: list[int] = []
         self.admitted: list[int] = []
         self.jobs = 0
+
+    def reserved(self) -> list[int]:
+        """What is held and not allocated: only reserved, by column."""
+        return minus(self.held, self.allocated)
 
     def copy(self, axes: Axes) -> QueueSums:
         """The same sums, each as long as ``axes``, in lists of their own."""
@@ -71,24 +79,38 @@ class Snapshot:
     The jobs are shared with the state that made them: a session copies a job before it changes it, and the state
     replaces a job that a snapshot has seen instead of changing it.  ``table`` belongs to the snapshot alone.
     ``node_tasks[row]`` are the tasks on a node by ``namespace/name``.  ``templates`` holds those of all pods, perhaps
-    of some that are gone too; None: not known.  ``services`` are selectors by namespace and service.
+    of some that are gone too; None: not known.  ``services`` are the selectors of Services and of what
+    manages pods, by namespace and object (``Service/web``, ``ReplicaSet/web-1``).
+    ``reserved`` are the tasks whose pods state a reservation, usable or not.
+    ``close_jobs`` are those that ask for closeness or lie in a hypernode; None: not known.
+    ``usage`` is what was measured of nodes by name, ``budgets`` are the disruption budgets, ``claims`` the
+    devices that ResourceClaims ask for by ``namespace/name``.  ``memory`` is what plugins
+    keep from cycle to cycle, by plugin.  ``utc_offset`` is how many seconds local time is ahead of UTC.
     """
 
     __slots__ = (
-        "axes", "cluster_uid", "hyper_node_tiers", "hyper_nodes", "hyper_nodes_ready", "inconsistencies", "jobs",
-        "namespace_labels", "node_tasks", "number", "queue_sums", "queues", "quotas", "services", "table", "templates",
+        "axes", "budgets", "claims", "close_jobs", "cluster_uid", "hyper_node_tiers", "hyper_nodes",
+        "hyper_nodes_ready", "inconsistencies", "jobs", "memory", "namespace_labels", "node_tasks", "number",
+        "queue_sums", "queues", "quotas", "reserved", "services", "table", "templates", "usage", "utc_offset",
     )  # fmt: skip
 
     def __init__(self, axes: Axes, table: NodeTable) -> None:
         self.axes, self.table = axes, table
         self.templates: Sequence[PodTemplate] | None = None
         self.jobs: dict[str, Job] = {}
+        self.close_jobs: Sequence[str] | None = None
         self.queues: dict[str, Queue] = {}
         self.queue_sums: dict[str, QueueSums] = {}
         self.quotas: Mapping[str, Mapping[str, ResourceQuota]] = {}
         self.namespace_labels: Mapping[str, Mapping[str, str]] = {}
-        self.services: Mapping[str, Mapping[str, Mapping[str, str]]] = {}
+        self.services: Mapping[str, Mapping[str, LabelSelector]] = {}
+        self.usage: Mapping[str, NodeUsage] = {}
+        self.budgets: Sequence[DisruptionBudget] = ()
+        self.claims: Mapping[str, Demand] = {}
+        self.memory: Mapping[str, Mapping[str, float]] = {}
+        self.utc_offset = 0
         self.node_tasks: Sequence[Mapping[str, Task]] = ()
+        self.reserved: Sequence[Task] = ()
         self.hyper_nodes: dict[str, HyperNodeInfo] = {}
         self.hyper_node_tiers: dict[str, int] = {}
         self.hyper_nodes_ready = True

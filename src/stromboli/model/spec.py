@@ -12,8 +12,20 @@ Amount = str | int | float
 """A quantity as it stands in a manifest: ``"500m"``, ``2`` or ``0.5``."""
 
 
-class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Base of everything decoded from a manifest; unknown fields are ignored."""
+class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+    """Base of everything decoded from a manifest; unknown fields are ignored.
+
+    Manifests are trees: without cycles there is nothing in them for the garbage collector.
+    """
+
+
+def without_nulls(value: object) -> object:
+    """A copy of the plain ``value`` of a manifest without the entries that are null: they count as absent."""
+    if isinstance(value, dict):
+        return {key: without_nulls(entry) for key, entry in value.items() if entry is not None}
+    if isinstance(value, list):
+        return [without_nulls(entry) for entry in value if entry is not None]
+    return value
 
 
 class Toleration(Wire, frozen=True):
@@ -159,6 +171,14 @@ class Gate(Wire, frozen=True):
     name: str = ""
 
 
+class PodClaim(Wire, frozen=True):
+    """A claim of devices that a pod refers to, or a template of one that is made for the pod."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+    resource_claim_template_name: str = ""
+
+
 class PodSpec(Wire, frozen=True):
     """What scheduling reads of a pod's ``spec``."""
 
@@ -176,6 +196,8 @@ class PodSpec(Wire, frozen=True):
     priority_class_name: str = ""
     preemption_policy: str = ""
     scheduling_gates: tuple[Gate, ...] = ()
+    resource_claims: tuple[PodClaim, ...] = ()
+    termination_grace_period_seconds: int | None = None
 
 
 class Image(Wire, frozen=True):
@@ -185,7 +207,7 @@ class Image(Wire, frozen=True):
     size_bytes: int = 0
 
 
-class NodeSpec(msgspec.Struct, frozen=True):
+class NodeSpec(msgspec.Struct, frozen=True, gc=False):
     """What scheduling reads of a Node, placements aside.
 
     ``allocatable`` and ``capacity`` are resource lists as written; ``labels`` and ``annotations`` are plain mappings.

@@ -62,7 +62,7 @@ class SubJob:
     @property
     def priority(self) -> int:
         """Highest priority of its tasks, at least 0."""
-        return max((task.priority for task in self.tasks), default=0) if self.task_uids else 0
+        return max((0, *(task.priority for task in self.tasks)))
 
 
 def assign(job: Job) -> dict[str, SubJob]:

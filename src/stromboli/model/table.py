@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from stromboli.model.axes import CPU, MEMORY, PODS, Axes
+from stromboli.model.axes import CPU, MEMORY, PODS, Axes, Vector
 from stromboli.model.resource import Resource
 from stromboli.model.spec import Image, NodeSpec, Taint
 from stromboli.model.task import Task
@@ -41,13 +41,21 @@ class LabelColumn:
 class NodeStatics:
     """What placements never change: specs and label columns, made when first asked for."""
 
-    __slots__ = ("_labels", "names", "row", "specs")
+    __slots__ = ("_labels", "_offered", "names", "row", "specs")
 
     def __init__(self, specs: Sequence[NodeSpec]) -> None:
         self.specs: list[NodeSpec] = list(specs)
         self.names: list[str] = [spec.name for spec in specs]
         self.row: dict[str, int] = {name: row for row, name in enumerate(self.names)}
         self._labels: dict[str, LabelColumn] = {}
+        self._offered: frozenset[str] | None = None
+
+    @property
+    def offered(self) -> frozenset[str]:
+        """Names of the resources that nodes list as allocatable, be it 0."""
+        if self._offered is None:
+            self._offered = frozenset().union(*(spec.allocatable for spec in self.specs))
+        return self._offered
 
     def label(self, key: str) -> LabelColumn:
         """The column of label ``key``."""
@@ -109,6 +117,30 @@ class NodeTable:
         """What will be idle when ending tasks are gone and pipelined ones have come, shape (resources, nodes)."""
         return self.alloc - self.used + self.releasing - self.pipelined
 
+    def future_of(self, row: int) -> list[int]:
+        """:attr:`future` of one row, by column."""
+        offered, used = self.alloc[:, row].tolist(), self.used[:, row].tolist()  # so few numbers go faster as a list
+        ending, coming = self.releasing[:, row].tolist(), self.pipelined[:, row].tolist()
+        return [a - u + e - c for a, u, e, c in zip(offered, used, ending, coming, strict=True)]
+
+    def future_at(self, column: int, row: int) -> int:
+        """:attr:`future` of one row in one column."""
+        idle = self.alloc.item(column, row) - self.used.item(column, row)  # faster than numbers of numpy
+        return idle + self.releasing.item(column, row) - self.pipelined.item(column, row)
+
+    def will_cover(self, vector: Vector, columns: Iterable[int], row: int) -> bool:
+        """Whether :attr:`future` of one row is enough for ``vector`` in each of ``columns``; a no is mostly early."""
+        for column in columns:  # noqa: SIM110 - asked once a task, and all() takes twice as long
+            if vector[column] > self.future_at(column, row):
+                return False
+        return True
+
+    def covering(self, vector: Vector, columns: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Where :attr:`future` is enough for ``vector`` in each of ``columns``, shape (nodes,)."""
+        want = np.array([vector[column] for column in columns], dtype=np.int64)[:, None]
+        found: npt.NDArray[np.bool_] = np.logical_and.reduce(want <= self.future[columns])
+        return found
+
     def row(self, name: str) -> int:
         """The row of node ``name``; KeyError when there is no such node."""
         return self.statics.row[name]
@@ -129,10 +161,9 @@ class NodeRows:
     def __init__(self, table: NodeTable, rows: Rows | None = None) -> None:
         self.table = table
         self.index: Rows | None = rows
-        pick: Rows | slice = slice(None) if rows is None else rows
-        self._alloc, self._used, self._releasing = table.alloc[:, pick], table.used[:, pick], table.releasing[:, pick]
-        self._pipelined, self._requested = table.pipelined[:, pick], table.requested[:, pick]
-        self._nonzero = table.nonzero[:, pick]
+        amounts = (table.alloc, table.used, table.releasing, table.pipelined, table.requested, table.nonzero)
+        picked = amounts if rows is None else [each.take(rows, axis=1) for each in amounts]
+        self._alloc, self._used, self._releasing, self._pipelined, self._requested, self._nonzero = picked
 
     def after(self, counts: Ints, request: Ints, nonzero: Ints) -> NodeRows:
         """These rows as they would be with ``counts[i]`` more allocated pods of ``request`` on row i."""
@@ -301,9 +332,7 @@ class Node:
 
     def future_idle(self) -> Resource:
         """Idle plus releasing less pipelined; may be negative."""
-        table, row = self.table, self.row
-        amounts = table.alloc[:, row] - table.used[:, row] + table.releasing[:, row] - table.pipelined[:, row]
-        return table.axes.resource(amounts.tolist())
+        return self.table.axes.resource(self.table.future_of(self.row))
 
     def _amount(self, amounts: Ints) -> Resource:
         return self.table.axes.resource(amounts[:, self.row].tolist())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -14,6 +15,8 @@ from stromboli.model.status import TaskStatus
 
 CONTAINERS_ALONE = RequestGates(pod_level_resources=False)
 """Requests as the containers state them, whatever the pod states as a whole."""
+
+_INDEX: Final = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
 
 
 class PodTemplate:
@@ -54,12 +57,21 @@ class Placement(NamedTuple):
     eviction_occurred: bool
 
 
-class Condition(NamedTuple):
-    """The pod's PodScheduled condition as last known: (status, reason, message)."""
+class Condition(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The pod's PodScheduled condition as last known; its status is that ``since``, in seconds since 1970."""
 
     status: str
     reason: str
     message: str
+    since: int = 0
+
+    def says(self, status: str, reason: str, message: str) -> bool:
+        """Whether it says this, since whenever."""
+        return (self.status, self.reason, self.message) == (status, reason, message)
+
+
+GRACE: Final = 30
+"""Seconds in which a pod ends that says nothing of it."""
 
 
 class Task(msgspec.Struct, eq=False, gc=False):
@@ -68,7 +80,11 @@ class Task(msgspec.Struct, eq=False, gc=False):
 
     ``key`` is ``namespace/name``; ``job`` is ``namespace/podgroup`` or empty; ``created`` and ``start_time`` are in
     seconds since 1970; ``index`` is the number at the end of a name of three or more dash-separated parts, else -1;
-    ``gates`` names the scheduling gates; ``condition`` is the pod's PodScheduled condition as last written.
+    ``gates`` names the scheduling gates; ``condition`` is the pod's PodScheduled condition as last written;
+    ``preempted`` says that the pod's DisruptionTarget condition names the scheduler's preemption; ``claims`` are the
+    ResourceClaims that the pod uses, by ``namespace/name``, those that are yet to be made for it left out; ``ends`` is
+    the latest moment at which a pod that is being deleted is gone (its deletionTimestamp), 0 for others;
+    ``grace`` is how many seconds it has to end once it is told to.
     """
 
     uid: str
@@ -89,6 +105,7 @@ class Task(msgspec.Struct, eq=False, gc=False):
     revocable_zone: str = ""
     scheduler: str = ""
     owner: str = ""
+    controller: str = ""
     phase: str = ""
     start_time: int = 0
     nominated_node: str = ""
@@ -96,9 +113,18 @@ class Task(msgspec.Struct, eq=False, gc=False):
     node_name: str = ""
     eviction_occurred: bool = False
     last: Placement | None = None
+    preempted: bool = False
+    claims: tuple[str, ...] = ()
+    ends: int = 0
+    grace: int = GRACE
 
     def __repr__(self) -> str:
         return f"Task({self.key}, {self.status.name})"
+
+    @property
+    def own_node(self) -> str:
+        """The node that the pod itself is on; empty for one that only holds a reservation on ``node_name``."""
+        return "" if self.status is TaskStatus.Pipelined else self.node_name
 
     @property
     def request(self) -> Resource:
@@ -125,4 +151,4 @@ def twin(task: Task) -> Task:
 def pod_index(name: str) -> int:
     """The integer at the end of ``job-role-7``; -1 for names of fewer than three parts or without such an end."""
     head, _, tail = name.rpartition("-")
-    return int(tail) if "-" in head and tail.isascii() and tail.isdigit() else -1
+    return int(tail) if "-" in head and _INDEX.fullmatch(tail) else -1

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stromboli.fairness.share import divisors, dominant_share
@@ -11,10 +10,11 @@ from stromboli.fairness.tree import QueueTree, parse_path, parse_weights
 from stromboli.framework.handlers import TaskEvent
 from stromboli.framework.observe import Derived
 from stromboli.framework.order import compare
+from stromboli.framework.orphans import known_job
 from stromboli.model.axes import Vector, add_to
 from stromboli.model.job import Job
 from stromboli.model.names import HIERARCHY, HIERARCHY_WEIGHTS
-from stromboli.model.task import Task
+from stromboli.model.task import PodTemplate, Task
 from stromboli.plugin import Hook, Plugin, job_order, on_allocate, on_deallocate, preemptable, queue_order, reclaimable
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Drf(Plugin):
         """Take the cluster's total and, with a hierarchy, build the tree."""
         self.session = session
         self.parts_of = divisors(session.total)
+        self._kinds: dict[str, Collection[PodTemplate]] = {}
         self.hierarchy = Hierarchy(session) if session.hierarchy_enabled(self.name) else None
         self.say_order = session.tells("drf_job_order")
         self.say_refused = session.tells("drf_refused")
@@ -49,7 +50,6 @@ class Drf(Plugin):
         self.say_hierarchical_victims = session.tells("hdrf_victims")
         self.say_allocated = session.tells("drf_allocated")
         self.say_deallocated = session.tells("drf_deallocated")
-        self.say_orphan = session.tells("orphan_skipped")
         if say := session.tells("drf_total"):
             say(total=session.total_resource)
 
@@ -62,8 +62,8 @@ class Drf(Plugin):
     def on_session_close(self, session: Session) -> None:
         """Tell the jobs' shares."""
         if say := session.tells("metric.job_share"):
-            held = {job.uid: job.sums.held for job in session.peek_jobs()}
-            say(shares=Derived(held, partial(dominant_share, parts_of=self.parts_of)))
+            parts_of = self.parts_of
+            say(shares=Derived(session.jobs.as_they_stand(), lambda job: dominant_share(job.sums.held, parts_of)))
 
     # ------------------------------------------------------------------ jobs
 
@@ -87,7 +87,7 @@ class Drf(Plugin):
 
         Every candidate is taken off its job's running sum, whether it is chosen or not.
         """
-        job = self._job(preemptor, "preemptor")
+        job = known_job(self.session, self.name, preemptor, "preemptor")
         if job is None:
             return []
         mine = dominant_share(added(job.sums.held, preemptor.template.vector), self.parts_of)
@@ -97,9 +97,28 @@ class Drf(Plugin):
             self.say_victims(victims=[task.key for task in victims])
         return victims
 
+    @preemptable.job
+    def may_be_richer(self, preemptor: Task, job: Job) -> bool:
+        """Whether the job has a share that could stay above the preemptor's once a task has left it."""
+        own = self.session.job_of(preemptor)
+        if own is None:
+            return False
+        mine = dominant_share(added(own.sums.held, preemptor.template.vector), self.parts_of)
+        return job.uid == own.uid or any(
+            mine <= dominant_share(added(job.sums.held, template.vector, -1), self.parts_of) + TOLERANCE
+            for template in self._templates(job)
+        )
+
+    def _templates(self, job: Job) -> Collection[PodTemplate]:
+        """The templates of the job's tasks, each once; a session gives a job no others."""
+        found = self._kinds.get(job.uid)
+        if found is None:
+            found = self._kinds[job.uid] = {task.template for task in job.tasks.values()}
+        return found
+
     def _is_richer(self, task: Task, mine: float, left: dict[str, list[int]]) -> bool:
         if task.job not in left:
-            job = self._job(task, "preemptee")
+            job = known_job(self.session, self.name, task, "preemptee")
             if job is None:
                 return False
             left[task.job] = job.sums.held.copy()
@@ -111,12 +130,6 @@ class Drf(Plugin):
             self.say_refused(task=task.key, preemptor_share=mine, preemptee_share=theirs)
         return False
 
-    def _job(self, task: Task, what: str) -> Job | None:
-        job = self.session.job_of(task)
-        if job is None and self.say_orphan:
-            self.say_orphan(plugin=self.name, what=what, task=task.key, job=task.job)
-        return job
-
     # ------------------------------------------------------------------ queues in a hierarchy
 
     @queue_order
@@ -127,10 +140,10 @@ class Drf(Plugin):
     @reclaimable
     def from_richer_branches(self, reclaimer: Task, reclaimees: Sequence[Task]) -> list[Task]:
         """Tasks without which, each alone, the reclaimer's queue would still come before theirs."""
-        job = self._job(reclaimer, "reclaimer")
+        job = known_job(self.session, self.name, reclaimer, "reclaimer")
         if job is None or self.hierarchy is None:
             return []
-        known = [task for task in reclaimees if self._job(task, "reclaimee") is not None]
+        known = [task for task in reclaimees if known_job(self.session, self.name, task, "reclaimee") is not None]
         victims = self.hierarchy.richer(job, reclaimer, known)
         if self.say_hierarchical_victims:
             self.say_hierarchical_victims(victims=[task.key for task in victims])
@@ -140,7 +153,7 @@ class Drf(Plugin):
     def note_allocation(self, event: TaskEvent) -> None:
         """A job has more than before."""
         self._note(event.task)
-        if self.say_allocated and (job := self._job(event.task, "allocate event for task")):
+        if self.say_allocated and (job := known_job(self.session, self.name, event.task, "allocate event for task")):
             self.say_allocated(task=event.task.key, request=event.task.request, share=self.share(job))
 
     @on_allocate.many
@@ -152,7 +165,9 @@ class Drf(Plugin):
     def note_deallocation(self, event: TaskEvent) -> None:
         """A job has less than before."""
         self._note(event.task)
-        if self.say_deallocated and (job := self._job(event.task, "deallocate event for task")):
+        if self.say_deallocated and (
+            job := known_job(self.session, self.name, event.task, "deallocate event for task")
+        ):
             self.say_deallocated(task=event.task.key, request=event.task.request, share=self.share(job))
 
     @on_deallocate.many
@@ -180,6 +195,7 @@ class Hierarchy:
         self.paths = {name: parse_path(notes.get(HIERARCHY, "")) for name, notes in written.items()}
         self.weights = {name: parse_weights(notes.get(HIERARCHY_WEIGHTS, "")) for name, notes in written.items()}
         self.changed: dict[str, None] = {}
+        session.ledger.followers.append(self.changed)
         for job in session.peek_jobs():
             self._place(job, job.sums.held)
 

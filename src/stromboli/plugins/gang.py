@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from stromboli.framework.orphans import known_job
 from stromboli.model import names
 from stromboli.model.job import ALLOCATED, BINDING, BOUND, PENDING, PIPELINED, RUNNING, SUCCEEDED, Job
 from stromboli.model.podgroup import PodGroupCondition
@@ -53,7 +54,6 @@ class Gang(Plugin):
         self.say_order = session.tells("gang_job_order")
         self.say_refused = session.tells("gang_refused")
         self.say_victims = session.tells("gang_victims")
-        self.say_orphan = session.tells("orphan_skipped")
 
     # ------------------------------------------------------------------ can the job start at all
 
@@ -176,6 +176,16 @@ class Gang(Plugin):
             self.say_victims(victims=[task.key for task in victims], task=preemptor.key)
         return victims
 
+    @preemptable.job
+    def has_spare_tasks(self, preemptor: Task, job: Job) -> bool:
+        """Whether the job has anybody beyond its minMember; evictions only make that less."""
+        return job.ready_task_num() > job.min_available
+
+    @reclaimable.job
+    def has_spare_tasks_for_others(self, reclaimer: Task, job: Job) -> bool:
+        """As for preemption."""
+        return self.has_spare_tasks(reclaimer, job)
+
     @reclaimable
     def spare_minimum_of_others(self, reclaimer: Task, reclaimees: Sequence[Task]) -> list[Task]:
         """As for preemption."""
@@ -188,15 +198,16 @@ class Gang(Plugin):
 
     def _spends(self, task: Task, occupied: dict[str, int]) -> bool:
         """Whether the task's job can do without it; ``occupied`` counts by job what it has left."""
-        job = self.session.job_of(task)
+        job = known_job(self.session, self.name, task, "preemptee")
         if job is None:
-            if self.say_orphan:
-                self.say_orphan(plugin=self.name, what="preemptee", task=task.key, job=task.job)
             return False
-        left = occupied.setdefault(job.uid, job.ready_task_num())
+        left = occupied.get(job.uid)
+        if left is None:
+            left = job.ready_task_num()
         if left > job.min_available:
             occupied[job.uid] = left - 1
             return True
+        occupied[job.uid] = left
         if self.say_refused:
             self.say_refused(task=task.key, name=job.name, ready=left, min_available=job.min_available)
         return False
@@ -206,9 +217,8 @@ class Gang(Plugin):
     def on_session_close(self, session: Session) -> None:
         """Tell every PodGroup with pods whether its gang is complete."""
         report = _Report(session)
-        for job in session.peek_jobs():
-            if job.tasks:
-                report.add(job)
+        for job in session.peek_unsettled():
+            report.add(job)
         report.tell()
 
 
@@ -219,18 +229,18 @@ class _Report:
         self.session = session
         self.complete = _condition(session, names.POD_GROUP_SCHEDULED, names.REASON_GANG_READY)
         self.say_counts = session.tells("metric.unschedule_task_count")
-        self.counts: dict[str, int] = {}
+        self.counts = dict.fromkeys(session.jobs, 0) if self.say_counts else {}
         self.unready: list[str] = []
 
     def add(self, job: Job) -> None:
-        """Set the job's condition and count it."""
+        """Set the job's condition and count it; what is not added is complete."""
         missing = lacking(job)
-        if missing <= 0:
+        if job.tasks and missing <= 0:
             self.session.update_pod_group_condition(job, self.complete)
-            if self.say_counts:
-                self.counts[job.uid] = 0
-        elif not _awaits_endings(job):
+        elif job.tasks and not _awaits_endings(job):
             self._add_unready(job)
+        else:
+            self.counts.pop(job.uid, None)
 
     def _add_unready(self, job: Job) -> None:
         missing = job.min_available - job.ready_task_num() - _could_be_placed(job)
@@ -256,14 +266,10 @@ class _Report:
 def lacking(job: Job) -> int:
     """How many tasks the job lacks to its minMember; 0 or less: it has them all."""
     # Asked twice a placed task and once a job of the cluster, so it walks the few statuses that there are.
-    missing = job.min_available
-    index = job.index
-    for status, members in index.items():
+    missing = job.min_available - job.best_effort
+    for status, members in job.index.items():
         if status in READY_STATUS:
             missing -= len(members)
-    if missing > 0 and PENDING in index:
-        for task in index[PENDING].values():
-            missing -= task.template.best_effort
     return missing
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,17 +25,47 @@ from stromboli.model.task import PodTemplate, Task
 from stromboli.plugin import Hook, Plugin, arg, batch_node_order, by_template, node_order
 
 if TYPE_CHECKING:
+    from stromboli.framework.observe import Teller
     from stromboli.framework.session import Session
 
 Scores = npt.NDArray[np.float64]
 
 
 class Demand(NamedTuple):
-    """What a pod adds to a node: cpu and memory with stand-ins, and plainly the amounts of ``columns``."""
+    """What a pod adds to a node: cpu and memory with stand-ins, and plainly the amounts of ``columns``.
+
+    ``beside`` is ``nonzero`` with shape (2, 1), to be added to rows.
+    """
 
     nonzero: tuple[int, int]
+    beside: Ints
     columns: tuple[int, ...]
     asked: tuple[int, ...]
+
+
+SCORE_LINES = ("strategy_score", "total_score", "batch_total_score")
+
+
+class ScoreLines(NamedTuple):
+    """Tellers of :data:`SCORE_LINES`: of one strategy, of a node by itself, of the candidates together."""
+
+    strategy: Teller | None
+    total: Teller | None
+    batch: Teller | None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody listens."""
+        return any(self)
+
+
+LARGEST_WEIGHT = 10**12
+"""Up to here, scores added up stay whole numbers that float64 holds exactly."""
+
+
+def _exact(weight: int) -> str:
+    fine = abs(weight) <= LARGEST_WEIGHT
+    return "" if fine else f"weight {weight} is beyond 10^12, where scores are no longer exact; the default counts"
 
 
 class NodeOrder(Plugin):
@@ -46,21 +76,22 @@ class NodeOrder(Plugin):
     """
 
     name = "nodeorder"
-    least_requested = arg("leastrequested.weight", int, 1)
-    most_requested = arg("mostrequested.weight", int, 0)
-    balanced_resource = arg("balancedresource.weight", int, 1)
-    node_affinity = arg("nodeaffinity.weight", int, 2)
-    taint_toleration = arg("tainttoleration.weight", int, 3)
-    image_locality = arg("imagelocality.weight", int, 1)
-    pod_affinity = arg("podaffinity.weight", int, 2)
-    pod_topology_spread = arg("podtopologyspread.weight", int, 2)
+    least_requested = arg("leastrequested.weight", int, 1, _exact)
+    most_requested = arg("mostrequested.weight", int, 0, _exact)
+    balanced_resource = arg("balancedresource.weight", int, 1, _exact)
+    node_affinity = arg("nodeaffinity.weight", int, 2, _exact)
+    taint_toleration = arg("tainttoleration.weight", int, 3, _exact)
+    image_locality = arg("imagelocality.weight", int, 1, _exact)
+    pod_affinity = arg("podaffinity.weight", int, 2, _exact)
+    pod_topology_spread = arg("podtopologyspread.weight", int, 2, _exact)
 
     def on_session_open(self, session: Session) -> None:
         """See which pods say something of others; what is derived from nodes and pods is made when first needed."""
         self._table = session.table
+        self._tells = ScoreLines(*(session.tells(key) for key in SCORE_LINES))
 
         def pending() -> Iterator[Task]:
-            return (task for job in session.peek_jobs() for task in job.of(PENDING))
+            return (task for job in session.peek_unsettled() for task in job.of(PENDING))
 
         around = Surroundings.of(
             session.table,
@@ -82,6 +113,7 @@ class NodeOrder(Plugin):
         """The hooks that have a weight and, as far as they look at other pods, a question in this session."""
         asked = {
             "attraction": (bool(self.pod_affinity) and self._inter_pod.scoring, self._inter_pod.identity),
+            "told": (self._tells.wanted, None),
             "evenness": (bool(self.pod_topology_spread) and self._spreads, self._spread.score_identity),
         }
         for hook, function in super().hooks():
@@ -110,18 +142,14 @@ class NodeOrder(Plugin):
         """Free room, fullness and balance of cpu and memory, each with its weight; shape (rows,)."""
         if not (self.least_requested or self.most_requested or self.balanced_resource):
             return None
-        demand = self._demand(task.template)
-        offered, wanted = nodes.alloc[: MEMORY + 1], nodes.nonzero + np.array(demand.nonzero, dtype=np.int64)[:, None]
-        total = np.zeros(len(nodes), dtype=np.int64)
+        total: Ints | int = 0
         if self.least_requested:
-            total += self.least_requested * scores.least_allocated_rows(offered, wanted)
+            total = self.least_requested * self._amounts(scores.least_allocated_rows, task, nodes)
         if self.most_requested:
-            total += self.most_requested * scores.most_allocated_rows(offered, wanted)
-        if self.balanced_resource and any(demand.asked):
-            columns = list(demand.columns)
-            amounts = nodes.alloc[columns], nodes.requested[columns]
-            total += self.balanced_resource * scores.balanced_allocation_rows(*amounts, demand.asked)
-        return total.astype(np.float64)
+            total = total + self.most_requested * self._amounts(scores.most_allocated_rows, task, nodes)
+        if self.balanced_resource and (balance := self._balance(task, nodes)) is not None:
+            total = total + self.balanced_resource * balance
+        return total.astype(np.float64) if isinstance(total, np.ndarray) else np.zeros(len(nodes))
 
     def usage_of_node(self, task: Task, node: Node) -> float:
         """:meth:`usage` of one node."""
@@ -150,7 +178,8 @@ class NodeOrder(Plugin):
         vector = template.vector
         gpu = self._table.axes.index.get(GPU, len(vector))
         columns = (CPU, MEMORY, gpu) if gpu < len(vector) and vector[gpu] else (CPU, MEMORY)
-        return Demand(template.scored, columns, tuple(vector[column] for column in columns))
+        beside = np.array(template.scored, dtype=np.int64)[:, None]
+        return Demand(template.scored, beside, columns, tuple(vector[column] for column in columns))
 
     # -- Node affinity and taints ------------------------------------------------------------------------------------
 
@@ -203,6 +232,68 @@ class NodeOrder(Plugin):
     def evenness_weighted(self, _task: Task, raw: Scores, _low: float, _high: float) -> Scores:
         """The score times its weight."""
         return _weighted(_whole(raw), self.pod_topology_spread)
+
+    # -- Telling -----------------------------------------------------------------------------------------------------
+
+    @batch_node_order
+    def told(self, task: Task, nodes: NodeRows) -> Mapping[str, float]:
+        """Tells what every strategy says of the candidates, and adds nothing; asked only while somebody listens."""
+        names = [self._table.statics.names[row] for row in nodes.rows.tolist()]
+        alone, batch = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
+        for strategy, weight, raw in self._strategies(task, nodes):
+            into = alone if strategy == "ImageLocality" else batch
+            into += raw * weight
+            if say := self._tells.strategy:
+                for node, score in zip(names, raw.tolist(), strict=True):
+                    say(node=node, task=task, strategy=strategy, weight=weight, raw=score, score=score * weight)
+        if say := self._tells.total:
+            for node, score in zip(names, alone.tolist(), strict=True):
+                say(task=task, node=node, score=score)
+        if say := self._tells.batch:
+            say(task=task, scores=dict(zip(names, batch.tolist(), strict=True)))
+        return {}
+
+    def _strategies(self, task: Task, nodes: NodeRows) -> Iterator[tuple[str, int, Ints]]:
+        """Name, weight and scores of 0 to 100 of every strategy that has a weight and something to say."""
+        stated: tuple[tuple[str, int, Callable[[Task, NodeRows], Ints | None]], ...] = (
+            (
+                "ImageLocality",
+                self.image_locality,
+                lambda task, rows: self._images.score_rows(task.template.images, rows),
+            ),
+            ("NodeResourcesLeastAllocated", self.least_requested, partial(self._amounts, scores.least_allocated_rows)),
+            ("NodeResourcesMostAllocated", self.most_requested, partial(self._amounts, scores.most_allocated_rows)),
+            ("NodeResourcesBalancedAllocation", self.balanced_resource, self._balance),
+            ("NodeAffinity", self.node_affinity, self._preferred),
+            ("TaintToleration", self.taint_toleration, self._tolerated),
+            ("InterPodAffinity", self.pod_affinity, self._attracted),
+            ("PodTopologySpread", self.pod_topology_spread, self._spread.scores),
+        )
+        for name, weight, ask in stated:
+            if weight and (raw := ask(task, nodes)) is not None:
+                yield name, weight, raw
+
+    def _amounts(self, share: Callable[[Ints, Ints], Ints], task: Task, nodes: NodeRows) -> Ints:
+        return share(nodes.alloc[: MEMORY + 1], nodes.nonzero + self._demand(task.template).beside)
+
+    def _balance(self, task: Task, nodes: NodeRows) -> Ints | None:
+        demand = self._demand(task.template)
+        if not any(demand.asked):
+            return None
+        columns = slice(0, MEMORY + 1) if demand.columns == (CPU, MEMORY) else list(demand.columns)
+        return scores.balanced_allocation_rows(nodes.alloc[columns], nodes.requested[columns], demand.asked)
+
+    def _preferred(self, task: Task, nodes: NodeRows) -> Ints | None:
+        raw = selectors.preference_rows(task.spec, nodes) if selectors.preferences(task.spec) else None
+        return None if raw is None else scores.share_of_greatest(raw, max(int(raw.max()), 0))
+
+    def _tolerated(self, task: Task, nodes: NodeRows) -> Ints:
+        raw = taints.reluctance_rows(task.spec.tolerations, self._taints, nodes)
+        return scores.rest_of_greatest(raw, int(raw.max()))
+
+    def _attracted(self, task: Task, nodes: NodeRows) -> Ints | None:
+        raw = self._inter_pod.scores(task, nodes) if self._inter_pod.may_score(task) else None
+        return None if raw is None else scores.between_extremes(raw, int(raw.min()), int(raw.max()))
 
     @cached_property
     def _taints(self) -> taints.TaintColumn:

@@ -1,16 +1,25 @@
-"""overcommit: lets no more PodGroups in than the cluster, taken a little larger than it is, has room for."""
+"""overcommit: lets no more PodGroups in than the cluster, taken a little larger than it is, has room for.
+
+With the feature gate QueueScopedOvercommit a queue may have a factor of its own, for what it deserves.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from stromboli.fairness.quota import OURS, Quota, flat, tree
+from stromboli.framework.gates import QUEUE_OVERCOMMIT
 from stromboli.model import names
-from stromboli.model.axes import PODS, add_to
+from stromboli.model.axes import PODS, add_to, amount_at
 from stromboli.model.job import Job
 from stromboli.model.table import totals
 from stromboli.plugin import Plugin, arg, job_enqueueable, job_enqueued
 
 if TYPE_CHECKING:
+    from stromboli.framework.jobs import QueueInfo
     from stromboli.framework.session import Session
 
 PERMIT, REJECT = 1, -1
@@ -28,15 +37,28 @@ def at_least_one(factor: float) -> str:
     )
 
 
+_DECIMAL = re.compile(r"[+]?(\d+\.?\d*|\.\d+)", re.ASCII)
+
+
+def finite_at_least_one(factor: float) -> str:
+    """Refuse a largest factor of queues that is none."""
+    return "" if 1.0 <= factor < math.inf else f"{factor} is no finite number of at least 1; overcommit-factor counts"
+
+
 class Overcommit(Plugin):
     """Admits a PodGroup while its minResources, with those admitted before, fit into the idle amount.
 
     idle = total x ``overcommit-factor`` - used.  Only what a PodGroup asks for is compared.  What was admitted counts
     in full until the job runs, then with the part of its minResources that it still lacks.
+
+    Where queues may have factors of their own (annotation ``volcano.sh/overcommit-factor``), what such a queue and
+    those below it hold and have admitted must also stay within what it deserves times that factor; no factor counts
+    for more than ``max-queue-overcommit-factor``.
     """
 
     name = "overcommit"
     factor = arg("overcommit-factor", float, DEFAULT_FACTOR, at_least_one)
+    max_queue_factor = arg("max-queue-overcommit-factor", float, 0.0, finite_at_least_one)
 
     def on_session_open(self, session: Session) -> None:
         """Work out what is idle and what admitted jobs will need."""
@@ -44,21 +66,19 @@ class Overcommit(Plugin):
         self.say_best_effort = session.tells("overcommit_best_effort")
         self.say_permitted = session.tells("overcommit_permitted")
         self.say_refused = session.tells("overcommit_refused")
-        used = totals(session.table.used)
+        used = session.axes.full(totals(session.table.used))  # a queue may name what no node has
         total = session.axes.full(session.total)
         self.idle = [amount * self.factor - taken for amount, taken in zip(total, used, strict=True)]
         self.admitted = session.axes.full(())
         for queue in session.queues.values():
             add_to(self.admitted, queue.sums.admitted)
-        self._say(session, "overcommit_entered")
+        scoped = QUEUE_OVERCOMMIT in session.config.features
+        self.budgets = Budgets(session, self.name, self.max_queue_factor or self.factor) if scoped else None
+        session.tell("overcommit_entered")
 
     def on_session_close(self, session: Session) -> None:
         """Nothing is kept."""
-        self._say(session, "overcommit_left")
-
-    def _say(self, session: Session, key: str) -> None:
-        if say := session.tells(key):
-            say()
+        session.tell("overcommit_left")
 
     @job_enqueueable
     def has_room(self, job: Job) -> int:
@@ -71,17 +91,23 @@ class Overcommit(Plugin):
         say = self.say_refused if short else self.say_permitted
         if say:
             say(job=job.uid)
-        if not short:
+        message = overused("resource in cluster is overused", short) if short else self._beyond_budget(job)
+        if not message:
             return PERMIT
-        message = "resource in cluster is overused: " + ", ".join(f"overused {name}" for name in short)
         self.session.record_pod_group_event(job, names.EVENT_NORMAL, names.EVENT_UNSCHEDULABLE, message)
         return REJECT
+
+    def _beyond_budget(self, job: Job) -> str:
+        return self.budgets.refusal(job) if self.budgets is not None else ""
 
     @job_enqueued
     def admit(self, job: Job) -> None:
         """Count the job's minResources, less pods that gates keep back, against later ones."""
         if job.facts.min_resources is not None:
-            add_to(self.admitted, job.without_gated(job.facts.min_vector))
+            least = job.without_gated(job.facts.min_vector)
+            add_to(self.admitted, least)
+            if self.budgets is not None:
+                self.budgets.admit(job, least)
 
     def _short_of(self, job: Job) -> list[str]:
         """Names of what the job asks for and the cluster lacks, in the order of shortages."""
@@ -90,3 +116,74 @@ class Overcommit(Plugin):
         if True not in over:
             return []
         return [self.axes.names[c] for c in self.axes.order if c < len(over) and over[c] and c != PODS]
+
+
+def overused(what: str, dimensions: list[str]) -> str:
+    """The refusal that names what is overused."""
+    return f"{what}: " + ", ".join(f"overused {name}" for name in dimensions)
+
+
+def read_factor(text: str) -> float:
+    """The factor that a Queue's annotation states: a plain decimal of at least 1; 0 for anything else."""
+    factor = float(text) if _DECIMAL.fullmatch(text) else 0.0
+    return factor if 1.0 <= factor < math.inf else 0.0
+
+
+class Budgets:
+    """What queues with a factor of their own, and all below them, may hold and have admitted together.
+
+    Of every dimension that ``spec.deserved`` names: min(real capability, max(deserved, guarantee) x factor), whatever
+    plugin shares the cluster out.  Root has no budget: it stands for the cluster.
+    """
+
+    def __init__(self, session: Session, plugin: str, most: float) -> None:
+        self._session, self._most = session, most
+        queues = [info.queue for info in session.queues.values()]
+        is_tree = session.hierarchy_enabled(plugin) or session.hierarchy_enabled("capacity")
+        self._quotas = (tree if is_tree else flat)(queues, session.total_resource)
+        if is_tree:
+            session.sum_branches({name: quota.ancestors for name, quota in self._quotas.items()})
+        self._inqueue = {name: session.axes.full(()) for name in self._quotas}
+        for name, quota in self._quotas.items():
+            for each in (name, *quota.ancestors):
+                add_to(self._inqueue[each], session.queues[name].sums.inqueue)
+        budgets = {name: self._budget(session.queues[name], quota) for name, quota in self._quotas.items()}
+        self._budgets = {name: budget for name, budget in budgets.items() if budget is not None}
+
+    def _budget(self, queue: QueueInfo, quota: Quota) -> Mapping[int, float] | None:
+        """Limits by column; empty where the annotation cannot be used, None where there is none."""
+        text = queue.annotations.get(names.OVERCOMMIT_FACTOR)
+        if text is None or queue.name == names.ROOT_QUEUE:
+            return None
+        factor = read_factor(text)
+        if not factor:
+            return {}
+        deserved, factor = OURS.resource(queue.spec.deserved), min(factor, self._most)
+        named = [name for name in deserved.names() if name != names.PODS]
+        wished = {name: max(deserved.get(name), quota.guarantee.get(name)) * factor for name in named}
+        column, limit = self._session.axes.column, quota.real_capability
+        return {column(name): min(limit.get(name), amount) for name, amount in wished.items()}
+
+    def refusal(self, job: Job) -> str:
+        """Why the job must wait: the first queue on the way to the root whose budget it exceeds; empty if none."""
+        quota = self._quotas.get(job.queue)
+        for name in (job.queue, *reversed(quota.ancestors)) if quota else ():
+            budget = self._budgets.get(name)
+            if budget is not None and not budget:
+                return f"queue {name} has no usable {names.OVERCOMMIT_FACTOR}"
+            if budget and (short := self._short_of(name, budget, job)):
+                return overused(f"resource in queue {name} is overused", short)
+        return ""
+
+    def _short_of(self, name: str, budget: Mapping[int, float], job: Job) -> list[str]:
+        held, coming, least = self._session.queues[name].branch, self._inqueue[name], job.facts.min_vector
+        asked = {column: least[column] for column in budget if column < len(least) and least[column]}
+        over = {c for c, more in asked.items() if amount_at(held, c) + amount_at(coming, c) + more > budget[c]}
+        axes = self._session.axes
+        return [axes.names[column] for column in axes.order if column in over]
+
+    def admit(self, job: Job, least: list[int]) -> None:
+        """Count the job's minResources in its queue and all above it."""
+        quota = self._quotas.get(job.queue)
+        for name in (job.queue, *quota.ancestors) if quota else ():
+            add_to(self._inqueue[name], least)

@@ -104,7 +104,7 @@ class Predicates(Plugin):
             session.table,
             session.pods_on_nodes,
             session.placements,
-            lambda: (task for job in session.peek_jobs() for task in job.of(PENDING)),
+            lambda: (task for job in session.peek_unsettled() for task in job.of(PENDING)),
             session.namespace_labels,
             session.compat.asks("placed-terms"),
             session.templates,
@@ -151,10 +151,10 @@ class Predicates(Plugin):
     @pre_predicate
     def pre_filter(self, task: Task) -> Reason | None:
         """What rules out every node at once."""
-        sidecars = any(container.restart_policy == "Always" for container in task.spec.init_containers)
-        if sidecars and not self.sidecar_containers:
+        spec = task.spec
+        if not self.sidecar_containers and any(each.restart_policy == "Always" for each in spec.init_containers):
             return SIDECARS_OFF
-        return NAMES_CONFLICT if self.node_affinity_enable and selectors.names_conflict(task.spec) else None
+        return NAMES_CONFLICT if self.node_affinity_enable and selectors.names_conflict(spec) else None
 
     # -- Pods of a node ----------------------------------------------------------------------------------------------
 
@@ -311,7 +311,4 @@ class Predicates(Plugin):
 
 
 def _tried(state: CycleState) -> tuple[Event, ...]:
-    try:
-        return cast("tuple[Event, ...]", state.read(TRIED))
-    except KeyError:
-        return ()
+    return cast("tuple[Event, ...]", state.get(TRIED, ()))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from stromboli.framework.order import compare
+from stromboli.framework.orphans import known_job
 from stromboli.model.job import PIPELINED, Job
 from stromboli.model.status import READY_STATUS
 from stromboli.model.subjobs import SubJob
@@ -54,7 +55,6 @@ class Priority(Plugin):
         self.say_refused_job = session.tells("priority_refused_job")
         self.say_refused_task = session.tells("priority_refused_task")
         self.say_victims = session.tells("priority_victims")
-        self.say_orphan = session.tells("orphan_skipped")
 
     # ------------------------------------------------------------------ orders
 
@@ -101,13 +101,19 @@ class Priority(Plugin):
     @preemptable
     def less_important(self, preemptor: Task, preemptees: Sequence[Task]) -> list[Task]:
         """Tasks of strictly less important jobs, and strictly less important tasks of the preemptor's own job."""
-        job = self._job(preemptor, "preemptor")
+        job = known_job(self.session, self.name, preemptor, "preemptor")
         if job is None:
             return []
         victims = [task for task in preemptees if self._is_less(task, preemptor, job)]
         if self.say_victims:
             self.say_victims(victims=[task.key for task in victims])
         return victims
+
+    @preemptable.job
+    def job_may_be_less_important(self, preemptor: Task, job: Job) -> bool:
+        """Whether the job, or in the preemptor's own some task, may be less important."""
+        own = self.session.job_of(preemptor)
+        return own is not None and (job.uid == own.uid or job.priority < own.priority)
 
     @unified_evictable
     def less_important_for_gang(self, context: Eviction, candidates: Sequence[Task]) -> Sequence[Task]:
@@ -118,7 +124,7 @@ class Priority(Plugin):
 
     def _is_less(self, task: Task, preemptor: Task | None, own: Job) -> bool:
         """Whether ``task`` may go for ``own``; its job's own tasks only where ``preemptor`` is given."""
-        job = self._job(task, "preemptee")
+        job = known_job(self.session, self.name, task, "preemptee")
         if job is None:
             return False
         within = preemptor is not None and job.uid == own.uid
@@ -128,12 +134,6 @@ class Priority(Plugin):
         if theirs >= mine and say:
             say(task=task.key, preemptee=theirs, preemptor=mine)
         return theirs < mine
-
-    def _job(self, task: Task, what: str) -> Job | None:
-        job = self.session.job_of(task)
-        if job is None and self.say_orphan:
-            self.say_orphan(plugin=self.name, what=what, task=task.key, job=task.job)
-        return job
 
     @job_starving
     def wants_all(self, job: Job) -> bool:

@@ -30,12 +30,12 @@ class Sla(Plugin):
     def on_session_open(self, session: Session) -> None:
         """Read the waiting time of jobs that state none."""
         self.now = session.now
-        _say(session, "sla_entered")
+        session.tell("sla_entered")
         self.limit = None if self.waiting_time is None else read_global(session, self.waiting_time)
 
     def on_session_close(self, session: Session) -> None:
         """Nothing is kept."""
-        _say(session, "sla_left")
+        session.tell("sla_left")
 
     @job_order
     def earlier_deadline_first(self, left: Job, right: Job) -> int:
@@ -65,12 +65,7 @@ def read_global(session: Session, written: object) -> float | None:
     try:
         nanoseconds = duration.parse(written if isinstance(written, str) else "")
     except DurationError as error:
-        _say(session, "sla_global_unreadable", error=error)
+        session.tell("sla_global_unreadable", error=error)
     shown = duration.format_duration(nanoseconds)
-    _say(session, "sla_global_time" if nanoseconds > 0 else "sla_global_invalid", duration=shown)
+    session.tell("sla_global_time" if nanoseconds > 0 else "sla_global_invalid", duration=shown)
     return nanoseconds / duration.SECOND if nanoseconds > 0 else None
-
-
-def _say(session: Session, key: str, **fields: object) -> None:
-    if say := session.tells(key):
-        say(**fields)

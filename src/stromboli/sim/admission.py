@@ -11,6 +11,7 @@ from stromboli.framework.opening import PluginFailed
 from stromboli.model.job import Job
 from stromboli.model.resource import Resource
 from stromboli.model.spec import Amount
+from stromboli.plugins.capacity import Capacity
 from stromboli.plugins.overcommit import Overcommit
 from stromboli.plugins.proportion import Proportion
 from stromboli.plugins.resourcequota import ResourceQuotas, exceeded
@@ -71,7 +72,9 @@ def _vote(session: Session, tier: int, plugin: Plugin, ask: Callable[[Job], int]
 
 
 def closed(session: Session, job: Job) -> str:
-    """A sentence where the job's queue is not open."""
+    """A sentence where the job's queue cannot be used, or is not open."""
+    if fault := session.queues[job.queue].fault:
+        return f"queue {job.queue} cannot be used: {fault}"
     state = session.queues[job.queue].status.state
     return "" if state == "Open" else f"queue {job.queue} is {state or 'in no state'}, not Open"
 
@@ -89,6 +92,10 @@ def numbers_of(session: Session, plugin: Plugin, job: Job) -> Numbers:
         account = plugin.accounts[job.queue]
         sides = {"allocated": account.held, "inqueue": account.inqueue, "elastic": account.elastic}
         return _by_column(session, job, {**sides, "realCapability": account.limits})
+    if isinstance(plugin, Capacity):
+        refusing = plugin.refusing(job)
+        sides = {"allocated": refusing.held, "inqueue": refusing.inqueue, "elastic": refusing.elastic}
+        return _by_column(session, job, {**sides, "realCapability": refusing.limits(session.axes)})
     return {"request": _request(job)}
 
 
@@ -144,12 +151,17 @@ _TERMS: Mapping[str, tuple[tuple[str, int, str], ...]] = {
         ("allocated", 1, "allocated"), ("inqueue", 1, "admitted jobs"), ("elastic", -1, "beyond minimums"),
         ("request", 1, "minResources"),
     ),
+    "capacity": (
+        ("allocated", 1, "allocated"), ("inqueue", 1, "admitted jobs"), ("elastic", -1, "beyond minimums"),
+        ("request", 1, "minResources"),
+    ),
     "resourcequota": (("used", 1, "used"), ("admitted", 1, "admitted jobs"), ("request", 1, "minResources")),
 }  # fmt: skip
 """By plugin: the amounts that it adds up, each with its sign and its words."""
 _LIMITS: Mapping[str, tuple[str, str]] = {
     "overcommit": ("idle", "idle {} (overcommit-factor included)"),
     "proportion": ("realCapability", "real capability {}"),
+    "capacity": ("realCapability", "real capability {}"),
     "resourcequota": ("hard", "limit {}"),
 }
 """By plugin: what the sum must not exceed."""

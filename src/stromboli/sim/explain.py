@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
 from stromboli.errors import NotFoundError
 from stromboli.framework.argument import nearest
 from stromboli.framework.fits import Fits
 from stromboli.framework.placer import Engine
 from stromboli.framework.session import Session
-from stromboli.model.job import PENDING, PIPELINED, Job
+from stromboli.model.job import PIPELINED, Job
 from stromboli.model.names import JOB_NAME
 from stromboli.model.task import Task
 from stromboli.sim.admission import Numbers, Refusal, request_text
+from stromboli.sim.evicting import eviction_steps, evicts
 from stromboli.sim.figures import amounts_text, by_name
 from stromboli.sim.planning import Planning
 from stromboli.sim.reasons import (
+    NO_NODES,
     PLACES,
     Cycle,
     Reason,
@@ -27,26 +30,17 @@ from stromboli.sim.reasons import (
     waiting_tasks,
     waits,
 )
-from stromboli.sim.whatif import what_would_help
-
-
-class Step(msgspec.Struct, frozen=True):
-    """One question and its answer.
-
-    ``n`` numbers it as in the documentation, ``ok`` is None where it was not asked; ``lines`` are details in words.
-    """
-
-    n: int
-    name: str
-    ok: bool | None
-    text: str
-    lines: tuple[str, ...] = ()
-    numbers: Numbers = {}
-    refusals: tuple[Refusal, ...] = ()
+from stromboli.sim.reserved import reserved_lines
+from stromboli.sim.step import Step
+from stromboli.sim.whatif import Help, what_would_help
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """Why a job waits: ``step`` is the number of the first failing step, ``cause`` its kind; both empty if it runs."""
+    """Why a job waits: ``step`` is the number of the first failing step, ``cause`` its kind; both empty if it runs.
+
+    ``tried`` names the sorts of change that were tried to see what ``would_help``, ``untried`` says for how many
+    changes there was no time.
+    """
 
     job: str
     verdict: str
@@ -60,6 +54,8 @@ class Explanation(msgspec.Struct, frozen=True):
     pods: int
     steps: tuple[Step, ...]
     would_help: tuple[str, ...]
+    tried: tuple[str, ...] = ()
+    untried: int = 0
 
 
 def find_job(planning: Planning, name: str) -> str:
@@ -97,7 +93,10 @@ def explain(planning: Planning, uid: str) -> Explanation:
     job = cycle.session.jobs.peek_at(uid) or planning.state.jobs[uid]
     reason = cycle.reason(job) if waits(job) else None
     steps = tuple(_steps(cycle, job, reason))
+    if reason is not None and evicts(planning) and steps[-1].name == "bound":
+        steps = _with_evictions(steps, eviction_steps(planning, uid))
     failing = next((step for step in steps if step.ok is False), None)
+    changes = what_would_help(planning, uid) if reason else Help()
     return Explanation(
         job=uid,
         verdict=_verdict(job, reason),
@@ -110,7 +109,9 @@ def explain(planning: Planning, uid: str) -> Explanation:
         needed=job.min_available,
         pods=len(job.tasks),
         steps=steps,
-        would_help=what_would_help(planning, uid) if reason else (),
+        would_help=changes.words,
+        tried=changes.tried,
+        untried=changes.untried,
     )
 
 
@@ -126,12 +127,26 @@ def _steps(cycle: Cycle, job: Job, reason: Reason | None) -> list[Step]:
     """The steps up to the first that fails; those of placing belong together."""
     if job.queue not in cycle.session.queues:
         return [Step(0, "admitted", False, f"queue {job.queue or '(none)'} does not exist")]
+    if reason is not None and not len(cycle.session.table):
+        return [Step(5, "nodes", False, NO_NODES)]
     steps = [_admitted(cycle, job)]
     if steps[-1].ok:
         steps.append(_valid(cycle, job))
     if steps[-1].ok:
-        steps += [_quota(cycle, job), _nodes(cycle, job), _complete(job), _bound(job, reason)]
+        steps += [_quota(cycle, job), _nodes(cycle, job), _complete(cycle, job), _bound(job, reason)]
     return steps
+
+
+def _with_evictions(steps: tuple[Step, ...], evicting: list[Step]) -> tuple[Step, ...]:
+    """The steps of placing, which no longer decide, and then those of taking room from others."""
+    if not evicting:
+        return steps
+    told = [structs.replace(step, ok=None) if step.ok is False and step.n >= _PLACING else step for step in steps]
+    return (*(step for step in told if step.name not in ("gang", "bound")), *evicting)
+
+
+_PLACING = 5
+"""The number of the first step of placing."""
 
 
 # ---------------------------------------------------------------------- the steps
@@ -171,11 +186,8 @@ def _quota(cycle: Cycle, job: Job) -> Step:
         return Step(5, "quota", False, text, lines, numbers, (Refusal(said.plugin if said else "", why, 0, numbers),))
     if job.uid not in cycle.notes.turns and job.queue in cycle.notes.overused and waiting_tasks(job):
         said = cycle.notes.overused[job.queue]
-        numbers = numbers_of(said) if said else numbers
-        lines = ("the queue holds all that it deserves, so the job got no turn",)
-        return Step(
-            5, "quota", False, text, lines, numbers, (Refusal(said.plugin if said else "", lines[0], 0, numbers),)
-        )
+        _, why, refusals = cycle.overused(job, said)
+        return Step(5, "quota", False, text, (why,), numbers_of(said) if said else numbers, refusals)
     return Step(5, "quota", True, text, (), numbers)
 
 
@@ -192,16 +204,16 @@ def _queue_numbers(session: Session, queue: str) -> Numbers:
 def _nodes(cycle: Cycle, job: Job) -> Step:
     failed = {task.template.number: task for task in _failed(job)}
     if not failed:
-        tried = job.uid in cycle.notes.turns
+        asked = placeable(job) > 0 or any(uid in cycle.bound for uid in job.tasks)
         return Step(
-            5, "nodes", True if tried or not waiting_tasks(job) else None, _found(job) if tried else "not asked"
+            5, "nodes", True if asked or not waiting_tasks(job) else None, _found(job) if asked else "not asked"
         )
     lines: list[str] = []
     refusals: list[Refusal] = []
     for task in failed.values():
         fits = job.fits[task.uid]
         refusals += node_refusals(task, fits) if isinstance(fits, Fits) else []
-        alike = sum(one.template is task.template for one in job.of(PENDING))
+        alike = sum(one.template is task.template for one in waiting_tasks(job))
         lines.append(f"{_pods(alike)} like {task.name}, each {_without_pods(by_name(task.request))}:")
         lines.append(f"  {fits.text if isinstance(fits, Fits) else fits}")
         lines.append(f"  {best_node(cycle.session, task)}")
@@ -217,8 +229,7 @@ def _without_pods(amounts: dict[str, float]) -> str:
 
 
 def _found(job: Job) -> str:
-    could = placeable(job)
-    return f"{job.number(*PLACES) + could} of {len(job.tasks)} pods found a node"
+    return f"{job.number(*PLACES) + placeable(job)} of {len(job.tasks)} pods found a node"
 
 
 def _failed(job: Job) -> list[Task]:
@@ -229,14 +240,15 @@ def _failed(job: Job) -> list[Task]:
     return sorted(told, key=lambda task: (task.created, task.index, task.uid), reverse=True)
 
 
-def _complete(job: Job) -> Step:
+def _complete(cycle: Cycle, job: Job) -> Step:
     """Whether the gang came together."""
     have, coming, could = job.number(*PLACES), job.number(PIPELINED), placeable(job)
     text = f"{have} bound, {coming} wait for room on their node, {job.min_available} needed"
+    held = tuple(reserved_lines(cycle.session, job))
     if have + job.pending_best_effort_num() >= job.min_available:
-        return Step(6, "gang", True, text)
+        return Step(6, "gang", True, text, held)
     undone = f"{could - coming} more had a node and gave it back, because the others found none"
-    return Step(6, "gang", False, text, (undone,) if could > coming else ())
+    return Step(6, "gang", False, text, (undone,) if could > coming else held)
 
 
 def _bound(job: Job, reason: Reason | None) -> Step:

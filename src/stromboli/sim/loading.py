@@ -7,9 +7,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from stromboli.cluster.budgets import is_bare, with_status
 from stromboli.cluster.complete import Addition, Completion
 from stromboli.cluster.events import Event, Modified
-from stromboli.cluster.kinds import Pod, Queue
+from stromboli.cluster.kinds import Pod, PodDisruptionBudget, Queue, title
 from stromboli.cluster.reader import Manifests, Progress, Read, load, read
 from stromboli.cluster.references import References
 from stromboli.cluster.state import ClusterState
@@ -39,6 +40,7 @@ class Loading:
         self.manifests: Manifests | None = None
         self._completion = Completion(tuple(schedulers), state.default_queue)
         self._references = References()
+        self._bare: dict[str, PodDisruptionBudget] = {}
 
     def take(self, paths: Iterable[str | Path], progress: Progress | None = None) -> None:
         """Read all files and directories of ``paths`` (``-`` is standard input).  Raises ManifestError when strict."""
@@ -66,13 +68,23 @@ class Loading:
             yield last
 
     def _apply(self, event: Event) -> None:
+        if event.kind in self.state.ignored:
+            return
         event = settled(event)
         self.state.apply(event)
+        if isinstance(budget := event.object, PodDisruptionBudget):
+            key = f"{budget.metadata.namespace}/{budget.metadata.name}"
+            self._bare.pop(key, None)
+            if is_bare(budget):
+                self._bare[key] = budget
         self._completion.see(event)
         self._references.see(event)
 
     def complete(self) -> None:
-        """Add what a live cluster would have: queues, namespaces, PodGroups of plain pods, pods of Volcano Jobs."""
+        """Add what a live cluster would have: queues, namespaces, PodGroups of plain pods, pods of Volcano Jobs.
+
+        Disruption budgets without a status get theirs.
+        """
         for addition in self._completion.additions():
             if isinstance(addition, ManifestError):
                 self._note(addition, self.problems)
@@ -84,8 +96,24 @@ class Loading:
                 continue
             self._references.see(addition.event)
             self._count(addition)
+        for budget in self._bare.values():
+            self._complete(budget)
         for remark in self._references.problems():
             self._note(remark, self.remarks)
+
+    def _complete(self, budget: PodDisruptionBudget) -> None:
+        """Write the status of a disruption budget as its controller would."""
+        name = title("PodDisruptionBudget", budget.metadata)
+        try:
+            whole = with_status(budget, self.state.tasks.values())
+        except ManifestError as error:
+            self._note(ManifestError(error.problem, object=name, path=error.path), self.problems)
+            return
+        self.state.apply(Modified("PodDisruptionBudget", whole))
+        allowed = whole.status.disruptions_allowed
+        self._count(
+            Addition(Modified("PodDisruptionBudget", whole), f"{name} allows {allowed} disruptions, by its pods")
+        )
 
     def _count(self, addition: Addition) -> None:
         kind = addition.event.kind

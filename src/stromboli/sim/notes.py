@@ -91,7 +91,8 @@ class Notes:
             self.overused[str(fields["queue"])] = self._taken(str(fields["queue"]))
 
     def _task_refused(self, fields: Mapping[str, Any]) -> None:
-        self._turn.refused[str(fields["name"])] = self._taken(str(fields["queue"]))
+        # a queue above may be the one that refused, so whatever was said in this turn counts
+        self._turn.refused[str(fields["name"])], self._said = self._said, None
 
     def _closed(self, fields: Mapping[str, Any]) -> None:
         self._said = Refused(str(fields["queue"]), "", {}, str(fields["state"]))

@@ -11,9 +11,13 @@ from stromboli.framework.plan import Plan, PodGroupUpdate
 from stromboli.framework.session import Session
 from stromboli.model.job import Job
 from stromboli.model.podgroup import PodGroupCondition
-from stromboli.model.resource import INFINITE, Resource
+from stromboli.model.quantity import MAX_INT64
+from stromboli.model.resource import Resource
 
 Json = dict[str, Any]
+
+UNLIMITED = float(MAX_INT64)
+"""From here on a figure stands for no limit: scalars that nobody limits have it, cpu and memory more."""
 
 
 def amounts(resource: Resource) -> Json:
@@ -24,7 +28,7 @@ def amounts(resource: Resource) -> Json:
 
 def number(value: float) -> float | str:
     """A figure, rounded to a millionth."""
-    return "inf" if value >= INFINITE or math.isinf(value) else round(value, 6)
+    return "inf" if value >= UNLIMITED or math.isinf(value) else round(value, 6)
 
 
 def queue_figures(session: Session) -> Json:
@@ -44,8 +48,8 @@ def _figure(value: Resource | float | None) -> object:
 def close_figures(session: Session, figures: Json) -> None:
     """Add what queues hold when the actions are done, to those that have figures."""
     for name, entry in figures.items():
-        queue = session.queues[name]
-        entry["allocatedAtClose"] = amounts(session.axes.resource(session.axes.full(queue.sums.held)))
+        branch = session.queues[name].branch
+        entry["allocatedAtClose"] = amounts(session.axes.resource(session.axes.full(branch)))
 
 
 def with_status(figures: Json, plan: Plan) -> Json:

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import msgspec
 
-from stromboli.builtin import builtin_registry
 from stromboli.cluster.reader import Progress
 from stromboli.cluster.state import ClusterState
+from stromboli.cluster.usage_file import usage_of
 from stromboli.cycle import run_actions
 from stromboli.errors import ConfigError
-from stromboli.framework.config import DEFAULT_CONFIG, Config, load_config
+from stromboli.framework.config import Config
 from stromboli.framework.effective import check_arguments
+from stromboli.framework.gates import parse_gates, switched_on
 from stromboli.framework.observe import SILENT, Observer, Several
 from stromboli.framework.plan import Plan
 from stromboli.framework.registry import Registry
@@ -35,7 +36,7 @@ class Settings(msgspec.Struct, frozen=True):
     """Which configuration to plan with.
 
     ``config`` is its file (empty: the built-in one), ``plugins`` a directory of plugins, ``seed`` draws among equal
-    nodes where it is given.
+    nodes where it is given, ``gates`` are feature gates, ``Name=true,Other=false``.
     """
 
     config: str = ""
@@ -43,29 +44,13 @@ class Settings(msgspec.Struct, frozen=True):
     lenient: bool = False
     plugins: str = ""
     seed: int | None = None
-
-
-def registry_of(settings: Settings) -> Registry:
-    """All plugins: built in, of installed packages, of the directory.  Raises PluginError."""
-    registry = builtin_registry()
-    registry.add_entry_points()
-    if settings.plugins:
-        registry.add_directory(settings.plugins)
-    return registry
+    gates: str = ""
 
 
 def config_of(settings: Settings, registry: Registry) -> Config:
-    """The configuration, plugin files that it names imported.  Raises ConfigError, PluginError and OSError."""
-    text = Path(settings.config).read_text(encoding="utf-8") if settings.config else DEFAULT_CONFIG
-    config = load_config(
-        text,
-        source=settings.config or "built-in configuration",
-        known_plugins=registry.plugin_names,
-        known_actions=registry.action_names,
-        lenient=settings.lenient,
-        compat=settings.compat,
-    )
-    registry.add_paths(config.plugins(), Path(settings.config).parent if settings.config else ".")
+    """The configuration, plugins and actions that it names imported.  Raises ConfigError, PluginError and OSError."""
+    config = registry.configured(settings.config, lenient=settings.lenient, compat=settings.compat)
+    config = replace(config, features=switched_on(parse_gates(settings.gates)))
     return config if settings.seed is None else replace(config, tie_break="seeded")
 
 
@@ -101,6 +86,8 @@ class Planning:
         self.config, self.registry, self.now, self.seed = config, registry, now, seed
         self.observer = Hushed(observer)
         self.state = ClusterState()
+        self.state.set_gates(config.gates)
+        self.state.utc_offset = time.localtime(now).tm_gmtoff
         self.loading = Loading(self.state, strict=strict)
         self.plans: list[Plan] = []
         self.figures: Json = {}
@@ -109,6 +96,10 @@ class Planning:
         self.load_cpu = 0.0
         self.cycle_cpu: list[float] = []
         self.cycle_wall: list[float] = []
+
+    def measure(self, file: str) -> None:
+        """Read loads of nodes from a file (see :mod:`stromboli.cluster.usage_file`).  Raises ManifestError, OSError."""
+        self.state.measured(usage_of(Path(file).read_bytes(), self.now, file))
 
     def load(self, paths: Iterable[str | Path], progress: Progress | None = None) -> None:
         """Read files and directories, and add what controllers would.  Raises ManifestError when strict."""

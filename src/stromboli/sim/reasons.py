@@ -16,6 +16,7 @@ from stromboli.model.task import Task
 from stromboli.sim.admission import Numbers, Refusal, Vote
 from stromboli.sim.figures import amounts_text, by_name, exceeding, shown
 from stromboli.sim.notes import Notes, Refused
+from stromboli.sim.reserved import reserved_text
 
 if TYPE_CHECKING:
     from stromboli.framework.session import Session
@@ -25,6 +26,9 @@ Cause = Literal[
     "reserved", "not tried",
 ]  # fmt: skip
 """The first thing that keeps a job from running."""
+
+NO_NODES = "the cluster has no nodes"
+"""What is said before anything else, as queues are given shares of nothing then."""
 
 PLACES = (BINDING, BOUND, RUNNING, SUCCEEDED)
 WAITS = (PENDING, ALLOCATED, PIPELINED)
@@ -94,10 +98,14 @@ class Cycle:
     def _first_cause(self, job: Job) -> tuple[Cause, str, tuple[Refusal, ...]]:
         if job.queue not in self.session.queues:
             return "no queue", f"queue {job.queue} does not exist", ()
+        if not len(self.session.table):
+            return "no node", NO_NODES, ()
         if job.is_pending():
             return self._not_admitted(job)
         if invalid := self.invalid(job):
             return "invalid", invalid, ()
+        if text := reserved_text(self.session, job):
+            return "reserved", text, ()
         if job.uid not in self.notes.turns:
             return self._no_turn(job)
         return self._tried(job)
@@ -126,7 +134,7 @@ class Cycle:
         if job.fits:
             return self._no_node(job)
         if job.queue in self.notes.overused:
-            return self._overused(job, self.notes.overused[job.queue])
+            return self.overused(job, self.notes.overused[job.queue])
         if job.uid in self.notes.skipped:
             return "not tried", self.notes.skipped[job.uid], ()
         if "allocate" not in self.session.config.actions:
@@ -139,7 +147,8 @@ class Cycle:
             )
         return "not tried", f"waits for its turn: {fit_error(job)}", ()
 
-    def _overused(self, job: Job, said: Refused | None) -> tuple[Cause, str, tuple[Refusal, ...]]:
+    def overused(self, job: Job, said: Refused | None) -> tuple[Cause, str, tuple[Refusal, ...]]:
+        """Why the job's queue got no turn, as the plugin has ``said``."""
         if said is None:
             return "queue overused", f"queue {job.queue} has its share, so its other jobs got no turn", ()
         numbers = numbers_of(said)
@@ -147,19 +156,18 @@ class Cycle:
         named = [name for name in held if name in deserved]
         amounts = ", ".join(f"{name} {shown(name, held[name])} of {shown(name, deserved[name])}" for name in named)
         text = f"queue {job.queue} holds all that it deserves ({amounts}), so its other jobs got no turn"
+        if not deserved:
+            text = f"queue {job.queue} deserves nothing, so its jobs got no turn"
         return "queue overused", text, (Refusal(said.plugin, text, 0, numbers),)
 
     def _tried(self, job: Job) -> tuple[Cause, str, tuple[Refusal, ...]]:
-        if reserved := list(job.of(PIPELINED)):
-            nodes = ", ".join(sorted({task.node_name for task in reserved})[:3])
-            return "reserved", f"{len(reserved)} pods wait for room that is about to become free on {nodes}", ()
         refused = self.notes.turns[job.uid].refused
         if refused:
             return self._quota(job, *next(iter(refused.items())), len(refused))
         if job.fits:
             return self._no_node(job)
         if job.queue in self.notes.overused:
-            return self._overused(job, self.notes.overused[job.queue])
+            return self.overused(job, self.notes.overused[job.queue])
         return "gang", fit_error(job), ()
 
     def _quota(self, job: Job, name: str, said: Refused | None, count: int) -> tuple[Cause, str, tuple[Refusal, ...]]:
@@ -168,7 +176,9 @@ class Cycle:
             text = f"queue {job.queue} is {said.state}, not Open"
         elif said is not None:
             numbers = numbers_of(said)
-            text = quota_text(job.queue, numbers)
+            text = quota_text(said.queue, numbers)
+        elif fault := self.session.queues[job.queue].fault:
+            text = f"queue {job.queue} cannot be used: {fault}"
         whom = f"for {count} pods: " if count > 1 else ""
         plugin = said.plugin if said is not None else ""
         return "queue quota", f"{self._counts(job)}{whom}{text}", (Refusal(plugin, text, 0, numbers),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import resource
 import time
+from dataclasses import replace
 from typing import Any
 
 from stromboli.builtin import builtin_registry
@@ -13,11 +14,12 @@ from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_actions
 from stromboli.errors import ManifestError
 from stromboli.framework.config import Config, load_config
+from stromboli.framework.gates import parse_gates, switched_on
 from stromboli.framework.observe import SILENT, Observer
 from stromboli.framework.plan import Plan
 from stromboli.framework.registry import Registry
 from stromboli.framework.session import Session
-from stromboli.sim.between import apply_change, apply_plan, take
+from stromboli.sim.between import apply_change, apply_plan, leave_names, take, tentative_names
 from stromboli.sim.outcome import Json, close_figures, outcome, queue_figures
 
 NOW = 1_760_000_000.0
@@ -32,10 +34,12 @@ class Run:
     ) -> None:
         self.scenario, self.config, self.registry, self.observer, self.now = scenario, config, registry, observer, now
         self.state = ClusterState()
+        self.state.set_gates(config.gates)
         self.problems: list[ManifestError] = []
         self.plans: list[Plan] = []
         self.figures: Json = {}
         self.shares: Json = {}
+        self.tentative: dict[str, str] = {}
         self.load_cpu = 0.0
         self.cycle_cpu: list[float] = []
         self.cycle_wall: list[float] = []
@@ -45,6 +49,8 @@ class Run:
         gc.disable()
         start = time.process_time()
         self.problems += take(self.state, self.scenario.objects())
+        used = self.scenario.options.node_usage
+        self.state.measured({name: sample.at(self.now) for name, sample in used.items()})
         self.load_cpu += time.process_time() - start
         gc.enable()
 
@@ -54,10 +60,19 @@ class Run:
             if cycle > 1:
                 options = self.scenario.options
                 apply_plan(self.state, self.plans[-1], options.bound_become, options.evicted_become)
+                leave_names(self.state, self.plans[-1], self.tentative)
             for change in self.scenario.events:
                 if change.before_cycle == cycle:
                     self.problems += apply_change(self.state, change)
             self._cycle()
+
+    def again(self, gates: str) -> float:
+        """CPU seconds of one cycle more, with other feature ``gates``, on the state as it is; it leaves nothing."""
+        self.config = replace(self.config, features=switched_on(parse_gates(gates)))
+        self._cycle()
+        self.plans.pop()
+        self.cycle_wall.pop()
+        return self.cycle_cpu.pop()
 
     def _cycle(self) -> None:
         gc.collect()
@@ -70,10 +85,12 @@ class Run:
             run_actions(session)
             start = time.process_time()
             close_figures(session, self.figures)
+            if self.config.ways.asks("tentative-names"):
+                self.tentative = tentative_names(session)
             spent += time.process_time() - start
+        self.observer.ended("cycle", "")  # a part of the cycle: the log writes out then what it has held back
         self.cycle_cpu.append(time.process_time() - cpu - spent)
         self.cycle_wall.append(time.perf_counter() - wall)
-        self.observer.ended("cycle", "")
         self.plans.append(session.plan)
         gc.enable()
 
@@ -105,8 +122,18 @@ class Run:
         return found
 
 
-def run_scenario(text: bytes | str, *, compat: bool = False, observer: Observer = SILENT) -> Json:
-    """Answer one scenario.  Raises StromboliError when it cannot be read or its configuration is refused."""
+def run_scenario(text: bytes | str, *, compat: bool = False, gates: str = "", observer: Observer = SILENT) -> Json:
+    """Answer one scenario, with feature ``gates`` such as ``Name=true,Other=false``.
+
+    Raises StromboliError when it cannot be read or its configuration is refused.
+    """
+    run = loaded(text, compat=compat, gates=gates, observer=observer)
+    run.go()
+    return run.answer()
+
+
+def loaded(text: bytes | str, *, compat: bool = False, gates: str = "", observer: Observer = SILENT) -> Run:
+    """One scenario, read and loaded, no cycle run yet.  Raises as :func:`run_scenario`."""
     start = time.process_time()
     scenario = decode_scenario(text)
     registry = builtin_registry()
@@ -119,8 +146,9 @@ def run_scenario(text: bytes | str, *, compat: bool = False, observer: Observer 
         known_actions=registry.action_names,
         allow_hdrf_with_proportion=scenario.options.allow_hdrf_with_proportion,
     )
+    config = replace(config, features=switched_on(parse_gates(gates)), sampling=scenario.options.sampling)
+    registry.resolve(config)
     run = Run(scenario, config, registry, observer)
     run.load_cpu = time.process_time() - start
     run.load()
-    run.go()
-    return run.answer()
+    return run

@@ -40,16 +40,19 @@ class Dumper(yaml.CSafeDumper):
 def write_manifests(manifests: Iterable[Manifest], directory: Path) -> dict[str, int]:
     """Write manifests into the files of :data:`FILES` in a directory, as they come; answer how many of each kind.
 
-    Each file is a stream of YAML documents. All five are written, one without documents is empty, so that nothing of an
-    earlier import remains. They take their names only when all manifests are written: an importer's error leaves the
-    directory as it was. Raises ManifestError for a kind that has no file, and what the iterable or the disk raises.
+    Each file is a stream of YAML documents. One that would be empty is taken away, so that nothing of an earlier import
+    remains. They take their names only when all manifests are written: an importer's error leaves the directory as it
+    was. Raises ManifestError for a kind that has no file, and what the iterable or the disk raises.
     """
     directory.mkdir(parents=True, exist_ok=True)
     parts = {kind: directory / f".{name}.partial" for kind, name in FILES.items()}
     try:
         counts = write_parts(manifests, parts)
         for kind, part in parts.items():
-            part.replace(directory / FILES[kind])
+            if counts[kind]:
+                part.replace(directory / FILES[kind])
+            else:
+                (directory / FILES[kind]).unlink(missing_ok=True)
     finally:
         for part in parts.values():
             part.unlink(missing_ok=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -30,23 +30,49 @@ class Change(NamedTuple):
     undo: Callable[[], None]
 
 
-def what_would_help(planning: Planning, uid: str) -> tuple[str, ...]:
-    """The changes, each on its own, with which a cycle binds pods of job ``uid``; none where cycles are slow."""
+class Help(NamedTuple):
+    """Changes that help, in words, which sorts of change were tried, and for how many series there was no time."""
+
+    words: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
+    untried: int = 0
+
+
+class Series(NamedTuple):
+    """Changes of one ``sort``, from little to much."""
+
+    sort: str
+    changes: Sequence[Change]
+
+
+def what_would_help(planning: Planning, uid: str) -> Help:
+    """The changes, each alone, with which a cycle binds pods of job ``uid``; where cycles are slow few are tried.
+
+    On a cluster without nodes none is tried: there is no kind of node to have more of, and nothing else would do.
+    """
+    if not len(planning.last.session.table):
+        return Help()
     tries = min(MOST_TRIES, int(SECONDS / max(planning.cycle_wall[-1], 1e-6)))
+    series = [each for each in _series(planning, planning.state.jobs[uid]) if each.changes]
     with _kept(planning):
-        return tuple(_helpful(planning, uid, tries))
+        return _tried(planning, uid, series, tries)
 
 
-def _helpful(planning: Planning, uid: str, tries: int) -> Iterator[str]:
-    """Of each series of changes the words of the first that helps, as long as there are tries left."""
-    for series in _series(planning, planning.state.jobs[uid]):
-        for change in series:
-            if not tries:
-                return
-            tries -= 1
-            if _helps(planning, uid, change):
-                yield change.words
-                break
+def _tried(planning: Planning, uid: str, series: Sequence[Series], tries: int) -> Help:
+    """Of each series the first change that helps.  A series goes from little to much, so its end is tried first."""
+    words: list[str] = []
+    sorts: dict[str, None] = {}
+    for place, (sort, (*less, most)) in enumerate(series):
+        if not tries:
+            return Help(tuple(words), tuple(sorts), len(series) - place)
+        sorts[sort] = None
+        tries -= 1
+        if not _helps(planning, uid, most):
+            continue
+        enough = next((change for change in less[:tries] if _helps(planning, uid, change)), most)
+        tries -= min(tries, less.index(enough) + 1 if enough in less else len(less))
+        words.append(enough.words)
+    return Help(tuple(words), tuple(sorts))
 
 
 @contextmanager
@@ -70,17 +96,18 @@ def _helps(planning: Planning, uid: str, change: Change) -> bool:
         change.undo()
 
 
-def _series(planning: Planning, job: Job) -> Iterator[Iterator[Change]]:
+def _series(planning: Planning, job: Job) -> Iterator[Series]:
     """What is tried: a smaller gang, a queue without its limit, one with more weight, more nodes of each kind."""
-    yield _smaller_gang(planning, job)
+    yield Series("a smaller gang", list(_smaller_gang(planning, job)))
     queue = planning.state.queues.get(job.queue)
     if queue is not None:
         weight = queue.spec.weight
         unlimited, heavier = replace(queue.spec, capability=None), replace(queue.spec, weight=weight * 10)
-        yield _wider_queue(planning, queue, unlimited, f"queue {queue.name} without its capability")
-        yield _wider_queue(planning, queue, heavier, f"weight {weight * 10} instead of {weight} in queue {queue.name}")
+        without, more = f"queue {queue.name} without its capability", f"weight {weight * 10} instead of {weight}"
+        yield Series("a wider queue", list(_wider_queue(planning, queue, unlimited, without)))
+        yield Series("a wider queue", list(_wider_queue(planning, queue, heavier, f"{more} in queue {queue.name}")))
     for spec in _kinds(planning):
-        yield _more_nodes(planning, spec)
+        yield Series("more nodes", list(_more_nodes(planning, spec)))
 
 
 def _smaller_gang(planning: Planning, job: Job) -> Iterator[Change]:
@@ -119,7 +146,7 @@ def _kinds(planning: Planning) -> list[NodeSpec]:
     for spec in planning.last.session.table.statics.specs:
         labels = tuple(sorted((key, value) for key, value in spec.labels.items() if value != spec.name))
         kinds.setdefault((str(offer_of(spec)), labels, spec.taints, spec.unschedulable), spec)
-    return list(kinds.values())[:6]
+    return list(kinds.values())
 
 
 def _copies(planning: Planning, spec: NodeSpec, count: int) -> Change:

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from stromboli.cluster.complete import namespace_named
@@ -23,6 +22,7 @@ from stromboli.cluster.state import ClusterState
 from stromboli.model.names import DEFAULT_QUEUE, GROUP_NAME, HOSTNAME, TASK_SPEC
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.spec import Amount
+from stromboli.model.times import stamp
 
 Manifest = dict[str, Any]
 """An object as it stands in a manifest: mappings, lists, texts and numbers."""
@@ -83,7 +83,7 @@ def pod(
     notes = {**({GROUP_NAME: group} if group else {}), **({TASK_SPEC: role} if role else {}), **(annotations or {})}
     found = _object("v1", "Pod", name, namespace=namespace, labels=labels, annotations=notes, created=created)
     if deleting:
-        found["metadata"]["deletionTimestamp"] = _time(1)
+        found["metadata"]["deletionTimestamp"] = stamp(1)
     containers = [{"name": "main", "resources": {"requests": asked}, **(container or {})}]
     status = {"phase": phase or ("Running" if on else "Pending"), "nominatedNodeName": nominated}
     return {**found, "spec": {"nodeName": on, "containers": containers, **spec}, "status": status}
@@ -173,9 +173,5 @@ def _object(
     if namespace:
         metadata["namespace"] = namespace
     if created:
-        metadata["creationTimestamp"] = _time(created)
+        metadata["creationTimestamp"] = stamp(created)
     return {"apiVersion": version, "kind": kind, "metadata": metadata}
-
-
-def _time(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -13,17 +13,17 @@ from stromboli.model.status import PREEMPTABLE_STATUS, TaskStatus
 from stromboli.model.table import Node
 from stromboli.model.task import Task
 
-VERBS = ("allocate", "pipeline", "evict", "rollback")
+VERBS = ("allocate", "pipeline", "unpipeline", "evict", "rollback")
 
 
 class Move(NamedTuple):
     """Something that a statement does to a task; both numbers count round, so any will do.
 
-    A pending task is allocated or pipelined on node ``node``, a running one evicted; ``rollback`` takes back what came
-    after the operation of number ``task``.
+    A pending task is allocated or pipelined on node ``node``, a pipelined one let go, a running one evicted;
+    ``rollback`` takes back what came after the operation of number ``task``.
     """
 
-    verb: Literal["allocate", "pipeline", "evict", "rollback"]
+    verb: Literal["allocate", "pipeline", "unpipeline", "evict", "rollback"]
     task: int = 0
     node: int = 0
 
@@ -45,13 +45,16 @@ def movable(session: Session, move: Move) -> list[Task]:
     tasks = [task for job in session.jobs.values() for task in job.tasks.values()]
     if move.verb == "evict":
         return [t for t in tasks if t.status in PREEMPTABLE_STATUS and t.node_name in session.table.statics.row]
-    return [task for task in tasks if task.status is TaskStatus.Pending]
+    wanted = TaskStatus.Pipelined if move.verb == "unpipeline" else TaskStatus.Pending
+    return [task for task in tasks if task.status is wanted]
 
 
 def _make(session: Session, statement: Statement, move: Move, task: Task) -> None:
     row = move.node % len(session.table)
     if move.verb == "evict":
         statement.evict(task, "test")
+    elif move.verb == "unpipeline":
+        statement.unpipeline(task)
     elif move.verb == "allocate":
         statement.allocate(task, Node(session.table, row))
     else:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from stromboli.errors import PlacementError
 from stromboli.framework.classes import TaskClass
-from stromboli.framework.opening import Answer, guarded
+from stromboli.framework.contract import held_to, rule_of, rule_of_row
+from stromboli.framework.opening import Answer
 from stromboli.framework.operation import Operation
 from stromboli.framework.placer import Engine
 from stromboli.framework.reason import Reason
@@ -61,41 +62,20 @@ def said(trial: Trial, answer: Answer, task: Task, rows: NodeRows | None = None)
     nodes = trial.session.table.view() if rows is None else rows
     if answer.hook.form == "scalar":
         return [said_of(trial, answer, answer.function, task, node) for node in nodes]
-    found = trial.ask(answer.hook, answer.function, task, nodes)
+    function = held_to(rule_of(answer.hook), answer.hook, answer.function)
+    found = trial.ask(answer.hook, function, task, nodes)
     fits = answer.hook.point.per_node == "fit"
     if found is None:
         return [() if fits else 0.0] * len(nodes)
-    _check_array(trial, answer, task, found, len(nodes))
     return _spelled_out(answer.hook.reasons, found) if fits else [float(each) for each in found]
 
 
 def said_of(trial: Trial, answer: Answer, function: Any, task: Task, node: Node) -> Said:
     """What the form for one node says."""
-    found = trial.ask(answer.hook, function, task, node)
+    found = trial.ask(answer.hook, held_to(rule_of_row(answer.hook), answer.hook, function), task, node)
     if answer.hook.point.per_node != "fit":
-        return _number(trial, answer, task, found)
-    reasons = found if isinstance(found, tuple) else () if found is None else (found,)
-    if not all(isinstance(reason, Reason) for reason in reasons):
-        trial.fail(answer.hook.name, f"answered {found!r} for {task} and {node}; None, a Reason or a tuple is needed")
-    return _texts(reasons)
-
-
-def _number(trial: Trial, answer: Answer, task: Task, found: object) -> float:
-    if not isinstance(found, (int, float, np.number)) or not np.isfinite(found):
-        trial.fail(answer.hook.name, f"answered {found!r} for {task}; a finite number is needed")
-    return float(found)
-
-
-def _check_array(trial: Trial, answer: Answer, task: Task, found: Any, rows: int) -> None:
-    fits = answer.hook.point.per_node == "fit"
-    good = ("bu", "bool or uint64") if fits else ("iuf", "numbers")
-    if not isinstance(found, np.ndarray) or found.shape != (rows,) or found.dtype.kind not in good[0]:
-        what = f"{found.dtype} of shape {found.shape}" if isinstance(found, np.ndarray) else repr(found)
-        trial.fail(answer.hook.name, f"answered {what} for {task}; {good[1]} of shape ({rows},) or None is needed")
-    if fits and found.dtype.kind == "u" and rows and int(found.max()) >> len(answer.hook.reasons):
-        trial.fail(answer.hook.name, f"sets bits in {found} for {task} that no declared reason belongs to")
-    if not fits and not np.isfinite(found).all():
-        trial.fail(answer.hook.name, f"answered {found} for {task}; only finite numbers can be compared")
+        return float(found)
+    return _texts(found if isinstance(found, tuple) else () if found is None else (found,))
 
 
 def _spelled_out(reasons: Sequence[Reason], found: npt.NDArray[Any]) -> list[Said]:
@@ -125,8 +105,8 @@ def check_forms(trial: Trial, answer: Answer, task: Task) -> None:
         others["asked in reverse order"] = said(trial, answer, task, table.view(backwards))[::-1]
         alone = (said(trial, answer, task, table.view(np.array([row]))) for row in range(len(table)))
         others["asked about it alone"] = [each[0] for each in alone]
-    if hook.row and trial.ask(hook, answer.function, task, table.view()) is not None:
-        row_form = guarded(answer.plugin, getattr(answer.plugin, hook.row))
+    row_form = answer.row
+    if row_form is not None and trial.ask(hook, answer.function, task, table.view()) is not None:
         others[f"in the form for one node, {hook.row},"] = [
             said_of(trial, answer, row_form, task, node) for node in table.view()
         ]
@@ -142,7 +122,7 @@ def check_normalise(trial: Trial, answer: Answer, task: Task) -> None:
     raw = trial.ask(answer.hook, answer.function, task, trial.session.table.view())
     if raw is None or not len(raw):
         return
-    normalise = guarded(answer.plugin, getattr(answer.plugin, answer.hook.normalise))
+    normalise = answer.normalise
     values = raw.astype(np.float64)
     low, high = float(values.min()), float(values.max())
     whole = trial.ask(answer.hook, normalise, task, values, low, high)

@@ -20,6 +20,8 @@ from stromboli.model.task import Task
 from stromboli.testing.builders import Manifest, cluster
 from stromboli.testing.moves import Move
 
+NOW = 1_000_000.0
+"""When examples are looked at, in seconds since 1970."""
 MOST = 6
 """So many tasks, jobs or nodes of an example are looked at."""
 
@@ -37,13 +39,17 @@ class Trial:
         self.plugin_class, self.arguments, self.objects, self.moves = plugin_class, arguments, objects, moves
         self.session = self.open()
 
+    @property
+    def option(self) -> PluginOption:
+        """The plugin's entry in a configuration."""
+        return PluginOption.filled(self.plugin_class.name, self.arguments, **dict.fromkeys(SWITCHES, True))
+
     def open(self) -> Session:
         """Another session on the same cluster."""
         registry = Registry({}, {})
         registry.add(self.plugin_class)
         name = self.plugin_class.name
-        option = PluginOption.filled(name, self.arguments, **dict.fromkeys(SWITCHES, True))
-        session = Session.open(cluster(*self.objects), Config((), ((option,),)), registry, now=1_000_000.0)
+        session = Session.open(cluster(*self.objects), Config((), ((self.option,),)), registry, now=NOW)
         if name in session.plugins and session.plugins[name].complaints:
             self.fail("arguments", session.plugins[name].complaints[0].text)
         if session.plan.inconsistencies:

@@ -13,6 +13,9 @@ MISSING = object()
 
 API = {
     "Service": "v1",
+    "ReplicationController": "v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
     "Pod": "v1",
     "Node": "v1",
     "Namespace": "v1",
@@ -22,6 +25,7 @@ API = {
     "PriorityClass": "scheduling.k8s.io/v1",
     "HyperNode": "topology.volcano.sh/v1alpha1",
     "PodDisruptionBudget": "policy/v1",
+    "ResourceClaim": "resource.k8s.io/v1",
     "Job": "batch.volcano.sh/v1alpha1",
 }
 
@@ -29,6 +33,9 @@ TEMPLATE = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cp
 
 SOUND: dict[str, dict[str, object]] = {
     "Service": {"spec": {"selector": {"app": "web"}}},
+    "ReplicationController": {"spec": {"selector": {"app": "web"}}},
+    "ReplicaSet": {"spec": {"selector": {"matchLabels": {"app": "web"}}}},
+    "StatefulSet": {"spec": {"selector": {"matchLabels": {"app": "web"}}}},
     "Pod": {
         "spec": {
             "schedulerName": "volcano",
@@ -46,6 +53,9 @@ SOUND: dict[str, dict[str, object]] = {
         "spec": {"tier": 1, "members": [{"type": "Node", "selector": {"regexMatch": {"pattern": "^n"}}}]},
     },
     "PodDisruptionBudget": {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}},
+    "ResourceClaim": {
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}},
+    },
     "Job": {"spec": {"tasks": [{"name": "worker", "replicas": 2, "template": TEMPLATE}]}},
 }
 
@@ -105,6 +115,16 @@ FIELDS = [
     ("Pod", "spec.priority", 2**31, "spec.priority"),
     ("Pod", "spec.priority", -(10**30), "spec.priority"),
     ("Pod", "spec.priority", "high", "spec.priority"),
+    *(
+        ("Pod", field, number, field)
+        for field, number in (
+            ("spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight", 2**63),
+            ("spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight", 2**31),
+            ("spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight", -(2**57)),
+            ("spec.topologySpreadConstraints[0].maxSkew", 2**63),
+            ("spec.topologySpreadConstraints[0].minDomains", 2**31),
+        )
+    ),
     ("Pod", "spec.tolerations", {"key": "a"}, "spec.tolerations"),
     ("Pod", "spec.tolerations[0].key", 1, "spec.tolerations[0].key"),
     ("Pod", "spec.schedulingGates", ["gate"], "spec.schedulingGates[0]"),
@@ -143,6 +163,8 @@ FIELDS = [
     # nodes
     ("Node", "status.allocatable.cpu", -4, "status.allocatable.cpu"),
     ("Node", "status.allocatable.memory", "2Ei", "status.allocatable.memory"),
+    ("Node", "status.allocatable.memory", "33Pi", "status.allocatable.memory"),
+    ("Node", "status.allocatable.ephemeral-storage", "2Pi", "status.allocatable.ephemeral-storage"),
     ("Node", "status.allocatable.memory", "16Qi", "status.allocatable.memory"),
     ("Node", "status.allocatable.pods", "many", "status.allocatable.pods"),
     ("Node", "status.allocatable", "x", "status.allocatable"),
@@ -176,6 +198,7 @@ FIELDS = [
     ("Queue", "spec.capability", [], "spec.capability"),
     ("Queue", "spec.deserved.memory", "lots", "spec.deserved.memory"),
     ("Queue", "spec.guarantee.resource.cpu", "x", "spec.guarantee.resource.cpu"),
+    ("Queue", "status.allocated.cpu", "x", "status.allocated.cpu"),
     ("Queue", "spec.reclaimable", "no", "spec.reclaimable"),
     ("Queue", "spec.parent", 7, "spec.parent"),
     ("Queue", "spec.priority", 2**40, "spec.priority"),

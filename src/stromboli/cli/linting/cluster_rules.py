@@ -13,13 +13,22 @@ from stromboli.errors import ManifestError
 from stromboli.framework.config import Config
 from stromboli.model.amounts import MIN
 from stromboli.model.job import Job
-from stromboli.model.names import QUEUE_CLOSED, QUEUE_CLOSING, ROOT_QUEUE
+from stromboli.model.names import (
+    NODE_GROUP_NAME,
+    NODE_GROUP_RESOURCE_LIMITS,
+    OVERCOMMIT_FACTOR,
+    QUEUE_CLOSED,
+    QUEUE_CLOSING,
+    ROOT_QUEUE,
+)
 from stromboli.model.queue import Queue
 from stromboli.model.resource import Resource
 from stromboli.model.spec import Amount
 from stromboli.model.status import COMPLETED_STATUS
 from stromboli.model.table import totals
 from stromboli.model.task import Task
+from stromboli.plugins.nodegroup import NO_RULES, limits_of, read_rules
+from stromboli.plugins.overcommit import read_factor
 from stromboli.sim.figures import amounts_text, by_name, shown
 from stromboli.sim.loading import Loading
 
@@ -61,11 +70,6 @@ class Cluster:
     def jobs(self) -> list[Job]:
         """Jobs that have a PodGroup and are not over."""
         return [job for job in self.state.jobs.values() if job.facts.queue and job.phase != "Completed"]
-
-    @cached_property
-    def has_tree(self) -> bool:
-        """Whether any queue has a parent other than root."""
-        return any(queue.spec.parent not in ("", ROOT_QUEUE) for queue in self.queues.values())
 
     def uses(self, plugin: str) -> bool:
         """Whether the configuration, if there is one, lists ``plugin``."""
@@ -204,6 +208,33 @@ def _parents_not_read(cluster: Cluster) -> Iterator[Spot]:
             yield Spot(f"parent {queue.spec.parent} is not looked at", 0, f"Queue {queue.name}", "spec.parent")
 
 
+def _annotation_unusable(cluster: Cluster) -> Iterator[Spot]:
+    for queue in cluster.queues.values():
+        notes, where = queue.annotations, f"Queue {queue.name}"
+        if limits_of(notes, cluster.state.axes) is None:
+            text = "the limits are no JSON of groups with amounts"
+            yield Spot(text, 0, where, f"metadata.annotations[{NODE_GROUP_RESOURCE_LIMITS}]")
+        factor = notes.get(OVERCOMMIT_FACTOR)
+        if factor is not None:
+            path = f"metadata.annotations[{OVERCOMMIT_FACTOR}]"
+            if not read_factor(factor):
+                yield Spot(f"{factor[:40]!r} is no decimal of at least 1", 0, where, path)
+            elif not any(amounts(queue.spec.deserved).values()):
+                yield Spot("a factor of its own needs an amount in spec.deserved", 0, where, path)
+
+
+def _group_nowhere(cluster: Cluster) -> Iterator[Spot]:
+    labels = {spec.labels.get(NODE_GROUP_NAME, "") for spec in cluster.snapshot.table.statics.specs}
+    for queue in cluster.queues.values():
+        rules, where = read_rules(queue.spec.affinity or {}), f"Queue {queue.name}"
+        named = dict.fromkeys((*rules.required, *rules.preferred))
+        if rules != NO_RULES and not named and not rules.avoided:
+            yield Spot("no group is required or preferred, so none may be used", 0, where, "spec.affinity")
+        for group in named if cluster.total else ():
+            if group not in labels:
+                yield Spot(f"no node is in group {group}", 0, where, "spec.affinity")
+
+
 # ---------------------------------------------------------------------- jobs
 
 
@@ -306,6 +337,12 @@ CLUSTER_RULES: Final[tuple[Rule[Cluster], ...]] = (
     Rule("parents-not-read", "warning", _parents_not_read,
          "Only capacity reads parents of queues; with this configuration the tree is flat.",
          "Use capacity with enableHierarchy, or take the parents out."),
+    Rule("unusable-annotation", "error", _annotation_unusable,
+         "A queue with limits or a factor that cannot be read gets nothing placed, or nobody in.",
+         "Correct the annotation, or remove it."),
+    Rule("group-nowhere", "warning", _group_nowhere,
+         "nodegroup lets a queue use only groups that it requires, prefers or merely avoids.",
+         "Name a group, or label nodes with volcano.sh/nodegroup-name."),
     Rule("not-in-a-leaf", "warning", _in_a_branch,
          "Queues with children are for sums; with capacity's hierarchy their own jobs are never admitted.",
          "Put the job into a leaf of the tree."),

@@ -13,8 +13,15 @@ from stromboli.framework.points import POINTS
 
 ADMITTING: Final = ("overcommit", "proportion", "capacity", "resourcequota")
 """Plugins that refuse PodGroups at the enqueue action."""
+PROTECTING: Final = ("conformance", "pdb")
+"""Plugins that keep pods from being evicted, whoever names them."""
 SHARING: Final = ("proportion", "capacity")
 """Plugins that give queues their shares."""
+HIERARCHICAL: Final = ("drf", "capacity", "nodegroup", "overcommit")
+"""Plugins that read the hierarchy of queues."""
+
+NOT_STARTED: Final = "The scheduler does not start with this file."
+CORRECT: Final = "Correct the line."
 
 # ---------------------------------------------------------------------- names, switches, arguments
 
@@ -23,6 +30,12 @@ def _told(complaint: Complaint) -> str:
     """The complaint with the name that was probably meant."""
     unsaid = complaint.nearest and "did you mean" not in complaint.text
     return f"{complaint.text}; did you mean {complaint.nearest!r}?" if unsaid else complaint.text
+
+
+def _refused(setup: Setup) -> Iterator[Spot]:
+    for complaint in setup.config.complaints:
+        if complaint.kind == "refused":
+            yield Spot(_told(complaint), complaint.line)
 
 
 def _unknown_names(setup: Setup) -> Iterator[Spot]:
@@ -69,7 +82,7 @@ def _idle_switches(option: PluginOption, points: frozenset[str]) -> Iterator[Spo
 def _hierarchy_ignored(setup: Setup) -> Iterator[Spot]:
     for entry in setup.entries:
         written = entry.option.written.get(HIERARCHY)
-        if written is not None and written.value and entry.option.name not in ("drf", "capacity"):
+        if written is not None and written.value and entry.option.name not in HIERARCHICAL:
             yield Spot(f"{HIERARCHY} on {entry.option.name}, which has no hierarchy", written.line)
 
 
@@ -244,6 +257,29 @@ def _admission_without_enqueue(setup: Setup) -> Iterator[Spot]:
             yield Spot(f"{entry.option.name}, but no action enqueue", entry.option.line)
 
 
+def _loads_without_source(setup: Setup) -> Iterator[Spot]:
+    if not setup.config.metrics.get("type"):
+        for name in ("usage", "rescheduling"):
+            for line in setup.lines(name):
+                yield Spot(f"{name}, but no metrics type", line)
+
+
+def _moving(setup: Setup) -> list[Entry]:
+    """The entries that name pods to be moved; those that only protect pods from it name nobody."""
+    return [entry for entry in setup.answering("victim_tasks") if entry.option.name not in PROTECTING]
+
+
+def _moved_by_nobody(setup: Setup) -> Iterator[Spot]:
+    if not setup.acts("shuffle"):
+        for entry in _moving(setup):
+            yield Spot(f"{entry.option.name}, but no action shuffle", entry.option.line)
+
+
+def _nobody_to_move(setup: Setup) -> Iterator[Spot]:
+    if setup.acts("shuffle") and not _moving(setup):
+        yield Spot("shuffle, but no plugin names pods to be moved")
+
+
 def _odd_order(setup: Setup) -> Iterator[Spot]:
     actions = setup.config.actions
     for first, second in (("enqueue", "allocate"), ("allocate", "backfill"), ("enqueue", "backfill")):
@@ -252,6 +288,7 @@ def _odd_order(setup: Setup) -> Iterator[Spot]:
 
 
 CONF_RULES: Final[tuple[Rule[Setup], ...]] = (
+    Rule("refused", "error", _refused, NOT_STARTED, CORRECT),
     Rule("unknown-name", "error", _unknown_names,
          "A misspelt plugin, key or switch silently turns a policy off.",
          "Correct the spelling."),
@@ -268,8 +305,8 @@ CONF_RULES: Final[tuple[Rule[Setup], ...]] = (
          "The plugin answers nothing that this switch governs, so it changes nothing, on or off.",
          "Take it out, or set the switch on the plugin that is meant."),
     Rule("hierarchy-ignored", "warning", _hierarchy_ignored,
-         "Only drf and capacity read the hierarchy; elsewhere the switch changes nothing.",
-         "Set it on drf or capacity, or take it out."),
+         "Only drf, capacity, nodegroup and overcommit read the hierarchy; elsewhere the switch changes nothing.",
+         "Set it on one of these, or take it out."),
     Rule("listed-twice", "warning", _listed_twice,
          "The second listing replaces the first one's arguments, and its hooks are asked twice.",
          "Keep one."),
@@ -336,6 +373,15 @@ CONF_RULES: Final[tuple[Rule[Setup], ...]] = (
     Rule("admission-without-enqueue", "warning", _admission_without_enqueue,
          "The plugin speaks only at the action enqueue, so it does nothing.",
          "Add enqueue as the first action, or take the plugin out."),
+    Rule("loads-without-source", "warning", _loads_without_source,
+         "Without measurements usage lets every node pass and scores it 0, and rescheduling moves nobody.",
+         "Set metrics: type (prometheus, prometheus_adaptor, elasticsearch) and address."),
+    Rule("moved-by-nobody", "warning", _moved_by_nobody,
+         "The pods that the plugin wants elsewhere are evicted by the action shuffle alone.",
+         "Add shuffle to the actions."),
+    Rule("nobody-to-move", "warning", _nobody_to_move,
+         "shuffle evicts whom plugins name, and none does.",
+         "Add rescheduling or tdm, or take shuffle out."),
     Rule("odd-order", "warning", _odd_order,
          "Actions run in the order of the file: what comes too early works on the state of the cycle before.",
          'The usual order is "enqueue, allocate, preempt, reclaim, backfill".'),

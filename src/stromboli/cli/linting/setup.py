@@ -16,7 +16,7 @@ from stromboli.framework.registry import Registry
 
 PLUGINS: Final = (
     "binpack", "capacity", "cdp", "conformance", "deviceshare", "drf", "extender", "gang", "network-topology-aware",
-    "nodegroup", "nodeorder", "numaaware", "overcommit", "pdb", "predicates", "priority", "proportion", "rescheduling",
+    "nodegroup", "nodeorder", "numa-aware", "overcommit", "pdb", "predicates", "priority", "proportion", "rescheduling",
     "resource-strategy-fit", "resourcequota", "sla", "task-topology", "tdm", "usage",
 )  # fmt: skip
 """The reference's plugins."""
@@ -51,6 +51,7 @@ class Setup:
             known_plugins=(*registry.plugin_names, *PLUGINS),
             known_actions=(*registry.action_names, *ACTIONS),
             lenient=True,
+            without_unknown_actions=True,
             allow_hdrf_with_proportion=True,
         )
         return cls(config, registry)
@@ -94,19 +95,9 @@ class Setup:
 
 
 KNOWN_POINTS: Final = {
-    "capacity": (
-        "queue_order", "victim_queue_order", "overused", "allocatable", "preemptive", "reclaimable", "job_enqueueable",
-        "job_enqueued",
-    ),
-    "pdb": ("preemptable", "reclaimable", "victim_tasks"),
-    "cdp": ("preemptable", "reclaimable"),
-    "tdm": ("predicate", "node_order", "preemptable", "victim_tasks", "job_order", "job_pipelined", "job_starving"),
-    "rescheduling": ("victim_tasks",),
-    "usage": ("predicate", "node_order"),
-    "nodegroup": ("predicate", "node_order"),
     "resource-strategy-fit": ("node_order",),
     "task-topology": ("task_order", "node_order"),
-    "numaaware": ("predicate", "batch_node_order"),
+    "numa-aware": ("predicate", "batch_node_order"),
     "network-topology-aware": ("hyper_node_order", "batch_node_order", "hyper_node_gradient_for_job"),
     "deviceshare": ("predicate", "batch_node_order"),
 }  # fmt: skip

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from stromboli.fairness.quota import Quota, Reading, by_column, flat
 from stromboli.fairness.thresholds import Thresholds
 from stromboli.fairness.waterfill import Claim
 from stromboli.framework.observe import OnAxes, QueueFigures
-from stromboli.model.axes import CPU, MEMORY, Axes
+from stromboli.model.axes import Axes
 from stromboli.model.names import QUEUE_OPEN
-from stromboli.model.resource import INFINITE, Default, Resource, exceeded_part
-from stromboli.model.spec import Amount
+from stromboli.model.resource import Resource
 
 if TYPE_CHECKING:
     from stromboli.framework.jobs import Figures, QueueInfo
@@ -32,22 +31,17 @@ class Account:
         "priority", "queue", "real_capability", "thresholds",
     )  # fmt: skip
 
-    def __init__(self, queue: QueueInfo) -> None:
+    def __init__(self, queue: QueueInfo, quota: Quota) -> None:
         self.queue, self.name = queue, queue.name
         self.priority, self.is_open = queue.spec.priority, queue.status.state == QUEUE_OPEN
-        guarantee = queue.spec.guarantee
-        self.guarantee = Resource.from_list((guarantee.resource if guarantee else None) or {})
-        self.capability = capability_of(queue.spec.capability)
+        self.guarantee, self.capability, self.real_capability = quota.guarantee, quota.capability, quota.real_capability
         self.overused: bool | None = None
 
-    def open(self, axes: Axes, unguaranteed: Resource) -> None:
-        """Work out what the queue may have, ``unguaranteed`` being what no queue is guaranteed of the cluster."""
+    def open(self, axes: Axes) -> None:
+        """Prepare the comparisons with what the queue may have, and its claim."""
         sums = self.queue.sums
         sums.held.extend([0] * (len(axes) - len(sums.held)))  # so that comparisons need not look at lengths
         self.held, self.inqueue, self.elastic = sums.held, axes.full(sums.inqueue), axes.full(sums.elastic)
-        self.real_capability = unguaranteed.clone().add(self.guarantee)
-        if self.capability is not None:
-            self.real_capability.min_dimension(self.capability, Default.INFINITY)
         self.limits = by_column(axes, self.real_capability, 0.0)
         self.claim = Claim(
             name=self.name,
@@ -95,38 +89,12 @@ class Account:
 
 def open_accounts(session: Session) -> dict[str, Account]:
     """The accounts of all queues by name, nothing shared out yet."""
-    accounts = {queue.name: Account(queue) for queue in session.queues.values()}
+    reading = Reading(device_scalars=True)  # proportion knows no device classes: their names are resources to it
+    quotas = flat([info.queue for info in session.queues.values()], session.total_resource, reading)
+    accounts = {name: Account(session.queues[name], quota) for name, quota in quotas.items()}
     for account in accounts.values():
         for amounts in (account.guarantee, account.capability):
             session.axes.vector(amounts or Resource())  # every name gets its column before vectors are made
-    unguaranteed = exceeded_part(session.total_resource, guaranteed(accounts.values()))
     for account in accounts.values():
-        account.open(session.axes, unguaranteed)
+        account.open(session.axes)
     return accounts
-
-
-def guaranteed(accounts: Iterable[Account]) -> Resource:
-    """The guarantees of all queues added up."""
-    total = Resource()
-    for account in accounts:
-        total.add(account.guarantee)
-    return total
-
-
-def capability_of(written: Mapping[str, Amount] | None) -> Resource | None:
-    """A queue's capability; cpu or memory that is left out, or 0, is unlimited.  None where nothing is written."""
-    if not written:
-        return None
-    capability = Resource.from_list(written)
-    capability.milli_cpu = capability.milli_cpu if capability.milli_cpu > 0 else INFINITE
-    capability.memory = capability.memory if capability.memory > 0 else INFINITE
-    return capability
-
-
-def by_column(axes: Axes, resource: Resource, absent: float) -> list[float]:
-    """``resource`` as floats by column; ``absent`` stands where it does not name a scalar."""
-    values = [absent] * len(axes)
-    values[CPU], values[MEMORY] = resource.milli_cpu, resource.memory
-    for name, amount in (resource.scalars or {}).items():
-        values[axes.column(name)] = amount
-    return values

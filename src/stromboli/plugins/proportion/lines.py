@@ -27,15 +27,10 @@ class Lines:
         self.session = session
         self.wants_rounds = any(session.tells(key) for key in ROUND_LINES)
 
-    def tell(self, key: str, **fields: object) -> None:
-        """Tell ``key`` if anybody wants it."""
-        if say := self.session.tells(key):
-            say(**fields)
-
     def opened(self, accounts: Mapping[str, Account], total: object, guarantee: object) -> None:
         """The accounts are open."""
-        self.tell("total_resource", total=total)
-        self.tell("total_guarantee", guarantee=guarantee)
+        self.session.tell("total_resource", total=total)
+        self.session.tell("total_guarantee", guarantee=guarantee)
         if say := self.session.tells("considering_job"):
             for job in self.session.peek_jobs():
                 say(job=job.uid)
@@ -47,25 +42,25 @@ class Lines:
         if not account.queue.sums.jobs:
             return
         figures = account.figures(self.axes)
-        self.tell("queue_attributes_added", queue=account.name)
+        self.session.tell("queue_attributes_added", queue=account.name)
         fields = {name: figures[name] for name in ("allocated", "request", "inqueue", "elastic")}
-        self.tell("queue_sums", queue=account.name, **fields)
+        self.session.tell("queue_sums", queue=account.name, **fields)
 
     def shared_out(self, accounts: Mapping[str, Account], done: Round) -> None:
         """A round is done."""
         if not self.wants_rounds:
             return
         if not done.raised:
-            self.tell("weights_exhausted")
+            self.session.tell("weights_exhausted")
             return
         for claim in done.raised:
             self._claim(accounts[claim.name], claim, done)
-        self.tell("remaining", remaining=self.axes.resource(done.remaining))
+        self.session.tell("remaining", remaining=self.axes.resource(done.remaining))
 
     def finished(self, last: Round) -> None:
         """No round follows ``last``."""
         if self.wants_rounds and last.raised:
-            self.tell("remaining_exhausted", remaining=self.axes.resource(last.remaining))
+            self.session.tell("remaining_exhausted", remaining=self.axes.resource(last.remaining))
 
     def enqueue(self, account: Account, job: Job, permitted: bool) -> None:
         """The queue has voted on ``job``."""
@@ -74,16 +69,16 @@ class Lines:
             fields = {name: figures[name] for name in ("allocated", "inqueue", "elastic")}
             least = job.facts.min_resources
             say(name=job.name, min_resources=least, queue=job.queue, capability=account.real_capability, **fields)
-        self.tell("enqueue_vote", name=job.name, permitted=permitted)
+        self.session.tell("enqueue_vote", name=job.name, permitted=permitted)
 
     def _claim(self, account: Account, claim: Claim, done: Round) -> None:
         deserved = self.axes.resource(claim.deserved)
-        self.tell("queue_weight", queue=claim.name, weight=claim.weight, total_weight=done.weight)
-        self.tell("queue_deserved", queue=claim.name, deserved=deserved)
+        self.session.tell("queue_weight", queue=claim.name, weight=claim.weight, total_weight=done.weight)
+        self.session.tell("queue_deserved", queue=claim.name, deserved=deserved)
         for key, claims in (("queue_met", done.satisfied), ("queue_met_capability", done.capped)):
             if any(claim is other for other in claims):
-                self.tell(key, queue=claim.name)
-        self.tell(
+                self.session.tell(key, queue=claim.name)
+        self.session.tell(
             "queue_attributes", queue=claim.name, plugin=self.plugin, deserved=deserved,
             real_capability=account.real_capability, allocated=self.axes.resource(account.held),
             request=self.axes.resource(claim.request), elastic=self.axes.resource(account.elastic),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from stromboli.fairness.quota import total_guarantee
 from stromboli.fairness.waterfill import Round, pour
 from stromboli.framework.handlers import TaskEvent
 from stromboli.framework.order import compare
+from stromboli.framework.orphans import known_job, queue_of
+from stromboli.framework.tried import TriedMoves
 from stromboli.model import names
 from stromboli.model.axes import PODS, Vector, add_to
 from stromboli.model.job import Job
@@ -29,7 +32,7 @@ from stromboli.plugin import (
     simulate_allocatable,
     simulate_remove_task,
 )
-from stromboli.plugins.proportion.accounts import Account, guaranteed, open_accounts
+from stromboli.plugins.proportion.accounts import Account, open_accounts
 from stromboli.plugins.proportion.lines import Lines
 
 if TYPE_CHECKING:
@@ -40,8 +43,7 @@ if TYPE_CHECKING:
 
 PERMIT, REJECT = 1, -1
 
-TRIED = "proportionState"
-"""Key of a cycle state: {queue: what tried moves add to its holdings, by column}."""
+TRIED = TriedMoves("proportionState")
 
 
 class Proportion(Plugin):
@@ -60,7 +62,7 @@ class Proportion(Plugin):
         self._listen(session)
         self.accounts = open_accounts(session)
         self._admitted = {name: tuple(account.inqueue) for name, account in self.accounts.items()}
-        self.lines.opened(self.accounts, session.total_resource, guaranteed(self.accounts.values()))
+        self.lines.opened(self.accounts, session.total_resource, total_guarantee(self.accounts.values()))
         claims = [account.claim for account in self.accounts.values() if account.queue.sums.jobs]
         done = Round(0, [])
         for done in pour(session.axes.full(session.total), claims):
@@ -77,7 +79,6 @@ class Proportion(Plugin):
         self.say_refused = session.tells("proportion_refused")
         self.say_closed = session.tells("queue_closed_allocate")
         self.say_victims = session.tells("proportion_victims")
-        self.say_orphan = session.tells("orphan_skipped")
         self.say_allocated = session.tells("queue_event_allocated")
         self.say_deallocated = session.tells("queue_event_deallocated")
 
@@ -150,16 +151,29 @@ class Proportion(Plugin):
             self.say_victims(victims=[task.key for task in victims])
         return victims
 
+    @reclaimable.job
+    def queue_may_be_beyond_share(self, reclaimer: Task, job: Job) -> bool:
+        """Whether the job's queue holds more than it deserves of anything; evictions only make that less."""
+        account = self.accounts.get(job.queue)
+        return account is not None and account.thresholds.exceeded(account.held)
+
     def _is_beyond(self, task: Task, left: dict[str, list[int]]) -> bool:
-        job = self._job(task, "reclaimee")
+        job = known_job(self.session, self.name, task, "reclaimee")
         account = self.accounts.get(job.queue) if job else None
         if account is None:
             return False
         held = left.setdefault(account.name, account.held.copy())
         if not account.thresholds.exceeded(held):
+            self._tell_spared(task, account, held)
             return False
         add_to(held, task.template.vector, -1)
         return True
+
+    def _tell_spared(self, task: Task, account: Account, held: Sequence[int]) -> None:
+        if say := self.session.tells("spared"):
+            has, deserved = self._amount(held), self._amount(account.claim.deserved)
+            why = f"queue {account.name}: allocated <{has}> within deserved <{deserved}>"
+            say(plugin=self.name, task=task.key, why=why)
 
     # ------------------------------------------------------------------ admission
 
@@ -168,10 +182,10 @@ class Proportion(Plugin):
         """Permit if minResources fit into what the queue may have beside what it holds and has admitted."""
         account = self.accounts[job.queue]
         if not account.is_open:
-            self.lines.tell("queue_closed_enqueue", queue=job.queue, state=account.queue.status.state, job=job.uid)
+            self.session.tell("queue_closed_enqueue", queue=job.queue, state=account.queue.status.state, job=job.uid)
             return REJECT
         if job.facts.min_resources is None:
-            self.lines.tell("min_resources_unset", name=job.name)
+            self.session.tell("min_resources_unset", name=job.name)
             return PERMIT
         short = self._short_of(account, job)
         self.lines.enqueue(account, job, not short)
@@ -203,11 +217,10 @@ class Proportion(Plugin):
         account = self.accounts.get(queue.name)
         if account is None:
             return False
-        held = account.held.copy()
-        add_to(held, tried(state).get(queue.name, ()))
+        held = TRIED.holdings(state, queue.name, account.held)
         if account.thresholds.covers(held, task.template.vector):
             return True
-        self.lines.tell(
+        self.session.tell(
             "proportion_refused_simulated", queue=queue.name, name=task.name, request=task.request,
             deserved=self._amount(account.claim.deserved), allocated=self._amount(held),
         )  # fmt: skip
@@ -224,16 +237,10 @@ class Proportion(Plugin):
         return self._try(state, task, -1)
 
     def _try(self, state: CycleState, task: Task, times: int) -> Reason | None:
-        job = self.session.job_of(task)
-        if job is None:
-            what = f"job {task.job} not found in session (orphaned task from deleted PodGroup)"
-            return Reason(f"[proportion] {what}", resolvable=False)
-        if job.queue not in self.accounts:
-            return Reason(f"[proportion] queue {job.queue} not found", resolvable=False)
-        moves = tried(state)
-        moved = list(moves.get(job.queue, ()))
-        add_to(moved, task.template.vector, times)
-        state.write(TRIED, {**moves, job.queue: moved})
+        queue = queue_of(self.session, self.name, task, self.accounts)
+        if isinstance(queue, Reason):
+            return queue
+        TRIED.move(state, (queue,), task.template.vector, times)
         return None
 
     # ------------------------------------------------------------------ events
@@ -249,28 +256,13 @@ class Proportion(Plugin):
         self._tell_event(event.task, self.say_deallocated, "deallocate event for task")
 
     def _tell_event(self, task: Task, say: Callable[..., None] | None, what: str) -> None:
-        if say and (job := self._job(task, what)):
+        if say and (job := known_job(self.session, self.name, task, what)):
             say(plugin=self.name, task=task.key, request=task.request, share=self.accounts[job.queue].share())
 
     # ------------------------------------------------------------------ parts of the above
-
-    def _job(self, task: Task, what: str) -> Job | None:
-        job = self.session.job_of(task)
-        if job is None and self.say_orphan:
-            self.say_orphan(plugin=self.name, what=what, task=task.key, job=task.job)
-        return job
 
     def _state(self, account: Account) -> dict[str, object]:
         return {"deserved": self._amount(account.claim.deserved), "allocated": self._amount(account.held)}
 
     def _amount(self, vector: Sequence[float]) -> object:
         return self.axes.resource([*vector, *([0.0] * (2 - len(vector)))])
-
-
-def tried(state: CycleState) -> Mapping[str, Sequence[int]]:
-    """What tried moves add to the holdings of each queue; never changed in place, so clones may share it."""
-    try:
-        found: Mapping[str, Sequence[int]] = state.read(TRIED)  # type: ignore[assignment]
-    except KeyError:
-        return {}
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
@@ -10,8 +11,10 @@ from stromboli.framework.fits import ABORTING, Fits
 from stromboli.framework.operation import Operation
 from stromboli.framework.placement import Choice  # the record alone: two fields, no arithmetic
 from stromboli.framework.reason import Reason
+from stromboli.framework.sampling import sampler_of
 from stromboli.framework.session import Session
 from stromboli.model.task import Task
+from stromboli.testing.plain import choosers
 from stromboli.testing.plain.rules import session_rules
 from stromboli.testing.plain.scores import Scores
 from stromboli.testing.plain.world import Amounts, Site, World
@@ -46,7 +49,8 @@ class PlainPlacer:
     def place(self, task: Task, within: Marks | None = None, *, room: bool = True) -> Choice | None:
         """The best node for ``task``, None when no node takes it; without ``room`` amounts are not looked at."""
         refused = {site.row: reasons for site, reasons in self._said(task, within, room)}
-        fitting = [site for site in self.world.sites if refused.get(site.row) == ()]
+        looked_at = self._looked_at([(row, reasons == ()) for row, reasons in sorted(refused.items())])
+        fitting = [site for site in self.world.sites if site.row in looked_at]
         now = [site for site in fitting if not room or self._short(task, site.idle) is None]
         later = [site for site in fitting if site not in now]
         for group, kind in ((now, Operation.ALLOCATE), (later, Operation.PIPELINE)):
@@ -70,6 +74,34 @@ class PlainPlacer:
     def run_length(self, tasks: Sequence[Task]) -> int:
         """1: nothing is concluded from one task about another."""
         return 1
+
+    def kind(self, task: Task) -> str:
+        """Its uid: nothing is concluded from one task about another."""
+        return task.uid
+
+    def curable(self, task: Task) -> list[bool]:
+        """The nodes against which nothing is said that no eviction could cure."""
+        found = {site.row: reasons for site, reasons in self._said(task, None, room=False)}
+        return [all(reason.code not in ABORTING for reason in reasons) for _, reasons in sorted(found.items())]
+
+    def ranking(self, task: Task, members: Marks) -> list[float]:
+        """Scores of the sites that ``members`` marks, among themselves; minus infinity for the others."""
+        sites = [site for site in self.world.sites if members[site.row]]
+        scores = {site.row: score for site, score in zip(sites, self.scores(task, sites), strict=True)}
+        return [scores.get(site.row, -math.inf) for site in self.world.sites]
+
+    def sampled(self, members: Marks) -> list[bool]:
+        """Those of ``members`` that are looked at."""
+        looked_at = self._looked_at([(site.row, True) for site in self.world.sites if members[site.row]])
+        return [site.row in looked_at for site in self.world.sites]
+
+    def choose(self, task: Task, members: Marks) -> int:
+        """The best of the sites that ``members`` marks."""
+        return self._best(task, [site for site in self.world.sites if members[site.row]]).row
+
+    def passes(self, task: Task, row: int) -> bool:
+        """Whether nothing is said against the task on one node."""
+        return all(not reasons for site, reasons in self._said(task, None, room=False) if site.row == row)
 
     # ------------------------------------------------------------------ whether a node takes the task
 
@@ -106,11 +138,35 @@ class PlainPlacer:
         short = (axes.names[c] for c in axes.order if axes.names[c] in asked and vector[c] > amounts[c])
         return next(short, None)
 
+    # ------------------------------------------------------------------ which are looked at
+
+    def _looked_at(self, verdicts: Sequence[tuple[int, bool]]) -> set[int]:
+        """The rows that will do, of those that are looked at; ``verdicts`` say of all, in order, whether they do.
+
+        Where nodes are sampled: from where the last look ended, once around, until enough are found.
+        """
+        sampler, nodes = sampler_of(self.session), len(verdicts)
+        if sampler is None or not nodes:
+            return {row for row, fits in verdicts if fits}
+        start, found = sampler.start(nodes), set[int]()
+        for step in range(nodes):
+            row, fits = verdicts[(start + step) % nodes]
+            if fits:
+                found.add(row)
+            if len(found) == sampler.sampling.enough(nodes):
+                sampler.ended(start + step + 1, nodes)
+                return found
+        sampler.ended(start, nodes)
+        return found
+
     # ------------------------------------------------------------------ which of several
 
     def _best(self, task: Task, sites: Sequence[Site]) -> Site:
-        """The site with the highest score among ``sites``."""
-        totals = self.scores(task, sites)
+        """The site with the highest score among ``sites``, unless a plugin prefers another; a single one is taken."""
+        totals = self.scores(task, sites) if len(sites) > 1 else [0.0]
+        wanted = choosers.preferred(self.session, task, sites, totals) if len(sites) > 1 else None
+        if wanted is not None:
+            return wanted
         best = [site for site, total in zip(sites, totals, strict=True) if total == max(totals)]
         seed = self.session.ties.seed
         if seed is None:
@@ -120,11 +176,14 @@ class PlainPlacer:
         return best[int.from_bytes(digest, "big") % len(best)]
 
     def scores(self, task: Task, sites: Sequence[Site]) -> list[float]:
-        """The score of each candidate: scores of nodes alone, plus those of the batch with the compared ones last."""
+        """The score of each candidate: those of nodes alone, plus those of the batch, compared and named ones last."""
         alone = self._sum([score for rules in self.rules for score in rules.alone], task, sites)
         beside = self._sum([score for rules in self.rules for score in rules.beside], task, sites)
         compared = self._sum([score for rules in self.rules for score in rules.compared], task, sites)
-        return [a + (b + c) for a, b, c in zip(alone, beside, compared, strict=True)]
+        mapped = choosers.mapped(self.session, task, sites)
+        named = choosers.named(self.session, task, sites)
+        parts = zip(mapped, alone, beside, compared, named, strict=True)
+        return [(m + a) + ((b + c) + n) for m, a, b, c, n in parts]
 
     def _sum(self, scores: Sequence[Scores], task: Task, sites: Sequence[Site]) -> list[float]:
         totals = [0.0] * len(sites)

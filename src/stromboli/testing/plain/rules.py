@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from stromboli.framework.config import PluginOption
-from stromboli.framework.opening import Answer, Function, guarded
+from stromboli.framework.opening import Answer, Function
 from stromboli.framework.plugin import Plugin
 from stromboli.framework.points import POINTS
 from stromboli.framework.reason import Reason
@@ -119,9 +119,7 @@ def _hooks(session: Session, plugin: Plugin, point: str, *forms: str) -> Iterato
 
 def _row_form(answer: Answer) -> Function | None:
     """The hook's form for one node, if it has one."""
-    if answer.hook.form == "scalar":
-        return answer.function
-    return guarded(answer.plugin, getattr(answer.plugin, answer.hook.row)) if answer.hook.row else None
+    return answer.function if answer.hook.form == "scalar" else answer.row
 
 
 def _view(session: Session, sites: Sequence[Site]) -> NodeRows:
@@ -162,7 +160,7 @@ def _asked_score(session: Session, answer: Answer, _world: World, task: Task, si
 
 
 def _asked_raw(session: Session, answer: Answer, _world: World, task: Task, sites: Sequence[Site]) -> Sequence[float]:
-    normalise = guarded(answer.plugin, getattr(answer.plugin, answer.hook.normalise))
+    normalise = answer.normalise
     raw = [each for each in _numbers(session, answer, task, sites) if each is not None]
     if not raw:
         return [0.0] * len(sites)

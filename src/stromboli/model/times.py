@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
+from math import floor
 from typing import Final
 
 from stromboli.errors import ManifestError
@@ -12,6 +13,16 @@ from stromboli.errors import ManifestError
 _SHAPE: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _ZERO: Final = -62135596800
 """The first second of the year 1, which stands for "no time" in Kubernetes' programs."""
+
+
+def stamp(seconds: float) -> str:
+    """A time, in seconds since 1970, as Kubernetes writes it; fractions are dropped."""
+    return _stamp(floor(seconds))
+
+
+@lru_cache(maxsize=256)
+def _stamp(whole: int) -> str:  # what is written at once bears the same times
+    return datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def seconds(text: str | None, path: str) -> int:

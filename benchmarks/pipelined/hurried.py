@@ -1,0 +1,95 @@
+"""A workload as a real server gets it: everything :data:`SPEED` times as fast, and what its watches tell counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from benchmarks.pipelined.measuring import Outcome
+from benchmarks.pipelined.workloads import CONFIGURATION
+from stromboli.cluster.body import Body, changed, meta, part, with_meta
+from stromboli.cluster.events import Deleted
+from stromboli.cluster.lives import OVERSTAY, RUN_FOR, START_AFTER, STOP_AFTER
+from stromboli.model import duration
+from stromboli.model.reservation import Held, read
+from stromboli.sim.world import Change, World
+
+SPEED: Final = 20
+"""Seconds of a workload in a second of the clock."""
+
+HURRIED_CONFIGURATION: Final = f"""\
+{CONFIGURATION}configurations:
+- name: allocate
+  arguments: {{reservation-timeout: {600 // SPEED}s}}
+"""
+"""That of the workloads, with a reservation's ten minutes passing as fast as all else."""
+
+SETTLED: Final = 20.0
+"""Seconds of a workload, four cycles, after which a reservation surely stood when a session decided."""
+
+_LIVES: Final = (RUN_FOR, START_AFTER, STOP_AFTER, OVERSTAY)
+_FINISHED: Final = ("Succeeded", "Failed")
+
+
+def hurried(pod: Body) -> Body:
+    """A pod as it is created on a server, its times shortened.
+
+    It names no owner: the workload's owners are none of the server's objects, and it would clear the pod away.
+    """
+    notes = dict(meta(pod)["annotations"])
+    for key in _LIVES:
+        if key in notes:
+            notes[key] = f"{duration.seconds(notes[key]) / SPEED:.2f}s"
+    grace = max(1, round(pod["spec"]["terminationGracePeriodSeconds"] / SPEED))
+    containers = [{"image": "busybox", **one} for one in pod["spec"]["containers"]]
+    spec = changed(
+        pod["spec"], containers=containers, terminationGracePeriodSeconds=grace, restartPolicy="Never",
+        nodeName=pod["spec"].get("nodeName") or None,
+    )  # fmt: skip
+    made = with_meta(pod, annotations=notes, ownerReferences=None, uid=None, creationTimestamp=None)
+    return changed(made, spec=spec, status=None)
+
+
+@dataclass
+class Seen:
+    """Counts the evictions that a world tells of, and those for pods that state room which they had already.
+
+    On nodes that one pod fills the latter are evictions beside a reservation that has settled, and reservations that
+    move, paid for, to another node.  Nothing but the scheduler deletes pods that have not finished.
+    """
+
+    world: World
+    outcome: Outcome = field(default_factory=Outcome)
+    _going: set[str] = field(default_factory=set)
+    _held: dict[str, tuple[Held, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.world.follow(self._hear)
+
+    def _hear(self, change: Change) -> None:
+        if change.kind != "Pod":
+            return
+        pod, uid = change.body, str(meta(change.body)["uid"])
+        goes = change.how is Deleted or "deletionTimestamp" in meta(pod)
+        self._note(uid, None if goes or part(pod, "spec", "nodeName") else read(meta(pod).get("annotations") or {}))
+        if goes and uid not in self._going:
+            self._going.add(uid)
+            self._leaves(pod)
+
+    def _leaves(self, pod: Body) -> None:
+        node = part(pod, "spec", "nodeName")
+        if node and part(pod, "status", "phase") not in _FINISHED:
+            self.outcome.evictions += 1
+            self.outcome.repeated += any(held.node == node and self._settled(at) for held, at in self._held.values())
+
+    def _note(self, uid: str, held: Held | None) -> None:
+        before = self._held.pop(uid, None)
+        if held is None:
+            return
+        if before is None or before[0].node != held.node:
+            self.outcome.repeated += before is not None and held.evicted and self._settled(before[1])
+            before = held, self.world.timeline.now
+        self._held[uid] = held, before[1]
+
+    def _settled(self, since: float) -> bool:
+        return self.world.timeline.now - since > SETTLED

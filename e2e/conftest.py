@@ -1,0 +1,67 @@
+"""Servers for stories: the embedded one and a real kube-apiserver."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from e2e import real
+from e2e.clusters import Embedded, Real
+from e2e.objects import namespace
+from e2e.stage import Stage, staged
+
+pytest_plugins = ["tests.support.skips"]
+
+
+@pytest.fixture(scope="session")
+def kube_apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.RealServer]:
+    """A real kube-apiserver for the whole session; skips where it cannot be had."""
+    if reason := real.missing():
+        pytest.skip(reason)
+    with real.real_server(tmp_path_factory.mktemp("kapi")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", params=["embedded", "real"])
+def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Each kind of server in turn, with our manifests, nodes and controllers."""
+    if reason := missing(request.param):
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp(request.param)
+    kind = {"embedded": Embedded, "real": Real}[request.param]
+    with staged(kind(folder / "server"), folder) as found:
+        yield found
+
+
+@pytest.fixture
+def space(stage: Stage, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace of the story's own, in which the laws hold; what is in it goes with the story."""
+    name = re.sub("[^a-z0-9]+", "-", request.node.name.removeprefix("test_")).strip("-")
+    stage.create(namespace(name))
+    try:
+        with stage.lawful():
+            yield name
+    finally:
+        stage.clear(name)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Function, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A story that fails shows how everything stood."""
+    report = yield
+    stage, space = item.funcargs.get("stage"), item.funcargs.get("space")
+    if report.failed and call.when == "call" and isinstance(stage, Stage) and isinstance(space, str):
+        report.sections.append(("How everything stood", "\n".join(stage.scene(space))))
+    return report
+
+
+def missing(kind: str) -> str:
+    """Why a kind of server cannot be had on this machine; empty when it can."""
+    if shutil.which("kubectl") is None:
+        return "kubectl is not on this machine"
+    return real.missing() if kind == "real" else ""

@@ -1,0 +1,130 @@
+"""Room about to become free is held on each kind of server, through the end of a scheduler, and paid for once."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from e2e.clusters import Json
+from e2e.objects import job, priority_class
+from e2e.stage import Stage, until
+from stromboli.cluster.lives import STOP_AFTER
+from stromboli.live.installation import CONFIGURATION
+from stromboli.model.names import PIPELINED_NODE
+from stromboli.model.reservation import KEYS
+
+GRACE = 15
+"""Seconds that a victim takes to end."""
+
+TAKEN = 2
+"""Pods of low priority that have to go: there are four nodes of eight cpus, full of pods of four."""
+
+GATE = "--feature-gates=PipelinedStatePersistence={}"
+CONF = CONFIGURATION.replace("allocate,", "allocate, preempt,")
+
+
+def slow(space: str) -> Json:
+    """A job of low priority that fills the cluster and whose pods end slowly."""
+    found = job(space, "low", 8, cpu="4", least=1, priorityClassName="lowly", queue="slow")
+    template = found["spec"]["tasks"][0]["template"]
+    template["metadata"] = {"annotations": {STOP_AFTER: f"{GRACE}s"}}
+    template["spec"]["terminationGracePeriodSeconds"] = 2 * GRACE
+    return found
+
+
+def prepared(stage: Stage, space: str) -> set[str]:
+    """The pods that fill the cluster, by uid."""
+    if not [found for found in stage.items("/apis/scheduling.k8s.io/v1/priorityclasses") if _name(found) == "lowly"]:
+        stage.create(priority_class("lowly", 1), priority_class("lofty", 1000))
+        stage.queue("slow", weight=1)
+    stage.create(slow(space))
+    return set(stage.until_bound(space, "low", 8))
+
+
+def contend(stage: Stage, space: str) -> None:
+    """A gang of two arrives, which two of the pods that run have to make room for; overcommit lets no more in."""
+    stage.create(job(space, "high", 2, cpu="3", priorityClassName="lofty", queue="slow"))
+
+
+def _name(found: Json) -> str:
+    name: str = found["metadata"]["name"]
+    return name
+
+
+def stated(stage: Stage, space: str) -> dict[str, dict[str, str]]:
+    """By pod, what it says of a reservation; those that say nothing are left out."""
+    notes = {_name(pod): pod["metadata"].get("annotations", {}) for pod in stage.pods(space)}
+    said = {name: {key: found[key] for key in KEYS if key in found} for name, found in notes.items()}
+    return {name: found for name, found in said.items() if found}
+
+
+def held(stage: Stage, space: str) -> dict[str, str] | None:
+    """By pod of the gang, the node that it holds room on, once both do."""
+    found = {name: notes[PIPELINED_NODE] for name, notes in stated(stage, space).items() if PIPELINED_NODE in notes}
+    return found if len(found) == 2 else None
+
+
+def going(stage: Stage, space: str, before: set[str]) -> set[str]:
+    """Those of the pods that ran ``before`` which are going or gone."""
+    stay = {pod["metadata"]["uid"] for pod in stage.pods(space, "low") if "deletionTimestamp" not in pod["metadata"]}
+    return before - stay
+
+
+def patched(stage: Stage, space: str) -> list[Json]:
+    """What the scheduler has patched of pods, statuses left out, where the server writes that down."""
+    entries = [entry for entry in stage.server.audit() if entry["verb"] == "patch"]
+    targets = [(entry, entry.get("objectRef", {})) for entry in entries if "scheduler" in entry.get("userAgent", "")]
+    return [
+        entry
+        for entry, target in targets
+        if (target.get("resource"), target.get("namespace"), target.get("subresource")) == ("pods", space, None)
+    ]
+
+
+def ends_well(stage: Stage, space: str, nodes: dict[str, str], before: set[str]) -> None:
+    """The gang gets the room that it held, nobody else has gone for it, and nothing is left over."""
+    stage.until_phase(space, "high", "Running")
+    assert {_name(pod): pod["spec"]["nodeName"] for pod in stage.pods(space, "high")} == nodes
+    assert len(going(stage, space, before)) == TAKEN
+    until(lambda: not stated(stage, space), "nothing is said of reservations any more")
+
+
+def test_room_is_held_and_each_change_is_written_once(stage: Stage, space: str) -> None:
+    with stage.scheduler(GATE.format("true"), conf=CONF):
+        before = prepared(stage, space)
+        contend(stage, space)
+        nodes = until(lambda: held(stage, space), "both hold room")
+        since = len(patched(stage, space))
+        time.sleep(GRACE / 3)  # many cycles
+        assert len(patched(stage, space)) == since
+        assert held(stage, space) == nodes
+        ends_well(stage, space, nodes, before)
+        if stage.kind == "real":
+            codes = [entry["responseStatus"]["code"] for entry in patched(stage, space)]
+            assert codes == [200] * 4  # two are set, two are cleared
+
+
+@pytest.mark.parametrize("away", [1.0, GRACE + 2.0], ids=["soon", "late"])
+def test_a_reservation_survives_the_scheduler(stage: Stage, space: str, away: float) -> None:
+    with stage.scheduler(GATE.format("true"), conf=CONF, name="killed") as first:
+        before = prepared(stage, space)
+        contend(stage, space)
+        nodes = until(lambda: held(stage, space), "both hold room")
+        first.kill()
+        first.wait()
+    time.sleep(away)
+    with stage.scheduler(GATE.format("true"), conf=CONF):
+        ends_well(stage, space, nodes, before)
+
+
+def test_without_the_gate_nothing_is_written(stage: Stage, space: str) -> None:
+    with stage.scheduler(GATE.format("false"), conf=CONF):
+        before = prepared(stage, space)
+        contend(stage, space)
+        until(lambda: len(going(stage, space, before)) >= TAKEN, "two make room")
+        for _ in range(20):
+            assert not stated(stage, space)
+            time.sleep(0.1)
+        stage.until_phase(space, "high", "Running")
+        assert patched(stage, space) == []

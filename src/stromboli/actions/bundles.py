@@ -1,0 +1,147 @@
+"""Bundles: the tasks of one job in a domain that gang actions evict together, and which bundle goes first.
+
+A job gives at most two.  Its *safe* bundle holds tasks whose loss leaves the gang complete (or that belong to a gang
+which is incomplete already); its *whole* bundle holds the others: taking it breaks the gang, so it is taken entirely or
+not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cmp_to_key
+
+from stromboli.framework import order
+from stromboli.model.axes import Vector, add_to, amount_at
+from stromboli.model.job import ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, Job
+from stromboli.model.subjobs import SubJob, counts_by_group
+from stromboli.model.task import Task
+
+
+class Kind(IntEnum):
+    """What taking a bundle does to its gang; safe ones go first."""
+
+    SAFE = 0
+    WHOLE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """``tasks`` of ``job`` that go together, lowest priority first.
+
+    ``gain`` is what they ask for: what the domain wins.  ``loss`` is what the cluster loses: nothing for a safe bundle,
+    the requests of all tasks of the job, in any state and anywhere, for a whole one.  Both by column.
+    """
+
+    kind: Kind
+    job: Job
+    tasks: tuple[Task, ...]
+    gain: Vector
+    loss: Vector = ()
+
+    @property
+    def uids(self) -> set[str]:
+        """Uids of the tasks."""
+        return {task.uid for task in self.tasks}
+
+    def allowed(self, uids: Collection[str]) -> Bundle | None:
+        """What is left of the bundle when only tasks with ``uids`` may go; a whole one is all there or gone."""
+        tasks = tuple(task for task in self.tasks if task.uid in uids)
+        if not tasks or (self.kind is Kind.WHOLE and len(tasks) < len(self.tasks)):
+            return None
+        return replace(self, tasks=tasks, gain=total(tasks))
+
+    def worth(self, need: Vector) -> float:
+        """Gain by loss, each measured by what is needed; infinite where nothing is lost.
+
+        A dimension's gain counts up to the need, its loss in full; dimensions that are not needed don't count.
+        """
+        wanted = [(column, amount) for column, amount in enumerate(need) if amount > 0]
+        gain = sum((min(amount_at(self.gain, column), amount) / amount for column, amount in wanted), 0.0)
+        loss = sum((amount_at(self.loss, column) / amount for column, amount in wanted), 0.0)
+        return gain / loss if loss else float("inf")
+
+
+def total(tasks: Sequence[Task]) -> list[int]:
+    """What ``tasks`` ask for together, by column."""
+    amounts: list[int] = []
+    for task in tasks:
+        add_to(amounts, task.template.vector)
+    return amounts
+
+
+# ---------------------------------------------------------------------- making
+
+
+def bundles_of(job: Job, tasks: Sequence[Task], parts: Mapping[str, SubJob]) -> list[Bundle]:
+    """``tasks`` of ``job`` as bundles; ``parts`` are the job's sub-jobs."""
+    in_turn = sorted(tasks, key=lambda task: (task.priority, task.uid))
+    spare = Spare(job, parts)
+    safe = [task for task in in_turn if spare.take(task)]
+    kept = {task.uid for task in safe}
+    whole = [task for task in in_turn if task.uid not in kept]
+    found = [Bundle(Kind.SAFE, job, tuple(safe), total(safe))] if safe else []
+    return [*found, Bundle(Kind.WHOLE, job, tuple(whole), total(whole), tuple(job.sums.total))] if whole else found
+
+
+class Spare:
+    """What a gang can lose and stay complete, counted down task by task.
+
+    Counted are tasks beyond minMember; by role those beyond its minimum, where minMember covers all of these; and by
+    policy the ready sub-jobs beyond its number.  One task less breaks its sub-job, the next ones cost nothing more.
+    """
+
+    def __init__(self, job: Job, parts: Mapping[str, SubJob]) -> None:
+        self.tasks = job.ready_task_num() - job.min_available
+        self.broken_already = self.tasks < 0
+        self.roles: dict[str, int] = {}
+        if job.roles_apply:
+            ready = job.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, pending_best_effort=True)
+            self.roles = {role: ready.get(role, 0) - least for role, least in job.facts.task_min.items()}
+        self.parts: dict[str, SubJob] = {}
+        if job.has_sub_group_policy:
+            self.parts = {uid: part for part in parts.values() for uid in part.task_uids}
+        self.broken = {part.uid for part in parts.values() if not part.is_ready()}
+        ready_parts = counts_by_group(parts, "is_ready")
+        self.groups = {group: ready_parts.get(group, 0) - job.min_sub_jobs.get(group, 0) for group in ready_parts}
+
+    def take(self, task: Task) -> bool:
+        """Whether the gang can do without ``task`` too; if so it is counted as gone."""
+        if self.broken_already:
+            return True
+        part = self.parts.get(task.uid)
+        role = task.role if task.role in self.roles else None
+        if self.tasks <= 0 or (role is not None and self.roles[role] <= 0) or not self._part_can_go(part):
+            return False
+        self.tasks -= 1
+        if role is not None:
+            self.roles[role] -= 1
+        if part is not None and part.uid not in self.broken:
+            self.broken.add(part.uid)
+            self.groups[part.group] -= 1
+        return True
+
+    def _part_can_go(self, part: SubJob | None) -> bool:
+        return part is None or part.uid in self.broken or self.groups[part.group] > 0
+
+
+# ---------------------------------------------------------------------- order
+
+
+def in_order(bundles: Sequence[Bundle], need: Vector, compare: Callable[[Job, Job], int]) -> list[Bundle]:
+    """``bundles`` in the order in which they are taken.
+
+    Safe ones first; then as ``compare`` says of their jobs (negative: the left one's tasks go first); then the one that
+    is worth more for ``need``; ties by job and first task.
+    """
+
+    def less(left: Bundle, right: Bundle) -> int:
+        first = left.kind - right.kind or (compare(left.job, right.job) if left.job is not right.job else 0)
+        return first or order.compare(right.worth(need), left.worth(need)) or order.compare(_name(left), _name(right))
+
+    return sorted(bundles, key=cmp_to_key(less))
+
+
+def _name(bundle: Bundle) -> tuple[str, str, int]:
+    return bundle.job.uid, bundle.tasks[0].uid, len(bundle.tasks)

@@ -1,0 +1,130 @@
+"""preempt: within a queue, starving jobs take room from less important ones, and tasks from others of their job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stromboli.actions.dry_run import DryRun, Numbers
+from stromboli.actions.giving_up import Lenders
+from stromboli.actions.starving import NEVER_PREEMPTS, in_turn, pending_tasks, waiting
+from stromboli.actions.taking import between_jobs, commit, while_starving
+from stromboli.actions.victim_search import PREEMPT, Search
+from stromboli.framework.action import Action
+from stromboli.framework.session import Session
+from stromboli.framework.statement import Statement
+from stromboli.framework.topology import has_topology
+from stromboli.model.job import RELEASING, Job
+from stromboli.model.task import Task
+from stromboli.plugin import arg
+
+POLICY_NEVER = "not eligible to preempt other tasks due to preemptionPolicy is Never"
+NOMINATED_UNKNOWN = "not eligible due to the pod's nominated node is not found in the session"
+NOMINATED_FREE = (
+    "not eligible due to the pod's nominated node is already schedulable, which should not happen as preemption means "
+    "no node is schedulable"
+)
+NO_NODE = "no node"
+STILL_ENDING = "not eligible due to a terminating pod caused by preemption on the nominated node"
+
+
+class Preempt(Action):
+    """Queue by queue: first every starving job takes from other jobs, a whole gang or nothing; then tasks of a job from
+    less important ones of the same job.
+    """
+
+    name = "preempt"
+    topology_aware = arg("enableTopologyAwarePreemption", bool, False)
+    percentage = arg("minCandidateNodesPercentage", int, 10)
+    least = arg("minCandidateNodesAbsolute", int, 1)
+    most = arg("maxCandidateNodesAbsolute", int, 100)
+    minimal_victims = arg("minimal-victims", bool, True)
+
+    def execute(self, session: Session) -> None:
+        """Take room for every starving job, queue by queue."""
+        found, lenders = waiting(session, self.name), Lenders(session)
+        queues = in_turn(session, found.queues)
+        while len(queues):
+            queue = queues.pop()
+            starving = [job for job in found.of(queue.name) if not _is_bound_to_topology(session, job)]
+            between_jobs(session, queue, starving, lenders, self.take)
+            self.within_jobs(session, starving)
+
+    def take(self, session: Session, statement: Statement, job: Job) -> Search:
+        """Place tasks of ``job``, one after the other, as long as it starves; returns the search that was used."""
+        search = self.search(session, job, within=False)
+        for task in while_starving(session, job, pending_tasks(session, job)):
+            self.preempt(search, statement, task)
+        return search
+
+    # ------------------------------------------------------------------ within a job
+
+    def within_jobs(self, session: Session, starving: list[Job]) -> None:
+        """Each job's tasks take from less important ones of the same job; the first failure ends the job."""
+        for job in starving:
+            search = self.search(session, job, within=True)
+            for task in pending_tasks(session, job):
+                with session.statement() as statement:
+                    if not self.preempt(search, statement, task):
+                        break
+                    search.spare(statement)
+                    commit(session, statement, self.name)
+
+    # ------------------------------------------------------------------ one task
+
+    def search(self, session: Session, job: Job, *, within: bool) -> Search:
+        """The search for ``job``, among its own tasks or those of the queue's other jobs."""
+        minimal = self.minimal_victims and not session.compat.asks("minimal-victims")
+        return Search(session, job, PREEMPT, scope(job, within=within), minimal=minimal)
+
+    def preempt(self, search: Search, statement: Statement, task: Task) -> bool:
+        """Find a node for ``task`` and evict there whom it needs to; False, nothing changed, if there is none."""
+        error = self._ineligible(search, task) or search.refused_beforehand(task)
+        if not error and self.topology_aware:
+            error = DryRun(search, Numbers(self.percentage, self.least, self.most)).place(statement, task)
+        elif not error and not search.place(statement, task):
+            error = search.refusals(task) if search.say_failed else NO_NODE
+        if error and search.say_failed:
+            search.say_failed(task=task, error=error)
+        return not error
+
+    def _ineligible(self, search: Search, task: Task) -> str:
+        """Why ``task`` may not preempt anybody; empty if it may."""
+        if task.spec.preemption_policy == NEVER_PREEMPTS:
+            return POLICY_NEVER
+        return self._waits_for_nomination(search, task) if task.nominated_node else ""
+
+    def _waits_for_nomination(self, search: Search, task: Task) -> str:
+        """Why a task that was given a node before should wait for it; empty if it may look for another."""
+        session = search.session
+        row = session.table.statics.row.get(task.nominated_node, -1)
+        if row < 0:
+            return NOMINATED_UNKNOWN
+        if session.placer.passes(task, row) and self._is_free(search, task, row):
+            return NOMINATED_FREE
+        if not session.placer.curable(task)[row]:
+            return ""
+        on_node = session.snapshot.node_tasks[row].values()
+        ending = any(
+            other.status is RELEASING and other.preempted and other.priority < task.priority for other in on_node
+        )
+        return STILL_ENDING if ending else ""
+
+    def _is_free(self, search: Search, task: Task, row: int) -> bool:
+        """Whether the task, whom predicates let on its nominated node, need not take room anywhere."""
+        if search.session.compat.asks("nominated-without-room"):
+            return task.last is not None or task.uid in search.job.fits
+        return search.covered(task, search.room(row))
+
+
+def scope(job: Job, *, within: bool) -> Callable[[Job], bool]:
+    """Which jobs ``job`` may take from: itself, or the others of its queue."""
+    uid, queue = job.uid, job.queue
+    return lambda other: other.uid == uid if within else other.queue == queue and other.uid != uid
+
+
+def _is_bound_to_topology(session: Session, job: Job) -> bool:
+    if not has_topology(job):
+        return False
+    if say := session.tells("preempt_job_topology"):
+        say(job=job, queue=job.queue)
+    return True

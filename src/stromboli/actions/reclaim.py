@@ -1,0 +1,72 @@
+"""reclaim: across queues, starving jobs of queues below their share take room from queues above theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stromboli.actions.giving_up import Lenders
+from stromboli.actions.starving import NEVER_PREEMPTS, in_turn, pending_tasks, waiting
+from stromboli.actions.taking import between_jobs, while_starving
+from stromboli.actions.victim_search import RECLAIM, Search
+from stromboli.framework.action import Action
+from stromboli.framework.session import Session
+from stromboli.framework.statement import Statement
+from stromboli.model.job import Job
+from stromboli.model.task import Task
+from stromboli.plugin import arg
+
+
+class Reclaim(Action):
+    """Queue by queue: every starving job takes from other queues, a whole gang or nothing."""
+
+    name = "reclaim"
+    minimal_victims = arg("minimal-victims", bool, True)
+
+    def execute(self, session: Session) -> None:
+        """Take room for every starving job of queues that are not overused."""
+        found = waiting(session, self.name)
+        if say := session.tells("reclaim_started"):
+            say(jobs=len(session.jobs), queues=len(session.queues))
+        queues, lenders = in_turn(session, found.queues), Lenders(session)
+        while len(queues):
+            queue = queues.pop()
+            if session.ask.overused(queue):
+                if say := session.tells("queue_overused"):
+                    say(queue=queue.name)
+                continue
+            between_jobs(session, queue, found.of(queue.name), lenders, self.take)
+
+    def take(self, session: Session, statement: Statement, job: Job) -> Search:
+        """Place tasks of ``job``, one after the other, as long as it starves; returns the search that was used."""
+        search = self.search(session, job)
+        tasks = pending_tasks(session, job)
+        if say := session.tells("reclaim_tasks"):
+            say(tasks=len(tasks), job=job)
+        for task in while_starving(session, job, tasks):
+            if self.may_reclaim(search, task):
+                search.place(statement, task)
+        return search
+
+    def search(self, session: Session, job: Job) -> Search:
+        """The search for ``job`` among the tasks of other queues that may be taken back."""
+        minimal = self.minimal_victims and not session.compat.asks("minimal-victims")
+        return Search(session, job, RECLAIM, scope(session, job), minimal=minimal)
+
+    def may_reclaim(self, search: Search, task: Task) -> bool:
+        """Whether ``task`` may take anything back for its queue."""
+        session, queue = search.session, search.queue
+        if task.spec.preemption_policy == NEVER_PREEMPTS:
+            if say := session.tells("reclaim_never"):
+                say(task=task)
+            return False
+        if not session.ask.preemptive(queue, [task]):
+            if say := session.tells("reclaim_refused"):
+                say(queue=queue.name, name=task.name)
+            return False
+        return not search.refused_beforehand(task)
+
+
+def scope(session: Session, job: Job) -> Callable[[Job], bool]:
+    """Which jobs ``job`` may take from: those of other queues that give back what they have beyond their share."""
+    own, queues = job.queue, session.queues
+    return lambda other: other.queue != own and other.queue in queues and queues[other.queue].reclaimable

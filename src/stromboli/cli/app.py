@@ -1,0 +1,52 @@
+"""The command ``stromboli``: its commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stromboli.cli import conf, controllers, imports, kubelets, lint, manifests, plan, scenario, serve, up
+from stromboli.cli.exits import EPILOG
+from stromboli.cli.people import job, pod, queue, top
+
+app = typer.Typer(
+    name="stromboli",
+    help="A batch scheduler for Kubernetes: plan, explain and check what would be scheduled, without a cluster.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("plan", epilog=plan.PLAN_HELP)(plan.plan)
+app.command("lint", epilog=lint.LINT_HELP)(lint.lint)
+app.command("serve", context_settings=serve.SETTINGS)(serve.serve)
+app.command("controllers", context_settings=serve.SETTINGS)(controllers.controllers)
+app.command("kubelets", epilog=kubelets.KUBELETS_HELP)(kubelets.kubelets)
+app.command("manifests")(manifests.manifests)
+app.command("up", epilog=up.UP_HELP)(up.up)
+app.command("top")(top.top)
+app.add_typer(job.app)
+app.add_typer(queue.app)
+app.add_typer(pod.app)
+app.add_typer(conf.app)
+app.add_typer(imports.app)
+app.add_typer(scenario.app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"stromboli {version('stromboli')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """A batch scheduler for Kubernetes: plan, explain and check what would be scheduled, without a cluster."""

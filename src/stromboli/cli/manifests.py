@@ -1,0 +1,46 @@
+"""``stromboli manifests``: print what is applied to a cluster so that Stromboli schedules it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def manifests(
+    image: Annotated[str, typer.Option("--image", help="Container image that runs `stromboli`.")] = "",
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace.")] = "volcano-system",
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="A volcano-scheduler.conf for the ConfigMap.")
+    ] = None,
+    crds: Annotated[bool, typer.Option("--crds/--no-crds", help="Print the definitions of our kinds too.")] = True,
+) -> None:
+    """Print the manifests of an installation: kinds, RBAC, ConfigMap, Deployment, Service, PodDisruptionBudget.
+
+    `stromboli manifests | kubectl apply --server-side -f -` installs it.
+    """
+    from importlib.metadata import version
+
+    from stromboli.framework.document import read_text
+    from stromboli.live.installation import CONFIGURATION, Parts
+    from stromboli.live.installation import manifests as made
+
+    text = CONFIGURATION if config is None else read_text(config)
+    parts = Parts(image or f"stromboli:{version('stromboli')}", namespace, text, crds)
+    print(_documents(made(parts)))
+
+
+def _documents(objects: Iterable[Mapping[str, object]]) -> str:
+    """Objects as YAML documents; texts of several lines stand as blocks, so that a configuration can be read."""
+    import yaml
+
+    class Dumper(yaml.CSafeDumper):
+        pass
+
+    def text(dumper: yaml.CDumper, value: str) -> yaml.Node:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    yaml.add_representer(str, text, Dumper=Dumper)
+    return yaml.dump_all(objects, Dumper=Dumper, sort_keys=False, width=120).rstrip("\n")

@@ -1,0 +1,71 @@
+"""Running a program of ours: the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from stromboli.cli.exits import BAD_INPUT, BROKEN, OK
+from stromboli.errors import StromboliError, innermost
+
+TRACEBACK = "STROMBOLI_TRACEBACK"
+"""Environment variable: when set, an error that nobody foresaw shows its traceback."""
+
+
+def run(app: typer.Typer, program: str, arguments: Sequence[str] | None = None) -> int:
+    """Run a command line (``sys.argv`` unless ``arguments`` are given) and return the exit code; never raises."""
+    try:
+        code = _run(app, program, arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_gone()
+    return code
+
+
+def _run(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> int:
+    try:
+        app(args=arguments, prog_name=program)
+    except SystemExit as done:
+        return _code(done, program)
+    except Exception as error:
+        found = innermost(error)
+        if isinstance(found, BrokenPipeError):
+            raise found from None
+        told = _told(found)
+        if told is not None:
+            return _say(program, told, BAD_INPUT)
+        if os.environ.get(TRACEBACK):
+            raise
+        hint = f"this is a fault of Stromboli; {TRACEBACK}=1 shows where"
+        return _say(program, f"{type(found).__name__}: {found} ({hint})", BROKEN)
+    return OK
+
+
+def _told(error: BaseException) -> str | None:
+    """The message of an error that somebody can do something about; None for a fault of ours."""
+    if isinstance(error, StromboliError):
+        return str(error)
+    return f"{error.filename or 'input'}: {error.strerror or error}" if isinstance(error, OSError) else None
+
+
+def _code(done: SystemExit, program: str) -> int:
+    if isinstance(done.__context__, BrokenPipeError):
+        raise done.__context__
+    if done.code is None or isinstance(done.code, int):
+        return done.code or OK
+    return _say(program, str(done.code), BAD_INPUT)
+
+
+def _say(program: str, message: str, code: int) -> int:
+    sys.stdout.flush()
+    print(f"{program}: {message}", file=sys.stderr)
+    return code
+
+
+def _reader_gone() -> int:
+    """The reader of a pipe has seen enough; give what is left in the buffer somewhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return OK

@@ -1,0 +1,354 @@
+"""The state of a live cluster: what its events say, in whatever order they come, and what has been decided meanwhile.
+
+A :class:`Mirror` keeps a :class:`~stromboli.cluster.state.ClusterState` up to date.  It leaves out what does not count
+here, drops what is older than what is known already, and lets decisions stand until the cluster confirms them or they
+are taken back.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from stromboli.cluster import kinds
+from stromboli.cluster.charges import Charges
+from stromboli.cluster.events import Deleted, Event
+from stromboli.cluster.kinds import Metadata
+from stromboli.cluster.state import ClusterState
+from stromboli.errors import ManifestError
+from stromboli.framework.plan import Bind, Eviction
+from stromboli.model.names import SCHEDULER_NAME
+from stromboli.model.reservation import Held, read, stated, with_reservation, written
+from stromboli.model.status import COMPLETED_STATUS, TaskStatus
+from stromboli.model.task import Task, twin
+
+REMEMBERED: Final = 20_000
+"""Deleted objects that are remembered, so that late news of them does not bring them back."""
+
+CONFIRMED_WITHIN: Final = 30.0
+"""Seconds after which the news of a bound or evicted pod is asked for if it has not come."""
+
+WAITING: Final = frozenset({TaskStatus.Pending, TaskStatus.Pipelined})
+"""States of a pod that may be bound: it has no node yet, perhaps a reservation on one."""
+
+Name = tuple[str, str, str]
+"""Kind, namespace and name."""
+
+
+class Version(msgspec.Struct, frozen=True, gc=False):
+    """Which object it is, and how often the cluster had changed when it was last heard of (0: nobody counts)."""
+
+    uid: str
+    number: int
+
+
+class Assumed:
+    """What was decided about a pod and is not confirmed yet.
+
+    ``node`` is where it is being bound to, empty for an eviction.  ``until`` is when the decision's result should have
+    been seen, None while it is being carried out.
+    """
+
+    __slots__ = ("node", "uid", "until")
+
+    def __init__(self, uid: str, node: str = "") -> None:
+        self.uid, self.node = uid, node
+        self.until: float | None = None
+
+
+class Unwritten(NamedTuple):
+    """A reservation that was decided for a pod and is not written yet: ``held``, or None for none any more.
+
+    ``states`` is what the pod's annotations say until then.
+    """
+
+    uid: str
+    held: Held | None
+    states: Mapping[str, str]
+
+
+def node_labels(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The labels that entries ``label:value`` name; those without a label or a value say nothing."""
+    pairs = ([part.strip() for part in entry.partition(":")[::2]] for entry in entries)
+    return tuple((key, value) for key, value in pairs if key and value)
+
+
+def version_of(metadata: Metadata) -> Version:
+    """The version of an object; resource versions of one kind are numbers that grow."""
+    text = metadata.resource_version
+    return Version(metadata.uid, int(text) if text.isdecimal() else 0)
+
+
+def name_of(event: Event) -> Name:
+    """The name of the object that an event is about."""
+    metadata = event.object.metadata
+    return event.kind, metadata.namespace, metadata.name
+
+
+class Mirror:
+    """The live cluster's state.
+
+    ``schedulers`` are the names whose pods are ours.  Pods of others count once they have a node.  ``node_selector``
+    are entries ``label:value``, of which a node must match one; none at all match every node.  ``versions`` of objects
+    stand by kind, then by namespace and name.  ``stale`` counts events that brought nothing new.
+    """
+
+    def __init__(
+        self,
+        state: ClusterState,
+        schedulers: Collection[str] = (SCHEDULER_NAME,),
+        node_selector: Iterable[str] = (),
+    ) -> None:
+        self.state, self.schedulers = state, frozenset(schedulers)
+        self._labels = node_labels(node_selector)
+        self.versions: defaultdict[str, dict[tuple[str, str], Version]] = defaultdict(dict)
+        self._gone: OrderedDict[Name, Version] = OrderedDict()
+        self.assumed: dict[str, Assumed] = {}
+        self._real: dict[str, Task] = {}
+        self.unwritten: dict[str, Unwritten] = {}
+        self._charges = Charges(state.budgets)
+        self.stale = 0
+
+    # ------------------------------------------------------------------ events
+
+    def take(self, event: Event, *, force: bool = False) -> bool:
+        """Take an event in; False when it is old news.  Raises ManifestError, nothing changed.
+
+        ``force`` believes the event even if the version is known already: what was assumed on top of it is dropped.
+        """
+        name, version = name_of(event), version_of(event.object.metadata)
+        if isinstance(event, Deleted):
+            return self._deleted(event, name, version)
+        if not force and self._is_old(name, version):
+            self.stale += 1
+            return False
+        self.versions[name[0]][name[1:]] = version  # also of what cannot be used: it will not get better
+        self._apply(event)
+        return True
+
+    def _known(self, name: Name) -> Version | None:
+        return self.versions[name[0]].get(name[1:])
+
+    def _is_old(self, name: Name, version: Version) -> bool:
+        """Whether something newer of that name is known, of whichever object, or this very object is gone."""
+        known, gone = self._known(name), self._gone.get(name)
+        if gone is not None and gone.uid and gone.uid == version.uid:
+            return True
+        return known is not None and 0 < version.number <= known.number
+
+    def _deleted(self, event: Event, name: Name, version: Version) -> bool:
+        known = self._known(name)
+        if known is not None and known.uid != version.uid and version.number <= known.number:
+            self.stale += 1
+            return False
+        self._gone[name] = version if version.number or known is None else known
+        if len(self._gone) > REMEMBERED:
+            self._gone.popitem(last=False)
+        if known is None:
+            return False
+        del self.versions[name[0]][name[1:]]
+        self._apply(event)
+        return True
+
+    def _apply(self, event: Event) -> None:
+        if isinstance(event.object, kinds.Pod):
+            self._pod(event, event.object)
+        elif isinstance(event.object, kinds.Node) and not self.matches(event.object):
+            self.state.apply(Deleted(event.kind, event.object))
+        else:
+            self.state.apply(event)
+            if isinstance(event.object, kinds.PodDisruptionBudget):
+                self._charges.heard(f"{event.object.metadata.namespace}/{event.object.metadata.name}")
+
+    def matches(self, node: kinds.Node) -> bool:
+        """Whether the node is one of those that we schedule on."""
+        return not self._labels or any(node.metadata.labels.get(key) == value for key, value in self._labels)
+
+    # ------------------------------------------------------------------ pods
+
+    def counts(self, pod: kinds.Pod) -> bool:
+        """Whether scheduling looks at the pod: it is ours, or has a node."""
+        return bool(pod.spec.node_name) or pod.spec.scheduler_name in self.schedulers
+
+    def _pod(self, event: Event, pod: kinds.Pod) -> None:
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        if isinstance(event, Deleted) or not self.counts(pod):
+            self._forget_pod(key)
+            return
+        self.state.apply(event)
+        self._real.pop(key, None)
+        self._restate(key)
+        assumed = self.assumed.get(key)
+        if assumed is not None:
+            self._still(key, assumed, self.state.tasks[key])
+
+    def _forget_pod(self, key: str) -> None:
+        self.assumed.pop(key, None)
+        self._real.pop(key, None)
+        self.unwritten.pop(key, None)
+        self._charges.gone(key)
+        if (task := self.state.tasks.get(key)) is not None:
+            self.state.remove_task(task)
+
+    def _still(self, key: str, assumed: Assumed, task: Task) -> None:
+        """After news of a pod: what was assumed is confirmed, overtaken, or stands."""
+        over = assumed.uid != task.uid or task.status in COMPLETED_STATUS
+        confirmed = bool(task.own_node) if assumed.node else task.status is TaskStatus.Releasing
+        if over or confirmed:
+            del self.assumed[key]
+            self._charges.gone(key)
+        else:
+            self._put_on_top(key, assumed, task)
+
+    def _put_on_top(self, key: str, assumed: Assumed, task: Task) -> None:
+        decided = twin(task)
+        if assumed.node:
+            decided.node_name = assumed.node
+            if task.status in WAITING:
+                decided.status = TaskStatus.Binding
+        else:
+            decided.status = TaskStatus.Releasing
+        self.state.remove_task(task)
+        try:
+            self.state.add_task(decided)
+        except ManifestError:
+            self.state.add_task(task)
+            raise
+        self._real.setdefault(key, task)  # what a decision is taken upon may be one itself
+
+    # ------------------------------------------------------------------ decisions
+
+    def assume_bound(self, bind: Bind) -> bool:
+        """Let a pod stand on the node it is to be bound to; False when it is gone or has a node already.
+
+        Raises ManifestError, nothing changed, when the node's sums would leave 64 bits.
+        """
+        task = self.state.tasks.get(bind.key)
+        if task is None or task.uid != bind.uid or task.status not in WAITING:
+            return False
+        self._assume(bind.key, Assumed(bind.uid, bind.node), task)
+        return True
+
+    def assume_evicted(self, eviction: Eviction) -> bool:
+        """Let a pod be on its way out; False when it is gone or going already."""
+        task = self.state.tasks.get(eviction.key)
+        if task is None or task.uid != eviction.uid or task.status in (TaskStatus.Releasing, *COMPLETED_STATUS):
+            return False
+        self._assume(eviction.key, Assumed(eviction.uid), task)
+        self._charges.charge(task)
+        return True
+
+    def _assume(self, key: str, assumed: Assumed, task: Task) -> None:
+        self._put_on_top(key, assumed, task)
+        self.assumed[key] = assumed
+
+    def carried_out(self, key: str, uid: str, now: float) -> None:
+        """The cluster has accepted at ``now``, in seconds since 1970, what was assumed; news of it should come."""
+        assumed = self.assumed.get(key)
+        if assumed is not None and assumed.uid == uid:
+            assumed.until = now + CONFIRMED_WITHIN
+
+    def forget(self, key: str, uid: str) -> None:
+        """What was assumed has failed: the pod stands as the cluster last said."""
+        assumed = self.assumed.get(key)
+        if assumed is None or assumed.uid != uid:
+            return
+        del self.assumed[key]
+        self._charges.failed(key)
+        if (real := self._real.pop(key, None)) is not None:
+            self.state.remove_task(self.state.tasks[key])
+            self.state.add_task(real)
+
+    def overdue(self, now: float) -> list[tuple[str, str]]:
+        """Key and uid of pods whose news has not come in time: somebody should ask for them."""
+        return [
+            (key, assumed.uid)
+            for key, assumed in self.assumed.items()
+            if assumed.until is not None and assumed.until <= now
+        ]
+
+    # ------------------------------------------------------------------ reservations
+
+    def assume_reserved(self, key: str, uid: str, held: Held | None) -> bool:
+        """Let a pod hold ``held`` before its annotations say so; False when it is gone.  Raises ManifestError."""
+        task = self.state.tasks.get(key)
+        if task is None or task.uid != uid:
+            return False
+        known = self.unwritten.get(key)
+        self.unwritten[key] = Unwritten(uid, held, written(task.annotations) if known is None else known.states)
+        self._hold(task, held)
+        return True
+
+    def _hold(self, task: Task, held: Held | None) -> None:
+        if written(task.annotations) != stated(held):
+            self.state.set_reservation(task.key, task.uid, held)
+        if (real := self._real.get(task.key)) is not None:
+            self._real[task.key] = with_reservation(real, held)
+
+    def _restate(self, key: str) -> None:
+        """After news of a pod: what it holds stands until it is written."""
+        task, known = self.state.tasks[key], self.unwritten.get(key)
+        if known is None:
+            return
+        if known.uid != task.uid:
+            del self.unwritten[key]
+            return
+        self.unwritten[key] = known._replace(states=written(task.annotations))
+        self._hold(task, known.held)
+
+    def reserved(self, key: str, uid: str, held: Held | None) -> None:
+        """It is written that the pod holds ``held``."""
+        known = self.unwritten.get(key)
+        if known is not None and known[:2] == (uid, held):
+            del self.unwritten[key]
+
+    def forget_reservation(self, key: str, uid: str, held: Held | None) -> None:
+        """It will not be written that the pod holds ``held``: what its annotations say counts again."""
+        known = self.unwritten.get(key)
+        if known is not None and known[:2] == (uid, held):
+            del self.unwritten[key]
+            if (task := self.state.tasks.get(key)) is not None:
+                self._hold(task, read(known.states))
+
+    def forget_reservations(self) -> None:
+        """None of those that wait will be written: somebody else may have decided meanwhile."""
+        for key, known in list(self.unwritten.items()):
+            self.forget_reservation(key, known.uid, known.held)
+
+    # ------------------------------------------------------------------ beginning anew
+
+    def begin_anew(self) -> None:
+        """Forget all that events have said, but not what has been decided: everything is to be told once more."""
+        self.state = self.state.emptied()
+        self._charges.move(self.state.budgets)
+        self._real.clear()
+        self.versions.clear()
+
+    def all_told(self) -> None:
+        """Everything has been told: what was decided about pods of which nothing was is void."""
+        for key in {*self.assumed, *self.unwritten} - self.state.tasks.keys():
+            self._forget_pod(key)
+
+    # ------------------------------------------------------------------ audit
+
+    def known(self, kind: str) -> Mapping[tuple[str, str], Version]:
+        """Versions of all objects of ``kind`` at this moment, by namespace and name."""
+        return self.versions[kind].copy()
+
+    @property
+    def objects(self) -> int:
+        """How many objects are known."""
+        return sum(map(len, self.versions.values()))
+
+    def was_deleted(self, name: Name, version: Version) -> bool:
+        """Whether that object was deleted after it had been at ``version``."""
+        found = self._gone.get(name)
+        return found is not None and (found.number >= version.number or found.uid == version.uid)
+
+    def uid_of(self, name: Name) -> str:
+        """The uid of a known object; empty for another one."""
+        found = self._known(name)
+        return "" if found is None else found.uid

@@ -1,0 +1,133 @@
+"""What reconcilers want done, as data.  Whoever runs them carries it out against an API server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from stromboli.model.names import EVENT_NORMAL, EVENT_WARNING
+
+Json: TypeAlias = dict[str, object]
+
+PERSISTENT_VOLUME_CLAIMS = "persistentvolumeclaims"
+
+
+class Subject(NamedTuple):
+    """The object that an event is about."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+class Create(NamedTuple):
+    """Make an object; that it is there already is fine."""
+
+    resource: str
+    namespace: str
+    body: Json
+
+
+class Patch(NamedTuple):
+    """Change parts of an object by a merge patch; ``status`` where that is a subresource of its own."""
+
+    resource: str
+    namespace: str
+    name: str
+    body: Json
+    status: bool = False
+
+
+class Delete(NamedTuple):
+    """Delete an object, if it still is the one of ``uid``; that it is gone already is fine."""
+
+    resource: str
+    namespace: str
+    name: str
+    uid: str
+    foreground: bool = False
+
+
+class KillPod(NamedTuple):
+    """Mark a pod as the controller's own doing, then delete it; a pod that cannot be marked is left alone."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class Emit(NamedTuple):
+    """Tell an event; ``type`` is Normal or Warning."""
+
+    about: Subject
+    type: str
+    reason: str
+    message: str
+
+
+class Ask(NamedTuple):
+    """Have another object looked at: a queue, with an action."""
+
+    queue: str
+    action: str
+
+
+Change = Create | Patch | Delete | KillPod | Emit | Ask
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one look at one object leads to.
+
+    ``batches`` are carried out one after the other, the changes of one batch in any order; the first that fails ends
+    it, and the look is repeated.  ``error`` is why it must be repeated in any case, ``after`` the seconds after which
+    it should be, None for not before something happens.
+    """
+
+    batches: list[list[Change]] = field(default_factory=list)
+    error: str = ""
+    after: float | None = None
+
+    def then(self, *changes: Change) -> Outcome:
+        """Add a batch; returns self."""
+        if changes:
+            self.batches.append(list(changes))
+        return self
+
+    def changes(self) -> list[Change]:
+        """All changes in order."""
+        return [change for batch in self.batches for change in batch]
+
+
+def normal(about: Subject, reason: str, message: str) -> Emit:
+    """An event of type Normal."""
+    return Emit(about, EVENT_NORMAL, reason, message)
+
+
+def warning(about: Subject, reason: str, message: str) -> Emit:
+    """An event of type Warning."""
+    return Emit(about, EVENT_WARNING, reason, message)
+
+
+def builtins(value: msgspec.Struct) -> Json:
+    """A value as plain JSON values, what is default left out."""
+    found = msgspec.to_builtins(value)
+    return found if isinstance(found, dict) else {}
+
+
+def difference(old: Mapping[str, object], new: Mapping[str, object]) -> Json:
+    """The merge patch (RFC 7386) that makes ``new`` of ``old``; empty when they are equal."""
+    patch: Json = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            if inner := difference(before, value):
+                patch[key] = inner
+        elif key not in old or before != value:
+            patch[key] = value
+    return patch

@@ -1,0 +1,252 @@
+"""One look at a job: what an action does to its pods, its PodGroup and its status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from stromboli.controllers.changes import (
+    Change,
+    Create,
+    Delete,
+    Json,
+    KillPod,
+    Outcome,
+    Patch,
+    Subject,
+    builtins,
+    difference,
+    normal,
+    warning,
+)
+from stromboli.controllers.jobs import plugins, volumes
+from stromboli.controllers.jobs.counting import Counts
+from stromboli.controllers.jobs.groups import Groups, gate_is_open, group_of, slim
+from stromboli.controllers.jobs.pods import YES, Maker, owner_of, pod_name
+from stromboli.controllers.jobs.requests import Request
+from stromboli.controllers.jobs.states import FINISHED, How, Step, most_retries, stay, step_for
+from stromboli.controllers.jobs.status import running_duration, stamped, status_after
+from stromboli.controllers.pods import JOB_API, JOB_KIND, PodView
+from stromboli.controllers.world import World
+from stromboli.crds.admission.defaults import least
+from stromboli.crds.batch import Job, JobStatus, Task
+from stromboli.crds.bus import RESTART_PARTITION, RESTART_POD, SYNC_JOB
+from stromboli.crds.kinds import JOBS, POD_GROUPS
+from stromboli.crds.scheduling import PodGroup
+from stromboli.errors import ManifestError
+from stromboli.model.names import (
+    CONDITION_TRUE,
+    JOB_FORWARDING,
+    POD_FAILED,
+    POD_GROUP_SCHEDULED,
+    POD_RUNNING,
+    POD_SUCCEEDED,
+)
+
+PODS = "pods"
+ANY_OF = "any"
+"""Iteration of a task's dependencies: one is enough."""
+
+
+class Look:
+    """What one action leads to; ask :meth:`outcome` once.  ``ending`` is the final phase that it means, if any."""
+
+    def __init__(self, job: Job, world: World, groups: Groups, now: float) -> None:
+        self._job, self._world, self._groups, self._now = job, world, groups, now
+        key = (job.metadata.namespace, job.metadata.name)
+        uid = job.metadata.uid
+        self._pods: Mapping[str, PodView] = {
+            name: pod for name, pod in world.pods.of_job(key).items() if pod.job_uid == uid
+        }
+        self._about = about(job)
+        self._counts = Counts()
+        self._outcome = Outcome()
+        self.ending = ""
+
+    def outcome(self, action: str, request: Request) -> Outcome:
+        """What ``action`` leads to, which ``request`` asked for or a policy chose for it."""
+        if self._job.metadata.deletion_timestamp is not None:
+            return self._outcome
+        step = step_for(stay(self._job, self._counts), action)
+        if action != SYNC_JOB and step.how is not How.SYNC:
+            self._outcome.then(normal(self._about, "ExecuteAction", f"Start to execute action {action} "))
+        if step.how is How.SYNC:
+            return self._sync(step)
+        if step.how is How.KILL_TARGET:
+            return self._kill_target(step, action, request)
+        return self._kill(step)
+
+    # -- Killing -----------------------------------------------------------------------------------------------------
+
+    def _kill(self, step: Step) -> Outcome:
+        """Kill all pods, or those that are alive, and with them the PodGroup: a restarted job waits in its queue."""
+        job = self._job
+        last_try = job.status.retry_count >= most_retries(job) - 1
+        kept = (POD_SUCCEEDED, POD_FAILED) if last_try or step.how is How.KILL_ALIVE else ()
+        doomed = [pod for pod in self._pods.values() if not pod.terminating and pod.phase not in kept]
+        self._end(doomed)
+        status = self._settled(step)
+        if doomed or step.begins:
+            status = replace(status, version=job.status.version + 1)
+        if status != job.status:
+            status = replace(status, running_duration=running_duration(job, self._now))
+        self._write(status)
+        group = group_of(job, self._world)
+        if group is not None and group.metadata.deletion_timestamp is None:
+            meta = group.metadata
+            self._outcome.then(Delete(POD_GROUPS, meta.namespace, meta.name, meta.uid))
+        return self._outcome
+
+    def _kill_target(self, step: Step, action: str, request: Request) -> Outcome:
+        """Kill a task, a pod or a partition; the PodGroup and the other pods stay."""
+        self._end([pod for pod in self._pods.values() if not pod.terminating and _is_target(pod, action, request)])
+        self._write(self._settled(step))
+        return self._outcome
+
+    def _end(self, doomed: list[PodView]) -> None:
+        """Kill ``doomed`` and count everything."""
+        names = {pod.name for pod in doomed}
+        self._counts.add_all(pod for pod in self._pods.values() if pod.name not in names)
+        self._counts.terminating += len(doomed)
+        self._outcome.then(*(KillPod(pod.namespace, pod.name, pod.uid) for pod in doomed))
+
+    # -- Syncing -----------------------------------------------------------------------------------------------------
+
+    def _sync(self, step: Step) -> Outcome:
+        job = self._job
+        queue = self._world.queues.named(job.spec.queue)
+        if queue is None:
+            self._outcome.error = f"queue {job.spec.queue} of the job is not there"
+            return self._outcome
+        if not job.status.state.phase:
+            self._counts.add_all(self._pods.values())
+            self._write(replace(self._settled(step), controlled_resources=self._controlled()))
+        if queue.spec.extend_clusters and job.metadata.annotations.get(JOB_FORWARDING) != YES:
+            marks: Json = {"metadata": {"annotations": {JOB_FORWARDING: YES}}}
+            self._outcome.then(Patch(JOBS, job.metadata.namespace, job.metadata.name, marks))
+        if self._prepared() and job.status.state.phase:
+            self._sync_pods(step, forwarding=bool(queue.spec.extend_clusters))
+        return self._outcome
+
+    def _controlled(self) -> dict[str, str]:
+        return {**plugins.controlled(self._job), **volumes.controlled(self._job)}
+
+    def _prepared(self) -> bool:
+        """See to what the pods need; False when they have to wait for it."""
+        for name in plugins.unknown_plugins(self._job):
+            text = f"job plugin {name} is not supported; the pods are made without it"
+            self._outcome.then(warning(self._about, "PluginError", text))
+        missing = volumes.missing_claim(self._job, self._world)
+        if missing:
+            text = f"pvc {missing} is not found, the job will be in the Pending state until the PVC is created"
+            self._outcome.error = text
+            self._outcome.then(warning(self._about, "PVCError", text))
+            return False
+        self._outcome.then(*volumes.claim_changes(self._job, self._world, owner_of(self._job)))
+        try:
+            self._outcome.then(*self._groups.changes(self._job, self._world))
+        except ManifestError as error:
+            self._outcome.error = str(error)
+            self._outcome.then(warning(self._about, "PodGroupError", str(error)))
+            return False
+        return True
+
+    def _sync_pods(self, step: Step, *, forwarding: bool) -> None:
+        group = group_of(self._job, self._world)
+        self._tell_why_waiting(group)
+        changes: list[Change] = []
+        maker = None
+        if group is not None and gate_is_open(group):
+            maker = Maker(self._job, slim(self._job), group.metadata.name, forwarding=forwarding)
+        expected: set[str] = set()
+        for number, task in enumerate(self._job.spec.tasks):
+            names = [pod_name(self._job.metadata.name, task.name, index) for index in range(task.replicas)]
+            expected.update(names)
+            may_start = maker is not None and self._may_start(task)
+            for index, name in enumerate(names):
+                pod = self._pods.get(name)
+                if pod is not None:
+                    changes += self._sync_pod(pod)
+                elif may_start and maker is not None:
+                    changes.append(Create(PODS, self._job.metadata.namespace, maker.body(number, index)))
+                    self._counts.add(task.name, "Pending")
+        changes += self._left_over(expected)
+        self._outcome.then(*changes)
+        self._write(self._settled(step))
+
+    def _sync_pod(self, pod: PodView) -> list[Change]:
+        if pod.out_of_sync and not pod.terminating:
+            self._counts.terminating += 1
+            return [KillPod(pod.namespace, pod.name, pod.uid)]
+        self._counts.add_all([pod])
+        return []
+
+    def _left_over(self, expected: set[str]) -> list[Change]:
+        """Pods beyond the replicas have to go, and it is the controller's doing."""
+        changes: list[Change] = []
+        for name, pod in self._pods.items():
+            if name not in expected:
+                self._counts.terminating += 1
+                if not pod.terminating:
+                    changes.append(KillPod(pod.namespace, pod.name, pod.uid))
+        return changes
+
+    def _may_start(self, task: Task) -> bool:
+        """Whether the tasks are ready that ``task`` waits for."""
+        needs = task.depends_on
+        if needs is None or not needs.name:
+            return True
+        ready = [self._is_ready(name) for name in needs.name]
+        return any(ready) if needs.iteration == ANY_OF and len(ready) > 1 else all(ready)
+
+    def _is_ready(self, name: str) -> bool:
+        task = next((task for task in self._job.spec.tasks if task.name == name), None)
+        if task is None or task.min_available is None:
+            return True
+        pods = [pod for pod in self._pods.values() if pod.task == name]
+        ready = [pod for pod in pods if pod.phase == POD_SUCCEEDED or (pod.phase == POD_RUNNING and pod.ready)]
+        return len(ready) >= least(task)
+
+    def _tell_why_waiting(self, group: PodGroup | None) -> None:
+        """The scheduler's reason, as an event on the job."""
+        if group is None:
+            return
+        true = [condition for condition in group.status.conditions if condition.status == CONDITION_TRUE]
+        newest = max(true, key=lambda condition: condition.last_transition_time or "", default=None)
+        if newest is not None and newest.type != POD_GROUP_SCHEDULED:
+            meta = self._job.metadata
+            text = f"PodGroup {meta.namespace}:{meta.name} unschedulable, reason: {newest.message}"
+            self._outcome.then(warning(self._about, "PodGroupPending", text))
+
+    # -- The status --------------------------------------------------------------------------------------------------
+
+    def _settled(self, step: Step) -> JobStatus:
+        """The status that follows; its phase depends on how the pods are now."""
+        status = status_after(self._job, self._counts, step.settle(self._job, self._counts), self._now)
+        return replace(status, retry_count=status.retry_count + 1) if step.retry else status
+
+    def _write(self, status: JobStatus) -> None:
+        meta = self._job.metadata
+        status = stamped(self._job, status, self._now)
+        patch = difference(builtins(self._job.status), builtins(status))
+        if patch:
+            body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
+            self._outcome.then(Patch(JOBS, meta.namespace, meta.name, body, status=True))
+        phase = status.state.phase
+        if phase != self._job.status.state.phase and phase in FINISHED:
+            self.ending = phase
+
+
+def _is_target(pod: PodView, action: str, request: Request) -> bool:
+    if action == RESTART_POD:
+        return pod.name == request.pod
+    if action == RESTART_PARTITION:
+        return pod.task == request.task and pod.partition == request.partition
+    return pod.task == request.task
+
+
+def about(job: Job) -> Subject:
+    """A job as events name it."""
+    meta = job.metadata
+    return Subject(JOB_API, JOB_KIND, meta.namespace, meta.name, meta.uid)

@@ -1,0 +1,379 @@
+"""Which objects have to be looked at, and the look itself: everything of the controllers but the API server.
+
+Whoever follows an API server tells what has been seen and what is gone; :attr:`Manager.ready` is what has to be looked
+at, each object once however often it changed.  :meth:`Manager.look` answers what is to be done; the runner does it and
+says :meth:`Manager.repeat` when that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from stromboli.controllers import garbage, hyper_nodes, pod_groups, queues
+from stromboli.controllers.changes import Delete, Outcome, normal
+from stromboli.controllers.commands import Order, order_of, taken
+from stromboli.controllers.jobs.look import about
+from stromboli.controllers.jobs.reconcile import JobController
+from stromboli.controllers.jobs.requests import (
+    COMMAND_ISSUED,
+    ON_PENDING,
+    ON_UNKNOWN,
+    OUT_OF_SYNC,
+    Request,
+    of_gone_pod,
+    of_seen_pod,
+)
+from stromboli.controllers.jobs.states import FINISHED
+from stromboli.controllers.pods import JOB_KIND, PodView
+from stromboli.controllers.world import Key, Shelf, World, key_of
+from stromboli.crds.batch import Job
+from stromboli.crds.bus import SYNC_QUEUE, Command
+from stromboli.crds.fields import Metadata
+from stromboli.crds.kinds import POD_GROUPS
+from stromboli.crds.scheduling import PodGroup, Queue
+from stromboli.crds.topology import HyperNode
+from stromboli.model.names import POD_GROUP_UNKNOWN, POD_PENDING
+
+
+class About(StrEnum):
+    """What kind of look an object needs."""
+
+    job = "job"
+    queue = "queue"
+    pod = "pod"
+    garbage = "garbage"
+    command = "command"
+    hyper_node = "hypernode"
+    idle_group = "idle PodGroup"
+
+
+class Work(NamedTuple):
+    """One object that has to be looked at."""
+
+    about: About
+    key: Key
+
+
+IDLE_AGAIN: Final = 1.0
+"""Seconds until the PodGroup of an owner that is scaled to nothing is looked at again while it has pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the controllers are set up: the flags of Volcano's controller manager.
+
+    ``looks`` are the sorts of looks that are ours; all others are somebody else's.
+    """
+
+    inherit_owner_annotations: bool = True
+    looks: frozenset[About] = frozenset(About)
+
+
+DEFAULTS: Final = Settings()
+
+
+class Manager:
+    """All controllers over one world."""
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        self.world = World()
+        self.jobs = JobController(self.world)
+        self.commands: Shelf[Command] = Shelf()
+        self.hyper_nodes: Shelf[HyperNode] = Shelf()
+        self.ready: dict[Work, None] = {}
+        """What has to be looked at, the longest waiting first."""
+        self._settings = settings
+        self._requests: dict[Key, dict[Request, None]] = {}
+        self._in_hand: dict[Key, dict[Request, None]] = {}
+        self._actions: dict[str, dict[str, None]] = {}
+        self._acting: dict[str, dict[str, None]] = {}
+        self._taking: dict[Key, Command] = {}
+        self._looks: Mapping[About, Callable[[Key, float], Outcome]] = {
+            About.job: self._look_at_job,
+            About.queue: self._look_at_queue,
+            About.pod: self._look_at_pod,
+            About.garbage: self._look_at_garbage,
+            About.command: self._look_at_command,
+            About.hyper_node: self._look_at_hyper_node,
+            About.idle_group: self._look_at_idle_group,
+        }
+
+    # -- What has happened -------------------------------------------------------------------------------------------
+
+    def ask_job(self, key: Key, request: Request) -> None:
+        """Have a job looked at."""
+        if About.job not in self._settings.looks:
+            return
+        self._requests.setdefault(key, {})[request] = None
+        self.ready[Work(About.job, key)] = None
+
+    def ask_queue(self, name: str, action: str = SYNC_QUEUE) -> None:
+        """Have a queue looked at, synced or opened or closed."""
+        if About.queue not in self._settings.looks:
+            return
+        self._actions.setdefault(name, {})[action] = None
+        self.ready[Work(About.queue, ("", name))] = None
+
+    def seen_job(self, job: Job) -> None:
+        """A job has come or changed."""
+        old = self.world.jobs.put(job)
+        if old is job:
+            return
+        self.jobs.seen(job)
+        key = key_of(job)
+        phase = job.status.state.phase
+        if old is None or old.spec != job.spec or old.status.state.phase != phase:
+            self.ask_job(key, Request(OUT_OF_SYNC, job_uid=job.metadata.uid, version=job.status.version))
+        if phase in FINISHED and job.spec.ttl_seconds_after_finished is not None:
+            self.ready[Work(About.garbage, key)] = None
+
+    def gone_job(self, key: Key) -> None:
+        """A job is gone."""
+        job = self.world.jobs.drop(key)
+        if job is not None:
+            self.jobs.forget(job)
+            self._requests.pop(key, None)
+            self._in_hand.pop(key, None)
+
+    def seen_pod(self, pod: PodView) -> None:
+        """A pod has come or changed."""
+        old = self.world.pods.put(pod)
+        if old is pod:
+            return
+        if pod.whole is not None and not pod.terminating:
+            self.ready[Work(About.pod, pod.key)] = None
+        if pod.job:
+            key = (pod.namespace, pod.job)
+            pods = self.world.pods.of_job(key)
+            self.ask_job(key, of_seen_pod(pod, old, self.world.jobs.get(*key), pods))
+
+    def gone_pod(self, key: Key) -> None:
+        """A pod is gone."""
+        pod = self.world.pods.drop(key)
+        if pod is not None and pod.job:
+            self.ask_job((pod.namespace, pod.job), of_gone_pod(pod))
+
+    def seen_pod_group(self, group: PodGroup) -> None:
+        """A PodGroup has come or changed."""
+        old = self.world.pod_groups.put(group)
+        if old is group or (old is not None and old.status.phase == group.status.phase):
+            return
+        self.ask_queue(group.spec.queue)
+        self._ask_job_of(group, ON_UNKNOWN if group.status.phase == POD_GROUP_UNKNOWN else OUT_OF_SYNC)
+
+    def gone_pod_group(self, key: Key) -> None:
+        """A PodGroup is gone."""
+        group = self.world.pod_groups.drop(key)
+        if group is not None:
+            self.ask_queue(group.spec.queue)
+            self._ask_job_of(group, OUT_OF_SYNC)
+
+    def deleted_pod_group(self, key: Key, uid: str) -> None:
+        """A PodGroup was deleted by us: nothing that is still told of it counts."""
+        self.world.pod_groups.bury(uid)
+        known = self.world.pod_groups.get(*key)
+        if known is not None and known.metadata.uid == uid:
+            self.gone_pod_group(key)
+
+    def _ask_job_of(self, group: PodGroup, event: str) -> None:
+        for owner in group.metadata.owner_references:
+            if owner.kind == JOB_KIND and owner.controller:
+                key = (group.metadata.namespace, owner.name)
+                job = self.world.jobs.get(*key)
+                version = job.status.version if job else 0
+                self.ask_job(key, Request(event, job_uid=owner.uid, version=version))
+
+    def seen_queue(self, queue: Queue) -> None:
+        """A queue has come or changed."""
+        old = self.world.queues.put(queue)
+        if old is queue:
+            return
+        name = queue.metadata.name
+        if old is None or old.spec.parent != queue.spec.parent or old.status.state != queue.status.state:
+            self.ask_queue(name)
+            for child in self.world.queues.children(name):
+                self.ask_queue(child.metadata.name)
+
+    def gone_queue(self, key: Key) -> None:
+        """A queue is gone."""
+        self.world.queues.drop(key)
+        self._actions.pop(key[1], None)
+
+    def seen_command(self, command: Command) -> None:
+        """Somebody has issued a command."""
+        if self.commands.put(command) is not command and self._is_ours(command):
+            self.ready[Work(About.command, key_of(command))] = None
+
+    def _is_ours(self, command: Command) -> bool:
+        """Whether we look at what the command is about."""
+        looks = {JOB_KIND: About.job, "Queue": About.queue}
+        order = order_of(command)
+        return order is None or looks.get(order.kind, About.command) in {About.command, *self._settings.looks}
+
+    def gone_command(self, key: Key) -> None:
+        """A command is gone; one that is just being taken may be so by ourselves."""
+        self.commands.drop(key)
+
+    def lost_command(self, key: Key) -> None:
+        """Somebody else has taken a command."""
+        self.commands.drop(key)
+        self._taking.pop(key, None)
+
+    def seen_hyper_node(self, hyper_node: HyperNode) -> None:
+        """A HyperNode has come or changed."""
+        if self.hyper_nodes.put(hyper_node) is not hyper_node:
+            self.ready[Work(About.hyper_node, key_of(hyper_node))] = None
+
+    def gone_hyper_node(self, key: Key) -> None:
+        """A HyperNode is gone."""
+        self.hyper_nodes.drop(key)
+
+    def seen_owner(self, kind: str, metadata: Metadata, replicas: int | None) -> None:
+        """An owner of plain pods has come or changed; without replicas its PodGroup is not needed."""
+        self.world.owners[kind, metadata.namespace, metadata.name] = metadata.annotations
+        group = (metadata.namespace, f"podgroup-{metadata.uid}")
+        if replicas == 0 and kind in pod_groups.SCALED:
+            self.world.idle.add(group)
+            self.ready[Work(About.idle_group, group)] = None
+        else:
+            self.world.idle.discard(group)
+
+    def seen_node(self, metadata: Metadata) -> None:
+        """A node has come or changed."""
+        if self.world.nodes.get(metadata.name) != metadata.labels:
+            self.world.nodes[metadata.name] = metadata.labels
+            self._ask_hyper_nodes()
+
+    def gone_node(self, name: str) -> None:
+        """A node is gone."""
+        self.world.nodes.pop(name, None)
+        self._ask_hyper_nodes()
+
+    def _ask_hyper_nodes(self) -> None:
+        self.ready.update(dict.fromkeys(Work(About.hyper_node, key) for key in self.hyper_nodes.objects))
+
+    # -- Looking -----------------------------------------------------------------------------------------------------
+
+    def wake(self, now: float) -> None:
+        """Take up the actions that policies have put off until now."""
+        for key, request in self.jobs.timers.due(now):
+            if request.event != ON_PENDING or self._is_pending(key, request):
+                self.ask_job(key, request)
+
+    def _is_pending(self, job: Key, request: Request) -> bool:
+        """Whether the pod that an action was put off for still waits: one that we deleted tells no event of its own."""
+        pod = self.world.pods.of_job(job).get(request.pod)
+        return pod is not None and pod.uid == request.pod_uid and pod.phase == POD_PENDING and not pod.terminating
+
+    def look(self, work: Work, now: float) -> Outcome:
+        """What is to be done about one object; it leaves :attr:`ready`."""
+        self.ready.pop(work, None)
+        if work.about not in self._settings.looks and work.about is not About.command:
+            return Outcome()
+        return self._looks[work.about](work.key, now)
+
+    def settled(self, work: Work) -> None:
+        """What the last look at an object asked for has been done."""
+        if work.about is About.job:
+            self._in_hand.pop(work.key, None)
+        elif work.about is About.queue:
+            self._acting.pop(work.key[1], None)
+
+    def repeat(self, work: Work) -> None:
+        """What the last look at an object asked for has failed: have it looked at again, for the same reasons."""
+        if work.about is About.job:
+            for request in self._in_hand.pop(work.key, {}):
+                self.ask_job(work.key, request)
+        elif work.about is About.queue:
+            for action in self._acting.pop(work.key[1], {}):
+                self.ask_queue(work.key[1], action)
+        self.ready[work] = None
+
+    def give_up(self, work: Work) -> Outcome:
+        """What is done about an object that has failed too often."""
+        if work.about is About.command:
+            self._taking.pop(work.key, None)
+        elif work.about is About.queue:
+            self._acting.pop(work.key[1], None)
+        if work.about is not About.job:
+            return Outcome()
+        job = self.world.jobs.get(*work.key)
+        actions = [request.action for request in self._in_hand.pop(work.key, {}) if request.action]
+        if job is None:
+            return Outcome()
+        outcome, request = self.jobs.given_up(job, actions[0] if actions else "SyncJob")
+        self.ask_job(work.key, request)
+        return outcome
+
+    def _look_at_job(self, key: Key, now: float) -> Outcome:
+        requests = self._in_hand[key] = self._requests.pop(key, {})  # they come again, too, if the look itself fails
+        outcome, left = self.jobs.look(key, list(requests), now)
+        self._in_hand[key] = {request: None for request in requests if request not in left}
+        for request in left:
+            self.ask_job(key, request)
+        return outcome
+
+    def _look_at_queue(self, key: Key, now: float) -> Outcome:
+        outcome = Outcome()
+        self._acting[key[1]] = self._actions.pop(key[1], {SYNC_QUEUE: None})
+        for action in self._acting[key[1]]:
+            found = queues.look(key[1], action, self.world)
+            outcome.batches += found.batches
+            outcome.error = outcome.error or (found.error if action == SYNC_QUEUE else "")
+        return outcome
+
+    def _look_at_pod(self, key: Key, now: float) -> Outcome:
+        pod = self.world.pods.objects.get(key)
+        if pod is None or pod.whole is None:
+            return Outcome()
+        return pod_groups.look(pod.whole, self.world, inherit=self._settings.inherit_owner_annotations)
+
+    def _look_at_garbage(self, key: Key, now: float) -> Outcome:
+        job = self.world.jobs.get(*key)
+        return Outcome() if job is None else garbage.collect(job, now)
+
+    def _look_at_idle_group(self, key: Key, now: float) -> Outcome:
+        """The PodGroup goes once no pod is left: one that came before the news of its owner would wait for ever."""
+        group = self.world.pod_groups.get(*key)
+        if group is None or key not in self.world.idle:
+            self.world.idle.discard(key)
+            return Outcome()
+        if self.world.pods.stand_in(key):
+            return Outcome(after=IDLE_AGAIN)
+        self.world.idle.discard(key)
+        return Outcome().then(Delete(POD_GROUPS, *key, group.metadata.uid))
+
+    def _look_at_hyper_node(self, key: Key, now: float) -> Outcome:
+        found = self.hyper_nodes.get(*key)
+        return Outcome() if found is None else hyper_nodes.look(found, self.world)
+
+    def _look_at_command(self, key: Key, now: float) -> Outcome:
+        """The deletion of a command; :meth:`carry_out` comes after it."""
+        command = self._taking.get(key) or self.commands.get(*key)
+        if command is None:
+            return Outcome()
+        self._taking[key] = command
+        return Outcome().then(taken(command))
+
+    def carry_out(self, key: Key) -> Outcome:
+        """A command has been deleted by us, so that nobody else carries it out."""
+        self.commands.drop(key)
+        command = self._taking.pop(key, None)
+        order = None if command is None else order_of(command)
+        if order is None:
+            return Outcome()
+        if order.kind == JOB_KIND:
+            return self._order_job(order)
+        if order.kind == "Queue":
+            self.ask_queue(order.key[1], order.action)
+        return Outcome()
+
+    def _order_job(self, order: Order) -> Outcome:
+        job = self.world.jobs.get(*order.key)
+        if job is None or (order.uid and order.uid != job.metadata.uid):
+            return Outcome()
+        self.ask_job(order.key, order.request)
+        return Outcome().then(normal(about(job), COMMAND_ISSUED, order.message))

@@ -1,0 +1,60 @@
+"""Whether HyperNodes and JobFlows may be stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stromboli.crds.admission.texts import invalid, together
+from stromboli.crds.flow import JobFlow
+from stromboli.crds.topology import SELECTOR_MISSING, SELECTORS_CLASH, HyperNode, MemberSelector
+
+_NOT_ORDERED = "jobflow Flow is not DAG"
+
+
+def check_hyper_node(hyper_node: HyperNode) -> list[str]:
+    """What is wrong with a HyperNode, as one text."""
+    text = together(list(_problems(hyper_node)))
+    return [text] if text else []
+
+
+def _problems(hyper_node: HyperNode) -> Iterator[str]:
+    if not hyper_node.spec.members:
+        yield invalid("spec.members", [], "member must have at least one member")
+    for number, member in enumerate(hyper_node.spec.members):
+        if problem := _selector_problem(member.selector):
+            yield invalid(f"spec.members[{number}].selector", "object", problem)
+        regex = member.selector.regex_match
+        if regex is not None and (problem := _pattern_problem(regex.pattern)):
+            why = f"member regexMatch pattern is invalid: {problem}"
+            yield invalid("spec.members.selector.regexMatch.pattern", regex.pattern, why)
+
+
+def _selector_problem(selector: MemberSelector) -> str:
+    """What the schema's rules say, which not every API server evaluates."""
+    ways = [selector.exact_match, selector.regex_match, selector.label_match]
+    given = len(ways) - ways.count(None)
+    return SELECTOR_MISSING if not given else SELECTORS_CLASH if given > 1 else ""
+
+
+def _pattern_problem(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        return str(error)
+    return ""
+
+
+def check_job_flow(flow: JobFlow) -> list[str]:
+    """That the jobs of a flow can be started one after the other."""
+    waiting = {one.name: set(one.depends_on.targets if one.depends_on else ()) for one in flow.spec.flows}
+    unknown = [target for targets in waiting.values() for target in sorted(targets) if target not in waiting]
+    if unknown:
+        return [f"{_NOT_ORDERED}: vertex is not defined: {unknown[0]}"]
+    while waiting:
+        ready = [name for name, targets in waiting.items() if not targets & waiting.keys()]
+        if not ready:
+            return [_NOT_ORDERED]
+        for name in ready:
+            del waiting[name]
+    return []

@@ -1,0 +1,87 @@
+"""Structural OpenAPI schemas, as definitions of custom resources need them, made of the types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from inspect import getdoc
+from typing import Final
+
+from msgspec import inspect
+
+from stromboli.crds.fields import REQUIRED, Metadata, Resource
+from stromboli.crds.kinds import Kind
+
+Schema = dict[str, object]
+
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_ANY_OF: Final = "anyOf"
+_PLAIN: Final[Mapping[type[inspect.Type], Schema]] = {
+    inspect.StrType: {"type": "string"},
+    inspect.IntType: {"type": "integer"},
+    inspect.BoolType: {"type": "boolean"},
+    inspect.FloatType: {"type": "number"},
+    inspect.CustomType: {_PRESERVE: True},
+}
+_NAMING: Final[Mapping[str, str]] = {
+    "apiVersion": "The version of the API that the object is written in.",
+    "kind": "The kind of the object.",
+}
+
+
+def schema_of(kind: Kind) -> Schema:
+    """The whole ``openAPIV3Schema`` of a kind; do not change what it answers."""
+    return _of_class(kind.type)
+
+
+@cache
+def _of_class(cls: type[Resource]) -> Schema:
+    return _of(inspect.type_info(cls))
+
+
+def _of(found: inspect.Type) -> Schema:
+    match found:
+        case inspect.Metadata():
+            return _with_rules(_of(found.type), found.extra_json_schema or {})
+        case inspect.StructType():
+            return {"type": "object"} if found.cls is Metadata else _of_struct(found)
+        case inspect.DictType():
+            return {"type": "object", "additionalProperties": _of(found.value_type)}
+        case inspect.VarTupleType():
+            return {"type": "array", "items": _of(found.item_type)}
+        case inspect.UnionType():
+            stated = [kind for kind in found.types if not isinstance(kind, inspect.NoneType)]
+            return _of(stated[0])
+    return dict(_PLAIN[type(found)])
+
+
+def _of_struct(found: inspect.StructType) -> Schema:
+    schema: Schema = {"description": _summary(found.cls), "type": "object"}
+    needed = sorted(field.encode_name for field in found.fields if _needed(field))
+    if needed:
+        schema["required"] = needed
+    schema["properties"] = {field.encode_name: _of_field(field) for field in found.fields}
+    return schema
+
+
+def _of_field(field: inspect.Field) -> Schema:
+    schema = _of(field.type)
+    naming = _NAMING.get(field.encode_name)
+    return {"description": naming, **schema} if naming and "description" not in schema else schema
+
+
+def _needed(field: inspect.Field) -> bool:
+    return isinstance(field.type, inspect.Metadata) and REQUIRED in (field.type.extra_json_schema or {})
+
+
+def _with_rules(schema: Schema, rules: Mapping[str, object]) -> Schema:
+    merged = {**schema, **{key: value for key, value in rules.items() if key != REQUIRED}}
+    if _PRESERVE in rules:
+        merged.pop("additionalProperties", None)
+    if _ANY_OF in rules:  # a quantity: a number or a text
+        merged.pop("type", None)
+    return merged
+
+
+def _summary(cls: type) -> str:
+    return (getdoc(cls) or "").partition("\n")[0]

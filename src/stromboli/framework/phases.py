@@ -1,0 +1,74 @@
+"""The phases of PodGroups, and which jobs are settled: what a cycle costs should follow from those that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from stromboli.model.job import BINDING, BOUND, FAILED, RELEASING, RUNNING, SUCCEEDED, Job
+from stromboli.model.names import CONDITION_TRUE, POD_GROUP_SCHEDULED, REASON_GANG_READY
+
+WAITING: Final = ("Unknown", "Pending", "Inqueue")
+"""Phases whose PodGroups get a warning event at every close."""
+
+DECIDED: Final = frozenset({BINDING, BOUND, RUNNING, SUCCEEDED, FAILED})
+"""States of tasks about which nothing is left to decide."""
+
+
+def phase_of(job: Job, unschedulable: bool) -> str:
+    """The phase that the job's tasks put its PodGroup into."""
+    index = job.index
+    if unschedulable and RUNNING in index:
+        return "Unknown"
+    scheduled = job.scheduled_task_num()
+    if RELEASING in index:
+        scheduled += job.releasing_scheduled_num()
+    if scheduled >= job.min_available:
+        return "Completed" if scheduled == job.number(FAILED, SUCCEEDED) else "Running"
+    return "Inqueue" if job.phase == "Inqueue" else "Pending"
+
+
+def is_settled(job: Job) -> bool:
+    """Whether a job of a snapshot needs nothing as it stands; it is asked each cycle, so the answer is kept.
+
+    Its tasks have ended, run or are being bound, its gang is complete, and the PodGroup's status says all of that: as
+    long as no session changes the job, none has anything to decide about it or to write.
+    """
+    if job.settled is None:
+        job.settled = _is_decided(job) and _is_told(job)
+    return job.settled
+
+
+def _is_decided(job: Job) -> bool:
+    return bool(job.index) and job.index.keys() <= DECIDED and not job.is_pending() and job.is_ready()
+
+
+def _is_told(job: Job) -> bool:
+    """Whether the status says what the session's close would, and what the gang plugin would."""
+    index, status = job.index, job.group.status
+    running, succeeded = len(index.get(RUNNING, _NOBODY)), len(index.get(SUCCEEDED, _NOBODY))
+    if status.running != running or status.succeeded != succeeded or status.failed != len(index.get(FAILED, _NOBODY)):
+        return False
+    phase = phase_of(job, unschedulable=False)
+    return status.phase == phase and (phase not in WAITING or BINDING in index) and _says_complete(job)
+
+
+_NOBODY: Final[Mapping[str, object]] = {}
+
+
+def _says_complete(job: Job) -> bool:
+    for told in job.conditions:  # every job is asked whenever it has changed: no generators here
+        if told.type == POD_GROUP_SCHEDULED:
+            return told.status == CONDITION_TRUE and told.reason == REASON_GANG_READY and not told.message
+    return False
+
+
+def unsettled(jobs: Mapping[str, Job]) -> dict[str, None]:
+    """The uids of those of a snapshot's ``jobs`` that are not settled, and of the first of each queue."""
+    found: dict[str, None] = {}
+    queues: set[str] = set()
+    for uid, job in jobs.items():
+        if (queue := job.facts.queue) not in queues or not is_settled(job):
+            queues.add(queue)
+            found[uid] = None
+    return found

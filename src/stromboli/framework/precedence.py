@@ -1,0 +1,162 @@
+"""Whose turn it is where reservations outlive a session: a holder is compared as if it had not reserved anything.
+
+With its reservations in its sums a job or queue would look richer than those beside it, they would come first, take the
+room, and give it back in the next session.  Where plugins see no difference a holder comes first, before age and name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Any
+
+from stromboli.framework.jobs import QueueInfo
+from stromboli.framework.order import age_key, by_age, by_queue, queue_key
+from stromboli.framework.turns import KeyTurns, LessTurns, Turns
+from stromboli.model.axes import Vector, add_to
+from stromboli.model.job import ALLOCATED, Job
+
+if TYPE_CHECKING:
+    from stromboli.framework.session import Session
+
+Gap = tuple[list[int], Vector]
+"""A sum, and what to leave out of it."""
+
+
+class Precedence:
+    """The order among the jobs and queues of a session in which ``holders`` (by uid) hold room since earlier ones."""
+
+    def __init__(self, session: Session, holders: Mapping[str, Job]) -> None:
+        self._session, self.holders = session, holders
+        self._by_queue: dict[str, list[Job]] = {}
+        for job in holders.values():
+            self._by_queue.setdefault(job.queue, []).append(job)
+
+    # ------------------------------------------------------------------ turns
+
+    def jobs(self) -> Turns[Job]:
+        """An empty priority queue of jobs."""
+        order = self._session.orders["job_order"]
+        opinion = order.opinion
+        if not self.holders or opinion is None:
+            return LessTurns(self.compare_jobs) if self.holders else order.turns()
+
+        def key(job: Job) -> tuple[Any, ...]:
+            with self.without_job(job):
+                return (*opinion(job), job.uid not in self.holders, *age_key(job))
+
+        return KeyTurns(key)
+
+    def queues(self) -> Turns[QueueInfo]:
+        """An empty priority queue of queues."""
+        order = self._session.orders["queue_order"]
+        opinion = order.opinion
+        if not self.holders or opinion is None:
+            return LessTurns(self.compare_queues) if self.holders else order.turns()
+
+        def key(queue: QueueInfo) -> tuple[Any, ...]:
+            with self.without_queues(queue):
+                return (*opinion(queue), queue.name not in self._by_queue, *queue_key(queue))
+
+        return KeyTurns(key)
+
+    def compare_jobs(self, left: Job, right: Job) -> int:
+        """Negative: ``left`` comes first; for jobs of one queue."""
+        with self.without_job(left), self.without_job(right):
+            found: int = self._session.ask.job_order.opinion(left, right)
+        return found or (right.uid in self.holders) - (left.uid in self.holders) or by_age(left, right)
+
+    def compare_queues(self, left: QueueInfo, right: QueueInfo) -> int:
+        """Negative: ``left`` comes first."""
+        with self.without_queues(left, right):
+            found: int = self._session.ask.queue_order.opinion(left, right)
+        return found or (right.name in self._by_queue) - (left.name in self._by_queue) or by_queue(left, right)
+
+    def in_turn(self) -> list[Job]:
+        """The holders, first in turn first: queue by queue, and job by job within one."""
+        queues = [self._session.queues[name] for name in self._by_queue]
+        found: list[Job] = []
+        for queue in sorted(queues, key=cmp_to_key(self.compare_queues)):
+            found += sorted(self._by_queue[queue.name], key=cmp_to_key(self.compare_jobs))
+        return found
+
+    # ------------------------------------------------------------------ questions
+
+    def is_overused(self, queue: QueueInfo) -> bool:
+        """Whether the queue has its share without its reservations: one that they fill could never redeem them."""
+        if not self.holders:
+            return bool(self._session.ask.overused(queue))
+        with self.without_queues(queue):
+            return bool(self._session.ask.overused(queue))
+
+    def is_above(self, job: Job, holder: Job) -> bool:
+        """Whether the plugins put ``job`` strictly before ``holder`` as if the latter had reserved nothing.
+
+        What the holder has taken in this session without being complete is no more than reserved, either.
+        """
+        ask, queues = self._session.ask, self._session.queues
+        amounts = holder.sums.reserved()
+        for task in holder.of(ALLOCATED):
+            add_to(amounts, task.template.vector)
+        with left_out(self._session, holder, amounts):
+            if job.queue == holder.queue:
+                return int(ask.job_order.opinion(job, holder)) < 0
+            return int(ask.queue_order.opinion(queues[job.queue], queues[holder.queue])) < 0
+
+    # ------------------------------------------------------------------ as if nothing were reserved
+
+    @contextmanager
+    def without_job(self, job: Job) -> Iterator[None]:
+        """As if a holder had not reserved anything, in its own sums; other jobs are as they are."""
+        with _less([(job.sums.held, job.sums.reserved())] if job.uid in self.holders else ()):
+            yield
+
+    @contextmanager
+    def without_queues(self, *queues: QueueInfo) -> Iterator[None]:
+        """As if nothing were reserved in the queues, in their sums and in those of queues above."""
+        holding = [queue for queue in queues if queue.name in self._by_queue]
+        gaps = [gap for queue in holding for gap in _of_queue(self._session, queue.name, queue.sums.reserved())]
+        jobs: list[Job] = []
+        if self._session.ledger.followers:
+            jobs = [job for queue in holding for job in self._by_queue[queue.name]]
+            gaps += [(job.sums.held, job.sums.reserved()) for job in jobs]
+        with _less(gaps), _followed(self._session, jobs):
+            yield
+
+
+@contextmanager
+def left_out(session: Session, job: Job, amounts: Vector) -> Iterator[None]:
+    """Within the block ``job``, its queue and those above hold less by ``amounts``; no handler is told."""
+    with _less([(job.sums.held, amounts), *_of_queue(session, job.queue, amounts)]), _followed(session, [job]):
+        yield
+
+
+def _of_queue(session: Session, name: str, amounts: Vector) -> list[Gap]:
+    sums = session.queues[name].sums
+    return [(each, amounts) for each in (sums.held, *session.ledger.above.get(name, ()))]
+
+
+@contextmanager
+def _followed(session: Session, jobs: Iterable[Job]) -> Iterator[None]:
+    """Those who follow the sums of ``jobs`` look at them anew, within the block and after it."""
+    noted = {job.uid: None for job in jobs}
+    for changed in session.ledger.followers:
+        changed.update(noted)
+    try:
+        yield
+    finally:
+        for changed in session.ledger.followers:
+            changed.update(noted)
+
+
+@contextmanager
+def _less(gaps: Sequence[Gap]) -> Iterator[None]:
+    """Within the block the sums are less by their gaps."""
+    for amounts, gap in gaps:
+        add_to(amounts, gap, -1)
+    try:
+        yield
+    finally:
+        for amounts, gap in gaps:
+            add_to(amounts, gap)

@@ -1,0 +1,235 @@
+"""A session's book of reservations: who holds room since when, and what pods shall state of it from now on.
+
+A reservation is a waiting pod's claim on the room of one node, kept over sessions; a *holder* is a job with at least
+one.  Statements only note what they wish; the last wish for a task counts, and what differs from what its pod states
+already goes into the plan when the session closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from stromboli.framework.operation import Entry, Operation
+from stromboli.framework.plan import PodAnnotations
+from stromboli.model import duration
+from stromboli.model.job import PIPELINED, RELEASING, Job
+from stromboli.model.reservation import Held, stated, written
+from stromboli.model.subjobs import counts_by_group
+from stromboli.model.task import Task
+
+if TYPE_CHECKING:
+    from stromboli.framework.session import Session
+
+MEMORY: Final = "reservations"
+"""Under which name the session remembers, for later cycles, since when room is held and which jobs are cooling down."""
+
+TIMEOUT: Final = "10m"
+"""How long a reservation may stay unredeemed where the action allocate is not told otherwise."""
+
+
+class Reservations:
+    """``stated`` are the pods that said anything of a reservation when the session opened, by uid; ``holders`` the jobs
+    that hold room since an earlier session, by uid; ``wishes`` what pods shall state, by uid, ``wished`` how often
+    anything was wished.
+
+    Without the gate PipelinedStatePersistence a session has none of this.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known = session.snapshot.memory.get(MEMORY, {})
+        self.wishes: dict[str, tuple[Task, Held | None]] = {}
+        self.wished = 0
+        self._cooling: dict[str, float] = {}
+        self.stated: Mapping[str, Task] = {task.uid: task for task in session.snapshot.reserved}
+        self.holders: dict[str, Job] = {}
+        self._standing: dict[str, str] = {}
+        for uid, task in self.stated.items():
+            if task.status is PIPELINED:
+                self._standing[uid] = task.node_name
+            elif task.status is not RELEASING:
+                self.wish(task, None)  # it is bound, gated or over: what it states means nothing any more
+
+    # ------------------------------------------------------------------ what is held
+
+    def of(self, job: Job) -> list[Task]:
+        """The tasks of ``job`` that hold room since an earlier session, in the order of their turns."""
+        return self._session.tasks_in_turn([task for task in job.of(PIPELINED) if self.is_held(task)])
+
+    def is_held(self, task: Task) -> bool:
+        """Whether ``task`` holds the room that its pod stated when the session opened."""
+        return task.status is PIPELINED and self.held_on(task) == task.node_name
+
+    def held_on(self, task: Task) -> str:
+        """The node on which ``task`` holds room since an earlier session; empty where it holds none, or no longer."""
+        return self._standing.get(task.uid, "")
+
+    def will_hold(self, task: Task) -> bool:
+        """Whether ``task`` holds the room that it waits for beyond this session, as things stand."""
+        if task.uid in self.wishes:
+            return self.wishes[task.uid][1] is not None
+        return self.is_held(task)
+
+    def waiting(self) -> dict[str, list[Task]]:
+        """Who holds room beyond this session as things stand, by job; tasks as the session has them."""
+        jobs, found = self._session.jobs, dict[str, list[Task]]()
+        for uid in dict.fromkeys([*self.holders, *(task.job for task, _ in self.wishes.values())]):
+            if jobs.peek_at(uid) is not None:
+                tasks = [task for task in jobs[uid].of(PIPELINED) if self.will_hold(task)]
+                found.update({uid: tasks} if tasks else {})
+        return found
+
+    def since(self, task: Task, node: str) -> float:
+        """Since when ``task`` has held room on ``node``, in seconds since 1970; a restart begins anew."""
+        return self._known.get(_since(task.uid, node), self._session.now)
+
+    def is_new(self, task: Task) -> bool:
+        """Whether nothing is remembered of the room that ``task`` holds: the scheduler has been started since."""
+        return _since(task.uid, task.node_name) not in self._known
+
+    @cached_property
+    def timeout(self) -> float:
+        """How long room is held at most, in seconds: the argument ``reservation-timeout`` of the action allocate."""
+        session = self._session
+        action: Any = session.registry.action("allocate")(session.config.arguments_of("allocate"))
+        return duration.seconds(getattr(action, "reservation_timeout", TIMEOUT))
+
+    # ------------------------------------------------------------------ cooling down
+
+    def cools_down(self, job: Job) -> bool:
+        """Whether the job has let a reservation grow too old, not longer than the timeout ago."""
+        until = self._cooling.get(job.uid) or self._known.get(_cooling(job.uid), 0.0)
+        return self._session.now < until
+
+    def cool_down(self, job: Job) -> None:
+        """For one timeout from now on what the job keeps lasts as long as its session."""
+        self._cooling[job.uid] = self._session.now + self.timeout
+
+    # ------------------------------------------------------------------ wishes
+
+    def reject(self, task: Task) -> None:
+        """What ``task`` holds since an earlier session does not stand."""
+        self._standing.pop(task.uid, None)
+        self.wish(task, None)
+
+    def wish(self, task: Task, held: Held | None) -> None:
+        """The pod of ``task`` shall state ``held``, or nothing."""
+        self.wishes[task.uid] = (task, held)
+        self.wished += 1
+
+    def committed(self, entries: Iterable[Entry]) -> None:
+        """What a committed statement leaves waiting is held from now on, what it lets go no longer."""
+        free: dict[str, bool] = {}
+        for entry in entries:
+            if entry.kind is Operation.PIPELINE:
+                self._hold(entry.job, entry.tasks, free)
+            elif entry.kind is Operation.UNPIPELINE:
+                self._let_go(entry.tasks)
+
+    def kept(self, entries: Iterable[Entry]) -> None:
+        """As for a committed statement; what is allocated, but not bound, is held as well: a gang is held whole."""
+        free: dict[str, bool] = {}
+        for entry in entries:
+            if entry.kind is Operation.UNPIPELINE:
+                self._let_go(entry.tasks)
+            elif entry.kind is not Operation.EVICT:
+                self._hold(entry.job, entry.tasks, free)
+
+    def bound(self, tasks: Sequence[Task]) -> None:
+        """``tasks`` are handed over for binding: they need no reservation any more."""
+        if self.stated or self.wishes:
+            self._let_go([task for task in tasks if task.uid in self.stated or task.uid in self.wishes])
+
+    def may_hold(self, job: Job) -> bool:
+        """Whether what the job keeps now may be held for later sessions."""
+        return not job.gated and not self.cools_down(job) and is_whole(self._session, job)
+
+    def _hold(self, job: Job, tasks: Sequence[Task], free: dict[str, bool]) -> None:
+        """``free`` says of jobs that have been asked about whether they hold what is new to them, too."""
+        if job.uid not in free:
+            free[job.uid] = self._is_free(job)
+        for task in tasks:
+            held = free[job.uid] or self.held_on(task) == task.node_name
+            self.wish(task, Held(task.node_name, task.eviction_occurred) if held else None)
+
+    def _is_free(self, job: Job) -> bool:
+        """Where somebody was evicted for it a job that is cooling down holds room all the same: all that it has."""
+        if not job.gated and not self.cools_down(job):
+            return True
+        return any(task.eviction_occurred for task in job.of(PIPELINED))
+
+    def _let_go(self, tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            self.wish(task, None)
+
+    # ------------------------------------------------------------------ closing
+
+    def close(self) -> None:
+        """Put what pods shall state into the plan where they state something else; remember since when it holds."""
+        holding: Mapping[str, str] = {}
+        if self.stated or self.wishes or self._known:
+            self._keep_whole()
+            self._write()
+            holding = self._holding()
+            self._remember(holding)
+        if say := self._session.tells("metric.pipelined_tasks"):
+            say(count=len(holding))
+
+    def _keep_whole(self) -> None:
+        """A job that would hold less than it needs at once holds nothing."""
+        session = self._session
+        touched = {task.job: None for task, _ in self.wishes.values()}
+        broken = {uid for uid in touched if (job := session.jobs.peek_at(uid)) is None or not is_whole(session, job)}
+        if not broken:
+            return
+        for task in (*self.stated.values(), *(task for task, _ in self.wishes.values())):
+            if task.job in broken:
+                self.wish(task, None)
+
+    def _write(self) -> None:
+        for uid, (task, held) in self.wishes.items():
+            before = self.stated.get(uid)
+            if held is not None if before is None else written(before.annotations) != stated(held):
+                self._session.plan.annotations.append(PodAnnotations(uid, task.key, held))
+
+    def _holding(self) -> dict[str, str]:
+        """The nodes on which pods hold room once what is wished is written, by uid."""
+        kept = {uid: node for uid, node in self._standing.items() if uid not in self.wishes}
+        return {**kept, **{uid: held.node for uid, (_, held) in self.wishes.items() if held is not None}}
+
+    def _remember(self, holding: Mapping[str, str]) -> None:
+        session = self._session
+        keys = [_since(uid, node) for uid, node in holding.items()]
+        cooling = {key: until for key, until in self._known.items() if key.startswith(_COOLING) and until > session.now}
+        kept = {key: self._known.get(key, session.now) for key in keys}
+        found = {**kept, **cooling, **{_cooling(uid): until for uid, until in self._cooling.items()}}
+        if found != self._known:
+            session.plan.memory[MEMORY] = found
+
+
+_COOLING: Final = "cooling "
+
+
+def _since(uid: str, node: str) -> str:
+    """Under which key the memory says since when pod ``uid`` has held room on ``node``."""
+    return f"held {uid} {node}"
+
+
+def _cooling(uid: str) -> str:
+    """Under which key the memory says until when job ``uid`` cools down."""
+    return f"{_COOLING}{uid}"
+
+
+def is_whole(session: Session, job: Job) -> bool:
+    """Whether the job is ready, or has its minimum, in all, of every role and of sub-jobs, with its reservations."""
+    if session.ask.job_ready(job):
+        return True
+    if not (job.is_pipelined() and job.roles_pipelined()):
+        return False
+    counts = counts_by_group(session.sub_jobs(job), "is_pipelined") if job.has_sub_group_policy else {}
+    return all(counts.get(group, 0) >= least for group, least in job.min_sub_jobs.items())
+
+
+__all__ = ["MEMORY", "TIMEOUT", "Reservations", "is_whole"]

@@ -1,0 +1,45 @@
+"""Whether a server is there: what its answers, and their absence, tell about watches that say nothing.
+
+A watch that is silent waits for news, or for a server that has gone and come back while something between the two kept
+the connection open.  Where other requests tell of that, nobody has to wait until the silence has gone on for too long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from stromboli.errors import Unreachable
+
+NOBODY: Final = frozenset({502, 503, 504})
+"""Answers of a gateway behind which nobody is, and of a server that is not ready."""
+
+
+class Contact:
+    """When a server was last heard, and when last something got no answer, both in the event loop's seconds."""
+
+    def __init__(self) -> None:
+        self.heard = self.lost = float("-inf")
+
+    def note(self, status: int) -> None:
+        """An answer has come; a gateway's word for a server that is not there counts as none."""
+        now = asyncio.get_running_loop().time()
+        if status in NOBODY:
+            self.lost = now
+        else:
+            self.heard = now
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Note when what is done meanwhile finds the server Unreachable."""
+        try:
+            yield
+        except Unreachable:
+            self.lost = asyncio.get_running_loop().time()
+            raise
+
+    def doubts(self, since: float) -> bool:
+        """Whether what has said nothing from ``since`` on may wait for a server that has gone and come back."""
+        return since < self.lost < self.heard

@@ -1,0 +1,259 @@
+"""Events on objects, told sparingly: repeated only when the text changes or after a while, floods summed up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from stromboli.errors import ApiError
+from stromboli.kube.client import Client
+from stromboli.kube.resources import EVENTS, nothing
+from stromboli.model.times import stamp
+
+REPEAT: Final = 300.0
+"""Seconds after which an event with an unchanged text is told again."""
+
+SIMILAR: Final = 10
+"""Different texts of one reason on one object within :data:`SIMILAR_SPAN` that are told one by one."""
+
+SIMILAR_SPAN: Final = 600.0
+"""Seconds that texts of one reason on one object are counted for."""
+
+REMEMBERED: Final = 131_072
+"""Events that are remembered, and objects with a reason; the oldest go first.
+
+More than a large cluster has waiting jobs: one that is forgotten sooner than it is repeated is told again each cycle.
+"""
+
+FORGOTTEN: Final = 2 * REPEAT
+"""Seconds after which what has not been told again is forgotten: what still happens is told every :data:`REPEAT`."""
+
+WAITING: Final = 50_000
+"""Events that may wait to be sent; more are dropped and counted."""
+
+SENDERS: Final = 8
+"""Events that are sent at once."""
+
+LONGEST_NAME: Final = 220
+"""Characters of an object's name that its events' names begin with: those have 253 at most."""
+
+COMBINED: Final = "(combined from similar events): "
+"""What the text of a flood begins with, as from Kubernetes' own programs."""
+
+_WRITES: Final = EVENTS.read_as(nothing)
+
+
+class Regarding(NamedTuple):
+    """The object that an event is about."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+
+
+class _Told:
+    """An event that was written: its object's name, and how often it has happened.
+
+    ``combined`` stands for a flood of texts.
+    """
+
+    __slots__ = ("at", "combined", "count", "first", "name", "posted")
+
+    def __init__(self, name: str, now: float, combined: bool) -> None:
+        self.name, self.first, self.at, self.combined = name, now, now, combined
+        self.count = 0
+        self.posted = False
+
+
+class _Write(NamedTuple):
+    told: _Told
+    about: Regarding
+    type: str
+    reason: str
+    message: str
+
+
+class Recorder:
+    """Writes events as ``component``.  :meth:`record` never waits; :meth:`run` sends.
+
+    ``clock`` gives seconds since 1970.  ``written``, ``dropped`` and ``held`` count events that were sent, given up
+    and left unsaid because nothing was new.
+    """
+
+    def __init__(self, client: Client, component: str, clock: Callable[[], float] = time.time) -> None:
+        self._client, self.component, self._clock = client, component, clock
+        self._told: OrderedDict[int, _Told] = OrderedDict()  # by hashes, which take less room than what they are of
+        self._texts: OrderedDict[int, tuple[float, int]] = OrderedDict()
+        self._queue: asyncio.Queue[_Write] = asyncio.Queue(WAITING)
+        self._number = 0
+        self.written = self.dropped = self.held = 0
+
+    def record(self, about: Regarding, type: str, reason: str, message: str) -> None:  # noqa: A002 - the API's word
+        """Note that something has happened to ``about``; ``type`` is Normal or Warning."""
+        write = self._noted(about, type, reason, message)
+        if write is not None:
+            self._put(write)
+
+    def record_once(self, about: Regarding, type: str, reason: str, message: str) -> None:  # noqa: A002 - as above
+        """As :meth:`record`, of what does not happen to an object a second time: nothing of it is remembered."""
+        now = self._clock()
+        told = self._named(about, now, combined=False)
+        told.count = 1
+        self._put(_Write(told, about, type, reason, message))
+
+    async def write(self, about: Regarding, type: str, reason: str, message: str) -> None:  # noqa: A002 - as above
+        """As :meth:`record`, but return when it is written or given up; :meth:`run` need not be running."""
+        write = self._noted(about, type, reason, message)
+        if write is not None:
+            await self._sent(write)
+
+    def _noted(self, about: Regarding, type: str, reason: str, message: str) -> _Write | None:  # noqa: A002 - as above
+        """What is to be written; None where nothing is new."""
+        now = self._clock()
+        thing = (about.kind, about.namespace, about.name, about.uid, reason)
+        text = hash((thing, message))
+        told = self._told.get(text)
+        if told is not None and now - told.at < REPEAT:
+            told.count += 1
+            self.held += 1
+            return None
+        if told is None:
+            told = self._new(thing, about, now)
+        _remember(self._told, text, told)
+        told.count += 1
+        told.at = now
+        self._forget(now)
+        return _Write(told, about, type, reason, COMBINED + message if told.combined else message)
+
+    def _new(self, thing: tuple[str, ...], about: Regarding, now: float) -> _Told:
+        """What a text that was not told yet is told with: an event of its own, or the one of all texts of a flood."""
+        combined = self._is_flood(hash(thing), now)
+        flood = hash((thing, COMBINED))
+        if combined and flood in self._told:
+            return self._told[flood]
+        told = self._named(about, now, combined)
+        if combined:
+            _remember(self._told, flood, told)
+        return told
+
+    def _named(self, about: Regarding, now: float, combined: bool) -> _Told:
+        """An event of its own, under a name that nobody else gives."""
+        self._number += 1
+        name = about.name[:LONGEST_NAME].rstrip(".-")  # what stands before a dot must end in a letter or digit
+        return _Told(f"{name}.{int(now * 1e6):x}{self._number & 0xFFFF:04x}", now, combined)
+
+    def _is_flood(self, thing: int, now: float) -> bool:
+        """Whether too many texts have come of late, the present one included."""
+        since, texts = self._texts.get(thing, (now, 0))
+        if now - since > SIMILAR_SPAN:
+            since, texts = now, 0
+        _remember(self._texts, thing, (since, texts + 1))
+        return texts >= SIMILAR
+
+    def _forget(self, now: float) -> None:
+        """Let go of what is at the front of both stores, and too old to matter."""
+        while self._told and next(iter(self._told.values())).at < now - FORGOTTEN:
+            self._told.popitem(last=False)
+        while self._texts and next(iter(self._texts.values()))[0] < now - FORGOTTEN:
+            self._texts.popitem(last=False)
+
+    def _put(self, write: _Write) -> None:
+        try:
+            self._queue.put_nowait(write)
+        except asyncio.QueueFull:
+            self.dropped += 1
+
+    # ------------------------------------------------------------------ sending
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(SENDERS):
+                group.create_task(self._sender())
+
+    async def drain(self) -> None:
+        """Return when nothing waits any more; :meth:`run` must be running."""
+        await self._queue.join()
+
+    async def _sender(self) -> None:
+        while True:
+            write = await self._queue.get()
+            try:
+                await self._sent(write)
+            finally:
+                self._queue.task_done()
+
+    async def _sent(self, write: _Write) -> None:
+        try:
+            await self._send(write)
+            self.written += 1
+        except Exception:  # noqa: BLE001  # an event is not worth more: what it tells stands in conditions and logs too
+            self.dropped += 1
+
+    async def _send(self, write: _Write) -> None:
+        if write.told.posted and await self._repeated(write):
+            return
+        try:
+            await self._create(write)
+        except ApiError as error:
+            if not error.conflict:
+                raise
+            await self._create(write)
+        write.told.posted = True
+
+    async def _create(self, write: _Write) -> None:
+        """Write a new event; that it exists already means that it is ours."""
+        namespace = write.about.namespace or "default"
+        try:
+            await self._client.create(_WRITES, self._body(write, namespace), namespace, again=True)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+
+    async def _repeated(self, write: _Write) -> bool:
+        """Count a known event up; False when the server has forgotten it."""
+        changes = {"count": write.told.count, "lastTimestamp": stamp(write.told.at), "message": write.message}
+        try:
+            namespace = write.about.namespace or "default"
+            await self._client.patch(_WRITES, write.told.name, namespace, changes, again=True)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            return False
+        return True
+
+    def _body(self, write: _Write, namespace: str) -> dict[str, Any]:
+        about, told = write.about, write.told
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": told.name, "namespace": namespace},
+            "involvedObject": {
+                "apiVersion": about.api_version,
+                "kind": about.kind,
+                "namespace": about.namespace,
+                "name": about.name,
+                "uid": about.uid,
+            },
+            "type": write.type,
+            "reason": write.reason,
+            "message": write.message[:1024],
+            "count": told.count,
+            "firstTimestamp": stamp(told.first),
+            "lastTimestamp": stamp(told.at),
+            "source": {"component": self.component},
+            "reportingComponent": self.component,
+            "reportingInstance": "",
+        }
+
+
+def _remember(store: OrderedDict[int, Any], key: int, value: object) -> None:
+    store[key] = value
+    store.move_to_end(key)
+    if len(store) > REMEMBERED:
+        store.popitem(last=False)

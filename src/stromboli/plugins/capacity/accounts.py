@@ -1,0 +1,280 @@
+"""The books of capacity: one account a queue, with what it holds beside what it deserves and may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from stromboli.fairness.quota import Quota, Reading, by_column, flat, read, tree
+from stromboli.fairness.thresholds import Thresholds
+from stromboli.framework.observe import OnAxes, QueueFigures
+from stromboli.model.amounts import MIN
+from stromboli.model.axes import Axes, Vector, add_to
+from stromboli.model.job import PENDING
+from stromboli.model.names import CPU, MEMORY, QUEUE_ALLOCATION_GATE, QUEUE_OPEN
+from stromboli.model.names import ROOT_QUEUE as ROOT
+from stromboli.model.resource import Resource
+
+if TYPE_CHECKING:
+    from stromboli.framework.jobs import Figures, QueueInfo
+    from stromboli.framework.session import Session
+    from stromboli.model.queue import Queue
+    from stromboli.model.task import Task
+
+
+class Account:
+    """One queue of a session.
+
+    ``held`` follows the session's placements, in a tree with those of all queues below; ``inqueue`` grows as jobs are
+    admitted.  ``above`` are the accounts above whose limits a placement must keep, too; None: not even its own.
+    ``share_at_open`` is the share of a queue with children, which stays as it was when the session opened, less what is
+    only ``pipelined`` below it: who has reserved is compared as if it had not.
+    """
+
+    __slots__ = (
+        "_reserved",
+        "above",
+        "ancestors",
+        "cap",
+        "elastic",
+        "fault",
+        "guarantee",
+        "held",
+        "inqueue",
+        "is_leaf",
+        "is_open",
+        "jobs",
+        "name",
+        "pipelined",
+        "priority",
+        "queue",
+        "quota",
+        "relevant",
+        "request",
+        "share_at_open",
+        "worth",
+    )  # fmt: skip
+
+    def __init__(self, queue: QueueInfo, quota: Quota) -> None:
+        self.queue, self.name, self.quota, self.fault = queue, queue.name, quota, quota.fault
+        self.priority, self.is_open = queue.spec.priority, queue.status.state == QUEUE_OPEN
+        self.is_leaf, self.jobs = not quota.children, queue.sums.jobs
+        self.ancestors: tuple[Account, ...] = ()
+        self.above: tuple[Account, ...] | None = ()
+        self.share_at_open = 0.0
+        self._reserved: dict[str, Vector] = {}
+
+    @property
+    def walk(self) -> tuple[Account, ...]:
+        """The accounts whose limits a placement must keep: this one and those above it."""
+        return () if self.above is None else (self, *self.above)
+
+    def open(self, axes: Axes, strict: bool) -> None:
+        """Prepare the comparisons; ``strict`` says that cpu and memory of 0 in what is deserved make no claim."""
+        quota, sums = self.quota, self.queue.sums
+        self.held = self.queue.branch
+        self.inqueue, self.elastic, self.request = map(axes.full, (sums.inqueue, sums.elastic, sums.request))
+        self.pipelined = axes.full(sums.reserved())
+        self.cap = Thresholds(self.limits(axes))
+        self.worth = Thresholds(by_column(axes, quota.deserved, 0.0))
+        self.guarantee = Thresholds(by_column(axes, quota.guarantee, 0.0))
+        self.relevant = [axes.column(name) for name in self._claims(strict)]
+
+    def _claims(self, strict: bool) -> list[str]:
+        """Names in which the queue may hold more than it deserves: those that it names."""
+        deserved = self.quota.deserved
+        named = [CPU, MEMORY, *(deserved.scalars or {})]
+        if strict:
+            return [name for name in named if name not in (CPU, MEMORY) or deserved.get(name) >= MIN]
+        return [name for name in named if deserved.get(name) >= MIN or name in self.quota.claims]
+
+    # ------------------------------------------------------------------ shares
+
+    @property
+    def best_effort(self) -> bool:
+        """Whether the queue deserves nothing."""
+        return self.quota.deserved.is_empty()
+
+    def share(self) -> float:
+        """The largest part of what it deserves that the queue holds; 1 where it deserves nothing."""
+        return 1.0 if self.best_effort else self.worth.share(self.held)
+
+    def note_share(self) -> None:
+        """Keep the share as it is now, what is only reserved left out."""
+        taken = [held - waiting for held, waiting in zip(self.held, self.pipelined, strict=True)]
+        self.share_at_open = 1.0 if self.best_effort else self.worth.share(taken)
+
+    def turn(self) -> tuple[float, bool]:
+        """Where the queue stands among its siblings: its share, then whether it deserves nothing."""
+        return (self.share() if self.is_leaf else self.share_at_open), self.best_effort
+
+    # ------------------------------------------------------------------ what may be taken
+
+    def exceeds(self, held: Sequence[int], asked: Vector) -> bool:
+        """Whether the queue, holding ``held``, has more than it deserves of anything that ``asked`` asks for."""
+        limits, size = self.worth.limits, len(asked)
+        return any(c < size and asked[c] and held[c] > limits[c] for c in self.relevant)
+
+    # ------------------------------------------------------------------ parts kept for tasks
+
+    def reserve(self, task: Task) -> None:
+        """Keep a part of the queue for a task that was let in, until it is placed."""
+        self._reserved[task.uid] = task.template.vector
+
+    def release(self, task: Task) -> None:
+        """The task needs nothing kept for it any more."""
+        self._reserved.pop(task.uid, None)
+
+    def reserved_beside(self, task: Task) -> list[int]:
+        """What is kept for others than ``task``, by column."""
+        total: list[int] = []
+        for uid, vector in self._reserved.items():
+            add_to(total, vector if uid != task.uid else ())
+        return total
+
+    # ------------------------------------------------------------------ what is shown
+
+    def figures(self, axes: Axes) -> Figures:
+        """What is published of the queue."""
+        quota = self.quota
+        return {
+            "deserved": quota.deserved,
+            "allocated": axes.resource(self.held),
+            "request": axes.resource(self.request),
+            "elastic": axes.resource(self.elastic),
+            "inqueue": axes.resource(self.inqueue),
+            "capability": quota.capability,
+            "realCapability": quota.real_capability,
+            "guarantee": quota.guarantee,
+            "share": self.share(),
+        }
+
+    def limits(self, axes: Axes) -> list[float]:
+        """The most that the queue may hold, by column."""
+        return by_column(axes, self.quota.real_capability, 0.0)
+
+    def as_written(self) -> Figures:
+        """What the queue itself says; all that is published where the tree cannot be used."""
+        mine = read(self.queue.queue, Reading(device_scalars=True))
+        return {"deserved": mine.deserved, "guarantee": mine.guarantee, "capability": mine.capability}
+
+    def metrics(self, axes: Axes, admitted: tuple[int, ...], takes_part: bool) -> QueueFigures:
+        """What metrics show of the queue; ``admitted`` is ``inqueue`` as it was when the session opened."""
+        quota = self.quota
+        found = QueueFigures(
+            OnAxes(axes, tuple(self.held)), OnAxes(axes, tuple(self.request)), quota.deserved,
+            inqueue=OnAxes(axes, admitted), capacity=quota.capability, real_capacity=quota.real_capability,
+        )  # fmt: skip
+        share = self.turn()[0]
+        return found._replace(share=share, overused=share > 1) if takes_part else found
+
+
+def reading_of(session: Session) -> Reading:
+    """How the session reads a Queue's amounts."""
+    asks = session.compat.asks
+    return Reading(asks("device-class-scalars"), not asks("unset-dimensions"), not asks("bad-queue"))
+
+
+def offered(session: Session) -> Resource:
+    """What all nodes offer together; resources that they list without having any count 0."""
+    total = session.total_resource
+    for name in sorted(session.table.statics.offered & session.axes.index.keys() - {CPU, MEMORY}):
+        total.add_scalar(name, 0.0)
+    return total
+
+
+def open_flat(session: Session) -> dict[str, Account]:
+    """The accounts of queues side by side, by name."""
+    return _opened(session, flat(_queues(session), offered(session), reading_of(session)))
+
+
+def open_tree(session: Session) -> dict[str, Account]:
+    """The accounts of queues below one another, by name."""
+    quotas = tree(_queues(session), offered(session), reading_of(session))
+    session.sum_branches({name: quota.ancestors for name, quota in quotas.items()})
+    accounts = _opened(session, quotas)
+    for account in accounts.values():
+        account.ancestors = tuple(accounts[name] for name in account.quota.ancestors)
+        limited = account.ancestors if session.compat.asks("root-queue") else account.ancestors[1:]
+        account.above = tuple(reversed(limited))
+    _sum_up(accounts.values())
+    if not session.compat.asks("root-queue") and ROOT in accounts:
+        accounts[ROOT].above = None
+    for account in accounts.values():
+        account.note_share()
+    return accounts
+
+
+def _queues(session: Session) -> list[Queue]:
+    return [info.queue for info in session.queues.values()]
+
+
+def _opened(session: Session, quotas: Mapping[str, Quota]) -> dict[str, Account]:
+    axes = session.axes
+    for quota in quotas.values():
+        for amounts in (quota.guarantee, quota.deserved, quota.capability):
+            axes.vector(amounts or Resource())  # every name gets its column before vectors are made
+    accounts = {name: Account(session.queues[name], quota) for name, quota in quotas.items()}
+    for account in accounts.values():
+        held = account.queue.branch
+        held.extend([0] * (len(axes) - len(held)))  # so that comparisons need not look at lengths
+        account.open(axes, session.compat.asks("unset-dimensions"))
+    return accounts
+
+
+def _sum_up(accounts: Iterable[Account]) -> None:
+    """Let queues above others count what is below them."""
+    for account in list(accounts):
+        sums = account.queue.sums
+        for above in account.ancestors:
+            for mine, theirs in (
+                (above.request, sums.request),
+                (above.inqueue, sums.inqueue),
+                (above.elastic, sums.elastic),
+                (above.pipelined, sums.reserved()),
+            ):
+                add_to(mine, theirs)
+            above.jobs += sums.jobs
+
+
+def shared_levels(left: Account, right: Account) -> int:
+    """How far down the queues above both are the same: the last common place, counted from the root's 0."""
+    level = 0
+    for place, (one, other) in enumerate(zip(left.ancestors, right.ancestors, strict=False)):
+        if one is not other:
+            break
+        level = place
+    return level
+
+
+def ancestor_at(account: Account, level: int) -> Account | None:
+    """The queue so many levels up, 1 for the parent; None above the root, and for the root itself."""
+    if level > len(account.ancestors):
+        return None
+    found = account.ancestors[-level]
+    return None if found.name == ROOT else found
+
+
+def within_levels(account: Account, levels: int) -> Iterator[Account]:
+    """The nearest queues above, root left out."""
+    for level in range(1, levels + 1):
+        if (found := ancestor_at(account, level)) is not None:
+            yield found
+
+
+def level_of(account: Account, level: int) -> Account:
+    """The queue at ``level`` on the way from the root (0) down to ``account``, at most that one."""
+    return account.ancestors[level] if level < len(account.ancestors) else account
+
+
+def opted_in(task: Task) -> bool:
+    """Whether the pod asks for a gate that opens when its queue has room."""
+    return task.annotations.get(QUEUE_ALLOCATION_GATE) == "true"
+
+
+def reserve_parts(session: Session, accounts: Mapping[str, Account]) -> None:
+    """Keep a part of its queue for every pending task that was let in: it opted in, and its gate is off."""
+    for job in session.peek_unsettled() if accounts else ():
+        for task in job.of(PENDING) if job.queue in accounts else ():
+            if not task.gates and opted_in(task):
+                accounts[job.queue].reserve(task)

@@ -1,0 +1,117 @@
+"""The scheduler on a world in virtual time: the cycle and the mirror that run live, with writes that land at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from stromboli.cluster.body import Body, Key, meta
+from stromboli.cluster.events import Deleted, Modified
+from stromboli.cluster.mirror import Mirror
+from stromboli.cluster.objects import absent
+from stromboli.cluster.state import ClusterState
+from stromboli.cycle import run_cycle
+from stromboli.errors import ManifestError
+from stromboli.framework.config import Config
+from stromboli.framework.observe import SILENT, Observer
+from stromboli.framework.plan import Plan
+from stromboli.framework.registry import Registry
+from stromboli.model.snapshot import Snapshot
+from stromboli.sim.carrying import Carrier
+from stromboli.sim.world import Change, Hear, World
+
+PERIOD: Final = 1.0
+"""Seconds between cycles, as live."""
+
+
+class Scheduling:
+    """One scheduler.  It follows the world from the moment it is made, and schedules from :meth:`start` to :meth:`end`.
+
+    A new one knows only what the world has: that is a restart.  One that has followed all along and starts when
+    another ends: that is a change of leaders.  ``through`` lets a test stand between the world and what is heard of it.
+    """
+
+    def __init__(
+        self, world: World, config: Config, registry: Registry, *, period: float = PERIOD, seed: int = 0,
+        observer: Observer = SILENT, when_planned: Callable[[Plan], object] = lambda _: None,
+        through: Callable[[Hear], Hear] = lambda hear: hear,
+    ) -> None:  # fmt: skip
+        self.world, self.config, self.registry = world, config, registry
+        self.period, self.seed, self.observer = period, seed, observer
+        self.mirror = Mirror(ClusterState())
+        self.mirror.state.set_gates(config.gates)
+        self.carrier = Carrier(world, self.mirror, self.hear)
+        self.problems: list[ManifestError] = []
+        self._when_planned = when_planned
+        self._hear = through(self.hear)
+        self._runs = False
+        world.follow(self._hear)
+        self.freshen()
+
+    @property
+    def state(self) -> ClusterState:
+        """The cluster as this scheduler knows it."""
+        return self.mirror.state
+
+    # ------------------------------------------------------------------ hearing
+
+    def hear(self, change: Change, *, force: bool = False) -> None:
+        """Take news in; what cannot be used is one of the ``problems``, and leaves everything else as it is."""
+        try:
+            self.mirror.take(change.event, force=force)
+        except ManifestError as error:
+            self.problems.append(error)
+
+    def freshen(self) -> None:
+        """Read everything anew: what is not there any more is known to be gone, and what was missed is made up for."""
+        listed = list(self.world.listed())
+        there = {(change.kind, *_named(change.body)) for change in listed}
+        for kind in list(self.mirror.versions):
+            for key, version in self.mirror.known(kind).items():
+                if (kind, *key) not in there:
+                    self.mirror.take(Deleted(kind, absent(kind, key, version.uid)))
+        for change in listed:
+            self.hear(change)
+
+    # ------------------------------------------------------------------ cycles
+
+    def start(self) -> None:
+        """Run a cycle now, and another every ``period`` seconds."""
+        self._runs = True
+        self.world.timeline.after(0, self._turn)
+
+    def end(self) -> None:
+        """Run no more cycles and hear no more."""
+        self._runs = False
+        self.world.leave(self._hear)
+
+    def _turn(self) -> None:
+        if self._runs:
+            self.cycle()
+            self.world.timeline.after(self.period, self._turn)
+
+    def cycle(self) -> Plan:
+        """Run one cycle and carry its plan out."""
+        now = self.world.timeline.now
+        self._ask_for_overdue(now)
+        plan = self.decide(self.state.snapshot(), now)
+        self._when_planned(plan)
+        self.carrier.carry_out(plan)
+        self.state.learn(plan)
+        return plan
+
+    def decide(self, snapshot: Snapshot, now: float) -> Plan:
+        """What one cycle decides."""
+        return run_cycle(snapshot, self.config, self.registry, now, self.seed, self.observer)
+
+    def _ask_for_overdue(self, now: float) -> None:
+        """Ask for pods whose news should have come by now."""
+        for key, uid in self.mirror.overdue(now):
+            body = self.world.get("Pod", key)
+            if body is not None:
+                self.hear(Change(Modified, "Pod", body), force=True)
+            self.mirror.forget(key, uid)
+
+
+def _named(body: Body) -> Key:
+    return meta(body).get("namespace", ""), str(meta(body)["name"])

@@ -1,0 +1,135 @@
+"""allocate: how often a job gets its turn, and that its other pods are not looked through at each of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from stromboli.builtin import builtin_registry
+from stromboli.cycle import run_action, run_cycle
+from stromboli.framework.classes import Classes
+from stromboli.framework.config import DEFAULT_CONFIG, load_config
+from stromboli.framework.fits import Fits
+from stromboli.framework.session import Session
+from stromboli.model.job import Job
+from stromboli.plugin import Plugin, overused
+from stromboli.testing.builders import cluster, node, pod, pod_group
+
+CONF = """
+actions: "allocate"
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: patience}]
+"""
+
+CLOSE = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+SPLIT = {"subGroupPolicy": [{"name": "part", "subGroupSize": 1, "matchLabelKeys": ["app"]}]}
+
+
+class OutOfPatience(BaseException):
+    """Ends the run: as an Exception it would only put the plugin aside."""
+
+
+class Patience(Plugin):
+    """Lets a queue have ten turns and no more."""
+
+    name = "patience"
+
+    def on_session_open(self, session):
+        self.turns = 0
+
+    @overused
+    def has_had_its_turns(self, queue):
+        self.turns += 1
+        if self.turns > 10:
+            raise OutOfPatience
+        return False
+
+
+@pytest.mark.parametrize(
+    ("nodes", "spec"),
+    [
+        pytest.param((), {}, id="no-nodes"),
+        pytest.param((node("n", cpu=2),), CLOSE, id="close-together"),
+        pytest.param((node("n", cpu=2),), SPLIT, id="in-parts"),
+        pytest.param((node("n", cpu=2),), {}, id="whole"),
+    ],
+)
+def test_a_ready_job_whose_surplus_fits_nowhere_has_one_last_turn(nodes, spec):
+    group = pod_group("g", min_member=1, **spec)
+    ended = pod("g-0", group="g", phase="Succeeded", on="gone")
+    snapshot = cluster(*nodes, group, ended, pod("g-1", group="g", cpu=9), pod("g-2", group="g", cpu=9))
+    registry = builtin_registry()
+    registry.add(Patience)
+    config = load_config(CONF, source="test", known_plugins=registry.plugin_names, known_actions=registry.action_names)
+    plan = run_cycle(snapshot, config, registry)
+    assert (plan.binds, plan.inconsistencies) == ([], [])
+
+
+# ---------------------------------------------------------------------- work that grows with a job's pods
+
+
+def default_plan(*objects):
+    registry = builtin_registry()
+    config = load_config(
+        DEFAULT_CONFIG, source="test", known_plugins=registry.plugin_names, known_actions=registry.action_names
+    )
+    return run_cycle(cluster(*objects), config, registry)
+
+
+def roles(count):
+    """Pods of two roles that take turns, as those of a Job do."""
+    specs = [{"volcano.sh/task-spec": role} for role in ("ps", "worker")]
+    return [pod(f"g-{specs[i % 2]['volcano.sh/task-spec']}-{i // 2}", group="g", annotations=specs[i % 2])
+            for i in range(count)]  # fmt: skip
+
+
+def looked_at(monkeypatch, count):
+    """How many tasks are looked at to find runs among so many that take turns."""
+    seen = []
+    whole = Classes.run_length
+
+    def noted(self, tasks):
+        seen.append(len(tasks))
+        return whole(self, tasks)
+
+    monkeypatch.setattr(Classes, "run_length", noted)
+    plan = default_plan(
+        node("n", cpu=count, memory="512Gi", pods=count), pod_group("g", min_member=count), *roles(count)
+    )
+    assert len(plan.binds) == count
+    return sum(seen)
+
+
+def test_where_roles_take_turns_runs_are_sought_among_few(monkeypatch):
+    assert looked_at(monkeypatch, 160) <= 16 * 160  # at each of them among all that are left: 12,880
+
+
+@pytest.mark.parametrize(
+    ("group", "pods"),
+    [
+        pytest.param({}, [pod(f"g-{i}", group="g", cpu=9) for i in range(20)], id="without roles"),
+        pytest.param({"minTaskMember": {"ps": 5, "worker": 5}}, roles(20), id="minimums that do not apply"),
+    ],
+)
+def test_roles_are_not_counted_where_no_minimum_asks_for_it(group, pods, monkeypatch):
+    def counted(self, *statuses, **more):
+        raise AssertionError("roles are counted")
+
+    monkeypatch.setattr(Job, "role_counts", counted)
+    default_plan(node("n", cpu=8), pod_group("g", min_member=1, **group), *pods)
+
+
+def test_roles_that_failed_are_noted_as_they_fail():
+    """A task is told that one of its role has found no node before, whatever came between."""
+    pods = [pod(f"g-{role}-{i}", group="g", cpu=cpu, created=i, annotations={"volcano.sh/task-spec": role})
+            for i in range(2) for role, cpu in (("big", 99), ("small", 1), ("large", 88))]  # fmt: skip
+    group = pod_group("g", min_member=3, minTaskMember={"small": 2})
+    registry = builtin_registry()
+    text = CONF.replace(", {name: patience}", "")
+    config = load_config(text, source="test", known_plugins=registry.plugin_names, known_actions=registry.action_names)
+    with Session.open(cluster(node("n", cpu=8), group, *pods), config, registry) as session:
+        run_action(session, registry.action("allocate")())
+        job = session.jobs["default/g"]
+        said = {job.tasks[uid].name: fits.text for uid, fits in job.fits.items() if isinstance(fits, Fits)}
+    failed = {name for name, text in said.items() if "Insufficient cpu" in text}
+    passed_over = {name for name, text in said.items() if "already predicated failed" in text}
+    assert (failed, passed_over) == ({"g-big-0", "g-large-0"}, {"g-big-1", "g-large-1"})

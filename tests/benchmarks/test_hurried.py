@@ -1,0 +1,63 @@
+"""A workload as a server gets it, and what is counted of what the server tells."""
+
+from __future__ import annotations
+
+from benchmarks.pipelined.hurried import SETTLED, SPEED, Seen, hurried
+from benchmarks.pipelined.measuring import BEGINNING
+from benchmarks.pipelined.workloads import WORKLOADS, Workload, history, staying
+from stromboli.cluster.lives import life_of
+from stromboli.model.reservation import Held, stated
+from stromboli.sim.timeline import Timeline
+from stromboli.sim.world import World
+from stromboli.testing.builders import node, pod
+
+TRAINERS: Workload = staying(WORKLOADS[2])
+DONE = pod("done", on="n1", phase="Succeeded")
+
+
+def test_pods_are_created_with_their_times_shortened() -> None:
+    bodies = [body for happening in history(TRAINERS, 1, 600) for body in happening.come if body["kind"] == "Pod"]
+    for body in bodies:
+        was, made = life_of(body), hurried(body)
+        now, grace = life_of(made), made["spec"]["terminationGracePeriodSeconds"]
+        assert abs(now.stop_after * SPEED - was.stop_after) < 1
+        assert abs(now.overstay * SPEED - was.overstay) < 1
+        assert abs((now.run.seconds or 0) * SPEED - (was.run.seconds or 0)) < 1
+        assert 1 <= grace <= TRAINERS.grace[1] / SPEED
+        assert "ownerReferences" not in made["metadata"]
+    assert bodies[0]["metadata"]["ownerReferences"]
+
+
+def test_no_node_leaves_and_all_else_stays() -> None:
+    moving, still = (
+        [one for one in history(each, 1, 3000) if one.come and one.come[0]["kind"] == "PodGroup"]
+        for each in (WORKLOADS[2], TRAINERS)
+    )
+    assert moving == still
+    assert not any(one.leaves for one in history(TRAINERS, 1, 3000))
+
+
+def seen(*, after: float, moves_to: str = "", evicted: str = "") -> tuple[int, int]:
+    """Evictions, and those for a pod with room, after a pod that holds n1 for so long moves, or somebody goes."""
+    world = World(Timeline(BEGINNING))
+    counted = Seen(world)
+    for each in (node("n1"), node("n2"), pod("on-n1", on="n1"), pod("on-n2", on="n2"), pod("high"), DONE):
+        world.create(each)
+    world.patch("Pod", "default/high", {"metadata": {"annotations": stated(Held("n1", evicted=True))}})
+    world.timeline.run(BEGINNING + after)
+    if evicted:
+        world.delete(f"default/{evicted}")
+        world.remove("Pod", f"default/{evicted}")
+    if moves_to:
+        world.patch("Pod", "default/high", {"metadata": {"annotations": stated(Held(moves_to, evicted=True))}})
+    return counted.outcome.evictions, counted.outcome.repeated
+
+
+def test_evictions_beside_a_reservation_and_moves_that_are_paid_for_are_counted() -> None:
+    later = SETTLED + 1
+    assert seen(after=1, evicted="on-n1") == (1, 0)
+    assert seen(after=later, evicted="on-n1") == (1, 1)
+    assert seen(after=later, evicted="on-n2") == (1, 0)
+    assert seen(after=later, evicted="on-n2", moves_to="n2") == (1, 1)
+    assert seen(after=1, evicted="on-n2", moves_to="n2") == (1, 0)
+    assert seen(after=later, evicted="done") == (0, 0)

@@ -1,0 +1,279 @@
+"""A cluster in memory for the controllers: it stores what they write, tells them, and lets tests play the others."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from stromboli.controllers.changes import Ask, Change, Create, Delete, Emit, KillPod, Outcome, Patch
+from stromboli.controllers.manager import About, Manager, Settings, Work
+from stromboli.controllers.pods import pod_view
+from stromboli.controllers.world import Key
+from stromboli.crds import admission
+from stromboli.crds.batch import Job
+from stromboli.crds.bus import Command
+from stromboli.crds.kinds import COMMANDS, HYPER_NODES, JOBS, POD_GROUPS, QUEUES
+from stromboli.crds.read import read
+from stromboli.crds.scheduling import PodGroup, Queue
+from stromboli.crds.topology import HyperNode
+
+Manifest = dict[str, Any]
+START = 1_700_000_000.0
+MOST_LOOKS = 2_000
+
+
+class Broken(Exception):
+    """A write that the test wanted to fail."""
+
+
+def merged(old: Any, patch: Any) -> Any:
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(old) if isinstance(old, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            found.pop(key, None)
+        else:
+            found[key] = merged(found.get(key), value)
+    return found
+
+
+class Cluster:
+    """The API server, the garbage collector, and a runner that does what reconcilers ask for."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.manager = Manager(settings or Settings())
+        self.now = START
+        self.objects: dict[str, dict[Key, Manifest]] = {}
+        self.events: list[Emit] = []
+        self.errors: list[str] = []
+        self.writes: list[Change] = []
+        self.breaking: dict[type[Change], int] = {}
+        """How many more writes of a type are to fail."""
+        self._version = 0
+
+    # -- The API server ----------------------------------------------------------------------------------------------
+
+    def store(self, resource: str, value: Manifest) -> Manifest:
+        """Store an object as it is and tell the controllers."""
+        self._version += 1
+        value = msgspec.json.decode(msgspec.json.encode(value))
+        meta = value.setdefault("metadata", {})
+        meta["resourceVersion"] = str(self._version)
+        meta.setdefault("uid", f"uid-{self._version}")
+        meta.setdefault("creationTimestamp", "2023-11-14T22:13:20Z")
+        key = (meta.get("namespace", ""), meta["name"])
+        self.objects.setdefault(resource, {})[key] = value
+        self._tell(resource, value)
+        return value
+
+    def create(self, resource: str, value: Manifest) -> Manifest:
+        """Store an object as a user would, admission included."""
+        return self.store(resource, dict(admission.default(resource, value, admission.Objects({}))))
+
+    def change(self, resource: str, name: str, patch: Manifest, namespace: str = "ns") -> Manifest:
+        """Patch an object."""
+        return self.store(resource, merged(self.objects[resource][namespace, name], patch))
+
+    def remove(self, resource: str, name: str, namespace: str = "ns") -> None:
+        """An object is gone, and with it what belongs to it."""
+        gone = self.objects[resource].pop((namespace, name))
+        self._untell(resource, (namespace, name))
+        for other, found in [(r, o) for r, objects in self.objects.items() for o in objects.values()]:
+            meta = found["metadata"]
+            if any(owner["uid"] == gone["metadata"]["uid"] for owner in meta.get("ownerReferences", ())):
+                self.remove(other, meta["name"], meta.get("namespace", ""))
+
+    def _tell(self, resource: str, value: Manifest) -> None:
+        manager = self.manager
+        match resource:
+            case "pods":
+                manager.seen_pod(pod_view(msgspec.json.encode(value)))
+            case "persistentvolumeclaims":
+                manager.world.claims.add((value["metadata"]["namespace"], value["metadata"]["name"]))
+            case str() if resource == JOBS:
+                manager.seen_job(read(Job, value))
+            case str() if resource == POD_GROUPS:
+                manager.seen_pod_group(read(PodGroup, value))
+            case str() if resource == QUEUES:
+                manager.seen_queue(read(Queue, value))
+            case str() if resource == COMMANDS:
+                manager.seen_command(read(Command, value))
+            case str() if resource == HYPER_NODES:
+                manager.seen_hyper_node(read(HyperNode, value))
+
+    def _untell(self, resource: str, key: Key) -> None:
+        gone = {
+            "pods": self.manager.gone_pod,
+            JOBS: self.manager.gone_job,
+            POD_GROUPS: self.manager.gone_pod_group,
+            QUEUES: self.manager.gone_queue,
+            COMMANDS: self.manager.gone_command,
+        }
+        if resource in gone:
+            gone[resource](key)
+
+    # -- The runner --------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Look at everything that waits until nothing does; what fails is looked at again."""
+        for _ in range(MOST_LOOKS):
+            self.manager.wake(self.now)
+            work = next(iter(self.manager.ready), None)
+            if work is None:
+                return
+            self.run(work)
+        raise AssertionError(f"the controllers come to no end: {list(self.manager.ready)}")
+
+    def run(self, work: Work) -> Outcome:
+        """One look."""
+        outcome = self.manager.look(work, self.now)
+        try:
+            for change in outcome.changes():
+                self.apply(change)
+        except Broken:
+            self.manager.repeat(work)
+            return outcome
+        if outcome.error:
+            self.errors.append(outcome.error)
+        self.manager.settled(work)
+        if work.about is About.command:
+            for change in self.manager.carry_out(work.key).changes():
+                self.apply(change)
+        return outcome
+
+    def apply(self, change: Change) -> None:
+        if self.breaking.get(type(change), 0) > 0:
+            self.breaking[type(change)] -= 1
+            raise Broken
+        if not isinstance(change, Emit | Ask):
+            self.writes.append(change)
+        doing: dict[type[Change], Callable[[Any], object]] = {
+            Emit: self.events.append,
+            Ask: lambda ask: self.manager.ask_queue(ask.queue, ask.action),
+            Create: self._create,
+            Patch: self._patch,
+            Delete: self._delete,
+            KillPod: lambda pod: self.kill(pod.name, pod.namespace, out_of_sync=True),
+        }
+        doing[type(change)](change)
+
+    def _create(self, change: Create) -> None:
+        meta: Any = change.body["metadata"]
+        if (change.namespace, meta["name"]) not in self.objects.get(change.resource, {}):
+            self.store(change.resource, change.body)
+
+    def _delete(self, change: Delete) -> None:
+        if change.resource == COMMANDS:
+            self.objects[COMMANDS].pop((change.namespace, change.name))
+        elif (change.namespace, change.name) in self.objects.get(change.resource, {}):
+            self.remove(change.resource, change.name, change.namespace)
+
+    def _patch(self, change: Patch) -> None:
+        body = copy.deepcopy(change.body)
+        known = self.objects[change.resource][change.namespace, change.name]
+        meta: Any = body.get("metadata", {})
+        wanted = meta.pop("resourceVersion", None)
+        if wanted is not None and wanted != known["metadata"]["resourceVersion"]:
+            raise Broken
+        self.store(change.resource, merged(known, body))
+
+    # -- The others --------------------------------------------------------------------------------------------------
+
+    def kill(self, name: str, namespace: str = "ns", *, out_of_sync: bool = False) -> None:
+        """A pod is asked to end."""
+        marks = {"volcano.sh/controller-out-of-sync": "true"} if out_of_sync else {}
+        metadata = {"annotations": marks, "deletionTimestamp": "2023-11-14T22:13:21Z"}
+        self.change("pods", name, {"metadata": metadata}, namespace)
+
+    def reap(self) -> None:
+        """Pods that were asked to end are gone."""
+        for name in [name for name, pod in self.pods().items() if "deletionTimestamp" in pod["metadata"]]:
+            self.remove("pods", name)
+
+    def admit(self, phase: str = "Inqueue") -> None:
+        """The scheduler lets all PodGroups in."""
+        for namespace, name in list(self.objects.get(POD_GROUPS, {})):
+            group = self.objects[POD_GROUPS][namespace, name]
+            if group.get("status", {}).get("phase") in (None, "Pending"):
+                self.change(POD_GROUPS, name, {"status": {"phase": phase}}, namespace)
+
+    def pod_phase(self, name: str, phase: str, code: int = 0, restarts: int = 0) -> None:
+        """The kubelet says how a pod is."""
+        ended = {"terminated": {"exitCode": code}} if phase in ("Failed", "Succeeded") else {}
+        state = {"name": "main", "ready": phase == "Running", "restartCount": restarts, "state": ended}
+        self.change("pods", name, {"status": {"phase": phase, "containerStatuses": [state]}})
+
+    def all_pods(self, phase: str, code: int = 0) -> None:
+        """Every pod that has not ended is in this phase now."""
+        for name, pod in self.pods().items():
+            if pod.get("status", {}).get("phase", "Pending") not in ("Failed", "Succeeded"):
+                self.pod_phase(name, phase, code)
+
+    def command(self, action: str, kind: str, name: str) -> None:
+        """Somebody issues a command."""
+        self._version += 1
+        value = {"metadata": {"name": f"command-{self._version}", "namespace": "ns"}, "action": action,
+                 "target": {"kind": kind, "name": name, "apiVersion": "", "uid": ""}}  # fmt: skip
+        self.store(COMMANDS, value)
+
+    def pods(self) -> dict[str, Manifest]:
+        """All pods of the namespace by name."""
+        return {name: pod for (_, name), pod in self.objects.get("pods", {}).items()}
+
+    def names(self) -> list[str]:
+        """Names of the pods that nobody has asked to end."""
+        return sorted(name for name, pod in self.pods().items() if "deletionTimestamp" not in pod["metadata"])
+
+    def job(self, name: str = "j") -> Any:
+        """A job as it is stored."""
+        return self.objects[JOBS]["ns", name]
+
+    def phase(self, name: str = "j") -> str:
+        """The phase of a job."""
+        return str(self.job(name).get("status", {}).get("state", {}).get("phase", ""))
+
+    def groups(self) -> list[Manifest]:
+        """All PodGroups."""
+        return list(self.objects.get(POD_GROUPS, {}).values())
+
+    def told(self, reason: str) -> Iterator[str]:
+        """Texts of the events of a reason."""
+        return (event.message for event in self.events if event.reason == reason)
+
+
+def queue(name: str, state: str = "Open", parent: str = "root", **annotations: str) -> Manifest:
+    """A queue as it is stored."""
+    return {"metadata": {"name": name, "annotations": annotations}, "spec": {"parent": parent, "weight": 1},
+            "status": {"state": state}}  # fmt: skip
+
+
+def task(name: str = "t", replicas: int = 2, **fields: Any) -> Manifest:
+    """A task of a job."""
+    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}
+    template = {"metadata": {"labels": {"own": "label"}}, "spec": {"containers": [container], **fields.pop("pod", {})}}
+    return {"name": name, "replicas": replicas, "template": template, **fields}
+
+
+def job(*tasks: Manifest, name: str = "j", **spec: Any) -> Manifest:
+    """A job."""
+    metadata = {"name": name, "namespace": "ns", **spec.pop("metadata", {})}
+    return {"metadata": metadata, "spec": {"tasks": list(tasks or (task(),)), **spec}}
+
+
+def started(*tasks: Manifest, running: bool = True, **spec: Any) -> Cluster:
+    """A cluster in which a job has got its pods, and these run."""
+    cluster = Cluster()
+    cluster.store(QUEUES, queue("default"))
+    cluster.create(JOBS, job(*tasks, **spec))
+    cluster.settle()
+    cluster.admit()
+    cluster.settle()
+    if running:
+        cluster.all_pods("Running")
+        cluster.settle()
+    return cluster

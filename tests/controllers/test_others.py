@@ -1,0 +1,297 @@
+"""Queues, PodGroups of plain pods, commands, finished jobs, hypernodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.controllers.changes import Create, Delete, Outcome
+from stromboli.controllers.manager import About, Settings, Work
+from stromboli.crds.fields import Metadata
+from stromboli.crds.kinds import HYPER_NODES, JOBS, POD_GROUPS, QUEUES
+from tests.controllers.cluster import START, Cluster, job, queue, started, task
+
+CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
+
+
+def tree(**states: str) -> Cluster:
+    """Queues root > top > low, in these states (Open where none is given), the changes done."""
+    cluster = Cluster()
+    for name, parent in (("root", ""), ("top", "root"), ("low", "top")):
+        cluster.store(QUEUES, queue(name, states.get(name, "Open"), parent))
+    cluster.settle()
+    return cluster
+
+
+def states(cluster: Cluster) -> dict[str, str]:
+    return {name: found["status"]["state"] for (_, name), found in cluster.objects[QUEUES].items()}
+
+
+def group(name: str, in_queue: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "ns"}, "spec": {"queue": in_queue}, "status": {"phase": "Running"}}
+
+
+# ---------------------------------------------------------------------- queues
+
+
+def test_a_new_queue_is_open_and_below_root() -> None:
+    cluster = Cluster()
+    cluster.store(QUEUES, {"metadata": {"name": "q"}, "spec": {}})
+    cluster.settle()
+    found = cluster.objects[QUEUES]["", "q"]
+    assert (found["spec"]["parent"], found["status"]["state"]) == ("root", "Open")
+    cluster.store(QUEUES, {"metadata": {"name": "root"}, "spec": {}, "status": {"state": "Open"}})
+    cluster.settle()
+    assert "parent" not in cluster.objects[QUEUES]["", "root"]["spec"]
+
+
+@pytest.mark.parametrize(
+    ("state", "action", "groups", "after"),
+    [
+        ("Open", "OpenQueue", 1, "Open"),
+        ("Open", "CloseQueue", 0, "Closed"),
+        ("Open", "CloseQueue", 1, "Closing"),
+        ("Open", "SyncQueue", 1, "Open"),
+        ("Closing", "OpenQueue", 1, "Open"),
+        ("Closing", "CloseQueue", 0, "Closed"),
+        ("Closing", "SyncQueue", 1, "Closing"),
+        ("Closing", "SyncQueue", 0, "Closed"),
+        ("Closed", "OpenQueue", 0, "Open"),
+        ("Closed", "CloseQueue", 1, "Closed"),
+        ("Closed", "SyncQueue", 1, "Closed"),
+        ("Unknown", "OpenQueue", 0, "Open"),
+        ("Unknown", "CloseQueue", 1, "Closing"),
+        ("Unknown", "CloseQueue", 0, "Closed"),
+        ("Unknown", "SyncQueue", 0, "Unknown"),
+    ],
+)
+def test_states_of_queues(state: str, action: str, groups: int, after: str) -> None:
+    cluster = Cluster()
+    for number in range(groups):
+        cluster.store(POD_GROUPS, group(f"g{number}", "q"))
+    cluster.store(QUEUES, queue("q", state))
+    cluster.manager.ready.clear()
+    cluster.manager._actions.clear()
+    cluster.manager.ask_queue("q", action)
+    cluster.run(next(iter(cluster.manager.ready)))
+    assert states(cluster)["q"] == after
+
+
+def test_a_closing_queue_closes_when_its_last_group_goes() -> None:
+    cluster = tree()
+    cluster.store(POD_GROUPS, group("g", "low"))
+    cluster.command("CloseQueue", "Queue", "low")
+    cluster.settle()
+    assert states(cluster)["low"] == "Closing"
+    assert list(cluster.told("CloseQueue")) == ["Close queue succeed"]
+    cluster.remove(POD_GROUPS, "g")
+    cluster.settle()
+    assert states(cluster)["low"] == "Closed"
+
+
+def test_closing_and_opening_go_down_the_hierarchy() -> None:
+    cluster = tree()
+    cluster.command("CloseQueue", "Queue", "top")
+    cluster.settle()
+    assert states(cluster) == {"root": "Open", "top": "Closed", "low": "Closed"}
+    assert cluster.objects[QUEUES]["", "low"]["metadata"]["annotations"] == {CLOSED_BY_PARENT: "true"}
+    cluster.command("OpenQueue", "Queue", "low")
+    cluster.settle()
+    assert states(cluster)["low"] == "Closed"
+    assert list(cluster.told("OpenQueue")) == [
+        "Failed to open queue low because its parent queue top is closing or closed. Open the parent queue first."
+    ]
+    cluster.command("OpenQueue", "Queue", "top")
+    cluster.settle()
+    assert states(cluster) == {"root": "Open", "top": "Open", "low": "Open"}
+    assert cluster.objects[QUEUES]["", "low"]["metadata"]["annotations"] == {CLOSED_BY_PARENT: "false"}
+
+
+def test_what_was_closed_by_hand_stays_closed() -> None:
+    cluster = tree()
+    for name in ("low", "top"):
+        cluster.command("CloseQueue", "Queue", name)
+        cluster.settle()
+    cluster.command("OpenQueue", "Queue", "top")
+    cluster.settle()
+    assert states(cluster) == {"root": "Open", "top": "Open", "low": "Closed"}
+
+
+def test_root_is_never_closed() -> None:
+    cluster = tree()
+    cluster.command("CloseQueue", "Queue", "root")
+    cluster.settle()
+    assert set(states(cluster).values()) == {"Open"}
+
+
+def test_a_queue_below_a_closed_one_closes() -> None:
+    assert states(tree(top="Closed")) == {"root": "Open", "top": "Closed", "low": "Closed"}
+
+
+# ---------------------------------------------------------------------- plain pods
+
+
+def pod(name: str = "p", owner: tuple[str, str] | None = None, **annotations: Any) -> dict[str, Any]:
+    meta: dict[str, Any] = {"name": name, "namespace": "ns", "uid": f"uid-of-{name}", "annotations": annotations}
+    if owner:
+        kind, uid = owner
+        meta["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": uid, "controller": True}]
+    container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "3"}}}
+    return {"metadata": meta, "spec": {"schedulerName": "volcano", "containers": [container]}}
+
+
+def test_a_plain_pod_gets_a_group_of_its_own() -> None:
+    cluster = Cluster()
+    cluster.store(
+        "pods", pod("p", None, **{"scheduling.volcano.sh/queue-name": "q", "volcano.sh/network-topology-mode": "Soft"})
+    )
+    cluster.settle()
+    (found,) = cluster.groups()
+    assert found["metadata"]["name"] == "podgroup-uid-of-p"
+    assert found["metadata"]["ownerReferences"][0]["kind"] == "Pod"
+    assert found["spec"] == {
+        "minMember": 1, "queue": "q", "networkTopology": {"mode": "soft"},
+        "minResources": {"cpu": "2", "requests.cpu": "2", "limits.cpu": "3", "pods": "1", "count/pods": "1"},
+    }  # fmt: skip
+    assert cluster.pods()["p"]["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "podgroup-uid-of-p"
+    assert len(cluster.writes) == 2
+
+
+def test_pods_of_one_owner_share_their_group() -> None:
+    cluster = Cluster()
+    cluster.manager.world.owners["ReplicaSet", "ns", "o"] = {
+        "scheduling.volcano.sh/group-min-member": "2", "volcano.sh/preemptable": "true", "other": "x",
+    }  # fmt: skip
+    cluster.store("pods", pod("a", ("ReplicaSet", "rs")))
+    cluster.store("pods", pod("b", ("ReplicaSet", "rs")))
+    cluster.settle()
+    (found,) = cluster.groups()
+    assert found["metadata"]["name"] == "podgroup-rs"
+    assert found["metadata"]["annotations"] == {"volcano.sh/preemptable": "true"}
+    assert (found["spec"]["minMember"], found["spec"]["minResources"]["cpu"]) == (2, "4")
+    assert len([write for write in cluster.writes if isinstance(write, Create)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "replicas", "left"),
+    [("ReplicaSet", 0, 0), ("StatefulSet", 0, 0), ("ReplicaSet", 1, 1), ("ReplicaSet", None, 1), ("Job", 0, 1)],
+)
+def test_an_owner_that_is_scaled_to_nothing_needs_no_group(kind: str, replicas: int | None, left: int) -> None:
+    cluster = Cluster()
+    cluster.store("pods", pod("a", (kind, "rs")))
+    cluster.settle()
+    cluster.remove("pods", "a")
+    cluster.manager.seen_owner(kind, Metadata(name="o", namespace="ns", uid="rs"), replicas)
+    cluster.settle()
+    assert len(cluster.groups()) == left
+
+
+def test_a_pod_that_came_before_stale_news_of_its_owner_keeps_its_group() -> None:
+    cluster = Cluster()
+    owner = Metadata(name="o", namespace="ns", uid="rs")
+    cluster.store("pods", pod("a", ("ReplicaSet", "rs")))
+    cluster.settle()
+    cluster.manager.seen_owner("ReplicaSet", owner, 0)  # scaled down and up again; the pod is of the time after
+    cluster.settle()
+    assert len(cluster.groups()) == 1
+    idle = Work(About.idle_group, ("ns", "podgroup-rs"))
+    assert cluster.manager.look(idle, 0.0).after == 1.0
+    cluster.manager.seen_owner("ReplicaSet", owner, 1)
+    cluster.remove("pods", "a")
+    assert cluster.manager.look(idle, 0.0) == Outcome()
+    cluster.manager.seen_owner("ReplicaSet", owner, 0)
+    cluster.settle()
+    assert cluster.groups() == []
+
+
+@pytest.mark.parametrize(("text", "least"), [("3", 3), ("0", 0), ("-1", 1), ("many", 1)])
+def test_how_many_must_run_at_once(text: str, least: int) -> None:
+    cluster = Cluster()
+    cluster.manager.world.owners["StatefulSet", "ns", "o"] = {"scheduling.volcano.sh/group-min-member": text}
+    cluster.store("pods", pod("a", ("StatefulSet", "s")))
+    cluster.settle()
+    assert cluster.groups()[0]["spec"].get("minMember", 0) == least
+
+
+def test_owners_are_not_asked_when_nothing_is_inherited() -> None:
+    cluster = Cluster(Settings(inherit_owner_annotations=False))
+    cluster.manager.world.owners["ReplicaSet", "ns", "o"] = {"scheduling.volcano.sh/group-min-member": "2"}
+    cluster.store("pods", pod("a", ("ReplicaSet", "rs")))
+    cluster.settle()
+    assert cluster.groups()[0]["spec"]["minMember"] == 1
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pod("p", None, **{"scheduling.k8s.io/group-name": "g"}),
+        {**pod(), "spec": {"schedulerName": "default-scheduler"}},
+    ],
+)
+def test_other_pods_are_left_alone(found: dict[str, Any]) -> None:
+    cluster = Cluster()
+    cluster.store("pods", found)
+    cluster.settle()
+    assert cluster.writes == []
+
+
+# ---------------------------------------------------------------------- finished jobs
+
+
+@pytest.mark.parametrize(("after", "gone"), [(59, False), (60, True)])
+def test_a_finished_job_goes_when_its_time_is_over(after: float, gone: bool) -> None:
+    cluster = started(task("a", 1), ttlSecondsAfterFinished=60)
+    cluster.pod_phase("j-a-0", "Succeeded")
+    cluster.settle()
+    assert cluster.phase() == "Completed"
+    cluster.now = START + after
+    outcome = cluster.run(Work(About.garbage, ("ns", "j")))
+    assert (not cluster.objects[JOBS]) == gone
+    if gone:
+        (change,) = outcome.changes()
+        assert isinstance(change, Delete)
+        assert change.foreground
+    else:
+        assert outcome.after == 1
+
+
+@pytest.mark.parametrize(
+    ("phase", "ttl", "looked"),
+    [("Completed", 0, True), ("Failed", 0, True), ("Terminated", 0, True), ("Aborted", 0, False),
+     ("Running", 0, False), ("Completed", None, False)],
+)  # fmt: skip
+def test_which_jobs_are_collected(phase: str, ttl: int | None, looked: bool) -> None:
+    cluster = Cluster()
+    value = job(ttlSecondsAfterFinished=ttl)
+    state = {"phase": phase, "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    cluster.store(JOBS, {**value, "status": {"state": state}})
+    cluster.settle()
+    assert (not cluster.objects[JOBS]) == looked
+
+
+def test_a_finished_job_without_a_time_is_an_error() -> None:
+    cluster = Cluster()
+    cluster.store(JOBS, {**job(ttlSecondsAfterFinished=0), "status": {"state": {"phase": "Completed"}}})
+    cluster.settle()
+    assert cluster.errors == ["the job has finished, but its status does not say when"]
+
+
+# ---------------------------------------------------------------------- hypernodes
+
+
+def test_members_of_hypernodes_are_counted() -> None:
+    cluster = Cluster()
+    for name, rack in (("n1", "a"), ("n2", "a"), ("n3", "b")):
+        cluster.manager.seen_node(Metadata(name=name, labels={"rack": rack}))
+    members = [
+        {"type": "Node", "selector": {"labelMatch": {"matchLabels": {"rack": "a"}}}},
+        {"type": "Node", "selector": {"exactMatch": {"name": "n1"}}},
+        {"type": "HyperNode", "selector": {"exactMatch": {"name": "h0"}}},
+    ]
+    cluster.store(HYPER_NODES, {"metadata": {"name": "h1"}, "spec": {"tier": 1, "members": members}})
+    cluster.settle()
+    assert cluster.objects[HYPER_NODES]["", "h1"]["status"] == {"nodeCount": 3}
+    cluster.manager.gone_node("n2")
+    cluster.settle()
+    assert cluster.objects[HYPER_NODES]["", "h1"]["status"] == {"nodeCount": 2}

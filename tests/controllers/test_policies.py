@@ -1,0 +1,192 @@
+"""Which events reach a job, and what its policies make of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.controllers.jobs.requests import Choice, Request, choose
+from stromboli.controllers.manager import Manager
+from stromboli.crds.batch import Job
+from stromboli.crds.kinds import POD_GROUPS
+from stromboli.crds.read import read
+from tests.controllers.cluster import Cluster, job, started, task
+
+HERE = Request("PodFailed", job_uid="u", version=1, task="t", pod="j-t-0", exit_code=3)
+RESTART, ABORT = Choice("RestartJob"), Choice("AbortJob")
+SYNC = Choice("SyncJob")
+
+
+def with_policies(*of_job: Any, of_task: tuple[Any, ...] = ()) -> Job:
+    found = job(task(policies=list(of_task)), policies=list(of_job))
+    return read(Job, found | {"metadata": {"name": "j", "uid": "u"}, "status": {"version": 1}})
+
+
+def when(event: str = "", action: str = "RestartJob", **fields: Any) -> dict[str, Any]:
+    return {**({"event": event} if event else {}), "action": action, **fields}
+
+
+@pytest.mark.parametrize(
+    ("found", "request_", "choice"),
+    [
+        (with_policies(), HERE, SYNC),
+        (with_policies(when("PodFailed")), HERE, RESTART),
+        (with_policies(when("PodFailed")), HERE._replace(action="AbortJob"), ABORT),
+        (with_policies(when("PodFailed")), HERE._replace(event="OutOfSync"), SYNC),
+        (with_policies(when("*")), HERE, RESTART),
+        (with_policies(when("*")), HERE._replace(event="PodRunning"), SYNC),
+        (with_policies(when("*")), HERE._replace(event="PodPending"), SYNC),
+        (with_policies(when("*", timeout="1m30s")), HERE._replace(event="PodPending"), Choice("RestartJob", 90.0)),
+        (with_policies(when("PodFailed", timeout="soon")), HERE, RESTART),
+        (with_policies(when("PodFailed")), HERE._replace(job_uid="other"), SYNC),
+        (with_policies(when("PodFailed")), HERE._replace(version=0), SYNC),
+        (with_policies(when(exitCode=3)), HERE, RESTART),
+        (with_policies(when(exitCode=4)), HERE, SYNC),
+        (with_policies(when(events=["PodEvicted", "PodFailed"])), HERE, RESTART),
+        (with_policies(when("PodFailed", "AbortJob"), when("PodFailed")), HERE, ABORT),
+        (with_policies(when("PodFailed"), of_task=(when("PodFailed", "AbortJob"),)), HERE, ABORT),
+        (with_policies(when("PodFailed"), of_task=(when("PodFailed", "AbortJob"),)), HERE._replace(task="x"), RESTART),
+        (with_policies(when("PodFailed"), of_task=(when("PodEvicted", "AbortJob"),)), HERE, RESTART),
+    ],
+)  # fmt: skip
+def test_choosing(found: Job, request_: Request, choice: Choice) -> None:
+    assert choose(found, request_) == choice
+
+
+def events(cluster: Cluster) -> list[str]:
+    """The events that wait for the job, and have them forgotten."""
+    manager: Manager = cluster.manager
+    found = [request.event for request in manager._requests.pop(("ns", "j"), {})]
+    manager.ready.clear()
+    return found
+
+
+def test_what_pods_tell() -> None:
+    heeded = [{"events": ["TaskFailed", "TaskCompleted"], "action": "AbortJob"}]
+    cluster = started(task("a", 2, maxRetry=2), running=False, policies=heeded)
+    for do, told in (
+        (lambda: cluster.pod_phase("j-a-0", "Running"), "PodRunning"),
+        (lambda: cluster.pod_phase("j-a-0", "Running", restarts=1), "OutOfSync"),
+        (lambda: cluster.pod_phase("j-a-1", "Pending", restarts=1), "TaskFailed"),
+        (lambda: cluster.pod_phase("j-a-1", "Running", restarts=1), "PodRunning"),
+        (lambda: cluster.pod_phase("j-a-0", "Succeeded"), "OutOfSync"),
+        (lambda: cluster.pod_phase("j-a-1", "Succeeded"), "TaskCompleted"),
+        (lambda: cluster.remove("pods", "j-a-1"), "PodEvicted"),
+        (lambda: cluster.pod_phase("j-a-0", "Failed", 3), "PodFailed"),
+        (lambda: cluster.kill("j-a-0", out_of_sync=True), "OutOfSync"),
+        (lambda: cluster.remove("pods", "j-a-0"), "OutOfSync"),
+        (lambda: cluster.change(POD_GROUPS, "j-uid-2", {"status": {"phase": "Unknown"}}), "Unknown"),
+        (lambda: cluster.change(POD_GROUPS, "j-uid-2", {"status": {"phase": "Running"}}), "OutOfSync"),
+    ):
+        do()
+        assert events(cluster) == [told]
+    cluster.change(POD_GROUPS, "j-uid-2", {"status": {"running": 3}})
+    assert events(cluster) == [], "only the phase counts"
+
+
+def test_a_task_without_a_limit_never_fails() -> None:
+    heeded = [{"event": "TaskFailed", "action": "AbortJob"}]
+    for most, told in ((-1, "OutOfSync"), (100, "TaskFailed"), (101, "OutOfSync")):
+        cluster = started(task("a", 1, maxRetry=most), policies=heeded)
+        cluster.pod_phase("j-a-0", "Running", restarts=100)
+        assert events(cluster) == [told]
+
+
+def test_pods_seen_for_the_first_time_only_tell_that_they_wait() -> None:
+    """A controller that starts finds running pods: they are not pending."""
+    cluster = started(task("a", 1), policies=[{"event": "PodPending", "action": "RestartJob", "timeout": "1m"}])
+    again = Cluster()
+    for resource in ("queues.scheduling.volcano.sh", "jobs.batch.volcano.sh", POD_GROUPS, "pods"):
+        for found in cluster.objects[resource].values():
+            again.store(resource, found)
+    again.settle()
+    assert again.manager.jobs.timers.next() is None
+    assert again.phase() == "Running"
+
+
+# ---------------------------------------------------------------------- timers
+
+
+LATE = [
+    {"event": "PodPending", "action": "RestartPod", "timeout": "1m"},
+    {"event": "PodFailed", "action": "RestartJob", "timeout": "2m"},
+]
+
+
+def test_an_action_is_put_off_and_done() -> None:
+    cluster = started(task("a", 2), policies=LATE)
+    cluster.pod_phase("j-a-0", "Failed", 1)
+    cluster.settle()
+    assert "Execute action RestartJob after 2m0s" in set(cluster.told("ExecuteAction"))
+    cluster.now += 119
+    cluster.settle()
+    assert cluster.phase() == "Running"
+    cluster.now += 1
+    cluster.settle()
+    assert cluster.phase() == "Restarting"
+    assert cluster.manager.jobs.timers.next() is None
+
+
+def test_what_recovers_is_left_alone() -> None:
+    cluster = started(task("a", 2), running=False, policies=LATE)
+    assert cluster.manager.jobs.timers.next() == cluster.now + 60
+    cluster.pod_phase("j-a-0", "Running")
+    cluster.pod_phase("j-a-1", "Running")
+    cluster.settle()
+    assert cluster.manager.jobs.timers.next() is None
+    cluster.pod_phase("j-a-0", "Failed", 1)
+    cluster.settle()
+    cluster.pod_phase("j-a-0", "Running")
+    cluster.settle()
+    cluster.now += 1000
+    cluster.settle()
+    assert cluster.phase() == "Running"
+
+
+def test_a_pod_that_is_told_why_it_waits_still_waits() -> None:
+    cluster = started(task("a", 1), running=False, policies=LATE)
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    cluster.change("pods", "j-a-0", {"status": {"conditions": [unschedulable]}})
+    cluster.settle()
+    assert cluster.manager.jobs.timers.next() == cluster.now + 60
+
+
+def test_what_waits_no_longer_when_its_time_comes_is_left_alone() -> None:
+    """A pod that the controller itself took away, or that ended at once, tells no event of its own."""
+    cluster = started(task("a", 2, minAvailable=1), running=False, policies=LATE)
+    cluster.pod_phase("j-a-0", "Succeeded")
+    cluster.change("jobs.batch.volcano.sh", "j", {"spec": {"tasks": [task("a", 1, minAvailable=1)]}})
+    cluster.settle()
+    cluster.reap()
+    cluster.now += 1000
+    cluster.settle()
+    assert set(cluster.told("ExecuteAction")) == {"Execute action RestartPod after 1m0s"}
+
+
+def test_only_the_pod_that_waits_too_long_is_restarted() -> None:
+    cluster = started(task("a", 2, minAvailable=1), running=False, policies=LATE)
+    cluster.pod_phase("j-a-0", "Running")
+    cluster.settle()
+    before = cluster.pods()["j-a-0"]["metadata"]["uid"]
+    cluster.now += 60
+    cluster.settle()
+    assert cluster.names() == ["j-a-0"]
+    cluster.reap()
+    cluster.settle()
+    assert cluster.names() == ["j-a-0", "j-a-1"]
+    assert cluster.pods()["j-a-0"]["metadata"]["uid"] == before
+
+
+def test_a_whole_restart_calls_everything_off() -> None:
+    cluster = started(task("a", 2), running=False, policies=LATE)
+    cluster.command("RestartJob", "Job", "j")
+    cluster.settle()
+    assert cluster.manager.jobs.timers.next() is None
+
+
+def test_a_job_that_is_gone_takes_its_timers_along() -> None:
+    cluster = started(task("a", 2), running=False, policies=LATE)
+    cluster.remove("jobs.batch.volcano.sh", "j")
+    cluster.settle()
+    assert cluster.manager.jobs.timers.next() is None

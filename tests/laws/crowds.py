@@ -1,0 +1,463 @@
+"""What the laws of eviction are tried on: full clusters at which gangs arrive, and what is watched while they do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from stromboli.cluster.scenario import Change
+from stromboli.cluster.state import ClusterState
+from stromboli.cycle import run_cycle
+from stromboli.framework.config import Config
+from stromboli.framework.jobs import QueueInfo
+from stromboli.framework.operation import Entry, Operation
+from stromboli.framework.plan import Plan
+from stromboli.framework.registry import Registry
+from stromboli.framework.session import Session
+from stromboli.framework.statement import Statement
+from stromboli.model.axes import PODS, add_to
+from stromboli.model.job import BOUND, RUNNING
+from stromboli.model.names import PREEMPTABLE
+from stromboli.model.snapshot import Snapshot
+from stromboli.model.task import Task
+from stromboli.sim.between import apply_change, apply_plan
+from stromboli.testing.builders import Manifest, events, node, pod, pod_group, queue
+from stromboli.testing.strategies import sometimes
+from tests.laws.scenes import NOW, REGISTRY, Scene, fitted
+from tests.support.checker_objects import amounts, name_of
+
+CLASSES = {"low": 1, "mid": 50, "high": 100}
+CRITICAL = "system-cluster-critical"
+GROUPS = ("a", "b", "c", "d")
+ARRIVING = ("x", "y", "z")
+SIZES: tuple[dict[str, Any], ...] = (
+    {"cpu": 1},
+    {"cpu": 1, "memory": "3Gi"},
+    {"cpu": 2},
+    {"cpu": "500m", "memory": "2Gi"},
+)
+LARGE: tuple[dict[str, Any], ...] = ({"cpu": 2}, {"cpu": 2}, {"cpu": "2500m"}, {"cpu": 3})
+"""What arriving pods ask for besides: more than one victim frees."""
+
+TIERS: dict[str, str] = {
+    "usual": """\
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: overcommit}, {name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
+""",
+    "guarded": """\
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: drf}, {name: predicates}, {name: proportion}, {name: binpack}]
+- plugins: [{name: conformance}, {name: pdb}]
+""",
+    "shares": """\
+- plugins: [{name: gang}, {name: conformance}]
+- plugins: [{name: drf}, {name: predicates}, {name: proportion}]
+""",
+    "ranked": """\
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: predicates}, {name: proportion}, {name: nodeorder}]
+""",
+    "capacity": """\
+- plugins: [{name: priority}, {name: gang}, {name: conformance}, {name: pdb}]
+- plugins: [{name: predicates}, {name: capacity}, {name: nodeorder}]
+""",
+}
+"""Sets of plugins by name."""
+
+WANTING = """\
+actions: "enqueue, allocate, preempt"
+tiers:
+- plugins: [{name: priority}, {name: gang, enableJobStarving: false}, {name: conformance}]
+- plugins: [{name: predicates}, {name: nodeorder}]
+"""
+"""Jobs starve as long as any of their pods wait, so they may take room from their own."""
+
+ACTIONS = ("preempt", "reclaim", "preempt, reclaim", "gangpreempt", "gangreclaim", "gangpreempt, gangreclaim")
+
+
+def configuration(tiers: str, actions: str, *more: str) -> str:
+    """The text of a configuration."""
+    return f'actions: "enqueue, allocate, {actions}, backfill"\ntiers:\n{TIERS[tiers]}' + "\n".join(more)
+
+
+EVERY = tuple(configuration(tiers, actions) for tiers, actions in product(TIERS, ACTIONS))
+"""Every set of plugins with every set of actions."""
+
+
+def configurations(tiers: Sequence[str] = tuple(TIERS), actions: Sequence[str] = ACTIONS, *more: str) -> list[str]:
+    """Some of the configurations."""
+    return [configuration(each, action, *more) for each, action in product(tiers, actions)]
+
+
+# ---------------------------------------------------------------------- what is drawn
+
+
+def classes() -> list[Manifest]:
+    known = {**CLASSES, CRITICAL: 2_000_000_000}
+    return [
+        {"kind": "PriorityClass", "metadata": {"name": name, "uid": f"pc-{name}"}, "value": value}
+        for name, value in known.items()
+    ]
+
+
+@st.composite
+def budgets(draw: DrawFn) -> Manifest:
+    """A disruption budget over the pods of one app, with what its controller allows at this moment."""
+    name = draw(st.sampled_from(GROUPS))
+    return {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": f"budget-{name}", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": name}}},
+        "status": {"disruptionsAllowed": draw(st.integers(0, 2))},
+    }
+
+
+@st.composite
+def gangs(draw: DrawFn, name: str, queues: Sequence[str], nodes: Sequence[str], calm: bool) -> list[Manifest]:
+    """A PodGroup and its equal pods: on nodes where ``nodes`` are given, else waiting."""
+    count, running = draw(st.integers(1, 4)), bool(nodes)
+    least = draw(st.sampled_from((0, 1, 1, count)) if running else st.integers(1, count))
+    importance = draw(st.sampled_from(("low", "low", "mid", "high") if running else ("high", "high", "mid")))
+    own = {"app": name} if draw(st.booleans()) else {}
+    says = draw(sometimes(st.sampled_from(("true", "false")), 4))
+    notes: dict[str, str] = {} if says is None else {PREEMPTABLE: says}
+    sizes = SIZES if running else (*SIZES[:2], *LARGE)
+    more: dict[str, Any] = {**draw(st.sampled_from(sizes)), "annotations": notes, "labels": own}
+    pod_class = importance
+    if not calm:
+        pod_class = CRITICAL if draw(sometimes(st.just(True), 6)) else importance
+        more["container"] = draw(sometimes(st.just({"ports": [{"hostPort": 80}]}), 6)) or {}
+        more["preemptionPolicy"] = draw(sometimes(st.just("Never"), 6))
+    group = pod_group(
+        name, min_member=least, queue=draw(st.sampled_from(queues)),
+        phase="Running" if running else "Inqueue", priorityClassName=importance, created=draw(st.integers(1, 5)),
+    )  # fmt: skip
+    pods = [
+        pod(
+            f"{name}-{number}", group=name, on=draw(st.sampled_from(nodes)) if running else "",
+            created=draw(st.integers(1, 3)), priority=CLASSES.get(pod_class, 2_000_000_000),
+            priorityClassName=pod_class, **more,
+        )
+        for number in range(count)
+    ]  # fmt: skip
+    return [group, *pods]
+
+
+@st.composite
+def crowds(draw: DrawFn, texts: Sequence[str] = EVERY, calm: bool | None = None) -> Scene:
+    """One to three small nodes full of running gangs, up to three queues, and gangs that wait.
+
+    ``calm`` ones have no ports, critical pods or policies; by default some are.
+    """
+    quiet = draw(st.booleans()) if calm is None else calm
+    nodes = [f"n{number}" for number in range(draw(st.integers(1, 3)))]
+    found = [*classes(), *(node(name, cpu=draw(st.integers(2, 4))) for name in nodes)]
+    queues = ["q1", "q2", "q3"][: draw(st.integers(1, 3))]
+    for name in queues:
+        deserved = draw(sometimes(st.integers(0, 6).map(lambda cpu: {"cpu": cpu, "memory": f"{2 * cpu}Gi"}), 2))
+        fields: dict[str, Any] = {"reclaimable": draw(st.sampled_from((True, True, True, False)))}
+        if deserved is not None:
+            fields["deserved"] = deserved
+        found.append(queue(name, weight=draw(st.integers(1, 3)), **fields))
+    for name in GROUPS[: draw(st.integers(1, len(GROUPS)))]:
+        found += draw(gangs(name, queues, nodes, quiet))
+    for name in ARRIVING[: draw(st.integers(1, len(ARRIVING)))]:
+        found += draw(gangs(name, queues, (), quiet))
+    if not quiet:
+        found += {each["metadata"]["name"]: each for each in draw(st.lists(budgets(), max_size=2))}.values()
+    room = {name_of(each): amounts(each["status"]["allocatable"]) for each in found if each["kind"] == "Node"}
+    objects = [fitted(each, room) if each["kind"] == "Pod" else each for each in found]
+    return Scene(objects, draw(st.sampled_from(list(texts))))
+
+
+@st.composite
+def uneven(draw: DrawFn, texts: Sequence[str] = EVERY) -> Scene:
+    """A full node or two with jobs of unequal pods, and one important job that needs room of several sizes."""
+    found = [*classes(), queue("q1"), queue("q2", weight=draw(st.integers(1, 2)))]
+    home = draw(st.sampled_from(("q1", "q2")))
+    for number in range(draw(st.integers(1, 2))):
+        sizes = draw(st.lists(st.sampled_from((1, 2, 3)), min_size=2, max_size=4))
+        found.append(node(f"n{number}", cpu=sum(sizes), memory="64Gi"))
+        for place, size in enumerate(sizes):
+            name, small = f"r{number}{place}", size == 1
+            importance = "low" if small else draw(st.sampled_from(("low", "mid", "mid")))  # the small ones go first
+            found.append(pod_group(name, queue="q1", min_member=0, phase="Running", priorityClassName=importance))
+            found.append(pod(f"{name}-0", group=name, cpu=size, on=f"n{number}", priority=CLASSES[importance]))
+    count = draw(st.integers(1, 3))
+    found.append(pod_group("x", queue=home, min_member=count, priorityClassName="high"))
+    found += [pod(f"x-{i}", group="x", cpu=draw(st.sampled_from((2, 3))), priority=100) for i in range(count)]
+    return Scene(found, draw(st.sampled_from(list(texts))))
+
+
+@st.composite
+def unlike(draw: DrawFn) -> Scene:
+    """A full node, and jobs some of whose pods run there and some wait, all of different importance.
+
+    Jobs want all of their pods, and can do without those beyond the first: they take room from their own.
+    """
+    found = [*classes(), queue("q1")]
+    placed = 0
+    for name in GROUPS[: draw(st.integers(1, 2))]:
+        found.append(pod_group(name, queue="q1", min_member=1, phase="Running", priorityClassName="mid"))
+        running = draw(st.integers(1, 3))
+        placed += running
+        for number in range(running + draw(st.integers(1, 2))):
+            on = "n0" if number < running else ""
+            found.append(pod(f"{name}-{number}", group=name, cpu=1, on=on, priority=draw(st.sampled_from((1, 5, 9)))))
+    return Scene([*found, node("n0", cpu=placed)], WANTING)
+
+
+@st.composite
+def contested(draw: DrawFn, texts: Sequence[str] = EVERY) -> Scene:
+    """Full nodes that two queues share in small pods, and a third that has nothing yet: room is taken in most of them.
+
+    Gangs that come ask for unequal pods, of which some may find no room, and are content with a part of them.
+    """
+    found = list(classes())
+    for name in ("q1", "q2", "q3"):
+        cpu = draw(st.sampled_from((1, 2, 2, 4)))
+        found.append(queue(name, weight=draw(st.integers(1, 3)), deserved={"cpu": cpu, "memory": f"{cpu}Gi"}))
+    owners = ("q1", "q3", *draw(st.lists(st.sampled_from(("q3", "both")), max_size=2)))
+    for number, owner in enumerate(draw(st.permutations(owners))):
+        found.append(node(f"n{number}", cpu=4, memory="4Gi"))
+        for place, size in enumerate(draw(st.sampled_from(((1, 1, 1, 1), (2, 1, 1), (2, 2), (3, 1))))):
+            name = f"r{number}{place}"
+            home = ("q1", "q3")[place % 2] if owner == "both" else owner
+            found.append(pod_group(name, queue=home, min_member=0, phase="Running", priorityClassName="low"))
+            found.append(pod(f"{name}-0", group=name, cpu=size, memory=f"{size}Gi", on=f"n{number}", priority=1))
+    for gang in range(draw(st.integers(1, 2))):
+        name, home = f"x{gang}", draw(st.sampled_from(("q2", "q2", "q2", "q1")))
+        sizes = draw(st.lists(st.sampled_from((1, 1, 2, 3, 5)), min_size=1, max_size=3))
+        least = draw(st.integers(1, len(sizes)))
+        found.append(pod_group(name, queue=home, min_member=least, priorityClassName="high", phase="Inqueue"))
+        found += [
+            pod(f"{name}-{i}", group=name, cpu=size, memory=f"{size}Gi", priority=100) for i, size in enumerate(sizes)
+        ]
+    return Scene(found, draw(st.sampled_from(list(texts))))
+
+
+# ---------------------------------------------------------------------- what is watched
+
+
+@dataclass
+class Decision:
+    """A statement with evictions at the moment of its commit: whom, for which job, and what the job's gang had then."""
+
+    reason: str
+    actor: str
+    victims: list[Task]
+    held: list[Task]
+    vote: bool
+    ready: int
+    least: int
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def within(self) -> bool:
+        """Whether the victims are of the job itself."""
+        return all(victim.job == self.actor for victim in self.victims)
+
+
+Question = Callable[[Session, Statement], Any]
+
+
+@contextmanager
+def watching(**questions: Question) -> Iterator[list[Decision]]:
+    """Collects the decisions of every session within; ``questions`` are asked of each before it is committed."""
+    found: list[Decision] = []
+    commit = Statement.commit
+
+    def watched(statement: Statement) -> None:
+        evicted = [entry for entry in statement.entries if entry.kind is Operation.EVICT]
+        if evicted:
+            found.append(_decision(statement, evicted, questions))
+        commit(statement)
+
+    with patch.object(Statement, "commit", watched):
+        yield found
+
+
+def _decision(statement: Statement, evicted: list[Entry], questions: dict[str, Question]) -> Decision:
+    session = statement.session
+    placed = [entry for entry in statement.entries if entry.kind is not Operation.EVICT]
+    job = placed[0].job if placed else evicted[0].job
+    tasks = job.tasks.values()
+    counted = ("Allocated", "Binding", "Bound", "Running", "Succeeded", "Pipelined")
+    ready = sum(t.status.name in counted or (t.status.name == "Pending" and t.best_effort) for t in tasks)
+    decision = Decision(
+        evicted[0].reason, job.uid, [entry.tasks[0] for entry in evicted],
+        [task for entry in placed for task in entry.tasks], bool(session.ask.job_pipelined(job)), ready,
+        job.group.spec.min_member,
+    )  # fmt: skip
+    decision.facts = {name: ask(session, statement) for name, ask in questions.items()}
+    return decision
+
+
+def spareable(session: Session, statement: Statement) -> list[str]:
+    """Victims without whom every pod of the statement would have its place all the same.
+
+    Each is tried by itself; what breaks a gang goes together in gang actions, so it is tried together.  The statement
+    is taken back, done again without them, and left as it was found.
+    """
+    saved = statement.save()
+    statement.rollback(0)
+    units: dict[str, set[str]] = {}
+    for kind, (task, *_), *_ in saved:
+        if kind is Operation.EVICT:
+            units.setdefault(_unit(session, task), set()).add(task.uid)
+    found = []
+    for name, uids in units.items():
+        with session.statement() as trial:
+            if _works(session, trial, [step for step in saved if step[1][0].uid not in uids]):
+                found.append(name)
+    statement.recover(saved)
+    return found
+
+
+def _unit(session: Session, victim: Task) -> str:
+    """The victim itself, or its job where a gang action breaks the gang with it; nobody is evicted yet."""
+    job = session.job_of(victim)
+    assert job is not None
+    spare = job.ready_task_num() - job.min_available
+    gang = {"gangpreempt", "gangreclaim"} & set(session.config.actions)
+    if not gang or spare < 0:
+        return victim.key
+    offered = (task for task in job.of(BOUND, RUNNING) if task.preemptable)
+    in_turn = sorted(offered, key=lambda task: (task.priority, task.uid))
+    return victim.key if [task.uid for task in in_turn].index(victim.uid) < spare else job.uid
+
+
+def last_one_spareable(session: Session, statement: Statement) -> list[str]:
+    """The last victim of a statement for one pod, if the pod would have its place without it."""
+    saved = statement.save()
+    evicted = [step[1][0].key for step in saved if step[0] is Operation.EVICT]
+    alone = len(saved) == len(evicted) + 1
+    return [key for key in spareable(session, statement) if key == evicted[-1]] if alone else []
+
+
+def _works(session: Session, trial: Statement, steps: Sequence[Any]) -> bool:
+    for kind, tasks, rows, reason, _ in steps:
+        if kind is Operation.EVICT:
+            trial.evict(tasks[0], reason)
+            continue
+        for task, row in zip(tasks, rows, strict=True):
+            if reason_against(session, task, row):
+                return False
+            trial.pipeline(task, session.table.statics.names[row])
+    return True
+
+
+def reason_against(session: Session, task: Task, row: int) -> str:
+    """What speaks against reserving ``row`` for ``task`` now; empty if nothing does."""
+    job = session.job_of(task)
+    assert job is not None
+    if not session.ask.allocatable(session.queues[job.queue], task):
+        return "quota"
+    future = session.table.future[:, row].tolist()
+    if any(amount > future[column] for column, amount in enumerate(task.template.vector) if amount):
+        return "room"
+    return "" if session.placer.passes(task, row) else "predicate"
+
+
+def below_share(session: Session, statement: Statement) -> list[str]:
+    """Victims whose queue held, when their turn came, no more than it deserves in every dimension."""
+    held: dict[str, list[int]] = {}
+    evicted = [entry.tasks[0] for entry in statement.entries if entry.kind is Operation.EVICT]
+    for task in evicted:
+        queue = queue_of(session, task)
+        add_to(held.setdefault(queue.name, session.axes.full(queue.sums.held)), task.template.vector)
+    found = []
+    for task in evicted:
+        queue = queue_of(session, task)
+        deserved = session.axes.vector(queue.deserved)
+        amounts = held[queue.name]
+        if all(amount <= deserved[c] for c, amount in enumerate(amounts) if c != PODS or deserved[PODS]):
+            found.append(task.key)
+        add_to(amounts, task.template.vector, -1)
+    return found
+
+
+def queue_of(session: Session, task: Task) -> QueueInfo:
+    job = session.job_of(task)
+    assert job is not None
+    return session.queues[job.queue]
+
+
+# ---------------------------------------------------------------------- histories
+
+
+@dataclass(frozen=True)
+class Step:
+    """What happens besides between two cycles: a running pod succeeds, a gang comes; negative numbers: nothing does."""
+
+    done: int
+    comes: int
+    terminating: bool
+
+
+newcomers = st.lists(gangs("fresh", ("q1",), (), True), max_size=2)
+"""Gangs that may come between cycles."""
+
+steps = st.lists(st.builds(Step, st.integers(-6, 6), st.integers(-3, 2), st.booleans()), min_size=1, max_size=3)
+
+
+Cycle = Callable[[Snapshot, Config, Registry, float], Plan]
+
+
+def lived(
+    scene: Scene,
+    happenings: Sequence[Step],
+    newcomers: Sequence[list[Manifest]] = (),
+    cycle: Cycle = run_cycle,
+) -> Iterator[Plan]:
+    """The plans of one cycle after another: what is decided comes true, victims come back as waiting pods."""
+    state, manifests = scene.state(), {key(each): each for each in scene.objects if each["kind"] == "Pod"}
+    ending: list[str] = []
+    for number, step in enumerate(happenings):
+        plan = cycle(state.snapshot(), scene.config, REGISTRY, NOW + number)
+        yield plan
+        apply_plan(state, plan, evicted_become="terminating" if step.terminating else "")
+        now = [eviction.key for eviction in plan.evictions]
+        for victim in ending if step.terminating else ending + now:
+            resubmit(state, manifests[victim])
+        ending = now if step.terminating else []
+        running = sorted(task.key for task in state.tasks.values() if task.status is RUNNING)
+        if running and step.done >= 0:
+            apply_change(state, Change(succeed_pods=(running[step.done % len(running)],)))
+        if 0 <= step.comes < len(newcomers):
+            come(state, manifests, renamed(newcomers[step.comes], number))
+
+
+def come(state: ClusterState, manifests: dict[str, Manifest], objects: Sequence[Manifest]) -> None:
+    for event in events(objects):
+        state.apply(event)
+    manifests.update({key(each): each for each in objects if each["kind"] == "Pod"})
+
+
+def key(pod: Manifest) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def renamed(objects: Sequence[Manifest], number: int) -> list[Manifest]:
+    """The same gang under a name of its own."""
+    text = json.dumps(objects)
+    name = objects[0]["metadata"]["name"]
+    return list(json.loads(text.replace(f'"{name}', f'"{name}{number}')))
+
+
+def resubmit(state: ClusterState, manifest: Manifest) -> None:
+    """The victim's controller makes the pod anew: it waits."""
+    old = state.tasks.get(key(manifest))
+    if old is not None:
+        state.remove_task(old)
+    waits = {**manifest, "spec": {**manifest["spec"], "nodeName": ""}, "status": {"phase": "Pending"}}
+    for event in events([waits]):
+        state.apply(event)

@@ -1,0 +1,280 @@
+"""What holds of reservations through restarts, conflicts, lost and repeated news, and whatever becomes of nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from stromboli.framework.gates import PIPELINED_STATE, switched_on
+from stromboli.framework.handlers import TaskEvent
+from stromboli.framework.plan import Plan
+from stromboli.framework.session import Session
+from stromboli.model.job import PIPELINED, RELEASING, Job
+from stromboli.model.job_sums import COUNTED
+from stromboli.model.names import GROUP_NAME
+from stromboli.model.status import ALLOCATED_STATUS
+from stromboli.plugin import Plugin, on_allocate, on_deallocate
+from stromboli.testing.builders import Manifest
+from tests.laws.histories import PERIOD, TIMEOUT, History, Life, Looks, histories, rivalries, stating
+from tests.laws.scenes import config_of, with_plugins
+from tests.laws.test_statements import trimmed
+
+some = settings(max_examples=30)
+"""A history takes as long as ten sessions."""
+
+
+class Events(Plugin):
+    """Counts by events alone who holds a place, and what each queue holds."""
+
+    name = "events"
+
+    def on_session_open(self, session: Session) -> None:
+        self.held: Counter[str] = Counter()
+        self.came: Counter[str] = Counter()
+        for job in session.peek_jobs():
+            for task in job.of(*ALLOCATED_STATUS, PIPELINED):
+                self.held[task.uid] += 1
+
+    @on_allocate
+    def comes(self, event: TaskEvent) -> None:
+        self.held[event.task.uid] += 1
+        self.came[event.task.uid] += 1
+
+    @on_deallocate
+    def leaves(self, event: TaskEvent) -> None:
+        self.held[event.task.uid] -= 1
+
+
+def born(history: History, **looks: Callable[..., object]) -> Life:
+    """The life of a history, to be lived, its sessions shown to ``looks``."""
+    config = replace(config_of(history.conf), features=switched_on({PIPELINED_STATE: True}))
+    config, registry = with_plugins(config, Events)
+    return Life(history, config, registry, Looks(**{when: [look] for when, look in looks.items()}))
+
+
+def lived(history: History, **looks: Callable[..., object]) -> Life:
+    """The same, lived."""
+    life = born(history, **looks)
+    life.live()
+    return life
+
+
+# ---------------------------------------------------------------------- sums
+
+
+def below_zero(session: Session) -> list[str]:
+    """Names of sums that are below zero."""
+    table = session.table
+    found = [name for name in ("used", "releasing", "pipelined") if (getattr(table, name) < 0).any()]
+    for job in session.peek_jobs():
+        found += [
+            f"{job.uid} {part}" for part in ("allocated", "held", "request", "total") if _is_below(job.sums, part)
+        ]
+    for name, queue in session.queues.items():
+        found += [
+            f"{name} {part}" for part in ("allocated", "held", "request", "inqueue") if _is_below(queue.sums, part)
+        ]
+        found += [f"{name} branch"] if min(queue.branch, default=0) < 0 else []
+    for plugin in session.plugins.values():
+        for name, account in getattr(plugin, "accounts", {}).items():
+            found += [f"{plugin.name} {name}"] if min(account.held, default=0) < 0 else []
+    return found
+
+
+def _is_below(sums: Any, part: str) -> bool:
+    return min(getattr(sums, part), default=0) < 0
+
+
+@pytest.mark.law("no sum is ever below zero, whatever becomes of reservations")
+@some
+@given(histories())
+def test_below_zero(history: History) -> None:  # S4-34
+    def look(session: Session) -> None:
+        assert below_zero(session) == []
+        assert session.plan.inconsistencies == []
+
+    lived(history, opened=look, acted=look, planned=look)
+
+
+def total(vectors: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    return trimmed(sum(column) for column in zip_longest(*vectors, fillvalue=0))
+
+
+def recounted(session: Session) -> dict[str, Any]:
+    """What nodes, jobs and queues hold, counted anew from the tasks."""
+    tasks = [task for job in session.peek_jobs() for task in job.tasks.values()]
+    apart = [task for task, _ in session.pods_on_nodes() if session.job_of(task) is None]
+    found: dict[str, Any] = {}
+    for name in session.table.statics.names:
+        here = [task for task in (*tasks, *apart) if task.node_name == name]
+        groups = {"used": (*ALLOCATED_STATUS, RELEASING), "releasing": (RELEASING,), "pipelined": (PIPELINED,)}
+        for column, statuses in groups.items():
+            found[f"{name} {column}"] = total(task.template.vector for task in here if task.status in statuses)
+    for job in session.peek_jobs():
+        for part in ("allocated", "held", "request"):
+            found[f"{job.uid} {part}"] = of_job(job, part)
+    for name in session.queues:
+        jobs = [job for job in session.peek_jobs() if job.queue == name]
+        for part in ("allocated", "held"):
+            found[f"{name} {part}"] = total(of_job(job, part) for job in jobs)
+    return found
+
+
+def of_job(job: Job, part: str) -> tuple[int, ...]:
+    return total(task.template.vector for task in job.tasks.values() if part in COUNTED[task.status])
+
+
+def kept(session: Session) -> dict[str, Any]:
+    """What nodes, jobs, queues and plugins say that they hold."""
+    found: dict[str, Any] = {}
+    for row, name in enumerate(session.table.statics.names):
+        for column in ("used", "releasing", "pipelined"):
+            found[f"{name} {column}"] = trimmed(getattr(session.table, column)[:, row].tolist())
+    for job in session.peek_jobs():
+        for part in ("allocated", "held", "request"):
+            found[f"{job.uid} {part}"] = trimmed(getattr(job.sums, part))
+    for name, queue in session.queues.items():
+        for part in ("allocated", "held"):
+            found[f"{name} {part}"] = trimmed(getattr(queue.sums, part))
+    return found
+
+
+def agree(session: Session) -> None:
+    counted = recounted(session)
+    assert kept(session) == counted
+    for name in ("proportion", "capacity"):
+        for queue, account in getattr(session.plugins.get(name), "accounts", {}).items():
+            assert trimmed(account.held) == counted[f"{queue} held"], f"{name} {queue}"
+    events = session.plugins["events"]
+    assert isinstance(events, Events)
+    held = {task.uid for job in session.peek_jobs() for task in job.of(*ALLOCATED_STATUS, PIPELINED)}
+    assert {uid for uid, number in events.held.items() if number} == held
+
+
+@pytest.mark.law("what plugins count is what a fresh count of the tasks gives, reservations included")
+@some
+@given(histories())
+def test_recount(history: History) -> None:  # S4-34
+    lived(history, opened=agree, acted=agree)
+
+
+@pytest.mark.law("whoever is bound was told to the plugins exactly once, whether it held a reservation or not")
+@some
+@given(histories())
+def test_events(history: History) -> None:
+    def look(session: Session) -> None:
+        events = session.plugins["events"]
+        assert isinstance(events, Events)
+        assert all(number in (0, 1) for number in events.held.values())
+        for bind in session.plan.binds:
+            assert (events.held[bind.uid], events.came[bind.uid] > 0) == (1, True)
+        assert len({bind.uid for bind in session.plan.binds}) == len(session.plan.binds)
+
+    lived(history, acted=look)
+
+
+# ---------------------------------------------------------------------- reservations
+
+
+def partly(session: Session) -> list[str]:
+    """Jobs that hold reservations without being whole with them."""
+    waiting = [job for job in session.peek_jobs() if PIPELINED in job.index]
+    return [job.uid for job in waiting if not job.is_ready() and not (job.is_pipelined() and job.roles_pipelined())]
+
+
+@pytest.mark.law("a gang holds reservations for all that it lacks, or none")
+@some
+@given(histories())
+def test_whole(history: History) -> None:
+    def opened(session: Session) -> None:
+        assert partly(session) == []
+
+    def carried_out(_plan: Plan) -> None:
+        if not life.leader.carrier.refused and not life.leader.ear.loses:
+            assert halves(life) == []
+
+    life = born(history, opened=opened, carried_out=carried_out)
+    life.live()
+
+
+def halves(life: Life) -> list[str]:
+    """Gangs that, as the cluster has them, hold room for some and not for all that they lack."""
+    jobs = [job for job in life.leader.state.jobs.values() if PIPELINED in job.index]
+    return [job.uid for job in jobs if not job.is_ready() and not job.is_pipelined()]
+
+
+class Ages:
+    """Since when each reservation has stood, as a scheduler that never forgets would count it."""
+
+    def __init__(self) -> None:
+        self.since: dict[tuple[str, str, int], float] = {}
+
+    def overdue(self, life: Life) -> list[str]:
+        """Pods that have held room on one node for longer than they may, by now."""
+        found, now, there = [], life.timeline.now, set()
+        holding = list(stating(life.world))
+        ends: dict[str, float] = {}  # by gang: it waits for the slowest of all who end on its nodes
+        for each, node in holding:
+            ends[gang_of(each)] = max([ends.get(gang_of(each), 0.0), *endings(life, node)])
+        for each, node in holding:
+            key = each["metadata"]["uid"], node, life.restarts
+            there.add(key)
+            began = max(self.since.setdefault(key, now), ends[gang_of(each)])
+            if now - began > TIMEOUT + 2 * PERIOD:
+                found.append(each["metadata"]["name"])
+        self.since = {key: when for key, when in self.since.items() if key in there}
+        return found
+
+
+def gang_of(each: Manifest) -> str:
+    return str(each["metadata"]["annotations"][GROUP_NAME])
+
+
+def endings(life: Life, node: str) -> list[float]:
+    return [
+        float(task.ends)
+        for task in life.leader.state.tasks.values()
+        if task.node_name == node and task.status is RELEASING
+    ]
+
+
+@pytest.mark.law("every reservation ends in time: its pod is bound, or it is given up")
+@some
+@given(histories())
+def test_in_time(history: History) -> None:
+    ages = Ages()
+
+    def carried_out(_plan: Plan) -> None:
+        assert ages.overdue(life) == []
+
+    life = born(history, carried_out=carried_out)
+    life.live()
+    life.settle()
+    life.pass_time(20)
+
+
+QUIET = 3
+"""Cycles after which decisions that follow from each other have been made."""
+
+
+@pytest.mark.law("where nothing happens reservations come to rest: no two jobs take them from each other for ever")
+@some
+@given(rivalries())
+def test_rest(history: History) -> None:
+    quiet = 0
+
+    def carried_out(plan: Plan) -> None:
+        nonlocal quiet
+        quiet = 0 if life.happened() else quiet + 1
+        assert quiet <= QUIET or plan.annotations == []
+
+    patient = replace(history, conf=history.conf.replace(f"{TIMEOUT}s", "10h"))
+    life = born(patient, carried_out=carried_out)
+    life.live()
+    life.pass_time(20)

@@ -1,0 +1,473 @@
+"""The controllers on a server: alone, and with a scheduler and simulated kubelets beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from stromboli.controllers.changes import Outcome
+from stromboli.controllers.manager import About, Work
+from stromboli.errors import AccessError, Unreachable
+from stromboli.kube.client import Client
+from stromboli.kube.informer import UNKNOWN_PAUSE
+from stromboli.kube.transport import Request, Response
+from stromboli.live.controlling import Controllers, Options
+from tests.support.live_world import LiveWorld, queue
+from tests.support.memory_server import MemoryServer, merged, status
+from tests.support.virtual import run
+
+Json = dict[str, Any]
+
+
+def job(name: str, replicas: int, **spec: Any) -> Json:
+    """A job as admission leaves it."""
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    task = {
+        "name": "t",
+        "replicas": replicas,
+        "minAvailable": replicas,
+        "template": {"spec": {"containers": [container]}},
+    }
+    spec = {"schedulerName": "volcano", "queue": "default", "minAvailable": replicas, "maxRetry": 3, **spec}
+    return {"metadata": {"name": name, "namespace": "ns"}, "spec": {"tasks": [task], **spec}}
+
+
+class World(LiveWorld):
+    """A cluster with controllers, a scheduler, kubelets and Kubernetes' own garbage collector."""
+
+    def __init__(self, on: str = "memory") -> None:
+        super().__init__(on=on)
+        self.controllers = self.controlling()
+
+    def controlling(self, **options: Any) -> Controllers:
+        client = Client(self.server, dice=random.Random(5))
+        return Controllers(client, Options(**options), observer=self.told, clock=self.clock)
+
+    async def go(self, *, scheduling: bool = True) -> asyncio.Task[None]:
+        """Start everything and let the lists be read."""
+        task = asyncio.create_task(self.controllers.run())
+        self.tasks += [task, asyncio.create_task(self.kubelets())]
+        if scheduling:
+            self.start(self.scheduler())
+        await asyncio.sleep(3)
+        return task
+
+    async def kubelets(self) -> None:
+        """Pods that were asked to end do so in time; what belongs to nothing goes."""
+        while True:
+            await asyncio.sleep(0.5)
+            for pod in self.server.all("pods"):
+                meta = pod["metadata"]
+                if meta.get("deletionTimestamp") or self.is_orphan(pod):
+                    self.server.drop("pods", meta["name"], meta["namespace"])
+            for group in self.server.all("podgroups"):
+                if self.is_orphan(group):
+                    self.server.drop("podgroups", group["metadata"]["name"], "ns")
+
+    def is_orphan(self, found: Json) -> bool:
+        owners = found["metadata"].get("ownerReferences", [])
+        jobs = {one["metadata"]["uid"] for one in self.server.all("jobs")}
+        return any(owner["kind"] == "Job" and owner["uid"] not in jobs for owner in owners)
+
+    def phase(self, name: str) -> str:
+        state = self.server.get("jobs", name, "ns").get("status", {}).get("state", {})
+        return str(state.get("phase", ""))
+
+    def end_pods(self, job: str, phase: str, code: int = 0) -> None:
+        """The containers of a job's pods end."""
+        for pod in self.server.all("pods"):
+            if pod["metadata"]["name"].startswith(f"{job}-t-") and pod["status"].get("phase") == "Running":
+                ended = {"state": {"terminated": {"exitCode": code}}}
+                self.server.put("pods", merged(pod, {"status": {"phase": phase, "containerStatuses": [ended]}}))
+
+    def command(self, action: str, kind: str, name: str) -> None:
+        target = {"apiVersion": "x/v1", "kind": kind, "name": name, "uid": ""}
+        meta = {"name": f"c{self.server.version}", "namespace": "ns"}
+        self.server.put("commands", {"metadata": meta, "action": action, "target": target})
+
+
+def test_jobs_run_and_complete() -> None:
+    async def main() -> None:
+        world = World()
+        await world.go()
+        for number in range(3):
+            world.server.put("jobs", job(f"j{number}", 4))
+        await asyncio.sleep(10)
+        assert [world.phase(f"j{number}") for number in range(3)] == ["Running"] * 3
+        assert Counter(world.pods().values()) == {"n0": 3, "n1": 3, "n2": 3, "n3": 3}
+        for number in range(3):
+            world.end_pods(f"j{number}", "Succeeded")
+        await asyncio.sleep(5)
+        assert [world.phase(f"j{number}") for number in range(3)] == ["Completed"] * 3
+        assert world.server.all("podgroups") == []
+        reasons = {event["reason"] for event in world.server.all("events") if event["involvedObject"]["kind"] == "Job"}
+        assert "FailedCreate" not in reasons
+        await world.end()
+
+    run(main())
+
+
+def test_a_failing_job_is_restarted_and_then_given_up() -> None:
+    async def main() -> None:
+        world = World()
+        await world.go()
+        policies = [{"event": "PodFailed", "action": "RestartJob"}]
+        world.server.put("jobs", job("j", 3, maxRetry=2, policies=policies))
+        await asyncio.sleep(8)
+        first = {pod["metadata"]["uid"] for pod in world.server.all("pods")}
+        world.end_pods("j", "Failed", 1)
+        await asyncio.sleep(8)
+        second = {pod["metadata"]["uid"] for pod in world.server.all("pods")}
+        assert (world.phase("j"), len(second), first & second) == ("Running", 3, set())
+        assert world.server.get("jobs", "j", "ns")["status"]["retryCount"] == 1
+        world.end_pods("j", "Failed", 1)
+        await asyncio.sleep(8)
+        assert world.phase("j") == "Failed"
+        await world.end()
+
+    run(main())
+
+
+def test_commands_suspend_and_resume_once_each() -> None:
+    async def main() -> None:
+        world = World()
+        await world.go()
+        other = World.controlling(world)
+        world.tasks.append(asyncio.create_task(other.run()))
+        world.server.put("jobs", job("j", 2))
+        await asyncio.sleep(8)
+        world.command("AbortJob", "Job", "j")
+        await asyncio.sleep(8)
+        assert (world.phase("j"), world.server.all("pods"), world.server.all("commands")) == ("Aborted", [], [])
+        world.command("ResumeJob", "Job", "j")
+        await asyncio.sleep(8)
+        assert world.phase("j") == "Running"
+        assert world.server.get("jobs", "j", "ns")["status"]["retryCount"] == 1
+        world.command("CloseQueue", "Queue", "default")
+        await asyncio.sleep(3)
+        assert world.server.get("queues", "default")["status"]["state"] == "Closing"
+        await world.end()
+
+    run(main())
+
+
+def test_plain_pods_get_groups_and_run() -> None:
+    async def main() -> None:
+        world = World()
+        await world.go()
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+        for number in range(3):
+            meta = {"name": f"p{number}", "namespace": "ns"}
+            spec = {"schedulerName": "volcano", "containers": [container]}
+            world.server.put("pods", {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}})
+        await asyncio.sleep(6)
+        assert world.waiting() == []
+        assert len(world.server.all("podgroups")) == 3
+        await world.end()
+
+    run(main())
+
+
+def test_a_finished_job_goes_when_its_time_is_over() -> None:
+    async def main() -> None:
+        world = World()
+        await world.go(scheduling=False)
+        done = {"state": {"phase": "Completed", "lastTransitionTime": "2027-01-15T08:00:00Z"}}
+        world.server.put("jobs", {**job("j", 1, ttlSecondsAfterFinished=3600), "status": done})
+        await asyncio.sleep(60)
+        assert len(world.server.all("jobs")) == 1
+        await asyncio.sleep(3600)
+        assert world.server.all("jobs") == []
+        await world.end()
+
+    run(main())
+
+
+FAULTS = [
+    pytest.param(lambda: status(409, "Conflict"), "before", id="409"),
+    pytest.param(lambda: status(500, "InternalError"), "before", id="500"),
+    pytest.param(lambda: status(500, "InternalError"), "after", id="500 though done"),
+    pytest.param(lambda: status(429, "TooManyRequests", Retry_After="1"), "before", id="429"),
+    pytest.param(None, "before", id="unreachable"),
+    pytest.param(None, "after", id="unreachable though done"),
+]
+
+
+@pytest.mark.parametrize("on", ["memory", "embedded"])
+@pytest.mark.parametrize(("fault", "when"), FAULTS)
+def test_every_write_may_fail_once(fault: Any, when: str, on: str) -> None:
+    """Each write of the controllers fails the first time, carried out or not; all comes out the same."""
+
+    async def main() -> None:
+        world = World(on)
+        await world.go()
+        failed: set[tuple[str, str]] = set()
+
+        def fails(request: Request, at: str) -> Response | None:
+            key = (request.method, request.path)
+            if at != when or request.method == "GET" or "binding" in request.path or "leases" in request.path:
+                return None
+            if key in failed or not any(part in request.path for part in ("/jobs", "/pods", "/podgroups", "/commands")):
+                return None
+            failed.add(key)
+            if fault is None:
+                raise Unreachable("no answer", request=str(request))
+            answer: Response = fault()
+            return answer
+
+        world.server.faults.append(fails)
+        world.server.put("jobs", job("j", 3))
+        await asyncio.sleep(20)
+        assert (world.phase("j"), len(world.server.all("pods"))) == ("Running", 3)
+        world.command("RestartJob", "Job", "j")
+        await asyncio.sleep(30)
+        assert (world.phase("j"), len(world.server.all("pods"))) == ("Running", 3)
+        status_ = world.server.get("jobs", "j", "ns")["status"]
+        assert (status_["retryCount"], status_["running"]) == (1, 3)
+        assert len(failed) > 8
+        await world.end()
+
+    run(main())
+
+
+def test_a_plain_pod_is_told_why_it_gets_no_pod_group() -> None:
+    """It would wait for ever, and nobody could tell why."""
+
+    async def main() -> None:
+        world = World()
+        await world.go(scheduling=False)
+
+        def refuses(request: Request, at: str) -> Response | None:
+            refused = at == "before" and request.method == "POST" and request.path.endswith("/podgroups")
+            return status(422, "Invalid", "spec.queue: no such name") if refused else None
+
+        world.server.faults.append(refuses)
+        pod = {"metadata": {"name": "p", "namespace": "ns"}, "spec": {"schedulerName": "volcano", "containers": []}}
+        world.server.put("pods", pod)
+        await asyncio.sleep(5)
+        (event,) = [one for one in world.server.all("events") if one["involvedObject"]["name"] == "p"]
+        assert (event["type"], event["reason"]) == ("Warning", "PodGroupError")
+        assert event["message"].startswith("Failed to create PodGroup, err: ")
+        await world.end()
+
+    run(main())
+
+
+@pytest.mark.parametrize("on", ["memory", "embedded"])
+def test_after_a_cut_and_a_crash_everything_goes_on(on: str) -> None:
+    async def main() -> None:
+        world = World(on)
+        task = await world.go()
+        world.server.put("jobs", job("j", 3))
+        await asyncio.sleep(0.15)
+        task.cancel()
+        await asyncio.sleep(1)
+        world.controllers = world.controlling()
+        again = asyncio.create_task(world.controllers.run())
+        world.tasks.append(again)
+        await asyncio.sleep(2)
+        world.server.forget()
+        world.server.cut()
+        await asyncio.sleep(10)
+        assert (world.phase("j"), len(world.server.all("pods"))) == ("Running", 3)
+        await world.end()
+
+    run(main())
+
+
+def test_who_does_not_lead_writes_nothing_and_takes_over() -> None:
+    async def main() -> None:
+        server = MemoryServer()
+        server.put("queues", queue("default"))
+        leads = False
+        controllers = Controllers(Client(server, dice=random.Random(5)), may_write=lambda: leads)
+        task = asyncio.create_task(controllers.run())
+        await asyncio.sleep(1)
+        server.put("jobs", job("j", 3))
+        await asyncio.sleep(5)
+        assert [request for request in server.requests if request.method != "GET"] == []
+        leads = True
+        await asyncio.sleep(2)
+        assert len(server.all("podgroups")) == 1
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
+def test_a_job_that_cannot_be_served_is_terminated_in_the_end() -> None:
+    async def main() -> None:
+        world = World()
+        world.controllers = world.controlling(max_requeue=3)
+        await world.go(scheduling=False)
+        world.server.put("jobs", job("j", 1, queue="nowhere"))
+        await asyncio.sleep(5)
+        assert world.phase("j") == "Terminated"
+        texts = [event["message"] for event in world.server.all("events")]
+        assert "Job failed on action SyncJob for retry limit reached" in texts
+        await world.end()
+
+    run(main())
+
+
+def test_a_kind_that_the_server_has_only_later_is_followed_from_then_on() -> None:
+    async def main() -> None:
+        world = World()
+
+        def unknown(request: Request, _when: str) -> Response | None:
+            return status(404, "NotFound") if "hypernodes" in request.path else None
+
+        world.server.faults.append(unknown)
+        await world.go(scheduling=False)
+        assert world.controllers.ready.is_set()
+        assert [str(told["resource"]) for told in world.told.of("not_served")] == ["hypernodes.topology.volcano.sh"]
+        world.server.faults.clear()
+        selector = {"exactMatch": {"name": "n1"}}
+        spec = {"tier": 1, "members": [{"type": "Node", "selector": selector}]}
+        world.server.put("hypernodes", {"metadata": {"name": "rack"}, "spec": spec})
+        await asyncio.sleep(UNKNOWN_PAUSE + 1)
+        assert world.server.get("hypernodes", "rack")["status"]["nodeCount"] == 1
+        await world.end()
+
+    run(main())
+
+
+NOT_HEARD = {
+    "nobody is there": lambda: raised(Unreachable("nobody there")),
+    "no credentials are to be had": lambda: raised(AccessError("the credential plugin ended with 1")),
+    "the credentials are refused": lambda: status(401, "Unauthorized"),
+    "there is too much to do": lambda: status(429, "TooManyRequests", retry_after="1"),
+}
+
+
+def raised(error: Exception) -> Response:
+    raise error
+
+
+@pytest.mark.parametrize("trouble", NOT_HEARD)
+def test_no_job_is_given_up_because_no_server_listens(trouble: str) -> None:
+    async def main() -> None:
+        world = World()
+        world.controllers = world.controlling(max_requeue=3)
+        await world.go()
+        world.server.put("jobs", job("j", 2))
+        await asyncio.sleep(5)
+
+        def gone(request: Request, at: str) -> Response | None:
+            return NOT_HEARD[trouble]() if at == "before" and request.method != "GET" else None
+
+        world.server.faults.append(gone)
+        world.end_pods("j", "Succeeded")
+        await asyncio.sleep(45)
+        world.server.faults.remove(gone)
+        await asyncio.sleep(15)
+        assert world.phase("j") == "Completed"
+        await world.end()
+
+    run(main())
+
+
+def test_what_asked_for_a_look_that_fails_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command is deleted before it is carried out: it would be lost."""
+
+    async def main() -> None:
+        world = World()
+        await world.go()
+        world.server.put("jobs", job("j", 2))
+        await asyncio.sleep(8)
+        look = world.controllers.manager.jobs.look
+
+        def failing(*given: Any) -> Any:
+            monkeypatch.setattr(world.controllers.manager.jobs, "look", look)
+            raise TypeError("nobody foresaw this")
+
+        monkeypatch.setattr(world.controllers.manager.jobs, "look", failing)
+        world.command("AbortJob", "Job", "j")
+        await asyncio.sleep(8)
+        assert "TypeError: nobody foresaw this" in str(world.told.of("control_retried")[-1]["error"])
+        assert world.phase("j") == "Aborted"
+        await world.end()
+
+    run(main())
+
+
+def test_a_look_may_fail_for_weeks() -> None:
+    async def main() -> None:
+        world = World()
+        world.controllers = world.controlling(max_requeue=-1)
+        running = await world.go(scheduling=False)
+        world.server.put("jobs", job("j", 1, queue="nowhere"))
+        work = Work(About.job, ("ns", "j"))
+        await asyncio.sleep(1)
+        world.controllers._failures[work] = 10_000
+        world.controllers.manager.ready[work] = None
+        world.controllers._wake.set()
+        await asyncio.sleep(2000)
+        assert (world.controllers._failures[work] > 10_001, running.done()) == (True, False)
+        await world.end()
+
+    run(main())
+
+
+def test_a_command_that_nobody_may_delete_is_forgotten_in_the_end() -> None:
+    async def main() -> None:
+        world = World()
+        world.controllers = world.controlling(max_requeue=2)
+        await world.go(scheduling=False)
+        world.server.put("jobs", job("j", 1))
+
+        def refuses(request: Request, at: str) -> Response | None:
+            return status(403, "Forbidden") if at == "before" and "/commands/" in request.path else None
+
+        world.server.faults.append(refuses)
+        world.command("AbortJob", "Job", "j")
+        await asyncio.sleep(5)
+        assert len(world.told.of("control_given_up")) == 1
+        assert world.controllers.manager._taking == {}
+        await world.end()
+
+    run(main())
+
+
+def test_an_object_that_nobody_foresaw_troubles_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        world = World()
+        look = world.controllers.manager.look
+
+        def failing(work: Work, now: float) -> Outcome:
+            if work.key[1] == "odd":
+                raise TypeError("nobody foresaw this")
+            return look(work, now)
+
+        monkeypatch.setattr(world.controllers.manager, "look", failing)
+        await world.go()
+        for name in ("odd", "even"):
+            world.server.put("jobs", job(name, 2))
+        await asyncio.sleep(8)
+        assert (world.phase("odd"), world.phase("even")) == ("", "Running")
+        assert "TypeError: nobody foresaw this" in str(world.told.of("control_retried")[-1]["error"])
+        await world.end()
+
+    run(main())
+
+
+def test_pods_that_start_together_cost_one_status() -> None:
+    """A job's status is written a few times in its life, however many pods it has."""
+
+    async def main() -> None:
+        world = World()
+        world.server.requests.clear()
+        await world.go()
+        for number in range(4):
+            world.server.put("jobs", job(f"j{number}", 4))
+        await asyncio.sleep(10)
+        statuses = [request for request in world.server.requests if request.path.endswith("/status")]
+        of_jobs = [request for request in statuses if "/jobs/" in request.path and request.method == "PATCH"]
+        assert len(of_jobs) <= 4 * 4
+        await world.end()
+
+    run(main())

@@ -1,0 +1,461 @@
+"""The process of ``stromboli serve``: flags, configuration, pages, dumps."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
+
+from stromboli.cli.main import main
+from stromboli.cluster.events import Added
+from stromboli.cluster.objects import from_json
+from stromboli.cluster.state import ClusterState
+from stromboli.cluster.written import manifests
+from stromboli.errors import ConfigError, PluginError, Unreachable
+from stromboli.framework.config import DEFAULT_CONFIG
+from stromboli.framework.observe import SILENT, Counting
+from stromboli.framework.plan import Plan
+from stromboli.kube.transport import Request
+from stromboli.live.configuration import Configuration, Source
+from stromboli.live.dump import summary, write_dump
+from stromboli.live.flags import FLAGS, help_text, parse
+from stromboli.live.gauges import LiveGauges
+from stromboli.live.pool import Pool
+from stromboli.live.process import Process, options_of
+from stromboli.live.telling import Telling
+from stromboli.live.web import Pages, health_pages, metrics_page, server_tls, stacks_page
+from stromboli.model.claims import Devices
+from stromboli.model.podgroup import PodGroupStatus
+from tests.support.certificates import Authority
+from tests.support.live_world import LiveWorld, gang, group, node, picture, pod, queue
+from tests.support.virtual import run
+
+# ---------------------------------------------------------------------- flags
+
+DEFAULTS = {
+    "master": "", "kubeconfig": "", "kube_api_qps": 2000.0, "kube_api_burst": 2000, "ca_cert_file": "",
+    "tls_cert_file": "", "tls_private_key_file": "", "scheduler_name": ("volcano",), "scheduler_conf": "",
+    "schedule_period": 1.0, "resync_period": 0.0, "default_queue": "default", "listen_address": ":8080",
+    "healthz_address": ":11251", "enable_healthz": False, "enable_metrics": False, "enable_pprof": False,
+    "priority_class": True, "minimum_feasible_nodes": 100, "minimum_percentage_nodes_to_find": 5,
+    "percentage_nodes_to_find": 0, "plugins_dir": "", "csi_storage": True, "node_selector": (),
+    "cache_dumper": True, "cache_dump_dir": "/tmp", "node_worker_threads": 20, "gate_removal_worker_num": 5,
+    "ignored_provisioners": (), "resource_sync_timeout": 60.0, "disable_default_scheduler_config": False,
+    "scheduler_sharding_mode": "none", "scheduler_sharding_name": "volcano", "version": False,
+    "lock_object_namespace": "", "leader_elect": True, "leader_elect_lease_duration": 15.0,
+    "leader_elect_renew_deadline": 10.0, "leader_elect_retry_period": 2.0, "leader_elect_resource_lock": "leases",
+    "leader_elect_resource_name": "volcano", "leader_elect_resource_namespace": "volcano-system", "v": 0,
+    "log_flush_frequency": 5.0,
+}  # fmt: skip
+"""The reference's flags and their defaults, as its documentation of the process lists them."""
+
+
+def test_the_references_flags_have_its_defaults() -> None:
+    found = parse([])
+    assert {name: found[name] for name in DEFAULTS} == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "value"),
+    [
+        (["--schedule-period=500ms"], "schedule_period", 0.5),
+        (["--schedule-period", "1m30s"], "schedule_period", 90.0),
+        (["--leader-elect=false"], "leader_elect", False),
+        (["--enable-healthz"], "enable_healthz", True),
+        (["--enable-healthz=true", "--enable-healthz=false"], "enable_healthz", False),
+        (["--scheduler-name=a", "--scheduler-name=b,c"], "scheduler_name", ("a", "b", "c")),
+        (["--node-selector", "a:b"], "node_selector", ("a:b",)),
+        (["-v=3"], "v", 3),
+        (["-v", "4"], "v", 4),
+        (["--kube-api-qps=50.5"], "kube_api_qps", 50.5),
+        (["--logtostderr"], "logtostderr", True),
+    ],
+)
+def test_flags_are_written_as_the_references(arguments: list[str], name: str, value: object) -> None:
+    assert parse(arguments)[name] == value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--leader-elct=false"], ["--leader-elct", "leader-elect"]),
+        (["serve"], ["unknown flag serve"]),
+        (["--schedule-period=soon"], ["--schedule-period", "soon"]),
+        (["--schedule-period"], ["needs a value"]),
+        (["--enable-metrics=maybe"], ["neither true nor false"]),
+        (["--feature-gates=PriorityClas=true"], ["PriorityClas", "PriorityClass"]),
+    ],
+)
+def test_what_is_unknown_or_wrong_is_refused(
+    arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(arguments)
+    assert all(word in str(refused.value) for word in words)
+    assert main(["serve", *arguments]) == 2
+    assert words[0] in capsys.readouterr().err
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--help"]) == main(["serve", "--version"]) == 0
+    told = capsys.readouterr().out
+    assert all(f"--{flag.name}=" in told for flag in FLAGS)
+    assert help_text() in told
+
+
+@pytest.mark.parametrize("flag", ["--scheduler-sharding-mode=hard", "--leader-elect-resource-lock=configmaps"])
+def test_what_is_not_offered_is_refused(flag: str) -> None:
+    with pytest.raises(ConfigError, match=flag.partition("=")[0]):
+        options_of(parse([flag]))
+
+
+def test_gates_and_switches_reach_the_scheduler() -> None:
+    assert options_of(parse(["--feature-gates=PriorityClass=false"])).unwatched == ("PriorityClass",)
+    assert options_of(parse(["--priority-class=false"])).unwatched == ("PriorityClass",)
+    assert options_of(parse(["--feature-gates=PodDisruptionBudgetsSupport=false"])).unwatched == (
+        "PodDisruptionBudget",
+    )
+
+
+# ---------------------------------------------------------------------- configuration
+
+
+def configured(path: Path, text: str = DEFAULT_CONFIG) -> tuple[Configuration, Counting]:
+    path.write_text(text)
+    told = Counting()
+    return Configuration(Source(str(path)), Telling(told)), told
+
+
+def rewrite(path: Path, text: str) -> None:
+    """As mounted configuration is replaced: another file of that name."""
+    other = path.with_suffix(".new")
+    other.write_text(text)
+    other.rename(path)
+
+
+ONE = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n'
+
+
+def test_a_changed_file_counts_and_a_bad_one_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "volcano-scheduler.conf"
+    found, told = configured(path)
+    assert not found.refresh()
+    rewrite(path, ONE)
+    assert found.refresh()
+    assert found.current.actions == ("allocate",)
+    good = found.current
+    for bad in ("actions: bakfill\n", "a: [", ONE + "  - name: gagn\n"):
+        rewrite(path, bad)
+        assert not found.refresh()
+        assert found.current is good
+    path.unlink()
+    assert not found.refresh()
+    rewrite(path, DEFAULT_CONFIG)
+    assert found.refresh()
+    results = [fields["result"] for fields in told.of("metric.config_reload")]
+    assert results == ["ok", "refused", "refused", "refused", "ok"]
+    assert len(told.of("config_invalid")) == 3
+
+
+@pytest.mark.parametrize("text", ["actions: bakfill\n", "a: ["])
+def test_a_bad_file_at_the_start_ends_the_process(tmp_path: Path, text: str) -> None:
+    with pytest.raises((ConfigError, PluginError)):
+        configured(tmp_path / "conf", text)
+
+
+def test_without_the_built_in_configuration_a_file_is_needed() -> None:
+    with pytest.raises(ConfigError, match="no configuration file"):
+        Configuration(Source(strict=True), Telling(Counting()))
+
+
+def test_a_reload_counts_from_the_next_cycle_on(tmp_path: Path) -> None:
+    async def story() -> None:
+        world = LiveWorld()
+        path = tmp_path / "conf"
+        path.write_text('actions: "enqueue"\ntiers:\n- plugins:\n  - name: gang\n')
+        scheduler = world.scheduler(str(path))
+        world.start(scheduler)
+        gang(world.server, "job", 3)
+        await asyncio.sleep(3)
+        assert len(world.waiting()) == 3
+        rewrite(path, DEFAULT_CONFIG)
+        await asyncio.sleep(3)
+        assert world.waiting() == []
+        await world.end()
+
+    run(story())
+
+
+# ---------------------------------------------------------------------- pages
+
+
+async def fetched(port: int, path: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
+        return answer.status, await answer.text()
+
+
+def test_pages() -> None:
+    async def story() -> None:
+        pages = Pages("127.0.0.1:0")
+        problem = [""]
+        health_pages(pages, lambda: problem[0], lambda: "not yet")
+        metrics_page(pages, CollectorRegistry())
+        stacks_page(pages)
+        await pages.start()
+        assert await fetched(pages.port, "/healthz") == (200, "ok")
+        assert await fetched(pages.port, "/readyz") == (500, "not yet")
+        problem[0] = "stuck"
+        assert await fetched(pages.port, "/healthz") == (500, "stuck")
+        assert (await fetched(pages.port, "/metrics"))[0] == 200
+        assert "test_pages" in (await fetched(pages.port, "/debug/pprof/goroutine"))[1]
+        await pages.stop()
+
+    asyncio.run(story())
+
+
+def test_a_page_that_takes_long_holds_nothing_up() -> None:
+    async def story() -> None:
+        gone_on = threading.Event()
+        pages = Pages("127.0.0.1:0")
+        pages.add_slow("/slow", lambda: web.Response(text=str(gone_on.wait(10))))
+        await pages.start()
+        answer = asyncio.create_task(fetched(pages.port, "/slow"))
+        await asyncio.sleep(0.1)
+        gone_on.set()
+        assert await answer == (200, "True")
+        await pages.stop()
+
+    asyncio.run(story())
+
+
+def test_tls_of_the_health_server_needs_all_three_files(tmp_path: Path) -> None:
+    authority = Authority()
+    files = {"ca": authority.certificate, "crt": authority.issue("a")[0], "key": b""}
+    made, files["key"] = authority.issue("a")
+    files["crt"] = made
+    paths = []
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        paths.append(str(tmp_path / name))
+    assert server_tls(paths[0], paths[1], "") is None
+    assert server_tls(*paths) is not None
+
+
+def test_a_schedulers_own_figures() -> None:
+    async def story() -> None:
+        world = LiveWorld()
+        scheduler = world.scheduler()
+        registry = CollectorRegistry()
+        LiveGauges(registry, scheduler)
+        world.start(scheduler)
+        gang(world.server, "job", 3)
+        await asyncio.sleep(3)
+        text = generate_latest(registry).decode()
+        assert "stromboli_binds_total 3.0" in text
+        assert "stromboli_assumed_pods 0.0" in text
+        assert 'stromboli_relists_total{kind="Pod"} 1.0' in text
+        await world.end()
+
+    run(story())
+
+
+# ---------------------------------------------------------------------- dumps
+
+
+def filled() -> ClusterState:
+    world = LiveWorld(nodes=3)
+    world.server.put("namespaces", {"metadata": {"name": "ns", "labels": {"a": "b"}}})
+    world.server.put("queues", queue("gold", weight=3, capability={"cpu": "7"}))
+    world.server.put("priorityclasses", {"metadata": {"name": "high"}, "value": 9})
+    world.server.put("podgroups", group("job", 2, queue="gold", priorityClassName="high"))
+    world.server.put("pods", pod("job-0", "job", nodeName="n1"))
+    world.server.put("pods", pod("job-1", "job", tolerations=[{"key": "x", "operator": "Exists"}]))
+    world.server.put("nodes", node("n9", 8, zone="z"))
+    world.server.put("services", {"metadata": {"name": "s", "namespace": "ns"}, "spec": {"selector": {"a": "b"}}})
+    labels = {"selector": {"matchLabels": {"a": "b"}}}
+    world.server.put("replicasets", {"metadata": {"name": "r", "namespace": "ns"}, "spec": labels})
+    allowed = {"disruptionsAllowed": 2}
+    budget = {"metadata": {"name": "b", "namespace": "ns"}, "spec": labels, "status": allowed}
+    world.server.put("poddisruptionbudgets", budget)
+    asked = [
+        {"deviceClassName": "gpu", "count": 3, "capacity": {"requests": {"memory": "1500m"}}},
+        {"deviceClassName": "x"},
+    ]
+    requests = [{"name": f"r{number}", "exactly": exactly} for number, exactly in enumerate(asked)]
+    claim = {"metadata": {"name": "c", "namespace": "ns"}, "spec": {"devices": {"requests": requests}}}
+    world.server.put("resourceclaims", claim)
+    user = pod("user", "job", resourceClaims=[{"name": "a", "resourceClaimTemplateName": "t"}])
+    made = [{"name": "a", "resourceClaimName": "c"}]
+    world.server.put("pods", {**user, "status": {"phase": "Pending", "resourceClaimStatuses": made}})
+    return world.fresh()
+
+
+def test_a_dump_is_read_by_plan_and_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state = filled()
+    path = write_dump(manifests(state, 1_800_000_000.0), str(tmp_path), 1_800_000_000.0)
+    assert path.name == "snapshot-1800000000.json"
+    assert path.stat().st_mode & 0o77 == 0
+    again = ClusterState()
+    for item in json.loads(path.read_text())["items"]:
+        again.apply(Added(item["kind"], from_json(item["kind"], json.dumps(item).encode())))
+    assert picture(again) == picture(state)
+    assert (again.services, again.budgets, again.claims) == (state.services, state.budgets, state.claims)
+    assert again.tasks["ns/user"].claims == state.tasks["ns/user"].claims == ("ns/c",)
+    assert again.claims["ns/c"] == {"gpu": Devices(3, {"memory": 4500}), "x": Devices(1)}
+    assert len(again.services["ns"]) == 2
+    assert {uid: job.priority for uid, job in again.snapshot().jobs.items()} == {"ns/job": 9}
+    assert main(["plan", str(path), "-o", "json"]) == 0
+    assert "ns/job-1" in capsys.readouterr().out
+
+
+def test_a_dump_is_not_written_through_what_others_put_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The usual folder is one that everybody may write to, and the name can be guessed."""
+    target, unlink = tmp_path / "target", Path.unlink
+    target.write_text("mine")
+
+    def overtaken(path: Path, missing_ok: bool = False) -> None:
+        unlink(path, missing_ok)
+        path.symlink_to(target)
+
+    monkeypatch.setattr(Path, "unlink", overtaken)
+    with pytest.raises(FileExistsError):
+        write_dump([], str(tmp_path), 1_800_000_000.0)
+    assert target.read_text() == "mine"
+
+
+def test_of_a_dump_that_breaks_nothing_is_left(tmp_path: Path) -> None:
+    def breaks() -> Iterator[dict[str, Any]]:
+        yield {"kind": "Node"}
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        write_dump(breaks(), str(tmp_path), 1_800_000_000.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dump_says_how_it_was_while_the_state_goes_on(tmp_path: Path) -> None:
+    state, undisturbed = filled(), filled()
+    found = manifests(state, 0.0)
+    for task in list(state.tasks.values()):
+        state.remove_task(task)
+    state.apply(Added("Queue", from_json("Queue", b'{"metadata": {"name": "late"}}')))
+    state.set_status("ns/job", PodGroupStatus(phase="Running"))
+    assert list(found) == list(manifests(undisturbed, 0.0))
+
+
+def test_a_summary_names_nodes_queues_and_jobs() -> None:
+    lines = "\n".join(summary(filled()))
+    assert all(word in lines for word in ("node n9: 0 pods", "queue gold: Open", "job ns/job: Inqueue", "3 pods"))
+
+
+# ---------------------------------------------------------------------- stopping
+
+
+def test_a_stop_finishes_what_is_sent_and_hands_the_rest_back() -> None:
+    async def story() -> None:
+        world = LiveWorld(nodes=20, kubelet=False)
+        world.server.latency = 0.5
+        plans: list[Plan] = []
+        scheduler = world.scheduler(when_planned=plans.append)
+        running = world.start(scheduler)
+        gang(world.server, "job", 70)
+        while not any(plan.binds for plan in plans):
+            await asyncio.sleep(0.05)
+        scheduler.stop()
+        await running
+        bound = len(world.server.bindings)
+        assert 0 < bound < 70
+        assert scheduler.mirror.assumed == {} or all(a.until for a in scheduler.mirror.assumed.values())
+        second = world.scheduler()
+        world.start(second)
+        await world.settled(second)
+        world.check(second)
+        await world.end()
+
+    run(story())
+
+
+@pytest.mark.parametrize("unreachable", ["GET", "POST"])
+def test_a_stop_waits_for_no_server_that_is_not_there(unreachable: str) -> None:
+    """Neither the first lists nor the first queues keep a scheduler from ending."""
+
+    async def story() -> None:
+        world = LiveWorld()
+
+        def fails(request: Request, when: str) -> None:
+            if request.method == unreachable:
+                raise Unreachable("nobody there", request=str(request))
+
+        world.server.faults.append(fails)
+        scheduler = world.scheduler(resource_sync_timeout=60.0)
+        running = world.start(scheduler)
+        await asyncio.sleep(3)
+        assert not running.done()
+        scheduler.stop()
+        async with asyncio.timeout(1):
+            await running
+        assert (scheduler.cycles, len(world.told.of("stopped"))) == (0, 1)
+
+    run(story())
+
+
+def test_garbage_is_looked_for_however_busy_a_scheduler_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else looks at the oldest: without a pause between cycles it would pile up for ever."""
+    looks: list[int] = []
+    monkeypatch.setattr("stromboli.live.scheduler.tidy", lambda: looks.append(1))
+
+    async def story() -> None:
+        world = LiveWorld()
+        scheduler = world.scheduler(schedule_period=0.0, in_thread=True)
+        scheduler.clock = time.time  # the world's own is of the event loop's thread
+        running = world.start(scheduler)
+        while scheduler.cycles < 5 and not running.done():
+            await asyncio.sleep(0.01)
+        scheduler.stop()
+        await running
+        assert len(looks) >= scheduler.cycles - 1
+
+    asyncio.run(story())
+
+
+def not_expected(error: Exception) -> None:
+    raise error
+
+
+def test_a_pool_runs_so_much_at_once() -> None:
+    async def story() -> None:
+        pool = Pool(3, Telling(SILENT))
+        most = [0, 0]
+
+        async def work() -> None:
+            most[0] += 1
+            most[1] = max(most)
+            await asyncio.sleep(random.Random(1).random())
+            most[0] -= 1
+
+        for _ in range(10):
+            pool.put("something", work, not_expected)
+        task = asyncio.create_task(pool.run())
+        await pool.quiet()
+        assert most == [0, 3]
+        task.cancel()
+
+    run(story())
+
+
+def test_a_process_without_a_cluster_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", f"--kubeconfig={tmp_path / 'none'}"]) == 2
+    assert "none: No such file" in capsys.readouterr().err
+    assert Process.__doc__

@@ -1,0 +1,239 @@
+"""The frame of both processes: in which order they end, and that nothing fails in them unnoticed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+
+from stromboli.kube.recorder import Regarding
+from stromboli.live.control_process import CONTROL_FLAGS, control
+from stromboli.live.flags import parse
+from stromboli.live.loops import fastest_loop
+from stromboli.live.process import serve
+from stromboli.live.service import LOST, OK, Service
+from stromboli.live.stopping import Stop
+from tests.live.test_controlling import World, job
+from tests.support.virtual import run
+
+FLAGS = ["--master=http://127.0.0.1:1", "--leader-elect=false"]
+
+
+class Part:
+    """Says when it begins and how it ends."""
+
+    def __init__(self, told: list[str], failure: Exception | None = None) -> None:
+        self._told, self._failure, self._stop = told, failure, Stop()
+
+    async def run(self) -> None:
+        try:
+            if self._failure is not None:
+                raise self._failure
+            await self._stop.unless(asyncio.sleep(60))
+            await asyncio.sleep(0.02)
+            self._told.append("part is done")
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.02)
+            self._told.append("part is cut off")
+            raise
+
+    def stop(self) -> None:
+        self._stop.ask()
+
+
+class Framed(Service):
+    """A process whose ends are noted."""
+
+    def __init__(self, told: list[str], failure: Exception | None = None) -> None:
+        super().__init__(parse(FLAGS), "test")
+        self.parts = [Part(told, failure), Part(told)]
+        self.told = told
+        self.leadership.release = self._release  # type: ignore[method-assign]
+        self.asked = {signal.SIGUSR1: self._dump}
+
+    async def _release(self) -> None:
+        self.told.append("lease is given back")
+
+    async def _dump(self) -> None:
+        await asyncio.sleep(0.4)  # longer than parts take, on a busy machine too
+        self.told.append("dumped")
+
+
+async def ended(service: Service, *signals: int) -> int:
+    running = asyncio.create_task(service.run())
+    await asyncio.sleep(0.05)
+    for number in signals:
+        os.kill(os.getpid(), number)
+    return await running
+
+
+def test_a_stop_lets_parts_and_dumps_end_before_the_lease_is_given_back() -> None:
+    told: list[str] = []
+
+    async def main() -> int:
+        return await ended(Framed(told), signal.SIGUSR1, signal.SIGTERM)
+
+    assert asyncio.run(main()) == OK
+    assert told == ["part is done", "part is done", "dumped", "lease is given back"]
+
+
+def test_what_a_signal_asks_for_may_fail_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[str] = []
+
+    async def breaks() -> None:
+        raise KeyError("nobody foresaw this")
+
+    async def main() -> int:
+        service = Framed(told)
+        service.asked = {signal.SIGUSR1: breaks}
+        return await ended(service, signal.SIGUSR1, signal.SIGTERM)
+
+    assert asyncio.run(main()) == OK
+    assert told == ["part is done", "part is done", "lease is given back"]
+    assert "What SIGUSR1 asks for failed: KeyError: 'nobody foresaw this'" in capsys.readouterr().err
+
+
+BEGINNING = """
+import os, signal, sys
+from stromboli.cli import main
+
+class Impatient:
+    def find_spec(self, name, *_):
+        if name in ("stromboli.cli.app", "stromboli.live.flags"):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            os.kill(os.getpid(), signal.SIGUSR2)
+
+sys.meta_path.insert(0, Impatient())
+sys.exit(main.main(["serve", "--version"]))
+"""
+
+
+def test_who_asks_a_process_that_has_only_begun_does_not_end_it() -> None:
+    done = subprocess.run([sys.executable, "-c", BEGINNING], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("stromboli ")
+
+
+def test_who_has_lost_the_lease_cuts_its_parts_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    async def main() -> int:
+        service = Framed(told)
+        monkeypatch.setattr(service.leadership, "lead", lambda: asyncio.sleep(0.01))
+        return await ended(service)
+
+    assert asyncio.run(main()) == LOST
+    assert told == ["part is cut off", "part is cut off", "lease is given back"]
+
+
+def test_what_the_log_could_not_say_is_a_figure_of_the_process() -> None:
+    async def main() -> str:
+        service = Framed([])
+        service.log.lost = 3
+        return generate_latest(service.registry).decode()
+
+    assert "stromboli_log_lines_lost_total 3.0" in asyncio.run(main())
+
+
+@pytest.mark.parametrize("place", ["part", "logs", "beside"])
+def test_whatever_fails_ends_the_process_in_order(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    failure = TypeError("nobody foresaw this")
+
+    async def fails(*_: object) -> None:
+        raise failure
+
+    async def main() -> None:
+        service = Framed(told, failure if place == "part" else None)
+        if place == "logs":
+            monkeypatch.setattr("stromboli.live.service.flush", fails)
+        if place == "beside":
+            service.beside = [fails()]
+        with pytest.raises(TypeError, match="nobody foresaw this"):
+            await ended(service)
+
+    asyncio.run(main())
+    assert told == ["part is cut off"] * (1 if place == "part" else 2) + ["lease is given back"]
+
+
+def test_a_work_beside_that_ends_ends_nothing() -> None:
+    told: list[str] = []
+
+    async def main() -> int:
+        service = Framed(told)
+        service.beside = [asyncio.sleep(0)]
+        return await ended(service, signal.SIGINT)
+
+    assert asyncio.run(main()) == OK
+
+
+@pytest.mark.parametrize(("begin", "flags"), [(serve, None), (control, CONTROL_FLAGS)])
+def test_both_processes_run_in_the_fastest_loop(begin: Any, flags: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def loop(_: Service) -> Any:
+        return asyncio.get_running_loop()
+
+    monkeypatch.setattr(Service, "run", loop)
+    fastest = fastest_loop()
+    assert fastest is not None
+    expected = fastest()
+    assert type(begin(parse(FLAGS, flags) if flags else parse(FLAGS))) is type(expected)
+    expected.close()
+
+
+# ---------------------------------------------------------------------- the controllers' end
+
+
+def test_controllers_finish_their_looks_and_say_everything() -> None:
+    async def main() -> None:
+        world = World()
+        running = await world.go(scheduling=False)
+        world.server.latency = 0.3
+        world.server.put("jobs", job("gang", 5))
+        async with asyncio.timeout(10):
+            while not any(request.method == "POST" for request in world.server.requests):
+                await asyncio.sleep(0.01)
+        controllers = world.controllers
+        controllers.stop()
+        await running
+        assert len(world.told.of("controlled")) == controllers.looks
+        asked = len(world.server.requests)
+        await asyncio.sleep(5)
+        assert len(world.server.requests) == asked
+        await world.end()
+
+    run(main())
+
+
+def test_events_that_wait_are_sent_before_controllers_end() -> None:
+    async def main() -> None:
+        world = World()
+        running = await world.go(scheduling=False)
+        world.server.latency = 0.3
+        for number in range(40):
+            world.controllers.recorder.record(Regarding("v1", "Pod", "ns", f"p{number}"), "Normal", "Told", "text")
+        world.controllers.stop()
+        await running
+        assert sum(event["reason"] == "Told" for event in world.server.all("events")) == 40
+        await world.end()
+
+    run(main())
+
+
+def test_a_stop_of_controllers_waits_for_no_server_that_is_not_there() -> None:
+    async def main() -> None:
+        world = World()
+        world.server.latency = 1000.0
+        running = await world.go(scheduling=False)
+        assert not world.controllers.ready.is_set()
+        world.controllers.stop()
+        async with asyncio.timeout(1):
+            await running
+        await world.end()
+
+    run(main())
