@@ -234,7 +234,8 @@ def test_of_several_victims_the_larger_ones():
 def test_of_victims_that_cost_as_much_the_one_that_ends_sooner(gate, goes):
     crowd = [running("a", 1, "n1", cpu=4, terminationGracePeriodSeconds=300),
              running("b", 1, "n2", cpu=4, terminationGracePeriodSeconds=60)]  # fmt: skip
-    assert fight(*crowd, waiting("h", 1, cpu=4), gate=gate) == goes
+    text = ALL + "configurations: [{name: preempt, arguments: {patience: 0}}]"
+    assert fight(*crowd, waiting("h", 1, cpu=4), gate=gate, text=text) == goes
 
 
 def test_without_minimal_victims_the_order_of_nodes_decides():

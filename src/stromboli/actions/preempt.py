@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from stromboli.actions.dry_run import DryRun, Numbers
 from stromboli.actions.giving_up import Lenders
+from stromboli.actions.patience import PATIENCE, is_part
 from stromboli.actions.starving import NEVER_PREEMPTS, in_turn, pending_tasks, waiting
 from stromboli.actions.taking import between_jobs, commit, while_starving
 from stromboli.actions.victim_search import PREEMPT, Search
@@ -38,6 +39,7 @@ class Preempt(Action):
     least = arg("minCandidateNodesAbsolute", int, 1)
     most = arg("maxCandidateNodesAbsolute", int, 100)
     minimal_victims = arg("minimal-victims", bool, True)
+    patience = arg("patience", float, PATIENCE, is_part)
 
     def execute(self, session: Session) -> None:
         """Take room for every starving job, queue by queue."""
@@ -46,7 +48,7 @@ class Preempt(Action):
         while len(queues):
             queue = queues.pop()
             starving = [job for job in found.of(queue.name) if not _is_bound_to_topology(session, job)]
-            between_jobs(session, queue, starving, lenders, self.take)
+            between_jobs(session, queue, starving, lenders, self.take, patience=self.patience)
             self.within_jobs(session, starving)
 
     def take(self, session: Session, statement: Statement, job: Job) -> Search:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stromboli.actions.giving_up import Lenders
+from stromboli.actions.patience import PATIENCE, is_part
 from stromboli.actions.starving import NEVER_PREEMPTS, in_turn, pending_tasks, waiting
 from stromboli.actions.taking import between_jobs, while_starving
 from stromboli.actions.victim_search import RECLAIM, Search
@@ -21,6 +22,7 @@ class Reclaim(Action):
 
     name = "reclaim"
     minimal_victims = arg("minimal-victims", bool, True)
+    patience = arg("patience", float, PATIENCE, is_part)
 
     def execute(self, session: Session) -> None:
         """Take room for every starving job of queues that are not overused."""
@@ -34,7 +36,7 @@ class Reclaim(Action):
                 if say := session.tells("queue_overused"):
                     say(queue=queue.name)
                 continue
-            between_jobs(session, queue, found.of(queue.name), lenders, self.take)
+            between_jobs(session, queue, found.of(queue.name), lenders, self.take, patience=self.patience)
 
     def take(self, session: Session, statement: Statement, job: Job) -> Search:
         """Place tasks of ``job``, one after the other, as long as it starves; returns the search that was used."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from stromboli.actions.giving_up import Lenders
+from stromboli.actions.patience import is_patient
 from stromboli.actions.starving import jobs_in_turn
 from stromboli.actions.victim_search import Search
 from stromboli.framework.jobs import QueueInfo
@@ -17,8 +18,13 @@ Take = Callable[[Session, Statement, Job], Search]
 """Lets a job take room in a statement; returns the search that was used."""
 
 
-def between_jobs(session: Session, queue: QueueInfo, starving: list[Job], lenders: Lenders, take: Take) -> None:
-    """Every job of ``queue`` that starves has one turn: what it took is committed if that makes it whole."""
+def between_jobs(
+    session: Session, queue: QueueInfo, starving: list[Job], lenders: Lenders, take: Take, *, patience: float
+) -> None:
+    """Every job of ``queue`` that starves has one turn: what it took is committed if that makes it whole.
+
+    ``patience`` is for how much of the time that slow victims take it goes on waiting before.
+    """
     turns = jobs_in_turn(session, starving)
     while len(turns):
         job = turns.pop()
@@ -27,6 +33,8 @@ def between_jobs(session: Session, queue: QueueInfo, starving: list[Job], lender
             search = take(session, statement, job)
             if session.ask.job_pipelined(job):
                 search.spare(statement)
+                if is_patient(session, job, statement, patience):
+                    continue
                 lenders.settle(given, lent, statement)
                 commit(session, given, search.way.reason)
     if say := session.tells("no_preemptors"):

@@ -136,6 +136,10 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
         ("considering_node", 3, "Considering Task <{task}> on Node <{node}>."),
         ("no_victims", 3, "No validated victims on Node <{node}>: {error}"),
         ("pipeline_failed", "E", "Failed to pipeline Task <{task}> on Node <{node}>"),
+        (
+            "eviction_postponed", 3,
+            ("Job <{job}> waits until {until} before it evicts {victims} tasks, as the slowest takes {grace} s to end"),
+        ),
         ("evict_task_failed", "E", "Failed to evict Task <{task}>: {error}"),
         ("max_domains_invalid", "W", "Invalid maxDomains value {value} for action {action}, falling back to default 8"),
         ("reservation_redeemed", 3, "Redeeming Task <{task}> on its reserved node <{node}>"),

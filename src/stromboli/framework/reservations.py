@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from stromboli.framework.session import Session
 
 MEMORY: Final = "reservations"
-"""Under which name the session remembers, for later cycles, since when room is held and which jobs are cooling down."""
+"""Under which name the session remembers, for later cycles, since when room is held, which jobs are cooling down, and
+since when jobs have been about to evict others."""
 
 TIMEOUT: Final = "10m"
 """How long a reservation may stay unredeemed where the action allocate is not told otherwise."""
@@ -43,6 +44,7 @@ class Reservations:
         self.wishes: dict[str, tuple[Task, Held | None]] = {}
         self.wished = 0
         self._cooling: dict[str, float] = {}
+        self._asking: dict[str, float] = {}
         self.stated: Mapping[str, Task] = {task.uid: task for task in session.snapshot.reserved}
         self.holders: dict[str, Job] = {}
         self._standing: dict[str, str] = {}
@@ -107,6 +109,21 @@ class Reservations:
         """For one timeout from now on what the job keeps lasts as long as its session."""
         self._cooling[job.uid] = self._session.now + self.timeout
 
+    # ------------------------------------------------------------------ asking
+
+    def asking_since(self, job: Job) -> float:
+        """Since when ``job`` has been about to evict others; a restart, and a clock that goes back, begin anew."""
+        now = self._session.now
+        return self._asking.setdefault(job.uid, min(now, self._known.get(_asking(job.uid), now)))
+
+    def _still_asking(self) -> dict[str, float]:
+        """The same of every job that is not ready yet, by its key in the memory."""
+        session, ready = self._session, self._session.ask.job_ready
+        known = {key: since for key, since in self._known.items() if key.startswith(_ASKING)}
+        found = {**known, **{_asking(uid): since for uid, since in self._asking.items()}}
+        jobs = {key: session.jobs.peek_at(key.removeprefix(_ASKING)) for key in found}
+        return {key: found[key] for key, job in jobs.items() if job is not None and not ready(job)}
+
     # ------------------------------------------------------------------ wishes
 
     def reject(self, task: Task) -> None:
@@ -169,7 +186,7 @@ class Reservations:
     def close(self) -> None:
         """Put what pods shall state into the plan where they state something else; remember since when it holds."""
         holding: Mapping[str, str] = {}
-        if self.stated or self.wishes or self._known:
+        if self.stated or self.wishes or self._known or self._asking:
             self._keep_whole()
             self._write()
             holding = self._holding()
@@ -204,12 +221,14 @@ class Reservations:
         keys = [_since(uid, node) for uid, node in holding.items()]
         cooling = {key: until for key, until in self._known.items() if key.startswith(_COOLING) and until > session.now}
         kept = {key: self._known.get(key, session.now) for key in keys}
-        found = {**kept, **cooling, **{_cooling(uid): until for uid, until in self._cooling.items()}}
+        cooling |= {_cooling(uid): until for uid, until in self._cooling.items()}
+        found = {**kept, **cooling, **self._still_asking()}
         if found != self._known:
             session.plan.memory[MEMORY] = found
 
 
 _COOLING: Final = "cooling "
+_ASKING: Final = "asking "
 
 
 def _since(uid: str, node: str) -> str:
@@ -220,6 +239,11 @@ def _since(uid: str, node: str) -> str:
 def _cooling(uid: str) -> str:
     """Under which key the memory says until when job ``uid`` cools down."""
     return f"{_COOLING}{uid}"
+
+
+def _asking(uid: str) -> str:
+    """Under which key the memory says since when job ``uid`` has been about to evict others."""
+    return f"{_ASKING}{uid}"
 
 
 def is_whole(session: Session, job: Job) -> bool:

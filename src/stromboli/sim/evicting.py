@@ -54,6 +54,8 @@ def _steps(session: Session, job: Job, trace: EvictionTrace) -> Iterator[Step]:
         yield Step(7, "policy", False, "preemptionPolicy Never")
     yield _victims(trace)
     yield _node_and_quota(job, trace)
+    if trace.postponed:
+        yield Step(6, "patience", False, f"{trace.postponed}, and room may turn up meanwhile")
     yield _pipelined(job, trace)
     yield _committed(session, job, trace)
 

@@ -97,6 +97,7 @@ class EvictionTrace:
         self.failures: dict[str, str] = {}
         self.content: tuple[int, int, int] | None = None
         self.excluded = ""
+        self.postponed = ""
         self._action = ""
         self._within = False
         self._ballot: Ballot | None = None
@@ -109,7 +110,7 @@ class EvictionTrace:
             "preempt_job_topology": self._topology, "queue_overused": self._overused,
             "queue_closed_allocate": self._closed, "preemptees": self._consider, "preempt_no_candidate": self._lack,
             "gang_domain": self._consider_domain, "gang_evicts": self._gang_evicts,
-            "gang_reclaim_refused": self._gang_refused,
+            "gang_reclaim_refused": self._gang_refused, "eviction_postponed": self._postponed,
         }  # fmt: skip
         spared = {key: self._spares(text) for key, text in REFUSALS.items()}
         quota = {key: self._quota(plugin) for key, plugin in QUOTA.items()}
@@ -272,6 +273,11 @@ class EvictionTrace:
     def _topology(self, fields: Mapping[str, Any]) -> None:
         if fields["job"].uid == self.uid:
             self.excluded = "jobs containing networkTopology do not support preemption"
+
+    def _postponed(self, fields: Mapping[str, Any]) -> None:
+        if fields["job"].uid == self.uid:
+            text = "nobody is evicted before {until}: the slowest of {victims} victims takes {grace} s to end"
+            self.postponed = text.format_map(fields)
 
 
 def scope_of(session: Session, job: Job, action: str) -> Callable[[Job], bool]:
