@@ -345,7 +345,7 @@ def test_an_audit_lets_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -
         scheduler = world.scheduler()
         world.start(scheduler)
         await world.settled(scheduler)
-        monkeypatch.setattr("stromboli.kube.informer.SLICE", -1.0)
+        monkeypatch.setattr("stromboli.kube.turns.SLICE", -1.0)
         turns = 0
 
         async def count() -> None:

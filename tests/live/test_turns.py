@@ -19,7 +19,6 @@ from stromboli.fairness.tree import Node
 from stromboli.framework.observe import SILENT
 from stromboli.framework.plan import Bind, Plan
 from stromboli.framework.session import Session
-from stromboli.kube import informer
 from stromboli.kube.collecting import GENERATIONS, holding_a_cluster, not_collecting, tidy
 from stromboli.live.configuration import Configuration, Source
 from stromboli.live.handover import AT_ONCE, Handover, Inbox
@@ -48,7 +47,7 @@ def test_a_call_that_fails_is_told_and_those_after_it_are_made() -> None:
 
 
 def test_calls_from_a_thread_are_made_in_order_and_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(informer, "SLICE", -1.0)  # every call has used up its slice
+    monkeypatch.setattr("stromboli.kube.turns.SLICE", -1.0)  # every call has used up its slice
     made: list[int] = []
     turns: list[int] = []
 

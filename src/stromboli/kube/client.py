@@ -28,6 +28,7 @@ from stromboli.kube.credentials import Credentials, Fixed, Login
 from stromboli.kube.http_transport import HttpTransport
 from stromboli.kube.resources import PODS, Raw, Resource
 from stromboli.kube.transport import Request, Response, Transport
+from stromboli.kube.turns import Turnstile
 
 T = TypeVar("T")
 Json = Mapping[str, Any]
@@ -55,7 +56,6 @@ PAGE: Final = 500
 
 MANAGER: Final = "stromboli"
 """The field manager of our writes."""
-
 
 WATCH_SECONDS: Final = (30.0, 40.0)
 """How long one watch is asked for: drawn between these, so that not all end at once.
@@ -146,6 +146,7 @@ class Client:
         self._transport = transport
         self._credentials = credentials or Fixed(Login())
         self._bucket = Bucket(qps, burst)
+        self._turnstile = Turnstile()
         self._headers = {"Accept": "application/json", "User-Agent": agent}
         self.dice = dice or random.Random()
         self.sent: dict[str, int] = {}
@@ -320,10 +321,12 @@ class Client:
 
     async def _send(self, request: Request) -> Response:
         await self._bucket.take()
+        await self._turnstile.passed()
         self.sent[request.method] = self.sent.get(request.method, 0) + 1
         login = await self._credentials.current()
         with self.contact.kept():
             response = await self._transport.send(request, login)
+        await self._turnstile.passed()
         self.contact.note(response.status)
         return response
 

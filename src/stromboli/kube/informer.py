@@ -12,7 +12,6 @@ has forgotten that one (410), the objects are listed anew and only the differenc
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
@@ -26,6 +25,7 @@ from stromboli.errors import ApiError, ManifestError, StromboliError, Unreachabl
 from stromboli.kube.client import ALL, Client, Page, Select, WatchEvent, watch_error
 from stromboli.kube.collecting import not_collecting
 from stromboli.kube.resources import Raw, Resource
+from stromboli.kube.turns import Slices
 
 T = TypeVar("T")
 Key = tuple[str, str]
@@ -39,9 +39,6 @@ AT_ONCE: Final = 1.0
 
 DOUBT_EVERY: Final = 5.0
 """Seconds between looks whether watches may say nothing because the server has gone and come back."""
-
-SLICE: Final = 0.005
-"""Seconds of work after which the event loop has its turn: several may have such work at once."""
 
 
 class What(StrEnum):
@@ -341,19 +338,6 @@ def unforeseen(what: str, error: Exception, kind: str, key: Key) -> ManifestErro
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-class Slices:
-    """Lets the event loop have its turn whenever work has gone on for :data:`SLICE`."""
-
-    def __init__(self) -> None:
-        self._since = time.perf_counter()
-
-    async def give_way(self) -> None:
-        """Yield if it is time to."""
-        if time.perf_counter() - self._since > SLICE:
-            await asyncio.sleep(0)
-            self._since = time.perf_counter()
 
 
 class Informers:

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from stromboli.cluster.executor import Executor
 from stromboli.framework.plan import Plan
-from stromboli.kube.informer import Slices
+from stromboli.kube.turns import Slices
 
 Call = Callable[..., object]
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from stromboli.cluster.written import manifests
 from stromboli.errors import ConfigError
 from stromboli.framework.observe import Observer, Several
 from stromboli.framework.sampling import Sampling
-from stromboli.kube.informer import Slices
 from stromboli.kube.lease import Terms
+from stromboli.kube.turns import Slices
 from stromboli.live.configuration import Source
 from stromboli.live.dump import summary, write_dump
 from stromboli.live.flags import GIVEN, SAMPLING

@@ -26,9 +26,9 @@ from stromboli.framework.observe import SILENT, Observer, Several
 from stromboli.framework.plan import Plan
 from stromboli.kube.client import Client
 from stromboli.kube.collecting import holding_a_cluster, tidy
-from stromboli.kube.informer import Slices
 from stromboli.kube.recorder import Recorder, Regarding
 from stromboli.kube.resources import QUEUES
+from stromboli.kube.turns import Slices
 from stromboli.live.audit import Audit
 from stromboli.live.configuration import Configuration, Source
 from stromboli.live.context import Context

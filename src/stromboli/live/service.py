@@ -25,6 +25,13 @@ OK: Final = 0
 LOST: Final = 1
 """Exit codes: stopped as asked, and the Lease lost."""
 
+SWITCH: Final = 0.0002
+"""Seconds for which a thread keeps the interpreter while another one wants it.
+
+The event loop gives it up at every look at its sockets and with all that is encrypted, so that beside a cycle's thread
+it waits for so long several times a request.
+"""
+
 Values = Mapping[str, Any]
 """Flags by name with underscores (:func:`stromboli.live.flags.parse`)."""
 
@@ -145,6 +152,6 @@ def run_service(make: Callable[[], Service]) -> int:
     async def main() -> int:
         return await make().run()
 
-    sys.setswitchinterval(0.0005)  # a cycle's thread lets the event loop have its turn sooner
+    sys.setswitchinterval(SWITCH)
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         return runner.run(main())
