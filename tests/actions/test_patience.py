@@ -8,9 +8,9 @@ import pytest
 
 from stromboli.sim.explain import explain
 from stromboli.sim.planning import Planning
-from stromboli.testing.builders import queue
+from stromboli.testing.builders import pod, pod_group, queue
 from tests.acceptance.bench import NOW, conf
-from tests.acceptance.fights import evicted, running, waiting
+from tests.acceptance.fights import evicted, nominated, running, waiting
 from tests.acceptance.stories import ALL, TIERS, Story
 
 GRACE = 130
@@ -26,6 +26,13 @@ def slow(name="a", on="n1", grace=GRACE, **fields):
 def crowded(*more, grace=GRACE, **fields):
     """A slow victim, and an important job in need of its node."""
     return Story(slow(grace=grace), waiting("h", 1, cpu=4), *more, **fields)
+
+
+def half(rank=10, least=1):
+    """An important job of two pods, one of which has a node."""
+    place = {"group": "h", "cpu": 4, "memory": 0}
+    group = pod_group("h", min_member=least, phase="Running", priorityClassName="high")
+    return [group, pod("h-0", on="n2", priority=rank, **place), pod("h-1", priority=10, **place)]
 
 
 def goes(story, after=0.0):
@@ -65,9 +72,38 @@ def test_more_may_be_waited_for():
     assert [goes(story, after) for after in (0, 49, 50)] == [[], [], ["a-0"]]
 
 
-def test_a_negative_patience_is_refused_and_the_default_stays():
-    story = crowded(text=with_patience(-1))
+@pytest.mark.parametrize("value", [-1, 1.5, 1e300])
+def test_what_is_no_part_is_refused_and_the_default_stays(value):
+    story = crowded(text=with_patience(value))
     assert [goes(story), goes(story, WAITED)] == [[], ["a-0"]]
+
+
+def test_nobody_is_waited_for_longer_than_a_reservation_is_kept():
+    """Else a pod that gives itself a year to end could not be evicted."""
+    story = crowded(grace=2**63 - 1)
+    assert [goes(story, after) for after in (0, 599, 600)] == [[], [], ["a-0"]]
+    assert story.told("action_failed") == []
+
+
+def test_a_job_that_has_its_minimum_waits_no_longer_than_any_other():
+    tier = "[{name: conformance}, {name: gang, enableJobStarving: false}, {name: priority}]"
+    text = conf(tier, "predicates proportion", actions="allocate, preempt")
+    story = Story(slow(), half(), nodes=2, text=text)
+    assert [goes(story, after) for after in (0, WAITED - 1, WAITED)] == [[], [], ["a-0"]]
+
+
+def test_who_waits_takes_nothing_from_its_own_less_important_pods():
+    text = conf("conformance priority", "predicates proportion", actions="allocate, preempt")
+    story = Story(slow(), half(rank=1, least=2), nodes=2, text=text)
+    assert [goes(story, after) for after in (0, WAITED)] == [[], ["a-0"]]
+
+
+def test_no_node_is_nominated_before_somebody_goes():
+    story = crowded()
+    story.cycle()
+    assert nominated(story.plan) == {}
+    story.cycle(now=NOW + WAITED)
+    assert nominated(story.plan) == {"h-0": "n1"}
 
 
 def test_of_several_victims_the_slowest_counts():
@@ -127,13 +163,31 @@ def test_it_is_told_and_explained_until_when():
     story.cycle()
     (fields,) = story.told("eviction_postponed")
     assert (fields["victims"], fields["grace"], fields["until"]) == (1, GRACE, "1970-01-12T13:47:00Z")
-    planning = Planning(story.config, story.registry, now=NOW)
-    planning.state = crowded().state
-    planning.run()
-    found = explain(planning, "default/h")
+    found = explained(crowded())
     (step,) = (step for step in found.steps if step.ok is False)
     assert step.name == "patience"
     assert step.text == (
         "nobody is evicted before 1970-01-12T13:47:00Z: the slowest of 1 victims takes 130 s to end, "
         "and room may turn up meanwhile"
     )
+
+
+def explained(story):
+    """What is explained of job h."""
+    planning = Planning(story.config, story.registry, now=NOW)
+    planning.state = story.state
+    planning.run()
+    return explain(planning, "default/h")
+
+
+def test_quicker_victims_of_another_action_go_and_are_explained():
+    """preempt finds a slow one, reclaim one that isn't."""
+    quick = [slow(name, on, grace=30, queue="q2") for name, on in (("b", "n2"), ("c", "n3"), ("d", "n4"))]
+    crowd = [slow(queue="q1"), *quick, waiting("h", 1, cpu=4, queue="q1")]
+    story = Story([queue("q1"), queue("q2")], *crowd, text=conf(*TIERS, actions="allocate, preempt, reclaim"), nodes=4)
+    assert [(step.name, step.text) for step in explained(story).steps[-3:]] == [
+        ("node", "1 of its pods could be placed"),
+        ("pipelined", "1 wait for room, 0 run, 1 needed"),
+        ("evicted", "1 evicted; waits for room on n2"),
+    ]
+    assert [goes(story), len(story.told("eviction_postponed"))] == [["b-0"], 1]

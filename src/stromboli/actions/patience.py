@@ -21,22 +21,24 @@ PATIENCE: Final = 0.2
 
 
 def is_part(value: float) -> str:
-    """A check: refuse what is negative."""
-    return "" if value >= 0 else f"patience must be at least 0, got {value:g}"
+    """A check: refuse what is no part of a whole."""
+    return "" if 0 <= value <= 1 else f"patience must be from 0 to 1, got {value:g}"
 
 
 def is_patient(session: Session, job: Job, statement: Statement, part: float) -> bool:
     """Whether ``job`` does not evict the victims of ``statement`` yet.
 
-    It waits for ``part`` of the time by which the slowest of them exceeds the usual grace period, counted from the first
-    cycle in which it was about to evict anybody.  Without reservations that outlive a session nobody waits: room that
-    turned up would not stay the job's own.
+    It waits for ``part`` of the time by which the slowest of them exceeds the usual grace period, counted from the
+    first cycle in which it was about to evict anybody, and never longer than a reservation is kept: a pod that gives
+    itself a year to end is told to go all the same.  Without reservations that outlive a session nobody waits: room
+    that turned up would not stay the job's own.
     """
     graces = [task.grace for entry in statement.entries if entry.kind is Operation.EVICT for task in entry.tasks]
     slowest = max(graces, default=GRACE)
-    if session.reservations is None or slowest <= GRACE:
+    book = session.reservations
+    if book is None or slowest <= GRACE:
         return False
-    until = session.reservations.asking_since(job) + part * (slowest - GRACE)
+    until = book.asking_since(job) + min(part * (slowest - GRACE), book.timeout)
     if session.now >= until:
         return False
     if say := session.tells("eviction_postponed"):

@@ -20,12 +20,12 @@ Take = Callable[[Session, Statement, Job], Search]
 
 def between_jobs(
     session: Session, queue: QueueInfo, starving: list[Job], lenders: Lenders, take: Take, *, patience: float
-) -> None:
+) -> set[str]:
     """Every job of ``queue`` that starves has one turn: what it took is committed if that makes it whole.
 
-    ``patience`` is for how much of the time that slow victims take it goes on waiting before.
+    ``patience`` is for how much of the time that slow victims take it goes on waiting before; returns who does.
     """
-    turns = jobs_in_turn(session, starving)
+    turns, patient = jobs_in_turn(session, starving), set[str]()
     while len(turns):
         job = turns.pop()
         with session.statement() as given, session.statement() as statement:
@@ -34,11 +34,15 @@ def between_jobs(
             if session.ask.job_pipelined(job):
                 search.spare(statement)
                 if is_patient(session, job, statement, patience):
+                    patient.add(job.uid)
+                    statement.rollback(0)  # not discarded: no node is nominated for which nobody goes
+                    given.rollback(0)
                     continue
                 lenders.settle(given, lent, statement)
                 commit(session, given, search.way.reason)
     if say := session.tells("no_preemptors"):
         say(queue=queue.name)
+    return patient
 
 
 def while_starving(session: Session, job: Job, tasks: Iterable[Task]) -> Iterator[Task]:

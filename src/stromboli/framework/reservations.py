@@ -117,12 +117,13 @@ class Reservations:
         return self._asking.setdefault(job.uid, min(now, self._known.get(_asking(job.uid), now)))
 
     def _still_asking(self) -> dict[str, float]:
-        """The same of every job that is not ready yet, by its key in the memory."""
-        session, ready = self._session, self._session.ask.job_ready
+        """The same of every job that is not ready yet, or wants more than that, by its key in the memory."""
+        session, ask = self._session, self._session.ask
         known = {key: since for key, since in self._known.items() if key.startswith(_ASKING)}
         found = {**known, **{_asking(uid): since for uid, since in self._asking.items()}}
         jobs = {key: session.jobs.peek_at(key.removeprefix(_ASKING)) for key in found}
-        return {key: found[key] for key, job in jobs.items() if job is not None and not ready(job)}
+        lacking = {key for key, job in jobs.items() if job and (not ask.job_ready(job) or ask.job_starving(job))}
+        return {key: since for key, since in found.items() if key in lacking}
 
     # ------------------------------------------------------------------ wishes
 

@@ -54,7 +54,7 @@ def _steps(session: Session, job: Job, trace: EvictionTrace) -> Iterator[Step]:
         yield Step(7, "policy", False, "preemptionPolicy Never")
     yield _victims(trace)
     yield _node_and_quota(job, trace)
-    if trace.postponed:
+    if trace.postponed and session.ask.job_starving(job):  # else another action has found quicker victims
         yield Step(6, "patience", False, f"{trace.postponed}, and room may turn up meanwhile")
     yield _pipelined(job, trace)
     yield _committed(session, job, trace)
@@ -126,7 +126,7 @@ def _node_and_quota(job: Job, trace: EvictionTrace) -> Step:
     lines += list(dict.fromkeys(_why_not(look) for look in failed))[:SHOWN]
     refused = next((look.quota for look in reversed(failed) if look.quota and not look.lack), None)
     if reserved:
-        placed = sum(look.places for look in reserved)
+        placed = sum({look.task: look.places for look in reserved}.values())  # a later action may have tried anew
         return Step(5, "node", True, f"{placed} of its pods could be placed", tuple(lines))
     if refused is not None:
         numbers, why = numbers_of(refused), _quota(refused)
