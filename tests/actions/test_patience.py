@@ -30,9 +30,11 @@ def crowded(*more, grace=GRACE, **fields):
 
 def half(rank=10, least=1):
     """An important job of two pods, one of which has a node."""
-    place = {"group": "h", "cpu": 4, "memory": 0}
-    group = pod_group("h", min_member=least, phase="Running", priorityClassName="high")
-    return [group, pod("h-0", on="n2", priority=rank, **place), pod("h-1", priority=10, **place)]
+    return [
+        pod_group("h", min_member=least, phase="Running", priorityClassName="high"),
+        pod("h-0", group="h", cpu=4, memory=0, priority=rank, on="n2"),
+        pod("h-1", group="h", cpu=4, memory=0, priority=10),
+    ]
 
 
 def goes(story, after=0.0):
