@@ -15,6 +15,7 @@ from stromboli.cluster.lives import OVERSTAY, RUN_FOR, STOP_AFTER
 from stromboli.cycle import run_actions
 from stromboli.errors import ApiError
 from stromboli.framework.config import Config
+from stromboli.framework.observe import SILENT, Observer
 from stromboli.framework.plan import Plan
 from stromboli.framework.registry import Registry
 from stromboli.framework.session import Session
@@ -33,12 +34,21 @@ TIMEOUT = 60
 """Seconds after which a reservation is given up."""
 BEGINNING = 1_760_000_000.0
 
+
+def conf(tiers: str, actions: str) -> str:
+    return (
+        f'actions: "enqueue, allocate, {actions}, backfill"\ntiers:\n{tiers}'
+        f"configurations: [{{name: allocate, arguments: {{reservation-timeout: {TIMEOUT}s}}}}]\n"
+    )
+
+
 CONFS = [
-    f'actions: "enqueue, allocate, {actions}, backfill"\ntiers:\n{TIERS[tiers]}'
-    f"configurations: [{{name: allocate, arguments: {{reservation-timeout: {TIMEOUT}s}}}}]\n"
+    conf(TIERS[tiers], actions)
     for tiers in ("usual", "shares", "capacity")
     for actions in ("preempt, reclaim", "gangpreempt, gangreclaim")
 ]
+ELASTIC = conf(TIERS["usual"].replace("gang}", "gang, enableJobStarving: false}"), "preempt, reclaim")
+"""Jobs take room for pods beyond their minimum, too."""
 
 
 @dataclass(frozen=True)
@@ -211,8 +221,11 @@ class Shown(Scheduling):
 class Life:
     """A history being lived.  ``leader`` schedules, ``standby`` follows."""
 
-    def __init__(self, history: History, config: Config, registry: Registry, looks: Looks) -> None:
+    def __init__(
+        self, history: History, config: Config, registry: Registry, looks: Looks, observer: Observer = SILENT
+    ) -> None:
         self.history, self.config, self.registry, self.looks = history, config, registry, looks
+        self.observer = observer
         self.timeline = Timeline(BEGINNING)
         self.world = World(self.timeline)
         Kubelets(self.world)
@@ -226,7 +239,8 @@ class Life:
 
     def scheduler(self) -> Shown:
         ear = Ear()
-        made = Shown(self.world, self.config, self.registry, period=PERIOD, through=ear.before)
+        how: dict[str, Any] = {"period": PERIOD, "through": ear.before, "observer": self.observer}
+        made = Shown(self.world, self.config, self.registry, **how)
         made.looks, made.ear = self.looks, ear
         return made
 

@@ -11,17 +11,32 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from stromboli.actions.patience import PATIENCE
 from stromboli.framework.gates import PIPELINED_STATE, switched_on
 from stromboli.framework.handlers import TaskEvent
+from stromboli.framework.observe import SILENT, Counting, Observer
 from stromboli.framework.plan import Plan
 from stromboli.framework.session import Session
 from stromboli.model.job import PIPELINED, RELEASING, Job
 from stromboli.model.job_sums import COUNTED
 from stromboli.model.names import GROUP_NAME
 from stromboli.model.status import ALLOCATED_STATUS
+from stromboli.model.task import GRACE
 from stromboli.plugin import Plugin, on_allocate, on_deallocate
 from stromboli.testing.builders import Manifest
-from tests.laws.histories import PERIOD, TIMEOUT, History, Life, Looks, histories, rivalries, stating
+from tests.laws.histories import (
+    CONFS,
+    ELASTIC,
+    GRACES,
+    PERIOD,
+    TIMEOUT,
+    History,
+    Life,
+    Looks,
+    histories,
+    rivalries,
+    stating,
+)
 from tests.laws.scenes import config_of, with_plugins
 from tests.laws.test_statements import trimmed
 
@@ -51,16 +66,16 @@ class Events(Plugin):
         self.held[event.task.uid] -= 1
 
 
-def born(history: History, **looks: Callable[..., object]) -> Life:
-    """The life of a history, to be lived, its sessions shown to ``looks``."""
+def born(history: History, observer: Observer = SILENT, **looks: Callable[..., object]) -> Life:
+    """The life of a history, to be lived, its sessions shown to ``looks`` and heard by ``observer``."""
     config = replace(config_of(history.conf), features=switched_on({PIPELINED_STATE: True}))
     config, registry = with_plugins(config, Events)
-    return Life(history, config, registry, Looks(**{when: [look] for when, look in looks.items()}))
+    return Life(history, config, registry, Looks(**{when: [look] for when, look in looks.items()}), observer)
 
 
 def lived(history: History, **looks: Callable[..., object]) -> Life:
     """The same, lived."""
-    life = born(history, **looks)
+    life = born(history, SILENT, **looks)
     life.live()
     return life
 
@@ -257,6 +272,35 @@ def test_in_time(history: History) -> None:
     life.live()
     life.settle()
     life.pass_time(20)
+
+
+class Patience:
+    """Hears who waits for slow victims, and since when, as a scheduler that never forgets would count it."""
+
+    def __init__(self) -> None:
+        self.heard = Counting({"eviction_postponed"})
+        self.since: dict[tuple[str, int], float] = {}
+
+    def look(self, life: Life, session: Session) -> None:
+        """Nobody who waits has waited for longer than the slowest victim there can be allows."""
+        wanting = {job.uid for job in session.peek_jobs() if not job.is_ready() or session.ask.job_starving(job)}
+        self.since = {key: when for key, when in self.since.items() if key[0] in wanting}
+        patient = {str(fields["job"].uid) for _, fields in self.heard.told}  # type: ignore[attr-defined]
+        self.heard.told.clear()
+        for uid in patient:
+            began = self.since.setdefault((uid, life.restarts), session.now)
+            assert session.now - began < PATIENCE * (max(GRACES) - GRACE), uid
+
+
+@pytest.mark.law("nobody waits for slow victims for longer than patience says")
+@some
+@given(histories(confs=[*CONFS[::2], ELASTIC]))
+def test_patience(history: History) -> None:
+    patience = Patience()
+    life = born(history, patience.heard, acted=lambda session: patience.look(life, session))
+    life.live()
+    life.settle()
+    life.pass_time(5)
 
 
 QUIET = 3
