@@ -131,6 +131,8 @@ def gangs(draw: DrawFn, name: str, queues: Sequence[str], nodes: Sequence[str], 
     notes: dict[str, str] = {} if says is None else {PREEMPTABLE: says}
     sizes = SIZES if running else (*SIZES[:2], *LARGE)
     more: dict[str, Any] = {**draw(st.sampled_from(sizes)), "annotations": notes, "labels": own}
+    if running:
+        more["terminationGracePeriodSeconds"] = draw(st.sampled_from((30, 30, 30, 35)))  # slow ones are waited for once
     pod_class = importance
     if not calm:
         pod_class = CRITICAL if draw(sometimes(st.just(True), 6)) else importance
