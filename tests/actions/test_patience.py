@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from stromboli.cycle import run_cycle
+from stromboli.model.codec import decode_snapshot, encode_snapshot
 from stromboli.sim.explain import explain
 from stromboli.sim.planning import Planning
 from stromboli.testing.builders import pod, pod_group, queue
@@ -148,6 +150,14 @@ def test_a_restart_begins_anew():
 def test_a_clock_that_goes_back_begins_anew():
     story = crowded()
     assert [goes(story, after) for after in (0, -1000, -981, -980)] == [[], [], [], ["a-0"]]
+
+
+def test_a_snapshot_that_was_written_and_read_again_knows_how_long_was_waited():
+    story = crowded()
+    story.cycle()
+    again = decode_snapshot(encode_snapshot(story.snapshot()))
+    plans = [run_cycle(again, story.config, story.registry, NOW + after) for after in (WAITED - 1, WAITED)]
+    assert [evicted(plan) for plan in plans] == [[], ["a-0"]]
 
 
 def test_nothing_is_remembered_of_who_runs_or_is_gone():

@@ -24,6 +24,8 @@ from tests.support.virtual import run
 
 GRACE = 6.0
 """Seconds that a victim takes to end."""
+SLOW = 35
+"""Seconds that it says it may take: enough to be waited for a second before it is told to go."""
 VICTIMS = 4
 HIGH = ("high-0", "high-1")
 STRIDE = 43
@@ -44,6 +46,7 @@ class Contested(LiveWorld):
         for number in range(8):
             found = self.server.get("pods", f"low-{number}", "ns")
             found["spec"]["nodeName"], found["status"]["phase"] = f"n{number % 2}", "Running"
+            found["spec"]["terminationGracePeriodSeconds"] = SLOW
         self.tasks.append(asyncio.create_task(self._end_victims()))
 
     async def _end_victims(self) -> None:
@@ -182,7 +185,9 @@ def test_S4_01_S4_28_one_patch_for_each_change_and_none_in_between(tmp_path: Pat
         await asyncio.sleep(2)
         assert world.patches() == 0
         world.contend()
-        await asyncio.sleep(2.5)
+        await asyncio.sleep(0.75)
+        assert (world.patches(), world.victims) == (0, set()), "they are waited for"
+        await asyncio.sleep(1.75)
         nodes = world.held()
         assert set(nodes) == set(HIGH)
         said = {name: {**dict.fromkeys(KEYS, "true"), PIPELINED_NODE: node} for name, node in nodes.items()}
