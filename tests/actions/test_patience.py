@@ -179,7 +179,7 @@ def test_it_is_told_and_explained_until_when():
     (step,) = (step for step in found.steps if step.ok is False)
     assert step.name == "patience"
     assert step.text == (
-        "nobody is evicted before 1970-01-12T13:47:00Z: the slowest of 1 victims takes 130 s to end, "
+        "waits until 1970-01-12T13:47:00Z at the latest: the slowest of 1 victims takes 130 s to end, "
         "and room may turn up meanwhile"
     )
 

@@ -276,7 +276,7 @@ class EvictionTrace:
 
     def _postponed(self, fields: Mapping[str, Any]) -> None:
         if fields["job"].uid == self.uid:
-            text = "nobody is evicted before {until}: the slowest of {victims} victims takes {grace} s to end"
+            text = "waits until {until} at the latest: the slowest of {victims} victims takes {grace} s to end"
             self.postponed = text.format_map(fields)
 
 
