@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from stromboli.cycle import run_cycle
+from stromboli.framework.gates import PIPELINED_STATE, switched_on
 from stromboli.model.codec import decode_snapshot, encode_snapshot
 from stromboli.sim.explain import explain
 from stromboli.sim.planning import Planning
@@ -160,7 +161,37 @@ def test_a_snapshot_that_was_written_and_read_again_knows_how_long_was_waited():
     assert [evicted(plan) for plan in plans] == [[], ["a-0"]]
 
 
-def test_nothing_is_remembered_of_who_runs_or_is_gone():
+def test_nothing_is_remembered_of_who_is_gone():
+    story = crowded()
+    story.cycle()
+    assert list(story.state.memory["reservations"]) == ["asking default/h"]
+    story.tell(*waiting("h", 1, cpu=4), gone=True)
+    story.cycle(now=NOW + 1)
+    assert not story.state.memory["reservations"]
+
+
+def test_who_cannot_ask_for_a_while_has_not_begun_anew():
+    """Its pod is kept back by a gate in the second cycle."""
+    story = crowded()
+    story.cycle()
+    story.tell(*waiting("h", 1, cpu=4, schedulingGates=[{"name": "wait"}]))
+    assert goes(story, 10) == []
+    story.tell(*waiting("h", 1, cpu=4))
+    assert goes(story, WAITED) == ["a-0"]
+
+
+def test_a_gate_that_was_off_for_a_while_changes_nothing_for_who_waits():
+    """Without it the victim would have gone in the second cycle; nothing is to be evicted then."""
+    story = crowded()
+    story.cycle()
+    on, off = story.config, replace(story.config, actions=("allocate",), features=switched_on({PIPELINED_STATE: False}))
+    story.config = off
+    story.cycle(now=NOW + 10)
+    story.config = on
+    assert [goes(story, after) for after in (WAITED - 1, WAITED)] == [[], ["a-0"]]
+
+
+def test_nothing_is_remembered_of_who_runs():
     story = crowded()
     story.cycle()
     assert story.state.memory["reservations"]
