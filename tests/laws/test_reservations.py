@@ -294,7 +294,7 @@ class Patience:
 
 @pytest.mark.law("nobody waits for slow victims for longer than patience says")
 @some
-@given(histories(confs=[*CONFS[::2], ELASTIC]))
+@given(histories(confs=[*CONFS[::2], *[ELASTIC] * 3]))
 def test_patience(history: History) -> None:
     patience = Patience()
     life = born(history, patience.heard, acted=lambda session: patience.look(life, session))
