@@ -24,7 +24,7 @@ from tests.support.virtual import run
 
 GRACE = 6.0
 """Seconds that a victim takes to end."""
-SLOW = 33
+SLOW = 32
 """Seconds that it says it may take: enough to be waited for a second before it is told to go."""
 VICTIMS = 4
 HIGH = ("high-0", "high-1")

@@ -16,7 +16,7 @@ from stromboli.model.job import Job
 from stromboli.model.task import GRACE
 from stromboli.model.times import stamp
 
-PATIENCE: Final = 0.33
+PATIENCE: Final = 0.5
 """The part of its slowest victim's grace period, beyond the usual one, that a job waits unless told otherwise."""
 
 
