@@ -23,6 +23,7 @@ from typing import Final
 
 import numpy as np
 
+from stromboli.actions.bundles import total
 from stromboli.actions.frugal import Offer, Unclaimed, offers
 from stromboli.actions.shares import beyond_shares
 from stromboli.actions.sparing import Sparing, single
@@ -370,10 +371,7 @@ class Search:
 
     def amount(self, tasks: Sequence[Task]) -> Resource:
         """What ``tasks`` ask for together."""
-        total: list[int] = []
-        for task in tasks:
-            add_to(total, task.template.vector)
-        return self.session.axes.resource(self.session.axes.full(total))
+        return self.session.axes.resource(self.session.axes.full(total(tasks)))
 
 
 def first_ones(marks: Bools) -> Iterator[int]:
