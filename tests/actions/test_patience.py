@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from stromboli.actions import patience
 from stromboli.cycle import run_cycle
 from stromboli.framework.gates import PIPELINED_STATE, switched_on
 from stromboli.model.codec import decode_snapshot, encode_snapshot
@@ -164,7 +165,7 @@ def test_a_snapshot_that_was_written_and_read_again_knows_how_long_was_waited():
 def test_nothing_is_remembered_of_who_is_gone():
     story = crowded()
     story.cycle()
-    assert list(story.state.memory["reservations"]) == ["asking default/h"]
+    assert sorted(story.state.memory["reservations"]) == ["asking default/h", "until default/h"]
     story.tell(*waiting("h", 1, cpu=4), gone=True)
     story.cycle(now=NOW + 1)
     assert not story.state.memory["reservations"]
@@ -234,3 +235,47 @@ def test_quicker_victims_of_another_action_go_and_are_explained():
         ("evicted", "1 evicted; waits for room on n2"),
     ]
     assert [goes(story), len(story.told("eviction_postponed"))] == [["b-0"], 1]
+
+
+# ---------------------------------------------------------------------- very many who wait
+
+
+def many(count, **fields):
+    """As many slow victims as important jobs that need their nodes."""
+    crowd = [(slow(f"a{i}", f"n{i + 1}"), waiting(f"h{i}", 1, cpu=4)) for i in range(count)]
+    return Story(*(each for pair in crowd for each in pair), nodes=count, **fields)
+
+
+def test_of_very_many_who_wait_some_look_for_quicker_victims(monkeypatch):
+    monkeypatch.setattr(patience, "LOOKS", 2)
+    story = many(4, text=conf(*TIERS, actions="allocate, preempt"))
+    assert [goes(story), len(story.told("eviction_postponed"))] == [[], 4]  # whoever waits has looked once
+    assert [goes(story, 10), len(story.told("eviction_postponed"))] == [[], 4 + 2]
+    assert [str(each["job"].name) for each in story.told("eviction_not_sought")] == ["h2", "h3"]
+    assert len(goes(story, WAITED)) == 4
+
+
+def test_who_does_not_look_takes_nothing_from_its_own_less_important_pods_either(monkeypatch):
+    monkeypatch.setattr(patience, "LOOKS", 0)
+    text = conf("conformance priority", "predicates proportion", actions="allocate, preempt")
+    story = Story(slow(), half(rank=1, least=2), nodes=2, text=text)
+    assert [goes(story, after) for after in (0, 10, WAITED)] == [[], [], ["a-0"]]
+
+
+def test_a_clock_that_goes_back_has_everybody_look_again(monkeypatch):
+    monkeypatch.setattr(patience, "LOOKS", 0)
+    story = crowded()
+    assert [goes(story, after) for after in (0, -1000)] == [[], []]
+    assert [len(story.told("eviction_postponed")), len(story.told("eviction_not_sought"))] == [2, 0]
+
+
+def test_it_is_explained_of_who_does_not_look(monkeypatch):
+    monkeypatch.setattr(patience, "LOOKS", 0)
+    story = crowded()
+    story.cycle()
+    (step,) = (step for step in explained(story).steps if step.ok is False)
+    assert step.name == "patience"
+    assert step.text == (
+        "waits until 1970-01-12T13:47:30Z at the latest: the victims that it found earlier are slow to end, "
+        "and room may turn up meanwhile"
+    )

@@ -22,7 +22,7 @@ SPEC = Path(__file__).parents[2] / ".." / "shared" / "spec" / "logs.md"
 
 OWN = {
     *("complaint", "inconsistency", "action_failed", "plugin_failed", "unpipeline_operation"),
-    *("spared", "preempt_no_candidate", "gang_domain", "gang_evicts", "eviction_postponed"),
+    *("spared", "preempt_no_candidate", "gang_domain", "gang_evicts", "eviction_postponed", "eviction_not_sought"),
     *(key for rows in catalogue_live.ROWS.values() for key, _, _ in rows),
 }
 """Lines that the reference does not have."""

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from stromboli.actions.patience import PATIENCE
+from stromboli.actions.patience import LOOKS, PATIENCE
 from stromboli.framework.gates import PIPELINED_STATE, switched_on
 from stromboli.framework.handlers import TaskEvent
 from stromboli.framework.observe import SILENT, Counting, Observer
@@ -278,7 +280,7 @@ class Patience:
     """Hears who waits for slow victims, and since when, as a scheduler that never forgets would count it."""
 
     def __init__(self) -> None:
-        self.heard = Counting({"eviction_postponed"})
+        self.heard = Counting({"eviction_postponed", "eviction_not_sought"})
         self.since: dict[tuple[str, int], float] = {}
 
     def look(self, life: Life, session: Session) -> None:
@@ -294,13 +296,14 @@ class Patience:
 
 @pytest.mark.law("nobody waits for slow victims for longer than patience says")
 @some
-@given(histories(confs=[*CONFS[::2], *[ELASTIC] * 3]))
-def test_patience(history: History) -> None:
+@given(histories(confs=[*CONFS[::2], *[ELASTIC] * 3]), st.sampled_from((0, 1, LOOKS)))
+def test_patience(history: History, looks: int) -> None:
     patience = Patience()
-    life = born(history, patience.heard, acted=lambda session: patience.look(life, session))
-    life.live()
-    life.settle()
-    life.pass_time(5)
+    with patch("stromboli.actions.patience.LOOKS", looks):
+        life = born(history, patience.heard, acted=lambda session: patience.look(life, session))
+        life.live()
+        life.settle()
+        life.pass_time(5)
 
 
 QUIET = 3

@@ -26,7 +26,6 @@ from stromboli.framework.candidates import Reach
 from stromboli.framework.ending import find
 from stromboli.framework.guards import settled
 from stromboli.framework.jobs import QueueInfo
-from stromboli.framework.operation import Operation
 from stromboli.framework.rows import Bools
 from stromboli.framework.session import TOP, Session
 from stromboli.framework.statement import Statement
@@ -142,8 +141,7 @@ class Attempt:
         if say := tells("metric.eviction_transaction"):
             say(action=self.action.name)
         if say := tells("gang_evicts"):
-            victims = [entry.tasks[0] for entry in statement.entries if entry.kind is Operation.EVICT]
-            say(job=self.job, domain=self.domain, victims=victims)
+            say(job=self.job, domain=self.domain, victims=statement.evicted)
 
     def run(self, statement: Statement) -> Mapping[str, str]:
         """Make room and reserve it in ``statement``; the hypernode of each placed part, none where nothing works."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from stromboli.framework.operation import Operation
 from stromboli.framework.session import Session
 from stromboli.framework.statement import Statement
 from stromboli.model.job import Job
@@ -19,28 +18,55 @@ from stromboli.model.times import stamp
 PATIENCE: Final = 0.5
 """The part of its slowest victim's grace period, beyond the usual one, that a job waits unless told otherwise."""
 
+LOOKS: Final = 64
+"""How many jobs that wait look in a cycle, and an action, whether quicker victims have turned up.  Many thousands of
+them would hold up everybody else."""
+
 
 def is_part(value: float) -> str:
     """A check: refuse what is no part of a whole."""
     return "" if 0 <= value <= 1 else f"patience must be from 0 to 1, got {value:g}"
 
 
-def is_patient(session: Session, job: Job, statement: Statement, part: float) -> bool:
-    """Whether ``job`` does not evict the victims of ``statement`` yet.
+class Patience:
+    """How long jobs wait in one run of an action before they evict others.
 
-    It waits for ``part`` of the time by which the slowest of them exceeds the usual grace period, counted from the
-    first cycle in which it was about to evict anybody, and never longer than a reservation is kept: a pod that gives
-    itself a year to end is told to go all the same.  Without reservations that outlive a session nobody waits: room
-    that turned up would not stay the job's own.
+    ``part`` is for how much of the time by which the slowest of its victims exceeds the usual grace period a job waits,
+    counted from the first cycle in which it was about to evict anybody, and never longer than a reservation is kept:
+    a pod that gives itself a year to end is told to go all the same.  Without reservations that outlive a session
+    nobody waits: room that turned up would not stay the job's own.  ``jobs`` are those that wait, by uid.
     """
-    graces = [task.grace for entry in statement.entries if entry.kind is Operation.EVICT for task in entry.tasks]
-    slowest = max(graces, default=GRACE)
-    book = session.reservations
-    if book is None or slowest <= GRACE:
-        return False
-    until = book.asking_since(job) + min(part * (slowest - GRACE), book.timeout)
-    if session.now >= until:
-        return False
-    if say := session.tells("eviction_postponed"):
-        say(job=job, victims=len(graces), grace=slowest, until=stamp(until))
-    return True
+
+    def __init__(self, session: Session, part: float) -> None:
+        self.session, self.part = session, part
+        self.book = session.reservations if part else None
+        self.jobs: set[str] = set()
+        self._looks = 0
+
+    def rests(self, job: Job) -> bool:
+        """Whether ``job`` goes on waiting and does not even look who could go: enough of those who wait have looked."""
+        until = self.book.postponed_until(job) if self.book is not None else 0.0
+        if until <= self.session.now:
+            return False
+        self._looks += 1
+        if self._looks <= LOOKS:
+            return False
+        self.jobs.add(job.uid)
+        if say := self.session.tells("eviction_not_sought"):
+            say(job=job, until=stamp(until), looks=LOOKS)
+        return True
+
+    def postpones(self, job: Job, statement: Statement) -> bool:
+        """Whether ``job`` does not evict the victims of ``statement`` yet."""
+        victims = statement.evicted
+        slowest = max((victim.grace for victim in victims), default=GRACE)
+        if self.book is None or slowest <= GRACE:
+            return False
+        until = self.book.asking_since(job) + min(self.part * (slowest - GRACE), self.book.timeout)
+        if until <= self.session.now:
+            return False
+        self.book.postpone(job, until)
+        self.jobs.add(job.uid)
+        if say := self.session.tells("eviction_postponed"):
+            say(job=job, victims=len(victims), grace=slowest, until=stamp(until))
+        return True

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from stromboli.actions.dry_run import DryRun, Numbers
 from stromboli.actions.giving_up import Lenders
-from stromboli.actions.patience import PATIENCE, is_part
+from stromboli.actions.patience import PATIENCE, Patience, is_part
 from stromboli.actions.starving import NEVER_PREEMPTS, in_turn, pending_tasks, waiting
 from stromboli.actions.taking import between_jobs, commit, while_starving
 from stromboli.actions.victim_search import PREEMPT, Search
@@ -43,13 +43,13 @@ class Preempt(Action):
 
     def execute(self, session: Session) -> None:
         """Take room for every starving job, queue by queue."""
-        found, lenders = waiting(session, self.name), Lenders(session)
+        found, lenders, patience = waiting(session, self.name), Lenders(session), Patience(session, self.patience)
         queues = in_turn(session, found.queues)
         while len(queues):
             queue = queues.pop()
             starving = [job for job in found.of(queue.name) if not _is_bound_to_topology(session, job)]
-            patient = between_jobs(session, queue, starving, lenders, self.take, patience=self.patience)
-            self.within_jobs(session, [job for job in starving if job.uid not in patient])
+            between_jobs(session, queue, starving, lenders, self.take, patience)
+            self.within_jobs(session, [job for job in starving if job.uid not in patience.jobs])
 
     def take(self, session: Session, statement: Statement, job: Job) -> Search:
         """Place tasks of ``job``, one after the other, as long as it starves; returns the search that was used."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stromboli.actions.giving_up import Lenders
-from stromboli.actions.patience import PATIENCE, is_part
+from stromboli.actions.patience import PATIENCE, Patience, is_part
 from stromboli.actions.starving import NEVER_PREEMPTS, in_turn, pending_tasks, waiting
 from stromboli.actions.taking import between_jobs, while_starving
 from stromboli.actions.victim_search import RECLAIM, Search
@@ -30,13 +30,14 @@ class Reclaim(Action):
         if say := session.tells("reclaim_started"):
             say(jobs=len(session.jobs), queues=len(session.queues))
         queues, lenders = in_turn(session, found.queues), Lenders(session)
+        patience = Patience(session, self.patience)
         while len(queues):
             queue = queues.pop()
             if session.ask.overused(queue):
                 if say := session.tells("queue_overused"):
                     say(queue=queue.name)
                 continue
-            between_jobs(session, queue, found.of(queue.name), lenders, self.take, patience=self.patience)
+            between_jobs(session, queue, found.of(queue.name), lenders, self.take, patience)
 
     def take(self, session: Session, statement: Statement, job: Job) -> Search:
         """Place tasks of ``job``, one after the other, as long as it starves; returns the search that was used."""

@@ -122,8 +122,3 @@ def _without(saved: Saved, spared: Set[str]) -> Iterator[Step]:
         for task, row, flag in zip(tasks, rows, evicted, strict=True):
             if kind is not Operation.EVICT or task.uid not in spared:
                 yield Step(kind, task, row, reason, flag)
-
-
-def single(statement: Statement) -> list[Unit]:
-    """Every victim of ``statement`` by itself."""
-    return [entry.tasks for entry in statement.entries if entry.kind is Operation.EVICT]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from stromboli.actions.giving_up import Lenders
-from stromboli.actions.patience import is_patient
+from stromboli.actions.patience import Patience
 from stromboli.actions.starving import jobs_in_turn
 from stromboli.actions.victim_search import Search
 from stromboli.framework.jobs import QueueInfo
@@ -19,22 +19,23 @@ Take = Callable[[Session, Statement, Job], Search]
 
 
 def between_jobs(
-    session: Session, queue: QueueInfo, starving: list[Job], lenders: Lenders, take: Take, *, patience: float
-) -> set[str]:
+    session: Session, queue: QueueInfo, starving: list[Job], lenders: Lenders, take: Take, patience: Patience
+) -> None:
     """Every job of ``queue`` that starves has one turn: what it took is committed if that makes it whole.
 
-    ``patience`` is for how much of the time that slow victims take it goes on waiting before; returns who does.
+    With ``patience`` it goes on waiting where its victims are slow to end.
     """
-    turns, patient = jobs_in_turn(session, starving), set[str]()
+    turns = jobs_in_turn(session, starving)
     while len(turns):
         job = turns.pop()
+        if patience.rests(job):
+            continue
         with session.statement() as given, session.statement() as statement:
             lent = lenders.release(given, job)
             search = take(session, statement, job)
             if session.ask.job_pipelined(job):
                 search.spare(statement)
-                if is_patient(session, job, statement, patience):
-                    patient.add(job.uid)
+                if patience.postpones(job, statement):
                     statement.rollback(0)  # not discarded: no node is nominated for which nobody goes
                     given.rollback(0)
                     continue
@@ -42,7 +43,6 @@ def between_jobs(
                 commit(session, given, search.way.reason)
     if say := session.tells("no_preemptors"):
         say(queue=queue.name)
-    return patient
 
 
 def while_starving(session: Session, job: Job, tasks: Iterable[Task]) -> Iterator[Task]:

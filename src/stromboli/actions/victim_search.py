@@ -26,13 +26,12 @@ import numpy as np
 from stromboli.actions.bundles import total
 from stromboli.actions.frugal import Offer, Unclaimed, offers
 from stromboli.actions.shares import beyond_shares
-from stromboli.actions.sparing import Sparing, single
+from stromboli.actions.sparing import Sparing
 from stromboli.errors import PlacementError
 from stromboli.framework.candidates import Reach
 from stromboli.framework.classes import NEVER
 from stromboli.framework.ending import takes
 from stromboli.framework.guards import settled
-from stromboli.framework.operation import Operation
 from stromboli.framework.reason import Reason
 from stromboli.framework.rows import Bools, Floats
 from stromboli.framework.session import Session
@@ -338,7 +337,8 @@ class Search:
         if self.minimal and statement.has_evictions:
             before = self.session.ask.job_pipelined(self.job)
             Sparing(self.session, self.job, statement, quota=self.way.checked).run(
-                single(statement), lambda: bool(self.session.ask.job_pipelined(self.job) == before)
+                [(victim,) for victim in statement.evicted],
+                lambda: bool(self.session.ask.job_pipelined(self.job) == before),
             )
 
     def reserve(self, trial: Statement, task: Task, node: str, *, evicted: bool = False) -> bool:
@@ -364,10 +364,9 @@ class Search:
 
     def _frees(self, trial: Statement) -> bool:
         """Whether evictions make room, so that the node is nominated."""
-        evicted = [entry.tasks[0] for entry in trial.entries if entry.kind is Operation.EVICT]
         if self.session.compat.asks("nominated-for-pods"):
-            return any(not task.best_effort for task in evicted)
-        return bool(evicted)
+            return any(not task.best_effort for task in trial.evicted)
+        return trial.has_evictions
 
     def amount(self, tasks: Sequence[Task]) -> Resource:
         """What ``tasks`` ask for together."""

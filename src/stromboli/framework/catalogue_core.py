@@ -140,6 +140,10 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
             "eviction_postponed", 3,
             ("Job <{job}> waits until {until} before it evicts {victims} tasks, as the slowest takes {grace} s to end"),
         ),
+        (
+            "eviction_not_sought", 3,
+            "Job <{job}> waits until {until} before it evicts anybody, as {looks} others have just looked whom",
+        ),
         ("evict_task_failed", "E", "Failed to evict Task <{task}>: {error}"),
         ("max_domains_invalid", "W", "Invalid maxDomains value {value} for action {action}, falling back to default 8"),
         ("reservation_redeemed", 3, "Redeeming Task <{task}> on its reserved node <{node}>"),

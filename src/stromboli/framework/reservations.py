@@ -44,7 +44,7 @@ class Reservations:
         self.wishes: dict[str, tuple[Task, Held | None]] = {}
         self.wished = 0
         self._cooling: dict[str, float] = {}
-        self._asking: dict[str, float] = {}
+        self._asked: dict[str, float] = {}
         self.stated: Mapping[str, Task] = {task.uid: task for task in session.snapshot.reserved}
         self.holders: dict[str, Job] = {}
         self._standing: dict[str, str] = {}
@@ -113,17 +113,25 @@ class Reservations:
 
     def asking_since(self, job: Job) -> float:
         """Since when ``job`` has been about to evict others; a restart, and a clock that goes back, begin anew."""
-        now = self._session.now
-        return self._asking.setdefault(job.uid, min(now, self._known.get(_asking(job.uid), now)))
+        now, key = self._session.now, _asking(job.uid)
+        return self._asked.setdefault(key, min(now, self._known.get(key, now)))
+
+    def postpone(self, job: Job, until: float) -> None:
+        """``job`` will not evict others before ``until``, by the victims that it has found now."""
+        self._asked[_until(job.uid)] = until
+
+    def postponed_until(self, job: Job) -> float:
+        """Until when ``job`` goes on waiting by what it found in an earlier session; 0 where it does not."""
+        since, until = (self._known.get(key(job.uid), 0.0) for key in (_asking, _until))
+        return until if since <= self._session.now else 0.0
 
     def _still_asking(self) -> dict[str, float]:
-        """The same of every job that is not ready yet, or wants more than that, by its key in the memory."""
+        """What is to be remembered of every job that is not ready yet, or wants more than that."""
         session, ask = self._session, self._session.ask
-        known = {key: since for key, since in self._known.items() if key.startswith(_ASKING)}
-        found = {**known, **{_asking(uid): since for uid, since in self._asking.items()}}
-        jobs = {key: session.jobs.peek_at(key.removeprefix(_ASKING)) for key in found}
-        lacking = {key for key, job in jobs.items() if job and (not ask.job_ready(job) or ask.job_starving(job))}
-        return {key: since for key, since in found.items() if key in lacking}
+        found = {key: when for key, when in self._known.items() if key.startswith((_ASKING, _UNTIL))} | self._asked
+        jobs = {uid: session.jobs.peek_at(uid) for uid in map(_uid, found)}
+        lacking = {uid for uid, job in jobs.items() if job and (not ask.job_ready(job) or ask.job_starving(job))}
+        return {key: when for key, when in found.items() if _uid(key) in lacking}
 
     # ------------------------------------------------------------------ wishes
 
@@ -187,7 +195,7 @@ class Reservations:
     def close(self) -> None:
         """Put what pods shall state into the plan where they state something else; remember since when it holds."""
         holding: Mapping[str, str] = {}
-        if self.stated or self.wishes or self._known or self._asking:
+        if self.stated or self.wishes or self._known or self._asked:
             self._keep_whole()
             self._write()
             holding = self._holding()
@@ -230,6 +238,7 @@ class Reservations:
 
 _COOLING: Final = "cooling "
 _ASKING: Final = "asking "
+_UNTIL: Final = "until "
 
 
 def _since(uid: str, node: str) -> str:
@@ -245,6 +254,16 @@ def _cooling(uid: str) -> str:
 def _asking(uid: str) -> str:
     """Under which key the memory says since when job ``uid`` has been about to evict others."""
     return f"{_ASKING}{uid}"
+
+
+def _until(uid: str) -> str:
+    """Under which key the memory says until when job ``uid`` will not evict others."""
+    return f"{_UNTIL}{uid}"
+
+
+def _uid(key: str) -> str:
+    """The job of which such a key of the memory speaks."""
+    return key.partition(" ")[2]
 
 
 def is_whole(session: Session, job: Job) -> bool:

@@ -104,6 +104,11 @@ class Statement:
         """Whether anybody is evicted."""
         return any(entry.kind is Operation.EVICT for entry in self.entries)
 
+    @property
+    def evicted(self) -> list[Task]:
+        """Who is evicted, in order."""
+        return [entry.tasks[0] for entry in self.entries if entry.kind is Operation.EVICT]
+
     def commit(self) -> None:
         """Put everything into the plan, in order: evictions, and allocations as bindings.  Empties the statement."""
         self.session.steps.decided("committing", self.entries)

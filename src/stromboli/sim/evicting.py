@@ -52,9 +52,11 @@ def _steps(session: Session, job: Job, trace: EvictionTrace) -> Iterator[Step]:
     never = [why for why in trace.failures.values() if "Never" in why]
     if never and not trace.looks:
         yield Step(7, "policy", False, "preemptionPolicy Never")
-    yield _victims(trace)
-    yield _node_and_quota(job, trace)
-    if trace.postponed and session.ask.job_starving(job):  # else another action has found quicker victims
+    waits = bool(trace.postponed) and session.ask.job_starving(job)  # else another action has found quicker victims
+    if trace.looks or not waits:
+        yield _victims(trace)
+        yield _node_and_quota(job, trace)
+    if waits:
         yield Step(6, "patience", False, f"{trace.postponed}, and room may turn up meanwhile")
     yield _pipelined(job, trace)
     yield _committed(session, job, trace)

@@ -111,6 +111,7 @@ class EvictionTrace:
             "queue_closed_allocate": self._closed, "preemptees": self._consider, "preempt_no_candidate": self._lack,
             "gang_domain": self._consider_domain, "gang_evicts": self._gang_evicts,
             "gang_reclaim_refused": self._gang_refused, "eviction_postponed": self._postponed,
+            "eviction_not_sought": self._not_sought,
         }  # fmt: skip
         spared = {key: self._spares(text) for key, text in REFUSALS.items()}
         quota = {key: self._quota(plugin) for key, plugin in QUOTA.items()}
@@ -277,6 +278,11 @@ class EvictionTrace:
     def _postponed(self, fields: Mapping[str, Any]) -> None:
         if fields["job"].uid == self.uid:
             text = "waits until {until} at the latest: the slowest of {victims} victims takes {grace} s to end"
+            self.postponed = text.format_map(fields)
+
+    def _not_sought(self, fields: Mapping[str, Any]) -> None:
+        if fields["job"].uid == self.uid:
+            text = "waits until {until} at the latest: the victims that it found earlier are slow to end"
             self.postponed = text.format_map(fields)
 
 
