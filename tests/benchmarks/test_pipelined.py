@@ -179,15 +179,20 @@ def pair(seed: int = 1, **on: Any) -> Pair:
 
 def test_the_row_of_a_workload() -> None:
     assert cells(SLOW, [pair(), pair(2)]) == [
-        "preempt, crowd", "200 → 120", "40%", "160 → 80", "50%", "14 → 0", "6 → 0", "2", "100 → 80", "80.0% → 80.0%",
+        "preempt, crowd", "200 → 120", "40%", "0 of 2", "160 → 80", "50%", "14 → 0", "6 → 0", "2", "100 → 80",
+        "80.0% → 80.0%",
     ]  # fmt: skip
+
+
+def test_histories_in_which_more_go_are_counted() -> None:
+    assert cells(SLOW, [pair(evictions=101), pair(2, evictions=100), pair(3)])[3] == "1 of 3"
 
 
 @pytest.mark.parametrize(
     ("on", "complaint"),
     [
         ({}, ""),
-        ({"evictions": 101}, "evicts more in histories [1]"),
+        ({"evictions": 101}, "evicts 101 instead of 100"),
         ({"slow": 56}, "saves only 30% of the evictions of slow victims"),
         ({"repeated": 1}, "evicts 1 pods for others that hold room"),
         ({"taken": 2}, "lets 2 reservations be taken"),
