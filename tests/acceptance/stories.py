@@ -22,6 +22,8 @@ ALL = conf(*TIERS, actions="allocate, preempt, reclaim, backfill")
 ALLOCATE = conf(*TIERS, actions="allocate, backfill")
 NO_QUEUES = conf("conformance gang priority", "predicates", actions="allocate, preempt")
 """Without a queue plugin, so that room alone decides."""
+NO_VICTIMS = conf("conformance gang priority", "predicates", actions="allocate")
+"""The same where nobody is evicted."""
 TWO_QUEUES = [queue("q1"), queue("q2")]
 MINUTE = 60.0
 

@@ -20,6 +20,7 @@ from tests.acceptance.stories import (
     ALLOCATE,
     MINUTE,
     NO_QUEUES,
+    NO_VICTIMS,
     TIERS,
     TWO_QUEUES,
     Story,
@@ -42,7 +43,7 @@ def test_a_queue_that_is_full_by_its_own_reservation_redeems_it() -> None:
     assert binds(story.cycle()) == {"h-0": "n1"}
 
 
-def rivals(first: str, second: str, *, text: str = NO_QUEUES) -> Story:
+def rivals(first: str, second: str, *, text: str = NO_VICTIMS) -> Story:
     """One node whose pod is ending; h holds it, and a job comes that wants it, too."""
     held = holder(group={"priorityClassName": first, "created": 9})
     return Story(ending("a", "n1"), held, waiting("x", 1, cls=second, cpu=4, group={"created": 1}), text=text)
@@ -71,21 +72,27 @@ def test_a_holder_is_compared_without_what_it_holds() -> None:
         assert written(story.cycle()) == {}
 
 
-def turns(story: Story) -> tuple[list[str], list[str]]:
-    """In which order jobs, and queues, have their turns."""
+def turns(story: Story, whose: str, which: str) -> tuple[list[str], list[str]]:
+    """In which order jobs ``whose``, and queues ``which``, have their turns."""
     with story.open() as session:
         book = session.reservations
         assert book is not None
         order = Precedence(session, book.holders)
         jobs, queues = order.jobs(), order.queues()
         for job in session.peek_jobs():
-            jobs.push(job)
-        for each in session.queues.values():
-            queues.push(each)
+            if job.name in whose:
+                jobs.push(job)
+        for name in which:
+            queues.push(session.queues[name])
         return [jobs.pop().name for _ in range(len(jobs))], [queues.pop().name for _ in range(len(queues))]
 
 
-@pytest.mark.parametrize("fairness", ["", "drf proportion", "[{name: drf, enableHierarchy: true}]"])
+def poorer_first(left: Any, right: Any) -> int:
+    """An order of one's own, which has no key."""
+    return int(sum(left.sums.held[:1]) - sum(right.sums.held[:1]))
+
+
+@pytest.mark.parametrize("fairness", ["", "drf proportion", "[{name: drf, enableHierarchy: true}]", "own"])
 def test_among_equals_the_holder_has_its_turn_first_whatever_it_has_reserved(fairness: str) -> None:
     """Older jobs and queues come after it; without the reservation, or with it in the shares, they would be first."""
     paths = {name: {"volcano.sh/hierarchy": f"root/{name}", "volcano.sh/hierarchy-weights": "1/1"} for name in "ab"}
@@ -93,9 +100,9 @@ def test_among_equals_the_holder_has_its_turn_first_whatever_it_has_reserved(fai
     held, newcomers = holder(group={"queue": "b", "created": 9}), waiting("y", 1, queue="b", group={"created": 2})
     others = waiting("x", 1, cpu=4, queue="a", group={"created": 1})
     text = conf("gang", *(f"{fairness}",) if fairness else (), actions="allocate")
-    jobs, lanes = turns(Story(ending("z", "n1"), queues, held, newcomers, others, text=text, nodes=3))
-    assert [name for name in jobs if name in "hxy"] == ["h", "x", "y"]
-    assert [name for name in lanes if name in "ab"] == ["b", "a"]
+    own = answering("own", job_order=poorer_first, queue_order=poorer_first)
+    story = Story(ending("z", "n1"), queues, held, newcomers, others, text=text, nodes=3, extra=[own])
+    assert turns(story, "hxy", "ab") == (["h", "x", "y"], ["b", "a"])
 
 
 def test_the_lowest_holder_gives_up_first() -> None:
@@ -130,7 +137,7 @@ def test_a_gang_that_redeems_a_part_is_compared_without_it_and_loses_nothing_to_
 
 def test_a_higher_job_that_cannot_be_placed_even_so_takes_nothing() -> None:
     held = holder(group={"priorityClassName": "low"})
-    story = Story(ending("a", "n1"), held, waiting("x", 2, cpu=4), text=NO_QUEUES)
+    story = Story(ending("a", "n1"), held, waiting("x", 2, cpu=4), text=NO_VICTIMS)
     assert written(story.cycle()) == {}
     assert story.told("metric.pipelined_given_up") == []
 
@@ -144,17 +151,49 @@ def one_pod(name: str, cls: str, on: str, *more: Manifest) -> list[Manifest]:
 def test_a_higher_job_takes_no_more_than_it_needs_and_the_lowest_first() -> None:
     held = [*one_pod("m", "mid", "n1"), *one_pod("h", "low", "n2"), *one_pod("k", "high", "n3")]
     victims = [each for on in (1, 2, 3) for each in ending(f"a{on}", f"n{on}")]
-    story = Story(victims, held, waiting("x", 1, cpu=4), waiting("y", 1, cpu=4), text=NO_QUEUES, nodes=3)
+    story = Story(victims, held, waiting("x", 1, cpu=4), waiting("y", 1, cpu=4), text=NO_VICTIMS, nodes=3)
     assert written(story.cycle()) == {"h-0": None, "x-0": Held("n2"), "m-0": None, "y-0": Held("n1")}
     assert written(story.cycle()) == {}
-    story = Story(victims, held, waiting("x", 1, cpu=4), text=NO_QUEUES, nodes=3)
+    story = Story(victims, held, waiting("x", 1, cpu=4), text=NO_VICTIMS, nodes=3)
     assert written(story.cycle()) == {"h-0": None, "x-0": Held("n2")}
+
+
+OVERDUE = "[{name: sla, arguments: {sla-waiting-time: 1s}}, {name: gang, enableJobPipelined: false}, {name: priority}]"
+"""A job that is overdue may count as pipelined with a part of what it needs."""
+
+
+@pytest.mark.parametrize(
+    ("plugins", "least", "more", "memory"),
+    [
+        ("gang priority", 1, {"cpu": 9, "schedulingGates": [{"name": "wait"}]}, {}),
+        ("gang priority", 1, {"cpu": 9}, {"cooling default/x": NOW + MINUTE}),
+        (OVERDUE, 2, {"cpu": 9}, {}),
+    ],
+    ids=["gated", "cooling down", "not whole"],
+)
+def test_a_higher_job_that_may_hold_nothing_takes_nothing(plugins: str, least: int, more: Any, memory: Any) -> None:
+    newcomer = [*waiting("x", 1, least=least, cpu=4), pod("x-9", group="x", memory=0, **more)]
+    held = one_pod("h", "low", "n1")
+    story = Story(ending("a", "n1"), held, newcomer, text=conf(plugins, "predicates", actions="allocate"))
+    story.state.memory["reservations"] = memory
+    assert written(story.cycle()) == {}
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_higher_job_that_runs_or_holds_its_minimum_takes_nothing_for_more(runs: bool) -> None:
+    on: dict[str, Any] = {"on": "n1"} if runs else {"annotations": held_on("n1")}
+    more = pod("x-1", group="x", cpu=4, memory=0)
+    job = [pod_group("x", priorityClassName="high"), pod("x-0", group="x", cpu=4, memory=0, **on), more]
+    victims = [*ending("b", "n2"), *([] if runs else ending("a", "n1"))]
+    story = Story(victims, job, one_pod("h", "low", "n2"), nodes=2, text=NO_VICTIMS)
+    for _ in range(2):
+        assert written(story.cycle()) == {}
 
 
 def test_what_a_running_gang_can_do_without_goes_before_whole_gangs() -> None:
     running_one = pod("m-1", group="m", on="n3", cpu=4, memory=0)
     held = [*one_pod("m", "mid", "n1", running_one), *one_pod("h", "low", "n2")]
-    story = Story(ending("a", "n1"), ending("b", "n2"), held, waiting("x", 1, cpu=4), text=NO_QUEUES, nodes=3)
+    story = Story(ending("a", "n1"), ending("b", "n2"), held, waiting("x", 1, cpu=4), text=NO_VICTIMS, nodes=3)
     assert written(story.cycle()) == {"m-0": None, "x-0": Held("n1")}
 
 
@@ -230,7 +269,7 @@ def test_who_lost_its_room_and_finds_some_that_becomes_free_anyway_says_of_no_ev
         pod("h-0", group="h", cpu=4, memory=0, annotations=held_on("n1", evicted=True)),
     ]
     newcomer = waiting("x", 1, cpu=4, nodeSelector={"zone": "a"})
-    story = Story(ending("a", "n1"), ending("b", "n2"), held, newcomer, nodes=2, text=NO_QUEUES)
+    story = Story(ending("a", "n1"), ending("b", "n2"), held, newcomer, nodes=2, text=NO_VICTIMS)
     story.tell(node("n1", labels={"zone": "a"}))
     assert written(story.cycle()) == {"h-0": Held("n2", evicted=False), "x-0": Held("n1")}
 
@@ -366,12 +405,14 @@ def test_hypernodes_that_drift_apart_end_a_reservation_where_a_plugin_looks_at_t
     assert {told["reason"] for told in story.told("metric.pipelined_given_up")} == ({"topology"} if asked else set())
 
 
-def test_capacity_compares_branches_of_a_tree_without_what_is_reserved_in_them() -> None:
+@pytest.mark.parametrize("deep", [True, False])
+def test_capacity_compares_branches_of_a_tree_without_what_is_reserved_in_them(deep: bool) -> None:
     """a's leaf holds all of n1; b, equal otherwise and older, does not come before it because of that."""
     text = conf("gang", "[{name: predicates}, {name: capacity, enableHierarchy: true}]", actions="allocate")
     tree = [queue("root", parent=""), *(queue(up, parent="root", deserved={"cpu": 4}) for up in ("a", "b"))]
-    tree += [queue(f"{up}1", parent=up, deserved={"cpu": 4}) for up in ("a", "b")]
-    held, newcomer = holder(group={"queue": "a1"}), waiting("x", 1, queue="b1", cpu=4)
+    tree += [queue(f"{up}1", parent=up, deserved={"cpu": 4}) for up in ("a", "b")] if deep else []
+    leaves = ("a1", "b1") if deep else ("a", "b")
+    held, newcomer = holder(group={"queue": leaves[0]}), waiting("x", 1, queue=leaves[1], cpu=4)
     story = Story(ending("z", "n1"), tree, held, newcomer, text=text)
     for _ in range(3):
         assert written(story.cycle()) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,17 @@ import pytest
 from stromboli.builtin import builtin_registry
 from stromboli.framework.gates import PIPELINED_STATE
 from stromboli.framework.handlers import TaskEvent
+from stromboli.framework.observe import Several
 from stromboli.framework.operation import Operation, operation_name
 from stromboli.framework.reason import Reason
 from stromboli.framework.session import Session
+from stromboli.metrics.logs import LogObserver
 from stromboli.model.names import EVICTION_OCCURRED, PIPELINED_NODE, PIPELINED_STATUS
 from stromboli.model.reservation import Held
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.model.task import Task
-from stromboli.plugin import Plugin, on_allocate, on_deallocate, predicate
+from stromboli.plugin import Plugin, on_allocate, on_deallocate, pre_predicate, predicate
 from stromboli.sim.explain import explain
 from stromboli.sim.planning import Planning
 from stromboli.testing.builders import Manifest, events, node, pod, pod_group, queue
@@ -69,6 +72,14 @@ def test_S4_02_a_gang_is_held_whole_and_bound_whole() -> None:
     assert story.held() == {}
 
 
+def test_surplus_of_a_job_that_runs_is_held_even_while_a_pod_is_gated() -> None:
+    job = [pod_group("h", phase="Running"), pod("h-0", group="h", on="n1", cpu=4, memory=0)]
+    job += [pod("h-1", group="h", cpu=4, memory=0), pod("h-2", group="h", schedulingGates=[{"name": "wait"}])]
+    story = Story(ending("a", "n2"), job, nodes=2, text=ALLOCATE)
+    story.cycle()
+    assert story.nodes_held() == {"h-1": "n2"}
+
+
 @pytest.mark.parametrize("gated", [True, False])
 def test_S4_02_nothing_is_held_while_a_pod_of_the_job_is_gated(gated: bool) -> None:
     gates: dict[str, Any] = {"schedulingGates": [{"name": "wait"}]} if gated else {}
@@ -114,6 +125,21 @@ def test_S4_04_an_allocation_elsewhere_that_is_undone_restores_it_too() -> None:
         assert session.nodes["n3"].pipelined.is_empty()
         statement.discard()
         assert (task.status, task.node_name) == (TaskStatus.Pipelined, "n3")
+
+
+def test_S4_29_a_pod_that_is_placed_taken_back_and_placed_again_is_written_once() -> None:
+    story = Story(ending("a", "n1"), ending("b", "n2"), waiting("h", 1), nodes=2, text=ALLOCATE)
+    with story.open() as session:
+        task = task_of(session, "h-0")
+        for node_name in ("n1", "n2"):
+            with session.statement() as statement:
+                statement.pipeline(task, node_name)
+                statement.commit()
+            if node_name == "n1":
+                with session.statement() as statement:
+                    statement.unpipeline(task)
+                    statement.commit()
+    assert [wish.held for wish in session.plan.annotations] == [Held("n2")]
 
 
 def test_what_is_let_go_and_held_again_is_not_written_again() -> None:
@@ -230,6 +256,14 @@ class Spy(Plugin):
         self.events.append(("left", event.task.name, event.task.node_name))
 
 
+def of_plugins(session: Session) -> Any:
+    """What drf and proportion count."""
+    drf, proportion = session.plugins["drf"], session.plugins["proportion"]
+    held = {name: account.held for name, account in proportion.accounts.items()}  # type: ignore[attr-defined]
+    share = drf.share(session.jobs["default/h"])  # type: ignore[attr-defined]
+    return share, held, session.queues["default"].sums.allocated
+
+
 def spied(*objects: Sequence[Manifest], nodes: int = 4) -> Story:
     return Story(*objects, nodes=nodes, text=conf("gang priority", "predicates proportion drf spy"), extra=(Spy,))
 
@@ -249,8 +283,7 @@ def test_S4_11_S4_12_S4_18_S4_37_room_that_is_free_is_taken_without_looking_else
     direct = spied([pod_group("h"), pod("h-0", group="h", cpu=2, memory=0)])
     with direct.open() as other:
         direct.act(other, "allocate")
-        assert other.queues["default"].sums.held == session.queues["default"].sums.held
-        assert other.plugins["drf"].share(other.jobs["default/h"]) == 0.125  # type: ignore[attr-defined]
+        assert of_plugins(other) == of_plugins(session) == (0.125, {"default": [2000, 0, 1]}, [2000, 0, 1])
     assert written(session.plan) == {"h-0": None}
     assert story.told("metric.pipelined_fast_path") == [{"result": "allocated"}]
 
@@ -259,28 +292,43 @@ class Fickle(Plugin):
     """Lets a reservation stand, and objects when it is to be redeemed."""
 
     name = "fickle"
-    node_says = ""
+    who = "handler"
+    why = Reason("no", resolvable=False)
+
+    @pre_predicate
+    def beforehand(self, task: Task) -> Reason | None:
+        return self.why if self.who == "beforehand" else None
 
     @predicate
-    def later(self, task: Task, node: Node) -> Reason | None:
-        return (
-            Reason(self.node_says, resolvable=False) if self.node_says and task.status is TaskStatus.Pending else None
-        )
+    def of_node(self, task: Task, node: Node) -> Reason | None:
+        return self.why if self.who == "of_node" and task.status is TaskStatus.Pending else None
 
     @on_allocate
     def came(self, event: TaskEvent) -> None:
-        event.err = None if self.node_says else "not now"
+        event.err = "not now" if self.who == "handler" else None
 
 
-@pytest.mark.parametrize(("says", "result"), [("never", "released"), ("", "waiting")])
-def test_what_is_refused_for_good_at_the_last_moment_is_given_up_and_what_is_objected_to_waits(
-    says: str, result: str
+@pytest.mark.parametrize("lasts", [True, False])
+@pytest.mark.parametrize("who", ["beforehand", "of_node", "handler"])
+def test_what_is_refused_for_good_at_the_last_moment_is_given_up_and_what_else_is_objected_to_waits(
+    who: str, lasts: bool
 ) -> None:
     text = conf("gang", "predicates fickle", actions="allocate")
-    story = Story(reserved_pod(), nodes=2, text=text, extra=(type("Fickle", (Fickle,), {"node_says": says}),))
-    assert written(story.cycle()) == ({"h-0": None} if says else {})
+    fickle = type("Fickle", (Fickle,), {"who": who, "why": Reason("no", resolvable=not lasts)})
+    story = Story(running("r", 1, cpu=4), reserved_pod(), nodes=2, text=text, extra=(fickle,))
+    released = lasts and who != "handler"
+    assert written(story.cycle()) == ({"h-0": None} if released else {})
     assert story.plan.binds == []
-    assert story.told("metric.pipelined_fast_path") == [{"result": result}]
+    assert story.told("metric.pipelined_fast_path") == [{"result": "released" if released else "waiting"}]
+
+
+def test_of_several_tasks_the_first_in_order_redeems() -> None:
+    """One of two cores is free."""
+    pods = [pod(f"h-{i}", group="h", cpu=2, memory=0, annotations=held_on("n1")) for i in (2, 1)]
+    job = [pod_group("h", phase="Running"), pod("h-0", group="h", on="n2", cpu=4, memory=0), *pods]
+    story = Story(ending("a", "n1", cpu=2), job, nodes=2, text=ALLOCATE)
+    assert binds(story.cycle()) == {"h-1": "n1"}
+    assert story.nodes_held() == {"h-2": "n1"}
 
 
 def test_S4_13_without_room_nothing_happens_at_all() -> None:
@@ -396,16 +444,18 @@ def test_explain_tells_what_is_held_since_when_and_who_has_to_end() -> None:
 
 
 def test_S4_20_S4_34_more_given_back_than_held_stops_at_zero_and_is_told() -> None:
-    story = Story(running("a", 1), text=conf("gang", "predicates proportion drf"))
-    with story.open(story.counts) as session:
+    story, stream = Story(running("a", 1), text=conf("gang", "predicates proportion drf")), StringIO()
+    with story.open(Several([story.counts, LogObserver(stream)])) as session:
         task, default = task_of(session, "a-0"), session.queues["default"]
         for _ in range(2):
             session.evict(task, "test")
         assert default.sums.held[0] == default.sums.allocated[0] == 0
-    told = story.told("dealloc_underflow")
-    assert [(line["plugin"], line["name"], line["dimension"], line["wanted"], line["allocated"]) for line in told] == [
-        ("proportion", "default", "cpu", 1000, 0), ("proportion", "default", "pods", 1, 0),
-    ]  # fmt: skip
+        assert session.plugins["drf"].share(session.jobs["default/a"]) == 0  # type: ignore[attr-defined]
+    lines = [line.partition("] ")[2] for line in stream.getvalue().splitlines() if line.startswith("W")]
+    assert lines == [
+        f"[proportion] dealloc underflow: queue <default>, task <default/a-0>, {what}: wanted {wanted}, allocated 0"
+        for what, wanted in (("cpu", 1000), ("pods", 1))
+    ]
     assert story.told("metric.dealloc_underflow") == [{"plugin": "proportion"}]
     assert any("gave back more than was held: cpu" in text for text in session.plan.inconsistencies)
 

@@ -7,7 +7,7 @@ already goes into the plan when the session closes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -147,21 +147,11 @@ class Reservations:
 
     def committed(self, entries: Iterable[Entry]) -> None:
         """What a committed statement leaves waiting is held from now on, what it lets go no longer."""
-        free: dict[str, bool] = {}
-        for entry in entries:
-            if entry.kind is Operation.PIPELINE:
-                self._hold(entry.job, entry.tasks, free)
-            elif entry.kind is Operation.UNPIPELINE:
-                self._let_go(entry.tasks)
+        self._note(entries, _COMMITTED, lambda job: not self.cools_down(job))
 
     def kept(self, entries: Iterable[Entry]) -> None:
         """As for a committed statement; what is allocated, but not bound, is held as well: a gang is held whole."""
-        free: dict[str, bool] = {}
-        for entry in entries:
-            if entry.kind is Operation.UNPIPELINE:
-                self._let_go(entry.tasks)
-            elif entry.kind is not Operation.EVICT:
-                self._hold(entry.job, entry.tasks, free)
+        self._note(entries, _KEPT, self._may_keep)
 
     def bound(self, tasks: Sequence[Task]) -> None:
         """``tasks`` are handed over for binding: they need no reservation any more."""
@@ -170,21 +160,27 @@ class Reservations:
 
     def may_hold(self, job: Job) -> bool:
         """Whether what the job keeps now may be held for later sessions."""
-        return not job.gated and not self.cools_down(job) and is_whole(self._session, job)
+        return self._may_keep(job) and is_whole(self._session, job)
 
-    def _hold(self, job: Job, tasks: Sequence[Task], free: dict[str, bool]) -> None:
-        """``free`` says of jobs that have been asked about whether they hold what is new to them, too."""
-        if job.uid not in free:
-            free[job.uid] = self._is_free(job)
+    def _may_keep(self, job: Job) -> bool:
+        return not job.gated and not self.cools_down(job)
+
+    def _note(self, entries: Iterable[Entry], held: frozenset[Operation], may: Callable[[Job], bool]) -> None:
+        """What ``entries`` place by an operation of ``held`` is held, where the job ``may``, or did so before."""
+        free: dict[str, bool] = {}
+        for entry in entries:
+            if entry.kind is Operation.UNPIPELINE:
+                self._let_go(entry.tasks)
+            elif entry.kind in held:
+                job = entry.job
+                if job.uid not in free:
+                    free[job.uid] = may(job) or _was_paid_for(job)
+                self._hold(entry.tasks, free[job.uid])
+
+    def _hold(self, tasks: Sequence[Task], free: bool) -> None:
         for task in tasks:
-            held = free[job.uid] or self.held_on(task) == task.node_name
+            held = free or self.held_on(task) == task.node_name
             self.wish(task, Held(task.node_name, task.eviction_occurred) if held else None)
-
-    def _is_free(self, job: Job) -> bool:
-        """Where somebody was evicted for it a job that is cooling down holds room all the same: all that it has."""
-        if not job.gated and not self.cools_down(job):
-            return True
-        return any(task.eviction_occurred for task in job.of(PIPELINED))
 
     def _let_go(self, tasks: Sequence[Task]) -> None:
         for task in tasks:
@@ -236,6 +232,10 @@ class Reservations:
             session.plan.memory[MEMORY] = found
 
 
+_COMMITTED: Final = frozenset({Operation.PIPELINE})
+_KEPT: Final = frozenset({Operation.PIPELINE, Operation.ALLOCATE})
+"""The operations that make room held, where their statement is committed or kept."""
+
 _COOLING: Final = "cooling "
 _ASKING: Final = "asking "
 _UNTIL: Final = "until "
@@ -264,6 +264,11 @@ def _until(uid: str) -> str:
 def _uid(key: str) -> str:
     """The job of which such a key of the memory speaks."""
     return key.partition(" ")[2]
+
+
+def _was_paid_for(job: Job) -> bool:
+    """Whether somebody was evicted for what the job waits for: then it holds all of it, even while it cools down."""
+    return any(task.eviction_occurred for task in job.of(PIPELINED))
 
 
 def is_whole(session: Session, job: Job) -> bool:

@@ -106,8 +106,8 @@ class Checks:
     # ------------------------------------------------------------------ the checks
 
     def _job_trouble(self, job: Job) -> str:
-        """The job is admitted, valid, and has its PodGroup."""
-        return "" if job.facts.queue and not job.is_pending() and self.session.ask.job_valid(job) is None else JOB
+        """The job is admitted and valid; one without a PodGroup or a queue is not in the session at all."""
+        return "" if not job.is_pending() and self.session.ask.job_valid(job) is None else JOB
 
     def _unfounded(self, held: Sequence[Task]) -> set[str]:
         """Uids of the reservations of a job that have no neighbours they need but each other, or themselves.
