@@ -28,6 +28,11 @@ def test_the_checklist_is_complete() -> None:
     assert counts == [46, 40, 65, 68, 38]
 
 
+def test_the_named_cases_of_the_fast_path_exist() -> None:
+    """Nine of them, and the fast path itself."""
+    assert len(TESTS["S4-37"]) == 1 + 9
+
+
 SOURCE = '''
 TABLE = [pytest.param(1, id="S0-30-first"), pytest.param(2, id="other")]
 LONGER: list = [*TABLE, pytest.param(3, id="S1-07 second")]

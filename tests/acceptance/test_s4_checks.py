@@ -158,9 +158,10 @@ def test_a_limit_in_books_that_others_keep_is_asked_without_the_reservation_itse
     assert written(session.plan) == {}
 
 
-def test_what_is_rejected_is_taken_back_once() -> None:
+@pytest.mark.parametrize("change", [{"unschedulable": True, "cpu": 4}, {"cpu": 1}], ids=["cordoned", "too small"])
+def test_what_is_rejected_is_taken_back_once(change: Any) -> None:
     story = Story(ending("a", "n1"), holder(), text=BOOKS, extra=[Books])
-    story.tell(node("n1", unschedulable=True))
+    story.tell(node("n1", **change))
     with story.open() as session:
         assert (books(session).told, books(session).held) == (["left"], set())
         assert session.queues["default"].sums.held[:1] in ([], [0])

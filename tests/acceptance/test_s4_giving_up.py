@@ -158,32 +158,34 @@ def test_a_higher_job_takes_no_more_than_it_needs_and_the_lowest_first() -> None
     assert written(story.cycle()) == {"h-0": None, "x-0": Held("n2")}
 
 
-OVERDUE = "[{name: sla, arguments: {sla-waiting-time: 1s}}, {name: gang, enableJobPipelined: false}, {name: priority}]"
-"""A job that is overdue may count as pipelined with a part of what it needs."""
+LAX = "[{name: gang, enableJobPipelined: false}, {name: priority}, {name: lax}]"
+"""A job counts as pipelined with a part of what it needs."""
 
 
 @pytest.mark.parametrize(
     ("plugins", "least", "more", "memory"),
     [
-        ("gang priority", 1, {"cpu": 9, "schedulingGates": [{"name": "wait"}]}, {}),
-        ("gang priority", 1, {"cpu": 9}, {"cooling default/x": NOW + MINUTE}),
-        (OVERDUE, 2, {"cpu": 9}, {}),
+        ("gang priority", 1, {"schedulingGates": [{"name": "wait"}]}, {}),
+        ("gang priority", 1, {}, {"cooling default/x": NOW + MINUTE}),
+        (LAX, 2, {}, {}),
     ],
     ids=["gated", "cooling down", "not whole"],
 )
 def test_a_higher_job_that_may_hold_nothing_takes_nothing(plugins: str, least: int, more: Any, memory: Any) -> None:
-    newcomer = [*waiting("x", 1, least=least, cpu=4), pod("x-9", group="x", memory=0, **more)]
-    held = one_pod("h", "low", "n1")
-    story = Story(ending("a", "n1"), held, newcomer, text=conf(plugins, "predicates", actions="allocate"))
+    newcomer = [*waiting("x", 1, least=least, cpu=4), pod("x-9", group="x", cpu=9, memory=0, **more)]
+    lax = answering("lax", job_pipelined=lambda job: 1 if job.number(PIPELINED) else -1)
+    text = conf(plugins, "predicates", actions="allocate")
+    story = Story(ending("a", "n1"), one_pod("h", "low", "n1"), newcomer, text=text, extra=[lax])
     story.state.memory["reservations"] = memory
     assert written(story.cycle()) == {}
 
 
+@pytest.mark.parametrize("parts", [{}, {"subGroupPolicy": [{"name": "p", "matchLabelKeys": ["app"]}]}])
 @pytest.mark.parametrize("runs", [True, False])
-def test_a_higher_job_that_runs_or_holds_its_minimum_takes_nothing_for_more(runs: bool) -> None:
+def test_a_higher_job_that_runs_or_holds_its_minimum_takes_nothing_for_more(runs: bool, parts: Any) -> None:
     on: dict[str, Any] = {"on": "n1"} if runs else {"annotations": held_on("n1")}
     more = pod("x-1", group="x", cpu=4, memory=0)
-    job = [pod_group("x", priorityClassName="high"), pod("x-0", group="x", cpu=4, memory=0, **on), more]
+    job = [pod_group("x", priorityClassName="high", **parts), pod("x-0", group="x", cpu=4, memory=0, **on), more]
     victims = [*ending("b", "n2"), *([] if runs else ending("a", "n1"))]
     story = Story(victims, job, one_pod("h", "low", "n2"), nodes=2, text=NO_VICTIMS)
     for _ in range(2):

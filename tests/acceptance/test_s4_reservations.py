@@ -116,7 +116,7 @@ def test_S4_04_S4_19_discarded_the_reservation_stands_again_and_every_sum_is_as_
     assert story.nodes_held()["g-2"] == "n3"
 
 
-def test_S4_04_an_allocation_elsewhere_that_is_undone_restores_it_too() -> None:
+def test_S4_04_an_allocation_elsewhere_that_is_undone_restores_it_too() -> None:  # S4-37: discarded
     story = half_free()
     story.cycle()
     with story.open() as session, session.statement() as statement:
@@ -197,6 +197,16 @@ def test_S4_07_after_a_restart_the_room_is_held_still() -> None:
     assert written(story.cycle()) == {}
 
 
+def test_after_a_restart_the_node_is_kept_and_nobody_else_goes() -> None:  # S4-37: restarted
+    story = Story(running("l1", 4), running("l2", 4, "n2"), waiting("h", 1, cpu=4), nodes=2, text=NO_QUEUES)
+    victims = evicted(story.cycle())
+    held = story.nodes_held()
+    story.restart()
+    assert (story.cycle().evictions, story.nodes_held()) == ([], held)
+    story.gone(*victims)
+    assert binds(story.cycle()) == held
+
+
 def test_S4_08_stale_keys_on_a_pod_that_runs_are_ignored_and_taken_off() -> None:
     story = Story([pod_group("h", phase="Running"), pod("h-0", group="h", on="n1", annotations=held_on("n9"))])
     with story.open() as session:
@@ -205,7 +215,7 @@ def test_S4_08_stale_keys_on_a_pod_that_runs_are_ignored_and_taken_off() -> None
     assert written(story.cycle()) == {}
 
 
-def test_S4_09_S4_13_nobody_is_evicted_again_while_victims_linger() -> None:
+def test_S4_09_S4_13_nobody_is_evicted_again_while_victims_linger() -> None:  # S4-37: victims end slowly
     story = Story(TWO_QUEUES, running("a", 4, least=1, queue="q1"), waiting("b", 2, queue="q2"))
     victims = evicted(story.cycle())
     assert len(victims) == 2
@@ -382,7 +392,7 @@ def test_S4_38_a_node_that_became_too_small_loses_it_too() -> None:
     assert story.held() == {}
 
 
-def test_S4_38_one_of_two_nodes_gone_and_the_gang_holds_nothing() -> None:
+def test_S4_38_one_of_two_nodes_gone_and_the_gang_holds_nothing() -> None:  # S4-37: node deleted
     story = half_free()
     story.cycle()
     story.tell(node("n4"), gone=True)
@@ -460,7 +470,7 @@ def test_S4_20_S4_34_more_given_back_than_held_stops_at_zero_and_is_told() -> No
     assert any("gave back more than was held: cpu" in text for text in session.plan.inconsistencies)
 
 
-def test_S4_20_queues_above_stop_at_zero_too() -> None:
+def test_S4_20_queues_above_stop_at_zero_too() -> None:  # S4-37: deallocated twice
     text = conf("gang", "[{name: predicates}, {name: capacity, enableHierarchy: true}]")
     queues = [queue("root", parent=""), queue("up", parent="root"), queue("low", parent="up")]
     story = Story(queues, running("a", 1, queue="low"), text=text)
@@ -471,7 +481,7 @@ def test_S4_20_queues_above_stop_at_zero_too() -> None:
     assert {line["plugin"] for line in story.told("dealloc_underflow")} == {"capacity"}
 
 
-def test_S4_21_a_queue_without_gpu_figures_runs_cpu_pods_beside_gpus() -> None:
+def test_S4_21_a_queue_without_gpu_figures_runs_cpu_pods_beside_gpus() -> None:  # S4-37: no GPU dimension
     gpus = [node("g1", resources={GPU: 8})]
     stated_cpu: dict[str, Any] = {"capability": {"cpu": 4}, "deserved": {"cpu": 4}}
     for plugin, spec in (("capacity", stated_cpu), ("proportion", {})):

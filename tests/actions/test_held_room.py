@@ -16,7 +16,7 @@ from stromboli.plugin import Plugin, hyper_node_gradient_for_job, hyper_node_gra
 from stromboli.testing.builders import node, pod, pod_group, queue
 from tests.acceptance.bench import binds, conf, task_of
 from tests.acceptance.fights import evicted, reserved, running, waiting
-from tests.acceptance.stories import ALL, ALLOCATE, NO_QUEUES, Story, ending, held_on, reserved_pod, with_port, written
+from tests.acceptance.stories import ALL, ALLOCATE, NO_VICTIMS, Story, ending, held_on, reserved_pod, with_port, written
 
 QUEUES = [queue("q1"), queue("q2", weight=4)]
 
@@ -289,7 +289,7 @@ def test_what_is_vain_for_a_gang_with_minima_of_roles_is_tried_for_one_without()
         pod_group(f"l{i}", priorityClassName="low"),
         pod(f"l{i}-0", group=f"l{i}", cpu=4, memory=0, annotations=held_on(f"n{i}")),
     )]  # fmt: skip
-    story = Story(ending("v", "n1"), ending("w", "n2"), low, roles("a", y=2), roles("b"), nodes=2, text=NO_QUEUES)
+    story = Story(ending("v", "n1"), ending("w", "n2"), low, roles("a", y=2), roles("b"), nodes=2, text=NO_VICTIMS)
     story.cycle()
     assert story.nodes_held() == {"b-0": "n1", "b-1": "n2"}
 
@@ -344,13 +344,24 @@ def test_what_is_vain_for_a_gang_of_parts_is_tried_for_one_without(bounds):
     assert story.nodes_held() == {"b-0": "n1", "b-1": "n3"}
 
 
+@pytest.mark.parametrize("bounds", PARTS[:2])
+def test_who_must_stay_close_together_does_not_move(bounds):
+    """n3 is free, below another switch than what is held."""
+    held = [pod_group("g", min_member=2, priorityClassName="high", **bounds),
+            *(pod(f"g-{i}", group="g", cpu=4, memory=0, labels={"app": "x"}, annotations=held_on(f"n{i}"))
+              for i in (1, 2))]  # fmt: skip
+    story = Story(ending("a", "n1"), ending("b", "n2"), held, [switch("s1", "n1", "n2"), switch("s2", "n3")], nodes=3,
+                  text=conf("gang priority", "predicates switches", actions="allocate"), extra=[Switches])  # fmt: skip
+    assert (written(story.cycle()), story.nodes_held()) == ({}, {"g-1": "n1", "g-2": "n2"})
+
+
 def test_what_is_vain_for_pods_with_one_label_is_tried_for_pods_with_another():
     """Somebody on n1 keeps pods like the first gang's away from it."""
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "a"}}}]}}  # fmt: skip
     keeps_out = running("k", 1, "n1", cpu=0, cls="high", priorities=(10,), affinity=apart)
     gangs = [waiting(app, 1, cpu=4, labels={"app": app}, group={"created": place}) for place, app in enumerate("ab", 1)]
-    story = Story(ending("e", "n1"), lower_holder(), keeps_out, *gangs, text=NO_QUEUES)
+    story = Story(ending("e", "n1"), lower_holder(), keeps_out, *gangs, text=NO_VICTIMS)
     story.cycle()
     assert story.nodes_held() == {"b-0": "n1"}
 

@@ -63,7 +63,7 @@ CONFLICT = status(409, "Conflict")
 # ---------------------------------------------------------------------- who has a node
 
 
-def test_S4_25_a_pod_that_stands_on_its_target_is_bound(tmp_path: Path) -> None:
+def test_S4_25_a_pod_that_stands_on_its_target_is_bound(tmp_path: Path) -> None:  # S4-37: bind twice
     async def story() -> None:
         world, scheduler, bind = await one_pod(tmp_path)
         bound_by_another(world, "n1")

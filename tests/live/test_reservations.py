@@ -70,7 +70,7 @@ OTHER = {"example.com/other": "stays"}
 # ---------------------------------------------------------------------- what is written
 
 
-def test_S4_27_a_patch_names_the_three_keys_and_the_uid_and_nothing_else(tmp_path: Path) -> None:
+def test_S4_27_a_patch_names_the_three_keys_and_the_uid_and_nothing_else(tmp_path: Path) -> None:  # S4-37: others stay
     async def story() -> None:
         world, scheduler = await one_pod(tmp_path)
         scheduler.executor.finish(wish(world, N2))
@@ -95,7 +95,7 @@ def test_S4_27_a_patch_names_the_three_keys_and_the_uid_and_nothing_else(tmp_pat
     run(story())
 
 
-def test_S4_28_what_the_pod_says_already_is_not_written(tmp_path: Path) -> None:
+def test_S4_28_what_the_pod_says_already_is_not_written(tmp_path: Path) -> None:  # S4-37: no write
     async def story() -> None:
         world, scheduler = await one_pod(tmp_path, N1)
         for _ in range(10):
