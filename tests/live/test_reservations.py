@@ -64,6 +64,13 @@ def placed(scheduler: LiveScheduler) -> tuple[str, str]:
     return task.status.name, task.node_name
 
 
+def unseen(world: LiveWorld, found: Json) -> None:
+    """Change a pod without any watch telling of it."""
+    watches, world.server.watches = world.server.watches, []
+    world.server.put("pods", found)
+    world.server.watches = watches
+
+
 OTHER = {"example.com/other": "stays"}
 
 
@@ -226,6 +233,23 @@ def test_a_write_that_meets_another_is_dropped(tmp_path: Path, answer: Response,
     run(story())
 
 
+def test_after_a_conflict_what_the_pod_says_is_read_anew(tmp_path: Path) -> None:
+    """Somebody else has written a reservation, and no watch has told of it."""
+
+    async def story() -> None:
+        world, scheduler = await one_pod(tmp_path)
+        found = world.server.get("pods", "job-0", "ns")
+        notes = {**found["metadata"]["annotations"], **stated(N2)}
+        unseen(world, {**found, "metadata": {**found["metadata"], "annotations": notes}})
+        world.server.faults.append(answering([status(409, "Conflict")]))
+        scheduler.executor.finish(wish(world, N1))
+        await asyncio.sleep(2)
+        assert (placed(scheduler), kept(world)) == (("Pipelined", "n2"), {**OTHER, **stated(N2)})
+        await world.end()
+
+    run(story())
+
+
 @pytest.mark.parametrize(
     "answer",
     [status(500, "InternalError"), status(429, "TooManyRequests", retry_after="7"), Unreachable("reset")],
@@ -317,10 +341,8 @@ def test_a_reservation_lasts_until_the_end_of_its_binding_is_known(tmp_path: Pat
 
 def bound_by_another(world: LiveWorld, node: str) -> None:
     """Somebody binds the pod, and no watch tells of it."""
-    watches, world.server.watches = world.server.watches, []
     found = world.server.get("pods", "job-0", "ns")
-    world.server.put("pods", {**found, "spec": {**found["spec"], "nodeName": node}})
-    world.server.watches = watches
+    unseen(world, {**found, "spec": {**found["spec"], "nodeName": node}})
 
 
 def test_S4_25_a_pod_that_stands_on_its_target_says_nothing_of_a_reservation_any_more(tmp_path: Path) -> None:

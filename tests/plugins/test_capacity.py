@@ -157,6 +157,22 @@ def test_S4_23_the_limit_of_root_is_inherited_and_not_enforced(compat, expected)
     assert bound(node("n1", cpu=20), *lower, *job("j", "A", 6), text=tree(compat=compat), compat=compat) == {"A": 2}
 
 
+@pytest.mark.parametrize(("limit", "expected"), [({}, {"a", "b"}), ({"capability": {"cpu": 2}}, set())])
+def test_S4_23_root_limits_no_admission_and_other_queues_do(limit, expected):
+    queues = [root(capability={"cpu": 4}), *(queue(name, **limit) for name in "AB")]
+    assert entering(node("n1", cpu=20), *queues, asking("a", "A", 4), asking("b", "B", 4), text=tree())[0] == expected
+
+
+@pytest.mark.parametrize(("limit", "expected"), [({}, True), ({"capability": {"cpu": 0.5}}, False)])
+def test_S4_23_root_limits_nothing_that_is_tried_and_other_queues_do(limit, expected):
+    """A holds all that root may have."""
+    queues = [root(capability={"cpu": 4}), queue("A"), queue("B", **limit)]
+    objects = [node("n1", cpu=20), *queues, *job("a", "A", 4, running=4), *job("b", "B")]
+    with Bench(objects, tree()).open() as session:
+        waiting, where = task_of(session, "b-0"), session.queues["B"]
+        assert session.ask.simulate_allocatable(CycleState(), where, waiting) is expected
+
+
 @pytest.mark.parametrize("text", [FLAT, tree()])
 def test_S4_21_what_a_queue_leaves_out_does_not_limit_it(text):
     """A queue without GPU figures in a cluster with GPUs: its cpu pods run, and so does one with a GPU."""

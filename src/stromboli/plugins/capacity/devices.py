@@ -1,7 +1,7 @@
 """Quotas of device classes: what the claims of a queue's pods take of the devices that its capability names.
 
-A claim that several pods share counts once in a queue, and once in each queue above.  ``deserved`` and ``guarantee`` of
-device classes are read and limit nothing.
+A claim that several pods share counts once in a queue, and once in each queue above.  Limits that a queue does not name
+are those of the queues above it.  ``deserved`` and ``guarantee`` of device classes are read and limit nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from stromboli.model.claims import Demand, Devices, read_classes, together
 from stromboli.model.job import HELD_STATUS, Job
+from stromboli.model.spec import Amount
 from stromboli.model.task import Task
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class DeviceBooks:
 
     def __init__(self, session: Session, accounts: Mapping[str, Account], consumable: bool) -> None:
         self._claims, self._consumable = session.snapshot.claims, consumable
-        self._books = {name: Book(limits) for name, limits in _named(accounts.values())}
+        inherit = not session.compat.asks("root-queue")
+        self._books = {name: Book(limits) for name, limits in _named(accounts.values(), inherit)}
         for job in session.peek_jobs() if self._books else ():
             account = accounts.get(job.queue)
             for task in job.of(*HELD_STATUS) if account is not None else ():
@@ -138,14 +140,22 @@ class DeviceBooks:
             book.inqueue = together((book.inqueue, least))
 
 
-def _named(accounts: Iterable[Account]) -> Iterator[tuple[str, Demand]]:
-    """Limits of the queues that name a device class anywhere."""
+def _named(accounts: Iterable[Account], inherit: bool) -> Iterator[tuple[str, Demand]]:
+    """Limits of the queues that name a device class anywhere, or have one above them that they ``inherit`` from."""
     for account in accounts:
         spec = account.queue.spec
         guarantee = spec.guarantee.resource if spec.guarantee else None
-        limits = read_classes(spec.capability)
+        limits = read_classes(_capability(account) if inherit else spec.capability)
         if limits or read_classes(spec.deserved) or read_classes(guarantee):
             yield account.name, limits
+
+
+def _capability(account: Account) -> Mapping[str, Amount]:
+    """The capability of a queue; what it leaves out is that of the nearest queue above it that names it."""
+    named: dict[str, Amount] = {}
+    for each in (*account.ancestors, account):
+        named |= each.queue.spec.capability or {}
+    return named
 
 
 def _beyond(total: Devices, asked: Devices, limit: Devices) -> bool:
