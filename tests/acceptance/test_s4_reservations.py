@@ -26,7 +26,7 @@ from stromboli.plugin import Plugin, on_allocate, on_deallocate, pre_predicate, 
 from stromboli.sim.explain import explain
 from stromboli.sim.planning import Planning
 from stromboli.testing.builders import Manifest, events, node, pod, pod_group, queue
-from tests.acceptance.bench import GPU, NOW, binds, conf, loaded, task_of
+from tests.acceptance.bench import GPU, NOW, answering, binds, conf, loaded, task_of
 from tests.acceptance.fights import evicted, running, waiting
 from tests.acceptance.stories import (
     ALLOCATE,
@@ -330,6 +330,17 @@ def test_what_is_refused_for_good_at_the_last_moment_is_given_up_and_what_else_i
     assert written(story.cycle()) == ({"h-0": None} if released else {})
     assert story.plan.binds == []
     assert story.told("metric.pipelined_fast_path") == [{"result": "released" if released else "waiting"}]
+
+
+def test_who_loses_its_room_at_the_last_moment_is_placed_like_any_other() -> None:
+    def not_there(task: Task, node: Node) -> Reason | None:
+        leaves = node.name == "n2" and task.status is TaskStatus.Pending
+        return Reason("no", resolvable=False) if leaves else None
+
+    text = conf("gang", "predicates late", actions="allocate")
+    story = Story(reserved_pod(), nodes=2, text=text, extra=[answering("late", predicate=not_there)])
+    assert binds(story.cycle()) == {"h-0": "n1"}
+    assert story.told("metric.pipelined_given_up") == [{"reason": "predicate"}]
 
 
 def test_of_several_tasks_the_first_in_order_redeems() -> None:

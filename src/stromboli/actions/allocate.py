@@ -150,12 +150,12 @@ class Allocation:
 
     def _place(self, job: Job, redeemed: Statement, placed: Statement) -> bool:
         """Redeem what ``job`` holds, and unless that makes it ready place its waiting tasks; False: all in vain."""
-        sheet = self.sheets[job.uid]
         if self.book is not None and job.uid in self.holders:
             self._redeem(self.book, job, redeemed, placed)
             taken = bool(redeemed.entries or placed.entries)
-            if not len(sheet) or (taken and self.session.ask.job_ready(job)):
+            if not len(self.sheets[job.uid]) or (taken and self.session.ask.job_ready(job)):
                 return taken
+        sheet = self.sheets[job.uid]
         untouched = sheet.clone() if self.takeover is not None else None
         found = self._attempt(job, sheet)
         if found is None and untouched is not None:
@@ -166,7 +166,8 @@ class Allocation:
 
     def _redeem(self, book: Reservations, job: Job, redeemed: Statement, placed: Statement) -> None:
         """Take what ``job`` holds and is free by now; unless that makes it ready, move where there is idle room."""
-        redeem(self.session, book, redeemed, job)
+        if redeem(self.session, book, redeemed, job):
+            self.sheets[job.uid] = self._sheet(job)
         is_whole = bool(redeemed.entries) and self.session.ask.job_ready(job)
         if not (is_whole or has_topology(job) or gradients.is_split(self.session, job)):
             move(self.session, book, placed, job, self.full)

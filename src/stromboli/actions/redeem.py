@@ -22,16 +22,19 @@ TAKEN, WAITS, LOST = "allocated", "waiting", "released"
 """What became of a reservation when its task had its turn: the words of a metric."""
 
 
-def redeem(session: Session, book: Reservations, statement: Statement, job: Job) -> None:
+def redeem(session: Session, book: Reservations, statement: Statement, job: Job) -> bool:
     """Place the tasks of ``job`` that hold room on it, in their order, where it is free by now.
 
-    Those whose room is not free yet keep waiting: nothing is recorded, written, or looked for elsewhere.
+    Those whose room is not free yet keep waiting: nothing is recorded, written, or looked for elsewhere.  Returns
+    whether one of them has lost its reservation, and is Pending.
     """
-    say = session.tells("metric.pipelined_fast_path")
+    say, lost = session.tells("metric.pipelined_fast_path"), False
     for task in book.of(job):
         result = _redeem(session, book, statement, job, task)
+        lost |= result is LOST
         if say:
             say(result=result)
+    return lost
 
 
 def move(session: Session, book: Reservations, statement: Statement, job: Job, full: dict[Hashable, int]) -> None:
