@@ -12,7 +12,7 @@ from stromboli.live.flags import parse
 from stromboli.live.installation import CONFIGURATION, Parts, manifests
 from stromboli.live.permissions import CONTROLLING, LEADING, SCHEDULING, merged
 from tests.live.test_controlling import World, job
-from tests.live.test_reserved_faults import GRACE, Contested
+from tests.support.contested import GRACE, Contested
 from tests.support.live_world import LiveWorld
 from tests.support.virtual import run
 

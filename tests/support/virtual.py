@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -25,16 +25,34 @@ class _NoWaiting(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock jumps to the next thing that is due.  It must not wait for anything outside."""
+    """An event loop whose clock jumps to the next thing that is due.  It must not wait for anything outside.
+
+    ``before_turns`` are called before each turn of the loop, when all tasks stand at an await.  What is given to a
+    thread is done in a turn of its own.
+    """
 
     def __init__(self) -> None:
         self.moment = 1000.0
+        self.before_turns: list[Callable[[], None]] = []
         selector = _NoWaiting()
         super().__init__(selector)
         selector.loop = self
 
     def time(self) -> float:
         return self.moment
+
+    def _run_once(self) -> None:
+        for call in self.before_turns:
+            call()
+        super()._run_once()  # type: ignore[misc]
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        async def work() -> Any:
+            return func(*args)
+
+        return self.create_task(work())
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

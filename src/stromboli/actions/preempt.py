@@ -112,10 +112,14 @@ class Preempt(Action):
         return STILL_ENDING if ending else ""
 
     def _is_free(self, search: Search, task: Task, row: int) -> bool:
-        """Whether the task, whom predicates let on its nominated node, need not take room anywhere."""
+        """Whether the task, whom predicates let on its nominated node, need not take room anywhere.
+
+        Where its gang lacks others, too, that is not enough: allocate has not found room for them all.
+        """
+        job = search.job
         if search.session.compat.asks("nominated-without-room"):
-            return task.last is not None or task.uid in search.job.fits
-        return search.covered(task, search.room(row))
+            return task.last is not None or task.uid in job.fits
+        return job.ready_task_num() + 1 >= job.min_available and search.covered(task, search.room(row))
 
 
 def scope(job: Job, *, within: bool) -> Callable[[Job], bool]:

@@ -277,10 +277,11 @@ _ROWS = (
     ),
     Difference(
         "nominated-without-room",
-        "A pod whose nominated node has lost its room may preempt again.",
+        "A pod whose nominated node has lost its room, or has none for others whom its gang needs, may preempt again.",
         "It may not once the cycle has looked at the pod before, as long as predicates let it on that node.",
         "preempt",
-        "Somebody else may have taken the room that was made; waiting for it would never end.",
+        "Somebody else may have taken the room that was made, or some victims were never told to go; waiting for it "
+        "would never end.",
     ),
     Difference(
         "tentative-names",

@@ -1,0 +1,19 @@
+"""Pods that were given a node by preempt before, and wait again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.acceptance.bench import conf
+from tests.acceptance.fights import evicted, fight, reserved, running, waiting
+
+TEXT = conf("conformance gang priority", "predicates", actions="allocate, preempt")
+
+
+@pytest.mark.parametrize(("number", "goes"), [(1, 0), (2, 1), (3, 2)])
+def test_a_gang_goes_on_where_some_of_its_victims_have_left_and_others_were_never_told(number: int, goes: int) -> None:
+    """One of them could have the room that is there; as all are needed that does not keep the others from making it."""
+    plan = fight(running("l", 3), waiting("h", number, nominated="n1"), text=TEXT).cycle()
+    assert len(evicted(plan)) == goes
+    assert len(reserved(plan)) + len(plan.binds) == number
+    assert evicted(fight(running("l", 3), waiting("h", 2, nominated="n1"), text=TEXT, compat=True).cycle()) == []

@@ -1,0 +1,185 @@
+"""A scheduler is killed at every await between keep, patch, redeem and bind; the next one finishes what it began.
+
+The awaits are those that the source has: a story is told once to see at which of them its tasks stand, and how the
+cluster stands meanwhile, and then once for each such moment, at which the scheduler is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from stromboli.cluster import state
+from stromboli.kube import turns
+from stromboli.kube.transport import Request, Response
+from tests.support.awaits import Chain, awaits, chains
+from tests.support.contested import GRACE, TROUBLES, Contested, Halved, Mortal, counts, finished, quiet_for_minutes
+from tests.support.memory_server import status
+from tests.support.virtual import VirtualLoop, run
+
+AWHILE = GRACE + 5
+"""Seconds after which a story is over that nobody disturbs."""
+
+REFUSALS = {**TROUBLES, "forbidden": (lambda: status(403, "Forbidden"), "before")}
+
+
+@dataclass(frozen=True)
+class Story:
+    """What goes on as the scheduler is killed: in which world, with what ``trouble`` of writes.
+
+    If it is ``resumed``, another one has been killed already that held the room.
+    """
+
+    kind: type[Contested]
+    trouble: str = ""
+    resumed: bool = False
+
+    async def begin(self, conf: Path) -> tuple[Contested, Mortal]:
+        """Up to where others contend, or the scheduler is started."""
+        world = self.kind(conf)
+        if self.resumed:
+            before = Mortal(world.server)
+            before.process = world.start(world.mortal(before))
+            world.contend()
+            await asyncio.sleep(4)
+            before.kill()
+        if self.trouble:
+            world.server.faults.append(once(*REFUSALS[self.trouble]))
+        wire = Mortal(world.server, arrives=True)
+        wire.process = world.start(world.mortal(wire, in_thread=True))
+        if not self.resumed:
+            await asyncio.sleep(1.5)
+            world.contend()
+        return world, wire
+
+
+STORIES = [
+    Story(Contested), Story(Contested, resumed=True), Story(Halved), Story(Halved, resumed=True),
+    Story(Contested, "conflict"), Story(Contested, "no answer"), Story(Contested, "forbidden"),
+]  # fmt: skip
+
+
+def once(trouble: Callable[[], Response | None], at: str) -> Callable[[Request, str], Response | None]:
+    """Has the first write of each sort to each object in trouble; a deletion is only lost, as nobody forbids it."""
+    struck: set[tuple[str, str]] = set()
+
+    def strike(request: Request, when: str) -> Response | None:
+        what = request.method, request.path
+        if when != at or what in struck or not counts(request) or not what[1].count("/ns/"):
+            return None
+        struck.add(what)
+        return trouble() if request.method != "DELETE" or trouble is REFUSALS["no answer"][0] else None
+
+    return strike
+
+
+class Moment(NamedTuple):
+    """Before which turn of the loop, since a story has begun, its tasks stand where."""
+
+    turn: int
+    chains: frozenset[Chain]
+
+
+@pytest.fixture(autouse=True)
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever gives way now and then does so each time."""
+    monkeypatch.setattr(turns, "SLICE", -1.0)
+    monkeypatch.setattr(state, "COUNTED_AT_ONCE", 1)
+
+
+def at_turns(call: Callable[[int], None]) -> Callable[[], None]:
+    """From now on ``call`` before each turn with its number; what is returned ends that."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    numbers = count(1)
+    loop.before_turns.append(lambda: call(next(numbers)))
+    return loop.before_turns.clear
+
+
+async def moments(story: Story, conf: Path, known: set[object]) -> list[Moment]:
+    """Those at which a task stands at an await at which none is ``known`` to have stood while the cluster stood so."""
+    found: list[Moment] = []
+    world, _ = await story.begin(conf)
+
+    def look(turn: int) -> None:
+        standing, where = world.standing(), chains()
+        if new := {(chain, standing) for chain in where} - known:
+            known.update(new)
+            found.append(Moment(turn, where))
+
+    over = at_turns(look)
+    await asyncio.sleep(AWHILE)
+    over()
+    await world.end()
+    return found
+
+
+async def killed(story: Story, conf: Path, moment: Moment) -> None:
+    """Only what stands at the server then, and what is on its way there, is left to the next scheduler."""
+    world, wire = await story.begin(conf)
+
+    def strike(turn: int) -> None:
+        if turn == moment.turn:
+            assert chains() == moment.chains, "the story has gone another way"
+            wire.kill()
+
+    over = at_turns(strike)
+    assert wire.process is not None
+    await asyncio.wait([wire.process], timeout=AWHILE)  # as long as before: timers that are due together keep order
+    over()
+    assert wire.dead
+    world.server.faults.clear()
+    second = world.mortal()
+    world.start(second)
+    await finished(world, second)
+    await quiet_for_minutes(world, second)
+    await world.end()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [Contested, Halved])
+def test_killed_at_every_await_and_for_each_as_the_cluster_stands(kind: type[Contested], tmp_path: Path) -> None:
+    conf, known = tmp_path / "conf", set[object]()
+    for story in STORIES:
+        if story.kind is kind:
+            for moment in run(moments(story, conf, known)):
+                run(killed(story, conf, moment))
+
+
+BETWEEN = (
+    "live/binds.py", "live/context.py", "live/evictions.py", "live/executor.py", "live/handover.py", "live/pool.py",
+    "live/scheduler.py", "live/updater.py", "live/writes.py", "kube/turns.py",
+)  # fmt: skip
+"""What is at work between keep and bind."""
+
+ELSEWHERE = {
+    # once another one has led, or the state has been lost
+    "_begin_to_lead: self.freshen()", "freshen: self.informers.synced()", "_schedule: asyncio.sleep(LOOK_EVERY)",
+    "_schedule: self._stop.unless(self._read_anew())", "_read_anew: self.informers.synced()",
+    "_read_anew: asyncio.sleep(self.client.backoff(self._uncounted, LOOK_EVERY, TOO_OFTEN))",
+    # while the process is told to end, in place of being killed
+    "_run: self._wind_down()", "_wind_down: asyncio.timeout(self.options.stop_timeout)",
+    "_wind_down: self.executor.quiet()", "_wind_down: self.recorder.drain()", "quiet: pool.quiet()",
+    "quiet: self._quiet.wait()",
+    # the first start in a cluster, and what is done every few minutes
+    "_created: client.patch(QUEUES, name, '', {'status': {'state': QUEUE_OPEN}}, subresource='status')",
+    "_created: asyncio.sleep(1.0)", "_every: waiting", "_audit: self.audit.run()",
+    "_overdue: self._context.look(key, force=True)",
+    # where nobody ever waits
+    "_synced: asyncio.timeout(timeout)",
+}  # fmt: skip
+"""Awaits at another time than between keep and bind."""
+
+
+def test_no_await_is_left_out(tmp_path: Path) -> None:
+    conf = tmp_path / "conf"
+    found = [moment for story in STORIES for moment in run(moments(story, conf, set()))]
+    stood = {place for moment in found for chain in moment.chains for place in chain}
+    missed = {place for module in BETWEEN for place in awaits(module).values()} - stood
+    assert {f"{place.function}: {place.text}" for place in missed} == ELSEWHERE

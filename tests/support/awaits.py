@@ -1,0 +1,79 @@
+"""Where coroutines of the package wait: every await that its source has, and those at which tasks stand."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import CoroutineType
+from typing import Any, NamedTuple
+
+import stromboli
+
+PACKAGE = Path(stromboli.__file__).parent
+
+
+class Await(NamedTuple):
+    """An await, or an ``async with`` or ``async for``, of a function of the package; modules as ``live/binds.py``."""
+
+    module: str
+    function: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line} {self.function}: {self.text}"
+
+
+Chain = tuple[Await, ...]
+"""Where a task stands, the outermost function first."""
+
+
+@cache
+def awaits(module: str) -> dict[int, Await]:
+    """All awaits of a module, by line."""
+    tree = ast.parse((PACKAGE / module).read_text())
+    functions = [found for found in ast.walk(tree) if isinstance(found, ast.AsyncFunctionDef)]
+    return {
+        line: Await(module, function.name, line, text)
+        for function in functions
+        for node in ast.walk(function)
+        for line, text in _waiting(node)
+    }
+
+
+def _waiting(node: ast.AST) -> Iterator[tuple[int, str]]:
+    if isinstance(node, ast.Await):
+        yield node.lineno, ast.unparse(node.value)
+    elif isinstance(node, ast.AsyncWith):
+        yield node.lineno, ", ".join(map(ast.unparse, node.items))
+    elif isinstance(node, ast.AsyncFor):
+        yield node.lineno, ast.unparse(node.iter)
+    elif isinstance(node, ast.ListComp) and any(part.is_async for part in node.generators):
+        yield node.lineno, ast.unparse(node)
+
+
+def chain(task: asyncio.Task[Any]) -> Chain:
+    """The awaits of the package at which ``task`` stands."""
+    return tuple(_chain(task.get_coro()))
+
+
+def _chain(waiting: Any) -> Iterator[Await]:
+    while isinstance(waiting, CoroutineType) and waiting.cr_suspended and (frame := waiting.cr_frame):
+        if known := _of_file(frame.f_code.co_filename):
+            yield known[frame.f_lineno]
+        waiting = waiting.cr_await
+
+
+@cache
+def _of_file(name: str) -> dict[int, Await] | None:
+    """The awaits of a file; None for one that is not of the package."""
+    path = Path(name)
+    return awaits(path.relative_to(PACKAGE).as_posix()) if path.is_relative_to(PACKAGE) else None
+
+
+def chains() -> frozenset[Chain]:
+    """Where the tasks of this loop stand."""
+    return frozenset(found for task in asyncio.all_tasks() if (found := chain(task)))
