@@ -320,13 +320,30 @@ LABELLED: dict[str, Any] = {"nodeSelector": {"zone": "a"}}
     [
         (lambda s: s.tell(node("n1", labels={"zone": "b"})), "predicate"),
         (lambda s: s.tell(node("n1", labels={"zone": "a"}, unschedulable=True)), "predicate"),
+        (
+            lambda s: s.tell(node("n1", labels={"zone": "a"}, taints=[{"key": "k", "effect": "NoSchedule"}])),
+            "predicate",
+        ),
         (lambda s: s.tell(queue("default", state="Closed")), "queue"),
+        (lambda s: s.tell(queue("default", capability={"cpu": 2})), "queue"),
+        (lambda s: s.tell(queue("other", weight=9), *waiting("o", 9, queue="other")), "queue"),
         (lambda s: s.tell(pod_group("h", phase="Pending", minResources={"cpu": 99})), "job"),
         (lambda s: s.tell(pod_group("h", queue="nowhere")), "job"),
         (lambda s: s.tell(pod_group("h", min_member=2)), "job"),
         (lambda s: s.tell(pod("b", on="n1", cpu=1)), "node"),
     ],
-    ids=["label gone", "cordoned", "queue closed", "not admitted", "queue unknown", "too few pods", "foreign pod"],
+    ids=[
+        "label gone",
+        "cordoned",
+        "tainted",
+        "queue closed",
+        "less capability",
+        "less deserved",
+        "not admitted",
+        "queue unknown",
+        "too few pods",
+        "foreign pod",
+    ],
 )
 def test_what_no_longer_makes_sense_is_given_up(change: Any, reason: str) -> None:
     text = conf("gang", "predicates proportion overcommit", actions="enqueue, allocate")

@@ -36,6 +36,7 @@ from tests.acceptance.stories import (
     ending,
     half_free,
     held_on,
+    holder,
     reserved_pod,
     written,
 )
@@ -459,6 +460,15 @@ def test_explain_tells_what_is_held_since_when_and_who_has_to_end() -> None:
     assert [line for step in found.steps for line in step.lines if "holds" in line] == [told]
     assert planning.reasons()["default/h"].message == told
     assert planning.reasons()["default/h"].cause == "reserved"
+
+
+def test_explain_does_not_say_since_when_where_it_does_not_know() -> None:
+    registry = builtin_registry()
+    planning = Planning(loaded(ALLOCATE, registry), registry, now=NOW)
+    for event in events([node("n1"), queue("default"), *ending("a", "n1"), *holder()]):
+        planning.state.apply(event)
+    planning.run(1)
+    assert planning.reasons()["default/h"].message == "h-0 holds a reservation on node n1, waits for victim a-0 to end"
 
 
 # ---------------------------------------------------------------------- guards

@@ -355,6 +355,17 @@ def test_who_gives_and_who_takes(mine, theirs, victims):
     assert len(evicted(node("n1", cpu=4, resources={GPU: 2}), *queues, *many(4, "theirs"), *asks)) == victims
 
 
+@pytest.mark.parametrize(
+    ("deserved", "victims"), [({"cpu": 4}, 0), ({GPU: 4}, 0), ({"cpu": 4, GPU: 0}, 2), ({"cpu": 0, GPU: 4}, 2)]
+)
+def test_S4_21_S4_22_no_excess_of_what_is_left_out_and_any_of_a_written_0(deserved, victims):
+    """Four jobs with a core and a GPU each run in the other queue."""
+    queues = [queue("mine", deserved={"cpu": 2}), queue("theirs", deserved=deserved)]
+    asks = [each for i in range(2) for each in job(f"new-{i}", "mine")]
+    theirs = many(4, "theirs", requests={GPU: 1})
+    assert len(evicted(node("n1", cpu=4, resources={GPU: 4}), *queues, *theirs, *asks)) == victims
+
+
 def test_nothing_in_common_nothing_taken():
     queues = [queue("mine", deserved={GPU: 2}), queue("theirs")]
     objects = [node("n1", cpu=4, resources={GPU: 1}), *queues, *many(4, "theirs")]

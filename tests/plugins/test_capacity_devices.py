@@ -123,6 +123,15 @@ def test_every_queue_above_counts():
     assert [name for name in found if name.startswith("j")] == ["j-0", "j-1"]
 
 
+def test_in_compat_mode_a_queue_that_names_no_devices_admits_whatever_root_names():
+    waits = [job(name, "A", [name], phase="Pending", minResources={"memory": "1Mi"}) for name in "ab"]
+    claims = [claim(name, 1) for name in "ab"]
+    root = limited("root", 1, capability={"cpu": 9, "memory": "9Gi"})
+    objects = [node("n1"), root, queue("A"), *claims, *(each for group in waits for each in group)]
+    plan = Bench(objects, text(tree=True, actions="enqueue"), compat=True).cycle()
+    assert sorted(u.key for u in plan.pod_groups if u.phase == "Inqueue") == ["default/a", "default/b"]
+
+
 @pytest.mark.parametrize(
     ("limits", "placed"),
     [({}, ["j-0", "k-0"]), ({"B": 2}, ["j-0", "k-0", "k-1"]), ({"A": 2, "A1": 1}, ["j-0", "k-0"])],
@@ -132,10 +141,8 @@ def test_S4_23_the_devices_of_root_are_inherited_and_limit_no_others(limits, pla
     tree = [limited("root", 1), *(limited(name, limits.get(name, 0)) for name in "AB")]
     tree.append(limited("A1", limits.get("A1", 0), parent="A"))
     claims = [claim(name, 1) for name in "abcd"]
-    assert (
-        bound(*tree, *claims, *job("j", "A1", list("ab")), *job("k", "B", list("cd")), conf_text=text(tree=True))
-        == placed
-    )
+    jobs = [*job("j", "A1", list("ab")), *job("k", "B", list("cd"))]
+    assert bound(*tree, *claims, *jobs, conf_text=text(tree=True)) == placed
     asking = (("j-0", "A1", "a"), ("j-1", "A1", "b"), ("k-0", "B", "c"), ("k-1", "B", "d"))
     waits = [job(name, where, [each], phase="Pending", minResources={"memory": "1Mi"}) for name, where, each in asking]
     objects = [node("n1"), *tree, *claims, *(each for group in waits for each in group)]

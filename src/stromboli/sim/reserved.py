@@ -18,7 +18,7 @@ def reserved_text(session: Session, job: Job) -> str:
     reserved = list(job.of(PIPELINED))
     if not reserved:
         return ""
-    held = [task for task in reserved if _held_since(session, task) is not None]
+    held = [task for task in reserved if _is_held(session, task)]
     if len(held) == 1:
         return f"{held[0].name} {_held(session, held[0])}"
     if held:
@@ -31,19 +31,26 @@ def reserved_text(session: Session, job: Job) -> str:
 def reserved_lines(session: Session, job: Job) -> Iterator[str]:
     """A line for each pod of ``job`` that holds a reservation, in the order of their turns."""
     for task in session.tasks_in_turn(list(job.of(PIPELINED))):
-        if _held_since(session, task) is not None:
+        if _is_held(session, task):
             yield f"{task.name} {_held(session, task)}"
 
 
 def _held(session: Session, task: Task) -> str:
-    since = stamp(_held_since(session, task) or session.now)
-    return f"holds a reservation on node {task.node_name} since {since}, {_waits_for(_victims(session, [task]))}"
+    waits = _waits_for(_victims(session, [task]))
+    return f"holds a reservation on node {task.node_name}{_since(session, task)}, {waits}"
 
 
-def _held_since(session: Session, task: Task) -> float | None:
-    """Since when the reservation holds that ``task`` has when the session ends; None if it ends with the session."""
+def _is_held(session: Session, task: Task) -> bool:
+    """Whether the room that ``task`` waits for is its own beyond the session."""
+    return session.reservations is not None and session.reservations.will_hold(task)
+
+
+def _since(session: Session, task: Task) -> str:
+    """Since when, where that is known: pods do not say, and whoever only reads them does not remember."""
     book = session.reservations
-    return book.since(task, task.node_name) if book is not None and book.will_hold(task) else None
+    if book is None or (book.is_held(task) and book.is_new(task)):
+        return ""
+    return f" since {stamp(book.since(task, task.node_name))}"
 
 
 def _victims(session: Session, held: list[Task]) -> list[str]:
