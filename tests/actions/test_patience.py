@@ -104,6 +104,15 @@ def test_who_waits_takes_nothing_from_its_own_less_important_pods():
     assert [goes(story, after) for after in (0, WAITED)] == [[], ["a-0"]]
 
 
+def test_who_waits_in_one_action_takes_nothing_from_its_own_less_important_pods_in_the_next():
+    others = [slow(name, on, queue="q2") for name, on in (("a", "n1"), ("c", "n3"), ("d", "n4"))]
+    own = half(rank=1, least=2)
+    own[0]["spec"]["queue"] = "q1"
+    text = conf("conformance priority", "predicates proportion", actions="allocate, reclaim, preempt")
+    story = Story([queue("q1"), queue("q2")], own, *others, nodes=4, text=text)
+    assert [goes(story, after) for after in (0, WAITED - 1, WAITED)] == [[], [], ["a-0"]]
+
+
 def test_no_node_is_nominated_before_somebody_goes():
     story = crowded()
     story.cycle()
@@ -165,7 +174,7 @@ def test_a_snapshot_that_was_written_and_read_again_knows_how_long_was_waited():
 def test_nothing_is_remembered_of_who_is_gone():
     story = crowded()
     story.cycle()
-    assert sorted(story.state.memory["reservations"]) == ["asking default/h", "until default/h"]
+    assert sorted(story.state.memory["reservations"]) == ["asking default/h", "excess default/h"]
     story.tell(*waiting("h", 1, cpu=4), gone=True)
     story.cycle(now=NOW + 1)
     assert not story.state.memory["reservations"]
@@ -262,11 +271,32 @@ def test_who_does_not_look_takes_nothing_from_its_own_less_important_pods_either
     assert [goes(story, after) for after in (0, 10, WAITED)] == [[], [], ["a-0"]]
 
 
-def test_a_clock_that_goes_back_has_everybody_look_again(monkeypatch):
+def test_a_clock_that_goes_back_has_who_does_not_look_wait_anew(monkeypatch):
     monkeypatch.setattr(patience, "LOOKS", 0)
     story = crowded()
-    assert [goes(story, after) for after in (0, -1000)] == [[], []]
-    assert [len(story.told("eviction_postponed")), len(story.told("eviction_not_sought"))] == [2, 0]
+    assert [goes(story, after) for after in (0, -1000, -951, -950)] == [[], [], [], ["a-0"]]
+    assert len(story.told("eviction_postponed")) == 1
+
+
+@pytest.mark.parametrize(("value", "then"), [(0, ["a-0"]), (0.1, ["a-0"]), (0.9, [])])
+def test_who_does_not_look_waits_by_the_patience_of_the_moment(monkeypatch, value, then):
+    monkeypatch.setattr(patience, "LOOKS", 0)
+    story = crowded()
+    story.cycle()
+    story.config = crowded(text=with_patience(value)).config
+    assert [goes(story, 10), len(story.told("eviction_postponed"))] == [then, 1]
+
+
+@pytest.mark.parametrize("looks", [0, 1])
+def test_of_two_actions_the_one_with_the_quicker_victims_says_for_how_long_nobody_looks(monkeypatch, looks):
+    """preempt finds some for whom 50 s are waited, reclaim, whether preempt rests or not, some for whom 135 s are."""
+    monkeypatch.setattr(patience, "LOOKS", looks)
+    others = [slow(name, on, grace=300, queue="q2") for name, on in (("b", "n2"), ("c", "n3"), ("d", "n4"))]
+    crowd = [slow(queue="q1"), *others, waiting("h", 1, cpu=4, queue="q1")]
+    story = Story([queue("q1"), queue("q2")], *crowd, text=conf(*TIERS, actions="allocate, preempt, reclaim"), nodes=4)
+    assert [goes(story, after) for after in (0, 10, WAITED - 1)] == [[], [], []]
+    monkeypatch.setattr(patience, "LOOKS", 0)
+    assert goes(story, WAITED) == ["a-0"]
 
 
 def test_it_is_explained_of_who_does_not_look(monkeypatch):

@@ -34,24 +34,23 @@ class Patience:
     ``part`` is for how much of the time by which the slowest of its victims exceeds the usual grace period a job waits,
     counted from the first cycle in which it was about to evict anybody, and never longer than a reservation is kept:
     a pod that gives itself a year to end is told to go all the same.  Without reservations that outlive a session
-    nobody waits: room that turned up would not stay the job's own.  ``jobs`` are those that wait, by uid.
+    nobody waits: room that turned up would not stay the job's own.
     """
 
     def __init__(self, session: Session, part: float) -> None:
-        self.session, self.part = session, part
-        self.book = session.reservations if part else None
-        self.jobs: set[str] = set()
+        self.session, self.part, self.book = session, part, session.reservations
         self._looks = 0
 
     def rests(self, job: Job) -> bool:
         """Whether ``job`` goes on waiting and does not even look who could go: enough of those who wait have looked."""
-        until = self.book.postponed_until(job) if self.book is not None else 0.0
+        excess = self.book.excess_found(job) if self.book is not None else 0.0
+        until = self._until(job, excess)
         if until <= self.session.now:
             return False
         self._looks += 1
         if self._looks <= LOOKS:
             return False
-        self.jobs.add(job.uid)
+        self._wait(job, excess)
         if say := self.session.tells("eviction_not_sought"):
             say(job=job, until=stamp(until), looks=LOOKS)
         return True
@@ -60,13 +59,24 @@ class Patience:
         """Whether ``job`` does not evict the victims of ``statement`` yet."""
         victims = statement.evicted
         slowest = max((victim.grace for victim in victims), default=GRACE)
-        if self.book is None or slowest <= GRACE:
-            return False
-        until = self.book.asking_since(job) + min(self.part * (slowest - GRACE), self.book.timeout)
+        until = self._until(job, slowest - GRACE)
         if until <= self.session.now:
             return False
-        self.book.postpone(job, until)
-        self.jobs.add(job.uid)
+        self._wait(job, slowest - GRACE)
         if say := self.session.tells("eviction_postponed"):
             say(job=job, victims=len(victims), grace=slowest, until=stamp(until))
         return True
+
+    def waits(self, job: Job) -> bool:
+        """Whether ``job`` waits by what this action, or one before it in the session, has said."""
+        return self.book is not None and self.book.postpones(job)
+
+    def _until(self, job: Job, excess: float) -> float:
+        """Until when ``job`` waits where the slowest victim takes so many seconds more than usual; 0: not at all."""
+        if self.book is None or not self.part or excess <= 0:
+            return 0.0
+        return self.book.asking_since(job) + min(self.part * excess, self.book.timeout)
+
+    def _wait(self, job: Job, excess: float) -> None:
+        if self.book is not None:
+            self.book.postpone(job, excess)

@@ -49,7 +49,7 @@ class Preempt(Action):
             queue = queues.pop()
             starving = [job for job in found.of(queue.name) if not _is_bound_to_topology(session, job)]
             between_jobs(session, queue, starving, lenders, self.take, patience)
-            self.within_jobs(session, [job for job in starving if job.uid not in patience.jobs])
+            self.within_jobs(session, [job for job in starving if not patience.waits(job)])
 
     def take(self, session: Session, statement: Statement, job: Job) -> Search:
         """Place tasks of ``job``, one after the other, as long as it starves; returns the search that was used."""

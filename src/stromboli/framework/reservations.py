@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MEMORY: Final = "reservations"
 """Under which name the session remembers, for later cycles, since when room is held, which jobs are cooling down, and
-since when jobs have been about to evict others."""
+since when jobs have been about to evict others, who are how slow to end."""
 
 TIMEOUT: Final = "10m"
 """How long a reservation may stay unredeemed where the action allocate is not told otherwise."""
@@ -116,19 +116,26 @@ class Reservations:
         now, key = self._session.now, _asking(job.uid)
         return self._asked.setdefault(key, min(now, self._known.get(key, now)))
 
-    def postpone(self, job: Job, until: float) -> None:
-        """``job`` will not evict others before ``until``, by the victims that it has found now."""
-        self._asked[_until(job.uid)] = until
+    def postpone(self, job: Job, excess: float) -> None:
+        """``job`` does not evict others in this session: the slowest ends so many seconds later than is usual.
 
-    def postponed_until(self, job: Job) -> float:
-        """Until when ``job`` goes on waiting by what it found in an earlier session; 0 where it does not."""
-        since, until = (self._known.get(key(job.uid), 0.0) for key in (_asking, _until))
-        return until if since <= self._session.now else 0.0
+        Of what several actions find the quickest counts.
+        """
+        key = _excess(job.uid)
+        self._asked[key] = min(excess, self._asked.get(key, excess))
+
+    def postpones(self, job: Job) -> bool:
+        """Whether ``job`` has put off an eviction in this session."""
+        return _excess(job.uid) in self._asked
+
+    def excess_found(self, job: Job) -> float:
+        """What :meth:`postpone` was told of ``job`` in an earlier session; 0 where nothing was."""
+        return self._known.get(_excess(job.uid), 0.0)
 
     def _still_asking(self) -> dict[str, float]:
         """What is to be remembered of every job that is not ready yet, or wants more than that."""
         session, ask = self._session, self._session.ask
-        found = {key: when for key, when in self._known.items() if key.startswith((_ASKING, _UNTIL))} | self._asked
+        found = {key: when for key, when in self._known.items() if key.startswith((_ASKING, _EXCESS))} | self._asked
         jobs = {uid: session.jobs.peek_at(uid) for uid in map(_uid, found)}
         lacking = {uid for uid, job in jobs.items() if job and (not ask.job_ready(job) or ask.job_starving(job))}
         return {key: when for key, when in found.items() if _uid(key) in lacking}
@@ -238,7 +245,7 @@ _KEPT: Final = frozenset({Operation.PIPELINE, Operation.ALLOCATE})
 
 _COOLING: Final = "cooling "
 _ASKING: Final = "asking "
-_UNTIL: Final = "until "
+_EXCESS: Final = "excess "
 
 
 def _since(uid: str, node: str) -> str:
@@ -256,9 +263,9 @@ def _asking(uid: str) -> str:
     return f"{_ASKING}{uid}"
 
 
-def _until(uid: str) -> str:
-    """Under which key the memory says until when job ``uid`` will not evict others."""
-    return f"{_UNTIL}{uid}"
+def _excess(uid: str) -> str:
+    """Under which key the memory says by how much the slowest victim that job ``uid`` waits for exceeds the usual."""
+    return f"{_EXCESS}{uid}"
 
 
 def _uid(key: str) -> str:
