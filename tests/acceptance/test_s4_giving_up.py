@@ -199,6 +199,37 @@ def test_what_a_running_gang_can_do_without_goes_before_whole_gangs() -> None:
     assert written(story.cycle()) == {"m-0": None, "x-0": Held("n1")}
 
 
+def test_of_what_a_running_gang_can_do_without_the_last_goes_first() -> None:
+    pods = [pod(f"m-{i}", group="m", cpu=4, memory=0, annotations=held_on(f"n{i}")) for i in (1, 2)]
+    job = [pod_group("m", priorityClassName="mid"), pod("m-0", group="m", on="n3", cpu=4, memory=0), *pods]
+    story = Story(ending("a", "n1"), ending("b", "n2"), job, waiting("x", 1, cpu=4), text=NO_VICTIMS, nodes=3)
+    assert written(story.cycle()) == {"m-2": None, "x-0": Held("n2")}
+
+
+def in_two_queues(first: int, second: int) -> list[Manifest]:
+    """Queues of these priorities, older ones first."""
+    return [queue("q1", priority=first, created=1), queue("q2", priority=second, created=2)]
+
+
+@pytest.mark.parametrize(("priorities", "taken"), [((1, 1), False), ((1, 2), True), ((2, 1), False)])
+def test_a_job_of_a_queue_that_comes_strictly_first_takes_the_room(priorities: tuple[int, int], taken: bool) -> None:
+    """What h has reserved does not put q2 before q1."""
+    held, newcomer = holder(group={"queue": "q1"}), waiting("x", 1, queue="q2", cpu=4)
+    text = conf("gang", "predicates capacity", actions="allocate")
+    story = Story(ending("a", "n1"), in_two_queues(*priorities), held, newcomer, text=text)
+    assert written(story.cycle()) == ({"h-0": None, "x-0": Held("n1")} if taken else {})
+
+
+@pytest.mark.parametrize(("priorities", "stays"), [((1, 2), "k-0"), ((2, 1), "h-0")])
+def test_the_holder_of_the_queue_that_comes_last_gives_up_first(priorities: tuple[int, int], stays: str) -> None:
+    """Both hold four cores of n1, which has lost half of its eight."""
+    other = [pod_group("k", queue="q2"), pod("k-0", group="k", cpu=4, memory=0, annotations=held_on("n1"))]
+    text = conf("gang", "predicates capacity", actions="backfill")
+    story = Story(ending("a", "n1"), in_two_queues(*priorities), holder(group={"queue": "q1"}), other, text=text)
+    story.cycle()
+    assert list(story.held()) == [stays]
+
+
 def test_two_gangs_and_one_node_make_one_whole_gang_that_holds() -> None:
     story = Story(ending("a", "n1"), waiting("g", 2, cpu=2), waiting("k", 2, cpu=2), text=ALLOCATE)
     for _ in range(3):

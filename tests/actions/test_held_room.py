@@ -12,6 +12,7 @@ from stromboli.model.names import (
     TASK_SPEC,
     TOPOLOGY_ZONE,
 )
+from stromboli.model.reservation import Held
 from stromboli.plugin import Plugin, hyper_node_gradient_for_job, hyper_node_gradient_for_sub_job
 from stromboli.testing.builders import node, pod, pod_group, queue
 from tests.acceptance.bench import binds, conf, task_of
@@ -47,6 +48,14 @@ def test_a_gang_moves_as_far_as_it_can_and_the_next_in_turn_holds_what_it_leaves
     assert story.cycle().annotations == []  # that lasts
     story.gone("b-0")
     assert {bind.key: bind.node for bind in story.cycle().binds} == {"default/g-0": "n1", "default/g-1": "n3"}
+
+
+def test_a_gang_that_could_hold_nothing_new_by_now_moves_with_all_it_holds():
+    """Another of its pods is gated; without what it has moved to it would hold half of what it needs."""
+    story = Story(ending("a", "n2"), ending("b", "n3"), held_gang("n2", "n3"), nodes=3, text=ALLOCATE)
+    story.tell(pod("g-9", group="g", cpu=9, schedulingGates=[{"name": "wait"}]))
+    assert written(story.cycle()) == {"g-0": Held("n1")}
+    assert (written(story.cycle()), story.nodes_held()) == ({}, {"g-0": "n1", "g-1": "n3"})
 
 
 def test_a_gang_that_can_redeem_all_it_holds_does_not_move():

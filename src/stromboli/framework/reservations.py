@@ -173,7 +173,7 @@ class Reservations:
         return not job.gated and not self.cools_down(job)
 
     def _note(self, entries: Iterable[Entry], held: frozenset[Operation], may: Callable[[Job], bool]) -> None:
-        """What ``entries`` place by an operation of ``held`` is held, where the job ``may``, or did so before."""
+        """What ``entries`` place by an operation of ``held`` is held, where the job ``may``; who held room holds on."""
         free: dict[str, bool] = {}
         for entry in entries:
             if entry.kind is Operation.UNPIPELINE:
@@ -186,7 +186,7 @@ class Reservations:
 
     def _hold(self, tasks: Sequence[Task], free: bool) -> None:
         for task in tasks:
-            held = free or self.held_on(task) == task.node_name
+            held = free or self.held_on(task)  # a part of a gang that moves is held there, whatever has come since
             self.wish(task, Held(task.node_name, task.eviction_occurred) if held else None)
 
     def _let_go(self, tasks: Sequence[Task]) -> None:
