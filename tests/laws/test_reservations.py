@@ -310,18 +310,43 @@ QUIET = 3
 """Cycles after which decisions that follow from each other have been made."""
 
 
-@pytest.mark.law("where nothing happens reservations come to rest: no two jobs take them from each other for ever")
-@some
-@given(rivalries())
-def test_rest(history: History) -> None:
-    quiet = 0
+REST = "where nothing happens reservations come to rest: no two jobs take them from each other for ever"
+
+
+def resting(history: History) -> tuple[Life, Callable[[], None]]:
+    """A life in which nothing grows too old, and what to call when its quiet cycles count from now on."""
+    quiet, since = 0, False
 
     def carried_out(plan: Plan) -> None:
         nonlocal quiet
-        quiet = 0 if life.happened() else quiet + 1
+        quiet = 0 if life.happened() or not since else quiet + 1
         assert quiet <= QUIET or plan.annotations == []
 
-    patient = replace(history, conf=history.conf.replace(f"{TIMEOUT}s", "10h"))
-    life = born(patient, carried_out=carried_out)
+    def begin() -> None:
+        nonlocal since
+        since = True
+
+    life = born(replace(history, conf=history.conf.replace(f"{TIMEOUT}s", "10h")), carried_out=carried_out)
+    return life, begin
+
+
+@pytest.mark.law(REST)
+@some
+@given(rivalries())
+def test_rest(history: History) -> None:
+    life, begin = resting(history)
+    begin()
     life.live()
+    life.pass_time(20)
+
+
+@pytest.mark.law(REST)
+@some
+@given(histories())
+def test_rest_whatever_has_happened(history: History) -> None:
+    """Also where writes were refused, news lost, and nodes have gone or shrunk."""
+    life, begin = resting(history)
+    life.live()
+    life.settle()
+    begin()
     life.pass_time(20)
