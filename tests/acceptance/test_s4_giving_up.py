@@ -278,6 +278,15 @@ def test_a_job_that_gave_up_cools_down_and_may_hold_again_afterwards() -> None:
     assert written(story.cycle(now=NOW + 4 * MINUTE)) == {"h-0": Held("n1")}
 
 
+def test_a_clock_that_goes_back_begins_age_and_cool_down_anew() -> None:
+    text = ALLOCATE + "\nconfigurations: [{name: allocate, arguments: {reservation-timeout: 2m}}]"
+    story = Story(ending("a", "n1"), waiting("h", 1, cpu=4), text=text)
+    held, given_up = {"h-0": Held("n1")}, {"h-0": None}
+    told = {0: held, -1000: {}, -998.1: {}, -998: given_up, -2000: {}, -1998.1: {}, -1998: held}
+    for minutes, change in told.items():
+        assert written(story.cycle(now=NOW + minutes * MINUTE)) == change
+
+
 def test_a_reservation_that_was_given_up_does_not_begin_anew_where_the_clear_was_refused() -> None:
     text = ALLOCATE + "\nconfigurations: [{name: allocate, arguments: {reservation-timeout: 2m}}]"
     story = Story(ending("a", "n1"), waiting("h", 1, cpu=4), text=text)
@@ -293,6 +302,19 @@ def test_a_gang_that_cools_down_holds_all_it_has_once_somebody_was_evicted_for_a
     story = Story(ending("a", "n1"), running("l", 1, on="n2", cpu=4), gang, nodes=2, text=NO_QUEUES)
     story.state.memory["reservations"] = {"cooling default/h": NOW + MINUTE}
     assert written(story.cycle()) == {"h-0": Held("n1"), "h-1": Held("n2", evicted=True)}
+    assert written(story.cycle()) == {}
+
+
+def test_a_gang_that_cools_down_goes_on_holding_all_it_has_when_a_pod_of_it_moves() -> None:
+    """h-1, for which alone somebody goes, moves to n3; left behind, h-0 would be half a gang."""
+    gang = [pod_group("h", min_member=2, priorityClassName="high")]
+    gang += [pod(f"h-{i}", group="h", cpu=4, memory=0, priority=10, nodeSelector={"z": str(i)}) for i in (0, 1)]
+    story = Story(ending("a", "n1"), running("l", 1, on="n2", cpu=4), gang, nodes=2, text=NO_QUEUES)
+    story.tell(node("n1", cpu=4, labels={"z": "0"}), node("n2", cpu=4, labels={"z": "1"}))
+    story.state.memory["reservations"] = {"cooling default/h": NOW + MINUTE}
+    assert written(story.cycle()) == {"h-0": Held("n1"), "h-1": Held("n2", evicted=True)}
+    story.tell(node("n3", cpu=4, labels={"z": "1"}))
+    assert written(story.cycle()) == {"h-1": Held("n3", evicted=True)}
     assert written(story.cycle()) == {}
 
 

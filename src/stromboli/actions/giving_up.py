@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
+from itertools import islice
 from typing import Final, NamedTuple
 
 from stromboli.errors import PlacementError
@@ -218,8 +219,8 @@ class Lenders:
         """Let holders strictly after ``job`` go from what they hold, as operations of ``statement``; what that is."""
         if not self._waiting:
             return []
-        standing = [claim for claim in self._claims if all(task.status is PIPELINED for task in claim.tasks)]
-        return _lower(self._precedence, standing[:MOST], job, statement)
+        standing = (claim for claim in self._claims if all(task.status is PIPELINED for task in claim.tasks))
+        return _lower(self._precedence, list(islice(standing, MOST)), job, statement)
 
     def settle(self, released: Statement, claims: list[Claim], taken: Statement) -> None:
         """Put what ``taken`` does into ``released``, where those alone stay released who stand in its way.

@@ -229,14 +229,16 @@ class Reservations:
         return {**kept, **{uid: held.node for uid, (_, held) in self.wishes.items() if held is not None}}
 
     def _remember(self, holding: Mapping[str, str]) -> None:
-        session = self._session
+        """A clock that goes back begins anew: nothing ages, or cools down, for longer than the timeout from now on."""
+        now, known = self._session.now, self._known
         keys = [_since(uid, node) for uid, node in holding.items()]
-        cooling = {key: until for key, until in self._known.items() if key.startswith(_COOLING) and until > session.now}
-        kept = {key: self._known.get(key, session.now) for key in keys}
+        kept = {key: min(known.get(key, now), now) for key in keys}
+        cooling = {key: until for key, until in known.items() if key.startswith(_COOLING) and until > now}
         cooling |= {_cooling(uid): until for uid, until in self._cooling.items()}
-        found = {**kept, **cooling, **self._still_asking()}
-        if found != self._known:
-            session.plan.memory[MEMORY] = found
+        latest = now + self.timeout if cooling else now
+        found = {**kept, **{key: min(until, latest) for key, until in cooling.items()}, **self._still_asking()}
+        if found != known:
+            self._session.plan.memory[MEMORY] = found
 
 
 _COMMITTED: Final = frozenset({Operation.PIPELINE})
