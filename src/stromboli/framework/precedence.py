@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
 from stromboli.framework.jobs import QueueInfo
 from stromboli.framework.order import age_key, by_age, by_queue, queue_key
-from stromboli.framework.turns import KeyTurns, LessTurns, Turns
+from stromboli.framework.turns import KeyTurns, LessTurns, Turns, all_of
 from stromboli.model.axes import Vector, add_to
 from stromboli.model.job import ALLOCATED, Job
 
@@ -75,11 +74,8 @@ class Precedence:
 
     def in_turn(self) -> list[Job]:
         """The holders, first in turn first: queue by queue, and job by job within one."""
-        queues = [self._session.queues[name] for name in self._by_queue]
-        found: list[Job] = []
-        for queue in sorted(queues, key=cmp_to_key(self.compare_queues)):
-            found += sorted(self._by_queue[queue.name], key=cmp_to_key(self.compare_jobs))
-        return found
+        queues = all_of(self.queues(), [self._session.queues[name] for name in self._by_queue])
+        return [job for queue in queues for job in all_of(self.jobs(), self._by_queue[queue.name])]
 
     # ------------------------------------------------------------------ questions
 

@@ -21,6 +21,13 @@ class Turns(Protocol[T]):
     def __len__(self) -> int: ...
 
 
+def all_of(turns: Turns[T], items: Iterable[T]) -> list[T]:
+    """``items``, all at once, in the order of their ``turns``."""
+    for item in items:
+        turns.push(item)
+    return [turns.pop() for _ in range(len(turns))]
+
+
 class KeyTurns(Generic[T]):
     """Items by a key that is taken when they are pushed.
 
