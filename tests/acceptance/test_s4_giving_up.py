@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -156,6 +157,15 @@ def test_a_higher_job_takes_no_more_than_it_needs_and_the_lowest_first() -> None
     assert written(story.cycle()) == {}
     story = Story(victims, held, waiting("x", 1, cpu=4), text=NO_VICTIMS, nodes=3)
     assert written(story.cycle()) == {"h-0": None, "x-0": Held("n2")}
+
+
+@pytest.mark.parametrize(("zone", "asked"), [("a", True), ("b", False)])
+def test_of_a_job_that_no_reservation_keeps_from_its_nodes_no_holder_is_asked(zone: str, asked: bool) -> None:
+    story = Story(ending("a", "n1"), holder(), waiting("x", 1, cpu=4, nodeSelector={"zone": zone}), text=NO_VICTIMS)
+    story.tell(node("n1", cpu=4, labels={"zone": "a"}))
+    with patch.object(Precedence, "is_above", autospec=True, side_effect=Precedence.is_above) as is_above:
+        story.cycle()
+    assert (is_above.called, list(story.held())) == (asked, ["x-0"] if asked else ["h-0"])
 
 
 LAX = "[{name: gang, enableJobPipelined: false}, {name: priority}, {name: lax}]"

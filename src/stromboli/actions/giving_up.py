@@ -11,6 +11,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from stromboli.errors import PlacementError
 from stromboli.framework.ending import takes
 from stromboli.framework.precedence import Precedence
@@ -106,13 +108,14 @@ class Takeover:
     # ------------------------------------------------------------------ whether to try at all
 
     def _may_help(self, job: Job) -> bool:
-        """Whether any task of ``job`` would fit a node if nothing were reserved."""
+        """Whether any task of ``job`` would fit a node that predicates leave a chance if nothing were reserved."""
         session = self.session
         room = session.table.future + session.table.pipelined
-        for template in {task.template for task in job.of(PENDING) if not task.best_effort}:
-            columns = session.axes.deciding(template.request)
-            want = session.ledger.arrays(template)[0][columns][:, None]
-            if bool((room[columns] >= want).all(axis=0).any()):
+        for task in {task.template: task for task in job.of(PENDING) if not task.best_effort}.values():
+            columns = session.axes.deciding(task.request)
+            want = session.ledger.arrays(task.template)[0][columns][:, None]
+            fits_somewhere = (room[columns] >= want).all(axis=0) & np.asarray(session.placer.curable(task), dtype=bool)
+            if fits_somewhere.any():
                 return True
         return False
 
