@@ -12,6 +12,8 @@ from stromboli.cli.people import connection, vcctl
 from stromboli.cli.people.columns import age
 from stromboli.errors import AccessError
 from stromboli.kube.client import Client
+from stromboli.model.names import PIPELINED_NODE
+from stromboli.model.reservation import Held, stated
 from tests.support.live_world import gang, node, pod, queue
 from tests.support.memory_server import MemoryServer
 
@@ -180,6 +182,57 @@ def test_a_job_is_explained_before_it_has_pods(server: MemoryServer, capsys: pyt
     text = said(capsys, "job", "explain", "-N", "train")
     assert text.startswith("job default/train-uid-of-train: waits")
     assert said(capsys, "job", "explain", "-N", "none", code=2).startswith("stromboli: there is no job default/none")
+
+
+def noted(manager: str, time: object, *annotations: str, **more: Any) -> Json:
+    """What an API server notes in ``managedFields`` of who has written annotations of a pod."""
+    fields: Json = {"f:metadata": {"f:annotations": {f"f:{name}": {} for name in annotations}}}
+    return {"manager": manager, "operation": "Update", "apiVersion": "v1", "time": time, "fieldsType": "FieldsV1",
+            "fieldsV1": fields, **more}  # fmt: skip
+
+
+def made_by_controllers() -> Json:
+    """What it notes of who has made the pod, later than the reservation."""
+    made = noted("kube-controller-manager", "2026-05-01T00:00:00Z", ".", "scheduling.k8s.io/group-name")
+    made["fieldsV1"]["f:spec"] = {"f:containers": {'k:{"name":"c"}': {".": {}, "f:image": {}}}, "f:schedulerName": {}}
+    return made
+
+
+HELD = "volcano.sh/pipelined-status", PIPELINED_NODE
+HELD_AT = noted("stromboli", "2026-01-02T03:04:05Z", *HELD)
+CONDITION = noted("stromboli", "2026-06-01T00:00:00Z", subresource="status") | {
+    "fieldsV1": {"f:status": {"f:conditions": {".": {}, 'k:{"type":"PodScheduled"}': {".": {}, "f:reason": {}}}}}
+}
+NOTED: dict[str, tuple[list[Json], str]] = {
+    "by the scheduler": ([made_by_controllers(), HELD_AT, CONDITION], " since 2026-01-02T03:04:05Z"),
+    "by two": ([noted("kubectl", "2026-02-01T00:00:00Z", *HELD), HELD_AT], " since 2026-02-01T00:00:00Z"),
+    "by nobody": ([made_by_controllers(), CONDITION], ""),
+    "without a time": ([noted("stromboli", "", *HELD)], ""),
+    "at no time": ([HELD_AT, noted("kubectl", "yesterday", *HELD)], ""),
+    "at a number": ([noted("stromboli", 7, *HELD)], ""),
+    "of no fields": ([HELD_AT, {**HELD_AT, "fieldsV1": "f:metadata"}], ""),
+}
+
+
+@pytest.mark.parametrize("case", NOTED)
+def test_job_explain_says_since_when_a_pod_holds_room_as_the_server_has_noted(
+    server: MemoryServer, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    """However long ago that is: the clock of the timeout is the scheduler's, and begins anew when that does."""
+    managers, since = NOTED[case]
+    server.put("nodes", node("n1", cpu=4))
+    for name, cpu in (("old", 4), ("new", 4)):
+        gang(server, name, 1, cpu=cpu)
+    old, new = (server.get("pods", name, "ns") for name in ("old-0", "new-0"))
+    going = old["metadata"] | {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    server.put("pods", {**old, "metadata": going, "spec": old["spec"] | {"nodeName": "n1"}})
+    notes = new["metadata"]["annotations"] | stated(Held("n1"))
+    server.put("pods", {**new, "metadata": new["metadata"] | {"annotations": notes, "managedFields": managers}})
+    assert main(["job", "explain", "-N", "new", "-n", "ns"]) == 0
+    text, complaints = capsys.readouterr()
+    assert complaints == ""
+    text = " ".join(text.split())
+    assert f"new-0 holds a reservation on node n1{since}, waits for victim old-0 to end" in text
 
 
 # ---------------------------------------------------------------------- queues and pods

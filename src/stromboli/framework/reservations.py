@@ -91,6 +91,16 @@ class Reservations:
         """Whether nothing is remembered of the room that ``task`` holds: the scheduler has been started since."""
         return _since(task.uid, task.node_name) not in self._known
 
+    def told_since(self, task: Task) -> float | None:
+        """Since when to say that ``task`` holds its room; None where nobody knows.
+
+        Of room that was found when the scheduler, or whoever only looks, began, others may know: by what they know
+        nothing is judged.
+        """
+        if self.is_held(task) and self.is_new(task):
+            return self._known.get(stated_since(task.uid, task.node_name))
+        return self.since(task, task.node_name)
+
     @cached_property
     def timeout(self) -> float:
         """How long room is held at most, in seconds: the argument ``reservation-timeout`` of the action allocate."""
@@ -255,6 +265,14 @@ def _since(uid: str, node: str) -> str:
     return f"held {uid} {node}"
 
 
+def stated_since(uid: str, node: str) -> str:
+    """Under which key a memory may say since when pod ``uid`` states that it holds room on ``node``.
+
+    No session writes it, and none judges by it: :meth:`Reservations.told_since` only tells it.
+    """
+    return f"stated {uid} {node}"
+
+
 def _cooling(uid: str) -> str:
     """Under which key the memory says until when job ``uid`` cools down."""
     return f"{_COOLING}{uid}"
@@ -290,4 +308,4 @@ def is_whole(session: Session, job: Job) -> bool:
     return all(counts.get(group, 0) >= least for group, least in job.min_sub_jobs.items())
 
 
-__all__ = ["MEMORY", "TIMEOUT", "Reservations", "is_whole"]
+__all__ = ["MEMORY", "TIMEOUT", "Reservations", "is_whole", "stated_since"]

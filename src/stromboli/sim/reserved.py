@@ -46,11 +46,9 @@ def _is_held(session: Session, task: Task) -> bool:
 
 
 def _since(session: Session, task: Task) -> str:
-    """Since when, where that is known: pods do not say, and whoever only reads them does not remember."""
-    book = session.reservations
-    if book is None or (book.is_held(task) and book.is_new(task)):
-        return ""
-    return f" since {stamp(book.since(task, task.node_name))}"
+    """Since when, where that is known: pods do not say."""
+    when = session.reservations.told_since(task) if session.reservations is not None else None
+    return "" if when is None else f" since {stamp(when)}"
 
 
 def _victims(session: Session, held: list[Task]) -> list[str]:

@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from stromboli.builtin import full_registry
+from stromboli.cli.people.held_since import held_since
 from stromboli.cli.terminal import say
 from stromboli.cluster.events import Added
 from stromboli.cluster.mirror import Mirror
 from stromboli.cluster.objects import from_json
 from stromboli.errors import ApiError, ManifestError
+from stromboli.framework.reservations import MEMORY
 from stromboli.sim.planning import Planning, Settings, config_of
 
 if TYPE_CHECKING:
@@ -26,13 +28,17 @@ async def planned(client: Client, config: str | None) -> Planning:
     registry = full_registry(settings.plugins)
     planning = Planning(config_of(settings, registry), registry, now=time.time())
     mirror = Mirror(planning.state)
+    since: dict[str, float] = {}
     for kind in FOLLOWED:
         async for page in _pages(client, kind):
             for raw in page.items:
                 try:
-                    mirror.take(Added(kind, from_json(kind, raw)))
+                    found = from_json(kind, raw)
+                    mirror.take(Added(kind, found))
+                    since |= held_since(found, raw)
                 except ManifestError as error:
                     say(f"warning: {error}")
+    planning.state.remember({MEMORY: since})
     planning.run()
     return planning
 
