@@ -142,7 +142,7 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
         ),
         (
             "eviction_not_sought", 3,
-            "Job <{job}> waits until {until} before it evicts anybody, as {looks} others have just looked whom",
+            "Job <{job}> waits until {until} before it evicts anybody: {looks} others that wait seek quicker victims",
         ),
         ("evict_task_failed", "E", "Failed to evict Task <{task}>: {error}"),
         ("max_domains_invalid", "W", "Invalid maxDomains value {value} for action {action}, falling back to default 8"),
