@@ -17,3 +17,9 @@ def test_a_gang_goes_on_where_some_of_its_victims_have_left_and_others_were_neve
     assert len(evicted(plan)) == goes
     assert len(reserved(plan)) + len(plan.binds) == number
     assert evicted(fight(running("l", 3), waiting("h", 2, nominated="n1"), text=TEXT, compat=True).cycle()) == []
+
+
+@pytest.mark.parametrize(("compat", "goes"), [(False, ["l-3"]), (True, [])])
+def test_a_pod_whose_nominated_node_is_gone_may_preempt_elsewhere(compat: bool, goes: list[str]) -> None:
+    crowd = running("l", 4), waiting("h", 1, nominated="gone")
+    assert evicted(fight(*crowd, text=TEXT, compat=compat).cycle()) == goes

@@ -47,7 +47,7 @@ class Takeover:
     def __init__(self, session: Session, book: Reservations, precedence: Precedence) -> None:
         self.session, self.book, self.precedence = session, book, precedence
         self._vain: set[object] = set()
-        self._claims: list[Claim] = []
+        self._known: list[Claim] | None = None
         self._moment = -1
 
     def place(self, job: Job, attempt: Attempt) -> tuple[Statement | None, list[Job]]:
@@ -72,7 +72,7 @@ class Takeover:
     def _least(self, job: Job, attempt: Attempt) -> tuple[list[Claim], Statement | None]:
         """The fewest claims, lowest first, without which ``job`` is placed; placed so, their release included."""
         with self.session.statement() as trial:
-            claims = _lower(self.precedence, self._claims, job, trial)
+            claims = _lower(self.precedence, self._claims(), job, trial)
             if not claims or (found := self._placed(job, attempt)) is None:
                 return [], None
             found.rollback(0)
@@ -137,8 +137,13 @@ class Takeover:
         """What was remembered counts no longer once something has been decided."""
         decided = len(self.session.plan.binds) + self.book.wished
         if decided != self._moment:
-            self._vain, self._moment = set(), decided
-            self._claims = _claims(self.session, self.precedence.in_turn()[::-1], self.book.of)
+            self._vain, self._known, self._moment = set(), None, decided
+
+    def _claims(self) -> list[Claim]:
+        """What there is to take, in the order in which it is taken."""
+        if self._known is None:
+            self._known = _claims(self.session, self.precedence.in_turn()[::-1], self.book.of)
+        return self._known
 
 
 def _lower(precedence: Precedence, claims: list[Claim], job: Job, trial: Statement) -> list[Claim]:

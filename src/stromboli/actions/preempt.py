@@ -100,7 +100,7 @@ class Preempt(Action):
         session = search.session
         row = session.table.statics.row.get(task.nominated_node, -1)
         if row < 0:
-            return NOMINATED_UNKNOWN
+            return NOMINATED_UNKNOWN if session.compat.asks("nominated-node-gone") else ""
         if session.placer.passes(task, row) and self._is_free(search, task, row):
             return NOMINATED_FREE
         if not session.placer.curable(task)[row]:

@@ -276,6 +276,13 @@ _ROWS = (
         "A place among the pods of a node is room, too.",
     ),
     Difference(
+        "nominated-node-gone",
+        "A pod whose nominated node is not there any more may preempt elsewhere.",
+        "It may not before the node is back: a nomination ends only by another one.",
+        "preempt",
+        "A node that was taken away for good would keep the pod from preempting for ever.",
+    ),
+    Difference(
         "nominated-without-room",
         "A pod whose nominated node has lost its room, or has none for others whom its gang needs, may preempt again.",
         "It may not once the cycle has looked at the pod before, as long as predicates let it on that node.",
