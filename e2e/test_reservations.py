@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import time
 
 import pytest
@@ -82,6 +85,16 @@ def patched(stage: Stage, space: str) -> list[Json]:
     ]
 
 
+def explained(stage: Stage, space: str) -> str:
+    """What is told of the gang, in one line."""
+    command = [*stage.command, "job", "explain", "-N", "high", "-n", space, f"--kubeconfig={stage.server.kubeconfig}"]
+    conf = ["-c", str(stage.folder / "scheduler" / "volcano-scheduler.conf")]
+    found = subprocess.run(
+        [*command, *conf], capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "500"}
+    )
+    return " ".join(found.stdout.split())
+
+
 def ends_well(stage: Stage, space: str, nodes: dict[str, str], before: set[str]) -> None:
     """The gang gets the room that it held, nobody else has gone for it, and nothing is left over."""
     stage.until_phase(space, "high", "Running")
@@ -95,10 +108,14 @@ def test_room_is_held_and_each_change_is_written_once(stage: Stage, space: str) 
         before = prepared(stage, space)
         contend(stage, space)
         nodes = until(lambda: held(stage, space), "both hold room")
-        since = len(patched(stage, space))
+        written = len(patched(stage, space))
         time.sleep(GRACE / 3)  # many cycles
-        assert len(patched(stage, space)) == since
+        assert len(patched(stage, space)) == written
         assert held(stage, space) == nodes
+        told = explained(stage, space)
+        since = r" since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ" if stage.kind == "real" else ""
+        for name, node in nodes.items():
+            assert re.search(f"{name} holds a reservation on node {node}{since}, waits for", told), told
         ends_well(stage, space, nodes, before)
         if stage.kind == "real":
             codes = [entry["responseStatus"]["code"] for entry in patched(stage, space)]

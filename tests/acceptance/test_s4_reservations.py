@@ -23,12 +23,14 @@ from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.model.task import Task
 from stromboli.plugin import Plugin, on_allocate, on_deallocate, pre_predicate, predicate
+from stromboli.sim.between import apply_plan
 from stromboli.sim.explain import explain
 from stromboli.sim.planning import Planning
 from stromboli.testing.builders import Manifest, events, node, pod, pod_group, queue
 from tests.acceptance.bench import GPU, NOW, answering, binds, conf, loaded, task_of
-from tests.acceptance.fights import evicted, running, waiting
+from tests.acceptance.fights import CLASSES, evicted, running, waiting
 from tests.acceptance.stories import (
+    ALL,
     ALLOCATE,
     NO_QUEUES,
     TWO_QUEUES,
@@ -460,6 +462,23 @@ def test_explain_tells_what_is_held_since_when_and_who_has_to_end() -> None:
     assert [line for step in found.steps for line in step.lines if "holds" in line] == [told]
     assert planning.reasons()["default/h"].message == told
     assert planning.reasons()["default/h"].cause == "reserved"
+
+
+def test_explain_tells_it_of_who_has_taken_room_from_others_too() -> None:
+    """In the cycle in which it takes it that is what is told, also where an action after that finds it content."""
+    registry = builtin_registry()
+    planning = Planning(loaded(ALL, registry), registry, now=NOW)
+    for event in events(
+        [node("n1", cpu=4), queue("default"), *CLASSES, *running("a", 1, cpu=4), *waiting("h", 1, cpu=4)]
+    ):
+        planning.state.apply(event)
+    planning.run()
+    assert explain(planning, "default/h").steps[-1].text == "1 evicted; waits for room on n1"
+    apply_plan(planning.state, planning.plans[-1], evicted_become="terminating")
+    planning.run()
+    found = explain(planning, "default/h")
+    told = "h-0 holds a reservation on node n1 since 1970-01-12T13:46:40Z, waits for victim a-0 to end"
+    assert [(step.name, step.lines) for step in found.steps if step.ok is False][:1] == [("gang", (told,))]
 
 
 def test_explain_does_not_say_since_when_where_it_does_not_know() -> None:

@@ -25,7 +25,7 @@ def evicts(planning: Planning) -> bool:
 
 
 def eviction_steps(planning: Planning, uid: str) -> list[Step]:
-    """How job ``uid`` fared in preempt and reclaim, up to the first step that fails."""
+    """How job ``uid`` fared in preempt and reclaim, up to the first step that fails; nothing where it needs neither."""
     trace = EvictionTrace(uid)
     with Session.open(
         planning.state.snapshot(), planning.config, planning.registry, planning.now, planning.seed, trace
@@ -33,7 +33,13 @@ def eviction_steps(planning: Planning, uid: str) -> list[Step]:
         trace.session = session
         run_actions(session)
     job = session.jobs.peek_at(uid)
-    return [] if job is None or not trace.starts else list(_until_no(_steps(session, job, trace)))
+    return [] if job is None or not trace.starts or _waits(trace) else list(_until_no(_steps(session, job, trace)))
+
+
+def _waits(trace: EvictionTrace) -> bool:
+    """Whether all that the job needs is room that it holds already: it has no need to take any from others."""
+    ready, waiting, minimum = trace.content or (0, 0, 0)
+    return bool(waiting) and ready + waiting >= minimum
 
 
 def _until_no(steps: Iterator[Step]) -> Iterator[Step]:

@@ -268,7 +268,7 @@ class EvictionTrace:
         self._within = self._within or (job is not None and job.queue == fields["queue"])
 
     def _content(self, fields: Mapping[str, Any]) -> None:
-        if fields["job"].uid == self.uid:
+        if fields["job"].uid == self.uid and not self.looks:  # else an action before has found it what it needs
             self.content = (fields["ready"], fields["waiting"], fields["min_available"])
 
     def _topology(self, fields: Mapping[str, Any]) -> None:
