@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,8 @@ from stromboli.testing.builders import pod, pod_group, queue
 from tests.acceptance.bench import binds, phases
 from tests.acceptance.fights import evicted, running, waiting
 from tests.acceptance.stories import ALLOCATE, NO_QUEUES, Story, ending, gang, half_free, with_port
+
+ROOT = Path(__file__).parents[2]
 
 # ---------------------------------------------------------------------- evictions
 
@@ -73,6 +78,17 @@ def test_S4_36_with_and_without_the_gate_a_gang_is_placed_whole_or_not_at_all(sc
     assert decisions[0] == decisions[1]
     assert [set(each) for each, _, _ in decisions[0]] == [*bound, *[set()] * (len(ends) + 3 - len(bound))]
     assert [name for _, went, _ in decisions[0] for name in went] == victims
+
+
+GANG_TESTS = ("tests/acceptance/test_s2_preempt.py", "tests/acceptance/test_s2_search.py", "tests/plugins/test_gang.py")
+
+
+def test_S4_36_what_is_tested_of_gangs_holds_without_the_gate_too() -> None:
+    """With it these tests run by themselves."""
+    plugins = ("-p", "tests.support.without_reservations", "-p", "no:cacheprovider", "-p", "no:xdist")
+    command = (sys.executable, "-m", "pytest", "-q", *plugins, "-k", "gang", *GANG_TESTS)
+    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert found.returncode == 0, found.stdout
 
 
 def decided(story: Story, ends: Sequence[str]) -> list[Decisions]:
