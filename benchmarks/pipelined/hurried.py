@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from benchmarks.pipelined.measuring import Outcome
+from benchmarks.pipelined.quick import SPEED
 from benchmarks.pipelined.workloads import CONFIGURATION
 from stromboli.cluster.body import Body, changed, meta, part, with_meta
 from stromboli.cluster.events import Deleted
@@ -13,9 +14,6 @@ from stromboli.cluster.lives import OVERSTAY, RUN_FOR, START_AFTER, STOP_AFTER
 from stromboli.model import duration
 from stromboli.model.reservation import Held, read
 from stromboli.sim.world import Change, World
-
-SPEED: Final = 20
-"""Seconds of a workload in a second of the clock."""
 
 HURRIED_CONFIGURATION: Final = f"""\
 {CONFIGURATION}configurations:
@@ -32,21 +30,25 @@ _FINISHED: Final = ("Succeeded", "Failed")
 
 
 def hurried(pod: Body) -> Body:
-    """A pod as it is created on a server, its times shortened.
-
-    It names no owner: the workload's owners are none of the server's objects, and it would clear the pod away.
-    """
+    """A pod of a workload with its times shortened; whoever is made anew in its place has them from it."""
     notes = dict(meta(pod)["annotations"])
     for key in _LIVES:
         if key in notes:
             notes[key] = f"{duration.seconds(notes[key]) / SPEED:.2f}s"
     grace = max(1, round(pod["spec"]["terminationGracePeriodSeconds"] / SPEED))
+    return changed(with_meta(pod, annotations=notes), spec={**pod["spec"], "terminationGracePeriodSeconds": grace})
+
+
+def created(pod: Body) -> Body:
+    """A pod as it is created on a server.
+
+    It names no owner: the workload's owners are none of the server's objects, and it would clear the pod away.
+    """
     containers = [{"image": "busybox", **one} for one in pod["spec"]["containers"]]
     spec = changed(
-        pod["spec"], containers=containers, terminationGracePeriodSeconds=grace, restartPolicy="Never",
-        nodeName=pod["spec"].get("nodeName") or None,
-    )  # fmt: skip
-    made = with_meta(pod, annotations=notes, ownerReferences=None, uid=None, creationTimestamp=None)
+        pod["spec"], containers=containers, restartPolicy="Never", nodeName=pod["spec"].get("nodeName") or None
+    )
+    made = with_meta(pod, ownerReferences=None, uid=None, creationTimestamp=None)
     return changed(made, spec=spec, status=None)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.pipelined.hurried import SETTLED, SPEED, Seen, hurried
+from benchmarks.pipelined.hurried import SETTLED, Seen, created, hurried
 from benchmarks.pipelined.measuring import BEGINNING
+from benchmarks.pipelined.quick import SPEED
 from benchmarks.pipelined.workloads import WORKLOADS, Workload, history, staying
 from stromboli.cluster.lives import life_of
 from stromboli.model.reservation import Held, stated
@@ -24,7 +25,8 @@ def test_pods_are_created_with_their_times_shortened() -> None:
         assert abs(now.overstay * SPEED - was.overstay) < 1
         assert abs((now.run.seconds or 0) * SPEED - (was.run.seconds or 0)) < 1
         assert 1 <= grace <= TRAINERS.grace[1] / SPEED
-        assert "ownerReferences" not in made["metadata"]
+        assert "ownerReferences" not in created(made)["metadata"]
+        assert life_of(created(made)) == now  # who comes in its place takes as long
     assert bodies[0]["metadata"]["ownerReferences"]
 
 
