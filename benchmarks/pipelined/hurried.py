@@ -56,14 +56,16 @@ def created(pod: Body) -> Body:
 class Seen:
     """Counts the evictions that a world tells of, and those for pods that state room which they had already.
 
-    On nodes that one pod fills the latter are evictions beside a reservation that has settled, and reservations that
-    move, paid for, to another node.  Nothing but the scheduler deletes pods that have not finished.
+    On nodes that one pod fills the latter are evictions beside a reservation that has settled, and those on a node to
+    which one moves.  Nothing but the scheduler deletes pods that have not finished.
     """
 
     world: World
     outcome: Outcome = field(default_factory=Outcome)
     _going: set[str] = field(default_factory=set)
     _held: dict[str, tuple[Held, float]] = field(default_factory=dict)
+    _left: dict[str, float] = field(default_factory=dict)
+    _moved: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.world.follow(self._hear)
@@ -82,16 +84,24 @@ class Seen:
         node = part(pod, "spec", "nodeName")
         if node and part(pod, "status", "phase") not in _FINISHED:
             self.outcome.evictions += 1
-            self.outcome.repeated += any(held.node == node and self._settled(at) for held, at in self._held.values())
+            settled = any(held.node == node and self._settled(at) for held, at in self._held.values())
+            self.outcome.repeated += settled or self._just(self._moved, node)
+            self._left[node] = self.world.timeline.now
 
     def _note(self, uid: str, held: Held | None) -> None:
         before = self._held.pop(uid, None)
         if held is None:
             return
         if before is None or before[0].node != held.node:
-            self.outcome.repeated += before is not None and held.evicted and self._settled(before[1])
+            if before is not None and self._settled(before[1]):
+                self.outcome.repeated += self._just(self._left, held.node)
+                self._moved[held.node] = self.world.timeline.now
             before = held, self.world.timeline.now
         self._held[uid] = held, before[1]
+
+    def _just(self, when: dict[str, float], node: str) -> bool:
+        """Whether that has been on ``node`` in this session or the one before."""
+        return node in when and not self._settled(when[node])
 
     def _settled(self, since: float) -> bool:
         return self.world.timeline.now - since > SETTLED

@@ -39,18 +39,23 @@ def test_no_node_leaves_and_all_else_stays() -> None:
     assert not any(one.leaves for one in history(TRAINERS, 1, 3000))
 
 
-def seen(*, after: float, moves_to: str = "", evicted: str = "") -> tuple[int, int]:
-    """Evictions, and those for a pod with room, after a pod that holds n1 for so long moves, or somebody goes."""
+def seen(*, after: float, moves_to: str = "", evicted: str = "", late: bool = True) -> tuple[int, int]:
+    """Evictions, and those for a pod with room, after a pod that holds n1 for so long moves, or somebody goes.
+
+    That it moves is heard of ``late``, after the eviction, or before.
+    """
     world = World(Timeline(BEGINNING))
     counted = Seen(world)
     for each in (node("n1"), node("n2"), pod("on-n1", on="n1"), pod("on-n2", on="n2"), pod("high"), DONE):
         world.create(each)
     world.patch("Pod", "default/high", {"metadata": {"annotations": stated(Held("n1", evicted=True))}})
     world.timeline.run(BEGINNING + after)
+    if moves_to and not late:
+        world.patch("Pod", "default/high", {"metadata": {"annotations": stated(Held(moves_to, evicted=True))}})
     if evicted:
         world.delete(f"default/{evicted}")
         world.remove("Pod", f"default/{evicted}")
-    if moves_to:
+    if moves_to and late:
         world.patch("Pod", "default/high", {"metadata": {"annotations": stated(Held(moves_to, evicted=True))}})
     return counted.outcome.evictions, counted.outcome.repeated
 
@@ -61,5 +66,7 @@ def test_evictions_beside_a_reservation_and_moves_that_are_paid_for_are_counted(
     assert seen(after=later, evicted="on-n1") == (1, 1)
     assert seen(after=later, evicted="on-n2") == (1, 0)
     assert seen(after=later, evicted="on-n2", moves_to="n2") == (1, 1)
+    assert seen(after=later, evicted="on-n2", moves_to="n2", late=False) == (1, 1)
+    assert seen(after=later, moves_to="n2") == (0, 0)  # to room that is free
     assert seen(after=1, evicted="on-n2", moves_to="n2") == (1, 0)
     assert seen(after=later, evicted="done") == (0, 0)
