@@ -16,7 +16,7 @@ COLUMNS: Final = (
     "reservations taken", "gangs", "median s until a gang runs", "use of the cluster",
 )  # fmt: skip
 
-SERVED_COLUMNS: Final = ("server", *COLUMNS[1:4], *(name for name in COLUMNS[6:] if name != "reservations taken"))
+SERVED_COLUMNS: Final = ("server", *COLUMNS[:4], *(name for name in COLUMNS[6:] if name != "reservations taken"))
 """What can be counted from the watches of a server: with nothing kept nobody says who holds room."""
 
 FEWER: Final = 1 / 3

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.gates import interval
 from benchmarks.measure import in_turns, text_of
 from benchmarks.pipelined.chart import Panel, drawn
-from benchmarks.pipelined.comparing import Pair, cells, complaints
+from benchmarks.pipelined.comparing import SERVED_COLUMNS, Pair, cells, complaints, served_cells
 from benchmarks.pipelined.measuring import BEGINNING, Clock, Decisions, Outcome, run
 from benchmarks.pipelined.workloads import CORES, WORKLOADS, Workload, history
 from benchmarks.workloads import Workload as Cluster
@@ -241,3 +241,8 @@ def test_a_cycle_that_is_run_again_leaves_nothing(kind: str) -> None:
 @pytest.mark.parametrize(("count", "ranks"), [(6, (1, 6)), (9, (1, 9)), (25, (7, 19)), (100, (40, 61))])
 def test_between_which_ranks_a_median_lies_with_95_percent(count: int, ranks: tuple[int, int]) -> None:
     assert interval([float(rank) for rank in range(count, 0, -1)]) == ranks
+
+
+def test_what_servers_tell_stands_under_its_headings() -> None:
+    row = dict(zip(SERVED_COLUMNS, ["real", *served_cells(SLOW, [pair()])], strict=True))
+    assert (row["workload"], row["fewer"], row["gangs"]) == ("preempt, crowd", "40%", "1")
