@@ -57,7 +57,8 @@ class Seen:
     """Counts the evictions that a world tells of, and those for pods that state room which they had already.
 
     On nodes that one pod fills the latter are evictions beside a reservation that has settled, and those on a node to
-    which one moves.  Nothing but the scheduler deletes pods that have not finished.
+    which one moves, unless somebody more important has come to the node that it leaves: that one has taken it.  Nothing
+    but the scheduler deletes pods that have not finished.
     """
 
     world: World
@@ -65,7 +66,9 @@ class Seen:
     _going: set[str] = field(default_factory=set)
     _held: dict[str, tuple[Held, float]] = field(default_factory=dict)
     _left: dict[str, float] = field(default_factory=dict)
-    _moved: dict[str, float] = field(default_factory=dict)
+    _moved: dict[str, list[tuple[float, str, int]]] = field(default_factory=dict)
+    _came: list[tuple[float, str, int]] = field(default_factory=list)
+    _suspected: list[tuple[float, str, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.world.follow(self._hear)
@@ -75,7 +78,8 @@ class Seen:
             return
         pod, uid = change.body, str(meta(change.body)["uid"])
         goes = change.how is Deleted or "deletionTimestamp" in meta(pod)
-        self._note(uid, None if goes or part(pod, "spec", "nodeName") else read(meta(pod).get("annotations") or {}))
+        held = None if goes or part(pod, "spec", "nodeName") else read(meta(pod).get("annotations") or {})
+        self._note(uid, int(part(pod, "spec", "priority") or 0), held)
         if goes and uid not in self._going:
             self._going.add(uid)
             self._leaves(pod)
@@ -85,23 +89,42 @@ class Seen:
         if node and part(pod, "status", "phase") not in _FINISHED:
             self.outcome.evictions += 1
             settled = any(held.node == node and self._settled(at) for held, at in self._held.values())
-            self.outcome.repeated += settled or self._just(self._moved, node)
+            self.outcome.repeated += settled
+            self._suspected += [one for one in self._moved.pop(node, ()) if not self._settled(one[0])]
             self._left[node] = self.world.timeline.now
 
-    def _note(self, uid: str, held: Held | None) -> None:
+    def read(self) -> Outcome:
+        """What it came to."""
+        self.outcome.repeated += sum(not self._is_taken(one) for one in self._suspected)
+        self._suspected.clear()
+        return self.outcome
+
+    def _is_taken(self, move: tuple[float, str, int]) -> bool:
+        """Whether somebody more important came, at about the time of the ``move``, to the node that was left."""
+        when, node, priority = move
+        return any(
+            other == node and rank > priority and abs(came - when) <= SETTLED for came, other, rank in self._came
+        )
+
+    def _note(self, uid: str, priority: int, held: Held | None) -> None:
         before = self._held.pop(uid, None)
         if held is None:
             return
         if before is None or before[0].node != held.node:
+            now = self.world.timeline.now
+            self._came.append((now, held.node, priority))
             if before is not None and self._settled(before[1]):
-                self.outcome.repeated += self._just(self._left, held.node)
-                self._moved[held.node] = self.world.timeline.now
-            before = held, self.world.timeline.now
+                move = now, before[0].node, priority
+                if self._just_left(held.node):
+                    self._suspected.append(move)
+                else:
+                    self._moved.setdefault(held.node, []).append(move)
+            before = held, now
         self._held[uid] = held, before[1]
 
-    def _just(self, when: dict[str, float], node: str) -> bool:
-        """Whether that has been on ``node`` in this session or the one before."""
-        return node in when and not self._settled(when[node])
+    def _just_left(self, node: str) -> bool:
+        """Whether somebody was evicted on ``node`` in this session or the one before."""
+        return node in self._left and not self._settled(self._left[node])
 
     def _settled(self, since: float) -> bool:
         return self.world.timeline.now - since > SETTLED

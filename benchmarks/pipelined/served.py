@@ -172,7 +172,7 @@ async def _played(stage: Stage, happenings: list[Happening], seconds: float) -> 
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*tasks)
         clock.read(seen.outcome)
-        return seen.outcome
+        return seen.read()
 
 
 def _happen(world: World, happening: Happening) -> None:

@@ -39,10 +39,10 @@ def test_no_node_leaves_and_all_else_stays() -> None:
     assert not any(one.leaves for one in history(TRAINERS, 1, 3000))
 
 
-def seen(*, after: float, moves_to: str = "", evicted: str = "", late: bool = True) -> tuple[int, int]:
+def seen(*, after: float, moves_to: str = "", evicted: str = "", late: bool = True, taken: int = 0) -> tuple[int, int]:
     """Evictions, and those for a pod with room, after a pod that holds n1 for so long moves, or somebody goes.
 
-    That it moves is heard of ``late``, after the eviction, or before.
+    That it moves is heard of ``late``, after the eviction, or before; somebody of priority ``taken`` comes to n1.
     """
     world = World(Timeline(BEGINNING))
     counted = Seen(world)
@@ -57,7 +57,10 @@ def seen(*, after: float, moves_to: str = "", evicted: str = "", late: bool = Tr
         world.remove("Pod", f"default/{evicted}")
     if moves_to and late:
         world.patch("Pod", "default/high", {"metadata": {"annotations": stated(Held(moves_to, evicted=True))}})
-    return counted.outcome.evictions, counted.outcome.repeated
+    if taken:
+        world.create(pod("higher", priority=taken, annotations=stated(Held("n1"))))
+    outcome = counted.read()
+    return outcome.evictions, outcome.repeated
 
 
 def test_evictions_beside_a_reservation_and_moves_that_are_paid_for_are_counted() -> None:
@@ -68,5 +71,6 @@ def test_evictions_beside_a_reservation_and_moves_that_are_paid_for_are_counted(
     assert seen(after=later, evicted="on-n2", moves_to="n2") == (1, 1)
     assert seen(after=later, evicted="on-n2", moves_to="n2", late=False) == (1, 1)
     assert seen(after=later, moves_to="n2") == (0, 0)  # to room that is free
+    assert seen(after=later, evicted="on-n2", moves_to="n2", taken=1) == (1, 0)
     assert seen(after=1, evicted="on-n2", moves_to="n2") == (1, 0)
     assert seen(after=later, evicted="done") == (0, 0)
