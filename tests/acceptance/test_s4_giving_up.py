@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 from stromboli.framework.handlers import TaskEvent
 from stromboli.framework.precedence import Precedence
+from stromboli.framework.reason import Reason
+from stromboli.framework.rows import Bools
 from stromboli.framework.session import Session
 from stromboli.model.job import PIPELINED
+from stromboli.model.names import NODE_GROUP_NAME, NODE_GROUP_RESOURCE_LIMITS
 from stromboli.model.reservation import Held
 from stromboli.model.status import TaskStatus
-from stromboli.plugin import Plugin, on_allocate, on_deallocate
+from stromboli.model.table import NodeRows
+from stromboli.model.task import Task
+from stromboli.plugin import Plugin, on_allocate, on_deallocate, predicate
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.acceptance.bench import NOW, answering, binds, conf, task_of
 from tests.acceptance.fights import running, waiting
@@ -166,6 +172,36 @@ def test_of_a_job_that_no_reservation_keeps_from_its_nodes_no_holder_is_asked(zo
     with patch.object(Precedence, "is_above", autospec=True, side_effect=Precedence.is_above) as is_above:
         story.cycle()
     assert (is_above.called, list(story.held())) == (asked, ["x-0"] if asked else ["h-0"])
+
+
+def test_a_limit_that_reservations_fill_keeps_no_higher_job_from_asking_for_them() -> None:
+    """The queue may have four cores of the group, and a lower job of it holds them: predicates let x nowhere."""
+    only = {"nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ["g"]}}
+    limited = queue("q1", annotations={NODE_GROUP_RESOURCE_LIMITS: '{"g": {"cpu": "4"}}'}, affinity=only)
+    held = holder(group={"queue": "q1", "priorityClassName": "low"})
+    text = conf("gang priority", "predicates nodegroup", actions="allocate")
+    story = Story([limited], ending("a", "n1"), held, waiting("x", 1, queue="q1", cpu=4), text=text)
+    story.tell(node("n1", cpu=4, labels={NODE_GROUP_NAME: "g"}))
+    assert written(story.cycle()) == {"h-0": None, "x-0": Held("n1")}
+
+
+class Picky(Plugin):
+    """Lets no pod with a label onto nodes, whoever else is like it."""
+
+    name = "picky"
+
+    @predicate.vector(key=lambda task: bool(task.labels), static=True, reasons=(Reason("no", resolvable=False),))
+    def plain(self, task: Task, nodes: NodeRows) -> Bools:
+        return np.full(len(nodes), not task.labels)
+
+
+@pytest.mark.parametrize("plain", [0, 1])
+def test_a_higher_job_asks_for_room_if_any_of_its_pods_may_have_it(plain: int) -> None:
+    text = conf("gang priority picky", "predicates", actions="allocate")
+    pods = [pod(f"x-{i}", group="x", cpu=4, memory=0, labels={} if i == plain else {"a": "b"}) for i in (0, 1)]
+    newcomer = [pod_group("x", priorityClassName="high"), *pods]
+    story = Story(ending("a", "n1"), one_pod("h", "low", "n1"), newcomer, text=text, extra=[Picky])
+    assert written(story.cycle()) == {"h-0": None, f"x-{plain}": Held("n1")}
 
 
 LAX = "[{name: gang, enableJobPipelined: false}, {name: priority}, {name: lax}]"

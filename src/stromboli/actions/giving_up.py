@@ -108,14 +108,16 @@ class Takeover:
     # ------------------------------------------------------------------ whether to try at all
 
     def _may_help(self, job: Job) -> bool:
-        """Whether any task of ``job`` would fit a node that predicates leave a chance if nothing were reserved."""
-        session = self.session
+        """Whether any task of ``job`` would have room on a node that is eligible for it if nothing were reserved.
+
+        What else predicates say now may be due to the reservations themselves.
+        """
+        session, placer = self.session, self.session.placer
         room = session.table.future + session.table.pipelined
-        for task in {task.template: task for task in job.of(PENDING) if not task.best_effort}.values():
+        for task in {placer.kind(task): task for task in job.of(PENDING) if not task.best_effort}.values():
             columns = session.axes.deciding(task.request)
             want = session.ledger.arrays(task.template)[0][columns][:, None]
-            fits_somewhere = (room[columns] >= want).all(axis=0) & np.asarray(session.placer.curable(task), dtype=bool)
-            if fits_somewhere.any():
+            if ((room[columns] >= want).all(axis=0) & np.asarray(placer.eligible(task), dtype=bool)).any():
                 return True
         return False
 

@@ -38,6 +38,9 @@ class Placer(Protocol):
     def kind(self, task: Task) -> Hashable:
         """What ``task`` has in common with others to whom nodes say the same as to it."""
 
+    def eligible(self, task: Task) -> Bools | list[bool]:
+        """The nodes against which nothing is said that holds for the whole session, whoever comes or goes."""
+
     # What evicting actions ask; amounts are not looked at.
 
     def curable(self, task: Task) -> Bools | list[bool]:
@@ -94,6 +97,10 @@ class Engine:
     def kind(self, task: Task) -> Hashable:
         """See :class:`Placer`."""
         return self.classes.key(task)
+
+    def eligible(self, task: Task) -> Bools:
+        """See :class:`Placer`."""
+        return self.classes.of(task, room=False, fresh=False).static_ok
 
     def curable(self, task: Task) -> Bools:
         """See :class:`Placer`."""

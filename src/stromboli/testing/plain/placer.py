@@ -79,6 +79,10 @@ class PlainPlacer:
         """Its uid: nothing is concluded from one task about another."""
         return task.uid
 
+    def eligible(self, task: Task) -> list[bool]:
+        """All nodes: nothing is concluded from one moment about another."""
+        return [True for _ in self.world.sites]
+
     def curable(self, task: Task) -> list[bool]:
         """The nodes against which nothing is said that no eviction could cure."""
         found = {site.row: reasons for site, reasons in self._said(task, None, room=False)}
