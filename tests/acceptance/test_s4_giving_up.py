@@ -14,7 +14,7 @@ from stromboli.framework.reason import Reason
 from stromboli.framework.rows import Bools
 from stromboli.framework.session import Session
 from stromboli.model.job import PIPELINED
-from stromboli.model.names import NODE_GROUP_NAME, NODE_GROUP_RESOURCE_LIMITS
+from stromboli.model.names import HOSTNAME, NODE_GROUP_NAME, NODE_GROUP_RESOURCE_LIMITS
 from stromboli.model.reservation import Held
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import NodeRows
@@ -224,6 +224,22 @@ def test_a_higher_job_that_may_hold_nothing_takes_nothing(plugins: str, least: i
     story = Story(ending("a", "n1"), one_pod("h", "low", "n1"), newcomer, text=text, extra=[lax])
     story.state.memory["reservations"] = memory
     assert written(story.cycle()) == {}
+
+
+@pytest.mark.parametrize("may_hold", [True, False], ids=["may hold", "gated"])
+@pytest.mark.parametrize("cooling", [False, True], ids=["", "cooling down"])
+def test_who_is_taken_from_holds_other_room_only_if_it_may_hold_anything_new(may_hold: bool, cooling: bool) -> None:
+    """In its own turn, after that of x, the room that will be free on n2 is all that is left for it."""
+    gated = [] if may_hold else [pod("h-9", group="h", cpu=9, memory=0, schedulingGates=[{"name": "wait"}])]
+    newcomer = waiting("x", 1, cpu=4, nodeSelector={HOSTNAME: "n1"})
+    held = one_pod("h", "low", "n1", *gated)
+    story = Story(ending("a", "n1"), ending("b", "n2"), held, newcomer, nodes=2, text=NO_VICTIMS)
+    story.tell(node("n1", cpu=4, labels={HOSTNAME: "n1"}))
+    story.state.memory["reservations"] = (
+        {"cooling default/h": NOW + MINUTE, "held default/h-0 n1": NOW} if cooling else {}
+    )
+    left = Held("n2") if may_hold and not cooling else None
+    assert written(story.cycle()) == {"h-0": left, "x-0": Held("n1")}
 
 
 @pytest.mark.parametrize("parts", [{}, {"subGroupPolicy": [{"name": "p", "matchLabelKeys": ["app"]}]}])

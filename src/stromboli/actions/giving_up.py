@@ -192,6 +192,7 @@ def _tell_taken(session: Session, book: Reservations, claim: Claim) -> None:
     for task in claim.tasks:
         task.eviction_occurred = False  # whoever went for it went for what others have now
         if node := book.held_on(task):
+            book.reject(task)  # what it takes in its own turn is new to it
             tell_given_up(session, task, node, HIGHER_JOB)
 
 

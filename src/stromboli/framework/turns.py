@@ -145,7 +145,4 @@ class Order(Generic[T]):
         """``items`` in the order in which a priority queue would give them."""
         if self.key is not None:
             return sorted(items, key=self.key)
-        turns = LessTurns(self.compare)
-        for item in items:
-            turns.push(item)
-        return [turns.pop() for _ in items]
+        return all_of(LessTurns(self.compare), items)
