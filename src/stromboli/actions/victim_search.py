@@ -11,7 +11,7 @@ and taken back when it does not::
         statement.commit()
 
 Parts of it serve alone: :meth:`Search.victims` names the victims of one node after the plugins' vote,
-:meth:`Search.covers` says whether they would do, :meth:`Search.make_room` evicts them one by one until the task fits.
+:meth:`Search.lacks` says why they would not do, :meth:`Search.make_room` evicts them one by one until the task fits.
 """
 
 from __future__ import annotations
