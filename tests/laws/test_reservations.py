@@ -30,6 +30,7 @@ from tests.laws.histories import (
     CONFS,
     ELASTIC,
     GRACES,
+    HAPPENINGS,
     PERIOD,
     TIMEOUT,
     History,
@@ -342,7 +343,7 @@ def test_rest(history: History) -> None:
 
 @pytest.mark.law(REST)
 @some
-@given(histories())
+@given(st.one_of(rivalries(HAPPENINGS), histories()))
 def test_rest_whatever_has_happened(history: History) -> None:
     """Also where writes were refused, news lost, and nodes have gone or shrunk."""
     life, begin = resting(history)
