@@ -49,9 +49,10 @@ def _in_virtual_time(options: argparse.Namespace) -> int:
 
 
 def _on_server(options: argparse.Namespace) -> int:
-    """Print what a server tells, and virtual time of the same histories; 1 when somebody goes for a pod with room.
+    """Print what a server tells, and virtual time of the same histories.
 
-    Both ways of a history run side by side, so that neither has it easier.
+    The exit code is 1 when somebody goes for a pod with room, or takes it.  Both ways of a history run side by side, so
+    that neither has it easier.
     """
     chosen = [workload for workload in WORKLOADS if workload.name in (options.names or ["preempt, trainers"])]
     print(f"{options.seeds} histories of {options.seconds:g} s each\n\n{head(SERVED_COLUMNS)}")
@@ -64,7 +65,7 @@ def _on_server(options: argparse.Namespace) -> int:
             served = [_served_pair(pool, options.server, task) for task in tasks]
         print(row([options.server, *served_cells(workload, served)]), flush=True)
         found += served
-    return 1 if any(pair.on.repeated for pair in found) else 0
+    return 1 if any(pair.on.repeated or pair.on.taken for pair in found) else 0
 
 
 def _served_pair(pool: ProcessPoolExecutor, server: str, task: _Task) -> Pair:

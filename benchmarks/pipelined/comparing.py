@@ -16,7 +16,7 @@ COLUMNS: Final = (
     "reservations taken", "gangs", "median s until a gang runs", "use of the cluster",
 )  # fmt: skip
 
-SERVED_COLUMNS: Final = ("server", *COLUMNS[:4], *(name for name in COLUMNS[6:] if name != "reservations taken"))
+SERVED_COLUMNS: Final = ("server", *COLUMNS[:4], *COLUMNS[6:])
 """What can be counted from the watches of a server: with nothing kept nobody says who holds room."""
 
 FEWER: Final = 1 / 3
@@ -58,7 +58,8 @@ def cells(workload: Workload, pairs: Sequence[Pair]) -> list[str]:
 def served_cells(workload: Workload, pairs: Sequence[Pair]) -> list[str]:
     """The same of what a server has told."""
     name, evictions, fewer, more, _slow, _slower, _repeated, _taken, *others = cells(workload, pairs)
-    return [name, evictions, fewer, more, f"- → {sum(pair.on.repeated for pair in pairs)}", *others]
+    kept = (sum(figures) for figures in zip(*((pair.on.repeated, pair.on.taken) for pair in pairs), strict=True))
+    return [name, evictions, fewer, more, *(f"- → {figure}" for figure in kept), *others]
 
 
 def complaints(workload: Workload, pairs: Sequence[Pair]) -> list[str]:

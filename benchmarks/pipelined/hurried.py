@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from benchmarks.pipelined.measuring import Outcome
 from benchmarks.pipelined.quick import SPEED
@@ -52,23 +52,36 @@ def created(pod: Body) -> Body:
     return changed(made, spec=spec, status=None)
 
 
+class _Moment(NamedTuple):
+    """When a pod came to a node, or had to leave it, and how important it is."""
+
+    when: float
+    node: str
+    priority: int
+    uid: str
+
+
 @dataclass
 class Seen:
-    """Counts the evictions that a world tells of, and those for pods that state room which they had already.
+    """Counts the evictions that a world tells of, those for pods that state room which they had already, and room lost.
 
-    On nodes that one pod fills the latter are evictions beside a reservation that has settled, and those on a node to
-    which one moves, unless somebody more important has come to the node that it leaves: that one has taken it.  Nothing
-    but the scheduler deletes pods that have not finished.
+    On nodes that one pod fills the second are evictions beside a reservation that has settled, and those on a node to
+    which one moves, unless somebody more important has come to the node that it leaves: that one has taken it.  Room is
+    lost where a settled reservation ends without a bind and nobody of those who come to that node then is more
+    important; watches don't tell who gave up before, so it can be less.  Nothing but the scheduler deletes pods that
+    have not finished.
     """
 
     world: World
     outcome: Outcome = field(default_factory=Outcome)
     _going: set[str] = field(default_factory=set)
+    _room: dict[str, str] = field(default_factory=dict)
     _held: dict[str, tuple[Held, float]] = field(default_factory=dict)
     _left: dict[str, float] = field(default_factory=dict)
-    _moved: dict[str, list[tuple[float, str, int]]] = field(default_factory=dict)
-    _came: list[tuple[float, str, int]] = field(default_factory=list)
-    _suspected: list[tuple[float, str, int]] = field(default_factory=list)
+    _moved: dict[str, list[_Moment]] = field(default_factory=dict)
+    _came: list[_Moment] = field(default_factory=list)
+    _suspected: list[_Moment] = field(default_factory=list)
+    _lost: list[_Moment] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.world.follow(self._hear)
@@ -78,8 +91,11 @@ class Seen:
             return
         pod, uid = change.body, str(meta(change.body)["uid"])
         goes = change.how is Deleted or "deletionTimestamp" in meta(pod)
-        held = None if goes or part(pod, "spec", "nodeName") else read(meta(pod).get("annotations") or {})
-        self._note(uid, int(part(pod, "spec", "priority") or 0), held)
+        bound = str(part(pod, "spec", "nodeName") or "")
+        held = None if goes or bound else read(meta(pod).get("annotations") or {})
+        priority = int(part(pod, "spec", "priority") or 0)
+        self._comes(uid, bound or (held.node if held else ""), priority)
+        self._note(uid, priority, held, ends=goes or bool(bound))
         if goes and uid not in self._going:
             self._going.add(uid)
             self._leaves(pod)
@@ -90,37 +106,48 @@ class Seen:
             self.outcome.evictions += 1
             settled = any(held.node == node and self._settled(at) for held, at in self._held.values())
             self.outcome.repeated += settled
-            self._suspected += [one for one in self._moved.pop(node, ()) if not self._settled(one[0])]
+            self._suspected += [one for one in self._moved.pop(node, ()) if not self._settled(one.when)]
             self._left[node] = self.world.timeline.now
 
     def read(self) -> Outcome:
         """What it came to."""
-        self.outcome.repeated += sum(not self._is_taken(one) for one in self._suspected)
+        self.outcome.repeated += sum(not any(self._higher(move)) for move in self._suspected)
+        self.outcome.taken += sum(bool(who) and not any(who) for who in map(self._higher, self._lost))
         self._suspected.clear()
+        self._lost.clear()
         return self.outcome
 
-    def _is_taken(self, move: tuple[float, str, int]) -> bool:
-        """Whether somebody more important came, at about the time of the ``move``, to the node that was left."""
-        when, node, priority = move
-        return any(
-            other == node and rank > priority and abs(came - when) <= SETTLED for came, other, rank in self._came
-        )
+    def _higher(self, loss: _Moment) -> list[bool]:
+        """Of the others who came to that node at about that time, whether each is more important."""
+        return [
+            one.priority > loss.priority
+            for one in self._came
+            if one.node == loss.node and one.uid != loss.uid and abs(one.when - loss.when) <= SETTLED
+        ]
 
-    def _note(self, uid: str, priority: int, held: Held | None) -> None:
-        before = self._held.pop(uid, None)
-        if held is None:
+    def _comes(self, uid: str, node: str, priority: int) -> None:
+        if node and self._room.get(uid) != node:
+            self._came.append(_Moment(self.world.timeline.now, node, priority, uid))
+        self._room[uid] = node
+
+    def _note(self, uid: str, priority: int, held: Held | None, ends: bool) -> None:
+        now = self.world.timeline.now
+        before, since = self._held.pop(uid, (None, now))
+        if held is not None:
+            self._held[uid] = held, since if before and before.node == held.node else now
+        if before is None or (held and held.node == before.node) or not self._settled(since):
             return
-        if before is None or before[0].node != held.node:
-            now = self.world.timeline.now
-            self._came.append((now, held.node, priority))
-            if before is not None and self._settled(before[1]):
-                move = now, before[0].node, priority
-                if self._just_left(held.node):
-                    self._suspected.append(move)
-                else:
-                    self._moved.setdefault(held.node, []).append(move)
-            before = held, now
-        self._held[uid] = held, before[1]
+        loss = _Moment(now, before.node, priority, uid)
+        if held is not None:
+            self._moves(loss, held.node)
+        elif not ends:
+            self._lost.append(loss)
+
+    def _moves(self, loss: _Moment, node: str) -> None:
+        if self._just_left(node):
+            self._suspected.append(loss)
+        else:
+            self._moved.setdefault(node, []).append(loss)
 
     def _just_left(self, node: str) -> bool:
         """Whether somebody was evicted on ``node`` in this session or the one before."""

@@ -7,7 +7,7 @@ from benchmarks.pipelined.measuring import BEGINNING
 from benchmarks.pipelined.quick import SPEED
 from benchmarks.pipelined.workloads import WORKLOADS, Workload, history, staying
 from stromboli.cluster.lives import life_of
-from stromboli.model.reservation import Held, stated
+from stromboli.model.reservation import Held, patch, stated
 from stromboli.sim.timeline import Timeline
 from stromboli.sim.world import World
 from stromboli.testing.builders import node, pod
@@ -74,3 +74,25 @@ def test_evictions_beside_a_reservation_and_moves_that_are_paid_for_are_counted(
     assert seen(after=later, evicted="on-n2", moves_to="n2", taken=1) == (1, 0)
     assert seen(after=1, evicted="on-n2", moves_to="n2") == (1, 0)
     assert seen(after=later, evicted="done") == (0, 0)
+
+
+def lost(*, after: float = SETTLED + 1, priority: int = 0, comes_to: str = "n1", bound: bool = False) -> int:
+    """Reservations that were taken, where that of n1 ends and somebody else comes to a node."""
+    world = World(Timeline(BEGINNING))
+    counted = Seen(world)
+    for each in (node("n1"), node("n2"), pod("holder", annotations=stated(Held("n1")))):
+        world.create(each)
+    world.timeline.run(BEGINNING + after)
+    if bound:
+        world.patch("Pod", "default/holder", {"spec": {"nodeName": "n1"}})
+    world.patch("Pod", "default/holder", {"metadata": {"annotations": patch(None)}})
+    world.create(pod("other", priority=priority, on=comes_to))
+    return counted.read().taken
+
+
+def test_reservations_that_end_as_somebody_no_more_important_comes_are_counted() -> None:
+    assert lost() == 1
+    assert lost(after=1) == 0  # too short to have stood as a session decided
+    assert lost(priority=1) == 0
+    assert lost(comes_to="n2") == 0
+    assert lost(bound=True) == 0
