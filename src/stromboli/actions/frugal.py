@@ -32,9 +32,9 @@ then has its room, and how many seconds beyond the usual grace period the slowes
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """A node by its row, whom the plugins let a task evict there, and whom of them it takes.
+    """A node by its row, whom the plugins let a task evict there (None: they have not been asked), and whom it takes.
 
-    None: nobody has been asked; in vain, or nobody has been asked.
+    ``chosen`` is None where they have not been asked, and where all whom they let go would not be enough.
     """
 
     row: int

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from stromboli.cluster.body import Body, merge_patched, meta, part, stamp, with_meta
 from stromboli.cluster.events import Added, Deleted, Event, Modified
 from stromboli.cluster.objects import from_value
 from stromboli.errors import ApiError
+from stromboli.model.task import GRACE
 from stromboli.sim.timeline import Timeline
-
-GRACE: Final = 30
-"""Seconds in which a pod that names no ``terminationGracePeriodSeconds`` has to end."""
 
 
 class Change(NamedTuple):
