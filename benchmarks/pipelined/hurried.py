@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from benchmarks.pipelined.measuring import Outcome
@@ -13,7 +14,7 @@ from stromboli.cluster.events import Deleted
 from stromboli.cluster.lives import OVERSTAY, RUN_FOR, START_AFTER, STOP_AFTER
 from stromboli.model import duration
 from stromboli.model.reservation import Held, read
-from stromboli.sim.world import Change, World
+from stromboli.sim.world import Change, World, key_of
 
 HURRIED_CONFIGURATION: Final = f"""\
 {CONFIGURATION}configurations:
@@ -58,7 +59,7 @@ class _Moment(NamedTuple):
     when: float
     node: str
     priority: int
-    uid: str
+    pod: str
 
 
 @dataclass
@@ -67,9 +68,9 @@ class Seen:
 
     On nodes that one pod fills the second are evictions beside a reservation that has settled, and those on a node to
     which one moves, unless somebody more important has come to the node that it leaves: that one has taken it.  Room is
-    lost where a settled reservation ends without a bind and nobody of those who come to that node then is more
-    important; watches don't tell who gave up before, so it can be less.  Nothing but the scheduler deletes pods that
-    have not finished.
+    lost where a settled reservation ends without a bind, nobody of those who come to that node then is more important,
+    and the scheduler's log doesn't say that it was given up.  Nothing but the scheduler deletes pods that have not
+    finished.
     """
 
     world: World
@@ -93,9 +94,8 @@ class Seen:
         goes = change.how is Deleted or "deletionTimestamp" in meta(pod)
         bound = str(part(pod, "spec", "nodeName") or "")
         held = None if goes or bound else read(meta(pod).get("annotations") or {})
-        priority = int(part(pod, "spec", "priority") or 0)
-        self._comes(uid, bound or (held.node if held else ""), priority)
-        self._note(uid, priority, held, ends=goes or bool(bound))
+        self._comes(pod, bound or (held.node if held else ""))
+        self._note(pod, held, ends=goes or bool(bound))
         if goes and uid not in self._going:
             self._going.add(uid)
             self._leaves(pod)
@@ -109,35 +109,40 @@ class Seen:
             self._suspected += [one for one in self._moved.pop(node, ()) if not self._settled(one.when)]
             self._left[node] = self.world.timeline.now
 
-    def read(self) -> Outcome:
-        """What it came to."""
-        self.outcome.repeated += sum(not any(self._higher(move)) for move in self._suspected)
-        self.outcome.taken += sum(bool(who) and not any(who) for who in map(self._higher, self._lost))
-        self._suspected.clear()
-        self._lost.clear()
-        return self.outcome
+    def read(self, given_up: Collection[tuple[str, str]] = ()) -> Outcome:
+        """What it came to, where reservations of these pods, by key and node, were given up by rule."""
+        taken = sum(
+            bool(who) and not any(who) and (loss.pod, loss.node) not in given_up
+            for loss, who in zip(self._lost, map(self._higher, self._lost), strict=True)
+        )
+        paid_for = sum(not any(self._higher(move)) for move in self._suspected)
+        return replace(self.outcome, repeated=self.outcome.repeated + paid_for, taken=taken)
 
     def _higher(self, loss: _Moment) -> list[bool]:
         """Of the others who came to that node at about that time, whether each is more important."""
         return [
             one.priority > loss.priority
             for one in self._came
-            if one.node == loss.node and one.uid != loss.uid and abs(one.when - loss.when) <= SETTLED
+            if one.node == loss.node and one.pod != loss.pod and abs(one.when - loss.when) <= SETTLED
         ]
 
-    def _comes(self, uid: str, node: str, priority: int) -> None:
+    def _comes(self, pod: Body, node: str) -> None:
+        uid = str(meta(pod)["uid"])
         if node and self._room.get(uid) != node:
-            self._came.append(_Moment(self.world.timeline.now, node, priority, uid))
+            self._came.append(self._moment(pod, node))
         self._room[uid] = node
 
-    def _note(self, uid: str, priority: int, held: Held | None, ends: bool) -> None:
-        now = self.world.timeline.now
+    def _moment(self, pod: Body, node: str) -> _Moment:
+        return _Moment(self.world.timeline.now, node, int(part(pod, "spec", "priority") or 0), key_of(pod))
+
+    def _note(self, pod: Body, held: Held | None, ends: bool) -> None:
+        uid, now = str(meta(pod)["uid"]), self.world.timeline.now
         before, since = self._held.pop(uid, (None, now))
         if held is not None:
             self._held[uid] = held, since if before and before.node == held.node else now
         if before is None or (held and held.node == before.node) or not self._settled(since):
             return
-        loss = _Moment(now, before.node, priority, uid)
+        loss = self._moment(pod, before.node)
         if held is not None:
             self._moves(loss, held.node)
         elif not ends:

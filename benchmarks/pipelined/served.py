@@ -139,7 +139,7 @@ def _on(stage: Stage, workload: Workload, seed: int, keep: bool, seconds: float)
     stage.control()
     stage.command = (sys.executable, "-m", "benchmarks.pipelined.quick")
     gate = f"--feature-gates={PIPELINED_STATE}={str(keep).lower()}"
-    with stage.scheduler(gate, "--schedule-period=250ms", "-v=1", conf=HURRIED_CONFIGURATION) as scheduler:
+    with stage.scheduler(gate, "--schedule-period=250ms", "-v=3", conf=HURRIED_CONFIGURATION) as scheduler:
         stage.until_open("default")
         for name, weight in workload.queues.items():
             stage.queue(name, weight=weight, reclaimable=True)
@@ -147,13 +147,14 @@ def _on(stage: Stage, workload: Workload, seed: int, keep: bool, seconds: float)
         happenings = history(workload, seed, seconds)
         stage.create(*(body for body in happenings[0].come if body["kind"] == "PriorityClass"))
         time.sleep(1.0)  # admission of pods learns of the classes
-        outcome = asyncio.run(_played(stage, happenings, seconds))
+        seen = asyncio.run(_played(stage, happenings, seconds))
         if scheduler.poll() is not None:
             raise RuntimeError(f"the scheduler has ended with {scheduler.returncode}")
-    return outcome
+    lines = stage.logged("scheduler")
+    return seen.read({(line["task"], line["node"]) for line in lines if line["key"] == "reservation_given_up"})
 
 
-async def _played(stage: Stage, happenings: list[Happening], seconds: float) -> Outcome:
+async def _played(stage: Stage, happenings: list[Happening], seconds: float) -> Seen:
     async with Client.reaching(find_access(str(stage.server.kubeconfig)), qps=5000, burst=10000) as client:
         world = Served(client)
         Owners(world)
@@ -172,7 +173,7 @@ async def _played(stage: Stage, happenings: list[Happening], seconds: float) -> 
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*tasks)
         clock.read(seen.outcome)
-        return seen.read()
+        return seen
 
 
 def _happen(world: World, happening: Happening) -> None:

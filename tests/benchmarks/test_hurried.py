@@ -76,8 +76,10 @@ def test_evictions_beside_a_reservation_and_moves_that_are_paid_for_are_counted(
     assert seen(after=later, evicted="done") == (0, 0)
 
 
-def lost(*, after: float = SETTLED + 1, priority: int = 0, comes_to: str = "n1", bound: bool = False) -> int:
-    """Reservations that were taken, where that of n1 ends and somebody else comes to a node."""
+def lost(
+    *, after: float = SETTLED + 1, priority: int = 0, comes_to: str = "n1", bound: bool = False, by_rule: str = ""
+) -> int:
+    """Reservations that were taken, where that of n1 ends and somebody else comes; one was given up ``by_rule``."""
     world = World(Timeline(BEGINNING))
     counted = Seen(world)
     for each in (node("n1"), node("n2"), pod("holder", annotations=stated(Held("n1")))):
@@ -87,7 +89,7 @@ def lost(*, after: float = SETTLED + 1, priority: int = 0, comes_to: str = "n1",
         world.patch("Pod", "default/holder", {"spec": {"nodeName": "n1"}})
     world.patch("Pod", "default/holder", {"metadata": {"annotations": patch(None)}})
     world.create(pod("other", priority=priority, on=comes_to))
-    return counted.read().taken
+    return counted.read({("default/holder", by_rule)}).taken
 
 
 def test_reservations_that_end_as_somebody_no_more_important_comes_are_counted() -> None:
@@ -96,3 +98,5 @@ def test_reservations_that_end_as_somebody_no_more_important_comes_are_counted()
     assert lost(priority=1) == 0
     assert lost(comes_to="n2") == 0
     assert lost(bound=True) == 0
+    assert lost(by_rule="n1") == 0
+    assert lost(by_rule="n2") == 1
