@@ -328,6 +328,21 @@ def test_age_of_a_gang_does_not_run_while_a_victim_may_still_be_on_any_of_its_no
     assert written(story.cycle(now=NOW + 40 * MINUTE)) == {"h-0": None, "h-1": None}
 
 
+@pytest.mark.parametrize(("gone", "until"), [(31, 40), (15, 25), (35, 40)], ids=["in time", "early", "too late"])
+def test_the_time_that_a_victim_had_does_not_count_once_it_has_gone_either(gone: int, until: int) -> None:
+    """It had until 30, on n1, and has gone by ``gone``; that on n2 stays for ever."""
+    slow = pod("a-0", group="a", on="n1", cpu=4, memory=0, deleting=True)
+    slow["metadata"]["deletionTimestamp"] = GRACE
+    left = [pod_group("a", phase="Running"), slow]
+    story = Story(left, ending("b", "n2"), waiting("h", 2, cpu=4), text=ALLOCATE, nodes=2)
+    assert written(story.cycle()) == {"h-0": Held("n1"), "h-1": Held("n2")}
+    assert written(story.cycle(now=NOW + (gone - 0.1) * MINUTE)) == {}
+    story.gone("a-0")
+    for minutes in (gone, until - 0.1):
+        assert written(story.cycle(now=NOW + minutes * MINUTE)) == {}
+    assert written(story.cycle(now=NOW + until * MINUTE)) == {"h-0": None, "h-1": None}
+
+
 def test_a_job_that_gave_up_cools_down_and_may_hold_again_afterwards() -> None:
     text = ALLOCATE + "\nconfigurations: [{name: allocate, arguments: {reservation-timeout: 2m}}]"
     story = Story(ending("a", "n1"), waiting("h", 1, cpu=4), text=text)

@@ -237,7 +237,7 @@ class Life:
         self.work = iter(history.work)
         self._places: object = None
         self.leader, self.standby = self.scheduler(), self.scheduler()
-        self.restarts = 0
+        self.restarts = self.refusals = 0
 
     def scheduler(self) -> Shown:
         ear = Ear()
@@ -323,7 +323,13 @@ class Life:
     def refuses(self, first: int, second: int) -> None:
         """Some of the next writes are refused."""
         left = {("annotate", "bind", "annotate", "evict", "annotate", "status")[first]: second + 1}
-        self.leader.carrier.refuse = partial(refused, left)
+        self.leader.carrier.refuse = partial(self._refused, left)
+
+    def _refused(self, left: dict[str, int], verb: str, _key: str) -> None:
+        if left.get(verb):
+            left[verb] -= 1
+            self.refusals += verb == "annotate"
+            raise ApiError(409, "Conflict", "the object has been modified")
 
     def deaf(self, first: int, _second: int) -> None:
         """The next news are lost, until a fresh list makes up for them."""
@@ -336,12 +342,6 @@ class Life:
     def fresh(self, _first: int, _second: int) -> None:
         self.leader.ear.loses = 0
         self.leader.freshen()
-
-
-def refused(left: dict[str, int], verb: str, _key: str) -> None:
-    if left.get(verb):
-        left[verb] -= 1
-        raise ApiError(409, "Conflict", "the object has been modified")
 
 
 def stating(world: World) -> Iterator[tuple[Manifest, str]]:

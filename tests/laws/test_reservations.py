@@ -228,7 +228,10 @@ def halves(life: Life) -> list[str]:
 
 
 class Ages:
-    """Since when each reservation has stood, as a scheduler that never forgets would count it."""
+    """Since when each reservation has aged, as a scheduler that never forgets would count it.
+
+    A refused write may leave what was given up on its pod for one cycle more.
+    """
 
     def __init__(self) -> None:
         self.since: dict[tuple[str, str, int], float] = {}
@@ -243,8 +246,8 @@ class Ages:
         for each, node in holding:
             key = each["metadata"]["uid"], node, life.restarts
             there.add(key)
-            began = max(self.since.setdefault(key, now), ends[gang_of(each)])
-            if now - began > TIMEOUT + 2 * PERIOD:
+            self.since[key] = max(self.since.get(key, now), min(ends[gang_of(each)], now))
+            if now - self.since[key] > TIMEOUT + (2 + life.refusals) * PERIOD:
                 found.append(each["metadata"]["name"])
         self.since = {key: when for key, when in self.since.items() if key in there}
         return found

@@ -45,6 +45,7 @@ class Reservations:
         self.wished = 0
         self._cooling: dict[str, float] = {}
         self._asked: dict[str, float] = {}
+        self._aging: dict[str, float] = {}
         self.stated: Mapping[str, Task] = {task.uid: task for task in session.snapshot.reserved}
         self.holders: dict[str, Job] = {}
         self._standing: dict[str, str] = {}
@@ -100,6 +101,17 @@ class Reservations:
         if self.is_held(task) and self.is_new(task):
             return self._known.get(stated_since(task.uid, task.node_name))
         return self.since(task, task.node_name)
+
+    def age(self, task: Task, ends: float) -> float:
+        """For how long ``task`` has held its room, in seconds, after all who are ending there had to be gone.
+
+        Those who are still there have to by ``ends``; who was there before may have gone earlier than that.
+        """
+        key, since, now = _aging(task.uid, task.node_name), self.since(task, task.node_name), self._session.now
+        begun = max(ends, min(self._known.get(key, since), now))
+        if begun > since:
+            self._aging[key] = begun
+        return now - begun
 
     @cached_property
     def timeout(self) -> float:
@@ -243,6 +255,8 @@ class Reservations:
         now, known = self._session.now, self._known
         keys = [_since(uid, node) for uid, node in holding.items()]
         kept = {key: min(known.get(key, now), now) for key in keys}
+        ages = (_aging(uid, node) for uid, node in holding.items())
+        kept |= {key: self._aging[key] for key in ages if key in self._aging}
         cooling = {key: until for key, until in known.items() if key.startswith(_COOLING) and until > now}
         cooling |= {_cooling(uid): until for uid, until in self._cooling.items()}
         latest = now + self.timeout if cooling else now
@@ -263,6 +277,11 @@ _EXCESS: Final = "excess "
 def _since(uid: str, node: str) -> str:
     """Under which key the memory says since when pod ``uid`` has held room on ``node``."""
     return f"held {uid} {node}"
+
+
+def _aging(uid: str, node: str) -> str:
+    """Under which key the memory says from when on what pod ``uid`` holds on ``node`` ages, if not from the first."""
+    return f"aging {uid} {node}"
 
 
 def stated_since(uid: str, node: str) -> str:

@@ -150,8 +150,7 @@ class Checks:
 
     def _is_too_old(self, task: Task, begun: int) -> bool:
         """The time in which somebody who is ending may still be there does not count."""
-        since = max(self.book.since(task, task.node_name), begun, self._last_end(task))
-        return self.session.now - since >= self.book.timeout
+        return self.book.age(task, max(begun, self._last_end(task))) >= self.book.timeout
 
     def _last_end(self, task: Task) -> int:
         """When everybody who is ending on the node of ``task`` has to be gone; 0 where nobody is."""
