@@ -299,50 +299,6 @@ def test_two_gangs_and_one_node_make_one_whole_gang_that_holds() -> None:
         assert story.nodes_held() == {"g-0": "n1", "g-1": "n1"}
 
 
-GRACE = "1970-01-12T14:16:40Z"  # NOW + 30 minutes
-
-
-def slow_victim() -> Story:
-    victim = pod("a-0", group="a", on="n1", cpu=4, memory=0, deleting=True)
-    victim["metadata"]["deletionTimestamp"] = GRACE
-    return Story([pod_group("a", phase="Running"), victim], waiting("h", 1, cpu=4), text=ALLOCATE)
-
-
-def test_age_does_not_run_while_a_victim_may_still_be_there() -> None:
-    story = slow_victim()
-    story.cycle()
-    for minutes in (11, 29, 39.9):
-        assert written(story.cycle(now=NOW + minutes * MINUTE)) == {}
-    assert written(story.cycle(now=NOW + 40 * MINUTE)) == {"h-0": None}
-    assert story.told("metric.pipelined_given_up") == [{"reason": "timeout"}]
-
-
-def test_age_of_a_gang_does_not_run_while_a_victim_may_still_be_on_any_of_its_nodes() -> None:
-    """n1 is idle from the start: given up after ten minutes, it would be lost, and somebody evicted for it again."""
-    slow = pod("a-0", group="a", on="n2", cpu=4, memory=0, deleting=True)
-    slow["metadata"]["deletionTimestamp"] = GRACE
-    story = Story([pod_group("a", phase="Running"), slow], waiting("h", 2, cpu=4), text=ALLOCATE, nodes=2)
-    assert written(story.cycle()) == {"h-0": Held("n1"), "h-1": Held("n2")}
-    for minutes in (11, 29, 39.9):
-        assert written(story.cycle(now=NOW + minutes * MINUTE)) == {}
-    assert written(story.cycle(now=NOW + 40 * MINUTE)) == {"h-0": None, "h-1": None}
-
-
-@pytest.mark.parametrize(("gone", "until"), [(31, 40), (15, 25), (35, 40)], ids=["in time", "early", "too late"])
-def test_the_time_that_a_victim_had_does_not_count_once_it_has_gone_either(gone: int, until: int) -> None:
-    """It had until 30, on n1, and has gone by ``gone``; that on n2 stays for ever."""
-    slow = pod("a-0", group="a", on="n1", cpu=4, memory=0, deleting=True)
-    slow["metadata"]["deletionTimestamp"] = GRACE
-    left = [pod_group("a", phase="Running"), slow]
-    story = Story(left, ending("b", "n2"), waiting("h", 2, cpu=4), text=ALLOCATE, nodes=2)
-    assert written(story.cycle()) == {"h-0": Held("n1"), "h-1": Held("n2")}
-    assert written(story.cycle(now=NOW + (gone - 0.1) * MINUTE)) == {}
-    story.gone("a-0")
-    for minutes in (gone, until - 0.1):
-        assert written(story.cycle(now=NOW + minutes * MINUTE)) == {}
-    assert written(story.cycle(now=NOW + until * MINUTE)) == {"h-0": None, "h-1": None}
-
-
 def test_a_job_that_gave_up_cools_down_and_may_hold_again_afterwards() -> None:
     text = ALLOCATE + "\nconfigurations: [{name: allocate, arguments: {reservation-timeout: 2m}}]"
     story = Story(ending("a", "n1"), waiting("h", 1, cpu=4), text=text)

@@ -228,29 +228,29 @@ def halves(life: Life) -> list[str]:
 
 
 class Ages:
-    """Since when each reservation has aged, as a scheduler that never forgets would count it.
+    """How long each reservation has stood, as a scheduler that never forgets would count it.
 
-    A refused write may leave what was given up on its pod for one cycle more.
+    Time in which somebody who ends on a node of the gang may still be there does not count.  A refused write may leave
+    what was given up on its pod for one cycle more.
     """
 
     def __init__(self) -> None:
-        self.since: dict[tuple[str, str, int], float] = {}
+        self.looked = 0.0
+        self.ends: dict[str, float] = {}
+        self.ages: dict[tuple[str, str, int], float] = {}
 
     def overdue(self, life: Life) -> list[str]:
         """Pods that have held room on one node for longer than they may, by now."""
-        found, now, there = [], life.timeline.now, set()
-        holding = list(stating(life.world))
-        ends: dict[str, float] = {}  # by gang: it waits for the slowest of all who end on its nodes
-        for each, node in holding:
-            ends[gang_of(each)] = max([ends.get(gang_of(each), 0.0), *endings(life, node)])
+        holding, now, ages = list(stating(life.world)), life.timeline.now, dict[tuple[str, str, int], float]()
         for each, node in holding:
             key = each["metadata"]["uid"], node, life.restarts
-            there.add(key)
-            self.since[key] = max(self.since.get(key, now), min(ends[gang_of(each)], now))
-            if now - self.since[key] > TIMEOUT + (2 + life.refusals) * PERIOD:
-                found.append(each["metadata"]["name"])
-        self.since = {key: when for key, when in self.since.items() if key in there}
-        return found
+            counted = max(0.0, now - max(self.looked, self.ends.get(gang_of(each), 0.0)))
+            ages[key] = self.ages[key] + counted if key in self.ages else 0.0
+        self.looked, self.ages, self.ends = now, ages, {}
+        for each, node in holding:  # a gang waits for the slowest of all who end on its nodes
+            self.ends[gang_of(each)] = max([self.ends.get(gang_of(each), 0.0), *endings(life, node)])
+        late = TIMEOUT + (2 + life.refusals) * PERIOD
+        return [uid for (uid, _, _), age in ages.items() if age > late]
 
 
 def gang_of(each: Manifest) -> str:

@@ -103,14 +103,20 @@ class Reservations:
         return self.since(task, task.node_name)
 
     def age(self, task: Task, ends: float) -> float:
-        """For how long ``task`` has held its room, in seconds, after all who are ending there had to be gone.
+        """For how long ``task`` has held its room, in seconds, less the time that those had who were ending there.
 
-        Those who are still there have to by ``ends``; who was there before may have gone earlier than that.
+        Those who are still there have it until ``ends``.  Who is there at the first look has had it since the room was
+        held, who comes later from now on; what they had is taken off once, and given back where they leave early.
         """
-        key, since, now = _aging(task.uid, task.node_name), self.since(task, task.node_name), self._session.now
-        begun = max(ends, min(self._known.get(key, since), now))
-        if begun > since:
-            self._aging[key] = begun
+        node, now, known = task.node_name, self._session.now, self._known
+        since, aging, ending = min(self.since(task, node), now), _aging(task.uid, node), _ending(task.uid, node)
+        begun = until = max(since, ends)
+        if ending in known:
+            until, latest = known[ending], max(ends, now)
+            more = latest - max(until, now)
+            begun = min(max(known[aging] + more, since), latest)  # a clock that goes back begins anew
+            until = latest if more else until
+        self._aging |= {aging: begun, ending: until}
         return now - begun
 
     @cached_property
@@ -255,8 +261,9 @@ class Reservations:
         now, known = self._session.now, self._known
         keys = [_since(uid, node) for uid, node in holding.items()]
         kept = {key: min(known.get(key, now), now) for key in keys}
-        ages = (_aging(uid, node) for uid, node in holding.items())
-        kept |= {key: self._aging[key] for key in ages if key in self._aging}
+        aging = {**known, **self._aging}
+        ages = (key(uid, node) for uid, node in holding.items() for key in (_aging, _ending))
+        kept.update((key, aging[key]) for key in ages if key in aging)
         cooling = {key: until for key, until in known.items() if key.startswith(_COOLING) and until > now}
         cooling |= {_cooling(uid): until for uid, until in self._cooling.items()}
         latest = now + self.timeout if cooling else now
@@ -280,8 +287,13 @@ def _since(uid: str, node: str) -> str:
 
 
 def _aging(uid: str, node: str) -> str:
-    """Under which key the memory says from when on what pod ``uid`` holds on ``node`` ages, if not from the first."""
+    """Under which key the memory says from when on what pod ``uid`` holds on ``node`` ages."""
     return f"aging {uid} {node}"
+
+
+def _ending(uid: str, node: str) -> str:
+    """Under which key the memory says until when those have time who are ending on ``node``, which is taken off."""
+    return f"ending {uid} {node}"
 
 
 def stated_since(uid: str, node: str) -> str:
