@@ -3,6 +3,7 @@ VENV ?= .venv
 JOBS ?= 2
 LONG_MINUTES ?= 15
 PYTHONS ?= 3.12 3.13
+BASE ?= main
 ARGS ?=
 
 BIN := $(VENV)/bin
@@ -13,7 +14,7 @@ INSTALLED := $(VENV)/.installed
 QUICKSTART := examples/quickstart
 
 .DEFAULT_GOAL := help
-.PHONY: help install run plan test test-e2e test-long test-pythons lint format bench bench-e2e bench-pipelined docs lock clean
+.PHONY: help install run plan test test-e2e test-long test-pythons mutants check lint format bench bench-e2e bench-pipelined chaos docs lock release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +54,13 @@ test-pythons: ## run the tests with each other Python that this machine has (PYT
 	  $(MAKE) --no-print-directory test PYTHON="$$found" VENV=.venv-$$version || exit 1; \
 	done
 
+mutants: install ## break 200 lines one by one: 95 % must be noticed by tests (ARGS="--seed 7 --count 60", "--at PATH:LINE")
+	@nice $(PY) -m tools.mutants $(ARGS)
+
+check: install lint ## lint, and run the quick tests that your change touches (BASE=main: what it is compared with)
+	@touched=$$($(PY) -m tools.touched --base $(BASE)); \
+	if [ -z "$$touched" ]; then echo "no test is touched"; else $(PY) -m pytest -n $(JOBS) -m "not slow" $$touched; fi
+
 lint: install ## check style, types, layers, budgets and generated pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -74,6 +82,9 @@ bench-e2e: install ## measure a live cluster on a real kube-apiserver (ARGS="--q
 bench-pipelined: install ## measure what keeping reservations changes, in virtual time (ARGS="--seeds 5"), or on servers (ARGS="--server real")
 	@$(PY) -m benchmarks.pipelined --chart docs/pipelined.svg $(ARGS)
 
+chaos: install ## break files and requests, 20,000 of each, and count what was survived (ARGS="files --seed 2 --minutes 5" for a part, "schedules" and "soak" for processes)
+	@$(PY) -m benchmarks.chaos $(ARGS)
+
 docs: install ## write the generated pages of docs/ anew
 	$(PY) -m tools.docs
 
@@ -81,6 +92,9 @@ lock: ## pin what pyproject.toml asks for, with hashes (ARGS=--upgrade for the n
 	$(LOCK) $(ARGS) --output-file requirements/run.txt
 	$(LOCK) $(ARGS) --extra dev --extra server --output-file requirements/dev.txt
 
+release: install ## set VERSION, close the changelog, build wheel and sdist, and try them in an empty environment
+	@$(PY) -m tools.release $(or $(VERSION),$(error say which: make release VERSION=1.2.0))
+
 clean: ## remove caches and what was built; the virtual environments stay
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build dist .mutants .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests tools benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -48,6 +48,7 @@ CASES: Final = (
     Case("running-gangs-5k", Workload("running", 5000, 50_000), 0.1, None, _5K),
     Case("running-single-5k", Workload("running", 5000, 50_000, gang=1), 0.4, None, _5K),
     Case("full-5k", Workload("full", 5000, 50_000, gang=10, waiting=10_000), 0.4, None, _5K),
+    Case("names-2k", Workload("names", 2000, 10_000, gang=1), 1.5, None, 500),
     Case("gangs-1k", Workload("default", 1000, 10_000), None, 36.1, None, 457),
     Case("single-1k", Workload("default", 1000, 10_000, gang=1), None, 39.8, None, 840),
     Case("binpack-1k", Workload("binpack", 1000, 10_000), None, 40.2, None, 503),

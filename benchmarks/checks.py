@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from benchmarks.workloads import EVICTING, POOLS, ZONES, Batch, Json, Workload, node_name, pool
+from benchmarks.workloads import EVICTING, POOLS, ZONES, Batch, Json, Workload, node_name, pool, resource_name
 
 _MOST_PODS: Final = 110
 _APP: Final = 100
@@ -25,6 +25,8 @@ def wrong(workload: Workload, answer: Json) -> list[str]:
         return [*found, *_placed(workload, outcome["binds"])]
     if outcome["binds"]:
         found.append(f"{len(outcome['binds'])} pods were bound, though nothing can be")
+    if workload.kind == "names":
+        found += _named(workload, outcome["podGroups"])
     if workload.kind == "full":
         found += _reasons(workload, outcome["podGroups"])
     if workload.kind in EVICTING:
@@ -84,6 +86,17 @@ def _reasons(workload: Workload, groups: Json) -> Iterator[str]:
         conditions = groups[f"default/{batch.name(j)}"].get("conditions", ())
         if not any(f"0/{workload.nodes} nodes are unavailable" in found["message"] for found in conditions):
             yield f"{batch.name(j)} has no reason why it waits"
+            return
+
+
+def _named(workload: Workload, groups: Json) -> Iterator[str]:
+    """Every pod is refused by all nodes for want of what it alone asks for."""
+    batch = workload.batches()[0]
+    for r in range(batch.pods):
+        conditions = groups[f"default/{batch.name(r // batch.size)}"].get("conditions", ())
+        told = f"Insufficient {resource_name(r)}"
+        if not any(told in found["message"] for found in conditions):
+            yield f"pod {r} is not told that nodes lack {resource_name(r)}"
             return
 
 

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import msgspec
 
-from stromboli.framework.observe import Observer, Several
 from stromboli.metrics.logs import LogObserver
 from stromboli.metrics.prometheus import MetricsObserver, new_registry
+from stromboli.narration.observe import Observer, Several
 from stromboli.sim.runner import run_scenario
 
 

@@ -18,14 +18,15 @@ from typing import Final, NamedTuple
 from benchmarks.tables import figure, head, row
 from stromboli.cluster.events import Added
 from stromboli.cluster.objects import from_value
-from stromboli.framework.plan import Plan, PodAnnotations
+from stromboli.framework.books.plan import Plan, PodAnnotations
 from stromboli.kube.client import Client
 from stromboli.kube.collecting import holding_a_cluster
 from stromboli.kube.credentials import Login
 from stromboli.kube.transport import Request, Response, Stream
-from stromboli.live.options import Options
-from stromboli.live.scheduler import LiveScheduler
+from stromboli.live.scheduler.options import Options
+from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.model.names import SCHEDULER_NAME
+from stromboli.model.proof import KEY_BYTES
 from stromboli.model.reservation import Held
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 
@@ -91,6 +92,8 @@ class Bench:
         groups = [pod_group(f"g{number}") for number in range(pods // 50)]
         self.server = Answers(made)
         self.scheduler = LiveScheduler(Client(self.server, qps=0), Options(in_thread=False, schedule_period=period))
+        if (proofs := self.scheduler.mirror.proofs) is not None:  # else nothing is written: it would not be believed
+            proofs.keys = (bytes(KEY_BYTES),)
         self.state, self.executor = self.scheduler.state, self.scheduler.executor
         for found in [queue("default"), *(node(f"n{number}") for number in range(1000)), *groups, *made]:
             self.scheduler.mirror.take(Added(found["kind"], from_value(found["kind"], found)))

@@ -20,8 +20,8 @@ from benchmarks.cases import Case
 from benchmarks.child import everyday
 from benchmarks.measure import in_turns, text_of
 from benchmarks.tables import figure, head, row
-from stromboli.framework.gates import PIPELINED_STATE
-from stromboli.framework.observe import Several
+from stromboli.framework.config.gates import PIPELINED_STATE
+from stromboli.narration.observe import Several
 from stromboli.sim.runner import loaded
 
 LIMIT: Final = 1.03

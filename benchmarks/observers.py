@@ -16,9 +16,9 @@ from typing import Final, TextIO
 from benchmarks.cases import Case
 from benchmarks.measure import in_turns, last_cycle, text_of
 from benchmarks.tables import figure, head, row
-from stromboli.framework.observe import SILENT, Observer, Several
 from stromboli.metrics.logs import LogObserver
 from stromboli.metrics.prometheus import MetricsObserver, new_registry
+from stromboli.narration.observe import SILENT, Observer, Several
 from stromboli.sim.runner import run_scenario
 
 LEVEL_3_LIMIT: Final = 1.15

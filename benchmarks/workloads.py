@@ -2,7 +2,8 @@
 
 Nodes have index i, pods index r, jobs index j = r // size of a job.  Kinds: ``default``, ``binpack`` and ``hetero``
 (everything waits, everything fits), ``preempt`` and ``reclaim`` (a full cluster, and gangs that need room) are
-those on which the reference was measured.  Two more look at a cycle in which nothing has changed since the one before
+those on which the reference was measured.  In ``names`` each pod asks for a resource of its own that no node offers.
+Two more look at a cycle in which nothing has changed since the one before
 it: ``running`` (the pods of ``default``, each on a node already) and ``full`` (the full cluster, and small gangs that
 wait in queues of their own).
 """
@@ -95,7 +96,8 @@ class Batch:
 
     ``name``, ``cores`` (of each pod), ``queue`` and ``second`` (of creation, after the first of January 2025) are
     functions of a job's index; ``node`` is the index of the node on which pod r runs, None when the pods wait;
-    ``place_rules`` are parts of the metadata and the spec of pod r that say where it may run.
+    ``place_rules`` are parts of the metadata and the spec of pod r that say where it may run, ``beside`` is what it
+    asks for beside cpu and memory.
     """
 
     pods: int
@@ -109,6 +111,7 @@ class Batch:
     priority_class: str = ""
     preemptable: bool = False
     place_rules: Callable[[int], tuple[Json, Json]] | None = None
+    beside: Callable[[int], Json] | None = None
 
     def groups(self) -> Iterator[Json]:
         """The PodGroups."""
@@ -132,7 +135,9 @@ class Batch:
     def _pod(self, r: int, labels: Json, rules: Json) -> Json:
         j, k = divmod(r, self.size)
         name = f"{self.name(j)}-{k:05d}"
-        container = {"name": "main", "resources": {"requests": _amounts(self.cores(j))}}
+        more = self.beside(r) if self.beside else {}
+        resources = {"requests": {**_amounts(self.cores(j)), **more}, **({"limits": more} if more else {})}
+        container = {"name": "main", "resources": resources}
         metadata = {"name": name, "uid": f"default-{name}", **self._metadata(j, {GROUP_NAME: self.name(j)}), **labels}
         spec: Json = {"schedulerName": SCHEDULER_NAME, "containers": [container], **self._class(), **rules}
         if self.node is not None:
@@ -155,7 +160,10 @@ class Batch:
 def configuration(kind: str) -> str:
     """The text of volcano-scheduler.conf for a kind."""
     last = kind if kind in EVICTING else "backfill"
-    second = ("overcommit", "drf", *_TIER, *(["binpack"] if kind == "binpack" else []))
+    tier = tuple(
+        name for name in _TIER if kind != "names" or name != "proportion"
+    )  # there nodes are to refuse, not queues
+    second = ("overcommit", "drf", *tier, *(["binpack"] if kind == "binpack" else []))
     lines = [f'actions: "enqueue, allocate, {last}"', "tiers:"]
     for tier in (("priority", "gang", "conformance"), second):
         lines += ["- plugins:", *(f"  - name: {name}" for name in tier)]
@@ -165,6 +173,11 @@ def configuration(kind: str) -> str:
 def node_name(i: int) -> str:
     """The name of node i."""
     return f"node-{i:05d}"
+
+
+def resource_name(r: int) -> str:
+    """What pod r of kind ``names`` asks for."""
+    return f"example.com/device-{r:06d}"
 
 
 def pool(i: int) -> int:
@@ -183,6 +196,7 @@ def _everyday(workload: Workload) -> Batch:
         second=lambda j: j,
         node=(lambda r: r % workload.nodes) if workload.kind == "running" else None,
         place_rules=_hetero if workload.kind == "hetero" else None,
+        beside=(lambda r: {resource_name(r): "1"}) if workload.kind == "names" else None,
     )
 
 
@@ -234,7 +248,7 @@ _CLASSES: Final = tuple(
     {"metadata": {"name": name, "uid": f"pc-{name}"}, "value": value} for name, value in (("low", 10), ("high", 1000))
 )
 
-KINDS: Final = ("default", "binpack", "hetero", "preempt", "reclaim", "running", "full")
+KINDS: Final = ("default", "binpack", "hetero", "preempt", "reclaim", "running", "full", "names")
 """All kinds."""
 
 

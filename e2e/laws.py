@@ -9,12 +9,13 @@ from collections import defaultdict
 
 from e2e.clusters import Api, Json, Refused
 from e2e.real import UNREACHABLE
-from stromboli.model.quantity import milli
+from stromboli.model.resources.quantity import milli
 
 PODS = "/api/v1/pods"
 TURN = 5
 """Seconds that one watch is asked for: the next one goes on where it ended, so nothing is missed."""
 
+_COUNTED = ("cpu", "memory", "nvidia.com/gpu")
 _OVER = frozenset({"Succeeded", "Failed"})
 
 
@@ -80,22 +81,27 @@ class Recorder:
             self._pods.pop(uid, None)
             return
         self._pods[uid] = pod
-        used = sum(_cpu(other) for other in self._pods.values() if other["spec"].get("nodeName") == node)
-        if node and used > self._room[node]:
-            self.broken.append(f"{node} holds {used}m of {self._room[node]}m cpu with {_name(pod)}")
+        here = [_requests(other) for other in self._pods.values() if node and other["spec"].get("nodeName") == node]
+        for resource in _COUNTED if node else ():
+            used, room = sum(request[resource] for request in here), self._room[node][resource]
+            if used > room:
+                self.broken.append(f"{node} holds {used}m of {room}m {resource} with {_name(pod)}")
 
 
-def _rooms(api: Api) -> dict[str, int]:
-    """Thousandths of cpus of each node."""
+def _rooms(api: Api) -> dict[str, dict[str, int]]:
+    """Thousandths of what each node has of each resource."""
     nodes = api.call("GET", "/api/v1/nodes")["items"]
-    found: dict[str, int] = defaultdict(int)
-    found |= {node["metadata"]["name"]: milli(node["status"]["allocatable"]["cpu"]) for node in nodes}
-    return found
+    found: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(_COUNTED, 0))
+    return found | {node["metadata"]["name"]: _amounts(node["status"]["allocatable"]) for node in nodes}
 
 
-def _cpu(pod: Json) -> int:
-    requests = (container.get("resources", {}).get("requests", {}) for container in pod["spec"]["containers"])
-    return sum(milli(request.get("cpu", "0")) for request in requests)
+def _requests(pod: Json) -> dict[str, int]:
+    asked = [_amounts(container.get("resources", {}).get("requests", {})) for container in pod["spec"]["containers"]]
+    return {resource: sum(one[resource] for one in asked) for resource in _COUNTED}
+
+
+def _amounts(listed: Json) -> dict[str, int]:
+    return {resource: milli(listed.get(resource, "0")) for resource in _COUNTED}
 
 
 def _name(pod: Json) -> str:

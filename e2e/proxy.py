@@ -90,11 +90,13 @@ def let_pass(_method: str, _path: str, _body: bytes) -> None:
 class Proxy:
     """Passes on what ``rule`` lets pass to the server that ``login`` names; ``asked`` is what has been.
 
-    With dice in ``confused`` watches tell everything twice or more, and old news again.
+    With a ``delay`` in seconds each request waits first; with dice in ``confused`` watches tell everything twice or
+    more, and old news again.
     """
 
     def __init__(self, login: Login) -> None:
         self.rule: Rule = let_pass
+        self.delay = 0.0
         self.asked: list[Asked] = []
         self.confused: random.Random | None = None
         self.url = ""
@@ -172,6 +174,7 @@ class Proxy:
 
     async def _answered(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
+        await asyncio.sleep(self.delay)
         strike = self.rule(request.method, request.path, body)
         if strike is not None and not strike.done:
             self.asked.append(Asked(request.method, request.path, 0))

@@ -17,13 +17,14 @@ from typing import Final, TypeVar
 from e2e.clusters import STROMBOLI, Api, Json, Login, Refused, Server, kubectl
 from e2e.laws import Recorder
 from e2e.real import UNREACHABLE, ended
-from stromboli.live.installation import CONFIGURATION
+from stromboli.live.up.installation import CONFIGURATION, CONTROLLERS, SCHEDULER
 
 NODES: Final = "4x8cpu,32Gi"
 GONE: Final = 404
 ALREADY_THERE: Final = 409
 NAMESPACE: Final = "volcano-system"
-ACCOUNT: Final = "stromboli"
+ACCOUNTS: Final = {"controllers": CONTROLLERS.name}
+"""Whose the processes of those names are; all others are schedulers."""
 PATIENCE: Final = 150.0
 """Seconds until a story gives up waiting; nothing takes that long unless it is broken."""
 
@@ -94,10 +95,12 @@ class Stage:
         kubectl(kubeconfig, "apply", "--server-side", "-f", "-", given=printed)
         kubectl(kubeconfig, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 
-    def add_nodes(self) -> None:
+    def add_nodes(self, *shapes: str) -> None:
         """Start simulated kubelets, and wait for their nodes."""
-        self.start("kubelets", "kubelets", f"--nodes={NODES}", f"--kubeconfig={self.server.kubeconfig}")
-        until(lambda: len(self.items("/api/v1/nodes")) == int(NODES.partition("x")[0]), "nodes")
+        nodes = [f"--nodes={shape}" for shape in shapes]
+        self.start("kubelets", "kubelets", *nodes, f"--kubeconfig={self.server.kubeconfig}")
+        count = sum(int(shape.partition("x")[0]) for shape in shapes)
+        until(lambda: len(self.items("/api/v1/nodes")) == count, "nodes")
 
     # ------------------------------------------------------------------ processes
 
@@ -149,17 +152,23 @@ class Stage:
 
         ``through`` is the address of a proxy that it reaches the server by.
         """
-        self.configure(conf, name)
-        where = f"--scheduler-conf={self.folder / name / 'volcano-scheduler.conf'}"
-        beside = ["--listen-address=127.0.0.1:0", f"--cache-dump-dir={self.folder / name}", "--schedule-period=200ms"]
-        elected = [] if any(flag.startswith("--leader-elect") for flag in flags) else ["--leader-elect=false"]
-        process = self.start(name, "serve", *self._flags(name, through), where, *beside, *elected, *flags)
+        process = self.schedule(*flags, conf=conf, name=name, through=through)
         try:
             yield process
         finally:
             with suppress(ProcessLookupError):
                 process.send_signal(signal.SIGCONT)
             ended(process)
+
+    def schedule(
+        self, *flags: str, conf: str = CONFIGURATION, name: str = "scheduler", through: str = ""
+    ) -> subprocess.Popen[bytes]:
+        """Start a scheduler; see :meth:`scheduler`."""
+        self.configure(conf, name)
+        where = f"--scheduler-conf={self.folder / name / 'volcano-scheduler.conf'}"
+        beside = ["--listen-address=127.0.0.1:0", f"--cache-dump-dir={self.folder / name}", "--schedule-period=200ms"]
+        elected = [] if any(flag.startswith("--leader-elect") for flag in flags) else ["--leader-elect=false"]
+        return self.start(name, "serve", *self._flags(name, through), where, *beside, *elected, *flags)
 
     def configure(self, conf: str, name: str = "scheduler") -> None:
         """Replace a scheduler's configuration, as a mounted ConfigMap is: by another file under the same name."""
@@ -179,7 +188,7 @@ class Stage:
 
     def _kubeconfig(self, name: str, through: str) -> Path:
         """How a process of ours gets in: by a token of the ServiceAccount of our manifests, where there are such."""
-        login, token = self.login, self.server.account(NAMESPACE, ACCOUNT)
+        login, token = self.login, self.server.account(NAMESPACE, ACCOUNTS.get(name, SCHEDULER.name))
         if not token and not through:
             return self.server.kubeconfig
         token = token or login.token
@@ -351,13 +360,13 @@ def _told(entry: Json) -> str:
 
 
 @contextmanager
-def staged(server: Server, folder: Path) -> Iterator[Stage]:
+def staged(server: Server, folder: Path, nodes: Sequence[str] = (NODES,)) -> Iterator[Stage]:
     """A stage with everything but a scheduler."""
     stage = Stage(server, folder)
     server.start()
     try:
         stage.install()
-        stage.add_nodes()
+        stage.add_nodes(*nodes)
         stage.control()
         with stage.scheduler():  # it makes the queue that jobs without one are in
             stage.until_open("default")

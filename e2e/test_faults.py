@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import signal
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from e2e.clusters import Json
+from e2e.dumps import differences
 from e2e.objects import job
 from e2e.stage import Stage, until
 
@@ -59,32 +56,3 @@ def _bindings(stage: Stage, space: str) -> Counter[str]:
     targets = [entry["objectRef"] for entry in stage.server.audit() if entry["responseStatus"]["code"] == 201]
     binds = [one for one in targets if one.get("subresource") == "binding" and one["namespace"] == space]
     return Counter(one["name"] for one in binds)
-
-
-def differences(stage: Stage, name: str) -> list[str]:
-    """Pods of which a scheduler's dump says anything else than the server does."""
-    for old in (stage.folder / name).glob("snapshot-*.json"):
-        old.unlink()
-    process = stage.running[name]
-    until(lambda: _catches(process.pid, signal.SIGUSR1), "a process that listens: until then nobody answers")
-    process.send_signal(signal.SIGUSR1)
-    (path,) = until(lambda: list((stage.folder / name).glob("snapshot-*.json")), "a dump")
-    told, there = _places(_read(path)), _places(stage.items("/api/v1/pods"))
-    return [uid for uid in told.keys() | there.keys() if told.get(uid) != there.get(uid)]
-
-
-def _catches(pid: int, number: signal.Signals) -> bool:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    caught = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt:"))
-    return bool(caught >> (number - 1) & 1)
-
-
-def _read(path: Path) -> list[Json]:
-    found: list[Json] = json.loads(path.read_text())["items"]
-    return [one for one in found if one["kind"] == "Pod"]
-
-
-def _places(pods: list[Json]) -> dict[str, str]:
-    """Where the pods are that are not over."""
-    alive = [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
-    return {pod["metadata"]["uid"]: pod["spec"].get("nodeName", "") for pod in alive}

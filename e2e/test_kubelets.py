@@ -12,7 +12,7 @@ from stromboli.cluster.body import Body
 from stromboli.errors import ApiFailure
 from stromboli.kube.access import from_kubeconfig
 from stromboli.kube.client import Client
-from stromboli.live.kubelets import Reached
+from stromboli.live.up.kubelets import Reached
 from stromboli.server.kubelet.kubelets import Kubelets
 from stromboli.server.kubelet.shapes import nodes_of
 

@@ -11,11 +11,11 @@ from typing import Final
 
 import pytest
 
+from e2e.dumps import differences
 from e2e.objects import job
 from e2e.proxy import Once, Proxy, Strike, let_pass
 from e2e.stage import PATIENCE, TERMS, Stage, until
-from e2e.test_faults import differences
-from stromboli.live.feed import FOLLOWED
+from stromboli.live.scheduler.feed import FOLLOWED
 
 SIZE: Final = 4
 WATCHED: Final = len(FOLLOWED)

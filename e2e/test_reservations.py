@@ -9,13 +9,15 @@ import time
 
 import pytest
 
-from e2e.clusters import Json
+from e2e.clusters import Json, Refused
 from e2e.objects import job, priority_class
 from e2e.stage import Stage, until
 from stromboli.cluster.lives import STOP_AFTER
-from stromboli.live.installation import CONFIGURATION
-from stromboli.model.names import PIPELINED_NODE
-from stromboli.model.reservation import KEYS
+from stromboli.live.proofs.keys import SECRET
+from stromboli.live.up.installation import CONFIGURATION
+from stromboli.model.names import NAMESPACE, PIPELINED_NODE
+from stromboli.model.reservation import KEYS, Held
+from stromboli.model.reservation import stated as annotations_of
 
 GRACE = 15
 """Seconds that a victim takes to end."""
@@ -25,6 +27,7 @@ TAKEN = 2
 
 GATE = "--feature-gates=PipelinedStatePersistence={}"
 CONF = CONFIGURATION.replace("allocate,", "allocate, preempt,")
+FORGED = annotations_of(Held("node-0"))
 
 
 def slow(space: str) -> Json:
@@ -133,6 +136,53 @@ def test_a_reservation_survives_the_scheduler(stage: Stage, space: str, away: fl
     time.sleep(away)
     with stage.scheduler(GATE.format("true"), conf=CONF):
         ends_well(stage, space, nodes, before)
+
+
+def forged(space: str, name: str) -> Json:
+    """A pod that claims room which the scheduler has not given it, on a node that has none."""
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "64"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": space, "annotations": FORGED},
+        "spec": {"schedulerName": "volcano", "containers": [container]},
+    }
+
+
+def refusal(stage: Stage, method: str, path: str, body: Json) -> str:
+    """What the server says against a request; empty where it does as asked."""
+    try:
+        stage.api.call(method, path, body, "application/json" if method == "POST" else "application/merge-patch+json")
+    except Refused as error:
+        return str(error)
+    return ""
+
+
+def test_nobody_but_the_scheduler_states_reservations(stage: Stage, space: str) -> None:
+    """A real API server refuses it by our admission policy; elsewhere, and without that, the scheduler takes it off."""
+    path = f"/api/v1/namespaces/{space}/pods"
+    with stage.scheduler(GATE.format("true"), conf=CONF):
+        if stage.kind == "real":
+            told = until(lambda: refusal(stage, "POST", f"{path}?dryRun=All", forged(space, "f")), "the policy holds")
+            assert told.startswith("403: ")
+            assert "leave them out" in told
+        plain = forged(space, "f")
+        del plain["metadata"]["annotations"]
+        assert refusal(stage, "POST", path, plain) == ""
+        for below in ("", "/status"):  # a change of the status may bring annotations along
+            told = refusal(stage, "PATCH", f"{path}/f{below}", {"metadata": {"annotations": FORGED}})
+            assert told.startswith("403: ") == (stage.kind == "real"), told
+            assert refusal(stage, "PATCH", f"{path}/f{below}", {"metadata": {"annotations": {"a/b": "c"}}}) == ""
+        if stage.kind == "embedded":
+            until(lambda: not stated(stage, space), "what is forged is taken off")
+            until(lambda: "ReservationIgnored" in reasons(stage, space), "its pod is told")
+    secret = stage.api.call("GET", f"/api/v1/namespaces/{NAMESPACE}/secrets/{SECRET}")
+    assert set(secret["data"]) == {"key", "made"}
+
+
+def reasons(stage: Stage, space: str) -> set[str]:
+    """Reasons of the events there."""
+    return {found["reason"] for found in stage.items(f"/api/v1/namespaces/{space}/events")}
 
 
 def test_without_the_gate_nothing_is_written(stage: Stage, space: str) -> None:

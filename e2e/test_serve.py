@@ -20,7 +20,7 @@ from e2e.real import RealServer
 from e2e.stage import PATIENCE
 from stromboli.crds.manifests import definitions
 from stromboli.errors import ApiError, StromboliError
-from stromboli.framework.config import DEFAULT_CONFIG
+from stromboli.framework.config.config import DEFAULT_CONFIG
 from stromboli.kube.access import find_access
 from stromboli.kube.client import Client
 from stromboli.kube.resources import LEASES, NODES, POD_GROUPS, PODS, QUEUES, RESOURCES, Resource, plain

@@ -6,7 +6,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["pytester", "tests.support.skips", "tests.support.laws"]
+pytest_plugins = ["pytester", "tests.support.skips", "tests.support.laws", "tests.support.reached"]
 
 settings.register_profile(
     "default",

@@ -114,9 +114,14 @@ def rows_of_module(text: str) -> Iterator[tuple[str, list[str]]]:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
             words = [node.name, ast.get_docstring(node) or "", lines[node.lineno - 1].partition("#")[2]]
             words += (text for decorator in node.decorator_list for text in ids(decorator, tables))
-            rows = dict.fromkeys(f"S{chapter}-{number}" for word in words for chapter, number in ROW.findall(word))
-            if rows:
-                yield node.name, list(rows)
+            if rows := rows_in(words):
+                yield node.name, rows
+
+
+def rows_in(words: Iterable[str]) -> list[str]:
+    """Rows that texts name, each once."""
+    found = (f"S{chapter}-{number}" for word in words for chapter, number in ROW.findall(word))
+    return [*dict.fromkeys(found)]
 
 
 Assignment = ast.Assign | ast.AnnAssign

@@ -29,12 +29,14 @@ class Page:
 
 
 PAGES: tuple[Page, ...] = (
-    Page("docs/extension-points.md", "stromboli.framework.points_page:generate_page"),
-    Page("docs/compatibility.md", "stromboli.framework.compat:generate_page"),
-    Page("docs/logs.md", "stromboli.framework.catalogue:generate_page"),
+    Page("docs/extension-points.md", "stromboli.framework.extension.points_page:generate_page"),
+    Page("docs/compatibility.md", "stromboli.framework.config.compat:generate_page"),
+    Page("docs/logs.md", "stromboli.narration.catalogue:generate_page"),
     Page("docs/metrics.md", "stromboli.metrics.prometheus:generate_page"),
     Page("docs/acceptance.md", "tools.acceptance:page"),
     Page("docs/fields.md", "tools.fields:page"),
+    Page("docs/index.md", "tools.index:page"),
+    Page("docs/fidelity.md", "tools.fidelity:page"),
 )
 
 

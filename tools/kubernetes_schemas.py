@@ -69,6 +69,8 @@ KINDS = frozenset(
         "SubjectAccessReview",
         "TokenRequest",
         "TokenReview",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
         "VolumeAttachment",
     ]
 )

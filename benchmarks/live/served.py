@@ -21,8 +21,8 @@ import msgspec
 from benchmarks.live.processes import Cost, Processes, cost_of
 from benchmarks.live.standing import Standing
 from benchmarks.live.watched import Stall
-from stromboli.live.installation import CONFIGURATION
-from stromboli.server.serving import serving
+from stromboli.live.up.installation import CONFIGURATION
+from stromboli.server.http.serving import serving
 
 SHAPE: Final = "64cpu,256Gi"
 """Every node, with 110 pods."""

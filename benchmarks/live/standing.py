@@ -16,9 +16,9 @@ from typing import Final
 from benchmarks.live.load import NAMESPACE, Load
 from stromboli.cluster.body import Body, Key, changed, key_of, meta, part, stamp, with_meta
 from stromboli.server.api import Api
-from stromboli.server.keeping import preinstalled
+from stromboli.server.controllers.controllers import preinstalled
 from stromboli.server.kubelet.shapes import nodes_of
-from stromboli.server.store import Change, CollectionName
+from stromboli.server.storage.store import Change, CollectionName
 
 PODS: Final = ("", "pods")
 NODES: Final = ("", "nodes")

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import msgspec
 
-from stromboli.live.flags import parse
-from stromboli.live.process import serve
+from stromboli.live.process.flags import parse
+from stromboli.live.process.process import serve
 
 BEAT: Final = 0.005
 """Seconds between two beats of a loop that has nothing to do."""

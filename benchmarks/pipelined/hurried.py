@@ -12,8 +12,8 @@ from benchmarks.pipelined.workloads import CONFIGURATION
 from stromboli.cluster.body import Body, changed, meta, part, with_meta
 from stromboli.cluster.events import Deleted
 from stromboli.cluster.lives import OVERSTAY, RUN_FOR, START_AFTER, STOP_AFTER
-from stromboli.model import duration
 from stromboli.model.reservation import Held, read
+from stromboli.model.values import duration
 from stromboli.sim.world import Change, World, key_of
 
 HURRIED_CONFIGURATION: Final = f"""\

@@ -13,9 +13,9 @@ from stromboli.builtin import builtin_registry
 from stromboli.cluster.body import Body, meta, part
 from stromboli.cluster.events import Deleted
 from stromboli.errors import ApiError
-from stromboli.framework.config import Config, load_config
-from stromboli.framework.gates import PIPELINED_STATE, switched_on
-from stromboli.framework.plan import Bind, Plan, Reservation
+from stromboli.framework.books.plan import Bind, Plan, Reservation
+from stromboli.framework.config.config import Config, load_config
+from stromboli.framework.config.gates import PIPELINED_STATE, switched_on
 from stromboli.model.reservation import read
 from stromboli.model.task import GRACE
 from stromboli.sim.kubelets import Kubelets

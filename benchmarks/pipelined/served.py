@@ -25,7 +25,7 @@ from e2e.stage import Stage, until
 from stromboli.cluster.body import Body, meta, with_meta
 from stromboli.cluster.events import Added, Deleted, Event, Modified
 from stromboli.errors import ApiError
-from stromboli.framework.gates import PIPELINED_STATE
+from stromboli.framework.config.gates import PIPELINED_STATE
 from stromboli.kube.access import find_access
 from stromboli.kube.client import Client
 from stromboli.kube.informer import Change as News

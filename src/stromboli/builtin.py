@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stromboli.framework.registry import Registry
+from stromboli.framework.config.registry import Registry
 
 PLUGINS = {
     "gang": "stromboli.plugins.gang:Gang",

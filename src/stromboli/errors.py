@@ -5,6 +5,7 @@
     StromboliError
     ├── QuantityError         a text that is no Kubernetes quantity
     ├── DurationError         a text that is no Go duration
+    ├── PatternError          a regular expression that cannot be used
     ├── InsufficientResource  an amount was to be taken from a smaller one
     ├── PlacementError        a task cannot stand on, or leave, a node as asked
     ├── NotFoundError         a name that the snapshot or session does not know
@@ -75,6 +76,10 @@ class DurationError(StromboliError, ValueError):
         super().__init__(f"{value!r} is not a duration: {problem}; write e.g. 90s, 1m30s or 2h30m")
         self.value = value
         self.problem = problem
+
+
+class PatternError(StromboliError, ValueError):
+    """A regular expression that Go would not read, or that costs too much; the message is Go's where Go has one."""
 
 
 class InsufficientResource(StromboliError):
@@ -178,16 +183,25 @@ class PluginError(StromboliError):
         self.point = point
 
 
+LIVE = "live"
+"""The mode of a run against an API server."""
+
+
+_NEEDS = {"gate_manager": " unless the feature gate SchedulingGatesQueueAdmission is on"}
+"""What a live run must have to offer a capability, as the end of a sentence."""
+
+
 class CapabilityMissing(StromboliError):
     """A plugin asked for a capability (``kube_client``, ``informers`` ...) that this run does not offer.
 
-    ``capability``, ``plugin`` and ``mode`` (``plan``, ``simulate``, ``serve`` ...) are what the text names.
+    ``capability``, ``plugin`` and ``mode`` (``plan``, ``live`` ...) are what the text names.
     """
 
     def __init__(self, capability: str, plugin: str = "", mode: str = "") -> None:
         asked = f"plugin {plugin} asks for" if plugin else "asked for"
         offered = f"a {mode} run" if mode else "this run"
-        super().__init__(f"{asked} {capability}, which {offered} does not offer; use it only against a live cluster")
+        hint = _NEEDS.get(capability, "") if mode == LIVE else "; use it only against a live cluster"
+        super().__init__(f"{asked} {capability}, which {offered} does not offer{hint}")
         self.capability = capability
         self.plugin = plugin
         self.mode = mode

@@ -16,8 +16,9 @@
 
 from __future__ import annotations
 
-from stromboli.framework.argument import Complaint, arg, arg_pattern, arg_section, is_duration
-from stromboli.framework.hook import (
+from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.framework.config.argument import Complaint, arg, arg_pattern, arg_section, is_duration
+from stromboli.framework.extension.hook import (
     Hook,
     allocatable,
     batch_node_order,
@@ -60,10 +61,11 @@ from stromboli.framework.hook import (
     victim_queue_order,
     victim_tasks,
 )
-from stromboli.framework.plugin import Plugin
-from stromboli.framework.reason import Reason, StatusCode
+from stromboli.framework.extension.plugin import Plugin
+from stromboli.framework.extension.reason import Reason, StatusCode
 
 __all__ = [
+    "ClusterView",
     "Complaint",
     "Hook",
     "Plugin",

@@ -10,16 +10,16 @@ from stromboli.builtin import builtin_registry
 from stromboli.cluster.events import Deleted, Modified
 from stromboli.cluster.objects import from_value
 from stromboli.cycle import run_action, run_cycle
-from stromboli.framework.action import Action
-from stromboli.framework.config import Config, load_config
-from stromboli.framework.observe import SILENT, Observer
-from stromboli.framework.plan import Plan
-from stromboli.framework.plugin import Plugin
-from stromboli.framework.registry import Registry
-from stromboli.framework.session import Session
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config.config import Config, load_config
+from stromboli.framework.config.registry import Registry
+from stromboli.framework.extension.action import Action
+from stromboli.framework.extension.plugin import Plugin
+from stromboli.framework.session.session import Session
 from stromboli.metrics.logs import LogObserver
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.task import Task
+from stromboli.narration.observe import SILENT, Observer
 from stromboli.sim.between import apply_plan
 from stromboli.testing.builders import Manifest, state
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from stromboli.cycle import run_cycle
-from stromboli.framework.gates import PIPELINED_STATE, switched_on
-from stromboli.framework.observe import Counting
-from stromboli.framework.plan import Plan
-from stromboli.framework.plugin import Plugin
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config.gates import PIPELINED_STATE, switched_on
+from stromboli.framework.extension.plugin import Plugin
 from stromboli.model.reservation import Held, read, stated
+from stromboli.narration.observe import Counting
 from stromboli.sim.between import apply_plan
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.acceptance.bench import NOW, Bench, conf

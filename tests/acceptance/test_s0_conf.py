@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from stromboli.errors import ConfigError
-from stromboli.framework.plugin import Plugin
-from stromboli.framework.points import POINTS
-from stromboli.framework.session import Session
+from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.framework.extension.plugin import Plugin
+from stromboli.framework.extension.points import POINTS
 from stromboli.metrics.prometheus import MetricsObserver, new_registry
 from stromboli.plugin import arg
 from stromboli.testing.builders import Manifest, node, pod, pod_group
@@ -43,7 +43,7 @@ def test_S0_15_builders_get_their_arguments_tier_by_tier_and_are_timed() -> None
             name = letter
             size = arg("size", int, 1)
 
-            def on_session_open(self, session: Session) -> None:
+            def on_session_open(self, session: ClusterView) -> None:
                 seen.append((letter, self.size))
 
         return Made

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from stromboli.errors import PlacementError
-from stromboli.framework.plan import HyperNodeUpdate
-from stromboli.framework.session import Session
+from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.framework.books.plan import HyperNodeUpdate
 from stromboli.plugin import Plugin, hyper_node_gradient_for_job
-from stromboli.testing.builders import node, pod, pod_group
+from stromboli.testing.builders import hyper_node, node, pod, pod_group
 from tests.acceptance.bench import Bench, answering, binds, conf, task_of
-from tests.acceptance.test_s0_session import CLOSE, ONE_JOB, TREE, hyper_node
+from tests.acceptance.clusters import CLOSE, ONE_JOB, TREE
 
 
 def test_S0_36_a_session_allocates_pipelines_and_evicts_for_good() -> None:
@@ -49,7 +49,7 @@ class Wide(Plugin):
 
     name = "wide"
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         self.session = session
 
     @hyper_node_gradient_for_job

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from stromboli.framework.plugin import Plugin
-from stromboli.framework.points import POINTS
-from stromboli.framework.session import Session
+from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.framework.extension.plugin import Plugin
+from stromboli.framework.extension.points import POINTS
 from stromboli.model.task import Task
 from stromboli.plugin import Reason
 from stromboli.testing.builders import node, pod, pod_group
@@ -219,7 +219,9 @@ def test_S0_33_the_first_error_refuses_and_scores_add_up() -> None:
         task, nodes = task_of(session, "p"), session.nodes
         assert session.ask.node_order(task, nodes["n2"]) == 30.0
         asked.clear()
-        assert session.ask.predicate(task, nodes["n1"]).text == "not here"
+        refused = session.ask.predicate(task, nodes["n1"])
+        assert refused is not None
+        assert refused.text == "not here"
         assert asked == ["first"]
         assert session.ask.predicate(task, nodes["n2"]) is None
     assert binds(bench.cycle()) == {"p": "n2"}
@@ -283,7 +285,7 @@ def test_S0_24_every_point_can_be_registered_in_a_session() -> None:
     class Stub(Plugin):
         name = "stub"
 
-        def on_session_open(self, session: Session) -> None:
+        def on_session_open(self, session: ClusterView) -> None:
             for point in POINTS:
                 getattr(session, f"add_{point}")(self.name, always(None))
 

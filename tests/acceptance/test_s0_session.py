@@ -9,19 +9,21 @@ from typing import Any
 
 import pytest
 
-from stromboli.framework.plan import Event
-from stromboli.framework.points import POINTS
-from stromboli.framework.session import TOP, Session
-from stromboli.framework.topology import job_topology
+from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.framework.books.plan import Event, Plan
+from stromboli.framework.extension.points import POINTS
+from stromboli.framework.session.closing import MOST_NAMES
+from stromboli.framework.session.session import TOP, Session
+from stromboli.framework.session.topology import job_topology
 from stromboli.model.codec import encode_snapshot
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.plugin import Plugin, arg, on_allocate, on_deallocate
 from stromboli.plugins.priority import Priority
-from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
+from stromboli.testing.builders import Manifest, hyper_node, node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, acting, answering, binds, conf, phases, task_of
+from tests.acceptance.clusters import ONE_JOB, TREE
 
-ONE_JOB = [node("n1", cpu=4), pod_group("g"), pod("p", group="g")]
 GPU = "nvidia.com/gpu"
 
 
@@ -139,7 +141,7 @@ def test_S0_05_a_plugin_reads_every_attribute(attribute: str) -> None:
     class Reader(Plugin):
         name = "reader"
 
-        def on_session_open(self, session: Session) -> None:
+        def on_session_open(self, session: ClusterView) -> None:
             read.append(ATTRIBUTES[attribute](getattr(session, attribute)))
 
     objects = [*ONE_JOB, node("n2", labels={"volcano.sh/revocable-zone": "z"})]
@@ -261,23 +263,6 @@ def test_S0_11_S0_12_the_root_lies_above_all_tiers(tiers: tuple[int, ...], root:
         assert session.top.children == [f"s{tier}" for tier in tiers]
 
 
-def hyper_node(name: str, tier: int, *nodes: str, below: tuple[str, ...] = (), tier_name: str = "") -> Manifest:
-    members = [("Node", each) for each in nodes] + [("HyperNode", each) for each in below]
-    return {
-        "kind": "HyperNode", "metadata": {"name": name},
-        "spec": {"tier": tier, "tierName": tier_name, "members": [
-            {"type": kind, "selector": {"exactMatch": {"name": each}}} for kind, each in members
-        ]},
-    }  # fmt: skip
-
-
-CLOSE = {"mode": "hard", "highestTierAllowed": 2}
-TREE: list[Manifest] = [
-    *(node(f"n{i}") for i in range(4)), hyper_node("s0", 1, "n0", "n1"), hyper_node("s1", 1, "n2"),
-    hyper_node("s2", 2, below=("s0", "s1"), tier_name="block"), pod_group("g", min_member=1, networkTopology=CLOSE),
-]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("places", "found"),
     [(("n0",), "s0"), (("n0", "n1"), "s0"), (("n1", "n2"), "s2"), (("n0", "n3"), TOP), ((), ""), (("gone",), "")],
@@ -366,7 +351,7 @@ def test_S0_18_a_filter_reads_what_the_same_tasks_pre_filter_wrote() -> None:
     class Pair(Plugin):
         name = "pair"
 
-        def on_session_open(self, session: Session) -> None:
+        def on_session_open(self, session: ClusterView) -> None:
             self.session = session
             session.register("pre_predicate", self.name, self.before)
             session.register("predicate", self.name, self.during)
@@ -414,6 +399,21 @@ def test_S0_22_what_queues_hold_is_written_at_the_close() -> None:
     written = {update.name: update.allocated for update in plan.queues}
     assert written["q"]["cpu"] == "2"
     assert written["default"]["cpu"] == "0"
+
+
+def test_S0_22_names_that_users_invent_are_bounded_and_those_left_out_are_counted() -> None:
+    names = [f"made.up/r{number:03}" for number in range(MOST_NAMES + 6)]
+    pods = [pod(f"p{number}", group="g", on="n1", requests={name: 1}) for number, name in enumerate(names)]
+    stated = {"status": {"state": "Open", "allocated": dict.fromkeys(names[-3:], "9")}}
+    plan = Bench([node("n1"), queue("q") | stated, pod_group("g", queue="q"), *pods]).cycle()
+    written = {update.name: update.allocated for update in plan.queues}
+    assert {name for name in written["q"] if name in names} == {*names[: MOST_NAMES - 3], *names[-3:]}
+    text = f"status.allocated names {MOST_NAMES} of {MOST_NAMES + 6} resources that no node offers; 6 are left out"
+    assert (event_texts(plan, "q"), event_texts(plan, "default")) == ([text], [])
+
+
+def event_texts(plan: Plan, name: str) -> list[str]:
+    return [event.message for event in plan.events if (event.kind, event.key) == ("Queue", name)]
 
 
 def test_S0_23_a_sessions_tables_are_released_after_its_close() -> None:
@@ -480,7 +480,7 @@ def test_S0_38_either_half_of_a_handler_may_be_missing(part: str) -> None:
     class Half(Plugin):
         name = "half"
 
-        def on_session_open(self, session: Session) -> None:
+        def on_session_open(self, session: ClusterView) -> None:
             for number in "12":
                 session.add_event_handler(**{part: lambda event, n=number: heard.append((n, event.task.name))})
 
@@ -543,7 +543,7 @@ def test_S0_39_clients_that_this_run_lacks_are_refused_by_name(capability: str) 
     class Wants(Plugin):
         name = "wants"
 
-        def on_session_open(self, session: Session) -> None:
+        def on_session_open(self, session: ClusterView) -> None:
             getattr(session, capability)
 
     plan = Bench(ONE_JOB, conf("gang", "wants predicates"), Wants).cycle()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.model.resource import Resource
+from stromboli.metrics.logs import LogObserver
+from stromboli.model.resources.resource import Resource
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.status import TaskStatus
-from stromboli.model.table import Node
+from stromboli.model.table import Node, NodeTable
+from stromboli.narration.observe import SILENT, Counting, Observer
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, binds, conf, task_of
 
@@ -65,10 +68,35 @@ def test_S1_22_future_idle_is_idle_and_releasing_less_pipelined(pipelined: str, 
         node("n1", cpu="600m"), pod_group("g"), pod("ends", group="g", cpu="500m", memory=0, on="n1", deleting=True),
         pod("waits", group="g", cpu=pipelined, memory=0),
     ]  # fmt: skip
-    with Bench(objects).open() as session:
+    told = Counting()
+    with Bench(objects).open(told) as session:
+        assert told.of("resources_insufficient") == []
         session.statement().pipeline(task_of(session, "waits"), "n1")
+        short = [(each["names"], str(each["available"]).split(",")[0]) for each in told.of("resources_insufficient")]
+        assert short == ([(["cpu"], "cpu 600.00")] if future < 0 else [])
         assert session.nodes["n1"].idle.milli_cpu == 100
         assert session.nodes["n1"].future_idle().milli_cpu == future
+
+
+@pytest.mark.parametrize(
+    ("told", "muted", "reads"), [(Counting(), False, 1), (Counting(), True, 0), (SILENT, False, 0)]
+)
+def test_S1_22_what_will_be_idle_is_read_for_a_line_that_something_can_hear(
+    monkeypatch: pytest.MonkeyPatch, told: Observer, muted: bool, reads: int
+) -> None:
+    found: list[int] = []
+    future_of = NodeTable.future_of
+
+    def reading(table: NodeTable, row: int) -> list[int]:
+        found.append(row)
+        return future_of(table, row)
+
+    objects = [node("n1", cpu=1), pod_group("g"), pod("waits", group="g", cpu=1, memory=0)]
+    with Bench(objects).open(told) as session:
+        session.mute.on = muted
+        monkeypatch.setattr(NodeTable, "future_of", reading)
+        session.statement().pipeline(task_of(session, "waits"), "n1")
+        assert len(found) == reads
 
 
 EFFECTS: list[Any] = [
@@ -110,7 +138,30 @@ def test_S1_25_an_overfull_node_goes_negative_and_the_cycle_goes_on() -> None:
                pod("p", group="g", cpu="100m")]  # fmt: skip
     bench = Bench(objects, conf("gang", "predicates"))
     assert cpus(home(bench.snapshot()))[:2] == (-1, 3)
-    assert binds(bench.cycle()) == {"p": "n2"}
+    line = '"Idle resources turn into negative after allocated" nodeName="n1" task="default/big" resources="[cpu]"'
+    assert any(text.startswith(line) for text in bench.logged(0))
+    assert binds(bench.plan) == {"p": "n2"}
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_S1_06_what_is_taken_off_below_zero_is_an_error_line(level: int) -> None:
+    bench = Bench([node("n1", cpu=1), pod_group("g"), pod("waits", group="g", cpu=2, memory=0)])
+    stream = StringIO()
+    log = LogObserver(stream, level)
+    with bench.open(log) as session:
+        session.statement().pipeline(task_of(session, "waits"), "n1")
+    log.flush()
+    (line,) = [text for text in stream.getvalue().splitlines() if "not sufficient" in text]
+    assert line.startswith("E")
+    assert "resources <[cpu]> are not sufficient to do operation: <cpu 1000.00, " in line
+    assert "> sub <cpu 2000.00, " in line
+
+
+def test_S1_06_a_cycle_never_takes_off_what_is_not_there() -> None:
+    told = Counting()
+    bench = Bench([node("n1", cpu=1), pod_group("g"), *(pod(f"p{i}", group="g", cpu=1) for i in range(3))])
+    assert len(bench.cycle(told).binds) == 1
+    assert (told.of("resources_insufficient"), told.of("idle_negative")) == ([], [])
 
 
 def test_S1_26_a_negative_amount_heals_in_the_next_snapshot() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from stromboli.builtin import full_registry
 from stromboli.model.names import PREEMPTABLE
-from stromboli.sim.explain import Explanation, explain
+from stromboli.sim.explanation.explain import Explanation, explain
 from stromboli.sim.planning import Planning, Settings, config_of
 from stromboli.testing.builders import Manifest, node, pod, queue
 from tests.acceptance.bench import conf

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_debugging_page import blocks, code_of, entered, expected
+from tests.docs.debugging_guide import blocks, code_of, entered, expected
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -34,7 +34,7 @@ def test_S2_55_following_the_guide_stops_at_the_breakpoint(tmp_path: Path):
     assert re.search(r"Breakpoint 1 at .*preempt\.py", done.stdout), done.stderr
     assert re.search(r"> .*preempt\.py\(\d+\)preempt\(\)", done.stdout)
     assert "Task(default/high-0, Pending)" in done.stdout
-    assert "between_jobs" in done.stdout, "where shows the way"
+    assert "preempt_loop.py" in done.stdout, "where shows the way"
     assert "1 pod evicted" in done.stdout, "and the plan goes on to its end"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.framework.reason import Reason
+from stromboli.framework.extension.reason import Reason
 from stromboli.model.names import PREEMPTABLE
 from stromboli.plugin import Plugin, predicate
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from stromboli.actions.dry_run import Candidate, Numbers, choose
 from stromboli.actions.preempt import Preempt
 from stromboli.model.names import PREEMPTABLE
 from stromboli.model.table import Node
+from stromboli.preemption.dry_run import Candidate, Numbers, choose
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, answering, binds, conf, task_of
 from tests.acceptance.fights import (
@@ -167,12 +167,23 @@ def test_S2_37_without_a_candidate_nobody_goes() -> None:
     assert evicted(bench.plan) == []
 
 
+def test_S2_37_without_a_node_that_predicates_leave_nobody_goes() -> None:
+    bench = fight(
+        running("l", 4),
+        waiting("h", 1, nodeSelector={"no": "where"}),
+        text=conf(f"{TIERS} predicates", actions="preempt", more=TOPOLOGY % ""),
+    )
+    assert "No nodes are eligible to preempt task default/h-0" in bench.logged(3)
+    assert evicted(bench.plan) == []
+    assert evicted(bench.cycle()) == []
+
+
 def test_S2_38_first_the_evictions_then_the_reservation() -> None:
     with fight(*P3, cpu=3, text=AWARE).open() as session, session.statement() as statement:
         action = Preempt({"enableTopologyAwarePreemption": True})
         search = action.search(session, session.jobs["default/h"], within=False)
         assert action.preempt(search, statement, task_of(session, "h-0"))
-        assert [str(entry.kind) for entry in statement.operations] == ["Evict", "Pipeline"]
+        assert [str(operation.kind) for operation in statement.operations] == ["Evict", "Pipeline"]
 
 
 # ---------------------------------------------------------------------- reclaim

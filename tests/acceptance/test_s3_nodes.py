@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from stromboli.errors import PlacementError
-from stromboli.framework.placer import Engine
+from stromboli.framework.engine.placer import Engine
 from stromboli.model.status import TaskStatus
+from stromboli.narration.observe import Counting
 from stromboli.plugins.nodeorder import NodeOrder
 from stromboli.plugins.predicates import Predicates
 from stromboli.testing.builders import Manifest, node, pod, pod_group
-from stromboli.testing.plain import run_plain_cycle
+from stromboli.testing.plain.cycle import run_plain_cycle
 from tests.acceptance.bench import GPU, NOW, Bench, acting, binds, conf, task_of
 
 ZONE = "topology.kubernetes.io/zone"
@@ -175,7 +176,9 @@ def test_S3_11_scores_are_told_by_strategy_and_in_total_at_their_levels() -> Non
     lines = {level: Bench(objects, text).logged(level) for level in (3, 4, 5)}
     told = {level: [line for line in found if "core" in line] for level, found in lines.items()}
     assert told[3] == []
+    strategies = ("NodeResourcesLeastAllocated", "NodeResourcesBalancedAllocation", "TaintToleration")
     assert [line.split(" is:")[0] for line in told[4]] == [
+        *(f"{strategy} Score for task default/p" for strategy in strategies),
         "Nodeorder Total Score for task<default/p> on node n1",
         "Nodeorder Total Score for task<default/p> on node n2",
         "Batch Total Score for task default/p",
@@ -216,8 +219,21 @@ def test_S3_19_S3_20_the_full_example_loads_and_warns_of_what_has_moved() -> Non
         plugin = session.plugins["predicates"]
         assert isinstance(plugin, Predicates)
         assert plugin.rates == {f"{GPU}.cpu": 4.0, f"{GPU}.memory": 8.0}
-        moved = {c.key: c.kind for c in plugin.complaints if "GPU" in c.key}
-        assert moved == {"predicate.GPUSharingEnable": "tolerated", "predicate.GPUNumberEnable": "tolerated"}
+        without_effect = {c.key: c.kind for c in plugin.complaints}
+        names = ("GPUSharingEnable", "GPUNumberEnable", "NodeVolumeLimitsEnable", "VolumeZoneEnable")
+        assert without_effect == {f"predicate.{name}": "tolerated" for name in names}
+        assert all("accepted, but has no effect here: " in c.text for c in plugin.complaints)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["predicate.DynamicResourceAllocationEnable", "predicate.VolumeBindingEnable", "volumebinding.bindTimeoutSeconds"],
+)
+def test_S3_20_a_key_whose_filter_is_not_there_yet_says_so_and_is_no_mistake(key: str) -> None:
+    bench = Bench([node("n1")], Y5.replace("predicate.CacheEnable", key), *IDLE)
+    with bench.open() as session:
+        told = [c for c in session.plugins["predicates"].complaints if c.key == key]
+        assert [(c.kind, "yet" in c.text) for c in told] == [("tolerated", True)]
 
 
 def test_S3_21_without_enqueue_allocate_admits() -> None:
@@ -251,11 +267,31 @@ def test_S3_23_a_node_with_all_its_pods_takes_no_more() -> None:
     assert refused(objects) == ["0/1 nodes are unavailable: 1 Insufficient pods."]
 
 
-def test_S3_23_S3_39_an_unknown_node_is_refused_and_changes_nothing() -> None:
-    with Bench(one_pod(node("n1"))).open() as session:
+def test_S3_23_the_log_says_how_many_pods_a_full_node_has() -> None:
+    old = [pod(f"o{i}", group="o", on="n1", cpu=0, memory=0) for i in range(2)]
+    bench = Bench([*one_pod(node("n1", pods=2), cpu=0, memory=0), pod_group("o"), *old])
+    line = "NodePodNumber predicates Task <default/p> on Node <n1> failed, allocatable <2>, existed <2>"
+    assert line in bench.logged(4)
+
+
+def test_S3_23_a_node_that_the_session_does_not_know_takes_nobody() -> None:
+    told = Counting()
+    with Bench(one_pod(node("gone"))).open() as other, Bench(one_pod(node("n1"))).open(told) as session:
+        refusal = session.ask.predicate(task_of(session, "p"), other.nodes["gone"])
+        assert refusal is not None
+        assert refusal.text == "node info not found"
+        assert session.ask.predicate(task_of(session, "p"), session.nodes["n1"]) is None
+    (fields,) = told.of("predicate_node_missing")
+    assert fields["node"] == "gone"
+
+
+def test_S3_23_S3_39_an_unknown_node_is_refused_told_and_changes_nothing() -> None:
+    told = Counting()
+    with Bench(one_pod(node("n1"))).open(told) as session:
         task = task_of(session, "p")
         with pytest.raises(PlacementError, match="failed to find node nowhere for task default/p"):
             session.statement().pipeline(task, "nowhere")
+        assert told.of("node_missing") == [{"node": "nowhere", "session": session.uid, "step": "pipeline"}]
         assert (task.status, task.node_name) == (TaskStatus.Pending, "")
         assert session.nodes["n1"].pipelined.is_empty()
 
@@ -369,3 +405,19 @@ def test_S3_37_a_port_taken_in_the_cycle_is_taken_and_after_a_discard_free() -> 
             statement.allocate(first, session.nodes["n1"])
             assert session.placer.place(second) is None
         assert session.placer.place(second) is not None
+
+
+def test_S3_09_a_failing_strategy_warns_and_names_node_and_score() -> None:
+    term = {"weight": -5, "preference": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+    objects = [*(node(name, labels={"zone": "a"}) for name in ("n1", "n2")), pod_group("g")]
+    bench = Bench([*objects, pod("p", group="g", affinity=affinity)], conf("gang", "predicates nodeorder"))
+    lines = bench.logged(0)
+    returned = [line for line in lines if line.startswith("Error in Calculating batch Priority for the node, err ")]
+    assert returned
+    assert all("NodeAffinity returns an invalid score" in line for line in returned)
+    assert binds(bench.plan) == {}
+    warning = "Node: n1, <NodeAffinity> Priority Failed because of Error: "
+    found = [line for line in lines if line.startswith(warning)]
+    assert found
+    assert "NodeAffinity returns an invalid score" in found[0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import pytest
 
 from stromboli.metrics.prometheus import MetricsObserver, new_registry
 from stromboli.plugins.overcommit import Overcommit
+from stromboli.plugins.sla import Sla
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.acceptance.bench import GPU, NOW, Bench, binds, conf, messages, task_of
 
@@ -342,3 +344,28 @@ def test_S3_68_the_figures_of_queues_are_metrics_and_empty_queues_show_0() -> No
     ]  # fmt: skip
     assert (value("weight", "q"), value("overused", "q")) == (3, 0)
     assert [value(f"{name}_milli_cpu", "empty") for name in ("allocated", "request")] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "error"),
+    [
+        ({"sla-waiting-time": "abc"}, "abc"),
+        ({"volcano.sh/sla-waiting-time": "-1h"}, "invalid sla waiting time -1h"),
+        ({"sla-waiting-time": "9" * 10_000}, "999"),
+        ({"sla-waiting-time": "1h"}, ""),
+        ({}, ""),
+    ],
+)
+def test_S3_51_a_jobs_waiting_time_that_cannot_be_used_is_logged(waiting: dict[str, str], error: str) -> None:
+    group = pod_group("g", annotations=waiting)
+    bench = Bench([node("n1"), group, pod("p", group="g")], conf("gang sla"))
+    with bench.open() as session:
+        sla = session.plugins["sla"]
+        assert isinstance(sla, Sla)
+        assert (sla.deadline(session.jobs["default/g"]) == inf) is (bool(error) or not waiting)
+    lines = bench.logged(0)
+    found = [
+        line for line in lines if line.startswith("Error occurs in parsing waiting time for job <default/g>, err:")
+    ]
+    assert len(found) == (1 if error else 0)
+    assert all(error in line and len(line) < 300 for line in found)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from stromboli.framework.handlers import TaskEvent
-from stromboli.framework.jobs import QueueInfo
-from stromboli.framework.session import Session
+from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.framework.books.jobs import QueueInfo
+from stromboli.framework.extension.handlers import TaskEvent
+from stromboli.framework.session.session import Session
 from stromboli.model.job import PIPELINED
 from stromboli.model.names import TASK_SPEC
 from stromboli.model.reservation import Held
@@ -123,7 +124,7 @@ class Books(Plugin):
 
     name = "books"
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         self.told: list[str] = []
         self.held = {task.name for job in session.peek_jobs() for task in job.of(PIPELINED)}
 

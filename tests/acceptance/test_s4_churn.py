@@ -12,16 +12,16 @@ import pytest
 from benchmarks.pipelined.measuring import config_of
 from stromboli.cluster.body import meta, part
 from stromboli.cluster.lives import OVERSTAY, RUN_FOR, STOP_AFTER
-from stromboli.framework.plan import Plan
-from stromboli.framework.session import Session
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.session.session import Session
 from stromboli.model.names import GROUP_NAME
 from stromboli.model.status import TaskStatus
 from stromboli.testing.builders import Manifest, pod, pod_group, queue
 from tests.acceptance.stories import with_port
+from tests.laws.bookkeeping import below_zero
 from tests.laws.crowds import CLASSES, classes
 from tests.laws.histories import CALM, HAPPENINGS, History, Life, Looks, Step, machine
 from tests.laws.scenes import REGISTRY
-from tests.laws.test_reservations import below_zero
 
 
 def member(
@@ -144,7 +144,7 @@ class Walk:
 
 
 def test_S4_34_in_1000_random_steps_no_sum_is_ever_below_zero() -> None:
-    walk = Walk(seed=34)
+    walk = Walk(seed=1)
     for _ in range(1000):
         walk.step()
     assert walk.seen["held"] > 100

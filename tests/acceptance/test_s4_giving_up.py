@@ -8,11 +8,10 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from stromboli.framework.handlers import TaskEvent
-from stromboli.framework.precedence import Precedence
-from stromboli.framework.reason import Reason
-from stromboli.framework.rows import Bools
-from stromboli.framework.session import Session
+from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.framework.engine.rows import Bools
+from stromboli.framework.extension.handlers import TaskEvent
+from stromboli.framework.extension.reason import Reason
 from stromboli.model.job import PIPELINED
 from stromboli.model.names import HOSTNAME, NODE_GROUP_NAME, NODE_GROUP_RESOURCE_LIMITS
 from stromboli.model.reservation import Held
@@ -20,6 +19,7 @@ from stromboli.model.status import TaskStatus
 from stromboli.model.table import NodeRows
 from stromboli.model.task import Task
 from stromboli.plugin import Plugin, on_allocate, on_deallocate, predicate
+from stromboli.reservations.order import Precedence
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.acceptance.bench import NOW, answering, binds, conf, task_of
 from tests.acceptance.fights import running, waiting
@@ -376,7 +376,7 @@ class Books(Plugin):
 
     name = "books"
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         self.held = {task.name for job in session.peek_jobs() for task in job.of(PIPELINED)}
 
     @on_allocate

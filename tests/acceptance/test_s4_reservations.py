@@ -10,21 +10,22 @@ from typing import Any
 import pytest
 
 from stromboli.builtin import builtin_registry
-from stromboli.framework.gates import PIPELINED_STATE
-from stromboli.framework.handlers import TaskEvent
-from stromboli.framework.observe import Several
-from stromboli.framework.operation import Operation, operation_name
-from stromboli.framework.reason import Reason
-from stromboli.framework.session import Session
+from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.framework.config.gates import PIPELINED_STATE
+from stromboli.framework.extension.handlers import TaskEvent
+from stromboli.framework.extension.reason import Reason
+from stromboli.framework.session.session import Session
+from stromboli.framework.statement.operation_kind import OperationKind, operation_name
 from stromboli.metrics.logs import LogObserver
 from stromboli.model.names import EVICTION_OCCURRED, PIPELINED_NODE, PIPELINED_STATUS
 from stromboli.model.reservation import Held
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.model.task import Task
+from stromboli.narration.observe import Several
 from stromboli.plugin import Plugin, on_allocate, on_deallocate, pre_predicate, predicate
 from stromboli.sim.between import apply_plan
-from stromboli.sim.explain import explain
+from stromboli.sim.explanation.explain import explain
 from stromboli.sim.planning import Planning
 from stromboli.testing.builders import Manifest, events, node, pod, pod_group, queue
 from tests.acceptance.bench import GPU, NOW, answering, binds, conf, loaded, task_of
@@ -252,7 +253,7 @@ class Spy(Plugin):
 
     name = "spy"
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         self.asked: set[str] = set()
         self.events: list[tuple[str, str, str]] = []
 
@@ -428,8 +429,8 @@ def test_S4_24_the_guide_tells_operators_of_the_relaxed_root() -> None:
 
 
 def test_S4_32_operations_print_as_names() -> None:
-    assert [str(kind) for kind in Operation][:3] == ["Evict", "Pipeline", "Allocate"]
-    assert f"{Operation.UNPIPELINE}" == "Unpipeline"
+    assert [str(kind) for kind in OperationKind][:3] == ["Evict", "Pipeline", "Allocate"]
+    assert f"{OperationKind.UNPIPELINE}" == "Unpipeline"
     assert operation_name(9) == "Unknown(9)"
 
 

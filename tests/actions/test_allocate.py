@@ -6,10 +6,10 @@ import pytest
 
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_action, run_cycle
-from stromboli.framework.classes import Classes
-from stromboli.framework.config import DEFAULT_CONFIG, load_config
-from stromboli.framework.fits import Fits
-from stromboli.framework.session import Session
+from stromboli.framework.config.config import DEFAULT_CONFIG, load_config
+from stromboli.framework.engine.classes import Classes
+from stromboli.framework.engine.fits import Fits
+from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
 from stromboli.plugin import Plugin, overused
 from stromboli.testing.builders import cluster, node, pod, pod_group

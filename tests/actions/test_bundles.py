@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.actions.bundles import Bundle, Kind, bundles_of, in_order, total
 from stromboli.model.job import RUNNING, SUCCEEDED
 from stromboli.model.podgroup import SubGroupPolicy
 from stromboli.model.spec import LabelSelector
 from stromboli.model.subjobs import assign
+from stromboli.preemption.bundles import Bundle, Kind, bundles_of, in_order, total
 from tests.plugins.support import make_job, make_task
 
 
@@ -30,7 +30,7 @@ def cut(job, tasks=None):
 def test_the_worked_example():
     job = make_job(tasks=members(), min_member=3)
     safe, whole = cut(job)
-    assert names([safe, whole]) == [("SAFE", ["t4", "t3"]), ("WHOLE", ["t2", "t1", "t0"])]
+    assert names([safe, whole]) == [("SURPLUS", ["t4", "t3"]), ("GANG", ["t2", "t1", "t0"])]
     need = total(members(priorities=(0, 0, 0, 0)))
     assert safe.worth(need) == float("inf")
     # pods count as cpu does here: (3/4 + 3/4) / (5/4 + 5/4)
@@ -44,7 +44,7 @@ def test_the_worked_example():
 )
 def test_what_a_gang_can_spare(least, safe):
     found = {bundle.kind: len(bundle.tasks) for bundle in cut(make_job(tasks=members(), min_member=least))}
-    assert found == {kind: size for kind, size in ((Kind.SAFE, safe), (Kind.WHOLE, 5 - safe)) if size}
+    assert found == {kind: size for kind, size in ((Kind.SURPLUS, safe), (Kind.GANG, 5 - safe)) if size}
 
 
 def test_tasks_that_have_succeeded_count_and_tasks_elsewhere_do_not_go():
@@ -52,13 +52,13 @@ def test_tasks_that_have_succeeded_count_and_tasks_elsewhere_do_not_go():
     job = make_job(tasks=[*members(), done], min_member=5)
     here = [job.tasks["ns/j/t4"], job.tasks["ns/j/t0"]]
     safe, whole = cut(job, here)
-    assert names([safe, whole]) == [("SAFE", ["t4"]), ("WHOLE", ["t0"])]
+    assert names([safe, whole]) == [("SURPLUS", ["t4"]), ("GANG", ["t0"])]
     assert whole.loss[0] == 6000, "what the job loses is all of it, wherever it is"
     assert whole.gain[0] == 1000
 
 
 def test_equal_priorities_go_by_uid():
-    assert names(cut(make_job(tasks=members(priorities=(1, 1, 1)), min_member=2)))[0] == ("SAFE", ["t0"])
+    assert names(cut(make_job(tasks=members(priorities=(1, 1, 1)), min_member=2)))[0] == ("SURPLUS", ["t0"])
 
 
 def test_roles_keep_their_minimum():
@@ -66,9 +66,11 @@ def test_roles_keep_their_minimum():
         make_task(f"w{n}", status=RUNNING, role="worker", node_name="n0", priority=9) for n in range(3)
     ]
     job = make_job(tasks=tasks, min_member=3, min_task_member={"ps": 2, "worker": 1})
-    assert names(cut(job)) == [("SAFE", ["t0", "w0", "w1"]), ("WHOLE", ["t1", "t2", "w2"])]
+    assert names(cut(job)) == [("SURPLUS", ["t0", "w0", "w1"]), ("GANG", ["t1", "t2", "w2"])]
     smaller = make_job(tasks=tasks, min_member=2, min_task_member={"ps": 2, "worker": 1})
-    assert names(cut(smaller))[0] == ("SAFE", ["t0", "t1", "t2", "w0"]), "minMember below the roles' sum: roles are off"
+    assert names(cut(smaller))[0] == ("SURPLUS", ["t0", "t1", "t2", "w0"]), (
+        "minMember below the roles' sum: roles are off"
+    )
 
 
 def split_job(least_groups, least, sizes=(2, 2, 2)):
@@ -85,17 +87,17 @@ def split_job(least_groups, least, sizes=(2, 2, 2)):
 
 
 def test_sub_groups_keep_their_number():
-    assert names(cut(split_job(2, 0))) == [("SAFE", ["p0-0", "p0-1"]), ("WHOLE", ["p1-0", "p1-1", "p2-0", "p2-1"])]
-    assert names(cut(split_job(3, 0))) == [("WHOLE", ["p0-0", "p0-1", "p1-0", "p1-1", "p2-0", "p2-1"])]
+    assert names(cut(split_job(2, 0))) == [("SURPLUS", ["p0-0", "p0-1"]), ("GANG", ["p1-0", "p1-1", "p2-0", "p2-1"])]
+    assert names(cut(split_job(3, 0))) == [("GANG", ["p0-0", "p0-1", "p1-0", "p1-1", "p2-0", "p2-1"])]
     # p1 lacks a task already, so the other one of it costs nothing
-    assert names(cut(split_job(2, 0, (2, 1, 2)))) == [("SAFE", ["p1-0"]), ("WHOLE", ["p0-0", "p0-1", "p2-0", "p2-1"])]
+    assert names(cut(split_job(2, 0, (2, 1, 2)))) == [("SURPLUS", ["p1-0"]), ("GANG", ["p0-0", "p0-1", "p2-0", "p2-1"])]
 
 
 def test_what_may_not_go_shrinks_a_safe_bundle_and_drops_a_whole_one():
     safe, whole = cut(make_job(tasks=members(), min_member=3))
     left = safe.allowed({"ns/j/t3"})
     assert left is not None
-    assert (names([left]), left.gain[0]) == ([("SAFE", ["t3"])], 1000)
+    assert (names([left]), left.gain[0]) == ([("SURPLUS", ["t3"])], 1000)
     assert safe.allowed({"ns/j/t0"}) is None
     assert whole.allowed({"ns/j/t0", "ns/j/t1"}) is None
     assert whole.allowed({"ns/j/t0", "ns/j/t1", "ns/j/t2"}) == whole
@@ -107,8 +109,8 @@ def one(name, kind, cpu, loss=0):
 
 
 def test_the_order_of_bundles():
-    small, large = one("ns/b", Kind.WHOLE, 1, loss=4), one("ns/c", Kind.WHOLE, 2, loss=4)
-    twin, safe = one("ns/a", Kind.WHOLE, 1, loss=4), one("ns/z", Kind.SAFE, 1)
+    small, large = one("ns/b", Kind.GANG, 1, loss=4), one("ns/c", Kind.GANG, 2, loss=4)
+    twin, safe = one("ns/a", Kind.GANG, 1, loss=4), one("ns/z", Kind.SURPLUS, 1)
     every = [small, large, twin, safe]
     assert in_order(every, (2000,), lambda *_: 0) == [safe, large, twin, small]
     last_first = in_order(every, (2000,), lambda left, right: 1 if left.uid < right.uid else -1)

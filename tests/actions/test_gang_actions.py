@@ -8,9 +8,9 @@ import pytest
 
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
-from stromboli.framework.config import load_config
-from stromboli.framework.observe import Counting
+from stromboli.framework.config.config import load_config
 from stromboli.model.names import PREEMPTABLE
+from stromboli.narration.observe import Counting
 from stromboli.plugin import Plugin, hyper_node_gradient_for_job, unified_evictable
 from stromboli.sim.between import apply_plan
 from stromboli.testing.builders import events, node, pod, pod_group, queue, state
@@ -152,6 +152,12 @@ def test_room_that_pods_wait_for_is_taken_once():
     assert (len(made.evictions), len(made.reservations)) == (2, 3)
 
 
+def test_nobody_is_spared_without_whom_the_queue_would_have_too_much():
+    # n2 is idle, but the queue has all it may have until the others leave n1
+    objects = [node("n1"), node("n2"), queue("q1", capability={"cpu": 4}), *running("low", 4, queue="q1")]
+    assert gone(plan([*objects, *waiting(queue="q1")])) == ["low-0", "low-1"]
+
+
 def test_plugins_are_asked_with_the_job_and_the_action():
     assert gone(plan([node("n1"), *running("low", 4), *waiting()], more=["spares"])) == ["low-1", "low-2"]
     assert gone(plan([node("n1"), *running("low", 4, least=4), *waiting(count=4)], more=["spares"])) == []
@@ -256,6 +262,24 @@ def test_the_room_stays_the_gangs_until_its_victims_are_gone():
     assert [told.hyper_node for told in third.nominations] == [""], "what it was nominated for has come true"
     apply_plan(cluster, third)
     assert cluster.jobs["default/high"].nominated_hyper_nodes == {}
+
+
+def test_a_part_lies_in_the_hypernode_that_it_was_nominated_for():
+    """Its job is bound to one rack, and reservations end with their session."""
+    config, registry = conf(more=["racks"])
+    config = replace(config, features=frozenset())
+    group, *pods = waiting()
+    group["spec"]["networkTopology"] = {"mode": "hard", "highestTierAllowed": 1}
+    objects = [node("n1"), node("n2", cpu=2), *racks(), *running("a", 4, "n1"), *running("b", 2, "n2")]
+    cluster = state(*CLASSES, *objects, group, *pods)
+    first = cycle(cluster, config, registry)
+    assert [(told.sub_job, told.hyper_node) for told in first.nominations] == [("default/high", "r2")]
+    apply_plan(cluster, first)
+    told = Counting(["sub_job_from_nomination"])
+    second = run_cycle(cluster.snapshot(), config, registry, observer=told)
+    assert [bind.node for bind in second.binds] == ["n2", "n2"]
+    assert [update.parts for update in second.hyper_nodes] == [{"default/high": "r2"}]
+    assert told.told[-1][1] == {"sub_job": "default/high", "hyper_node": "r2"}
 
 
 def test_a_nomination_that_cannot_be_redeemed_ends():

@@ -8,7 +8,7 @@ import pytest
 
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
-from stromboli.framework.config import load_config
+from stromboli.framework.config.config import load_config
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.testing.builders import cluster, node, pod
 

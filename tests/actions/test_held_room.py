@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.framework.topology import is_hard, job_topology
+from stromboli.framework.session.topology import is_hard, job_topology
 from stromboli.model.names import (
     HOSTNAME,
     NODE_GROUP_NAME,
@@ -97,6 +97,53 @@ def test_who_holds_room_beside_somebody_needs_more_neighbours_than_itself(pods, 
     story.cycle()
     assert bool(story.nodes_held()) is held
     assert {told["reason"] for told in story.told("metric.pipelined_given_up")} == (set() if held else {"predicate"})
+
+
+@pytest.mark.parametrize(("zones", "held"), [(("west", "west"), True), (("west", "east"), False)])
+def test_where_nobody_else_is_near_those_who_hold_room_must_be_near_each_other(zones, held):
+    """The first of its kind needs no neighbour, the second needs the first."""
+    near = {"topologyKey": TOPOLOGY_ZONE, "labelSelector": {"matchLabels": {"app": "x"}}}
+    together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
+    gang = held_gang("n1", "n2", labels={"app": "x"}, affinity=together)
+    story = Story(ending("e1", "n1"), ending("e2", "n2"), gang, nodes=0, text=ALLOCATE)
+    story.tell(*(node(f"n{i}", cpu=4, labels={TOPOLOGY_ZONE: zone}) for i, zone in enumerate(zones, 1)))
+    story.cycle()
+    assert bool(story.nodes_held()) is held
+    assert {told["reason"] for told in story.told("metric.pipelined_given_up")} == (set() if held else {"predicate"})
+
+
+CIRCLE = [({"app": "z"}, "w"), ({"app": "w"}, "z")]
+"""Two pods, each with labels and the app that has to be near it: they have nothing near them but each other."""
+
+
+@pytest.mark.parametrize(
+    ("pods", "held"),
+    [
+        pytest.param([({}, "y")], set(), id="nothing that it needs is near"),
+        pytest.param([({}, "y"), ({}, "")], {"g-1"}, id="another needs nothing"),
+        pytest.param([({}, ""), ({}, "y")], {"g-0"}, id="the first needs nothing"),
+        pytest.param(CIRCLE, set(), id="a circle"),
+        pytest.param([({}, "y"), *CIRCLE], set(), id="a circle behind another"),
+        pytest.param([*CIRCLE, ({}, "")], {"g-2"}, id="a circle before one that needs nothing"),
+    ],
+)
+def test_of_a_job_that_runs_each_reservation_needs_its_neighbours(pods, held):
+    """The job runs with one pod; whoever has the label y is in the west, and room is held in the east."""
+    gang = [pod_group("g", min_member=1, phase="Running"), pod("g-r", group="g", cpu=1, memory=0, on="n0")]
+    for number, (labels, wanted) in enumerate(pods):
+        near = {"topologyKey": TOPOLOGY_ZONE, "labelSelector": {"matchLabels": {"app": wanted}}}
+        together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
+        gang.append(pod(f"g-{number}", group="g", cpu=4, memory=0, annotations=held_on(f"n{number + 1}"),
+                        labels=labels, affinity=together if wanted else {}))  # fmt: skip
+    ends = [ending(f"e{number}", f"n{number + 1}") for number in range(len(pods))]
+    story = Story(running("o", 1, "n0", labels={"app": "y"}), *ends, gang, nodes=0, text=ALLOCATE)
+    story.tell(*(node(f"n{number}", cpu=4, labels={TOPOLOGY_ZONE: "east" if number else "west"})
+                 for number in range(len(pods) + 1)))  # fmt: skip
+    story.cycle()
+    assert set(story.nodes_held()) == held
+    assert [told["reason"] for told in story.told("metric.pipelined_given_up")] == ["predicate"] * (
+        len(pods) - len(held)
+    )
 
 
 def test_what_is_held_does_not_fill_a_limit_against_its_holder():

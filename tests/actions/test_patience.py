@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from stromboli.actions import patience
 from stromboli.cycle import run_cycle
-from stromboli.framework.gates import PIPELINED_STATE, switched_on
+from stromboli.framework.config.gates import PIPELINED_STATE, switched_on
 from stromboli.model.codec import decode_snapshot, encode_snapshot
-from stromboli.sim.explain import explain
+from stromboli.preemption import eviction_delay
+from stromboli.sim.explanation.explain import explain
 from stromboli.sim.planning import Planning
 from stromboli.testing.builders import pod, pod_group, queue
 from tests.acceptance.bench import NOW, conf
@@ -256,7 +256,7 @@ def many(count, **fields):
 
 
 def test_of_very_many_who_wait_some_look_for_quicker_victims(monkeypatch):
-    monkeypatch.setattr(patience, "LOOKS", 2)
+    monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", 2)
     story = many(4, text=conf(*TIERS, actions="allocate, preempt"))
     assert [goes(story), len(story.told("eviction_postponed"))] == [[], 4]  # whoever waits has looked once
     assert [goes(story, 10), len(story.told("eviction_postponed"))] == [[], 4 + 2]
@@ -265,14 +265,14 @@ def test_of_very_many_who_wait_some_look_for_quicker_victims(monkeypatch):
 
 
 def test_who_does_not_look_takes_nothing_from_its_own_less_important_pods_either(monkeypatch):
-    monkeypatch.setattr(patience, "LOOKS", 0)
+    monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", 0)
     text = conf("conformance priority", "predicates proportion", actions="allocate, preempt")
     story = Story(slow(), half(rank=1, least=2), nodes=2, text=text)
     assert [goes(story, after) for after in (0, 10, WAITED)] == [[], [], ["a-0"]]
 
 
 def test_a_clock_that_goes_back_has_who_does_not_look_wait_anew(monkeypatch):
-    monkeypatch.setattr(patience, "LOOKS", 0)
+    monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", 0)
     story = crowded()
     assert [goes(story, after) for after in (0, -1000, -951, -950)] == [[], [], [], ["a-0"]]
     assert len(story.told("eviction_postponed")) == 1
@@ -280,7 +280,7 @@ def test_a_clock_that_goes_back_has_who_does_not_look_wait_anew(monkeypatch):
 
 @pytest.mark.parametrize(("value", "then"), [(0, ["a-0"]), (0.1, ["a-0"]), (0.9, [])])
 def test_who_does_not_look_waits_by_the_patience_of_the_moment(monkeypatch, value, then):
-    monkeypatch.setattr(patience, "LOOKS", 0)
+    monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", 0)
     story = crowded()
     story.cycle()
     story.config = crowded(text=with_patience(value)).config
@@ -290,17 +290,17 @@ def test_who_does_not_look_waits_by_the_patience_of_the_moment(monkeypatch, valu
 @pytest.mark.parametrize("looks", [0, 1])
 def test_of_two_actions_the_one_with_the_quicker_victims_says_for_how_long_nobody_looks(monkeypatch, looks):
     """preempt finds some for whom 50 s are waited, reclaim, whether preempt rests or not, some for whom 135 s are."""
-    monkeypatch.setattr(patience, "LOOKS", looks)
+    monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", looks)
     others = [slow(name, on, grace=300, queue="q2") for name, on in (("b", "n2"), ("c", "n3"), ("d", "n4"))]
     crowd = [slow(queue="q1"), *others, waiting("h", 1, cpu=4, queue="q1")]
     story = Story([queue("q1"), queue("q2")], *crowd, text=conf(*TIERS, actions="allocate, preempt, reclaim"), nodes=4)
     assert [goes(story, after) for after in (0, 10, WAITED - 1)] == [[], [], []]
-    monkeypatch.setattr(patience, "LOOKS", 0)
+    monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", 0)
     assert goes(story, WAITED) == ["a-0"]
 
 
 def test_it_is_explained_of_who_does_not_look(monkeypatch):
-    monkeypatch.setattr(patience, "LOOKS", 0)
+    monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", 0)
     story = crowded()
     story.cycle()
     (step,) = (step for step in explained(story).steps if step.ok is False)

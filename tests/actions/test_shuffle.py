@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stromboli.errors import PlacementError
-from stromboli.framework.statement import Statement
+from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import RELEASING
 from stromboli.model.task import Task
 from stromboli.testing.builders import node, pod, pod_group

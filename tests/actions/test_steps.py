@@ -6,8 +6,8 @@ import pytest
 
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_action
-from stromboli.framework.action import Action
-from stromboli.framework.session import Session
+from stromboli.framework.extension.action import Action
+from stromboli.framework.session.session import Session
 from stromboli.testing.builders import cluster
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.actions.victim_search import MANY_IN_VAIN
+from stromboli.preemption.victim_search import MAX_FAILED_NODES
 from stromboli.testing.builders import node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, answering, conf
 from tests.acceptance.fights import CLASSES, RECLAIM, evicted, fight, reserved, running, waiting
@@ -56,7 +56,7 @@ def test_a_pod_like_the_last_one_is_not_tried_again(pods, expected):
     assert times(asked, running("l", 1), gang) == expected
 
 
-@pytest.mark.parametrize(("nodes", "expected"), [(MANY_IN_VAIN, 1), (MANY_IN_VAIN - 1, 2)])
+@pytest.mark.parametrize(("nodes", "expected"), [(MAX_FAILED_NODES, 1), (MAX_FAILED_NODES - 1, 2)])
 def test_after_many_nodes_in_vain_jobs_that_have_nobody_left_are_not_asked_about(nodes, expected):
     """The job on all nodes can spare one pod, for x-0; x-1 looks everywhere in vain, and so that x-2 need not."""
     asked = Asked()

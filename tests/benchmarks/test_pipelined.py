@@ -15,7 +15,7 @@ from benchmarks.pipelined.comparing import SERVED_COLUMNS, Pair, cells, complain
 from benchmarks.pipelined.measuring import BEGINNING, Clock, Decisions, Outcome, run
 from benchmarks.pipelined.workloads import CORES, WORKLOADS, Workload, history
 from benchmarks.workloads import Workload as Cluster
-from stromboli.framework.plan import Bind, Eviction, Plan, Reservation
+from stromboli.framework.books.plan import Bind, Eviction, Plan, Reservation
 from stromboli.model.reservation import Held, stated
 from stromboli.sim.runner import loaded
 from stromboli.sim.timeline import Timeline

@@ -19,7 +19,7 @@ from benchmarks.flush import Bench
 from benchmarks.growth import steps
 from benchmarks.measure import Measured, last_cycle, measure
 from benchmarks.workloads import KINDS, Workload
-from stromboli.framework.observe import Several
+from stromboli.narration.observe import Several
 from stromboli.sim.runner import run_scenario
 
 SMALL = {
@@ -30,6 +30,7 @@ SMALL = {
     "reclaim": Workload("reclaim", 10, 100, gang=20, waiting=40),
     "running": Workload("running", 80, 800, gang=20),
     "full": Workload("full", 10, 100, gang=5, waiting=30),
+    "names": Workload("names", 10, 30, gang=1),
 }
 
 

@@ -6,11 +6,9 @@ The cases and their judge lie beside the project; without them there is nothing 
 from __future__ import annotations
 
 import gc
-import importlib.util
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,9 +16,7 @@ import pytest
 
 from stromboli.errors import StromboliError
 from stromboli.sim.runner import run_scenario
-
-SHARED = Path(__file__).parents[3] / "shared"
-CASES, JUDGE = SHARED / "cases", SHARED / "tools/judge.py"
+from tests.cases.judge import CASES, JUDGE, SCOPE, VARYING, judge_module
 
 FLOORS: Mapping[str, tuple[float, float]] = {
     "decisions": (0.99, 0.95), "arithmetic": (0.98, 0.92), "words": (0.95, 0.88),
@@ -28,37 +24,8 @@ FLOORS: Mapping[str, tuple[float, float]] = {
 """By level, the share of cases that must pass it: of all cases, and of each family of ten or more."""
 LARGE = 10
 
-SCOPE = "eviction"
-"""Cases whose configuration names nothing but actions and plugins that are here."""
-
-VARYING: Mapping[str, str] = {
-    "multicycle/003": "shares after evictions that differ from run to run; ours are a recorded outcome's",
-    **dict.fromkeys(
-        (
-            "unit:preempt/topologyawarepreempt-func1--can-not-preempt-resources-when-task-preemption-policy-is-never",
-            "unit:preempt/topologyawarepreempt-func1--preempt-low-priority-job-in-same-queue",
-            (
-                "unit:preempt/topologyawarepreempt-func1"
-                "--preempt-low-priority-job-in-same-queue-allocatable-and-has-enough-reso"
-            ),
-            "unit:preempt/topologyawarepreempt-func1--preempt-one-task-of-different-job-to-fit-both-jobs-on-one-node",
-        ),
-        "proportion and capacity are both configured; whose figures were recorded differs from run to run",
-    ),
-}
-"""Cases whose recorded arithmetic is a matter of chance, with the reason; their other levels count."""
 
 Tally = dict[str, Counter[str]]
-
-
-def judge_module() -> ModuleType:
-    """The judge, from its file."""
-    spec = importlib.util.spec_from_file_location("recorded_cases_judge", JUDGE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def outcome_of(scenario: Mapping[str, Any]) -> Any:

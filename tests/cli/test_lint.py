@@ -11,8 +11,10 @@ import pytest
 
 from stromboli.cli.linting.cluster_rules import CLUSTER_RULES
 from stromboli.cli.linting.conf_rules import CONF_RULES
+from stromboli.cli.linting.config_maps import held_in
+from stromboli.cli.linting.ignored_rules import IGNORED_RULES
 from stromboli.cli.main import main
-from stromboli.framework.config import DEFAULT_CONFIG
+from stromboli.framework.config.config import DEFAULT_CONFIG
 from tests.cli import manifests as m
 from tests.cli.manifests import Obj
 
@@ -125,7 +127,7 @@ def annotated(name: str, text: str, **spec: Any) -> Obj:
 def test_every_rule_has_a_case() -> None:
     here_or_not = {"not-in-this-release"}  # depends on what the release has
     assert {rule.id for rule in CONF_RULES} - here_or_not == set(CONF)
-    assert {rule.id for rule in CLUSTER_RULES} == {rule for rule, *_ in CLUSTERS}
+    assert {rule.id for rule in (*CLUSTER_RULES, *IGNORED_RULES)} == {rule for rule, *_ in CLUSTERS}
 
 
 @pytest.mark.parametrize("text", [m.CHART, DEFAULT_CONFIG], ids=["chart", "built-in"])
@@ -182,6 +184,23 @@ TWO: Obj = {"resource": {"cpu": "2"}}
 N = m.node("n1", cpu="8", memory="8Gi")
 TREE = [m.queue("p", capability={"cpu": "4"}, guarantee=TWO), m.queue("c", parent="p")]
 
+
+def kind(api_version: str, name: str, **more: Any) -> Obj:
+    return {"apiVersion": api_version, "kind": name, "metadata": {"name": "x", "namespace": "ns"}, **more}
+
+
+def vcjob(topologyPolicy: str = "", **spec: Any) -> Obj:  # noqa: N803 - as it is written in a manifest
+    template = {"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}}
+    task = {"name": "t", "replicas": 1, "template": template, "topologyPolicy": topologyPolicy}
+    return kind("batch.volcano.sh/v1alpha1", "Job", spec={"tasks": [task], **spec})
+
+
+def alien(name: str) -> Obj:
+    """A pod that no scheduler of ours is named in."""
+    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
+    return {**kind("v1", "Pod", spec=spec), "metadata": {"name": name, "namespace": "ns"}}
+
+
 # (rule, objects, what the finding's text must hold)
 CLUSTERS: list[tuple[str, list[Obj], str]] = [
     ("unusable-object", [m.node("n1", cpu="many")], "'many'"),
@@ -227,6 +246,17 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
     ("too-few-pods", [N, *m.gang("j", 2, members=3)], "minMember is 3, but pods that can run are 2"),
     ("roles-not-checked", [m.group("j", 2, minTaskMember={"a": 2, "b": 1})], "adds up to 3"),
     ("fits-no-node", [N, m.node("n2", cpu="1", memory="99Gi"), m.pod("p", cpu="2", memory="9Gi")], "cpu 2, memory 9Gi"),
+    ("unknown-field", [vcjob(minAvailabel=1)], "a Job has no such field, so it is ignored; did you mean minAvailable?"),
+    ("unknown-field", [m.queue("a", capabilities=ONE)], "did you mean capability?"),
+    ("asked-in-vain", [vcjob(plugins={"env": [], "svc": [], "ssh": []})], "svc, ssh: not offered yet"),
+    ("asked-in-vain", [vcjob(networkTopology={"mode": "hard", "highestTierAllowed": 1})], "keeps pods close together"),
+    ("asked-in-vain", [vcjob(topologyPolicy="single-numa-node")], "no plugin looks at NUMA nodes yet"),
+    ("asked-in-vain", [alien("p"), alien("q")], "is left to scheduler default-scheduler, as are 1 more"),
+    ("asked-in-vain", [kind("apps/v1", "ReplicaSet", spec={"selector": {}})], "none of its pods is listed"),
+    ("kind-not-read", [kind("batch.volcano.sh/v1alpha1", "CronJob")], "CronJob is not looked at: no controller makes"),
+    ("kind-not-read", [kind("flow.volcano.sh/v1alpha1", "JobFlow")], "no controller makes Jobs of it yet"),
+    ("kind-not-read", [kind("apps/v1", "Deployment")], "apps/v1 Deployment is not looked at: it counts by its pods"),
+    ("kind-not-read", [kind("v1", "Secret")], "v1 Secret is not looked at: it has no part in scheduling"),
 ]
 
 
@@ -262,3 +292,94 @@ def test_findings_say_where_and_what_to_do(tmp_path: Path, capsys: pytest.Captur
     assert "why: " in out
     assert "fix: " in out
     assert "1 error, 0 warnings, 0 notes" in out
+
+
+def test_workloads_whose_pods_are_listed_are_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "u", "controller": True}
+    pod = m.pod("p")
+    pod["metadata"] |= {"namespace": "ns", "ownerReferences": [owner]}
+    owned = kind("apps/v1", "ReplicaSet", spec={"selector": {}})
+    for objects in ([pod, owned], [owned, pod]):
+        _, findings = found_in([m.write(tmp_path, objects)], capsys)
+        assert "asked-in-vain" not in {one["rule"] for one in findings}
+
+
+def test_a_plan_says_what_it_ignores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    topology = {"mode": "hard", "highestTierAllowed": 1}
+    objects = [N, vcjob(minAvailabel=1, networkTopology=topology, plugins={"svc": []}), kind("apps/v1", "Deployment")]
+    path = m.write(tmp_path, objects)
+    assert main(["plan", path, "-o", "json"]) == 0
+    told = capsys.readouterr()
+    said = ["Deployment is not looked at", "did you mean minAvailable?", "svc: not offered yet", "keeps pods close"]
+    assert [any(text in line for text in said) for line in json.loads(told.out)["ignored"]] == [True] * 4
+    assert all(text in told.err for text in said)
+    assert main(["plan", path, "--strict"]) == 2
+    assert "spec.minAvailabel" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("where", ["file", "directory", "config"])
+def test_the_configuration_in_a_config_map_is_read(
+    where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = "\n".join(f"    {line}" for line in conf(("gagn", *FIRST), SECOND).splitlines())
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  volcano-scheduler.conf: |\n"
+    file = tmp_path / "map.yaml"
+    file.write_text(f"# a remark\n---\n{head}{lines}\n", encoding="utf-8")
+    arguments = {"file": [str(file)], "directory": [str(tmp_path)], "config": ["--config", str(file)]}[where]
+    code, findings = found_in(arguments, capsys)
+    assert code == 1
+    (found,) = [one for one in findings if one["rule"] == "unknown-name"]
+    assert found["text"] == "unknown plugin gagn; did you mean 'gang'?"
+    assert found["file"] == str(file)
+    assert "gagn" in file.read_text(encoding="utf-8").splitlines()[found["line"] - 1]
+
+
+def test_configurations_of_one_file_have_each_their_own_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = conf(("gagn", *FIRST), SECOND)
+    lines = "\n".join(f"    {line}" for line in text.splitlines())
+    maps = [f'kind: ConfigMap\nmetadata: {{name: {name}}}\ndata:\n  "a.conf": |\n{lines}\n' for name in "ab"]
+    file = tmp_path / "maps.yaml"
+    file.write_text("---\n".join(f"apiVersion: v1\n{each}" for each in maps), encoding="utf-8")
+    _, findings = found_in([str(file)], capsys)
+    written = file.read_text(encoding="utf-8").splitlines()
+    found = [one["line"] for one in findings if one["rule"] == "unknown-name"]
+    assert found == [number for number, line in enumerate(written, 1) if "gagn" in line]
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"kind: ConfigMap\n# \xf2\ndata: {a.conf: x}\n"])
+def test_a_file_that_is_no_text_holds_no_configuration(data: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_bytes(data)
+    assert held_in([str(file)]) == []
+
+
+def test_a_guard_whose_switch_is_off_guards_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = ("priority", "gang", entry("conformance", enablePreemptable=False))
+    for actions, told in ((EVICTING, ["conformance is not asked at preemptable, so not by action preempt"]),
+                          ("enqueue, allocate, reclaim, backfill", [])):  # fmt: skip
+        _, findings = lint_conf(conf(first, SECOND, actions=actions), tmp_path, capsys)
+        assert [one["text"] for one in findings if one["rule"] == "critical-pods-unguarded"] == told
+
+
+def test_a_plugin_that_this_release_lacks_is_told_by_plan_as_by_lint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scheduler.conf"
+    file.write_text(conf((*FIRST, "deviceshare"), SECOND), encoding="utf-8")
+    path = m.write(tmp_path, [N])
+    assert main(["plan", path, "--config", str(file)]) == 2
+    told = "plugin deviceshare is the reference's, but this release does not have it"
+    assert told in capsys.readouterr().err
+    _, findings = found_in(["--config", str(file)], capsys)
+    assert told in [one["text"] for one in findings]
+
+
+def test_what_a_lenient_reading_skips_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "scheduler.conf"
+    file.write_text(conf((*FIRST, "gagn"), SECOND), encoding="utf-8")
+    assert main(["plan", m.write(tmp_path, [N]), "--config", str(file), "--lenient-config"]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "gagn" in line]
+    assert lines == [f"stromboli: warning: {file}:7: unknown plugin gagn; did you mean 'gang'?"]

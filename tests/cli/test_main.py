@@ -278,3 +278,40 @@ def on_a_terminal(command: list[str], environment: dict[str, str]) -> str:
         process.wait()
     os.close(master)
     return text.decode()
+
+
+@pytest.mark.parametrize("form", ["table", "json", "yaml"])
+def test_a_configuration_is_shown_without_its_secrets(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scheduler.conf"
+    file.write_text(
+        'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n    arguments: {gang.apiToken: hunter2}\n'
+        "metrics: {type: elasticsearch, address: 'https://me:hunter2@es:9200', elasticsearch.username: reader,\n"
+        "  elasticsearch.password: hunter2}\n"
+    )
+    assert main(["conf", "show", "--config", str(file), "-o", form]) == 0
+    told = capsys.readouterr()
+    assert "hunter2" not in told.out + told.err
+    assert "(hidden)" in told.out
+    assert "reader" in told.out
+
+
+def test_help_begins_with_what_stromboli_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "A batch scheduler for Kubernetes in Volcano's place: schedule a live cluster" in text
+    assert "without a cluster" not in text
+
+
+def test_a_short_file_with_a_long_table_is_shown_in_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tiers = "\n".join(["- &tier", "  plugins: [{name: priority}, {name: gang}]", *["- *tier"] * 200])
+    path = tmp_path / "volcano-scheduler.conf"
+    path.write_text(f'actions: "allocate"\ntiers:\n{tiers}\n')
+    assert main(["conf", "show", "--config", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert "more rows: -o json shows all" in told
+    assert len(told.splitlines()) < 2_100
+    path.write_text(f'actions: "allocate"\ntiers:\n- plugins:\n  - name: sla\n    arguments: {{x: {"a" * 70_000}}}\n')
+    assert main(["conf", "show", "--lenient-config", "--config", str(path)]) == 0
+    assert "a..." in capsys.readouterr().out.replace("\n", "")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stromboli.cli.main import main
-from stromboli.cli.people import connection, vcctl
-from stromboli.cli.people.columns import age
+from stromboli.cli.vcctl import app, connection
+from stromboli.cli.vcctl.columns import age
 from stromboli.errors import AccessError
 from stromboli.kube.client import Client
 from stromboli.model.names import PIPELINED_NODE
@@ -140,7 +140,7 @@ def test_job_run(server: MemoryServer, capsys: pytest.CaptureFixture[str], tmp_p
 @pytest.mark.usefixtures("server")
 def test_failures(arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, *arguments, code=2).startswith(error)
-    assert vcctl.main(arguments) == 255
+    assert app.main(arguments) == 255
 
 
 def test_a_cluster_that_cannot_be_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -290,11 +290,11 @@ def test_pod_list(server: MemoryServer, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_vcctl_speaks_the_same_words(server: MemoryServer, capsys: pytest.CaptureFixture[str]) -> None:
-    assert vcctl.main(["job", "list"]) == 0
+    assert app.main(["job", "list"]) == 0
     assert "train" in capsys.readouterr().out
-    assert vcctl.main(["job", "explain", "-N", "none"]) == 255
+    assert app.main(["job", "explain", "-N", "none"]) == 255
     assert capsys.readouterr().err.startswith("vcctl: there is no job default/none")
-    assert vcctl.main(["version"]) == 0
+    assert app.main(["version"]) == 0
     assert capsys.readouterr().out.startswith("Version: ")
     assert server.requests
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from stromboli.cluster.objects import from_json
+from stromboli.testing.builders import resources_of
 
 
 def made(kind, metadata=None, /, **fields):
@@ -14,7 +15,7 @@ def made(kind, metadata=None, /, **fields):
 
 def pod(name="x", *, requests=None, spec=None, status=None, **metadata):
     """A pending pod of one container."""
-    container = {"name": "c", "resources": {"requests": requests or {}}}
+    container = {"name": "c", "resources": resources_of(requests or {})}
     return made(
         "Pod",
         {"name": name, **metadata},

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from stromboli.cluster.complete import complete, group_of_pod, missing_queues
-from stromboli.cluster.decode import podgroup_of, task_of
+from stromboli.cluster.decoding.decode import podgroup_of, task_of
+from stromboli.cluster.decoding.templates import TemplateStore
 from stromboli.cluster.events import Added, Modified
 from stromboli.cluster.job_pods import group_of, pods_of, with_defaults
-from stromboli.cluster.templates import TemplateStore
 from stromboli.cluster.usage import quota_usage
 from stromboli.errors import ManifestError
-from stromboli.model.axes import Axes
+from stromboli.model.resources.axes import Axes
 from tests.cluster.objects import made, pod
 
 GROUP = "scheduling.k8s.io/group-name"
@@ -192,7 +192,8 @@ def test_a_pod_that_cannot_be_used_is_a_problem_of_its_own():
 
 
 def test_quota_usage():
-    container = {"resources": {"requests": {"cpu": "1", "example.com/gpu": 2}, "limits": {"cpu": "2", "memory": "1Gi"}}}
+    container = {"resources": {"requests": {"cpu": "1", "example.com/gpu": 2},
+                 "limits": {"cpu": "2", "memory": "1Gi", "example.com/gpu": 2}}}  # fmt: skip
     spec = pod(spec={"containers": [container], "overhead": {"cpu": "100m"}}).spec
     assert quantities(quota_usage([(spec, 2), (pod(requests={"cpu": "1m"}).spec, 1)])) == {
         "cpu": "2201m",

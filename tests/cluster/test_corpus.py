@@ -7,14 +7,14 @@ import json
 import pytest
 import yaml
 
-from stromboli.cluster import documents, reader
+from stromboli.cluster.decoding.templates import TemplateStore
+from stromboli.cluster.decoding.validate import check
+from stromboli.cluster.files import documents, reader
+from stromboli.cluster.files.scenario import decode_scenario
 from stromboli.cluster.references import References
-from stromboli.cluster.scenario import decode_scenario
-from stromboli.cluster.templates import TemplateStore
-from stromboli.cluster.validate import check
 from stromboli.errors import ConfigError, ScenarioError
-from stromboli.framework.config import load_config
-from stromboli.model.axes import Axes
+from stromboli.framework.config.config import load_config
+from stromboli.model.resources.axes import Axes
 from tests.cluster.corpus.configurations import CONFIGURATIONS
 from tests.cluster.corpus.fields import FIELDS, MISSING, SOUND, broken, sound
 from tests.cluster.corpus.scenarios import SCENARIOS

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.cluster.annotations import read_bool, read_int
-from stromboli.cluster.decode import (
+from stromboli.cluster.decoding import templates
+from stromboli.cluster.decoding.annotations import read_bool, read_int
+from stromboli.cluster.decoding.decode import (
     job_facts,
     node_of,
     offer_of,
@@ -17,12 +18,12 @@ from stromboli.cluster.decode import (
     quota_of,
     task_of,
 )
-from stromboli.cluster.templates import TemplateStore
+from stromboli.cluster.decoding.templates import TemplateStore
 from stromboli.errors import ManifestError
-from stromboli.model.axes import Axes
+from stromboli.model.resources.axes import Axes
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Condition
-from stromboli.model.times import seconds
+from stromboli.model.values.times import seconds
 from tests.cluster.objects import made, pod
 
 GROUP = "scheduling.k8s.io/group-name"
@@ -183,8 +184,7 @@ def test_pods_with_equal_specs_share_a_template_wherever_they_run(store):
 
 def test_a_template_knows_request_vector_and_what_scores_count(store):
     found = task(store, requests={"cpu": "1500m", "memory": "1Gi", "example.com/gpu": 2}).template
-    assert found.vector == (1500, 2**30, 1, 2000)
-    assert store.axes.names[3] == "example.com/gpu"
+    assert (found.vector, store.axes.names[3]) == ((1500, 2**30, 1, 2000), "unoffered")
     assert found.nonzero == (1500, 2**30)
     assert not found.best_effort
     nothing = task(store).template
@@ -368,3 +368,29 @@ def test_what_is_no_time(text):
     with pytest.raises(ManifestError, match="is not a time") as caught:
         seconds(text, "metadata.creationTimestamp")
     assert caught.value.path == "metadata.creationTimestamp"
+
+
+def test_templates_without_use_are_let_go_once_there_are_more_than_a_few(monkeypatch):
+    monkeypatch.setattr(templates, "FEW", 4)
+    store = TemplateStore(Axes())
+    made = [task(store, spec={"nodeSelector": {"only": f"for-{number}"}}).template for number in range(5)]
+    few = TemplateStore(Axes())
+    kept = [task(few, spec={"nodeSelector": {"only": f"for-{number}"}}).template for number in range(4)]
+    few.tidy([])
+    assert few.all() == kept
+    store.tidy(made[1:4])
+    assert store.all() == made[1:4]
+    again = task(store, spec={"nodeSelector": {"only": "for-0"}}).template
+    assert again.number == 5, "no number is used twice"
+    more = [task(store, spec={"nodeSelector": {"only": f"for-{number}"}}).template for number in (4, 6)]
+    store.tidy([])
+    assert store.all() == [*made[1:4], again, *more], "twice as many as were kept the last time are no more than a few"
+    task(store, spec={"nodeSelector": {"only": "for-7"}})
+    store.tidy([])
+    assert store.all() == []
+
+
+def test_claims_are_named_once_each_and_in_order(store):
+    names = [*"fbdace", "b"]
+    spec = {"resourceClaims": [{"name": f"r{place}", "resourceClaimName": name} for place, name in enumerate(names)]}
+    assert task(store, namespace="ns", spec=spec).claims == tuple(f"ns/{name}" for name in "abcdef")

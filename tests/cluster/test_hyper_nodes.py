@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from stromboli.cluster.events import Deleted, Modified
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
-from stromboli.testing.builders import Manifest, node, state
-
-
-def hyper_node(name: str, tier: int, *selectors: dict[str, Any], below: tuple[str, ...] = (), **more: str) -> Manifest:
-    members = [{"type": "Node", "selector": selector} for selector in selectors]
-    members += [{"type": "HyperNode", "selector": {"exactMatch": {"name": each}}} for each in below]
-    return {"kind": "HyperNode", "metadata": {"name": name}, "spec": {"tier": tier, "members": members, **more}}
+from stromboli.testing.builders import Manifest, hyper_node, member, node, state
 
 
 def tell(cluster: ClusterState, found: Manifest, *, gone: bool = False) -> None:
@@ -27,8 +19,8 @@ def rows(cluster: ClusterState) -> dict[str, list[int]]:
     return {name: info.rows for name, info in cluster.snapshot().hyper_nodes.items()}
 
 
-RACK = hyper_node("rack", 1, {"labelMatch": {"matchLabels": {"rack": "r"}}}, tierName="rack")
-BLOCK = hyper_node("block", 2, {"exactMatch": {"name": "n3"}}, below=("rack",))
+RACK = hyper_node("rack", 1, member("Node", labelMatch={"matchLabels": {"rack": "r"}}), tier_name="rack")
+BLOCK = hyper_node("block", 2, "n3", below=("rack",))
 
 
 def test_snapshots_follow_hypernodes_and_nodes() -> None:

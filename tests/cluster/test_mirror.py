@@ -14,7 +14,7 @@ from stromboli.cluster.events import Added, Deleted, Event, Modified
 from stromboli.cluster.mirror import Mirror, Version
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import ClusterState
-from stromboli.framework.plan import Bind, Eviction
+from stromboli.framework.books.plan import Bind, Eviction
 from tests.support.live_world import group, node, picture, pod
 
 BIND = Bind("u1", "ns/a", "ns/job", "n1")
@@ -126,6 +126,21 @@ def test_a_binding_that_failed_gives_its_room_back() -> None:
     found.take(a(11))
     found.forget(BIND.key, BIND.uid)
     assert (stands(found), room(found), found.assumed) == (("Pending", ""), 0, {})
+
+
+def test_a_pod_whose_eviction_failed_asks_for_what_has_got_a_column_meanwhile() -> None:
+    device = "example.com/device"
+    asked = {"requests": {device: "2"}, "limits": {device: "2"}}
+    container = {"name": "c", "image": "i", "resources": asked}
+    found = mirror(a(10, phase="Running", nodeName="n1", containers=[container]))
+    assert found.assume_evicted(EVICTION)
+    other = node("n2")
+    other["status"]["allocatable"][device] = "4"
+    found.take(at("Node", other, 11, "other"))
+    found.forget(EVICTION.key, EVICTION.uid)
+    used = found.state.nodes.entries()["n1"].used
+    assert used[found.state.axes.index[device]] == 2000
+    assert used[found.state.axes.index["unoffered"]] == 0
 
 
 @pytest.mark.parametrize(

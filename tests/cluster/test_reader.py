@@ -5,22 +5,23 @@ from __future__ import annotations
 import io
 import json
 import sys
+import time
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.cluster import documents
+from stromboli.cluster.decoding.templates import TemplateStore
+from stromboli.cluster.decoding.validate import check
 from stromboli.cluster.events import Added, Modified
+from stromboli.cluster.files import documents
+from stromboli.cluster.files.reader import Origin, Read, load, read
+from stromboli.cluster.files.yaml_values import load as load_yaml
 from stromboli.cluster.kinds import KINDS
 from stromboli.cluster.objects import from_value
-from stromboli.cluster.reader import Origin, Read, load, read
-from stromboli.cluster.templates import TemplateStore
-from stromboli.cluster.validate import check
-from stromboli.cluster.yaml_values import load as load_yaml
 from stromboli.errors import ManifestError
-from stromboli.model.axes import Axes
+from stromboli.model.resources.axes import Axes
 from tests.cluster.corpus.fields import SOUND, sound
 
 
@@ -298,6 +299,19 @@ def problem_of(kind, whole):
     except ManifestError as error:
         return error
     return None
+
+
+def test_many_merges_cost_no_more_than_what_they_merge():
+    keys = ",".join(f"k{number}: 1" for number in range(20_000))
+    began = time.process_time()
+    load_yaml(f"a: &a {{x: 1}}\nb: {{{keys}, <<: [{','.join(['*a'] * 20_000)}]}}\n")
+    assert time.process_time() - began < 5
+
+
+def test_what_is_merged_first_counts_most_and_what_is_written_more():
+    found = load_yaml("m: &m {a: 1, b: 1, c: 1}\nn: &n {b: 2, c: 2, d: 2}\nr: {c: 0, <<: [*m, *n]}\n")
+    assert isinstance(found, dict)
+    assert found["r"] == {"a": 1, "b": 1, "c": 0, "d": 2}
 
 
 @pytest.mark.law("broken manifests give errors, never a crash")

@@ -8,7 +8,7 @@ import pytest
 
 from stromboli.cluster.mirror import Mirror
 from stromboli.cluster.state import ClusterState
-from stromboli.framework.plan import Bind
+from stromboli.framework.books.plan import Bind
 from stromboli.model.codec import decode_snapshot, encode_snapshot
 from stromboli.model.names import GROUP_NAME
 from stromboli.model.reservation import Held, restated, stated

@@ -8,8 +8,8 @@ from stromboli.builtin import builtin_registry
 from stromboli.cluster.events import Added, Deleted
 from stromboli.cycle import run_cycle
 from stromboli.errors import ManifestError
-from stromboli.framework.config import load_config
-from stromboli.framework.plan import GateRemoval, Plan
+from stromboli.framework.books.plan import GateRemoval, Plan
+from stromboli.framework.config.config import load_config
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.sim.between import apply_plan
 from stromboli.testing.builders import cluster, events, node, pod, pod_group, queue, state

@@ -6,12 +6,12 @@ import gzip
 import json
 from pathlib import Path
 
+from stromboli.cluster.decoding.templates import TemplateStore
+from stromboli.cluster.decoding.validate import check
 from stromboli.cluster.events import Added
-from stromboli.cluster.scenario import decode_scenario
-from stromboli.cluster.templates import TemplateStore
-from stromboli.cluster.validate import check
+from stromboli.cluster.files.scenario import decode_scenario
 from stromboli.errors import ManifestError
-from stromboli.model.axes import Axes
+from stromboli.model.resources.axes import Axes
 from tests.cluster.corpus.fields import sound
 
 CASES = Path(__file__).resolve().parents[2].parent / "shared" / "cases"

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from stromboli.controllers.changes import Ask, Change, Create, Delete, Emit, KillPod, Outcome, Patch
-from stromboli.controllers.manager import About, Manager, Settings, Work
+from stromboli.controllers.manager import Manager, Settings
 from stromboli.controllers.pods import pod_view
+from stromboli.controllers.work import About, Work
 from stromboli.controllers.world import Key
 from stromboli.crds import admission
 from stromboli.crds.batch import Job

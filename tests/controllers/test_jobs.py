@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from stromboli.cluster import job_pods
 from stromboli.controllers.changes import Create, KillPod, Patch
+from stromboli.controllers.jobs import plugins
 from stromboli.controllers.jobs.counting import Counts
 from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.jobs.states import FINISHED, How, step_for
@@ -210,6 +212,14 @@ def test_tasks_wait_for_others(needs: dict[str, Any], ready: list[str], starts: 
         ([task("a", 3, minAvailable=2)], {"minAvailable": 2},
          {"j-a-0": "Succeeded", "j-a-1": "Succeeded", "j-a-2": "Failed"}, "Completed"),
         ([task("a", 2)], {}, {"j-a-0": "Pending", "j-a-1": "Pending"}, "Pending"),
+        ([task("a", 3, minAvailable=2)], {"minAvailable": 2}, {"j-a-0": "Pending"}, "Running"),
+        ([task("a", 3, minAvailable=2)], {"minAvailable": 2}, {"j-a-0": "Pending", "j-a-1": "Pending"}, "Pending"),
+        ([task("a", 2, minAvailable=1), task("b", 1, minAvailable=1)], {"minAvailable": 2},
+         {"j-a-0": "Succeeded", "j-a-1": "Succeeded", "j-b-0": "Failed"}, "Failed"),
+        ([task("a", 2, minAvailable=1), task("b", 1, minAvailable=1)], {"minAvailable": 1},
+         {"j-a-0": "Succeeded", "j-a-1": "Succeeded", "j-b-0": "Failed"}, "Completed"),
+        ([task("a", 2, minAvailable=1), task("b", 1, minAvailable=1)], {"minAvailable": 2},
+         {"j-a-0": "Succeeded", "j-a-1": "Failed", "j-b-0": "Succeeded"}, "Completed"),
     ],
 )  # fmt: skip
 def test_how_jobs_end(tasks: list[Any], spec: dict[str, Any], ends: dict[str, str], phase: str) -> None:
@@ -218,6 +228,27 @@ def test_how_jobs_end(tasks: list[Any], spec: dict[str, Any], ends: dict[str, st
         cluster.pod_phase(name, ended)
     cluster.settle()
     assert cluster.phase() == phase
+
+
+def test_the_end_of_a_job_is_counted_once_however_often_it_is_seen() -> None:
+    cluster = started(task("a", 1))
+    assert list(cluster.manager.jobs.endings.values()) == [], "it has not ended"
+    cluster.pod_phase("j-a-0", "Succeeded")
+    cluster.settle()
+    once = [{("default", "Completed"): 1}]
+    assert list(cluster.manager.jobs.endings.values()) == once
+    for _ in range(2):
+        cluster.manager.jobs.seen(read(Job, cluster.job()))
+    assert list(cluster.manager.jobs.endings.values()) == once
+
+
+def test_a_job_that_had_ended_before_the_controllers_began_is_not_counted() -> None:
+    cluster = started(task("a", 1))
+    cluster.pod_phase("j-a-0", "Succeeded")
+    cluster.settle()
+    later = Cluster()
+    later.manager.jobs.seen(read(Job, cluster.job()))
+    assert later.manager.jobs.endings == {}
 
 
 def test_a_completed_job_keeps_its_finished_pods_and_counts_them() -> None:
@@ -421,10 +452,97 @@ def test_the_plugin_env_tells_pods_their_number() -> None:
     assert status(cluster)["controlledResources"] == {"plugin-env": "env"}
 
 
-def test_plugins_that_are_not_there_are_told() -> None:
-    cluster = started(task("a", 1), plugins={"hcclrank": []})
-    assert set(cluster.told("PluginError")) == {"job plugin hcclrank is not supported; the pods are made without it"}
+def test_plan_and_controllers_agree_on_the_plugins_that_there_are() -> None:
+    assert tuple(plugins.PLUGINS) == job_pods.PLUGINS
+
+
+def test_a_job_gets_no_pods_while_a_plugin_that_it_names_is_not_there() -> None:
+    cluster = started(task("a", 1), plugins={"env": [], "hcclrank": [], "svc": []})
+    told = (
+        "job plugins hcclrank, svc are not supported yet (there is: env); the job gets no pods as long as "
+        "spec.plugins says so"
+    )
+    assert set(cluster.told("PluginError")) == {told}
+    assert (cluster.phase(), cluster.names(), cluster.groups()) == ("Pending", [], [])
+    state = status(cluster)["state"]
+    assert (state["reason"], state["message"]) == ("PluginError", told)
+    (condition,) = status(cluster)["conditions"]
+    assert (condition["status"], condition["reason"], condition["message"]) == ("Pending", "PluginError", told)
+    assert not cluster.errors, "waiting is no failure that ends the job"
+
+
+def test_a_job_whose_plugin_goes_is_made_and_its_status_forgets_it() -> None:
+    cluster = started(task("a", 1), plugins={"svc": []})
+    cluster.change(JOBS, "j", {"spec": {"plugins": None}})
+    cluster.settle()
+    cluster.admit()
+    cluster.settle()
     assert cluster.names() == ["j-a-0"]
+    assert "message" not in status(cluster)["state"]
+    assert "message" not in status(cluster)["conditions"][0]
+
+
+def test_pods_that_were_made_before_are_counted_while_a_plugin_is_missing() -> None:
+    cluster = started(task("a", 2))
+    cluster.change(JOBS, "j", {"spec": {"plugins": {"svc": []}, "tasks": [task("a", 3)]}})
+    cluster.all_pods("Succeeded")
+    cluster.settle()
+    assert cluster.names() == ["j-a-0", "j-a-1"]
+    assert status(cluster)["succeeded"] == 2
+
+
+@pytest.mark.parametrize(
+    ("pod", "path"),
+    [
+        (
+            {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1GB"}}}]},
+            "containers[0].resources.requests",
+        ),
+        ({"containers": "none"}, "containers"),
+        ({"priority": 1 << 40}, "priority"),
+    ],
+)
+def test_a_template_that_cannot_be_used_is_told_with_its_field(pod: dict[str, Any], path: str) -> None:
+    cluster = started(task("a", 1, pod=pod))
+    (told,) = set(cluster.told("PodGroupError"))
+    assert told.startswith(f"Job ns/j, spec.tasks[0].template.spec.{path}")
+    state = status(cluster)["state"]
+    assert (state["reason"], state["message"]) == ("PodGroupError", told)
+    assert (cluster.phase(), cluster.names()) == ("Pending", [])
+
+
+def test_a_queue_that_is_not_there_is_told() -> None:
+    cluster = Cluster()
+    cluster.create(JOBS, job(task("a", 1), queue="nowhere"))
+    cluster.settle()
+    assert status(cluster)["state"]["message"] == "queue nowhere of the job is not there"
+    assert set(cluster.told("QueueError")) == {"queue nowhere of the job is not there"}
+
+
+@pytest.mark.parametrize("fields", [{}, {"minAvailable": 0}])
+def test_a_job_stored_without_minimums_is_completed_as_admission_would(fields: dict[str, Any]) -> None:
+    cluster = Cluster()
+    cluster.store(QUEUES, queue("default"))
+    nameless = {key: value for key, value in task("a", 2).items() if key != "name"}
+    cluster.store(JOBS, {"metadata": {"name": "j", "namespace": "ns"}, "spec": {"tasks": [nameless], **fields}})
+    cluster.settle()
+    assert (cluster.phase(), status(cluster)["minAvailable"]) == ("Pending", 2)
+    assert cluster.groups()[0]["spec"]["minMember"] == 2
+    cluster.admit()
+    cluster.settle()
+    assert cluster.names() == ["j-default0-0", "j-default0-1"]
+    cluster.all_pods("Running")
+    cluster.settle()
+    assert cluster.phase() == "Running"
+
+
+@pytest.mark.parametrize("of_task", [{"replicas": 0}, {"replicas": 2, "minAvailable": 0}])
+def test_a_job_without_a_minimum_is_pending_until_a_pod_runs(of_task: dict[str, Any]) -> None:
+    cluster = started(task("a", **of_task), running=False)
+    assert cluster.phase() == "Pending"
+    cluster.all_pods("Running")
+    cluster.settle()
+    assert cluster.phase() == ("Running" if of_task["replicas"] else "Pending")
 
 
 def test_jobs_of_queues_that_extend_to_other_clusters_are_marked() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from stromboli.controllers.changes import Create, Delete, Outcome
-from stromboli.controllers.manager import About, Settings, Work
+from stromboli.controllers.changes import Create, Delete, Outcome, Patch
+from stromboli.controllers.manager import Settings
+from stromboli.controllers.work import About, Work
 from stromboli.crds.fields import Metadata
 from stromboli.crds.kinds import HYPER_NODES, JOBS, POD_GROUPS, QUEUES
 from tests.controllers.cluster import START, Cluster, job, queue, started, task
@@ -125,6 +126,29 @@ def test_root_is_never_closed() -> None:
     assert set(states(cluster).values()) == {"Open"}
 
 
+@pytest.mark.parametrize("failures", [1, 3])
+def test_an_order_to_a_queue_is_carried_out_once_its_write_goes_through(failures: int) -> None:
+    cluster = tree()
+    cluster.command("CloseQueue", "Queue", "low")
+    cluster.breaking[Patch] = failures
+    cluster.settle()
+    assert states(cluster)["low"] == "Closed"
+    assert list(cluster.told("CloseQueue")) == ["Close queue succeed"]
+    cluster.manager.ask_queue("low")
+    cluster.settle()
+    assert list(cluster.told("CloseQueue")) == ["Close queue succeed"], "it is not carried out again"
+
+
+def test_an_order_to_a_queue_that_has_failed_too_often_is_given_up() -> None:
+    cluster, work = tree(), Work(About.queue, ("", "low"))
+    cluster.manager.ask_queue("low", "CloseQueue")
+    assert list(cluster.manager.look(work, cluster.now).changes()) != [], "which the server refuses"
+    assert cluster.manager.give_up(work) == Outcome()
+    cluster.manager.repeat(work)
+    cluster.settle()
+    assert states(cluster)["low"] == "Open"
+
+
 def test_a_queue_below_a_closed_one_closes() -> None:
     assert states(tree(top="Closed")) == {"root": "Open", "top": "Closed", "low": "Closed"}
 
@@ -236,6 +260,41 @@ def test_other_pods_are_left_alone(found: dict[str, Any]) -> None:
     assert cluster.writes == []
 
 
+def test_a_pod_whose_amounts_cannot_be_read_is_an_error_and_gets_no_group() -> None:
+    cluster, found = Cluster(), pod()
+    found["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "many"}
+    cluster.store("pods", found)
+    cluster.settle()
+    assert [error for error in cluster.errors if "many" in error] == cluster.errors != []
+    assert cluster.writes == []
+
+
+# ---------------------------------------------------------------------- what is gone
+
+
+@pytest.mark.parametrize("about", About)
+def test_what_is_gone_by_the_time_it_is_looked_at_needs_nothing(about: About) -> None:
+    cluster = Cluster()
+    assert cluster.manager.look(Work(about, ("ns", "gone")), START) == Outcome()
+    assert (cluster.manager.ready, cluster.manager.carry_out(("ns", "gone"))) == ({}, Outcome())
+
+
+@pytest.mark.parametrize("about", About)
+def test_what_is_gone_when_it_has_failed_too_often_is_forgotten(about: About) -> None:
+    cluster, work = Cluster(), Work(about, ("ns", "gone"))
+    cluster.manager.look(work, START)
+    assert (cluster.manager.give_up(work), cluster.manager.ready) == (Outcome(), {})
+
+
+def test_a_hypernode_that_is_gone_is_not_counted_again() -> None:
+    cluster = Cluster()
+    cluster.store(HYPER_NODES, {"metadata": {"name": "h"}, "spec": {"tier": 1, "members": []}})
+    cluster.settle()
+    cluster.manager.gone_hyper_node(("", "h"))
+    cluster.manager.seen_node(Metadata(name="n1"))
+    assert cluster.manager.ready == {}
+
+
 # ---------------------------------------------------------------------- finished jobs
 
 
@@ -272,7 +331,9 @@ def test_which_jobs_are_collected(phase: str, ttl: int | None, looked: bool) -> 
 
 def test_a_finished_job_without_a_time_is_an_error() -> None:
     cluster = Cluster()
-    cluster.store(JOBS, {**job(ttlSecondsAfterFinished=0), "status": {"state": {"phase": "Completed"}}})
+    cluster.store(
+        JOBS, {**job(ttlSecondsAfterFinished=0), "status": {"state": {"phase": "Completed"}, "minAvailable": 2}}
+    )
     cluster.settle()
     assert cluster.errors == ["the job has finished, but its status does not say when"]
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from stromboli.cli.main import main
-from stromboli.controllers.manager import About
-from stromboli.controllers.selection import CONTROLLERS, looks_of
+from stromboli.controllers.selection import CONTROLLERS, TELLING, looks_of
+from stromboli.controllers.work import UNSUPPORTED, About
 from stromboli.errors import ConfigError
-from stromboli.live.control_process import CONTROL_FLAGS, ControlProcess
-from stromboli.live.controlling import Controllers
-from stromboli.live.flags import parse
-from stromboli.live.process import Process
-from tests.live.test_controlling import World, job
+from stromboli.live.controllers.controller_runner import Controllers
+from stromboli.live.process.control_process import CONTROL_FLAGS, ControlProcess
+from stromboli.live.process.flags import parse
+from stromboli.live.process.process import Process
+from tests.support.controller_world import ControllerWorld, job
 from tests.support.live_world import pod, queue
 from tests.support.virtual import run
 
@@ -33,8 +33,9 @@ ALL = frozenset(About) - {About.command}
         (["job-controller"], {About.job}),
         (["+job-controller", "+queue-controller"], {About.job, About.queue}),
         (["job-controller", "-queue-controller"], {About.job}),
-        (["*", "-jobflow-controller", "-hyperNode-controller"], ALL - {About.hyper_node}),
-        ([f"-{name}" for name in CONTROLLERS], set()),
+        (["*", "-jobflow-controller", "-hyperNode-controller"], ALL - {About.hyper_node, About.job_flow}),
+        ([f"-{name}" for name in CONTROLLERS], set(UNSUPPORTED)),
+        ([f"-{name}" for name in (*CONTROLLERS, *TELLING)], set()),
     ],
 )
 def test_controllers_are_chosen_in_the_references_words(terms: list[str], looks: set[About]) -> None:
@@ -128,7 +129,7 @@ def test_what_is_not_chosen_is_left_as_it_is(name: str) -> None:
     """Each controller alone does what is its own, and nothing of the others'."""
 
     async def story() -> None:
-        world = World()
+        world = ControllerWorld()
         world.controllers = world.controlling(looks=looks_of([name]))
         server = world.server
         fill(server)
@@ -147,8 +148,10 @@ def test_what_is_not_chosen_is_left_as_it_is(name: str) -> None:
         left = {one["metadata"]["name"] for one in server.all("commands")}
         assert left == {command for one, command in orders.items() if one not in chosen}
         manager = world.controllers.manager
-        assert (manager._requests, manager._actions, manager.ready) == ({}, {}, {})
-        assert watched(server) == {one for each in chosen for one in FOLLOWED[each].split()}
+        kept = (manager._requests, manager._actions, manager._in_hand, manager._acting, manager.ready)
+        assert not any(kept), "what has been done is not remembered"
+        told = {"cronjobs", "jobflows", "jobtemplates"} if name == "*" else set()
+        assert watched(server) == told | {one for each in chosen for one in FOLLOWED[each].split()}
         await world.end()
 
     run(story())

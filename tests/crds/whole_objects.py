@@ -154,7 +154,7 @@ Job:
   retryCount: 8
   runningDuration: 5m0s
   controlledResources: {plugin-env: env}
-  conditions: [{status: Pending, lastTransitionTime: "2026-01-01T00:00:00Z"}]
+  conditions: [{status: Pending, lastTransitionTime: "2026-01-01T00:00:00Z", reason: R, message: M}]
 PodGroup:
   phase: Running
   running: 1
@@ -176,6 +176,7 @@ Queue:
   completed: 5
   reservation: {nodes: [n1], resource: {cpu: "4"}}
   allocated: {cpu: "3", pods: "2"}
+  fault: F
 HyperNode:
   nodeCount: 4
   conditions:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from stromboli.builtin import builtin_registry
-from stromboli.cluster.usage_file import usage_of
-from stromboli.framework.config import load_config
-from stromboli.framework.effective import check_arguments
+from stromboli.cluster.files.usage_file import usage_of
+from stromboli.framework.config.config import load_config
+from stromboli.framework.config.effective import check_arguments
 from stromboli.model.usage import NodeUsage
 
 PAGE = (Path(__file__).parents[2] / "docs" / "loads.md").read_text(encoding="utf-8")

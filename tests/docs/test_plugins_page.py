@@ -11,7 +11,7 @@ import pytest
 
 from stromboli.builtin import full_registry
 from stromboli.cycle import run_cycle
-from stromboli.framework.registry import GROUP
+from stromboli.framework.config.registry import GROUP
 from stromboli.sim.planning import Settings, config_of
 from stromboli.testing.builders import cluster, node, pod
 from stromboli.testing.check_plugin import check_plugin

@@ -9,10 +9,10 @@ import pytest
 
 from stromboli.fairness.quota import flat, tree
 from stromboli.model.queue import Guarantee, Queue, QueueSpec
-from stromboli.model.resource import INFINITE, Resource
+from stromboli.model.resources.resource import INFINITE, Resource
 from stromboli.testing.builders import node, queue
-from tests.plugins.test_capacity import evicted, job, many
-from tests.plugins.test_overcommit_queues import asking, entering, factored, text
+from tests.plugins.factored_queues import asking, entering, factored, text
+from tests.plugins.queue_jobs import evicted, job, many
 
 PAGE = (Path(__file__).parents[2] / "docs" / "queues.md").read_text(encoding="utf-8")
 

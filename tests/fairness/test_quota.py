@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from stromboli.fairness.quota import OURS, Reading, flat, is_device_class, overcommitments, tree
 from stromboli.model.queue import Guarantee, Queue, QueueSpec
-from stromboli.model.resource import INFINITE, Resource
+from stromboli.model.resources.resource import INFINITE, Resource
 
 NAMES = ("root", "a", "b", "c", "d", "e")
 amounts = st.dictionaries(st.sampled_from(("cpu", "memory", "nvidia.com/gpu")), st.integers(0, 20).map(str), max_size=3)

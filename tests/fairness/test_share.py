@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.fairness.share import divisors, dominant_share
-from stromboli.model.resource import share
+from stromboli.model.resources.resource import share
 
 amounts = st.lists(st.integers(0, 10**6), min_size=1, max_size=6)
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.fairness.thresholds import Thresholds
-from stromboli.model.axes import PODS
-from stromboli.model.resource import Default, Resource
+from stromboli.model.resources.axes import PODS
+from stromboli.model.resources.resource import Default, Resource
 
 NAMES = ("example.com/a", "example.com/b")
 

@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 from hypothesis import strategies as st
 
-from stromboli.framework.compat import Compat
-from stromboli.model.axes import Axes
+from stromboli.framework.config.compat import Compat
 from stromboli.model.job import Job
-from stromboli.model.request import nonzero_request, pod_request
-from stromboli.model.resource import Resource
+from stromboli.model.resources.axes import Axes
+from stromboli.model.resources.request import nonzero_request, pod_request
+from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import (
     LabelSelector,
     NodeSelectorTerm,

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.filters import interpod
 from stromboli.filters.interpod import AFFINITY, ANTI_AFFINITY, EXISTING, InterPod
 from stromboli.filters.pod_terms import Surroundings
 from stromboli.filters.pods_on_nodes import Event
@@ -21,7 +20,7 @@ from stromboli.model.spec import (
     Requirement,
     WeightedTerm,
 )
-from tests.filters import builders
+from tests.filters import builders, plain_interpod
 from tests.filters.builders import node, table, task
 
 NAMESPACES = {"default": {}, "other": {"team": "red"}, "third": {"team": "blue"}}
@@ -56,7 +55,7 @@ def world(nodes, there, incoming):
 
 def refusals(world, one):
     others = [(other, world.nodes[row]) for other, row in world.placed]
-    plain = [interpod.refusal(one, each, others, NAMESPACES) for each in world.nodes]
+    plain = [plain_interpod.refusal(one, each, others, NAMESPACES) for each in world.nodes]
     masks = world.rules.refusals(one, world.view).tolist()
     assert masks == [0 if reason is None else 1 << reason for reason in plain]
     assert world.rules.may_refuse(one) or not any(masks)
@@ -65,7 +64,7 @@ def refusals(world, one):
 
 def scores(world, one):
     others = [(other, world.nodes[row]) for other, row in world.placed]
-    plain = [interpod.score(one, each, others, NAMESPACES) for each in world.nodes]
+    plain = [plain_interpod.score(one, each, others, NAMESPACES) for each in world.nodes]
     assert world.rules.scores(one, world.view).tolist() == plain
     assert world.rules.may_score(one) or not any(plain)
     return plain
@@ -226,7 +225,7 @@ def test_what_is_tried_counts_as_if_it_were_done(nodes, crowd, one, data):
     found = [here.rules.refusal_after(one, row, changes) for row in range(len(nodes))]
     left = [entry for entry in here.placed if not any(entry is gone for gone in going)]
     others = [(other, nodes[row]) for other, row in (*left, *coming)]
-    assert found == [interpod.refusal(one, each, others, NAMESPACES) for each in nodes]
+    assert found == [plain_interpod.refusal(one, each, others, NAMESPACES) for each in nodes]
 
 
 def test_equal_identities_get_equal_answers():

@@ -5,12 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.filters.pods_on_nodes import Event, PodsOnNodes
-from stromboli.filters.ports import PortsInUse, all_free, conflicts
+from stromboli.filters.ports import PortsInUse, conflicts
 from tests.filters.builders import node, spec, table, task
 
 ports = st.tuples(
     st.sampled_from(("0.0.0.0", "10.0.0.1", "10.0.0.2")), st.sampled_from(("TCP", "UDP")), st.integers(1, 3)
 )
+
+
+def all_free(wanted, taken):
+    return not any(conflicts(port, other) for port in wanted for other in taken)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.cluster.amounts import SCORED_LARGEST
+from stromboli.cluster.decoding.amounts import SCORED_LARGEST
 from stromboli.filters import scores
 from stromboli.filters.images import ImageIndex, full_name
 from stromboli.model.spec import Image

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.filters import spread
 from stromboli.filters.pod_terms import Surroundings
 from stromboli.filters.pods_on_nodes import Event
 from stromboli.filters.spread import HOSTNAME, MISSING_LABEL, MUST, SHOULD, SKEWED, ZONE, Spread
 from stromboli.filters.taints import taint_column
 from stromboli.model.spec import Affinity, LabelSelector, NodeAffinity, NodeSelector, PodSpec, SpreadConstraint, Taint
 from stromboli.model.status import TaskStatus
-from tests.filters import builders
+from tests.filters import builders, plain_spread
 from tests.filters.builders import node, table, task
 
 WEB = LabelSelector({"app": "web"})
@@ -50,7 +49,7 @@ def known(world) -> Any:
 
 
 def refusals(world, one):
-    plain = [spread.refusal(one, each, *known(world)) for each in world.nodes]
+    plain = [plain_spread.refusal(one, each, *known(world)) for each in world.nodes]
     masks = world.rules.refusals(one, world.table.view())
     found = [0] * len(plain) if masks is None else masks.tolist()
     assert found == [0 if reason is None else 1 << reason for reason in plain]
@@ -60,7 +59,7 @@ def refusals(world, one):
 def scores(world, one, rows=None):
     chosen = world.nodes if rows is None else [world.nodes[row] for row in rows]
     nodes, others = known(world)
-    plain = spread.scores(one, chosen, nodes, others, world.default)
+    plain = plain_spread.scores(one, chosen, nodes, others, world.default)
     found = world.rules.scores(one, world.table.view(None if rows is None else np.array(rows, dtype=np.intp)))
     assert (None if found is None else found.tolist()) == plain
     return plain
@@ -138,6 +137,14 @@ def test_a_pod_that_ends_and_only_seemed_to_have_gone_still_does_not_count():
     assert refusals(here, incoming) == [None] * 3
 
 
+def test_a_pod_that_ends_counts_for_neither_of_two_constraints():
+    ends, incoming = pod(over(HOSTNAME), over(ZONE, action=SHOULD)), pod(over(HOSTNAME), over(ZONE, action=SHOULD))
+    ends.status, ends.ends = TaskStatus.Releasing, 1
+    here = world(ZONES[:3], [(ends, 0)], [ends, incoming])
+    assert refusals(here, incoming) == [None] * 3
+    assert scores(here, incoming) == [100] * 3
+
+
 def test_scores_prefer_the_emptier_zone():  # S3-07
     incoming = pod(over(action=SHOULD))
     here = world(ZONES, web(0, 0, 1, 2), [incoming])
@@ -180,7 +187,7 @@ pods = st.builds(
 def test_one_node_and_all_nodes_agree_as_placements_come_and_go(nodes, crowd, incoming, default, data):
     rows = st.integers(0, len(nodes) - 1)
     for each, status in crowd[:5]:
-        each.status = status
+        each.status, each.ends = status, int(status is TaskStatus.Releasing)
     there = [(each, data.draw(rows)) for each, _ in crowd[:5]]
     here = world(nodes, there, [*(each for each, _ in crowd), *incoming], default)
     for each in [None, *(each for each, _ in crowd[5:])]:

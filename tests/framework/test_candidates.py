@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stromboli.framework.candidates import Candidates
-from stromboli.framework.session import Session
+from stromboli.framework.books.candidates import Candidates
+from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench
@@ -43,9 +43,53 @@ def test_a_reach_is_up_to_date_whoever_asked_for_it_before(request_: np.ndarray)
         assert again is first
         assert again.count.tolist() == new.count.tolist() == [0, 1]
         assert again.freed.tolist() == new.freed.tolist()
+        assert [[task.name for task in first.tasks(row)] for row in range(2)] == [[], ["a-1"]]
         hopeful = again.hopeful(session.table, [0], request_)
         assert hopeful.tolist() == new.hopeful(session.table, [0], request_).tolist()
         assert session.candidates.reach(lambda job: True) is not first
         assert session.candidates.reach(of_a, bound=False) is not first
         statement.discard()
         assert session.candidates.reach(of_a).count.tolist() == [1, 1]
+
+
+def test_a_reach_that_is_kept_names_who_is_there_after_each_eviction() -> None:
+    with cluster().open() as session:
+        reach = session.candidates.reach(of_a)
+        with session.statement() as statement:
+            statement.evict(reach.tasks(1)[0], "t")
+            assert [reach.tasks(row) for row in range(2)] == [[session.jobs["default/a"].tasks["default/a-0"]], []]
+            statement.rollback(0)
+        assert [task.name for task in reach.tasks(1)] == ["a-1"]
+
+
+@pytest.mark.parametrize("evicted", [1, 2, 16, 17, 40])
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_hopeful_nodes_are_kept_up_with_few_and_with_many_evictions(request_: np.ndarray, evicted: int) -> None:
+    """Forty nodes of three cores, on each a pod of one core that may go; those who come want two cores."""
+    names = [f"n{number:02}" for number in range(40)]
+    groups = [pod_group("a", min_member=0, phase="Running"), pod_group("c")]
+    pods = [pod(f"a-{name}", group="a", on=name) for name in names]
+    pods += [pod(f"c-{name}", group="c", cpu=2) for name in names]
+    with Bench([*(node(name, cpu=3) for name in names), *groups, *pods]).open() as session:
+        reach = session.candidates.reach(of_a)
+        before = reach.hopeful(session.table, [0], request_).tolist()
+        with session.statement() as statement:
+            for row in range(evicted):
+                statement.evict(reach.tasks(row)[0], "t")
+                statement.pipeline(session.jobs["default/c"].tasks[f"default/c-{names[row]}"], names[row])
+            new = fresh(session).reach(of_a)
+            kept = session.candidates.reach(of_a)
+            found = kept.hopeful(session.table, [0], request_).tolist()
+            assert found == new.hopeful(session.table, [0], request_).tolist()
+            assert found.count(True) == (40 if request_[0] == 1000 else 40 - evicted)
+            statement.rollback(0)
+        assert session.candidates.reach(of_a).hopeful(session.table, [0], request_).tolist() == before
+
+
+def test_a_session_knows_all_templates_whether_or_not_its_snapshot_lists_them() -> None:
+    with cluster().open() as listed:
+        numbers = [template.number for template in listed.snapshot.templates or ()]
+        assert [template.number for template in listed.templates] == numbers != []
+    with cluster().open() as counted:
+        counted.snapshot.templates = None
+        assert sorted({template.number for template in counted.templates}) == sorted(numbers)

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stromboli.framework import catalogue_core, catalogue_live, catalogue_plugins
-from stromboli.framework.catalogue import LINES, METRIC_KEYS, WORK_KEYS, Line, generate_page, shown
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
-from stromboli.model.resource import Resource
+from stromboli.model.resources.resource import Resource
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task
+from stromboli.narration import catalogue_core, catalogue_live, catalogue_plugins
+from stromboli.narration.catalogue import LINES, METRIC_KEYS, WORK_KEYS, Line, generate_page, shown
+from stromboli.narration.catalogue_dropped import DROPPED
 
 SPEC = Path(__file__).parents[2] / ".." / "shared" / "spec" / "logs.md"
 """The list that the table was made from; beside the project only while it is worked on."""
@@ -23,6 +24,7 @@ SPEC = Path(__file__).parents[2] / ".." / "shared" / "spec" / "logs.md"
 OWN = {
     *("complaint", "inconsistency", "action_failed", "plugin_failed", "unpipeline_operation"),
     *("spared", "preempt_no_candidate", "gang_domain", "gang_evicts", "eviction_postponed", "eviction_not_sought"),
+    "idle_room_left",
     *(key for rows in catalogue_live.ROWS.values() for key, _, _ in rows),
 }
 """Lines that the reference does not have."""
@@ -111,6 +113,11 @@ for each in LINES.values():
     MINE.setdefault(anonymous(each.message), []).append(each)
 
 
+NOT_PRINTED = {anonymous(text).replace("\n", "") for text, _ in DROPPED.values()} | {
+    anonymous(match[1]) for text, _ in DROPPED.values() if (match := re.match('"([^"]*)"', text))
+}
+
+
 def listed() -> Iterator[tuple[str, str]]:
     """Level and anonymous text of each line in the list; a level within a cell counts for the rest of the cell."""
     for row in SPEC.read_text().split("\n## 2.")[1].splitlines():
@@ -157,7 +164,9 @@ def test_lines_are_well_formed(key: str) -> None:
 def test_every_listed_text_is_a_line() -> None:
     if SPEC.is_file():
         missing = [
-            text for _, text in listed() if text not in MINE and text not in EXPANDED and text not in OTHER_WORDS
+            text
+            for _, text in listed()
+            if text not in MINE and text not in EXPANDED and text not in OTHER_WORDS and text not in NOT_PRINTED
         ]
         assert missing == []
         assert {key for keys in EXPANDED.values() for key in keys} <= set(LINES)
@@ -216,6 +225,12 @@ def test_the_page_names_every_line() -> None:
     assert all(f"`{key}`" in page for key in LINES)
     assert all(f"\n## {line.component}\n" in page for line in LINES.values())
     assert "| 3 | `queue_overused` | `Queue <{queue}> is overused, ignore it.` |" in page
+
+
+def test_lines_that_are_not_printed_say_why_and_are_no_lines() -> None:
+    page = generate_page()
+    assert DROPPED.keys().isdisjoint(LINES)
+    assert all(text and why and why in page for text, why in DROPPED.values())
 
 
 SOURCE = Path(__file__).parents[2] / "src" / "stromboli"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import stromboli
-from stromboli.framework.compat import DIFFERENCES, Compat, generate_page
+from stromboli.framework.config.compat import DIFFERENCES, Compat, generate_page
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)

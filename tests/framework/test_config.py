@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.errors import ConfigError
-from stromboli.framework.config import DEFAULT_CONFIG, Config, PluginOption, load_config
-from stromboli.framework.points import POINTS, SWITCHES
+from stromboli.framework.config.config import DEFAULT_CONFIG, Config, PluginOption, load_config
+from stromboli.framework.extension.points import POINTS, SWITCHES
 
 PLUGINS = (
     "gang", "priority", "conformance", "overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack", "sla",

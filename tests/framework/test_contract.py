@@ -10,7 +10,7 @@ import pytest
 from stromboli import plugin as points
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
-from stromboli.framework.config import load_config
+from stromboli.framework.config.config import load_config
 from stromboli.plugin import Plugin, Reason
 from stromboli.testing.builders import cluster, node, pod, pod_group
 

@@ -12,10 +12,10 @@ import pytest
 
 import stromboli
 from stromboli.builtin import builtin_registry
-from stromboli.framework.argument import TOLERATED, Argument
-from stromboli.framework.config import load_config
-from stromboli.framework.effective import check_arguments, describe
-from stromboli.framework.registry import Registry
+from stromboli.framework.config.argument import TOLERATED, Argument
+from stromboli.framework.config.config import load_config
+from stromboli.framework.config.effective import check_arguments, describe
+from stromboli.framework.config.registry import Registry
 from stromboli.plugin import Plugin, arg, arg_pattern, arg_section, is_duration
 
 TEXT = """\
@@ -111,7 +111,7 @@ def test_what_has_no_effect_is_nowhere_declared():
 def test_every_declared_argument_is_read():
     """An argument that nothing reads would be a flag that does nothing."""
     text = "".join(path.read_text() for path in Path(stromboli.__file__).parent.rglob("*.py"))
-    found = re.findall(r"\.(\w+)|getattr\(\w+, \"(\w+)\"", text)
+    found = re.findall(r"\.(\w+)|getattr\([\w.]+, \"(\w+)\"", text)
     read = {name for names in found for name in names}
     for each in built_in():
         assert each.arguments.keys() <= read, each.name

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stromboli.errors import ConfigError
-from stromboli.framework.gates import ADMISSION, DEFAULTS, parse_gates, switched_on
+from stromboli.framework.config.gates import ADMISSION, DEFAULTS, parse_gates, switched_on
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.sim.runner import run_scenario
 from stromboli.testing.builders import node, pod, pod_group, queue

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.framework.merge import (
+from stromboli.framework.extension.merge import (
     Agree,
     All,
     AnyOf,

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from stromboli.errors import NotFoundError
-from stromboli.framework.observe import (
+from stromboli.model.resources.axes import Axes
+from stromboli.narration.observe import (
     SILENT,
     AmountRows,
     BulkObserver,
@@ -20,7 +21,6 @@ from stromboli.framework.observe import (
     teller,
     teller_all,
 )
-from stromboli.model.axes import Axes
 
 OVERUSED, BINDING = "queue_overused", "binding"
 

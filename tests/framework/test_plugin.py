@@ -5,16 +5,18 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli import plugin as face
 from stromboli.errors import PluginError
-from stromboli.framework.argument import convert, go_text, nearest
-from stromboli.framework.hook import Hook, check_hook
-from stromboli.framework.points import POINTS
-from stromboli.framework.reason import Reason, StatusCode
+from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.framework.config.argument import convert, go_text, nearest
+from stromboli.framework.extension.hook import Hook, check_hook
+from stromboli.framework.extension.points import POINTS
+from stromboli.framework.extension.reason import Reason, StatusCode
 from stromboli.plugin import (
     Plugin,
     allocatable,
@@ -31,6 +33,8 @@ from stromboli.plugin import (
     reclaimable,
     victim_tasks,
 )
+from stromboli.testing.builders import node
+from tests.acceptance.bench import Bench, conf
 
 
 def positive(value):
@@ -367,3 +371,33 @@ def test_a_conversion_gives_the_type_or_nothing(value):
 )
 def test_nearest(name, known, expected):
     assert nearest(name, known) == expected
+
+
+def test_what_plugins_keep_is_floats_however_they_write_it() -> None:
+    """It is the same before and after it has been written down; what is no number is left out, and told."""
+
+    class Keeps(Plugin):
+        name = "keeps"
+
+        def on_session_open(self, session: ClusterView) -> None:
+            kept: Any = session.memory(self.name)
+            kept.update(
+                {"count": 3, "flag": True, "text": "3", "time": 1.5, "row": np.int64(7), "part": np.float32(0.5)}
+            )
+
+    plan = Bench([node("n1")], conf("keeps"), Keeps).cycle()
+    assert plan.memory["keeps"] == {"count": 3.0, "flag": 1.0, "time": 1.5, "row": 7.0, "part": 0.5}
+    assert {type(value) for value in plan.memory["keeps"].values()} == {float}
+    assert plan.inconsistencies == ["plugin keeps: keeps text, which is no number"]
+
+
+def test_a_number_that_no_float_holds_is_left_out_and_the_cycle_goes_on() -> None:
+    class Keeps(Plugin):
+        name = "keeps"
+
+        def on_session_open(self, session: ClusterView) -> None:
+            session.memory(self.name).update({"digits": 10**400, "time": 1.5})
+
+    plan = Bench([node("n1")], conf("keeps"), Keeps).cycle()
+    assert plan.memory["keeps"] == {"time": 1.5}
+    assert plan.inconsistencies == ["plugin keeps: keeps digits, which is no number"]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.framework import hook, order
-from stromboli.framework.ask import compile_points
-from stromboli.framework.merge import Agree
-from stromboli.framework.points import POINTS, SWITCHES
-from stromboli.framework.points_page import generate_page
+from stromboli.framework.extension import hook, order
+from stromboli.framework.extension.ask import compile_points
+from stromboli.framework.extension.merge import Agree
+from stromboli.framework.extension.points import POINTS, SWITCHES
+from stromboli.framework.extension.points_page import generate_page
 from stromboli.model.task import pod_index
 
 FILLED = """

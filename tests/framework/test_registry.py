@@ -8,9 +8,9 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from stromboli.errors import ConfigError, PluginError
-from stromboli.framework import registry as registry_module
-from stromboli.framework.config import PluginOption
-from stromboli.framework.registry import Registry
+from stromboli.framework.config import registry as registry_module
+from stromboli.framework.config.config import PluginOption
+from stromboli.framework.config.registry import Registry
 from stromboli.plugin import Plugin, arg
 
 ZONE = """

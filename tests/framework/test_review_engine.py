@@ -8,7 +8,7 @@ import pytest
 
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
-from stromboli.framework.config import load_config
+from stromboli.framework.config.config import load_config
 from stromboli.plugin import (
     Plugin,
     Reason,
@@ -24,7 +24,7 @@ from stromboli.plugin import (
     predicate,
 )
 from stromboli.testing.builders import cluster, node, pod, pod_group
-from stromboli.testing.plain import run_plain_cycle
+from stromboli.testing.plain.cycle import run_plain_cycle
 
 
 def decided(snapshot, *plugins, actions="allocate, backfill", others="gang", run=run_cycle):

@@ -12,17 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.cluster.scenario import ScenarioOptions
+from stromboli.cluster.files.scenario import ScenarioOptions
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
-from stromboli.framework.config import DEFAULT_CONFIG, Config
-from stromboli.framework.plan import Plan
-from stromboli.framework.sampling import MEMORY, Sampler, Sampling
-from stromboli.live.flags import parse
-from stromboli.live.process import source_of
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config.config import DEFAULT_CONFIG, Config
+from stromboli.framework.config.sampling import Sampling
+from stromboli.framework.engine.sampling import MEMORY, Sampler
+from stromboli.live.process.flags import parse
+from stromboli.live.process.process import source_of
 from stromboli.sim.runner import run_scenario
 from stromboli.testing.builders import node, pod, pod_group, queue, state
-from stromboli.testing.plain import run_plain_cycle
+from stromboli.testing.plain.cycle import run_plain_cycle
 from tests.acceptance.bench import Bench, conf
 from tests.acceptance.fights import CLASSES, reserved, running, waiting
 from tests.laws.scenes import NOW, REGISTRY, Scene, config_of, scenes, tight_scenes

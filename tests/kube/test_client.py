@@ -297,12 +297,14 @@ def test_plurals(kind: str, plural: str) -> None:
 def test_a_silent_stream_ends_and_a_broken_one_says_so() -> None:
     """Over a real socket: of one watch nothing more is heard, of the other the connection breaks."""
 
+    over = asyncio.Event()
+
     async def answer(request: web.Request) -> web.StreamResponse:
         found = web.StreamResponse()
         await found.prepare(request)
         await found.write(b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}\n')
         if "silent" in request.path:
-            await asyncio.sleep(60)
+            await over.wait()
         elif request.transport is not None:
             request.transport.abort()
         return found
@@ -321,6 +323,7 @@ def test_a_silent_stream_ends_and_a_broken_one_says_so() -> None:
             with pytest.raises(Unreachable):
                 assert [event async for event in client.watch(PODS, "broken")] == []
             assert client.contact.lost > client.contact.heard
+        over.set()
         await runner.cleanup()
 
     asyncio.run(main())

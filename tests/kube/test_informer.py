@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from stromboli.cluster.body import newer
 from stromboli.errors import StromboliError, Unreachable
 from stromboli.kube.client import WATCH_SECONDS, Client
 from stromboli.kube.informer import UNKNOWN_PAUSE, Change, Informer, Informers
@@ -463,14 +462,6 @@ def test_a_server_that_is_gone_is_found_again() -> None:
             assert len(world.troubles) < 20
 
     run(main())
-
-
-@pytest.mark.parametrize(
-    ("version", "known", "expected"),
-    [("10", "9", True), ("9", "10", False), ("9", "9", False), ("a", "b", True), ("a", "a", False), ("", "", True)],
-)
-def test_which_version_is_newer(version: str, known: str, expected: bool) -> None:
-    assert newer(version, known) is expected
 
 
 def test_a_kind_that_the_server_does_not_know_holds_nobody_up() -> None:

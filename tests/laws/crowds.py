@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
@@ -13,24 +13,24 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from stromboli.cluster.scenario import Change
+from stromboli.cluster.files.scenario import Change
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
-from stromboli.framework.config import Config
-from stromboli.framework.jobs import QueueInfo
-from stromboli.framework.operation import Entry, Operation
-from stromboli.framework.plan import Plan
-from stromboli.framework.registry import Registry
-from stromboli.framework.session import Session
-from stromboli.framework.statement import Statement
-from stromboli.model.axes import PODS, add_to
+from stromboli.framework.books.jobs import QueueInfo
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config.config import Config
+from stromboli.framework.config.registry import Registry
+from stromboli.framework.statement.operation import Evict, Operation, split
+from stromboli.framework.statement.session_state import SessionState
+from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import BOUND, RUNNING
-from stromboli.model.names import PREEMPTABLE
+from stromboli.model.names import GPU, PREEMPTABLE
+from stromboli.model.resources.axes import PODS, add_to
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.task import Task
 from stromboli.sim.between import apply_change, apply_plan
 from stromboli.testing.builders import Manifest, events, node, pod, pod_group, queue
-from stromboli.testing.strategies import sometimes
+from stromboli.testing.strategies import closeness, hyper_nodes, sometimes
 from tests.laws.scenes import NOW, REGISTRY, Scene, fitted
 from tests.support.checker_objects import amounts, name_of
 
@@ -38,6 +38,8 @@ CLASSES = {"low": 1, "mid": 50, "high": 100}
 CRITICAL = "system-cluster-critical"
 GROUPS = ("a", "b", "c", "d")
 ARRIVING = ("x", "y", "z")
+LABELLED = {"app": "resident"}
+"""Labels of pods that may go: pdb lets no pod go that has none."""
 SIZES: tuple[dict[str, Any], ...] = (
     {"cpu": 1},
     {"cpu": 1, "memory": "3Gi"},
@@ -72,6 +74,14 @@ TIERS: dict[str, str] = {
 }
 """Sets of plugins by name."""
 
+TREE = """\
+actions: "enqueue, allocate, reclaim, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: conformance}]
+- plugins: [{name: predicates}, {name: capacity, enableHierarchy: true}, {name: nodeorder}]
+"""
+"""Queues have queues below them."""
+
 WANTING = """\
 actions: "enqueue, allocate, preempt"
 tiers:
@@ -83,13 +93,17 @@ tiers:
 ACTIONS = ("preempt", "reclaim", "preempt, reclaim", "gangpreempt", "gangreclaim", "gangpreempt, gangreclaim")
 
 
-def configuration(tiers: str, actions: str, *more: str) -> str:
-    """The text of a configuration."""
-    return f'actions: "enqueue, allocate, {actions}, backfill"\ntiers:\n{TIERS[tiers]}' + "\n".join(more)
+def configuration(tiers: str, actions: str, *more: str, early: bool = False) -> str:
+    """The text of a configuration, in which the actions come after allocate, or before it."""
+    order = f"enqueue, {actions}, allocate" if early else f"enqueue, allocate, {actions}"
+    return f'actions: "{order}, backfill"\ntiers:\n{TIERS[tiers]}' + "\n".join(more)
 
 
-EVERY = tuple(configuration(tiers, actions) for tiers, actions in product(TIERS, ACTIONS))
-"""Every set of plugins with every set of actions."""
+EARLY = tuple(configuration(tiers, actions, early=True) for tiers, actions in product(TIERS, ACTIONS))
+"""Every set of plugins with every set of actions, room being taken before allocate has had its turn."""
+
+EVERY = (*(configuration(tiers, actions) for tiers, actions in product(TIERS, ACTIONS)), *EARLY)
+"""Every set of plugins with every set of actions in both orders."""
 
 
 def configurations(tiers: Sequence[str] = tuple(TIERS), actions: Sequence[str] = ACTIONS, *more: str) -> list[str]:
@@ -181,6 +195,14 @@ def crowds(draw: DrawFn, texts: Sequence[str] = EVERY, calm: bool | None = None)
 
 
 @st.composite
+def roomy(draw: DrawFn, texts: Sequence[str] = EVERY) -> Scene:
+    """A crowd beside one to three empty nodes, too small for some of the pods that come."""
+    scene = draw(crowds(texts))
+    spare = [node(f"s{number}", cpu=draw(st.integers(1, 4))) for number in range(draw(st.integers(1, 3)))]
+    return Scene([*scene.objects, *spare], scene.conf)
+
+
+@st.composite
 def uneven(draw: DrawFn, texts: Sequence[str] = EVERY) -> Scene:
     """A full node or two with jobs of unequal pods, and one important job that needs room of several sizes."""
     found = [*classes(), queue("q1"), queue("q2", weight=draw(st.integers(1, 2)))]
@@ -192,7 +214,8 @@ def uneven(draw: DrawFn, texts: Sequence[str] = EVERY) -> Scene:
             name, small = f"r{number}{place}", size == 1
             importance = "low" if small else draw(st.sampled_from(("low", "mid", "mid")))  # the small ones go first
             found.append(pod_group(name, queue="q1", min_member=0, phase="Running", priorityClassName=importance))
-            found.append(pod(f"{name}-0", group=name, cpu=size, on=f"n{number}", priority=CLASSES[importance]))
+            one: dict[str, Any] = {"cpu": size, "on": f"n{number}", "priority": CLASSES[importance], "labels": LABELLED}
+            found.append(pod(f"{name}-0", group=name, **one))
     count = draw(st.integers(1, 3))
     found.append(pod_group("x", queue=home, min_member=count, priorityClassName="high"))
     found += [pod(f"x-{i}", group="x", cpu=draw(st.sampled_from((2, 3))), priority=100) for i in range(count)]
@@ -234,7 +257,8 @@ def contested(draw: DrawFn, texts: Sequence[str] = EVERY) -> Scene:
             name = f"r{number}{place}"
             home = ("q1", "q3")[place % 2] if owner == "both" else owner
             found.append(pod_group(name, queue=home, min_member=0, phase="Running", priorityClassName="low"))
-            found.append(pod(f"{name}-0", group=name, cpu=size, memory=f"{size}Gi", on=f"n{number}", priority=1))
+            one: dict[str, Any] = {"cpu": size, "memory": f"{size}Gi", "on": f"n{number}", "labels": LABELLED}
+            found.append(pod(f"{name}-0", group=name, priority=1, **one))
     for gang in range(draw(st.integers(1, 2))):
         name, home = f"x{gang}", draw(st.sampled_from(("q2", "q2", "q2", "q1")))
         sizes = draw(st.lists(st.sampled_from((1, 1, 2, 3, 5)), min_size=1, max_size=3))
@@ -244,6 +268,42 @@ def contested(draw: DrawFn, texts: Sequence[str] = EVERY) -> Scene:
             pod(f"{name}-{i}", group=name, cpu=size, memory=f"{size}Gi", priority=100) for i, size in enumerate(sizes)
         ]
     return Scene(found, draw(st.sampled_from(list(texts))))
+
+
+@st.composite
+def lending(draw: DrawFn, texts: Sequence[str] = EVERY) -> Scene:
+    """Full nodes, now and then ten of them, where one queue holds more than it deserves and another has nothing yet.
+
+    The gangs that come to the other one mostly deserve what they ask for.  Now and then everybody wants devices, too,
+    the queues lie in a tree, and there are switches.
+    """
+    text, many = draw(st.sampled_from(list(texts))), draw(st.sampled_from((False, False, True)))
+    names = [f"n{number}" for number in range(draw(st.integers(10, 12)) if many else draw(st.integers(1, 3)))]
+    gpus = draw(st.booleans())
+    more: dict[str, Any] = {"requests": {GPU: 1}} if gpus else {}
+    found = [*classes(), *(node(name, cpu=4, memory="64Gi", resources={GPU: 4} if gpus else {}) for name in names)]
+    half = {"cpu": 2 * len(names), "memory": f"{32 * len(names)}Gi", **({GPU: 2 * len(names)} if gpus else {})}
+    found += _lending_queues(half, tree="enableHierarchy" in text)
+    for name in names:
+        least, important = draw(st.sampled_from((0, 0, 1))), draw(st.sampled_from(("low", "low", "mid")))
+        found.append(pod_group(f"r-{name}", queue="q1", min_member=least, phase="Running", priorityClassName=important))
+        one = {"group": f"r-{name}", "on": name, "cpu": 1, "priority": CLASSES[important], "labels": LABELLED, **more}
+        found += [pod(f"r-{name}-{number}", **one) for number in range(4)]
+    found += draw(sometimes(hyper_nodes(names), 3)) or []
+    for gang in range(draw(st.integers(1, 2))):
+        name, count = f"x{gang}", draw(st.integers(1, min(4, 2 * len(names))))
+        group = pod_group(name, queue="q2", min_member=draw(st.sampled_from((1, count))), priorityClassName="high")
+        group["spec"] |= draw(sometimes(st.builds(dict, networkTopology=closeness), 4)) or {}
+        one = {"group": name, "cpu": draw(st.sampled_from((1, 1, 1, 2))), "priority": 100, **more}
+        found += [group, *(pod(f"{name}-{number}", **one) for number in range(count))]
+    return Scene(found, text)
+
+
+def _lending_queues(half: Mapping[str, Any], tree: bool) -> list[Manifest]:
+    """Two queues that deserve half of the cluster each, in a tree each below one of its own."""
+    above = {"q1": "team1", "q2": "team2"} if tree else {}
+    teams = [queue("root"), *(queue(team, parent="root", deserved=half) for team in above.values())] if tree else []
+    return [*teams, *(queue(name, deserved=half, parent=above.get(name, "")) for name in ("q1", "q2"))]
 
 
 # ---------------------------------------------------------------------- what is watched
@@ -268,7 +328,7 @@ class Decision:
         return all(victim.job == self.actor for victim in self.victims)
 
 
-Question = Callable[[Session, Statement], Any]
+Question = Callable[[SessionState, Statement], Any]
 
 
 @contextmanager
@@ -278,53 +338,51 @@ def watching(**questions: Question) -> Iterator[list[Decision]]:
     commit = Statement.commit
 
     def watched(statement: Statement) -> None:
-        evicted = [entry for entry in statement.entries if entry.kind is Operation.EVICT]
-        if evicted:
-            found.append(_decision(statement, evicted, questions))
+        if statement.has_evictions:
+            found.append(_decision(statement, questions))
         commit(statement)
 
     with patch.object(Statement, "commit", watched):
         yield found
 
 
-def _decision(statement: Statement, evicted: list[Entry], questions: dict[str, Question]) -> Decision:
+def _decision(statement: Statement, questions: dict[str, Question]) -> Decision:
     session = statement.session
-    placed = [entry for entry in statement.entries if entry.kind is not Operation.EVICT]
+    evicted, placed = split(statement.operations)
     job = placed[0].job if placed else evicted[0].job
     tasks = job.tasks.values()
     counted = ("Allocated", "Binding", "Bound", "Running", "Succeeded", "Pipelined")
     ready = sum(t.status.name in counted or (t.status.name == "Pending" and t.best_effort) for t in tasks)
     decision = Decision(
-        evicted[0].reason, job.uid, [entry.tasks[0] for entry in evicted],
-        [task for entry in placed for task in entry.tasks], bool(session.ask.job_pipelined(job)), ready,
+        evicted[0].reason, job.uid, statement.evicted,
+        [task for operation in placed for task in operation.tasks], bool(session.ask.job_pipelined(job)), ready,
         job.group.spec.min_member,
     )  # fmt: skip
     decision.facts = {name: ask(session, statement) for name, ask in questions.items()}
     return decision
 
 
-def spareable(session: Session, statement: Statement) -> list[str]:
+def spareable(session: SessionState, statement: Statement) -> list[str]:
     """Victims without whom every pod of the statement would have its place all the same.
 
     Each is tried by itself; what breaks a gang goes together in gang actions, so it is tried together.  The statement
     is taken back, done again without them, and left as it was found.
     """
-    saved = statement.save()
+    saved, evicted = statement.save(), statement.evicted
     statement.rollback(0)
     units: dict[str, set[str]] = {}
-    for kind, (task, *_), *_ in saved:
-        if kind is Operation.EVICT:
-            units.setdefault(_unit(session, task), set()).add(task.uid)
+    for task in evicted:
+        units.setdefault(_unit(session, task), set()).add(task.uid)
     found = []
     for name, uids in units.items():
         with session.statement() as trial:
-            if _works(session, trial, [step for step in saved if step[1][0].uid not in uids]):
+            if _works(session, trial, [step for step in saved if step.tasks[0].uid not in uids]):
                 found.append(name)
     statement.recover(saved)
     return found
 
 
-def _unit(session: Session, victim: Task) -> str:
+def _unit(session: SessionState, victim: Task) -> str:
     """The victim itself, or its job where a gang action breaks the gang with it; nobody is evicted yet."""
     job = session.job_of(victim)
     assert job is not None
@@ -337,27 +395,26 @@ def _unit(session: Session, victim: Task) -> str:
     return victim.key if [task.uid for task in in_turn].index(victim.uid) < spare else job.uid
 
 
-def last_one_spareable(session: Session, statement: Statement) -> list[str]:
+def last_one_spareable(session: SessionState, statement: Statement) -> list[str]:
     """The last victim of a statement for one pod, if the pod would have its place without it."""
-    saved = statement.save()
-    evicted = [step[1][0].key for step in saved if step[0] is Operation.EVICT]
-    alone = len(saved) == len(evicted) + 1
+    evicted = [task.key for task in statement.evicted]
+    alone = len(statement.save()) == len(evicted) + 1
     return [key for key in spareable(session, statement) if key == evicted[-1]] if alone else []
 
 
-def _works(session: Session, trial: Statement, steps: Sequence[Any]) -> bool:
-    for kind, tasks, rows, reason, _ in steps:
-        if kind is Operation.EVICT:
-            trial.evict(tasks[0], reason)
+def _works(session: SessionState, trial: Statement, steps: Sequence[Operation]) -> bool:
+    for step in steps:
+        if isinstance(step, Evict):
+            trial.evict(step.tasks[0], step.reason)
             continue
-        for task, row in zip(tasks, rows, strict=True):
+        for task, row in zip(step.tasks, step.rows, strict=True):
             if reason_against(session, task, row):
                 return False
             trial.pipeline(task, session.table.statics.names[row])
     return True
 
 
-def reason_against(session: Session, task: Task, row: int) -> str:
+def reason_against(session: SessionState, task: Task, row: int) -> str:
     """What speaks against reserving ``row`` for ``task`` now; empty if nothing does."""
     job = session.job_of(task)
     assert job is not None
@@ -369,10 +426,10 @@ def reason_against(session: Session, task: Task, row: int) -> str:
     return "" if session.placer.passes(task, row) else "predicate"
 
 
-def below_share(session: Session, statement: Statement) -> list[str]:
+def below_share(session: SessionState, statement: Statement) -> list[str]:
     """Victims whose queue held, when their turn came, no more than it deserves in every dimension."""
     held: dict[str, list[int]] = {}
-    evicted = [entry.tasks[0] for entry in statement.entries if entry.kind is Operation.EVICT]
+    evicted = statement.evicted
     for task in evicted:
         queue = queue_of(session, task)
         add_to(held.setdefault(queue.name, session.axes.full(queue.sums.held)), task.template.vector)
@@ -387,7 +444,7 @@ def below_share(session: Session, statement: Statement) -> list[str]:
     return found
 
 
-def queue_of(session: Session, task: Task) -> QueueInfo:
+def queue_of(session: SessionState, task: Task) -> QueueInfo:
     job = session.job_of(task)
     assert job is not None
     return session.queues[job.queue]

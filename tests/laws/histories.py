@@ -14,12 +14,12 @@ from stromboli.cluster.body import meta, part
 from stromboli.cluster.lives import OVERSTAY, RUN_FOR, STOP_AFTER
 from stromboli.cycle import run_actions
 from stromboli.errors import ApiError
-from stromboli.framework.config import Config
-from stromboli.framework.observe import SILENT, Observer
-from stromboli.framework.plan import Plan
-from stromboli.framework.registry import Registry
-from stromboli.framework.session import Session
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config.config import Config
+from stromboli.framework.config.registry import Registry
+from stromboli.framework.session.session import Session
 from stromboli.model.snapshot import Snapshot
+from stromboli.narration.observe import SILENT, Observer
 from stromboli.sim.kubelets import Kubelets
 from stromboli.sim.owners import Owners
 from stromboli.sim.scheduling import Scheduling
@@ -35,9 +35,10 @@ TIMEOUT = 60
 BEGINNING = 1_760_000_000.0
 
 
-def conf(tiers: str, actions: str) -> str:
+def conf(tiers: str, actions: str, *, early: bool = False) -> str:
+    order = f"enqueue, {actions}, allocate" if early else f"enqueue, allocate, {actions}"
     return (
-        f'actions: "enqueue, allocate, {actions}, backfill"\ntiers:\n{tiers}'
+        f'actions: "{order}, backfill"\ntiers:\n{tiers}'
         f"configurations: [{{name: allocate, arguments: {{reservation-timeout: {TIMEOUT}s}}}}]\n"
     )
 
@@ -47,6 +48,7 @@ CONFS = [
     for tiers in ("usual", "shares", "capacity")
     for actions in ("preempt, reclaim", "gangpreempt, gangreclaim")
 ]
+CONFS += [conf(TIERS["usual"], "reclaim, preempt", early=True), conf(TIERS["capacity"], "reclaim", early=True)]
 ELASTIC = conf(TIERS["usual"].replace("gang}", "gang, enableJobStarving: false}"), "preempt, reclaim")
 """Jobs take room for pods beyond their minimum, too."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -15,17 +16,24 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from stromboli.builtin import builtin_registry
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
-from stromboli.framework.config import DEFAULT_CONFIG, Config, PluginOption, load_config
-from stromboli.framework.plan import Plan
-from stromboli.framework.plan_codec import encode_plan
-from stromboli.framework.plugin import Plugin
-from stromboli.framework.registry import Registry
-from stromboli.framework.session import Session
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.books.plan_codec import encode_plan
+from stromboli.framework.config.config import DEFAULT_CONFIG, Config, PluginOption, load_config
+from stromboli.framework.config.registry import Registry
+from stromboli.framework.extension.plugin import Plugin
+from stromboli.framework.session.session import Session
 from stromboli.model.names import TEMPLATE_UID, TOPOLOGY_ZONE
 from stromboli.model.reservation import Held, stated
 from stromboli.model.snapshot import Snapshot
-from stromboli.testing.builders import Manifest, node, pod, pod_group, queue, state
-from stromboli.testing.strategies import SHAPES, affinities, clusters, labels, sometimes, spreads
+from stromboli.testing.builders import Manifest, hyper_node, member, node, pod, pod_group, queue, state
+from stromboli.testing.strategies import (
+    SHAPES,
+    affinities,
+    clusters,
+    labels,
+    sometimes,
+    spreads,
+)
 from tests.support.checker_objects import amounts, name_of, pod_request
 
 REGISTRY = builtin_registry()
@@ -63,6 +71,8 @@ tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}, {name: pdb}]
 - plugins: [{name: predicates}, {name: capacity}, {name: drf}, {name: nodeorder}]
 """
+
+HIERARCHICAL = WITH_CAPACITY.replace("{name: capacity}, {name: drf}", "{name: capacity, enableHierarchy: true}")
 
 CONFIGURATIONS = (DEFAULT_CONFIG, NO_ENQUEUE, EVERYTHING)
 SEEDED = "tie-break: seeded\n"
@@ -137,10 +147,13 @@ def queue_specs(draw: DrawFn) -> dict[str, Any]:
 def scenes(draw: DrawFn, configurations: Sequence[str] = CONFIGURATIONS) -> Scene:
     """Small clusters with every kind of constraint."""
     objects = draw(clusters(max_nodes=5, max_gangs=3))
+    tree = any(each["kind"] == "Queue" and each["metadata"]["name"] == "root" for each in objects)
     for each in objects:
-        if each["kind"] == "Queue":
+        if each["kind"] == "Queue" and each["metadata"]["name"] != "root":
             each["spec"].update(draw(queue_specs()))
-    return Scene(objects, draw(st.sampled_from(configurations)))
+    if draw(sometimes(st.just(True), 12)):
+        objects.append(hyper_node("circle", 1, member("HyperNode", exactMatch={"name": "circle"})))
+    return Scene(objects, draw(st.sampled_from((*configurations, *[HIERARCHICAL] * 3 * tree))))
 
 
 VALUES: Mapping[str, Callable[[list[str]], list[str]]] = {
@@ -157,11 +170,25 @@ def valid(scene: Scene) -> Scene:
     """The scene as a real cluster could be: selectors and tolerations that an API server lets pass (what others mean is
     nowhere said), no two templates under one uid, and no node fuller than it is large (where plugins may refuse what
     the judge would allow)."""
-    objects: list[Manifest] = mended(scene.objects)
+    objects: list[Manifest] = [each for each in mended(scene.objects) if each["metadata"]["name"] != "circle"]
     for each in objects:
         each["metadata"]["annotations"].pop(TEMPLATE_UID, None)
     room = {name_of(each): amounts(each["status"]["allocatable"]) for each in objects if each["kind"] == "Node"}
+    _keep_promises(objects, room.values())
     return Scene([fitted(each, room) if each["kind"] == "Pod" else each for each in objects], scene.conf)
+
+
+def _keep_promises(objects: Sequence[Manifest], nodes: Iterable[Mapping[str, Fraction]]) -> None:
+    """Take back guarantees beyond what the nodes have together."""
+    left: Counter[str] = Counter()
+    for offer in nodes:
+        left.update(offer)
+    for spec in [each["spec"] for each in objects if each["kind"] == "Queue" and "guarantee" in each["spec"]]:
+        promised = amounts(spec["guarantee"]["resource"])
+        if all(amount <= left[name] for name, amount in promised.items()):
+            left.subtract(promised)
+        else:
+            del spec["guarantee"]
 
 
 def fitted(pod: Manifest, room: dict[str, dict[str, Fraction]]) -> Manifest:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.testing.plain import run_plain_cycle
+from stromboli.testing.plain.cycle import run_plain_cycle
 from tests.laws.scenes import (
     CONFIGURATIONS,
     NOW,

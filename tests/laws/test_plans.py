@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stromboli.cycle import run_action, run_cycle
-from stromboli.framework.observe import Counting
-from stromboli.framework.placer import Engine
-from stromboli.framework.plan import Plan
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.engine.placer import Engine
 from stromboli.model.codec import decode_snapshot, encode_snapshot
+from stromboli.narration.observe import Counting
 from stromboli.testing.builders import node, pod, pod_group, queue
 from tests.laws.scenes import (
     CONFIGURATIONS,

@@ -13,19 +13,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.actions.patience import LOOKS, PATIENCE
-from stromboli.framework.gates import PIPELINED_STATE, switched_on
-from stromboli.framework.handlers import TaskEvent
-from stromboli.framework.observe import SILENT, Counting, Observer
-from stromboli.framework.plan import Plan
-from stromboli.framework.session import Session
+from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config.gates import PIPELINED_STATE, switched_on
+from stromboli.framework.extension.handlers import TaskEvent
+from stromboli.framework.session.session import Session
 from stromboli.model.job import PIPELINED, RELEASING, Job
 from stromboli.model.job_sums import COUNTED
 from stromboli.model.names import GROUP_NAME
 from stromboli.model.status import ALLOCATED_STATUS
 from stromboli.model.task import GRACE
+from stromboli.narration.observe import SILENT, Counting, Observer
 from stromboli.plugin import Plugin, on_allocate, on_deallocate
+from stromboli.preemption.eviction_delay import MAX_RECHECKS, PATIENCE
 from stromboli.testing.builders import Manifest
+from tests.laws.bookkeeping import below_zero, trimmed
 from tests.laws.histories import (
     CONFS,
     ELASTIC,
@@ -41,7 +43,6 @@ from tests.laws.histories import (
     stating,
 )
 from tests.laws.scenes import config_of, with_plugins
-from tests.laws.test_statements import trimmed
 
 some = settings(max_examples=30)
 """A history takes as long as ten sessions."""
@@ -52,7 +53,7 @@ class Events(Plugin):
 
     name = "events"
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         self.held: Counter[str] = Counter()
         self.came: Counter[str] = Counter()
         for job in session.peek_jobs():
@@ -84,29 +85,6 @@ def lived(history: History, **looks: Callable[..., object]) -> Life:
 
 
 # ---------------------------------------------------------------------- sums
-
-
-def below_zero(session: Session) -> list[str]:
-    """Names of sums that are below zero."""
-    table = session.table
-    found = [name for name in ("used", "releasing", "pipelined") if (getattr(table, name) < 0).any()]
-    for job in session.peek_jobs():
-        found += [
-            f"{job.uid} {part}" for part in ("allocated", "held", "request", "total") if _is_below(job.sums, part)
-        ]
-    for name, queue in session.queues.items():
-        found += [
-            f"{name} {part}" for part in ("allocated", "held", "request", "inqueue") if _is_below(queue.sums, part)
-        ]
-        found += [f"{name} branch"] if min(queue.branch, default=0) < 0 else []
-    for plugin in session.plugins.values():
-        for name, account in getattr(plugin, "accounts", {}).items():
-            found += [f"{plugin.name} {name}"] if min(account.held, default=0) < 0 else []
-    return found
-
-
-def _is_below(sums: Any, part: str) -> bool:
-    return min(getattr(sums, part), default=0) < 0
 
 
 @pytest.mark.law("no sum is ever below zero, whatever becomes of reservations")
@@ -300,10 +278,10 @@ class Patience:
 
 @pytest.mark.law("nobody waits for slow victims for longer than patience says")
 @some
-@given(histories(confs=[*CONFS[::2], *[ELASTIC] * 3]), st.sampled_from((0, 1, LOOKS)))
+@given(histories(confs=[*CONFS[::2], *[ELASTIC] * 3]), st.sampled_from((0, 1, MAX_RECHECKS)))
 def test_patience(history: History, looks: int) -> None:
     patience = Patience()
-    with patch("stromboli.actions.patience.LOOKS", looks):
+    with patch("stromboli.preemption.eviction_delay.MAX_RECHECKS", looks):
         life = born(history, patience.heard, acted=lambda session: patience.look(life, session))
         life.live()
         life.settle()

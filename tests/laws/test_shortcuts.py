@@ -11,16 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from stromboli.actions import victim_search
-from stromboli.actions.victim_search import MANY_IN_VAIN
 from stromboli.cluster.mirror import Mirror
 from stromboli.cycle import run_cycle
-from stromboli.framework import jobs as jobs_of_sessions
-from stromboli.framework.config import Config
-from stromboli.framework.observe import Counting
-from stromboli.framework.phases import is_settled
-from stromboli.framework.plan import Bind, Plan
-from stromboli.framework.registry import Registry
+from stromboli.framework.books import jobs as jobs_of_sessions
+from stromboli.framework.books.phases import is_settled
+from stromboli.framework.books.plan import Bind, Plan
+from stromboli.framework.config.config import Config
+from stromboli.framework.config.registry import Registry
 from stromboli.model.job import Job
 from stromboli.model.names import (
     POD_GROUP_SCHEDULED,
@@ -30,12 +27,28 @@ from stromboli.model.names import (
 )
 from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.snapshot import Snapshot
+from stromboli.narration.observe import Counting
+from stromboli.preemption import victim_search
+from stromboli.preemption.victim_search import MAX_FAILED_NODES
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from stromboli.testing.plain.cycle import run_plain_cycle
-from tests.laws.crowds import EVERY, Step, configurations, contested, crowds, lived, newcomers, steps, uneven
+from tests.laws.crowds import (
+    EVERY,
+    TREE,
+    Step,
+    configurations,
+    contested,
+    crowds,
+    lending,
+    lived,
+    newcomers,
+    steps,
+    uneven,
+)
 from tests.laws.scenes import CONFIGURATIONS, NOW, REGISTRY, Scene, digest
 
 PLAIN = configurations(["usual", "ranked"], ["preempt", "reclaim"])
+RECLAIMING = configurations(["usual", "ranked"], ["reclaim", "preempt, reclaim"])
 EVICTING = configurations(actions=("preempt", "reclaim", "preempt, reclaim"))
 
 SETTLING = [text + way for text in (*EVERY, *CONFIGURATIONS) for way in ("", "compat: volcano\n")]
@@ -65,9 +78,14 @@ def heard_or_not(snapshot: Snapshot, config: Config, registry: Registry, now: fl
 
 
 @pytest.mark.law("listening to evictions changes none")
-@given(st.one_of(contested(EVICTING), crowds(), uneven(EVICTING)), steps, newcomers, st.sampled_from((0, MANY_IN_VAIN)))
+@given(
+    st.one_of(*(lending([*RECLAIMING, TREE]) for _ in range(5)), contested(EVICTING), crowds(), uneven(EVICTING)),
+    steps,
+    newcomers,
+    st.sampled_from((0, MAX_FAILED_NODES)),
+)
 def test_listening(scene: Scene, happenings: list[Step], fresh: list[list[Manifest]], many: int) -> None:
-    with patch.object(victim_search, "MANY_IN_VAIN", many):  # these clusters have few nodes
+    with patch.object(victim_search, "MAX_FAILED_NODES", many):  # these clusters have few nodes
         for _ in lived(scene, happenings, fresh, heard_or_not):
             pass
 
@@ -80,7 +98,7 @@ def plainly_or_not(snapshot: Snapshot, config: Config, registry: Registry, now: 
 
 
 @pytest.mark.law("evicting actions see nodes as the plain evaluation does")
-@given(st.one_of(contested(PLAIN), crowds(PLAIN)), steps, newcomers)
+@given(st.one_of(*(lending([*RECLAIMING, TREE]) for _ in range(5)), contested(PLAIN), crowds(PLAIN)), steps, newcomers)
 def test_plainly(scene: Scene, happenings: list[Step], fresh: list[list[Manifest]]) -> None:
     for _ in lived(scene, happenings, fresh, plainly_or_not):
         pass

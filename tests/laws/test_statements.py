@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import zip_longest
 from typing import Any
@@ -14,48 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.errors import PlacementError
-from stromboli.framework.classes import Classes
-from stromboli.framework.handlers import TaskEvent
-from stromboli.framework.operation import Operation
-from stromboli.framework.placer import Engine
-from stromboli.framework.session import Session
-from stromboli.framework.statement import Statement
+from stromboli.framework.engine.classes import Classes
+from stromboli.framework.engine.hooks import hooks_of
+from stromboli.framework.engine.placer import Engine
+from stromboli.framework.session.session import Session
+from stromboli.framework.statement.operation_kind import OperationKind
+from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import PENDING, PIPELINED, RUNNING
 from stromboli.model.status import TaskStatus
-from stromboli.model.table import AMOUNTS, Node
+from stromboli.model.table import Node
 from stromboli.model.task import Task
-from stromboli.plugin import Plugin, on_allocate, on_deallocate
+from tests.laws.bookkeeping import Counts, books, trimmed
 from tests.laws.scenes import NOW, Scene, held_scenes, scenes, tight_scenes, with_plugins
 
 Picks = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=14)
 """Operations: which one, and two numbers that pick whom and where."""
-
-
-class Counts(Plugin):
-    """Keeps what every task holds by events alone, and objects to some placements."""
-
-    name = "counts"
-
-    def on_session_open(self, session: Session) -> None:
-        self.held: Counter[str] = Counter()
-
-    @on_allocate
-    def came(self, event: TaskEvent) -> None:
-        self.held[event.task.uid] += 1
-        if event.task.uid.endswith("3") and event.task.node_name.endswith("1"):
-            event.err = "no threes on node 1"
-
-    @on_allocate.many
-    def came_many(self, task: Task, rows: Sequence[int]) -> None:
-        self.held[task.job] += len(rows)
-
-    @on_deallocate
-    def left(self, event: TaskEvent) -> None:
-        self.held[event.task.uid] -= 1
-
-    @on_deallocate.many
-    def left_many(self, task: Task, rows: Sequence[int]) -> None:
-        self.held[task.job] -= len(rows)
 
 
 def opened(scene: Scene) -> Session:
@@ -64,40 +37,6 @@ def opened(scene: Scene) -> Session:
 
 
 # ---------------------------------------------------------------------- what must not change
-
-
-def trimmed(vector: Iterable[int]) -> tuple[int, ...]:
-    """A vector without the zeros at its end, which say nothing."""
-    found = list(vector)
-    while found and not found[-1]:
-        found.pop()
-    return tuple(found)
-
-
-def books(session: Session) -> dict[str, Any]:
-    """Every sum of a session: nodes, jobs, queues, what plugins count, and what the log adds up to."""
-    net: Counter[tuple[str, int]] = Counter()
-    for task, row, sign in session.ledger.log:
-        net[task.uid, row] += sign
-    counts = session.plugins["counts"]
-    assert isinstance(counts, Counts)
-    return {
-        "nodes": {name: getattr(session.table, name).tolist() for name in AMOUNTS},
-        "jobs": {job.uid: job_books(job) for job in session.peek_jobs()},
-        "queues": {
-            name: [trimmed(getattr(queue.sums, part)) for part in ("allocated", "held", "request", "inqueue")]
-            for name, queue in session.queues.items()
-        },
-        "log": {place: number for place, number in net.items() if number},
-        "held": {uid: number for uid, number in counts.held.items() if number},
-        "plan": len(session.plan.binds) + len(session.plan.evictions),
-    }
-
-
-def job_books(job: Any) -> Any:
-    sums = [trimmed(getattr(job.sums, part)) for part in ("allocated", "held", "request", "total")]
-    index = {status: sorted(members) for status, members in job.index.items()}
-    return sums, index, {task.uid: (task.status, task.node_name) for task in job.tasks.values()}
 
 
 def answers(session: Session) -> dict[str, Any]:
@@ -172,7 +111,7 @@ class Walk:
             first = waiting[whom % len(waiting)]
             equal = [task for task in waiting if task.job == first.job and task.template is first.template]
             rows = [self.row(where + i * whom) for i in range(len(equal))]
-            kind = Operation.ALLOCATE if where % 3 else Operation.PIPELINE
+            kind = OperationKind.ALLOCATE if where % 3 else OperationKind.PIPELINE
             self.statement.place(self.session.jobs[first.job], equal, rows, kind)
 
     def mark(self, _whom: int, _where: int) -> None:
@@ -238,7 +177,7 @@ def test_renewed(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
         for pick in picks:
             walk.take(*pick)
             kept = answers(session), scores(session)
-            session.placer = Engine(Classes(session.answers.hooks(), session.ledger), session.ties)
+            session.placer = Engine(Classes(hooks_of(session.answers), session.ledger), session.ties)
             assert kept == (answers(session), scores(session))
 
 
@@ -254,13 +193,13 @@ def test_sums(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
             walk.take(*pick)
         used, pipelined = start
         moves = {
-            Operation.ALLOCATE: (used, 1),
-            Operation.PIPELINE: (pipelined, 1),
-            Operation.UNPIPELINE: (pipelined, -1),
+            OperationKind.ALLOCATE: (used, 1),
+            OperationKind.PIPELINE: (pipelined, 1),
+            OperationKind.UNPIPELINE: (pipelined, -1),
         }
-        for entry in walk.statement.entries:
-            for task, row in zip(entry.tasks, entry.rows, strict=True):
-                column, sign = moves.get(entry.kind, (used, 0))
+        for operation in walk.statement.operations:
+            for task, row in zip(operation.tasks, operation.rows, strict=True):
+                column, sign = moves.get(operation.kind, (used, 0))
                 column[: len(task.template.vector), row] += sign * np.array(task.template.vector)
         for job in session.peek_jobs():
             for status in TaskStatus:

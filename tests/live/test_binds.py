@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from stromboli.errors import Unreachable
-from stromboli.framework.plan import Bind, Eviction, Plan, PodConditionUpdate, PodGroupUpdate
+from stromboli.framework.books.plan import Bind, Eviction, Plan, PodConditionUpdate, PodGroupUpdate
 from stromboli.kube.transport import Request, Response
-from stromboli.live.scheduler import LiveScheduler
+from stromboli.live.scheduler.scheduler import LiveScheduler
 from tests.support.live_world import Directed, LiveWorld, group, pod, uid
 from tests.support.memory_server import status
 from tests.support.virtual import run

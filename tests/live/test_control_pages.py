@@ -12,13 +12,13 @@ from prometheus_client.samples import Sample
 
 from stromboli.errors import Unreachable
 from stromboli.kube.transport import Request, Response
-from stromboli.live.control_gauges import ControlGauges
-from stromboli.live.control_process import CONTROL_FLAGS, ControlProcess
-from stromboli.live.flags import FLAGS, parse
-from stromboli.live.process import Process
+from stromboli.live.process.control_gauges import ControlGauges
+from stromboli.live.process.control_process import CONTROL_FLAGS, ControlProcess
+from stromboli.live.process.flags import FLAGS, parse
+from stromboli.live.process.process import Process
 from stromboli.metrics.descriptions import CONTROLLERS
 from stromboli.metrics.prometheus import generate_page
-from tests.live.test_controlling import World, job
+from tests.support.controller_world import ControllerWorld, job
 from tests.support.live_world import group, queue
 from tests.support.memory_server import status
 from tests.support.virtual import run
@@ -78,7 +78,7 @@ def read(registry: CollectorRegistry, name: str) -> dict[tuple[str, ...], float]
 
 def test_pod_groups_are_counted_by_queue_and_phase() -> None:
     async def main() -> None:
-        world, registry = World(), CollectorRegistry()
+        world, registry = ControllerWorld(), CollectorRegistry()
         ControlGauges(registry, world.controllers.manager)
         world.server.put("queues", queue("other"))
         await world.go(scheduling=False)
@@ -105,7 +105,7 @@ def test_pod_groups_are_counted_by_queue_and_phase() -> None:
 
 def test_jobs_that_end_are_counted_once_until_they_are_deleted() -> None:
     async def main() -> None:
-        world, registry = World(), CollectorRegistry()
+        world, registry = ControllerWorld(), CollectorRegistry()
         ControlGauges(registry, world.controllers.manager)
         standby, other = world.controlling(), CollectorRegistry()
         standby._may_write = lambda: False
@@ -144,7 +144,7 @@ def test_a_job_whose_end_was_written_but_not_answered_counts_once(lost: Unreacha
         return None
 
     async def main() -> None:
-        world, registry = World(), CollectorRegistry()
+        world, registry = ControllerWorld(), CollectorRegistry()
         ControlGauges(registry, world.controllers.manager)
         world.server.faults.append(fails)
         await world.go()

@@ -10,89 +10,23 @@ from typing import Any
 import pytest
 
 from stromboli.controllers.changes import Outcome
-from stromboli.controllers.manager import About, Work
+from stromboli.controllers.work import About, Work
 from stromboli.errors import AccessError, Unreachable
 from stromboli.kube.client import Client
 from stromboli.kube.informer import UNKNOWN_PAUSE
 from stromboli.kube.transport import Request, Response
-from stromboli.live.controlling import Controllers, Options
-from tests.support.live_world import LiveWorld, queue
-from tests.support.memory_server import MemoryServer, merged, status
+from stromboli.live.controllers.controller_runner import Controllers
+from tests.support.controller_world import ControllerWorld, job
+from tests.support.live_world import queue
+from tests.support.memory_server import MemoryServer, status
 from tests.support.virtual import run
 
 Json = dict[str, Any]
 
 
-def job(name: str, replicas: int, **spec: Any) -> Json:
-    """A job as admission leaves it."""
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
-    task = {
-        "name": "t",
-        "replicas": replicas,
-        "minAvailable": replicas,
-        "template": {"spec": {"containers": [container]}},
-    }
-    spec = {"schedulerName": "volcano", "queue": "default", "minAvailable": replicas, "maxRetry": 3, **spec}
-    return {"metadata": {"name": name, "namespace": "ns"}, "spec": {"tasks": [task], **spec}}
-
-
-class World(LiveWorld):
-    """A cluster with controllers, a scheduler, kubelets and Kubernetes' own garbage collector."""
-
-    def __init__(self, on: str = "memory") -> None:
-        super().__init__(on=on)
-        self.controllers = self.controlling()
-
-    def controlling(self, **options: Any) -> Controllers:
-        client = Client(self.server, dice=random.Random(5))
-        return Controllers(client, Options(**options), observer=self.told, clock=self.clock)
-
-    async def go(self, *, scheduling: bool = True) -> asyncio.Task[None]:
-        """Start everything and let the lists be read."""
-        task = asyncio.create_task(self.controllers.run())
-        self.tasks += [task, asyncio.create_task(self.kubelets())]
-        if scheduling:
-            self.start(self.scheduler())
-        await asyncio.sleep(3)
-        return task
-
-    async def kubelets(self) -> None:
-        """Pods that were asked to end do so in time; what belongs to nothing goes."""
-        while True:
-            await asyncio.sleep(0.5)
-            for pod in self.server.all("pods"):
-                meta = pod["metadata"]
-                if meta.get("deletionTimestamp") or self.is_orphan(pod):
-                    self.server.drop("pods", meta["name"], meta["namespace"])
-            for group in self.server.all("podgroups"):
-                if self.is_orphan(group):
-                    self.server.drop("podgroups", group["metadata"]["name"], "ns")
-
-    def is_orphan(self, found: Json) -> bool:
-        owners = found["metadata"].get("ownerReferences", [])
-        jobs = {one["metadata"]["uid"] for one in self.server.all("jobs")}
-        return any(owner["kind"] == "Job" and owner["uid"] not in jobs for owner in owners)
-
-    def phase(self, name: str) -> str:
-        state = self.server.get("jobs", name, "ns").get("status", {}).get("state", {})
-        return str(state.get("phase", ""))
-
-    def end_pods(self, job: str, phase: str, code: int = 0) -> None:
-        """The containers of a job's pods end."""
-        for pod in self.server.all("pods"):
-            if pod["metadata"]["name"].startswith(f"{job}-t-") and pod["status"].get("phase") == "Running":
-                ended = {"state": {"terminated": {"exitCode": code}}}
-                self.server.put("pods", merged(pod, {"status": {"phase": phase, "containerStatuses": [ended]}}))
-
-    def command(self, action: str, kind: str, name: str) -> None:
-        target = {"apiVersion": "x/v1", "kind": kind, "name": name, "uid": ""}
-        meta = {"name": f"c{self.server.version}", "namespace": "ns"}
-        self.server.put("commands", {"metadata": meta, "action": action, "target": target})
-
-
 def test_jobs_run_and_complete() -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         await world.go()
         for number in range(3):
             world.server.put("jobs", job(f"j{number}", 4))
@@ -113,7 +47,7 @@ def test_jobs_run_and_complete() -> None:
 
 def test_a_failing_job_is_restarted_and_then_given_up() -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         await world.go()
         policies = [{"event": "PodFailed", "action": "RestartJob"}]
         world.server.put("jobs", job("j", 3, maxRetry=2, policies=policies))
@@ -134,9 +68,9 @@ def test_a_failing_job_is_restarted_and_then_given_up() -> None:
 
 def test_commands_suspend_and_resume_once_each() -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         await world.go()
-        other = World.controlling(world)
+        other = ControllerWorld.controlling(world)
         world.tasks.append(asyncio.create_task(other.run()))
         world.server.put("jobs", job("j", 2))
         await asyncio.sleep(8)
@@ -157,7 +91,7 @@ def test_commands_suspend_and_resume_once_each() -> None:
 
 def test_plain_pods_get_groups_and_run() -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         await world.go()
         container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
         for number in range(3):
@@ -174,7 +108,7 @@ def test_plain_pods_get_groups_and_run() -> None:
 
 def test_a_finished_job_goes_when_its_time_is_over() -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         await world.go(scheduling=False)
         done = {"state": {"phase": "Completed", "lastTransitionTime": "2027-01-15T08:00:00Z"}}
         world.server.put("jobs", {**job("j", 1, ttlSecondsAfterFinished=3600), "status": done})
@@ -197,13 +131,42 @@ FAULTS = [
 ]
 
 
+def test_a_job_says_what_its_last_look_was_refused_for() -> None:
+    """Not what hindered an earlier one, such as a server that was away."""
+
+    async def main() -> None:
+        world = ControllerWorld()
+        await world.go()
+        text = "spec.containers: no"
+        writes: list[bytes] = []
+
+        def refuses(request: Request, at: str) -> Response | None:
+            if at == "before" and request.path.endswith("/jobs/j/status"):
+                writes.append(request.body or b"")
+            if at != "before" or request.method != "POST" or not request.path.endswith("/pods"):
+                return None
+            if asyncio.get_running_loop().time() < away:
+                raise Unreachable("nobody listens")
+            return status(422, "Invalid", text)
+
+        world.server.faults.append(refuses)
+        away = asyncio.get_running_loop().time() + 20
+        world.server.put("jobs", job("j", 1))
+        await asyncio.sleep(60)
+        assert text in world.server.get("jobs", "j", "ns")["status"]["state"]["message"]
+        assert not [body for body in writes if b"nobody listens" in body]
+        await world.end()
+
+    run(main())
+
+
 @pytest.mark.parametrize("on", ["memory", "embedded"])
 @pytest.mark.parametrize(("fault", "when"), FAULTS)
 def test_every_write_may_fail_once(fault: Any, when: str, on: str) -> None:
     """Each write of the controllers fails the first time, carried out or not; all comes out the same."""
 
     async def main() -> None:
-        world = World(on)
+        world = ControllerWorld(on)
         await world.go()
         failed: set[tuple[str, str]] = set()
 
@@ -238,7 +201,7 @@ def test_a_plain_pod_is_told_why_it_gets_no_pod_group() -> None:
     """It would wait for ever, and nobody could tell why."""
 
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         await world.go(scheduling=False)
 
         def refuses(request: Request, at: str) -> Response | None:
@@ -257,10 +220,40 @@ def test_a_plain_pod_is_told_why_it_gets_no_pod_group() -> None:
     run(main())
 
 
+def test_a_job_says_what_the_server_has_against_its_pods_until_it_gets_them() -> None:
+    async def main() -> None:
+        world = ControllerWorld()
+        await world.go()
+        text = 'Pod "j-t-0" is invalid: spec.tolerations[0].operator: Unsupported value'
+        writes: list[bytes] = []
+
+        def refuses(request: Request, at: str) -> Response | None:
+            if at == "before" and request.path.endswith("/jobs/j/status"):
+                writes.append(request.body or b"")
+            refused = at == "before" and request.method == "POST" and request.path.endswith("/pods")
+            return status(422, "Invalid", text) if refused else None
+
+        world.server.faults.append(refuses)
+        world.server.put("jobs", job("j", 1))
+        await asyncio.sleep(12)
+        found = world.server.get("jobs", "j", "ns")["status"]
+        assert (found["state"]["phase"], found["state"]["reason"]) == ("Pending", "FailedCreate")
+        assert text in found["state"]["message"]
+        assert text in found["conditions"][-1]["message"]
+        assert sum(b"FailedCreate" in body for body in writes) == 1, "it is written when it changes"
+        world.server.faults.remove(refuses)
+        await asyncio.sleep(30)
+        found = world.server.get("jobs", "j", "ns")["status"]
+        assert (found["state"]["phase"], found["state"].get("message")) == ("Running", None)
+        await world.end()
+
+    run(main())
+
+
 @pytest.mark.parametrize("on", ["memory", "embedded"])
 def test_after_a_cut_and_a_crash_everything_goes_on(on: str) -> None:
     async def main() -> None:
-        world = World(on)
+        world = ControllerWorld(on)
         task = await world.go()
         world.server.put("jobs", job("j", 3))
         await asyncio.sleep(0.15)
@@ -301,7 +294,7 @@ def test_who_does_not_lead_writes_nothing_and_takes_over() -> None:
 
 def test_a_job_that_cannot_be_served_is_terminated_in_the_end() -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         world.controllers = world.controlling(max_requeue=3)
         await world.go(scheduling=False)
         world.server.put("jobs", job("j", 1, queue="nowhere"))
@@ -316,7 +309,7 @@ def test_a_job_that_cannot_be_served_is_terminated_in_the_end() -> None:
 
 def test_a_kind_that_the_server_has_only_later_is_followed_from_then_on() -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
 
         def unknown(request: Request, _when: str) -> Response | None:
             return status(404, "NotFound") if "hypernodes" in request.path else None
@@ -351,7 +344,7 @@ def raised(error: Exception) -> Response:
 @pytest.mark.parametrize("trouble", NOT_HEARD)
 def test_no_job_is_given_up_because_no_server_listens(trouble: str) -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         world.controllers = world.controlling(max_requeue=3)
         await world.go()
         world.server.put("jobs", job("j", 2))
@@ -375,7 +368,7 @@ def test_what_asked_for_a_look_that_fails_is_not_forgotten(monkeypatch: pytest.M
     """A command is deleted before it is carried out: it would be lost."""
 
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         await world.go()
         world.server.put("jobs", job("j", 2))
         await asyncio.sleep(8)
@@ -397,7 +390,7 @@ def test_what_asked_for_a_look_that_fails_is_not_forgotten(monkeypatch: pytest.M
 
 def test_a_look_may_fail_for_weeks() -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         world.controllers = world.controlling(max_requeue=-1)
         running = await world.go(scheduling=False)
         world.server.put("jobs", job("j", 1, queue="nowhere"))
@@ -415,7 +408,7 @@ def test_a_look_may_fail_for_weeks() -> None:
 
 def test_a_command_that_nobody_may_delete_is_forgotten_in_the_end() -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         world.controllers = world.controlling(max_requeue=2)
         await world.go(scheduling=False)
         world.server.put("jobs", job("j", 1))
@@ -435,7 +428,7 @@ def test_a_command_that_nobody_may_delete_is_forgotten_in_the_end() -> None:
 
 def test_an_object_that_nobody_foresaw_troubles_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         look = world.controllers.manager.look
 
         def failing(work: Work, now: float) -> Outcome:
@@ -459,7 +452,7 @@ def test_pods_that_start_together_cost_one_status() -> None:
     """A job's status is written a few times in its life, however many pods it has."""
 
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         world.server.requests.clear()
         await world.go()
         for number in range(4):
@@ -468,6 +461,22 @@ def test_pods_that_start_together_cost_one_status() -> None:
         statuses = [request for request in world.server.requests if request.path.endswith("/status")]
         of_jobs = [request for request in statuses if "/jobs/" in request.path and request.method == "PATCH"]
         assert len(of_jobs) <= 4 * 4
+        await world.end()
+
+    run(main())
+
+
+def test_an_order_to_a_queue_reaches_the_queues_below_it() -> None:
+    async def main() -> None:
+        world = ControllerWorld()
+        for name, parent in (("top", "root"), ("low", "top")):
+            world.server.put("queues", {"metadata": {"name": name}, "spec": {"weight": 1, "parent": parent}})
+        await world.go(scheduling=False)
+        for action, state in (("CloseQueue", "Closed"), ("OpenQueue", "Open")):
+            world.command(action, "Queue", "top")
+            await asyncio.sleep(5)
+            states = {name: world.server.get("queues", name)["status"]["state"] for name in ("top", "low")}
+            assert states == {"top": state, "low": state}
         await world.end()
 
     run(main())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stromboli.kube.transport import Request, Response
-from stromboli.live.scheduler import LiveScheduler
+from stromboli.live.scheduler.scheduler import LiveScheduler
 from tests.support.faulty import status
 from tests.support.live_world import LiveWorld, group, pod, queue
 from tests.support.virtual import run

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.framework.config import DEFAULT_CONFIG
-from stromboli.framework.plan import (
+from stromboli.framework.books.plan import (
     Bind,
     Event,
     Eviction,
@@ -23,10 +22,11 @@ from stromboli.framework.plan import (
     PodGroupUpdate,
     QueueUpdate,
 )
+from stromboli.framework.config.config import DEFAULT_CONFIG
 from stromboli.kube.client import Client
 from stromboli.kube.recorder import COMBINED, Recorder, Regarding
 from stromboli.kube.transport import Request, Response
-from stromboli.live.handover import Handover
+from stromboli.live.scheduler.plan_stream import Handover
 from stromboli.model.podgroup import PodGroupCondition
 from tests.support.live_world import PREEMPTING, Directed, LiveWorld, gang, group, pod, uid
 from tests.support.memory_server import MemoryServer, status

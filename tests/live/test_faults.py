@@ -22,8 +22,8 @@ from stromboli.errors import LostLease, Unreachable
 from stromboli.kube.client import Client
 from stromboli.kube.lease import Election, Terms
 from stromboli.kube.transport import Request, Response
-from stromboli.live.audit import looked_through
-from stromboli.live.scheduler import LiveScheduler
+from stromboli.live.scheduler.audit import looked_through
+from stromboli.live.scheduler.scheduler import LiveScheduler
 from tests.support.live_world import LiveWorld, gang, picture, pod
 from tests.support.memory_server import MemoryServer, status
 from tests.support.virtual import run

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from stromboli.errors import ConfigError
-from stromboli.framework.gates import DEFAULTS, switched_on
-from stromboli.live.configuration import Source
-from stromboli.live.flags import parse
-from stromboli.live.process import source_of
+from stromboli.framework.config.gates import DEFAULTS, switched_on
+from stromboli.live.process.flags import parse
+from stromboli.live.process.process import source_of
+from stromboli.live.scheduler.configuration import Source
 
 
 @pytest.mark.parametrize("gate", DEFAULTS)

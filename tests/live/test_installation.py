@@ -7,13 +7,22 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from stromboli.cli.main import main as command
-from stromboli.live.flags import parse
-from stromboli.live.installation import CONFIGURATION, Parts, manifests
-from stromboli.live.permissions import CONTROLLING, LEADING, SCHEDULING, merged
-from tests.live.test_controlling import World, job
+from stromboli.kube.resources import RESOURCES
+from stromboli.live.process.control_process import CONTROL_FLAGS
+from stromboli.live.process.flags import FLAGS, parse
+from stromboli.live.process.process import terms_of
+from stromboli.live.proofs.keys import LOOK_EVERY, ROTATE_AFTER, SECRET
+from stromboli.live.proofs.permissions import CONTROLLING, SCHEDULING
+from stromboli.live.scheduler.feed import FOLLOWED
+from stromboli.live.up.installation import CONFIGURATION, CONTROLLERS, SCHEDULER, Component, Parts, manifests
+from stromboli.model.names import NAMESPACE
 from tests.support.contested import GRACE, Contested
+from tests.support.controller_world import ControllerWorld, job
 from tests.support.live_world import LiveWorld
+from tests.support.memory_server import merged
 from tests.support.virtual import run
 
 PARTS = Parts("registry.example/stromboli:1")
@@ -24,10 +33,12 @@ def objects(kind: str) -> list[Any]:
     return [found for found in manifests(PARTS) if found["kind"] == kind]
 
 
-def used(world: LiveWorld) -> set[tuple[str, str, str]]:
-    """Group, resource and verb of every request."""
+def used(world: LiveWorld, agent: str = "") -> set[tuple[str, str, str]]:
+    """Group, resource and verb of every request, or those of one program."""
     found = set()
     for request in world.server.requests:
+        if agent and request.headers["User-Agent"] != agent:
+            continue
         match = PATH.fullmatch(request.path)
         assert match, request.path
         group, resource, name, below = match.groups()
@@ -38,24 +49,34 @@ def used(world: LiveWorld) -> set[tuple[str, str, str]]:
     return found
 
 
-def granted() -> set[tuple[str, str, str]]:
-    grants = [*merged(SCHEDULING, CONTROLLING), *LEADING]
-    return {(grant.group, grant.resource, verb) for grant in grants for verb in grant.verbs}
+Uses = set[tuple[str, str, str]]
 
 
-NOT_SEEN = {
-    ("batch.volcano.sh", "jobs/finalizers", "update"),  # asked about by an admission plugin, never requested
-    ("coordination.k8s.io", "leases", "get"),  # leader election has tests of its own
-    ("coordination.k8s.io", "leases", "create"),
-    ("coordination.k8s.io", "leases", "update"),
-    ("", "pods/status", "patch"),  # said once a pod waits; here none does
-    ("", "events", "patch"),  # after five minutes
+def granted(one: Component) -> Uses:
+    return {(grant.group, grant.resource, verb) for grant in (*one.granted, *one.own) for verb in grant.verbs}
+
+
+LEADING = {("coordination.k8s.io", "leases", verb) for verb in ("create", "update")}
+"""Leader election has tests of its own; which Lease it is about is looked at below."""
+NOT_SEEN: dict[str, Uses] = {
+    SCHEDULER.name: {
+        *LEADING,
+        ("", "pods/status", "patch"),  # said once a pod waits; here none does
+        ("", "pods", "delete"),  # here nobody is evicted; the next test has it
+        ("", "events", "patch"),  # after five minutes
+    },
+    CONTROLLERS.name: {
+        *LEADING,
+        ("batch.volcano.sh", "jobs/finalizers", "update"),  # asked about by an admission plugin, never requested
+        ("", "events", "patch"),  # after five minutes
+    },
 }
 
 
-def test_everything_that_is_requested_is_granted_and_what_is_granted_is_requested() -> None:
-    async def story() -> set[tuple[str, str, str]]:
-        world = World()
+def test_everything_that_each_requests_is_granted_and_what_is_granted_is_requested() -> None:
+    async def story() -> dict[str, Uses]:
+        world = ControllerWorld()
+        world.server.drop("secrets", SECRET, NAMESPACE)
         for resource in ("hypernodes", "priorityclasses"):
             world.server.objects[resource] = {}
         member = {"type": "Node", "selector": {"exactMatch": {"name": "n0"}}}
@@ -65,24 +86,32 @@ def test_everything_that_is_requested_is_granted_and_what_is_granted_is_requeste
         world.server.put("jobs", job("j", 2, volumes=volumes, ttlSecondsAfterFinished=1))
         container = {"name": "c", "image": "i"}
         spec = {"schedulerName": "volcano", "containers": [container]}
-        world.server.put("pods", {"metadata": {"name": "p", "namespace": "ns"}, "spec": spec,
+        forged = {"volcano.sh/pipelined-status": "true", "volcano.sh/pipelined-node": "n0"}
+        world.server.put("pods", {"metadata": {"name": "p", "namespace": "ns", "annotations": forged}, "spec": spec,
                                   "status": {"phase": "Pending"}})  # fmt: skip
+        await asyncio.sleep(10)
+        world.server.put("queues", {"metadata": {"name": "fresh"}, "spec": {"weight": 1}})
+        fewer = {"spec": {"minAvailable": 1}}
+        world.server.put("jobs", merged(world.server.get("jobs", "j", "ns"), fewer))
         await asyncio.sleep(10)
         world.command("RestartJob", "Job", "j")
         await asyncio.sleep(10)
         world.end_pods("j", "Succeeded")
         await asyncio.sleep(10)
+        world.clock.jump = ROTATE_AFTER  # the key is replaced
+        await asyncio.sleep(LOOK_EVERY)
         await world.end()
-        return used(world)
+        return {one.name: used(world, one.name) for one in (SCHEDULER, CONTROLLERS)}
 
     requested = run(story())
-    assert requested - granted() == set()
-    writes = {row for row in granted() if row[2] not in ("get", "list", "watch")} - NOT_SEEN
-    assert writes - requested == set()
+    for one in (SCHEDULER, CONTROLLERS):
+        assert requested[one.name] - granted(one) == set()
+        all_but_single_reads = {row for row in granted(one) if row[2] != "get"}
+        assert all_but_single_reads - requested[one.name] == NOT_SEEN[one.name]
 
 
 def test_a_scheduler_that_holds_reservations_needs_no_more_than_it_is_granted(tmp_path: Path) -> None:
-    async def story() -> set[tuple[str, str, str]]:
+    async def story() -> Uses:
         world = Contested(tmp_path / "conf")
         world.start(world.mortal())
         world.contend()
@@ -92,39 +121,103 @@ def test_a_scheduler_that_holds_reservations_needs_no_more_than_it_is_granted(tm
         return used(world)
 
     requested = run(story())
-    own = {(grant.group, grant.resource, verb) for grant in (*SCHEDULING, *LEADING) for verb in grant.verbs}
-    assert requested - own == set()
-    assert ("", "pods", "patch") in requested
+    assert requested - granted(SCHEDULER) == set()
+    assert requested >= {("", "pods", "patch"), ("", "pods", "delete"), ("", "pods/status", "patch")}
     assert [verb for _, _, verb in requested if verb == "update"] == []
 
 
-def test_roles_bind_the_account_of_the_deployment() -> None:
-    (account,) = objects("ServiceAccount")
-    (deployment,) = objects("Deployment")
-    assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == account["metadata"]["name"]
+@pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.name)
+def test_what_may_be_done_in_the_own_namespace_is_what_is_done_there(one: Component) -> None:
+    """Lease and Secret: their names are those that the programs use as they are installed."""
+    terms = terms_of(flags_of(one))
+    assert terms.namespace == NAMESPACE
+    named = {(grant.resource, grant.names): set(grant.verbs) for grant in one.own}
+    wanted = {("leases", ()): {"create"}, ("leases", (terms.name,)): {"get", "update"}}
+    if one is SCHEDULER:
+        wanted |= {("secrets", ()): {"create"}, ("secrets", (SECRET,)): {"get", "update"}}
+    assert named == wanted
+
+
+def test_only_what_is_repaired_one_by_one_may_be_got() -> None:
+    """The scheduler's audit asks for single objects of all that it follows; the controllers ask for none."""
+    got = {(grant.group, grant.resource) for grant in SCHEDULING if "get" in grant.verbs}
+    served = [RESOURCES[kind] for kind in FOLLOWED]
+    assert got == {(one.api_version.rpartition("/")[0], one.plural) for one in served}
+    assert [grant for grant in CONTROLLING if "get" in grant.verbs] == []
+
+
+def named(kind: str, one: Component) -> Any:
+    """The object of that kind which belongs to a program."""
+    (found,) = [found for found in objects(kind) if found["metadata"]["name"] == one.name]
+    return found
+
+
+def flags_of(one: Component) -> Any:
+    """What the arguments of its container say."""
+    container = named("Deployment", one)["spec"]["template"]["spec"]["containers"][0]
+    return parse(container["args"][1:], FLAGS if one is SCHEDULER else CONTROL_FLAGS)
+
+
+@pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.name)
+def test_roles_bind_the_account_of_one_program_and_no_other(one: Component) -> None:
+    assert len(objects("ServiceAccount")) == 2
+    assert named("Deployment", one)["spec"]["template"]["spec"]["serviceAccountName"] == one.name
     for kind in ("ClusterRole", "Role"):
-        (role,), (binding,) = objects(kind), objects(f"{kind}Binding")
-        assert binding["roleRef"]["name"] == role["metadata"]["name"]
-        assert binding["subjects"][0]["name"] == account["metadata"]["name"]
+        role, binding = named(kind, one), named(f"{kind}Binding", one)
+        assert binding["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": one.name}
+        assert [subject["name"] for subject in binding["subjects"]] == [one.name]
         assert all("*" not in (*rule["verbs"], *rule["resources"], *rule["apiGroups"]) for rule in role["rules"])
-    assert "secrets" not in {resource for _, resource, _ in granted()}
+        names = [rule.get("resourceNames") for rule in role["rules"] if "secrets" in rule["resources"]]
+        assert names == ([None, [SECRET]] if (kind, one) == ("Role", SCHEDULER) else [])
 
 
-def test_the_deployment_runs_two_that_elect_a_leader_as_nobody() -> None:
-    (deployment,) = objects("Deployment")
+@pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.name)
+def test_each_deployment_runs_two_that_elect_a_leader_as_nobody(one: Component) -> None:
+    deployment, flags = named("Deployment", one), flags_of(one)
     pod = deployment["spec"]["template"]["spec"]
     container = pod["containers"][0]
-    flags = parse(container["args"][1:])
     assert deployment["spec"]["replicas"] == 2
-    assert container["args"][0] == "serve"
-    assert (flags["leader_elect"], flags["controllers"], flags["enable_healthz"]) == (True, ("*",), True)
+    assert container["args"][0] == ("serve" if one is SCHEDULER else "controllers")
+    assert (flags["leader_elect"], flags["enable_healthz"], flags["enable_metrics"]) == (True, True, True)
     assert flags["leader_elect_resource_namespace"] == "volcano-system"
-    assert flags["scheduler_conf"] == "/volcano.scheduler/volcano-scheduler.conf"
+    if one is SCHEDULER:
+        assert flags["scheduler_conf"] == "/volcano.scheduler/volcano-scheduler.conf"
+        assert flags["controllers"] == ()
+    memory = {kind: amount["memory"] for kind, amount in container["resources"].items()}
+    assert memory == {"requests": f"{one.memory[0]}Mi", "limits": f"{one.memory[1]}Mi"}
+    assert one.memory[0] < one.memory[1]
     assert (container["image"], pod["securityContext"]["runAsNonRoot"]) == ("registry.example/stromboli:1", True)
-    (budget,), (service,) = objects("PodDisruptionBudget"), objects("Service")
     labels = deployment["spec"]["template"]["metadata"]["labels"]
-    assert labels == budget["spec"]["selector"]["matchLabels"] == service["spec"]["selector"]
-    assert budget["spec"]["minAvailable"] == 1
+    budget, service = named("PodDisruptionBudget", one)["spec"], named("Service", one)["spec"]
+    assert labels == budget["selector"]["matchLabels"] == service["selector"]
+    assert budget["minAvailable"] == 1
+
+
+@pytest.mark.parametrize(("one", "memory"), [(SCHEDULER, ("512Mi", "1536Mi")), (CONTROLLERS, ("256Mi", "1024Mi"))])
+def test_where_each_is_reached_and_what_it_may_take(one: Component, memory: tuple[str, str]) -> None:
+    pod = named("Deployment", one)["spec"]["template"]["spec"]
+    (container,), flags = pod["containers"], flags_of(one)
+    assert (flags["listen_address"], flags["healthz_address"], flags["v"]) == (":8080", ":11251", 2)
+    assert {port["name"]: port["containerPort"] for port in container["ports"]} == {"metrics": 8080, "health": 11251}
+    assert named("Service", one)["spec"]["ports"] == [{"name": "metrics", "port": 8080, "targetPort": "metrics"}]
+    assert container["livenessProbe"]["initialDelaySeconds"] == 60
+    resources = container["resources"]
+    assert (resources["requests"]["memory"], resources["limits"]["memory"]) == memory
+    assert pod["securityContext"]["runAsUser"] == 65532
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    assert [each["maxSkew"] for each in pod["topologySpreadConstraints"]] == [1]
+
+
+@pytest.mark.parametrize(("one", "mounts"), [(SCHEDULER, True), (CONTROLLERS, False)])
+def test_only_the_scheduler_reads_the_configuration(one: Component, mounts: bool) -> None:
+    pod = named("Deployment", one)["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    volume = {"name": "config", "configMap": {"name": "volcano-scheduler-configmap"}}
+    mount = {"name": "config", "mountPath": "/volcano.scheduler", "readOnly": True}
+    assert pod.get("volumes") == ([volume] if mounts else None)
+    assert container.get("volumeMounts") == ([mount] if mounts else None)
 
 
 def test_the_configuration_can_be_loaded(tmp_path: Path) -> None:
@@ -141,7 +234,8 @@ def test_the_command_prints_documents_that_can_be_applied(capsys: Any) -> None:
     assert command(["manifests", "--image", "here/it:2", "-n", "batch"]) == 0
     found = list(yaml.safe_load_all(capsys.readouterr().out))
     assert [one["kind"] for one in found].count("CustomResourceDefinition") == 10
-    assert found[-3]["spec"]["template"]["spec"]["containers"][0]["image"] == "here/it:2"
+    deployments = [one for one in found if one["kind"] == "Deployment"]
+    assert [one["spec"]["template"]["spec"]["containers"][0]["image"] for one in deployments] == ["here/it:2"] * 2
     assert {one["metadata"]["namespace"] for one in found if "namespace" in one["metadata"]} == {"batch"}
     assert command(["manifests", "--no-crds"]) == 0
     assert "CustomResourceDefinition" not in capsys.readouterr().out

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stromboli.errors import Unreachable
-from stromboli.framework.plan import Bind, Plan, PodAnnotations, PodGroupUpdate
+from stromboli.framework.books.plan import Bind, Plan, PodAnnotations, PodGroupUpdate
 from stromboli.kube.transport import Request, Response
-from stromboli.live.executor import LiveExecutor
-from stromboli.live.scheduler import LiveScheduler
-from stromboli.live.updater import AGAIN_AFTER
-from stromboli.model.reservation import KEYS, Held, stated
+from stromboli.live.scheduler.scheduler import LiveScheduler
+from stromboli.live.writing.executor import LiveExecutor
+from stromboli.live.writing.updater import AGAIN_AFTER
+from stromboli.model.names import PIPELINED_PROOF
+from stromboli.model.reservation import KEYS, Held, patch, stated
 from tests.support.live_world import Directed, Json, LiveWorld, group, pod, uid
 from tests.support.memory_server import status
 from tests.support.virtual import run
 
 N1, N2 = Held("n1"), Held("n2", evicted=True)
-CLEARED = dict.fromkeys(KEYS)
+CLEARED = dict.fromkeys((*KEYS, PIPELINED_PROOF))
+OTHER = {"example.com/other": "stays"}
 
 
 async def one_pod(tmp_path: Path, held: Held | None = None, **more: Any) -> tuple[Directed, LiveScheduler]:
@@ -29,8 +33,10 @@ async def one_pod(tmp_path: Path, held: Held | None = None, **more: Any) -> tupl
     world = Directed()
     world.server.put("podgroups", group("job", 1))
     made = pod("job-0", "job")
-    made["metadata"]["annotations"] |= {"example.com/other": "stays", **stated(held)}
+    made["metadata"]["annotations"] |= OTHER
     world.server.put("pods", made)
+    if held is not None:
+        world.reserve("job-0", held)
     scheduler = await world.directed(tmp_path, **more)
     return world, scheduler
 
@@ -52,7 +58,13 @@ def patches(world: LiveWorld) -> list[Json]:
 def kept(world: LiveWorld) -> dict[str, str]:
     """The pod's annotations on the server, but those that made it ours."""
     found: dict[str, str] = world.server.get("pods", "job-0", "ns")["metadata"]["annotations"]
-    return {key: value for key, value in found.items() if key != "scheduling.k8s.io/group-name"}
+    return {key: value for key, value in found.items() if key not in ("scheduling.k8s.io/group-name", PIPELINED_PROOF)}
+
+
+def proof(world: LiveWorld) -> str:
+    """That which the pod bears; empty for none."""
+    found: str = world.server.get("pods", "job-0", "ns")["metadata"]["annotations"].get(PIPELINED_PROOF, "")
+    return found
 
 
 def results(world: LiveWorld) -> list[object]:
@@ -64,20 +76,20 @@ def placed(scheduler: LiveScheduler) -> tuple[str, str]:
     return task.status.name, task.node_name
 
 
-def unseen(world: LiveWorld, found: Json) -> None:
-    """Change a pod without any watch telling of it."""
+@contextmanager
+def unseen(world: LiveWorld) -> Iterator[None]:
+    """No watch tells of what changes meanwhile."""
     watches, world.server.watches = world.server.watches, []
-    world.server.put("pods", found)
+    yield
     world.server.watches = watches
-
-
-OTHER = {"example.com/other": "stays"}
 
 
 # ---------------------------------------------------------------------- what is written
 
 
-def test_S4_27_a_patch_names_the_three_keys_and_the_uid_and_nothing_else(tmp_path: Path) -> None:  # S4-37: others stay
+def test_S4_27_S4_37_a_patch_names_the_keys_and_the_uid_and_nothing_else(
+    tmp_path: Path,
+) -> None:
     async def story() -> None:
         world, scheduler = await one_pod(tmp_path)
         scheduler.executor.finish(wish(world, N2))
@@ -86,11 +98,11 @@ def test_S4_27_a_patch_names_the_three_keys_and_the_uid_and_nothing_else(tmp_pat
         world.server.put("pods", {**found, "metadata": marked})
         await asyncio.sleep(1)
         (sent,) = patches(world)
-        assert sent == {"metadata": {"uid": uid(world, "job-0"), "annotations": stated(N2)}}
+        assert sent == {"metadata": {"uid": uid(world, "job-0"), "annotations": patch(N2, proof(world))}}
         assert kept(world) == {**OTHER, "example.com/new": "1", **stated(N2)}
         scheduler.executor.finish(wish(world, N1))
         await asyncio.sleep(1)
-        assert patches(world)[-1]["metadata"]["annotations"] == {**CLEARED, **stated(N1)}
+        assert patches(world)[-1]["metadata"]["annotations"] == patch(N1, proof(world))
         scheduler.executor.finish(wish(world, None))
         await asyncio.sleep(1)
         assert patches(world)[-1]["metadata"]["annotations"] == CLEARED
@@ -238,9 +250,8 @@ def test_after_a_conflict_what_the_pod_says_is_read_anew(tmp_path: Path) -> None
 
     async def story() -> None:
         world, scheduler = await one_pod(tmp_path)
-        found = world.server.get("pods", "job-0", "ns")
-        notes = {**found["metadata"]["annotations"], **stated(N2)}
-        unseen(world, {**found, "metadata": {**found["metadata"], "annotations": notes}})
+        with unseen(world):
+            world.reserve("job-0", N2)
         world.server.faults.append(answering([status(409, "Conflict")]))
         scheduler.executor.finish(wish(world, N1))
         await asyncio.sleep(2)
@@ -342,7 +353,8 @@ def test_a_reservation_lasts_until_the_end_of_its_binding_is_known(tmp_path: Pat
 def bound_by_another(world: LiveWorld, node: str) -> None:
     """Somebody binds the pod, and no watch tells of it."""
     found = world.server.get("pods", "job-0", "ns")
-    unseen(world, {**found, "spec": {**found["spec"], "nodeName": node}})
+    with unseen(world):
+        world.server.put("pods", {**found, "spec": {**found["spec"], "nodeName": node}})
 
 
 def test_S4_25_a_pod_that_stands_on_its_target_says_nothing_of_a_reservation_any_more(tmp_path: Path) -> None:
@@ -366,7 +378,9 @@ def test_what_was_under_way_when_a_pod_was_bound_is_taken_back(tmp_path: Path) -
         await asyncio.sleep(0.5)
         scheduler.executor.bind([bind(world)])
         await asyncio.sleep(10)
-        assert [sent["metadata"]["annotations"] for sent in patches(world)] == [{**CLEARED, **stated(N1)}, CLEARED]
+        first, second = (sent["metadata"]["annotations"] for sent in patches(world))
+        assert first == patch(N1, first[PIPELINED_PROOF])
+        assert second == CLEARED
         assert (kept(world), placed(scheduler)) == (OTHER, ("Running", "n1"))
         await world.end()
 

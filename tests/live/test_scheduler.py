@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.framework.plan import Plan
+from stromboli.framework.books.plan import Plan
 from stromboli.model import names
 from stromboli.model.reservation import KEYS
 from tests.support.live_world import LiveWorld, gang, pod

@@ -12,30 +12,35 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
 from stromboli.cli.main import main
 from stromboli.cluster.events import Added
+from stromboli.cluster.files.written import manifests
 from stromboli.cluster.objects import from_json
 from stromboli.cluster.state import ClusterState
-from stromboli.cluster.written import manifests
 from stromboli.errors import ConfigError, PluginError, Unreachable
-from stromboli.framework.config import DEFAULT_CONFIG
-from stromboli.framework.observe import SILENT, Counting
-from stromboli.framework.plan import Plan
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config.config import DEFAULT_CONFIG
+from stromboli.kube.client import Client
 from stromboli.kube.transport import Request
-from stromboli.live.configuration import Configuration, Source
-from stromboli.live.dump import summary, write_dump
-from stromboli.live.flags import FLAGS, help_text, parse
-from stromboli.live.gauges import LiveGauges
-from stromboli.live.pool import Pool
-from stromboli.live.process import Process, options_of
-from stromboli.live.telling import Telling
-from stromboli.live.web import Pages, health_pages, metrics_page, server_tls, stacks_page
+from stromboli.live.process.control_process import CONTROL_FLAGS
+from stromboli.live.process.events import Telling
+from stromboli.live.process.flags import FLAGS, help_text, parse
+from stromboli.live.process.gauges import LiveGauges
+from stromboli.live.process.process import Process, options_of
+from stromboli.live.process.web import Pages, health_pages, metrics_page, server_tls, stacks_page
+from stromboli.live.scheduler.configuration import Configuration, Source
+from stromboli.live.scheduler.dump import summary, write_dump
+from stromboli.live.scheduler.options import Options
+from stromboli.live.scheduler.scheduler import LiveScheduler
+from stromboli.live.writing.pool import Pool
 from stromboli.model.claims import Devices
 from stromboli.model.podgroup import PodGroupStatus
+from stromboli.narration.observe import SILENT, Counting
 from tests.support.certificates import Authority
 from tests.support.live_world import LiveWorld, gang, group, node, picture, pod, queue
 from tests.support.virtual import run
@@ -85,10 +90,62 @@ def test_flags_are_written_as_the_references(arguments: list[str], name: str, va
     assert parse(arguments)[name] == value
 
 
+COPIED = [
+    "--logtostderr", "--scheduler-conf=/volcano.scheduler/volcano-scheduler.conf", "--enable-healthz=true",
+    "--enable-metrics=true", "--leader-elect=false", "--leader-elect-resource-namespace=volcano-system",
+    "--kube-api-qps=2000", "--kube-api-burst=2000", "--schedule-period=1s", "--node-worker-threads=20",
+    "--alsologtostderr", "--stderrthreshold=2", "--log_dir=/tmp", "-v=3", "2>&1",
+]  # fmt: skip
+"""The arguments of the scheduler in the reference's manifests, its logging library's among them."""
+COPIED_CONTROLLERS = [
+    "--logtostderr", "--enable-healthz=true", "--enable-metrics=true", "--leader-elect=false", "--kube-api-qps=50",
+    "--kube-api-burst=100", "--worker-threads=3", "--worker-threads-for-gc=5", "--worker-threads-for-podgroup=5",
+    "--worker-threads-for-queue=5", "--worker-threads-for-cronjob=3", "--sharding-configmap=a",
+    "--sharding-configmap-namespace=b", "--feature-gates=X=true", "-v=4", "2>&1",
+]  # fmt: skip
+
+
+def test_arguments_of_copied_manifests_are_taken() -> None:
+    found = parse(COPIED)
+    assert (found["scheduler_conf"], found["v"]) == ("/volcano.scheduler/volcano-scheduler.conf", 3)
+    assert parse(COPIED_CONTROLLERS, CONTROL_FLAGS)["v"] == 4
+    with pytest.raises(ConfigError, match="unknown flag 3>&1"):
+        parse(["3>&1"])
+
+
+def test_flags_and_gates_without_effect_are_told_when_the_process_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--csi-storage=true", "--logtostderr", "--node-worker-threads=9", "--percentage-nodes-to-find=5",
+                 "--feature-gates=CSIStorage=true,PriorityClass=false,ResourceTopology=false"]  # fmt: skip
+    told = [
+        "--csi-storage does nothing: volumes are not looked at yet.",
+        "--node-worker-threads does nothing: nodes need no workers.",
+        "--feature-gates: CSIStorage makes no difference to what is decided",
+        "--feature-gates: ResourceTopology makes no difference to what is decided",
+    ]
+    assert parse(arguments)["idle"] == told
+    assert parse([])["idle"] == []
+    assert parse(["--logtostderr=false"])["idle"] == [
+        "--logtostderr does nothing: logs go to standard error, whatever this says."
+    ]
+
+    async def main() -> None:
+        Process(parse([*arguments, "--master=http://127.0.0.1:1", "--leader-elect=false"])).log.flush()
+
+    asyncio.run(main())
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition("] ")[2] for line in lines if line.startswith("W")] == told
+
+
+def test_help_says_which_flags_do_nothing() -> None:
+    lines = help_text().splitlines()
+    idle = {line.split("=")[0].strip(" -") for line in lines if "Does nothing. " in line}
+    assert idle == {flag.name for flag in FLAGS if flag.idle} > {"csi-storage"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--leader-elct=false"], ["--leader-elct", "leader-elect"]),
+        (["--leader-elct=false"], ["--leader-elct", "did you mean 'leader-elect'?"]),
         (["serve"], ["unknown flag serve"]),
         (["--schedule-period=soon"], ["--schedule-period", "soon"]),
         (["--schedule-period"], ["needs a value"]),
@@ -119,12 +176,42 @@ def test_what_is_not_offered_is_refused(flag: str) -> None:
         options_of(parse([flag]))
 
 
-def test_gates_and_switches_reach_the_scheduler() -> None:
-    assert options_of(parse(["--feature-gates=PriorityClass=false"])).unwatched == ("PriorityClass",)
-    assert options_of(parse(["--priority-class=false"])).unwatched == ("PriorityClass",)
-    assert options_of(parse(["--feature-gates=PodDisruptionBudgetsSupport=false"])).unwatched == (
-        "PodDisruptionBudget",
-    )
+@pytest.mark.parametrize(
+    ("flags", "changed"),
+    [
+        ([], {}),
+        (["--scheduler-name=a", "--scheduler-name=b"], {"scheduler_names": ("a", "b")}),
+        (["--default-queue=a"], {"default_queue": "a"}),
+        (["--schedule-period=500ms"], {"schedule_period": 0.5}),
+        (["--resource-sync-timeout=2m"], {"resource_sync_timeout": 120.0}),
+        (["--resync-period=3s"], {"resync_period": 3.0}),
+        (["--audit-period=0"], {"audit_period": 0.0}),
+        (["--node-selector=a:b"], {"node_selector": ("a:b",)}),
+        (["--leader-elect-resource-namespace=a"], {"namespace": "a"}),
+        (["--lock-object-namespace=a", "--leader-elect-resource-namespace=b"], {"namespace": "a"}),
+        (["--priority-class=false"], {"priority_class": False}),
+        (["--feature-gates=PriorityClass=false"], {"priority_class": False}),
+        (["--feature-gates=PodDisruptionBudgetsSupport=false"], {"disruption_budgets": False}),
+        (["--feature-gates=WorkLoadSupport=false"], {"workloads": False}),
+    ],
+)
+def test_flags_reach_the_scheduler_and_without_them_it_has_their_defaults(
+    flags: list[str], changed: dict[str, Any]
+) -> None:
+    assert options_of(parse(flags)) == msgspec.structs.replace(Options(), **changed)
+
+
+@pytest.mark.parametrize(
+    ("switch", "kinds"),
+    [
+        ("priority_class", {"PriorityClass"}),
+        ("disruption_budgets", {"PodDisruptionBudget"}),
+        ("workloads", {"ReplicationController", "ReplicaSet", "StatefulSet"}),
+    ],
+)
+def test_what_is_switched_off_is_not_watched(switch: str, kinds: set[str]) -> None:
+    assert Options().unwatched == ()
+    assert {*msgspec.structs.replace(Options(), **{switch: False}).unwatched} == kinds
 
 
 # ---------------------------------------------------------------------- configuration
@@ -318,6 +405,33 @@ def test_a_dump_is_read_by_plan_and_says_the_same(tmp_path: Path, capsys: pytest
     assert "ns/job-1" in capsys.readouterr().out
 
 
+def test_a_dump_keeps_no_copies_of_what_was_applied_and_no_secrets(tmp_path: Path) -> None:
+    """Copies hold whole specs, environment variables with passwords among them; everything else stays."""
+    world = LiveWorld(nodes=1)
+    secret = {"spec": {"containers": [{"env": [{"name": "DB_PASSWORD", "value": "hunter2"}]}]}}
+    kept = {
+        "volcano.sh/preemptable": "true",
+        "example.com/plain": "{}",
+        "example.com/topology": '{"spec": {"zone": "a"}}',
+    }
+    notes = {
+        "kubectl.kubernetes.io/last-applied-configuration": json.dumps(secret),
+        "kapp.k14s.io/original": "hunter2", "objectset.rio.cattle.io/applied": "hunter2",
+        "example.com/copy": json.dumps({"apiVersion": "v1", **secret}), **kept,
+    }  # fmt: skip
+    container = {"name": "main", **secret["spec"]["containers"][0]}
+    spec = {**pod("p", "g")["spec"], "containers": [container]}
+    for kind, body in (("pods", {**pod("p", "g"), "spec": spec}), ("podgroups", group("g", 1)),
+                       ("queues", queue("gold")), ("nodes", node("n9", 8))):  # fmt: skip
+        meta = body["metadata"]
+        world.server.put(kind, {**body, "metadata": {**meta, "annotations": {**meta.get("annotations", {}), **notes}}})
+    path = write_dump(manifests(world.fresh(), 1_800_000_000.0), str(tmp_path), 1_800_000_000.0)
+    assert "hunter2" not in path.read_text()
+    items = {(item["kind"], item["metadata"]["name"]): item for item in json.loads(path.read_text())["items"]}
+    for key in (("Pod", "p"), ("PodGroup", "g"), ("Queue", "gold"), ("Node", "n9")):
+        assert kept.items() <= items[key]["metadata"]["annotations"].items()
+
+
 def test_a_dump_is_not_written_through_what_others_put_in_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -414,7 +528,7 @@ def test_a_stop_waits_for_no_server_that_is_not_there(unreachable: str) -> None:
 def test_garbage_is_looked_for_however_busy_a_scheduler_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody else looks at the oldest: without a pause between cycles it would pile up for ever."""
     looks: list[int] = []
-    monkeypatch.setattr("stromboli.live.scheduler.tidy", lambda: looks.append(1))
+    monkeypatch.setattr("stromboli.live.scheduler.scheduler.tidy", lambda: looks.append(1))
 
     async def story() -> None:
         world = LiveWorld()
@@ -459,3 +573,28 @@ def test_a_process_without_a_cluster_says_so(tmp_path: Path, capsys: pytest.Capt
     assert main(["serve", f"--kubeconfig={tmp_path / 'none'}"]) == 2
     assert "none: No such file" in capsys.readouterr().err
     assert Process.__doc__
+
+
+def test_what_a_lenient_reading_skips_is_told_once_when_it_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.conf"
+    file.write_text("actions: allocate\ntiers:\n- plugins: [{name: gang}, {name: gagn}]\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"scheduler\.conf:3: unknown plugin gagn; did you mean 'gang'"):
+        Source(str(file)).load()
+
+    async def main() -> None:
+        world = LiveWorld()
+        gang(world.server, "job", 2)
+        client = Client(world.server, dice=random.Random(3))
+        options = Options(in_thread=False)
+        scheduler = LiveScheduler(
+            client, options, Source(str(file), lenient=True), observer=world.told, clock=world.clock
+        )
+        world.start(scheduler)
+        await asyncio.sleep(5)
+        assert scheduler.cycles > 3
+        told = [fields["text"] for key, fields in world.told.told if key == "complaint"]
+        assert told == [f"{file}:3: unknown plugin gagn; did you mean 'gang'?"]
+        assert "plugin_missing" not in {key for key, _ in world.told.told}
+        await world.end()
+
+    run(main())

@@ -13,13 +13,13 @@ import pytest
 from prometheus_client import generate_latest
 
 from stromboli.kube.recorder import Regarding
-from stromboli.live.control_process import CONTROL_FLAGS, control
-from stromboli.live.flags import parse
-from stromboli.live.loops import fastest_loop
-from stromboli.live.process import serve
-from stromboli.live.service import LOST, OK, Service
-from stromboli.live.stopping import Stop
-from tests.live.test_controlling import World, job
+from stromboli.live.process.control_process import CONTROL_FLAGS, control
+from stromboli.live.process.flags import parse
+from stromboli.live.process.loops import fastest_loop
+from stromboli.live.process.process import serve
+from stromboli.live.process.service import LOST, OK, Service
+from stromboli.live.process.stopping import Stop
+from tests.support.controller_world import ControllerWorld, job
 from tests.support.virtual import run
 
 FLAGS = ["--master=http://127.0.0.1:1", "--leader-elect=false"]
@@ -105,7 +105,7 @@ from stromboli.cli import main
 
 class Impatient:
     def find_spec(self, name, *_):
-        if name in ("stromboli.cli.app", "stromboli.live.flags"):
+        if name in ("stromboli.cli.app", "stromboli.live.process.flags"):
             os.kill(os.getpid(), signal.SIGUSR1)
             os.kill(os.getpid(), signal.SIGUSR2)
 
@@ -152,7 +152,7 @@ def test_whatever_fails_ends_the_process_in_order(place: str, monkeypatch: pytes
     async def main() -> None:
         service = Framed(told, failure if place == "part" else None)
         if place == "logs":
-            monkeypatch.setattr("stromboli.live.service.flush", fails)
+            monkeypatch.setattr("stromboli.live.process.service.flush", fails)
         if place == "beside":
             service.beside = [fails()]
         with pytest.raises(TypeError, match="nobody foresaw this"):
@@ -191,7 +191,7 @@ def test_both_processes_run_in_the_fastest_loop(begin: Any, flags: Any, monkeypa
 
 def test_controllers_finish_their_looks_and_say_everything() -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         running = await world.go(scheduling=False)
         world.server.latency = 0.3
         world.server.put("jobs", job("gang", 5))
@@ -212,7 +212,7 @@ def test_controllers_finish_their_looks_and_say_everything() -> None:
 
 def test_events_that_wait_are_sent_before_controllers_end() -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         running = await world.go(scheduling=False)
         world.server.latency = 0.3
         for number in range(40):
@@ -227,7 +227,7 @@ def test_events_that_wait_are_sent_before_controllers_end() -> None:
 
 def test_a_stop_of_controllers_waits_for_no_server_that_is_not_there() -> None:
     async def main() -> None:
-        world = World()
+        world = ControllerWorld()
         world.server.latency = 1000.0
         running = await world.go(scheduling=False)
         assert not world.controllers.ready.is_set()

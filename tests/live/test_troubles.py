@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,16 +17,17 @@ from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import ClusterState
 from stromboli.cluster.sums import Share
 from stromboli.controllers.manager import Manager
-from stromboli.framework.observe import Counting
-from stromboli.framework.plan import Bind, Eviction, Plan, PodConditionUpdate, PodGroupUpdate
+from stromboli.framework.books.plan import Bind, Eviction, Plan, PodConditionUpdate, PodGroupUpdate
 from stromboli.kube.informer import Informer
 from stromboli.kube.resources import PODS
 from stromboli.kube.transport import Request, Response
-from stromboli.live.pool import Pool
-from stromboli.live.scheduler import CHECK_EVERY, FEW, TOO_LONG, LiveScheduler
-from stromboli.live.telling import Telling
+from stromboli.live.process import duties
+from stromboli.live.process.events import Telling
+from stromboli.live.scheduler.scheduler import CHECK_EVERY, FEW, TOO_LONG, LiveScheduler
+from stromboli.live.writing.pool import Pool
 from stromboli.model.job import Job
-from tests.live.test_controlling import World, job
+from stromboli.narration.observe import Counting
+from tests.support.controller_world import ControllerWorld, job
 from tests.support.live_world import Directed, LiveWorld, gang, pod, queue, uid
 from tests.support.memory_server import status
 from tests.support.virtual import run
@@ -172,7 +174,14 @@ PLACES = {
     ),
     "binding": Place(lambda one: broken(one.client, "bind", "bad-0"), "bind_failed", "ns/bad-0", ("bad-0",)),
     "an event": Place(lambda one: broken(one.client, "create", "ns/bad-0"), "bind_ok", ""),
-    "the audit": Place(lambda one: broken(one.audit, "run"), "audit_failed", "nobody foresaw this"),
+    "the audit": Place(lambda one: broken(one.audit, "run"), "duty_failed", "nobody foresaw this"),
+    "strays": Place(lambda one: broken(one.strays, "look"), "duty_failed", "nobody foresaw this"),
+    "overdue pods": Place(
+        lambda one: broken(one.executor, "ask_for_overdue"), "duty_failed", "nobody foresaw this"
+    ),
+    "the keys of reservations": Place(
+        lambda one: broken(one.proving, "refresh"), "duty_failed", "nobody foresaw this"
+    ),
     "loads of nodes": Place(lambda one: broken(one.usage, "_current"), "node_metrics_failed", "nobody foresaw this"),
 }  # fmt: skip
 
@@ -207,6 +216,39 @@ def test_what_breaks_as_nobody_foresaw_is_told_and_everything_else_goes_on(place
         await world.end()
 
     run(story())
+
+
+def test_failed_duties_are_tried_again_and_each_kind_of_failure_shows_one_traceback() -> None:
+    async def story() -> None:
+        world = LiveWorld()
+        scheduler = world.scheduler()
+        broken(scheduler.strays, "look")
+        world.start(scheduler)
+        await asyncio.sleep(4.5 * CHECK_EVERY)
+        told = world.told.of("duty_failed")
+        assert [fields["times"] for fields in told] == [1, 2, 3, 4]
+        assert "Traceback" in str(told[0]["trace"])
+        assert [fields["trace"] for fields in told[1:]] == ["", "", ""]
+        assert scheduler.duties.failures == {"looking for pods that no cycle looks at": 4}
+        await world.end()
+
+    run(story())
+
+
+def test_so_many_tracebacks_are_told_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duties, "TRACED", 2)
+    told, ready = Counting(keep=10), asyncio.Event()
+
+    def fails(kind: type[Exception]) -> None:
+        raise kind("nobody foresaw this")
+
+    async def story() -> None:
+        some = duties.Duties(ready, Telling(told))
+        for kind in (KeyError, TypeError, OSError, KeyError):
+            await some.once("it", partial(fails, kind))
+
+    run(story())
+    assert [bool(fields["trace"]) for fields in told.of("duty_failed")] == [True, True, False, False]
 
 
 # ---------------------------------------------------------------------- audits
@@ -374,7 +416,7 @@ def test_news_that_controllers_cannot_take_in_is_named_and_all_other_news_is(mon
     monkeypatch.setattr(Manager, "seen_job", fails)
 
     async def story() -> None:
-        world = World()
+        world = ControllerWorld()
         running = await world.go()
         for name in ("bad", "good"):
             world.server.put("jobs", job(name, 2))

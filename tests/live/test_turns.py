@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from stromboli.actions.worksheet import Worksheet
+from stromboli.allocation.pending_tasks import Worksheet
 from stromboli.cluster.events import Added, Deleted
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import COUNTED_AT_ONCE, ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.fairness.tree import Node
-from stromboli.framework.observe import SILENT
-from stromboli.framework.plan import Bind, Plan
-from stromboli.framework.session import Session
+from stromboli.framework.books.plan import Bind, Plan
+from stromboli.framework.session.session import Session
 from stromboli.kube.collecting import GENERATIONS, holding_a_cluster, not_collecting, tidy
-from stromboli.live.configuration import Configuration, Source
-from stromboli.live.handover import AT_ONCE, Handover, Inbox
-from stromboli.live.telling import Telling
+from stromboli.live.process.events import Telling
+from stromboli.live.scheduler.configuration import Configuration, Source
+from stromboli.live.scheduler.plan_stream import AT_ONCE, Handover, Inbox
 from stromboli.model.job import Job
+from stromboli.narration.observe import SILENT
 from stromboli.plugins.capacity.accounts import Account
 from tests.support.live_world import group, node, pod, queue
 

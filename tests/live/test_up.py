@@ -5,19 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from stromboli.cli.main import main
 from stromboli.errors import ManifestError
-from stromboli.live.controlling import Controllers
-from stromboli.live.scheduler import LiveScheduler
-from stromboli.live.up import DONE, Row, Setup, hold, objects_in, up
+from stromboli.framework.config.config import DEFAULT_CONFIG
+from stromboli.kube.access import from_kubeconfig
+from stromboli.kube.client import Client
+from stromboli.live.controllers.controller_runner import Controllers
+from stromboli.live.scheduler.configuration import Source
+from stromboli.live.scheduler.scheduler import LiveScheduler
+from stromboli.live.up.up import DONE, Row, Setup, hold, objects_in, up
 from stromboli.server.kubelet.shapes import nodes_of
+from stromboli.server.verbs.writing import Options as WriteOptions
 
-GANG = {
+GANG: dict[str, Any] = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",
     "metadata": {"name": "gang"},
@@ -74,6 +81,56 @@ def test_a_kept_cluster_goes_on_where_it_was(tmp_path):
     seen, pods, _ = _run(replace(setup, examples=()))
     assert [row.phase for row in seen[-1]] == ["Completed"]
     assert len(pods) == 3
+
+
+def _gang_with_queue():
+    """A queue that controllers alone open, and a gang in it."""
+    gang = deepcopy(GANG)
+    gang["spec"]["queue"] = "mine"
+    return [{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "mine"}}, gang]
+
+
+def test_queues_that_a_user_has_closed_keep_no_later_start(tmp_path):
+    queue: dict[str, Any] = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "mine"},
+    }
+    gang = deepcopy(GANG)
+    gang["spec"]["queue"] = "mine"
+    setup = Setup(nodes_of(["2x4cpu,8Gi"]), data=tmp_path, examples=[queue, gang], until_done=True, period=0.05)
+    _run(setup)
+
+    async def closed():
+        async with up(replace(setup, controllers=False, examples=())) as cluster:
+            api = cluster.serving.api
+            resource = api.catalogue.stored()["scheduling.volcano.sh", "queues"]
+            shut = {"status": {"state": "Closed"}}
+            api.writer.patch(resource, ("", "mine"), lambda body: body | shut, "status", WriteOptions())
+
+    asyncio.run(closed())
+    seen, pods, _ = _run(setup)
+    assert [row.phase for row in seen[-1]] == ["Completed"]
+    assert len(pods) == 3
+
+
+def test_a_cluster_is_there_while_its_examples_wait_for_controllers(monkeypatch, caplog):
+    monkeypatch.setattr("stromboli.live.up.up.EXAMPLES_WITHIN", 0.2)
+
+    async def story():
+        async with up(Setup(nodes_of(["2x4cpu,8Gi"]), controllers=False, examples=_gang_with_queue())) as cluster:
+            before = cluster.jobs(), cluster.all_done
+            access = from_kubeconfig([str(cluster.serving.access.kubeconfig)])
+            async with Client.reaching(access, qps=0, burst=0) as client:
+                running = asyncio.create_task(Controllers(client).run())
+                await asyncio.wait_for(cluster.creation, 30)
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+            return before, [row.name for row in cluster.jobs()]
+
+    assert asyncio.run(story()) == (([], False), ["default/gang"])
+    told = [record.getMessage() for record in caplog.records if record.name == "stromboli.live.up.up"]
+    assert told == ["the examples wait until a scheduler and controllers have opened queues mine"]
 
 
 def test_manifests_are_read_by_file_and_folder(tmp_path):
@@ -136,3 +193,54 @@ def test_a_cluster_in_which_nothing_goes_wrong_says_nothing(monkeypatch, capsys)
     monkeypatch.setattr(LiveScheduler, "run", interrupted)
     assert main(["up"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_the_configuration_in_use_is_shown_where_an_installation_has_it(tmp_path):
+    conf = tmp_path / "scheduler.conf"
+
+    async def shown(setup):
+        async with up(setup) as cluster:
+            found = cluster.serving.api.body("", "configmaps", "volcano-system", "volcano-scheduler-configmap")
+            return (found or {}).get("data")
+
+    setup = Setup(data=tmp_path / "data", controllers=False)
+    assert asyncio.run(shown(replace(setup, scheduler=False))) is None  # our manifests may bring their own
+    assert asyncio.run(shown(setup)) == {"volcano-scheduler.conf": DEFAULT_CONFIG}
+    conf.write_text("actions: allocate\n")
+    again = replace(setup, source=Source(str(conf)))
+    assert asyncio.run(shown(again)) == {"volcano-scheduler.conf": "actions: allocate\n"}
+
+
+# ---------------------------------------------------------------------- what keeps a job waiting
+
+UNSCHEDULABLE = {"type": "Unschedulable", "message": "0/2 nodes are available"}
+NOT_ADMITTED = {"type": "NotAdmitted", "message": "the queue is full"}
+WHY = [
+    pytest.param({"conditions": [UNSCHEDULABLE]}, "", "0/2 nodes are available", id="no room"),
+    pytest.param({"phase": "Inqueue", "conditions": [UNSCHEDULABLE]}, "", "0/2 nodes are available", id="admitted"),
+    pytest.param({"conditions": [UNSCHEDULABLE, NOT_ADMITTED]}, "", "the queue is full", id="not admitted comes first"),
+    pytest.param({"conditions": [{"type": "NotAdmitted"}, UNSCHEDULABLE]}, "", "0/2 nodes are available",
+                 id="what has no message says nothing"),
+    pytest.param({"phase": "Running", "conditions": [UNSCHEDULABLE]}, "", "", id="it waits no longer"),
+    pytest.param({"conditions": [UNSCHEDULABLE]}, "pods are forbidden", "pods are forbidden", id="the job says it"),
+    pytest.param({}, "", "", id="nothing is said"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("group", "said", "why"), WHY)
+def test_why_a_job_waits_is_what_it_says_itself_or_its_group(group, said, why):
+    async def story():
+        async with up(Setup(scheduler=False, controllers=False)) as cluster:
+            api = cluster.serving.api
+            state = {"phase": "Pending", **({"message": said} if said else {})}
+            meta = {"name": "j", "namespace": "default", "uid": "1"}
+            spec = {"queue": "q", "tasks": [{"replicas": 2}, {"replicas": 3}]}
+            status = {"state": state, "pending": 1, "running": 2, "succeeded": 3, "failed": 4}
+            api.store.put(("batch.volcano.sh", "jobs"), {"metadata": meta, "spec": spec, "status": status})
+            owner = [{"kind": "Job", "name": "j", "uid": "1"}]
+            for kind, place in (("pods", ("", "pods")), ("g", ("scheduling.volcano.sh", "podgroups"))):
+                owned = {"name": kind, "namespace": "default", "uid": kind, "ownerReferences": owner}
+                api.store.put(place, {"metadata": owned, "status": group})
+            return cluster.jobs(), cluster.all_done
+
+    assert asyncio.run(story()) == ([Row("default/j", "q", "Pending", 5, 1, 2, 3, 4, why)], False)

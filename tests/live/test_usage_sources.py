@@ -14,9 +14,9 @@ from aiohttp import web
 from stromboli.errors import ApiError, MeasurementError
 from stromboli.kube.client import Client
 from stromboli.kube.transport import Request, Response
-from stromboli.live import usage_sources
-from stromboli.live.usage_poller import UsagePoller, interval_of
-from stromboli.live.usage_sources import SUPPORTED, CustomMetrics, source_of
+from stromboli.live.scheduler import usage_sources
+from stromboli.live.scheduler.usage_poller import UsagePoller, interval_of
+from stromboli.live.scheduler.usage_sources import SUPPORTED, CustomMetrics, source_of
 from stromboli.model.usage import NodeUsage
 
 NOW = 1_800_000_000.0

@@ -12,14 +12,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from stromboli.framework.catalogue import LINES
-from stromboli.framework.observe import AmountRows, OnAxes, Several, each, teller
 from stromboli.metrics.logs import Form, LogObserver
-from stromboli.model.axes import Axes
 from stromboli.model.job import Job
-from stromboli.model.resource import Resource
+from stromboli.model.resources.axes import Axes
+from stromboli.model.resources.resource import Resource
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task
+from stromboli.narration.catalogue import LINES
+from stromboli.narration.observe import AmountRows, OnAxes, Several, each, teller
 
 NOW = 1_700_000_000.125
 TASK = Task(uid="u", namespace="ns", name="a-0", template=None, status=TaskStatus.Pending, key="ns/a-0")  # type: ignore[arg-type]
@@ -382,7 +382,7 @@ class Full(Written):
 def test_nobodys_work_fails_because_it_cannot_be_told_and_it_is_told_how_much_was_not() -> None:
     stream = Full()
     log = LogObserver(stream, 5, clock=lambda: NOW, pid=1)
-    log.tell("job_invalid", {"job": "a", "reason": "r", "message": "m"})
+    log.tell("session_closed", {"session": "s"})
     log.tell_all("binding", 3, {"task": ["a", "b", "c"], "node": ["n"]})
     log.flush()
     log.tell("inconsistency", {"text": "urgent"})

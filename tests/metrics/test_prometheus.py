@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,13 +13,14 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from stromboli.framework.catalogue import METRIC_KEYS
-from stromboli.framework.observe import NamespaceFigures, OnAxes, Placed, QueueFigures, teller
+import stromboli
 from stromboli.metrics.descriptions import COUNTED, DESCRIPTIONS, SET
 from stromboli.metrics.families import PREFIX, Description, Histogram, exponential
 from stromboli.metrics.prometheus import MetricsObserver, generate_page, new_registry
-from stromboli.model.axes import Axes
-from stromboli.model.resource import Resource
+from stromboli.model.resources.axes import Axes
+from stromboli.model.resources.resource import Resource
+from stromboli.narration.catalogue import METRIC_KEYS
+from stromboli.narration.observe import NamespaceFigures, OnAxes, Placed, QueueFigures, teller
 
 NOW = 1_000_000.0
 JOB = ("job_name", "queue", "job_namespace")
@@ -427,3 +430,15 @@ def test_the_page_names_every_metric() -> None:
     page = generate_page()
     assert all(f"| `{PREFIX}{name}` | {row.kind} |" in page for name, row in DESCRIPTIONS.items())
     assert "| 0.1 to 100, 15 |" in page
+
+
+def test_what_nothing_sets_is_marked_and_nothing_else() -> None:
+    """The keys that metrics hear and no code tells, and the metrics that they feed."""
+    package = Path(stromboli.__file__).parent
+    files = [file for file in package.rglob("*.py") if "metrics" not in file.parts and "catalogue" not in file.name]
+    told = {key for file in files for key in re.findall(r'"(metric\.[a-z0-9_]+)"', file.read_text(encoding="utf-8"))}
+    heard = {key for key in MetricsObserver(CollectorRegistry())._hearers if key.startswith("metric.")}
+    assert heard - told == {"metric.namespace_figures", "metric.schedule_attempt"}
+    unset = {row.name for row in DESCRIPTIONS.values() if row.unset}
+    assert unset == {"namespace_share", "namespace_weight", "namespace_weighted_share", "schedule_attempts_total"}
+    assert generate_page().count("**Never set**") == len(unset)

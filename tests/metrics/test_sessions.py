@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
-from stromboli.framework.config import load_config
+from stromboli.framework.config.config import load_config
 from stromboli.metrics.families import PREFIX
 from stromboli.metrics.logs import LogObserver
 from stromboli.metrics.prometheus import MetricsObserver

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
 from stromboli.errors import SnapshotError
-from stromboli.framework.config import DEFAULT_CONFIG, load_config
-from stromboli.framework.plan import Plan
-from stromboli.framework.plan_codec import decode_plan, encode_plan
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.books.plan_codec import decode_plan, encode_plan
+from stromboli.framework.config.config import DEFAULT_CONFIG, load_config
 from stromboli.model.codec import decode_snapshot, encode_snapshot
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job

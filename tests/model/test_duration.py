@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.errors import DurationError
-from stromboli.model import duration
+from stromboli.model.values import duration
 
 S = duration.SECOND
 

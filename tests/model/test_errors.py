@@ -12,6 +12,7 @@ from stromboli import errors
 EXAMPLES = [
     (errors.QuantityError("1i", "no suffix"), ["'1i'", "no suffix"]),
     (errors.DurationError("1d", "no unit"), ["'1d'", "no unit"]),
+    (errors.PatternError("error parsing regexp: unexpected ): `)`"), ["unexpected )"]),
     (
         errors.InsufficientResource("cpu 1.00, memory 0.00", "cpu 2.00, memory 0.00", ["cpu"]),
         ["resource is not sufficient to do operation: <cpu 1.00, memory 0.00> sub <cpu 2.00, memory 0.00>", "of cpu"],

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.model.qos import Qos, qos_of
+from stromboli.model.resources.qos import Qos, qos_of
 from stromboli.model.spec import Container, PodSpec, Resources
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.errors import QuantityError
-from stromboli.model import quantity
+from stromboli.model.resources import quantity
 
 MAX = 2**63 - 1
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.errors import ManifestError, QuantityError
-from stromboli.model.request import (
+from stromboli.model.resources.request import (
     NONZERO_MEMORY,
     NONZERO_MILLI_CPU,
     RequestGates,
@@ -20,8 +20,9 @@ from stromboli.model.request import (
     pod_request,
     request_without_init,
 )
-from stromboli.model.resource import Resource
+from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import PodSpec
+from stromboli.testing.builders import resources_of
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -30,7 +31,7 @@ MI = 2**20
 
 def container(cpu: str | int | None = None, memory: str | int | None = None, name: str = "c", **more: Any) -> Json:
     requests = {key: value for key, value in [("cpu", cpu), ("memory", memory)] if value is not None}
-    return {"name": name, "resources": {"requests": requests | more.pop("requests", {})}, **more}
+    return {"name": name, "resources": resources_of(requests | more.pop("requests", {})), **more}
 
 
 def sidecar(cpu: str | int | None = None, memory: str | int | None = None, name: str = "s") -> Json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.model.names import EVICTION_OCCURRED, PIPELINED_NODE, PIPELINED_STATUS
+from stromboli.model.names import EVICTION_OCCURRED, PIPELINED_NODE, PIPELINED_PROOF, PIPELINED_STATUS
 from stromboli.model.reservation import KEYS, Held, mentioned, patch, read, restated, stated, written
 
 FOREIGN = {"example.com/note": "kept"}
@@ -30,7 +30,7 @@ def test_half_a_reservation_is_none(notes: dict[str, str]) -> None:
     assert written({**FOREIGN, **notes}) == notes
 
 
-def test_a_patch_names_all_three_keys_and_deletes_what_is_not_stated() -> None:
-    assert patch(None) == dict.fromkeys(KEYS)
-    assert patch(Held("n1")) == {**ON_N1, EVICTION_OCCURRED: None}
-    assert patch(Held("n1", evicted=True)) == {**ON_N1, EVICTION_OCCURRED: "true"}
+def test_a_patch_names_all_keys_and_deletes_what_is_not_stated() -> None:
+    assert patch(None) == dict.fromkeys((*KEYS, PIPELINED_PROOF))
+    assert patch(Held("n1")) == {**ON_N1, EVICTION_OCCURRED: None, PIPELINED_PROOF: None}
+    assert patch(Held("n1", evicted=True), "p") == {**ON_N1, EVICTION_OCCURRED: "true", PIPELINED_PROOF: "p"}

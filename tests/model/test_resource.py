@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from stromboli.errors import InsufficientResource, NotFoundError, QuantityError
-from stromboli.model.resource import (
+from stromboli.model.resources.resource import (
     MIN,
     UNLIMITED,
     Default,
@@ -133,6 +133,7 @@ def test_acceptance_rows(action: Callable[[], object], expected: object) -> None
         ("requests.cpu", 1, None),
         ("requests.nvidia.com/gpu", 1, None),
         ("limits.memory", 1, None),
+        ("limits.nvidia.com/gpu", 1, None),
         ("batch-cpu", 1, None),
         ("a/b/c", 1, None),
         ("UPPER.com/x", 1, None),

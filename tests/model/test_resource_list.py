@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from stromboli.errors import ManifestError
-from stromboli.model.resource_list import parse_reserved, read_amount, write_amount
+from stromboli.model.resources.resource_list import parse_reserved, read_amount, write_amount
 
 
 def test_parse_reserved() -> None:

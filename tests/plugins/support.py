@@ -7,18 +7,18 @@ from types import SimpleNamespace
 import numpy as np
 
 from stromboli.cluster.sums import JobSums
-from stromboli.framework.compat import Compat
-from stromboli.framework.jobs import Jobs, QueueInfo
-from stromboli.framework.observe import Counting, teller
-from stromboli.model.axes import Axes, add_to
+from stromboli.framework.books.jobs import Jobs, QueueInfo
+from stromboli.framework.config.compat import Compat
 from stromboli.model.job import ALLOCATED, PENDING, PIPELINED, Job, JobFacts
 from stromboli.model.podgroup import PodGroup, PodGroupSpec, PodGroupStatus
 from stromboli.model.queue import Guarantee, Queue, QueueSpec, QueueStatus
-from stromboli.model.resource import Resource
+from stromboli.model.resources.axes import Axes, add_to
+from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import PodSpec
 from stromboli.model.status import TaskStatus
 from stromboli.model.subjobs import assign
 from stromboli.model.task import Placement, PodTemplate, Task
+from stromboli.narration.observe import Counting, teller
 
 GPU = "nvidia.com/gpu"
 
@@ -119,6 +119,12 @@ class FakeSession:
     @property
     def total_resource(self):
         return self.axes.resource(self.total)
+
+    def most_of(self, total):
+        return total
+
+    def note_trouble(self, queue, fault, warning):
+        self.queues[queue].fault, self.queues[queue].warning = fault, warning
 
     def peek_jobs(self):
         return self.jobs.peek()

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from stromboli.model.table import Node
 from stromboli.plugins.binpack import Binpack
+from stromboli.testing.builders import resources_of
 from tests.filters.builders import node, put, session, spec, table, task
 
 GPU = "nvidia.com/gpu"
@@ -54,7 +55,7 @@ def test_score(arguments, used, asked, score):
 )
 def test_further_resources_count_where_listed(listed, weight, scores):
     where = table([node("gpu", offer={GPU: 2}), node("plain")], (GPU,))
-    pod = task(spec(containers=[{"resources": {"requests": {"cpu": "1", "memory": "1Gi", GPU: 1}}}]), axes=where.axes)
+    pod = task(spec(containers=[{"resources": resources_of({"cpu": "1", "memory": "1Gi", GPU: 1})}]), axes=where.axes)
     plugin = Binpack({"binpack.resources": listed, f"binpack.resources.{GPU}": weight})
     plugin.on_session_open(session(where))
     assert [score_of(plugin, pod, where, row) for row in (0, 1)] == scores
@@ -81,7 +82,7 @@ def test_both_forms_agree(amounts, asked, weights):
     columns = np.array(amounts, dtype=np.int64).T
     where.alloc[[0, 1, 3]], where.used[[0, 1, 3]] = columns[:3], columns[3:]
     request = {"cpu": f"{asked[0]}m", "memory": asked[1], GPU: f"{asked[2]}m"}
-    pod = task(spec(containers=[{"resources": {"requests": request}}]), axes=where.axes)
+    pod = task(spec(containers=[{"resources": resources_of(request)}]), axes=where.axes)
     keys = ("binpack.weight", "binpack.cpu", "binpack.memory", f"binpack.resources.{GPU}")
     plugin = Binpack({**dict(zip(keys, weights, strict=True)), "binpack.resources": GPU})
     plugin.on_session_open(session(where))

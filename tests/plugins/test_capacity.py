@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from stromboli.framework.cycle_state import CycleState
-from stromboli.framework.gates import ADMISSION
-from stromboli.framework.observe import Counting
+from stromboli.framework.books.cycle_state import CycleState
+from stromboli.framework.config.gates import ADMISSION
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
-from stromboli.model.resource import INFINITE, Resource
+from stromboli.model.resources.resource import INFINITE, Resource
+from stromboli.narration.observe import Counting
 from stromboli.plugins.capacity import Capacity
-from stromboli.testing.builders import node, pod, pod_group, queue
+from stromboli.testing.builders import node, pod_group, queue
 from tests.acceptance.bench import GPU, Bench, binds, conf, messages, task_of
 from tests.acceptance.fights import priority_class
+from tests.plugins.queue_jobs import TAKING, evicted, job, many
 
 FLAT = conf("gang", "predicates capacity", actions="enqueue, allocate")
-TAKING = conf("gang predicates capacity", actions="reclaim")
 
 
 def tree(level=0, actions="enqueue, allocate", compat=False):
@@ -32,16 +32,6 @@ def tree(level=0, actions="enqueue, allocate", compat=False):
 
 def root(**fields):
     return queue("root", **fields)
-
-
-def job(name, queue_, pods=1, running=0, cpu=1, on="n1", requests=None, **fields):
-    """A PodGroup in a queue, the first ``running`` of its pods on a node."""
-    fields.setdefault("phase", "Running" if running else "Inqueue")
-    own = [
-        pod(f"{name}-{i}", group=name, cpu=cpu, memory=0, requests=requests, on=on if i < running else "")
-        for i in range(pods)
-    ]
-    return [pod_group(name, queue=queue_, **fields), *own]
 
 
 def bound(*objects, text=FLAT, **options):
@@ -314,17 +304,6 @@ def test_without_a_root_nothing_is_placed():
 # ---------------------------------------------------------------------- taking back
 
 
-def evicted(*objects, text=TAKING):
-    plan = Bench([*objects], text).cycle()
-    return sorted(eviction.key.partition("/")[2] for eviction in plan.evictions)
-
-
-def many(count, *names, **fields):
-    """So many jobs of one running pod each in every queue."""
-    fields.setdefault("min_member", 0)
-    return [each for name in names for i in range(count) for each in job(f"{name}-{i}", name, running=1, **fields)]
-
-
 def test_worked_example_of_reclaim():
     """8 cores; q1 deserves 2 and has all 8; q2 deserves 6 and asks for 8: it gets 6."""
     queues = [queue("q1", deserved={"cpu": 2}), queue("q2", deserved={"cpu": 6})]
@@ -396,6 +375,12 @@ def test_levels_of_the_tree_that_count(level, queue_, others, victims):
     assert len(found) == victims
 
 
+@pytest.mark.parametrize("bad", [[], [queue("x", parent="gone")], job("g", "A", phase="Pending")])
+def test_in_compat_mode_a_bad_queue_keeps_everybody_from_taking_back(bad):
+    objects = [node("n1", cpu=4), *FAMILY, *many(4, "A1"), *job("new", "B1"), *bad]
+    assert len(evicted(*objects, text=tree(0, "reclaim", compat=True), compat=True)) == (0 if bad else 1)
+
+
 @pytest.mark.parametrize(("level", "victims"), [(0, 1), (1, 1), (2, 0), (9, 0)])
 def test_two_levels_up_the_queues_count_too(level, victims):
     """C holds 3 and deserves 1, as does the parent; only A, above both, has no more than it deserves."""
@@ -429,6 +414,47 @@ def test_why_a_candidate_is_spared(theirs, key):
         candidates = [task_of(session, f"theirs-{i}-0") for i in range(2)]
         assert len(session.ask.reclaimable(task_of(session, "new-0"), candidates)) == (0 if key else 2)
     assert observer.counts == ({key: 2} if key else {})
+
+
+@pytest.mark.parametrize(
+    ("mine", "key", "limit"),
+    [
+        ({"capability": {"cpu": 2}, "deserved": {"cpu": 9}}, "capacity_above_capability", "real_capability"),
+        ({"deserved": {"cpu": 1}}, "capacity_above_deserved", "deserved"),
+        ({"deserved": {"cpu": 3}}, "", ""),
+    ],
+)
+def test_why_a_queue_may_not_take_back_so_much_is_told(mine, key, limit):
+    """It holds one core and asks for two."""
+    observer = Counting(("capacity_above_capability", "capacity_above_deserved"))
+    objects = [node("n1"), queue("mine", **mine), *job("old", "mine", running=1), *job("new", "mine", 2)]
+    with Bench(objects, conf("capacity")).open(observer) as session:
+        asks = [task_of(session, f"new-{i}") for i in range(2)]
+        assert session.ask.preemptive(session.queues["mine"], asks) is not bool(key)
+    assert observer.counts == ({key: 1} if key else {})
+    told: list[dict[str, Any]] = [fields for _, fields in observer.told]
+    assert [(fields["queue"], fields["future_used"].milli_cpu) for fields in told] == [("mine", 3000)] * bool(key)
+    assert all(fields[limit].milli_cpu < 3000 for fields in told)
+
+
+def test_whom_a_queue_may_take_from_is_told():
+    observer = Counting(("capacity_victims",))
+    objects = [node("n1"), queue("mine", deserved={"cpu": 2}), queue("theirs"), *many(2, "theirs"), *job("new", "mine")]
+    with Bench(objects, conf("capacity")).open(observer) as session:
+        session.ask.reclaimable(task_of(session, "new-0"), [task_of(session, f"theirs-{i}-0") for i in range(2)])
+    ((_, fields),) = observer.told
+    assert fields == {"victims": ["default/theirs-1-0", "default/theirs-0-0"], "task": "default/new-0"}
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_in_compat_mode_a_bad_queue_protects_everybody_from_gangs(bad):
+    class Context:
+        kind = "GangReclaim"
+
+    more = [queue("x", parent="gone")] if bad else []
+    with Bench([node("n1"), *FAMILY, *many(2, "A1"), *more], tree(compat=True), compat=True).open() as session:
+        candidates = [task_of(session, f"A1-{i}-0") for i in range(2)]
+        assert session.ask.unified_evictable(Context(), candidates) == ([] if bad else candidates)
 
 
 def test_relatives_that_deserve_nothing_say_so():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.framework.cycle_state import CycleState
+from stromboli.framework.books.cycle_state import CycleState
 from stromboli.model.claims import Devices, read_classes
 from stromboli.model.codec import decode_snapshot, encode_snapshot
 from stromboli.testing.builders import node, pod, pod_group, queue

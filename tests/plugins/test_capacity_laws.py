@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.framework.gates import ADMISSION
+from stromboli.framework.config.gates import ADMISSION
 from stromboli.plugins.capacity import Capacity
 from stromboli.plugins.nodegroup import FITS, GROUP_REASONS, NodeGroup
 from stromboli.testing.builders import node, pod, pod_group, queue
@@ -91,7 +91,7 @@ def test_placements_keep_every_limit(objects, tree):
         before = {name: list(account.held) for name, account in accounts.items()}
         bench.act(session, "allocate")
         for name, account in accounts.items():
-            limits = account.cap.limits
+            limits = account.limits.limits
             for column in COLUMNS.values() if name != "root" else ():
                 assert account.held[column] <= max(limits[column], before[name][column]), (name, column)
 
@@ -125,7 +125,7 @@ def test_who_is_within_what_it_deserves_loses_nothing_and_guarantees_are_kept(ob
                 account = accounts[queue_of(session, victim)]
                 held, vector = left[account.name], victim.template.vector
                 asked = [column for column, amount in enumerate(vector) if amount]
-                deserved = account.worth.limits
+                deserved = account.deserved.limits
                 named = [column for column in asked if column < len(deserved) and 0 < deserved[column] < 1 << 99]
                 assert not named or any(held[column] > deserved[column] for column in asked)
                 for column in asked:
@@ -147,7 +147,7 @@ def test_the_nearest_queues_above_a_victim_hold_more_than_they_deserve_too(objec
                 vector, name = victim.template.vector, queue_of(session, victim)
                 asked = [column for column, amount in enumerate(vector) if amount]
                 for above in protected(name, own, levels):
-                    deserved = accounts[above].worth.limits
+                    deserved = accounts[above].deserved.limits
                     named = [column for column in asked if column < len(deserved) and 0 < deserved[column] < 1 << 99]
                     assert not named or any(left[above][column] > deserved[column] for column in asked), above
                 for above in (name, *way_up(name)):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.framework.handlers import TaskEvent
+from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.model.job import ALLOCATED, PENDING, RUNNING
 from stromboli.model.names import HIERARCHY, HIERARCHY_WEIGHTS
 from stromboli.plugins.drf import Drf

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.errors import PluginError
-from stromboli.framework.compat import Compat
+from stromboli.framework.config.compat import Compat
 from stromboli.model.spec import Image, LabelSelector, Taint
 from stromboli.model.table import Node
 from stromboli.plugins.nodeorder import NodeOrder
+from stromboli.testing.builders import resources_of
 from tests.filters.builders import node, put, session, spec, table, task
 
 GPU = "nvidia.com/gpu"
@@ -38,6 +39,21 @@ def total(plugin, pod, where, rows=None):
         if answer is not None:
             parts.append(answer)
     return sum(parts).tolist() if parts else None
+
+
+@pytest.mark.parametrize(
+    ("key", "weight"),
+    [("leastrequested", 1), ("mostrequested", 0), ("balancedresource", 1), ("nodeaffinity", 2), ("tainttoleration", 3)],
+)
+def test_weights_that_are_not_given(key, weight):
+    where = table([node("a", labels={"disk": "ssd"}), node("b")])
+    terms = [{"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}]
+    pod = task(spec(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}))
+    plugin = NodeOrder({f"{each}.weight": 0 for each in WEIGHTS if each != key})
+    plugin.on_session_open(session(where))
+    once = total(opened(where, **{key: 1}), pod, where)
+    assert max(once) > 0 or not weight
+    assert total(plugin, pod, where) == ([weight * score for score in once] if weight else None)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +93,7 @@ def test_containers_without_requests_count_stand_ins_for_room_alone():
 
 def test_gpus_count_in_the_balance_of_pods_that_ask_for_them():
     where = table([node("a", offer={GPU: 4}), node("b")], (GPU,))
-    pod = task(spec(containers=[{"resources": {"requests": {"cpu": "2", "memory": "4Gi", GPU: 4}}}]), axes=where.axes)
+    pod = task(spec(containers=[{"resources": resources_of({"cpu": "2", "memory": "4Gi", GPU: 4})}]), axes=where.axes)
     assert total(opened(where, balancedresource=1), pod, where) == [63.0, 75.0]
 
 
@@ -189,7 +205,7 @@ def test_both_forms_of_usage_agree(amounts, asked):
     columns = np.array(amounts, dtype=np.int64).T
     where.alloc[[0, 1, 3]], where.requested[[0, 1, 3]], where.nonzero[:] = columns[:3], columns[3:6], columns[6:]
     request = {"cpu": f"{asked[0]}m", "memory": asked[1], GPU: f"{asked[2]}m"}
-    pod = task(spec(containers=[{"resources": {"requests": request}}]), axes=where.axes)
+    pod = task(spec(containers=[{"resources": resources_of(request)}]), axes=where.axes)
     plugin = opened(where, leastrequested=1, mostrequested=2, balancedresource=3)
     rows = [plugin.usage_of_node(pod, Node(where, row)) for row in range(len(amounts))]
     assert plugin.usage(pod, where.view()).tolist() == rows

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.model.axes import CPU
+from stromboli.model.resources.axes import CPU
 from stromboli.plugins.overcommit import DEFAULT_FACTOR, Overcommit
 from tests.plugins.support import GPU, FakeSession, make_job, make_task, opened
 

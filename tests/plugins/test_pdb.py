@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stromboli.model.job import RELEASING, RUNNING
+from stromboli.narration.observe import Counting
 from stromboli.testing.builders import node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, answering, conf, task_of
 
@@ -62,6 +65,20 @@ METHODS = {
 )
 def test_the_first_ones_of_a_budget_may_go_and_pods_without_labels_never(budgets, who, point):
     assert spared(budgets, point=point) == who
+
+
+@pytest.mark.parametrize("compat", [False, True])
+def test_whom_a_budget_keeps_is_told_with_the_budgets_that_are_used_up(compat):
+    observer = Counting(("pdb_violated", "spared"))
+    objects = [*OBJECTS, budget("b", 1, WEB), budget("c", 2, WEB)]
+    with Bench(objects, conf("pdb"), compat=compat).open(observer) as session:
+        plugin: Any = session.plugins["pdb"]
+        plugin.within_budgets([task_of(session, name) for name in ("w0", "w1", "bare")])
+    assert [fields for key, fields in observer.told if key == "pdb_violated"] == [{"pod": "w1", "name": "w1"}]
+    assert [(fields["task"], fields["why"]) for key, fields in observer.told if key == "spared"] == [
+        ("default/w1", "budget b allows 1, and no more are left"),
+        ("default/bare", "it has no labels"),
+    ]
 
 
 def test_order_decides_who_goes():

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from stromboli.filters.pods_on_nodes import Event
-from stromboli.framework.compat import Compat
-from stromboli.framework.cycle_state import CycleState
+from stromboli.framework.books.cycle_state import CycleState
+from stromboli.framework.config.compat import Compat
 from stromboli.model.names import TEMPLATE_UID
 from stromboli.model.spec import Taint
 from stromboli.model.table import Node
 from stromboli.plugin import Reason, StatusCode
 from stromboli.plugins.predicates import Predicates
+from stromboli.testing.builders import resources_of
 from tests.filters.builders import node, put, session, spec, table, task
 
 GPU = "nvidia.com/gpu"
@@ -220,14 +221,15 @@ def test_a_filter_without_a_question_is_not_run():  # S3-32
     assert "_ports" not in vars(plugin)
 
 
-@pytest.mark.parametrize("gate", [True, False])
-def test_sidecars_need_their_gate(gate):  # S3-33
+@pytest.mark.parametrize("gate", [None, True, False])
+def test_sidecars_need_their_gate_which_is_open_unless_somebody_shuts_it(gate):  # S3-33
     plugin = opened(table([node()]))
-    plugin.sidecar_containers = gate
+    if gate is not None:
+        plugin.sidecar_containers = gate
     pod = task(spec(initContainers=[{"name": "s", "restartPolicy": "Always"}]))
     text = "pod has a restartable init container and the SidecarContainers feature is disabled"
     reason = plugin.pre_filter(pod)
-    assert (reason and (reason.text, reason.code)) == (None if gate else (text, StatusCode.ERROR))
+    assert (reason and (reason.text, reason.code)) == ((text, StatusCode.ERROR) if gate is False else None)
     assert plugin.pre_filter(task(spec(initContainers=[{"name": "plain"}]))) is None
 
 
@@ -266,7 +268,7 @@ RATES = {
 )
 def test_proportions(rates, request_, expected):
     where = table([node(offer={"cpu": "8", "memory": "20G", GPU: 1})], (GPU,))
-    pod = task(spec(containers=[{"resources": {"requests": request_}}]), axes=where.axes)
+    pod = task(spec(containers=[{"resources": resources_of(request_)}]), axes=where.axes)
     assert refusals(opened(where, {**RATES, **rates}), pod, where) == [expected]
 
 
@@ -301,3 +303,13 @@ def test_tasks_that_share_a_verdict_share_a_class():
     key = next(hook.key for hook, function in plugin.hooks() if function.__name__ == "cached")
     first, second, third = (of_template("t") for _ in range(3))
     assert key(first) != key(second) == key(third)
+
+
+def test_what_is_skipped_is_not_worked_out_while_nobody_listens(monkeypatch):
+    """Every task is asked about beforehand, so this would cost each of them."""
+    where = table([node("n1")])
+    plugin = opened(where)
+    asked: list[Any] = []
+    monkeypatch.setattr(plugin, "_skipped", asked.append)
+    assert plugin.pre_filter(task(spec())) is None
+    assert asked == []

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.framework.argument import parse_arguments, tolerated
+from stromboli.framework.config.argument import parse_arguments, tolerated
 from stromboli.model.usage import NodeUsage
 from stromboli.plugins.rescheduling import Rescheduling
 from stromboli.plugins.rescheduling import low_node_utilization as lnu

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.framework.argument import parse_arguments
+from stromboli.framework.config.argument import parse_arguments
 from stromboli.model.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, PREEMPTABLE, REVOCABLE_ZONE
 from stromboli.plugins.tdm import Hours, Tdm, count_of, hours_of, spare_of
 from stromboli.testing.builders import node, pod, pod_group

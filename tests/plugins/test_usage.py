@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.framework.argument import parse_arguments
+from stromboli.framework.config.argument import parse_arguments
 from stromboli.model.reservation import Held, stated
 from stromboli.model.usage import NodeUsage
 from stromboli.plugins.usage import Usage

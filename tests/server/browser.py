@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from stromboli.server.api import Api
-from stromboli.server.http import Front
+from stromboli.server.http.http import Front
 
 TOKEN = "token-of-the-test"
 MERGE = "application/merge-patch+json"
@@ -157,3 +157,6 @@ def definition(plural: str = "widgets", kind: str = "Widget", **version: Any) ->
         "metadata": {"name": f"{plural}.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [served]},
     }
+
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.server.clockwork import FORGOTTEN, GRACE, ORPHANED
-from stromboli.server.outages import NOT_READY, UNREACHABLE
-from tests.server.browser import PODS, STRATEGIC, Browser, pod
-
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+from stromboli.cluster.body import stamp
+from stromboli.server.controllers.node_lifecycle import FORGOTTEN, GRACE, ORPHANED
+from stromboli.server.controllers.outages import NOT_READY, UNREACHABLE
+from tests.server.browser import LEASES, PODS, STRATEGIC, Browser, pod
 
 
 class Cluster(Browser):
@@ -16,7 +15,7 @@ class Cluster(Browser):
 
     def __init__(self, **lease):
         super().__init__()
-        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": "then"}
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": stamp(0)}
         pressure = {"type": "MemoryPressure", "status": "False"}
         with_status = {"metadata": {"name": "n"}, "status": {"conditions": [pressure, ready]}}
         self.api_post("/api/v1/nodes", with_status)
@@ -36,7 +35,7 @@ class Cluster(Browser):
 
     def ready(self, status="True"):
         """The kubelet reports."""
-        patch = {"status": {"conditions": [{"type": "Ready", "status": status, "lastHeartbeatTime": str(self.now)}]}}
+        patch = {"status": {"conditions": [{"type": "Ready", "status": status, "lastHeartbeatTime": stamp(self.now)}]}}
         self.patch("/api/v1/nodes/n/status", patch, STRATEGIC)
 
     @property
@@ -115,7 +114,7 @@ def test_a_cordoned_node_and_one_that_is_not_ready_say_so_by_taints(cluster):
 def test_pods_leave_when_their_tolerance_is_over(cluster):
     stays = {"key": NOT_READY, "operator": "Exists"}
     cluster.run("default")
-    cluster.run("short", tolerations=[{**stays, "tolerationSeconds": 10}])
+    cluster.run("short", tolerations=[{**stays, "effect": "NoExecute", "tolerationSeconds": 10}])
     cluster.run("ever", tolerations=[stays])
     cluster.run("done")
     cluster.patch(f"{PODS}/done/status", {"status": {"phase": "Succeeded"}})
@@ -132,7 +131,9 @@ def test_pods_leave_when_their_tolerance_is_over(cluster):
 
 
 def test_a_taint_of_the_administrator_counts_from_when_it_is_seen(cluster):
-    cluster.run("a", tolerations=[{"key": "flood", "operator": "Exists", "tolerationSeconds": 5}])
+    cluster.run(
+        "a", tolerations=[{"key": "flood", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}]
+    )
     cluster.run("b")
     cluster.patch("/api/v1/nodes/n", {"spec": {"taints": [{"key": "flood", "effect": "NoExecute"}]}})
     cluster.tick()

@@ -10,11 +10,11 @@ import pytest
 from stromboli.cluster.lives import FOREVER, Run, commanded, life_of
 from stromboli.errors import ShapeError, StromboliError
 from stromboli.server.api import Api
+from stromboli.server.controllers.outages import silenced
 from stromboli.server.kubelet import kubelets, statuses
 from stromboli.server.kubelet.cluster import MERGE, STRATEGIC, Inside
 from stromboli.server.kubelet.kubelets import NOT_READY, Kubelets
 from stromboli.server.kubelet.shapes import nodes_of
-from stromboli.server.outages import silenced
 from tests.server.browser import PODS, pod
 
 COMMANDS = [
@@ -90,9 +90,9 @@ def test_nodes_are_described_in_a_line():
     assert last["metadata"]["labels"]["zone"] == "a"
 
 
-@pytest.mark.parametrize("text", ["3x8cores,32Gi", "3x", "8cpu,,1Gi", "8cpu,nvidia.com/gpu=many"])
+@pytest.mark.parametrize("text", ["3x8cores,32Gi", "3y8cpu", "3x", "8cpu,,1Gi", "8cpu,nvidia.com/gpu=many"])
 def test_a_description_that_cannot_be_read_is_refused(text):
-    with pytest.raises(ShapeError, match="--nodes"):
+    with pytest.raises(ShapeError, match=r"--nodes .*; the form is \[COUNTx\]CPUcpu\[,MEMORY\].* such as 3x8cpu,32Gi"):
         nodes_of([text])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.server.openapi_v2 import schema_of
+from stromboli.server.http.openapi_v2 import schema_of
 from tests.server.browser import Browser, definition
 
 JSON = "application/json"

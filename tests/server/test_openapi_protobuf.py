@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.server.openapi_protobuf import to_protobuf
+from stromboli.server.http.openapi_protobuf import to_protobuf
 from tests.server.browser import Browser, definition
 
 PUBLISHED = """

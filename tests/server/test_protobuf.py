@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stromboli.errors import ApiFailure
-from stromboli.server.protobuf import MAGIC, from_protobuf
+from stromboli.server.http.protobuf import MAGIC, from_protobuf
 from tests.server.browser import Browser
 
 
@@ -99,3 +99,20 @@ def test_the_server_takes_it():
             "POST", "/api/v1/namespaces/default/pods", envelope("v1", "Pod", POD), "application/vnd.kubernetes.protobuf"
         )
         assert (made.code, made.body["spec"]["containers"][0]["imagePullPolicy"]) == (201, "Always")
+
+
+WIRES = {
+    "a number where a text is wanted": message((1, message((1, 5)))),
+    "a number where a message is wanted": message((2, 7)),
+    "bytes where a number is wanted": message((2, message((4, "soon")))),
+    "a number as the key of a map": message((1, message((11, message((1, 3), (2, "v")))))),
+    "a time that no calendar has": message((1, message((8, message((1, 1 << 62)))))),
+    "a time whose parts are texts": message((1, message((8, message((1, "x")))))),
+}
+
+
+@pytest.mark.parametrize("raw", WIRES.values(), ids=list(WIRES))
+def test_fields_on_another_wire_than_theirs_cannot_be_read(raw):
+    with pytest.raises(ApiFailure) as refused:
+        from_protobuf(envelope("v1", "Pod", raw))
+    assert refused.value.code == 400

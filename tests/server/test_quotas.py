@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.server import quotas
-from stromboli.server.store import Store
+from stromboli.server.admission import quotas
+from stromboli.server.storage.store import Store
 from tests.server.browser import PODS, Browser, pod
 
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
@@ -45,6 +45,10 @@ REFUSED = [
     ),
     (_pod("b", memory="5Gi"), "exceeded quota: q, requested: memory=5Gi, used: memory=1Gi, limited: memory=4Gi"),
     (pod("b"), "failed quota: q: must specify memory for: main; requests.cpu for: main"),
+    (
+        {**pod("b"), "spec": {"containers": [{"image": "busybox"}]}},
+        "failed quota: q: must specify memory for: ; requests.cpu for: ",
+    ),
 ]
 
 
@@ -166,7 +170,7 @@ def _spec(requests, limits, **more):
 
 SPECS = st.sampled_from([
     _spec({"cpu": "1", "memory": "2Gi"}, {}),
-    _spec({"cpu": "500m", "example.com/gpu": "3"}, {"cpu": "1e3"}, priorityClassName="high"),
+    _spec({"cpu": "500m", "example.com/gpu": "3"}, {"cpu": "1e3", "example.com/gpu": "3"}, priorityClassName="high"),
     _spec({}, {}, activeDeadlineSeconds=5),
     _spec({"memory": "1"}, {"cpu": "1m"}),
 ])  # fmt: skip
@@ -201,3 +205,15 @@ def test_what_is_kept_up_is_what_a_fresh_count_gives(quota, before, after):
         kept = {tally.quota["metadata"]["name"]: tally.used() for tally in usage.of(namespace)}
         found = world.bodies(*quotas.COLLECTION, namespace)
         assert kept == {one["metadata"]["name"]: quotas.Tally(one, world).used() for one in found}
+
+
+def test_nothing_is_kept_of_a_namespace_whose_last_quota_is_gone(browser):
+    browser.post("/api/v1/namespaces", {"metadata": {"name": "other"}})
+    quotas = "/api/v1/namespaces/other/resourcequotas"
+    for name in ("a", "b"):
+        assert browser.post(quotas, {"metadata": {"name": name}, "spec": {"hard": {"pods": "1"}}}).code == 201
+    usage = browser.api.keeper.usage
+    browser.delete(f"{quotas}/a")
+    assert (len(list(usage.of("other"))), sorted(usage._of)) == (1, ["default", "other"])
+    browser.delete(f"{quotas}/b")
+    assert (list(usage.of("other")), list(usage._of)) == ([], ["default"])

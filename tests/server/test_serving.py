@@ -23,15 +23,15 @@ from stromboli.cluster.body import decode, encode
 from stromboli.errors import AccessError, CannotServe
 from stromboli.kube.access import from_kubeconfig
 from stromboli.kube.client import Client
-from stromboli.live.kubelets import Reached
-from stromboli.server import access
-from stromboli.server.access import access_in
+from stromboli.live.up.kubelets import Reached
 from stromboli.server.api import Api
-from stromboli.server.definitions import COLLECTION
-from stromboli.server.journal import SqliteJournal
-from stromboli.server.serving import _listening, serving
-from stromboli.server.store import Row, Store
-from stromboli.server.writing import Deletion, Options
+from stromboli.server.http import access
+from stromboli.server.http.access import access_in
+from stromboli.server.http.serving import _listening, serving
+from stromboli.server.schema.definitions import COLLECTION
+from stromboli.server.storage.journal import SqliteJournal
+from stromboli.server.storage.store import Row, Store
+from stromboli.server.verbs.writing import Deletion, Options
 from tests.server.browser import CONFIGS, PODS, config, pod
 from tests.support.memory_server import MemoryServer
 
@@ -284,7 +284,7 @@ def test_our_own_kinds_are_served_as_this_version_knows_them(tmp_path):
 SERVER = """
 import asyncio, sys
 from pathlib import Path
-from stromboli.server.serving import _listening, serving
+from stromboli.server.http.serving import _listening, serving
 
 async def main():
     async with serving(Path(sys.argv[1]), durable=True) as found:

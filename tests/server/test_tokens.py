@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.server.tokens import Tokens
+from stromboli.server.http.tokens import Tokens
 from tests.server.browser import PODS, TOKEN, Browser
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from stromboli.server import clockwork
-from stromboli.server.clockwork import FORGOTTEN, GRACE, ORPHANED
-from tests.server.browser import PODS, Browser, pod
-from tests.server.test_clockwork import LEASES
+from stromboli.server.controllers import node_lifecycle
+from stromboli.server.controllers.node_lifecycle import FORGOTTEN, GRACE, ORPHANED
+from tests.server.browser import LEASES, PODS, Browser, pod
 
 NODES = "/api/v1/nodes"
 
@@ -108,7 +107,7 @@ def after(browser, seconds):
 
 def test_a_node_that_cannot_be_called_silent_keeps_no_other_from_it(browser, monkeypatch, caplog):
     with_kubelets(browser)
-    breaks(monkeypatch, clockwork, "silenced")
+    breaks(monkeypatch, node_lifecycle, "silenced")
     after(browser, GRACE + 1)
     states = {one["metadata"]["name"]: one["status"]["conditions"] for one in browser.get(NODES).body["items"]}
     assert [states[name][0]["status"] for name in ("bad", "good")] == ["True", "Unknown"]
@@ -129,7 +128,7 @@ def test_a_pod_that_cannot_be_driven_out_keeps_no_other_from_leaving(trouble, br
     for name in ("bad", "good"):
         browser.post(PODS, pod(name, nodeName=name))
         browser.patch(f"{NODES}/{name}", {"spec": {"taints": [{"key": "flood", "effect": "NoExecute"}]}})
-    breaks(monkeypatch, clockwork, function)
+    breaks(monkeypatch, node_lifecycle, function)
     after(browser, 1)
     going = [
         one["metadata"]["name"] for one in browser.get(PODS).body["items"] if "deletionTimestamp" in one["metadata"]

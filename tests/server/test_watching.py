@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from stromboli.server.api import Api
-from stromboli.server.watching import BOOKMARK_EVERY, Wish
+from stromboli.server.storage.watching import BOOKMARK_EVERY, Wish
 from tests.support.virtual import run
 
 INSTANT = 5e-10

@@ -13,9 +13,9 @@ import pytest
 from benchmarks.cases import case_named
 from stromboli.builtin import ACTIONS, PLUGINS, builtin_registry
 from stromboli.errors import PluginError
-from stromboli.framework.config import load_config
-from stromboli.framework.registry import Registry
-from stromboli.live.configuration import Source
+from stromboli.framework.config.config import load_config
+from stromboli.framework.config.registry import Registry
+from stromboli.live.scheduler.configuration import Source
 from stromboli.sim.planning import Settings, config_of
 
 SCRIPT = """

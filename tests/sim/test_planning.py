@@ -10,8 +10,8 @@ import pytest
 
 from stromboli.builtin import full_registry
 from stromboli.errors import NotFoundError
-from stromboli.sim import whatif
-from stromboli.sim.explain import explain, find_job
+from stromboli.sim.explanation import whatif
+from stromboli.sim.explanation.explain import explain, find_job
 from stromboli.sim.planning import Planning, Settings, config_of
 from tests.cli import manifests as m
 from tests.cli.manifests import Obj

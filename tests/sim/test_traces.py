@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from stromboli.errors import ManifestError
-from stromboli.sim.traces import FILES, import_dlrm, import_openb, write_manifests
+from stromboli.sim.traces.traces import FILES, import_dlrm, import_openb, write_manifests
 
 TRACES = Path(__file__).resolve().parents[2].parent / "shared" / "traces"
 

@@ -16,7 +16,7 @@ PACKAGE = Path(stromboli.__file__).parent
 
 
 class Await(NamedTuple):
-    """An await, or an ``async with`` or ``async for``, of a function of the package; modules as ``live/binds.py``."""
+    """An await, or an ``async with`` or ``async for``, of the package; modules as ``live/writing/binds.py``."""
 
     module: str
     function: str

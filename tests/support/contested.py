@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from stromboli.errors import Unreachable
 from stromboli.kube.transport import Request, Response
-from stromboli.live.scheduler import LiveScheduler
+from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.model.names import PIPELINED_NODE
 from stromboli.model.reservation import written
 from tests.support.live_world import PREEMPTING, LiveWorld, gang, group, pod
@@ -198,7 +198,7 @@ async def quiet_for_minutes(world: Contested, scheduler: LiveScheduler) -> None:
     before = world.patches()
     scheduler.options = replace(scheduler.options, schedule_period=20.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stromboli.live.scheduler.LOOK_EVERY", 20.0)
+        patch.setattr("stromboli.live.scheduler.scheduler.LOOK_EVERY", 20.0)
         await asyncio.sleep(300)
     assert (world.stated(), world.patches()) == ({}, before)
 

@@ -15,9 +15,9 @@ from urllib.parse import unquote, urlencode
 from stromboli.cluster.body import encode
 from stromboli.kube.transport import Request, Response, Stream
 from stromboli.server.api import Api
-from stromboli.server.http import Front
-from stromboli.server.resources import Resource
-from stromboli.server.store import CollectionName, event_line
+from stromboli.server.http.http import Front
+from stromboli.server.schema.resources import Resource
+from stromboli.server.storage.store import CollectionName, event_line
 from tests.support.faulty import Faulty, Json
 from tests.support.memory_server import merged
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,22 @@ from stromboli.cluster.events import Added
 from stromboli.cluster.mirror import Mirror
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import ClusterState
-from stromboli.framework.gates import switched_on
-from stromboli.framework.observe import Counting
+from stromboli.framework.config.gates import switched_on
 from stromboli.kube.client import Client
-from stromboli.live.configuration import Source
-from stromboli.live.options import Options
-from stromboli.live.scheduler import LiveScheduler
+from stromboli.live.proofs.keys import SECRET
+from stromboli.live.scheduler.configuration import Source
+from stromboli.live.scheduler.options import Options
+from stromboli.live.scheduler.scheduler import LiveScheduler
+from stromboli.model.names import NAMESPACE
+from stromboli.model.proof import KEY_BYTES, sign
+from stromboli.model.reservation import Held, restated
+from stromboli.narration.observe import Counting
 from tests.support.embedded_server import EmbeddedServer
 from tests.support.memory_server import MemoryServer
 
 Json = dict[str, Any]
+KEY = bytes(range(KEY_BYTES))
+"""The key by which schedulers prove reservations here."""
 PREEMPTING = """actions: "enqueue, allocate, preempt, backfill"
 tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}]
@@ -65,6 +72,13 @@ def gang(server: MemoryServer, name: str, size: int, cpu: int = 1, least: int | 
         server.put("pods", pod(f"{name}-{number}", name, cpu))
 
 
+def key_secret(*keys: bytes, made: str = "2027-01-01T00:00:00Z") -> Json:
+    """The Secret of ``keys``, the one that signs first."""
+    texts = {**dict(zip(("key", "previous"), keys, strict=False)), "made": made.encode()}
+    data = {name: b64encode(text).decode() for name, text in texts.items()}
+    return {"metadata": {"name": SECRET, "namespace": NAMESPACE}, "type": "Opaque", "data": data}
+
+
 class Clock:
     """Seconds since 1970 by the virtual loop; ``jump`` moves it apart from the loop."""
 
@@ -82,6 +96,7 @@ class LiveWorld:
         self.clock = Clock()
         self.server: Any = EmbeddedServer(self.clock) if on == "embedded" else MemoryServer()
         self.server.latency = 0.01
+        self.server.put("secrets", key_secret(KEY))
         self.told = Counting(keep=10_000)
         for number in range(nodes):
             self.server.put("nodes", node(f"n{number}", cpu))
@@ -94,10 +109,18 @@ class LiveWorld:
     def scheduler(self, conf: str = "", transport: Any = None, **more: Any) -> LiveScheduler:
         """A scheduler; ``more`` are options, ``transport`` what it talks through, ``gates`` are turned so."""
         given = {name: more.pop(name) for name in ("may_write", "when_planned") if name in more}
-        client = Client(transport or self.server, dice=random.Random(3))
+        client = Client(transport or self.server, dice=random.Random(3), agent="stromboli-scheduler")
         source = Source(conf, features=switched_on(more.pop("gates", {})), compat=more.pop("compat", False))
         options = Options(**{"in_thread": False, **more})
         return LiveScheduler(client, options, source, observer=self.told, clock=self.clock, **given)
+
+    def reserve(self, name: str, held: Held, key: bytes = KEY, since: float | None = None) -> None:
+        """Let a pod state ``held``, as a scheduler would have written it at this moment, or at ``since``."""
+        found = self.server.get("pods", name, "ns")
+        now = round((self.clock() if since is None else since) * 1000)
+        proof = sign(key, found["metadata"]["uid"], held, now, now)
+        notes = restated(found["metadata"].get("annotations", {}), held, str(proof))
+        self.server.put("pods", {**found, "metadata": {**found["metadata"], "annotations": notes}})
 
     def start(self, scheduler: LiveScheduler) -> asyncio.Task[None]:
         """Let it run."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.testing.builders import resources_of
 from tests.support.checker import check_plan
 from tests.support.checker_objects import Obj, Pod, affinity_matches, node_from, pod_request, quantity, tolerates
 from tests.support.checker_reasons import claims_of
@@ -49,7 +50,7 @@ def pod(name: str, of: str = "job", requests: dict[str, str] | None = None, **mo
     phase = more.pop("phase", "Running" if "on" in more else "Pending")
     place = {"nodeName": more.pop("on")} if "on" in more else {}
     wanted = {"cpu": "1"} if requests is None else requests
-    container = {"name": "c", "resources": {"requests": wanted}, "ports": more.pop("ports", [])}
+    container = {"name": "c", "resources": resources_of(wanted), "ports": more.pop("ports", [])}
     spec = {"schedulerName": "volcano", **place, **more, "containers": [container]}
     return {"kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": phase}}
 
@@ -212,7 +213,7 @@ BROKEN: dict[str, tuple[list[Manifest], Manifest, list[str]]] = {
     ),
     "too many GPUs, one of an init container": (
         [*ONE, pod("a", requests={"nvidia.com/gpu": "1"}, initContainers=[
-            {"name": "i", "resources": {"limits": {"nvidia.com/gpu": "3"}}}])],
+            {"name": "i", "resources": resources_of({"nvidia.com/gpu": "3"})}])],
         plan({"a": "n1"}), ["n1 is over capacity: nvidia.com/gpu 3 of 2"],
     ),
     "too much ephemeral storage": ([*ONE, pod("a", requests={"ephemeral-storage": "101Gi"})], plan({"a": "n1"}),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stromboli.framework.config import Config
-from stromboli.framework.gates import PIPELINED_STATE
+from stromboli.framework.config.config import Config
+from stromboli.framework.config.gates import PIPELINED_STATE
 
 
 def pytest_configure() -> None:

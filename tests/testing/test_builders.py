@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stromboli.errors import ManifestError
+from stromboli.model.spec import Amount
 from stromboli.model.status import TaskStatus
 from stromboli.testing.builders import cluster, node, pod, pod_group, queue
 
@@ -52,3 +53,10 @@ def test_only_what_is_given() -> None:
 def test_objects_that_cannot_be_used_are_named() -> None:
     with pytest.raises(ManifestError, match="Pod default/p"):
         cluster(pod("p", cpu="a lot"))
+
+
+def test_what_cannot_be_overcommitted_is_a_limit_too() -> None:
+    asked: dict[str, Amount] = {"nvidia.com/gpu": 1, "hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi"}
+    resources = pod("a", requests=asked)["spec"]["containers"][0]["resources"]
+    assert resources["limits"] == {"nvidia.com/gpu": 1, "hugepages-2Mi": "4Mi"}
+    assert resources["requests"] == {"cpu": 1, "memory": "1Gi", **asked}

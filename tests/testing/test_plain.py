@@ -13,15 +13,18 @@ from hypothesis import example, given
 import stromboli.testing.plain
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
-from stromboli.framework.config import DEFAULT_CONFIG, Config, load_config
-from stromboli.framework.operation import Operation
-from stromboli.framework.registry import Registry
-from stromboli.framework.session import Session
+from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.framework.config.config import DEFAULT_CONFIG, Config, load_config
+from stromboli.framework.config.registry import Registry
+from stromboli.framework.session.session import Session
+from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.status import TaskStatus
 from stromboli.plugin import Plugin, Reason, batch_node_order, node_order, predicate
 from stromboli.testing.builders import cluster, node, pod, pod_group
 from stromboli.testing.moves import make
-from stromboli.testing.plain import PlainPlacer, PlainSession, run_plain_cycle, scores
+from stromboli.testing.plain import scores
+from stromboli.testing.plain.cycle import PlainSession, run_plain_cycle
+from stromboli.testing.plain.placer import PlainPlacer
 from stromboli.testing.strategies import clusters, moves
 
 GPU = "nvidia.com/gpu"
@@ -160,16 +163,16 @@ def test_the_first_of_a_group_starts_it() -> None:
     session, plain = opened(configured("predicates"), node("n1"), zoned("n2", "a"), app("task", affinity=LOVE))
     choice = plain.place(waiting(session, "task"))
     assert choice is not None
-    assert (choice.rows, choice.kind) == ([1], Operation.ALLOCATE)
+    assert (choice.rows, choice.kind) == ([1], OperationKind.ALLOCATE)
 
 
 def test_room_about_to_become_free_comes_second() -> None:
     objects = [node("n1", cpu=1), node("n2", cpu=1), TASK, pod("more", group="g")]
     session, plain = opened(configured("predicates"), *objects, pod("old", group="g", on="n1", deleting=True))
     first = plain.place(waiting(session, "task"))
-    assert first == ([1], Operation.ALLOCATE)
+    assert first == ([1], OperationKind.ALLOCATE)
     session.statement().place(session.jobs["default/g"], [waiting(session, "task")], first.rows, first.kind)
-    assert plain.place(waiting(session, "more")) == ([0], Operation.PIPELINE)
+    assert plain.place(waiting(session, "more")) == ([0], OperationKind.PIPELINE)
 
 
 # -- The engine agrees -----------------------------------------------------------------------------------------------
@@ -246,10 +249,12 @@ class Odd(Plugin):
 
     name = "odd"
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         self.placements = session.placements
-        session.add_predicate(
-            self.name, lambda task, node: Reason("first", resolvable=True) if len(node.labels) > 3 else None
+        session.register(
+            "predicate",
+            self.name,
+            lambda task, node: Reason("first", resolvable=True) if len(node.labels) > 3 else None,
         )
 
     @predicate(key=lambda task: task.labels.get("app"))
@@ -354,8 +359,8 @@ def test_a_plugin_put_aside_is_asked_no_more() -> None:
 
 # -- Independence ----------------------------------------------------------------------------------------------------
 
-SHARED = ("numpy", "stromboli.framework.classes", "stromboli.framework.rows", "stromboli.framework.refusals",
-          "stromboli.filters", "stromboli.plugins")  # fmt: skip
+SHARED = ("numpy", "stromboli.framework.engine.classes", "stromboli.framework.engine.rows",
+          "stromboli.framework.engine.refusals", "stromboli.filters", "stromboli.plugins")  # fmt: skip
 
 
 def test_nothing_is_shared_with_the_engine() -> None:
@@ -369,6 +374,6 @@ def test_nothing_is_shared_with_the_engine() -> None:
                 found.update({f"{statement.module}.{alias.name}": file.name for alias in statement.names})
     assert "stromboli.model.task.Task" in found
     assert [name for name in found if name.startswith(SHARED)] == []
-    assert [name for name in found if name.startswith("stromboli.framework.placement")] == [
-        "stromboli.framework.placement.Choice"
+    assert [name for name in found if name.startswith("stromboli.framework.engine.placement")] == [
+        "stromboli.framework.engine.placement.Choice"
     ]

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from stromboli.actions import gradients
-from stromboli.actions.giving_up import Takeover
-from stromboli.actions.nominations import end_redeemed
-from stromboli.actions.nominations import redeem as redeem_nomination
-from stromboli.actions.place_tasks import Lines, TaskPlacer
-from stromboli.actions.redeem import move, redeem
-from stromboli.actions.worksheet import Tasks, Worksheet, by_part, whole
-from stromboli.framework.action import Action
-from stromboli.framework.jobs import QueueInfo
-from stromboli.framework.precedence import Precedence
-from stromboli.framework.reservations import TIMEOUT, Reservations
-from stromboli.framework.session import Session
-from stromboli.framework.statement import Statement
-from stromboli.framework.topology import has_topology
-from stromboli.framework.turns import Turns
+from stromboli.allocation import gradients
+from stromboli.allocation.nominations import end_used, use_nomination
+from stromboli.allocation.pending_tasks import Tasks, Worksheet
+from stromboli.allocation.place_tasks import Lines
+from stromboli.allocation.try_job import sheet_of, try_job
+from stromboli.framework.books.jobs import QueueInfo
+from stromboli.framework.books.priority_queue import Turns
+from stromboli.framework.extension.action import Action
+from stromboli.framework.session.session import Session
+from stromboli.framework.session.topology import has_topology
+from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import PENDING, Job
 from stromboli.model.subjobs import SubJob
 from stromboli.plugin import arg, is_duration
+from stromboli.reservations.bind_reserved import bind_reserved, move
+from stromboli.reservations.book import LIMIT, TIMEOUT, Reservations
+from stromboli.reservations.claims import ClaimFromLower
+from stromboli.reservations.order import Precedence
 
 
 class Allocate(Action):
-    """Queue, then job, then task; queue and job are asked anew after every job that was placed."""
+    """Queue, then job, then task; queue and job are chosen again after every job that was placed."""
 
     name = "allocate"
+    reservation_limit = arg("reservation-limit", str, LIMIT, is_duration)  # as the next one
     reservation_timeout = arg("reservation-timeout", str, TIMEOUT, is_duration)  # read as the session opens
 
     def execute(self, session: Session) -> None:
@@ -36,14 +37,14 @@ class Allocate(Action):
 
 
 class Allocation:
-    """One run of the action: who waits, and what each job still has to place."""
+    """One run of the action: the jobs that wait, and what each of them still has to place."""
 
     def __init__(self, session: Session) -> None:
         self.session, self.book = session, session.reservations
         self.holders = self.book.holders if self.book is not None else {}
         self.precedence = Precedence(session, self.holders)
-        self.takeover = (
-            Takeover(session, self.book, self.precedence) if self.book is not None and self.holders else None
+        self.claims = (
+            ClaimFromLower(session, self.book, self.precedence) if self.book is not None and self.holders else None
         )
         self.queues: Turns[QueueInfo] = self.precedence.queues()
         self.jobs: dict[str, Turns[Job]] = {}
@@ -56,7 +57,7 @@ class Allocation:
             if PENDING in job.index or job.is_pending() or job.uid in self.holders:
                 self._collect(job)
 
-    # ------------------------------------------------------------------ who waits
+    # ------------------------------------------------------------------ jobs that wait
 
     def _collect(self, peeked: Job) -> None:
         session = self.session
@@ -90,7 +91,7 @@ class Allocation:
             say(job=job, queue=job.queue, reason=reason)
 
     def _add(self, job: Job) -> None:
-        sheet = self._sheet(job)
+        sheet = sheet_of(self.session, job)
         if not len(sheet) and job.uid not in self.holders:
             return
         if job.queue not in self.jobs:
@@ -101,13 +102,10 @@ class Allocation:
         self.jobs[job.queue].push(job)
         self.sheets[job.uid] = sheet
 
-    def _sheet(self, job: Job) -> Tasks | Worksheet:
-        return by_part(self.session, job) if gradients.is_split(self.session, job) else whole(self.session, job)
-
     # ------------------------------------------------------------------ turns
 
     def run(self) -> None:
-        """Let queues and jobs have their turns until nobody is left."""
+        """Let queues and jobs have their turns until none is left."""
         session, queues = self.session, self.queues
         if say := session.tells("allocate_started"):
             say(queues=len(queues))
@@ -133,48 +131,52 @@ class Allocation:
 
         A ready job of which nothing more can be placed has had its last turn.
         """
-        with self.session.statement() as redeemed, self.session.statement() as placed:
-            if not self._place(job, redeemed, placed):
+        with self.session.statement() as reserved, self.session.statement() as placed:
+            if not self._place(job, reserved, placed):
                 return False
             if not self.session.ask.job_ready(job):
-                redeemed.rollback(0)  # a part is of no use yet: it goes on holding all of it
+                reserved.rollback(0)  # a part is of no use yet: it goes on holding all of it
                 placed.keep()
                 return False
-            redeemed.merge(placed)
-            end_redeemed(self.session, job, redeemed)
-            redeemed.commit()
+            reserved.merge(placed)
+            end_used(self.session, job, reserved)
+            reserved.commit()
         sheet = self.sheets[job.uid]
         if isinstance(sheet, Worksheet):
             gradients.settle(self.session, job, sheet)
         return len(sheet) > 0
 
-    def _place(self, job: Job, redeemed: Statement, placed: Statement) -> bool:
-        """Redeem what ``job`` holds, and unless that makes it ready place its waiting tasks; False: all in vain."""
+    def _place(self, job: Job, reserved: Statement, placed: Statement) -> bool:
+        """Bind what ``job`` holds, and unless it is ready then place its waiting tasks; False if nothing is placed."""
         if self.book is not None and job.uid in self.holders:
-            self._redeem(self.book, job, redeemed, placed)
-            taken = bool(redeemed.entries or placed.entries)
+            self._bind_reserved(self.book, job, reserved, placed)
+            taken = bool(reserved.operations or placed.operations)
             if not len(self.sheets[job.uid]) or (taken and self.session.ask.job_ready(job)):
                 return taken
+        found = self._place_waiting(job)
+        if found is not None:
+            placed.merge(found)
+        return found is not None or bool(reserved.operations or placed.operations)
+
+    def _place_waiting(self, job: Job) -> Statement | None:
         sheet = self.sheets[job.uid]
-        untouched = sheet.clone() if self.takeover is not None else None
+        untouched = sheet.clone() if self.claims is not None else None
         found = self._attempt(job, sheet)
         if found is None and untouched is not None:
             found = self._take_over(job, untouched)
-        if found is not None:
-            placed.merge(found)
-        return found is not None or bool(redeemed.entries or placed.entries)
+        return found
 
-    def _redeem(self, book: Reservations, job: Job, redeemed: Statement, placed: Statement) -> None:
+    def _bind_reserved(self, book: Reservations, job: Job, reserved: Statement, placed: Statement) -> None:
         """Take what ``job`` holds and is free by now; unless that makes it ready, move where there is idle room."""
-        if redeem(self.session, book, redeemed, job):
-            self.sheets[job.uid] = self._sheet(job)
-        is_whole = bool(redeemed.entries) and self.session.ask.job_ready(job)
+        if bind_reserved(self.session, book, reserved, job):
+            self.sheets[job.uid] = sheet_of(self.session, job)
+        is_whole = bool(reserved.operations) and self.session.ask.job_ready(job)
         if not (is_whole or has_topology(job) or gradients.is_split(self.session, job)):
             move(self.session, book, placed, job, self.full)
 
     def _take_over(self, job: Job, untouched: Tasks | Worksheet) -> Statement | None:
         """``job`` placed with the room that holders strictly after it have reserved; None, nothing changed, if not."""
-        if self.takeover is None or self.session.ask.job_ready(job) or self.session.ask.job_pipelined(job):
+        if self.claims is None or self.session.ask.job_ready(job) or self.session.ask.job_pipelined(job):
             return None
         tried = [untouched]
 
@@ -182,10 +184,10 @@ class Allocation:
             tried.append(untouched.clone())
             return self._attempt(job, tried[-1])
 
-        placed, losers = self.takeover.place(job, attempt)
+        placed, losers = self.claims.place(job, attempt)
         if placed is not None:
             self.sheets[job.uid] = tried[-1]
-            self.sheets.update({loser.uid: self._sheet(loser) for loser in losers})
+            self.sheets.update({loser.uid: sheet_of(self.session, loser) for loser in losers})
         return placed
 
     def _attempt(self, job: Job, sheet: Tasks | Worksheet) -> Statement | None:
@@ -193,11 +195,11 @@ class Allocation:
         if isinstance(sheet, Worksheet):
             if say := self.says["allocate_topology_job"]:
                 say(queue=job.queue, job=job.uid, hyper_node=job.allocated_hyper_node, sub_jobs=len(sheet))
-            return gradients.place_job(session, self.lines, job, sheet)
-        if say := self.says["allocate_job"]:
+        elif say := self.says["allocate_job"]:
             nominated = job.nominated_hyper_nodes.get(job.uid, "")
             say(queue=job.queue, job=job.uid, hyper_node=nominated, tasks=len(sheet))
-        part = SubJob(job, job.uid, job.uid, job.min_available)
-        if job.nominated_hyper_nodes and (placed := redeem_nomination(session, job, part, sheet, session.top)):
-            return placed
-        return TaskPlacer(session, self.lines, job, part, sheet, session.top).run()
+        if job.nominated_hyper_nodes and isinstance(sheet, Tasks):
+            part = SubJob(job, job.uid, job.uid, job.min_available)
+            if placed := use_nomination(session, job, part, sheet, session.top):
+                return placed
+        return try_job(session, self.lines, job, sheet)

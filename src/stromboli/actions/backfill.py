@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from stromboli.errors import PluginError
-from stromboli.framework.action import Action
-from stromboli.framework.fits import Fits
-from stromboli.framework.jobs import QueueInfo
-from stromboli.framework.reason import Reason
-from stromboli.framework.session import Session
-from stromboli.framework.turns import Turns
+from stromboli.framework.books.jobs import QueueInfo
+from stromboli.framework.books.priority_queue import Turns
+from stromboli.framework.engine.fits import Fits
+from stromboli.framework.extension.action import Action
+from stromboli.framework.extension.reason import Reason
+from stromboli.framework.session.session import Session
 from stromboli.model.job import PENDING, PIPELINED, Job
 from stromboli.model.table import Node
 from stromboli.model.task import Task
@@ -88,7 +88,7 @@ class Backfill(Action):
         if choice is None:
             job.fits[task.uid] = session.placer.refusals(task, room=False)
             return False
-        session.steps.binding((task,), choice.rows)
+        session.statement_events.binding((task,), choice.rows)
         session.allocate(task, Node(session.table, choice.rows[0]))  # it stands, whatever handlers object
         return True
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from stromboli.framework.action import Action
-from stromboli.framework.jobs import QueueInfo
-from stromboli.framework.session import Session
-from stromboli.framework.turns import Turns
+from stromboli.actions.not_admitted import NotAdmitted
+from stromboli.framework.books.jobs import QueueInfo
+from stromboli.framework.books.priority_queue import Turns
+from stromboli.framework.extension.action import Action
+from stromboli.framework.session.admission import Ballot
+from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
 
 
@@ -17,6 +19,8 @@ class Enqueue(Action):
     def execute(self, session: Session) -> None:
         """Admit every pending job whose minResources all voters accept."""
         queues, jobs = self._collect(session)
+        ballot = Ballot(session)
+        texts = NotAdmitted(session, ballot)
         if say := session.tells("enqueue_started"):
             say(queues=len(jobs))
         while len(queues):
@@ -24,7 +28,7 @@ class Enqueue(Action):
             waiting = jobs.get(queue.name)
             if waiting is None or not len(waiting):
                 continue
-            self._admit(session, waiting.pop())
+            self._admit(session, waiting.pop(), ballot, texts)
             queues.push(queue)
 
     def _collect(self, session: Session) -> tuple[Turns[QueueInfo], dict[str, Turns[Job]]]:
@@ -32,6 +36,7 @@ class Enqueue(Action):
         jobs: dict[str, Turns[Job]] = {}
         seen: set[str] = set()
         missing, added = session.tells("queue_missing"), session.tells("job_added")
+        queue_added = session.tells("queue_added")
         for job in session.peek_unsettled():
             queue = session.queues.get(job.queue)
             if queue is None:
@@ -41,6 +46,8 @@ class Enqueue(Action):
             if queue.name not in seen:
                 seen.add(queue.name)
                 queues.push(queue)
+                if queue_added:
+                    queue_added(queue=queue.name, job=job)
             if job.is_pending():
                 if queue.name not in jobs:
                     jobs[queue.name] = session.orders["job_order"].turns()
@@ -49,7 +56,10 @@ class Enqueue(Action):
                     added(job=job, queue=queue.name)
         return queues, jobs
 
-    def _admit(self, session: Session, job: Job) -> None:
-        if job.group.spec.min_resources is None or session.ask.job_enqueueable(job):
+    def _admit(self, session: Session, job: Job, ballot: Ballot, texts: NotAdmitted) -> None:
+        first = None if job.group.spec.min_resources is None else ballot.refused(job)
+        if first is None:
             session.ask.job_enqueued(job)
             job.phase = "Inqueue"
+        else:
+            texts.refused(job, first)

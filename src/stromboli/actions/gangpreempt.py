@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from stromboli.actions.gang_eviction import GangEviction
-from stromboli.framework.session import Session
+from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
+from stromboli.preemption.gang_eviction import GangEviction
 
 
 class GangPreempt(GangEviction):
@@ -21,4 +21,4 @@ class GangPreempt(GangEviction):
 
     def compare(self, session: Session, job: Job, left: Job, right: Job) -> int:
         """The job whose turn would come last loses first."""
-        return -int(session.ask.job_order(left, right))
+        return -session.ask.job_order(left, right)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stromboli.actions.gang_eviction import GangEviction
-from stromboli.actions.shares import beyond_shares
-from stromboli.framework.jobs import QueueInfo
-from stromboli.framework.session import Session
+from stromboli.framework.books.jobs import QueueInfo
+from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
 from stromboli.model.task import Task
+from stromboli.preemption.gang_eviction import GangEviction
+from stromboli.preemption.shares import beyond_shares
 
 
 class GangReclaim(GangEviction):
@@ -50,4 +50,4 @@ class GangReclaim(GangEviction):
         if left.queue == right.queue:
             return 0
         queues = session.queues
-        return int(session.ask.victim_queue_order(queues[left.queue], queues[right.queue], queues[job.queue]))
+        return session.ask.victim_queue_order(queues[left.queue], queues[right.queue], queues[job.queue])

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stromboli.actions.dry_run import DryRun, Numbers
-from stromboli.actions.giving_up import Lenders
-from stromboli.actions.patience import PATIENCE, Patience, is_part
-from stromboli.actions.starving import NEVER_PREEMPTS, in_turn, pending_tasks, waiting
-from stromboli.actions.taking import between_jobs, commit, while_starving
-from stromboli.actions.victim_search import PREEMPT, Search
-from stromboli.framework.action import Action
-from stromboli.framework.session import Session
-from stromboli.framework.statement import Statement
-from stromboli.framework.topology import has_topology
+from stromboli.framework.extension.action import Action
+from stromboli.framework.session.session import Session
+from stromboli.framework.session.topology import has_topology
+from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import RELEASING, Job
 from stromboli.model.task import Task
 from stromboli.plugin import arg
+from stromboli.preemption.dry_run import DryRun, Numbers
+from stromboli.preemption.eviction_delay import PATIENCE, EvictionDelay, is_part
+from stromboli.preemption.eviction_policy import PREEMPT
+from stromboli.preemption.idle_room import IdleRoom
+from stromboli.preemption.preempt_loop import commit, run, while_starving
+from stromboli.preemption.starving import NEVER_PREEMPTS, in_turn, pending_tasks, waiting
+from stromboli.preemption.victim_search import Search
+from stromboli.reservations.claims import YieldBeforeEviction
 
 POLICY_NEVER = "not eligible to preempt other tasks due to preemptionPolicy is Never"
 NOMINATED_UNKNOWN = "not eligible due to the pod's nominated node is not found in the session"
@@ -43,13 +45,18 @@ class Preempt(Action):
 
     def execute(self, session: Session) -> None:
         """Take room for every starving job, queue by queue."""
-        found, lenders, patience = waiting(session, self.name), Lenders(session), Patience(session, self.patience)
+        found, holders, delay = (
+            waiting(session, self.name),
+            YieldBeforeEviction(session),
+            EvictionDelay(session, self.patience),
+        )
         queues = in_turn(session, found.queues)
-        while len(queues):
-            queue = queues.pop()
-            starving = [job for job in found.of(queue.name) if not _is_bound_to_topology(session, job)]
-            between_jobs(session, queue, starving, lenders, self.take, patience)
-            self.within_jobs(session, [job for job in starving if not patience.waits(job)])
+        with IdleRoom(session) as idle:
+            while len(queues):
+                queue = queues.pop()
+                starving = [job for job in found.of(queue.name) if not _is_bound_to_topology(session, job)]
+                run(session, queue, starving, idle, holders, self.take, delay)
+                self.within_jobs(session, [job for job in starving if not delay.waits(job)], idle)
 
     def take(self, session: Session, statement: Statement, job: Job) -> Search:
         """Place tasks of ``job``, one after the other, as long as it starves; returns the search that was used."""
@@ -60,16 +67,24 @@ class Preempt(Action):
 
     # ------------------------------------------------------------------ within a job
 
-    def within_jobs(self, session: Session, starving: list[Job]) -> None:
-        """Each job's tasks take from less important ones of the same job; the first failure ends the job."""
+    def within_jobs(self, session: Session, starving: list[Job], idle: IdleRoom) -> None:
+        """Each job's tasks take from less important ones of the same job; the first failure ends the job.
+
+        Tasks for which there is ``idle`` room take nothing.
+        """
         for job in starving:
-            search = self.search(session, job, within=True)
-            for task in pending_tasks(session, job):
-                with session.statement() as statement:
-                    if not self.preempt(search, statement, task):
-                        break
-                    search.spare(statement)
-                    commit(session, statement, self.name)
+            self._within(session, job, idle)
+
+    def _within(self, session: Session, job: Job, idle: IdleRoom) -> None:
+        search = self.search(session, job, within=True)
+        for task in pending_tasks(session, job):
+            if idle.takes((task, None)):
+                continue
+            with session.statement() as statement:
+                if not self.preempt(search, statement, task):
+                    break
+                search.reprieve(statement)
+                commit(session, statement, self.name)
 
     # ------------------------------------------------------------------ one task
 
@@ -79,7 +94,7 @@ class Preempt(Action):
         return Search(session, job, PREEMPT, scope(job, within=within), minimal=minimal)
 
     def preempt(self, search: Search, statement: Statement, task: Task) -> bool:
-        """Find a node for ``task`` and evict there whom it needs to; False, nothing changed, if there is none."""
+        """Find a node for ``task`` and evict the tasks there that must go; False, nothing changed, if there is none."""
         error = self._ineligible(search, task) or search.refused_beforehand(task)
         if not error and self.topology_aware:
             error = DryRun(search, Numbers(self.percentage, self.least, self.most)).place(statement, task)
@@ -112,7 +127,7 @@ class Preempt(Action):
         return STILL_ENDING if ending else ""
 
     def _is_free(self, search: Search, task: Task, row: int) -> bool:
-        """Whether the task, whom predicates let on its nominated node, need not take room anywhere.
+        """Whether the task, which predicates let on its nominated node, need not take room anywhere.
 
         Where its gang lacks others, too, that is not enough: allocate has not found room for them all.
         """

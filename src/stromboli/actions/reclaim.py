@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stromboli.actions.giving_up import Lenders
-from stromboli.actions.patience import PATIENCE, Patience, is_part
-from stromboli.actions.starving import NEVER_PREEMPTS, in_turn, pending_tasks, waiting
-from stromboli.actions.taking import between_jobs, while_starving
-from stromboli.actions.victim_search import RECLAIM, Search
-from stromboli.framework.action import Action
-from stromboli.framework.session import Session
-from stromboli.framework.statement import Statement
+from stromboli.framework.extension.action import Action
+from stromboli.framework.session.session import Session
+from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import Job
 from stromboli.model.task import Task
 from stromboli.plugin import arg
+from stromboli.preemption.eviction_delay import PATIENCE, EvictionDelay, is_part
+from stromboli.preemption.eviction_policy import RECLAIM
+from stromboli.preemption.idle_room import IdleRoom
+from stromboli.preemption.preempt_loop import run, while_starving
+from stromboli.preemption.starving import NEVER_PREEMPTS, in_turn, pending_tasks, waiting
+from stromboli.preemption.victim_search import Search
+from stromboli.reservations.claims import YieldBeforeEviction
 
 
 class Reclaim(Action):
@@ -29,15 +31,16 @@ class Reclaim(Action):
         found = waiting(session, self.name)
         if say := session.tells("reclaim_started"):
             say(jobs=len(session.jobs), queues=len(session.queues))
-        queues, lenders = in_turn(session, found.queues), Lenders(session)
-        patience = Patience(session, self.patience)
-        while len(queues):
-            queue = queues.pop()
-            if session.ask.overused(queue):
-                if say := session.tells("queue_overused"):
-                    say(queue=queue.name)
-                continue
-            between_jobs(session, queue, found.of(queue.name), lenders, self.take, patience)
+        queues, holders = in_turn(session, found.queues), YieldBeforeEviction(session)
+        delay = EvictionDelay(session, self.patience)
+        with IdleRoom(session) as idle:
+            while len(queues):
+                queue = queues.pop()
+                if session.ask.overused(queue):
+                    if say := session.tells("queue_overused"):
+                        say(queue=queue.name)
+                    continue
+                run(session, queue, found.of(queue.name), idle, holders, self.take, delay)
 
     def take(self, session: Session, statement: Statement, job: Job) -> Search:
         """Place tasks of ``job``, one after the other, as long as it starves; returns the search that was used."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from stromboli.errors import PlacementError
-from stromboli.framework.action import Action
-from stromboli.framework.session import Session
+from stromboli.framework.extension.action import Action
+from stromboli.framework.session.session import Session
 from stromboli.model.job import RUNNING
 
 
 class Shuffle(Action):
-    """Asks the plugins once about all running tasks, and evicts whom they name, each on its own."""
+    """Asks the plugins once about all running tasks, and evicts those that they name, one at a time."""
 
     name = "shuffle"
 

@@ -8,11 +8,15 @@ import typer
 
 from stromboli.cli import conf, controllers, imports, kubelets, lint, manifests, plan, scenario, serve, up
 from stromboli.cli.exits import EPILOG
-from stromboli.cli.people import job, pod, queue, top
+from stromboli.cli.vcctl import job, pod, queue, top
 
+HELP = (
+    "A batch scheduler for Kubernetes in Volcano's place: schedule a live cluster (serve, controllers), run an embedded"
+    " one (up), or plan, explain and check manifests."
+)
 app = typer.Typer(
     name="stromboli",
-    help="A batch scheduler for Kubernetes: plan, explain and check what would be scheduled, without a cluster.",
+    help=HELP,
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -49,4 +53,4 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """A batch scheduler for Kubernetes: plan, explain and check what would be scheduled, without a cluster."""
+    """Everything begins here."""

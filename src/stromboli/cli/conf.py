@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from stromboli.cli.exits import EPILOG
 from stromboli.cli.options import Compatibility, ConfigFile, LenientConfig, PluginsDirectory, settings_of
+from stromboli.model.values.redaction import shown
 
 if TYPE_CHECKING:
-    from stromboli.framework.config import Config
-    from stromboli.framework.effective import Row
+    from stromboli.framework.config.config import Config
+    from stromboli.framework.config.effective import Row
 
 app = typer.Typer(name="conf", help="Look at scheduler configurations.", no_args_is_help=True, epilog=EPILOG)
+
+
+MOST_ROWS: Final = 1_000
+"""Rows of a table that are printed: a short file may repeat its tiers thousands of times."""
+
+
+LONGEST_CELL: Final = 500
+"""Characters of a value that a table prints."""
 
 
 class Form(StrEnum):
@@ -46,7 +55,7 @@ def show(
     """Show every switch and argument in effect, and where its value comes from: a line of the file, or the default."""
     from stromboli.builtin import full_registry
     from stromboli.cli.terminal import dump, say_some
-    from stromboli.framework.effective import describe
+    from stromboli.framework.config.effective import describe
     from stromboli.sim.planning import config_of
 
     settings = settings_of(config, compat, lenient_config, plugins_dir)
@@ -61,8 +70,12 @@ def show(
 
 
 def as_data(config: Config, rows: Sequence[Row]) -> dict[str, object]:
-    """The configuration as JSON: what is not set plugin by plugin, and the settings."""
-    return {**_general(config), "settings": [{**asdict(row), "value": plain(row.value)} for row in rows]}
+    """The configuration as JSON: what is not set plugin by plugin, and the settings; secrets are hidden."""
+    return {**_general(config), "settings": [{**asdict(row), "value": _shown(row)} for row in rows]}
+
+
+def _shown(row: Row) -> object:
+    return shown(row.name, plain(row.value))
 
 
 def _general(config: Config) -> dict[str, object]:
@@ -72,7 +85,7 @@ def _general(config: Config) -> dict[str, object]:
         "tiers": [[option.name for option in tier] for tier in config.tiers],
         "compat": config.compat,
         "tie-break": config.tie_break,
-        "metrics": dict(config.metrics),
+        "metrics": {key: shown(key, value) for key, value in config.metrics.items()},
     }
 
 
@@ -96,11 +109,17 @@ def _show(config: Config, rows: Sequence[Row]) -> None:
             screen.print(Text.assemble((f"{name}: ", "dim"), _words(value)))
     screen.print()
     view = table("WHERE", "PLUGIN/ACTION", "SETTING", "VALUE", "FROM")
-    for row in rows:
+    for row in rows[:MOST_ROWS]:
         style = "dim" if row.origin == "default" else ""
-        cells = (row.section, row.owner, row.name, _words(plain(row.value)), row.origin)
-        view.add_row(*[Text(cell, style=style) for cell in cells])
+        cells = (row.section, row.owner, row.name, _words(_shown(row)), row.origin)
+        view.add_row(*[Text(_shortened(cell), style=style) for cell in cells])
     screen.print(view)
+    if len(rows) > MOST_ROWS:
+        screen.print(f"... and {len(rows) - MOST_ROWS} more rows: -o json shows all")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}..."
 
 
 def _words(value: object) -> str:

@@ -9,8 +9,8 @@ import typer
 
 def controllers(flags: Annotated[list[str] | None, typer.Argument(metavar="FLAGS", show_default=False)] = None) -> None:
     """Make pods of jobs, PodGroups of pods, and keep queues; ``--help`` lists the flags, which are Volcano's."""
-    from stromboli.live.control_process import CONTROL_FLAGS, control
-    from stromboli.live.flags import help_text, parse
+    from stromboli.live.process.control_process import CONTROL_FLAGS, control
+    from stromboli.live.process.flags import help_text, parse
 
     given = flags or []
     if {"-h", "--help"} & set(given):

@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.text import Text
 
 from stromboli.cli.terminal import indented
-from stromboli.sim.explain import Explanation
-from stromboli.sim.step import Step
+from stromboli.sim.explanation.explain import Explanation
+from stromboli.sim.explanation.step import Step
 
 ANSWERS = {True: ("yes", "green"), False: ("NO", "bold red"), None: ("-", "dim")}
 INDENT = 20

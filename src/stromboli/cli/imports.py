@@ -35,7 +35,7 @@ def openb(
     output: Directory,
 ) -> None:
     """Import the trace of a GPU cluster that its authors call openb."""
-    from stromboli.sim.traces import import_openb, write_manifests
+    from stromboli.sim.traces.traces import import_openb, write_manifests
 
     _tell(write_manifests(import_openb(nodes, pods), output), output)
 
@@ -58,7 +58,7 @@ def dlrm(
     ] = None,
 ) -> None:
     """Import the trace of recommendation services: an application is a gang of its instances."""
-    from stromboli.sim.traces import MEMORY_GIB_PER_CPU, import_dlrm, write_manifests
+    from stromboli.sim.traces.traces import MEMORY_GIB_PER_CPU, import_dlrm, write_manifests
 
     memory = MEMORY_GIB_PER_CPU if memory_gib_per_cpu is None else memory_gib_per_cpu
     _tell(write_manifests(import_dlrm(trace, nodes, memory, at), output), output)

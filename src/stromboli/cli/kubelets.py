@@ -33,7 +33,7 @@ def kubelets(
     """
     from stromboli.kube.access import find_access
     from stromboli.kube.client import Client
-    from stromboli.live.kubelets import simulate
+    from stromboli.live.up.kubelets import simulate
     from stromboli.server.kubelet.shapes import nodes_of
 
     async def run() -> None:

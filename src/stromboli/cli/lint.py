@@ -13,6 +13,7 @@ from stromboli.cli.exits import EPILOG, FOUND, OK
 from stromboli.cli.options import PluginsDirectory
 
 if TYPE_CHECKING:
+    from stromboli.cli.linting.config_maps import Held
     from stromboli.cli.linting.findings import Finding
     from stromboli.cli.linting.setup import Setup
 
@@ -54,7 +55,7 @@ def lint(
         raise typer.BadParameter("name manifests, or a configuration with --config", param_hint="FILES")
     from stromboli.cli.linting.findings import gravest_first
 
-    setup, findings = _of_config(config, plugins_dir)
+    setup, findings = _of_configs(config, files or [], plugins_dir)
     findings = gravest_first([*findings, *_of_files(files or [], setup)])
     if output is Form.json:
         import msgspec
@@ -68,26 +69,44 @@ def lint(
     raise typer.Exit(FOUND if any(finding.severity in grave for finding in findings) else OK)
 
 
-def _of_config(config: str | None, plugins: str | None) -> tuple[Setup | None, list[Finding]]:
+def _of_configs(config: str | None, files: list[str], plugins: str | None) -> tuple[Setup | None, list[Finding]]:
+    """What is wrong with the configuration, be it in a ConfigMap, and with those in ConfigMaps among ``files``.
+
+    The first that can be read is what the objects are held against.
+    """
+    from stromboli.cli.linting.config_maps import Held, held_in
+    from stromboli.framework.config.document import read_text
+
+    named = [] if config is None else held_in([config]) or [Held(config, read_text(config), 0)]
+    setups: list[Setup] = []
+    findings: list[Finding] = []
+    for held in (*named, *held_in(files)):
+        setup, found = _of_config(held, plugins)
+        setups += [setup] if setup else []
+        findings += found
+    return setups[0] if setups else None, findings
+
+
+def _of_config(held: Held, plugins: str | None) -> tuple[Setup | None, list[Finding]]:
     """The configuration, unless it cannot be read at all, and what is wrong with it."""
-    if config is None:
-        return None, []
+    from msgspec.structs import replace
+
     from stromboli.builtin import full_registry
     from stromboli.cli.linting.conf_rules import CONF_RULES, CORRECT, NOT_STARTED
     from stromboli.cli.linting.findings import Finding, broken
     from stromboli.cli.linting.setup import Setup
     from stromboli.errors import ConfigError
-    from stromboli.framework.document import read_text
 
     registry = full_registry(plugins or "")
     try:
-        setup = Setup.read(read_text(config), config, registry)
-        registry.add_paths(setup.config.plugins(), Path(config).parent)
+        setup = Setup.read(held.text, held.file, registry)
+        registry.add_paths(setup.config.plugins(), Path(held.file).parent)
     except ConfigError as error:
         hint = f"; did you mean {error.nearest!r}?" if error.nearest else ""
-        text = f"{error.problem}{hint}"
-        return None, [Finding("refused", "error", text, NOT_STARTED, CORRECT, error.file, error.line)]
-    return setup, broken(CONF_RULES, setup, config)
+        line = error.line and error.line + held.before
+        return None, [Finding("refused", "error", f"{error.problem}{hint}", NOT_STARTED, CORRECT, error.file, line)]
+    found = broken(CONF_RULES, setup, held.file)
+    return setup, [replace(one, line=one.line and one.line + held.before) for one in found]
 
 
 def _of_files(files: list[str], setup: Setup | None) -> list[Finding]:
@@ -96,15 +115,19 @@ def _of_files(files: list[str], setup: Setup | None) -> list[Finding]:
         return []
     from stromboli.cli.linting.cluster_rules import CLUSTER_RULES, Cluster
     from stromboli.cli.linting.findings import broken
+    from stromboli.cli.linting.ignored_rules import IGNORED_RULES
     from stromboli.cli.terminal import progress
     from stromboli.cluster.state import ClusterState
+    from stromboli.sim.ignored import KEEPS_CLOSE
     from stromboli.sim.loading import Loading
 
     loading = Loading(ClusterState())
     with progress() as told:
         loading.take(files, told)
     loading.complete()
-    return broken(CLUSTER_RULES, Cluster(loading, setup.config if setup else None))
+    keeps_close = bool(setup and setup.answering(KEEPS_CLOSE))
+    cluster = Cluster(loading, setup.config if setup else None, keeps_close=keeps_close)
+    return broken((*CLUSTER_RULES, *IGNORED_RULES), cluster)
 
 
 def counts(findings: Sequence[Finding]) -> dict[str, int]:

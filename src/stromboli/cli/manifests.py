@@ -23,9 +23,9 @@ def manifests(
     """
     from importlib.metadata import version
 
-    from stromboli.framework.document import read_text
-    from stromboli.live.installation import CONFIGURATION, Parts
-    from stromboli.live.installation import manifests as made
+    from stromboli.framework.config.document import read_text
+    from stromboli.live.up.installation import CONFIGURATION, Parts
+    from stromboli.live.up.installation import manifests as made
 
     text = CONFIGURATION if config is None else read_text(config)
     parts = Parts(image or f"stromboli:{version('stromboli')}", namespace, text, crds)

@@ -48,7 +48,7 @@ FeatureGates = Annotated[
 def gates_of(stated: list[str] | None) -> str:
     """The gates of all occurrences of the option together; those that decide nothing here are named as warnings."""
     from stromboli.cli.terminal import say_some
-    from stromboli.framework.gates import DECIDING, parse_gates
+    from stromboli.framework.config.gates import DECIDING, parse_gates
 
     text = ",".join(stated or ())
     idle = sorted(parse_gates(text).keys() - DECIDING)

@@ -22,9 +22,9 @@ from stromboli.cli.options import (
 from stromboli.cli.terminal import console, counted, dump, progress, say, say_some
 
 if TYPE_CHECKING:
-    from stromboli.framework.observe import Observer
+    from stromboli.narration.observe import Observer
+    from stromboli.sim.explanation.reasons import Reason
     from stromboli.sim.planning import Planning
-    from stromboli.sim.reasons import Reason
 
 
 class Form(StrEnum):
@@ -106,7 +106,7 @@ def plan(
     loaded = config_of(settings, registry)
     if strict:
         refuse_arguments(loaded, registry)
-    say_some("warning", [f"{loaded.source}:{c.line}: {c.text}" for c in loaded.complaints])
+    say_some("warning", [f"{loaded.source}:{c.line}: {c.told}" for c in loaded.complaints])
     planning = Planning(
         loaded, registry, now=time_of(now), seed=seed or 0, strict=strict, observer=_observer(verbosity, log_format)
     )
@@ -119,6 +119,7 @@ def plan(
         say("there is nothing to plan: no object could be used")
         raise typer.Exit(BAD_INPUT)
     planning.run(cycles)
+    say_some("warning", planning.ignored())
     say_some("error", [text for plan in planning.plans for text in plan.inconsistencies])
     reasons = planning.reasons()
     if explain is None:
@@ -139,7 +140,7 @@ def _files(files: list[str] | None) -> list[str]:
 
 
 def _observer(verbosity: int, form: LogForm) -> Observer:
-    from stromboli.framework.observe import SILENT
+    from stromboli.narration.observe import SILENT
 
     if not verbosity:
         return SILENT
@@ -153,9 +154,7 @@ def _tell_loading(planning: Planning, *, every: bool) -> None:
     loading = planning.loading
     say_some("error", [str(error) for error in loading.problems], 50)
     say_some("warning", [str(error) for error in loading.remarks])
-    skipped = loading.manifests.skipped if loading.manifests else {}
-    for kind, count in skipped.items():
-        say(f"note: {count} objects of kind {kind} are not looked at")
+    say_some("note", loading.kinds_ignored())
     if every:
         say_some("note", loading.added, len(loading.added))
     elif loading.added:
@@ -179,7 +178,7 @@ def _show(planning: Planning, reasons: dict[str, Reason], form: Form) -> None:
 
 
 def _explain(planning: Planning, name: str, form: Form) -> None:
-    from stromboli.sim.explain import explain, find_job
+    from stromboli.sim.explanation.explain import explain, find_job
 
     found = explain(planning, find_job(planning, name))
     if form in (Form.table, Form.wide):

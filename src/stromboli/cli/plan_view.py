@@ -10,8 +10,8 @@ from rich.text import Text
 from stromboli.cli.terminal import counted, indented, table
 from stromboli.cli.usage_view import show_nodes, show_queues, show_usage
 from stromboli.model.job import Job
+from stromboli.sim.explanation.reasons import PLACES, Cycle, Reason
 from stromboli.sim.planning import Planning
-from stromboli.sim.reasons import PLACES, Cycle, Reason
 
 MOST_JOBS = 30
 """Rows of jobs of each sort, unless all are asked for."""

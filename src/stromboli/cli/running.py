@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-
-import typer
+from collections.abc import Callable, Sequence
 
 from stromboli.cli.exits import BAD_INPUT, BROKEN, OK
 from stromboli.errors import StromboliError, innermost
@@ -15,7 +13,7 @@ TRACEBACK = "STROMBOLI_TRACEBACK"
 """Environment variable: when set, an error that nobody foresaw shows its traceback."""
 
 
-def run(app: typer.Typer, program: str, arguments: Sequence[str] | None = None) -> int:
+def run(app: Callable[..., object], program: str, arguments: Sequence[str] | None = None) -> int:
     """Run a command line (``sys.argv`` unless ``arguments`` are given) and return the exit code; never raises."""
     try:
         code = _run(app, program, arguments)
@@ -25,7 +23,7 @@ def run(app: typer.Typer, program: str, arguments: Sequence[str] | None = None) 
     return code
 
 
-def _run(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> int:
+def _run(app: Callable[..., object], program: str, arguments: Sequence[str] | None) -> int:
     try:
         app(args=arguments, prog_name=program)
     except SystemExit as done:

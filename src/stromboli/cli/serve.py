@@ -12,7 +12,7 @@ SETTINGS = {"ignore_unknown_options": True, "allow_extra_args": True, "help_opti
 
 def serve(flags: Annotated[list[str] | None, typer.Argument(metavar="FLAGS", show_default=False)] = None) -> None:
     """Schedule a live cluster in Volcano's place; ``--help`` lists the flags, which are Volcano's."""
-    from stromboli.live.flags import help_text, parse
+    from stromboli.live.process.flags import help_text, parse
 
     given = flags or []
     if {"-h", "--help"} & set(given):
@@ -24,6 +24,6 @@ def serve(flags: Annotated[list[str] | None, typer.Argument(metavar="FLAGS", sho
 
         typer.echo(f"stromboli {version('stromboli')}")
         return
-    from stromboli.live.process import serve as run
+    from stromboli.live.process.process import serve as run
 
     raise typer.Exit(run(values))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from stromboli.cluster.reader import Progress
+    from stromboli.cluster.files.reader import Progress
 
 PIPE_WIDTH = 100
 """Columns where standard output is no terminal and COLUMNS says nothing."""

@@ -17,7 +17,7 @@ from stromboli.cli.terminal import console, counted
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from stromboli.live.up import Row, Setup, Up
+    from stromboli.live.up.up import Row, Setup, Up
 
 UP_HELP = (
     "What goes wrong in scheduler and controllers is told on standard error; after errors the exit code is 1.\n\n"
@@ -57,7 +57,11 @@ def up(
         typer.Option(metavar="FILE", help="Write the kubeconfig here. Default: in the cluster's directory."),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The scheduler's configuration. Default: the built-in one.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The scheduler's configuration. Default: that of the cluster's ConfigMap, at first the built-in one.",
+        ),
     ] = None,
     scheduler: Annotated[bool, typer.Option(help="Run the scheduler.")] = True,
     controllers: Annotated[bool, typer.Option(help="Run the controllers of jobs, queues and PodGroups.")] = True,
@@ -71,8 +75,8 @@ def up(
     It listens on 127.0.0.1 alone.  Pods run as long as `sleep` in their command, or annotations, say.
     """
     try:
-        from stromboli.live.configuration import Source
-        from stromboli.live.up import Setup, objects_in
+        from stromboli.live.scheduler.configuration import Source
+        from stromboli.live.up.up import Setup, objects_in
         from stromboli.server.kubelet.shapes import nodes_of
     except ImportError as error:
         missing = error.name or str(error)
@@ -93,11 +97,11 @@ def up(
 
 
 def _run(setup: Setup, kubeconfig: Path | None) -> None:
-    from stromboli.framework.observe import Several
-    from stromboli.live.loops import fastest_loop
-    from stromboli.live.stopping import until_signal
-    from stromboli.live.up import Errors
+    from stromboli.live.process.loops import fastest_loop
+    from stromboli.live.process.stopping import until_signal
+    from stromboli.live.up.up import Errors
     from stromboli.metrics.logs import LogObserver
+    from stromboli.narration.observe import Several
 
     errors = Errors()
     setup = replace(setup, observer=Several([LogObserver(_Present()), errors]))
@@ -119,7 +123,7 @@ class _Present:
 
 
 async def _up(setup: Setup, kubeconfig: Path | None) -> None:
-    from stromboli.live.up import hold, up
+    from stromboli.live.up.up import hold, up
 
     async with up(setup) as cluster:
         _greet(cluster, kubeconfig)

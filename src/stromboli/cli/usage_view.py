@@ -11,13 +11,13 @@ from rich.text import Text
 
 from stromboli.cli.terminal import table
 from stromboli.fairness.share import divisors, dominant_share
-from stromboli.framework.jobs import QueueInfo
-from stromboli.framework.session import Session
+from stromboli.framework.books.jobs import QueueInfo
+from stromboli.framework.extension.figures import by_name, shown
+from stromboli.framework.session.session import Session
 from stromboli.model.names import EPHEMERAL_STORAGE
-from stromboli.model.resource import Resource
+from stromboli.model.resources.resource import Resource
 from stromboli.model.table import totals
-from stromboli.sim.figures import by_name, shown
-from stromboli.sim.reasons import Cycle
+from stromboli.sim.explanation.reasons import Cycle
 
 BAR = 10
 """Cells of a bar."""

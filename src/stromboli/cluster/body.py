@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from stromboli.model.times import stamp as stamp
+from stromboli.model.values.times import stamp as stamp
 
 Body: TypeAlias = dict[str, Any]
 """A Kubernetes object, or a part of one, decoded from JSON."""

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from stromboli.cluster import job_pods
-from stromboli.cluster.annotations import read_int
+from stromboli.cluster.decoding.annotations import read_int
+from stromboli.cluster.decoding.templates import check_spec
 from stromboli.cluster.events import Added, Event, Modified
 from stromboli.cluster.kinds import (
     Job,
@@ -26,7 +27,6 @@ from stromboli.cluster.kinds import (
     Queue,
     title,
 )
-from stromboli.cluster.templates import check_spec
 from stromboli.cluster.usage import quota_usage
 from stromboli.errors import ManifestError
 from stromboli.model.names import (
@@ -94,6 +94,11 @@ class Completion:
 
     def _is_plain(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._schedulers and not pod.metadata.annotations.get(GROUP_NAME)
+
+    @property
+    def jobs(self) -> Mapping[str, Job]:
+        """The Volcano Jobs that were seen, by ``namespace/name``."""
+        return self._jobs
 
     def additions(self) -> Iterator[Addition | ManifestError]:
         """What is missing, in the order in which it may be applied; an object that cannot be completed as an error."""

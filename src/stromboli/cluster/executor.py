@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from stromboli.framework.plan import (
+from stromboli.framework.books.plan import (
     Bind,
     Eviction,
     GateRemoval,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
-from stromboli.cluster.amounts import COUNT, check_whole
+from stromboli.cluster.decoding.amounts import COUNT, check_whole
+from stromboli.cluster.decoding.templates import check_spec
 from stromboli.cluster.kinds import Job, JobTask, NamespacedMetadata, OwnerReference, Pod, PodGroup, PodStatus, title
-from stromboli.cluster.templates import check_spec
 from stromboli.cluster.usage import quota_usage
 from stromboli.errors import ManifestError
 from stromboli.model.names import (
@@ -35,8 +35,11 @@ from stromboli.model.names import (
     TEMPLATE_UID,
 )
 from stromboli.model.podgroup import PodGroupSpec, PodGroupStatus, SubGroupPolicy
+from stromboli.model.resources.request import with_default_requests
 from stromboli.model.spec import LabelSelector, PodSpec
 
+PLUGINS: Final = ("env",)
+"""Job plugins that the controllers have; a job that names another gets no pods."""
 MOST_PODS: Final = 1_000_000
 """A job with more pods than this is refused."""
 FINISHED: Final = ("Completed", "Failed", "Terminated", "Aborted")
@@ -51,6 +54,8 @@ PASSED_ANNOTATIONS: Final = (*PASSED_LABELS, REVOCABLE_ZONE, JDB_MIN_AVAILABLE, 
 def with_defaults(job: Job) -> Job:
     """``job`` as admission completes it: names, minimums, queue and scheduler of its own where it states none.
 
+    Templates request what they limit, as the API server will have it of their pods.
+
     Raises :class:`~stromboli.errors.ManifestError` for numbers and amounts that cannot be used.
     """
     _check(job)
@@ -64,6 +69,11 @@ def with_defaults(job: Job) -> Job:
         min_available=job.spec.min_available or sum(task.min_available or 0 for task in tasks),
     )
     return replace(job, spec=spec)
+
+
+def missing_plugins(named: Iterable[str]) -> list[str]:
+    """Those of the job plugins ``named`` that the controllers do not have."""
+    return [name for name in named if name not in PLUGINS]
 
 
 def _check(job: Job) -> None:
@@ -92,7 +102,8 @@ def _task_with_defaults(task: JobTask, number: int) -> JobTask:
     policy = task.partition_policy
     parts = policy.min_partitions * policy.partition_size if policy else 0
     minimum = (parts or task.replicas) if task.min_available is None else task.min_available
-    return replace(task, name=task.name or f"default{number}", min_available=minimum)
+    template = replace(task.template, spec=with_default_requests(task.template.spec))
+    return replace(task, name=task.name or f"default{number}", min_available=minimum, template=template)
 
 
 def group_name_of(job: Job) -> str:

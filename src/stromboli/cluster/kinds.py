@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from stromboli.model import request
 from stromboli.model.names import LONGEST_NAME
 from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStatus
 from stromboli.model.queue import QueueSpec, QueueStatus
+from stromboli.model.resources import request
 from stromboli.model.spec import Amount, Image, LabelSelector, PodSpec, Taint, Wire
 from stromboli.model.topology import HyperNodeSpec
 
@@ -301,6 +301,7 @@ class JobSpec(Wire, frozen=True):
     """``spec`` of a Volcano Job, as far as its pods and its PodGroup follow from it."""
 
     scheduler_name: str = ""
+    plugins: dict[str, tuple[str, ...]] = {}
     min_available: int = 0
     tasks: tuple[JobTask, ...] = ()
     queue: str = ""

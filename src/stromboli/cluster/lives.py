@@ -24,7 +24,7 @@ from typing import Final
 
 from stromboli.cluster.body import Body, meta, part
 from stromboli.errors import DurationError
-from stromboli.model import duration
+from stromboli.model.values import duration
 
 _PREFIX: Final = "simulation.stromboli.dev/"
 RUN_FOR: Final = _PREFIX + "run-for"
@@ -38,7 +38,7 @@ _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _SLEEP: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)([smhd]?)")
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,12})?")
 _WHOLE: Final = re.compile(r"[0-9]{1,12}")
-_JOINED: Final = re.compile(r"\s*(?:;|&&|\n)\s*")
+_JOINED: Final = re.compile(r";|&&|\n")
 _QUIET: Final = frozenset({"echo", "true", ":", "date", "hostname", "env", "printf", "set", "export"})
 """Commands that take no time and end well."""
 

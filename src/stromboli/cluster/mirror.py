@@ -15,12 +15,13 @@ import msgspec
 
 from stromboli.cluster import kinds
 from stromboli.cluster.charges import Charges
-from stromboli.cluster.events import Deleted, Event
+from stromboli.cluster.decoding.proofs import REPLAYED, Proofs, Unproven
+from stromboli.cluster.events import Deleted, Event, Modified
 from stromboli.cluster.kinds import Metadata
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
-from stromboli.framework.plan import Bind, Eviction
-from stromboli.model.names import SCHEDULER_NAME
+from stromboli.framework.books.plan import Bind, Eviction
+from stromboli.model.names import PIPELINED_PROOF, SCHEDULER_NAME
 from stromboli.model.reservation import Held, read, stated, with_reservation, written
 from stromboli.model.status import COMPLETED_STATUS, TaskStatus
 from stromboli.model.task import Task, twin
@@ -94,6 +95,8 @@ class Mirror:
     ``schedulers`` are the names whose pods are ours.  Pods of others count once they have a node.  ``node_selector``
     are entries ``label:value``, of which a node must match one; none at all match every node.  ``versions`` of objects
     stand by kind, then by namespace and name.  ``stale`` counts events that brought nothing new.
+
+    ``proofs`` judges what pods state of reservations; without it all of that counts, as in a file that is trusted.
     """
 
     def __init__(
@@ -101,8 +104,9 @@ class Mirror:
         state: ClusterState,
         schedulers: Collection[str] = (SCHEDULER_NAME,),
         node_selector: Iterable[str] = (),
+        proofs: Proofs | None = None,
     ) -> None:
-        self.state, self.schedulers = state, frozenset(schedulers)
+        self.state, self.schedulers, self.proofs = state, frozenset(schedulers), proofs
         self._labels = node_labels(node_selector)
         self.versions: defaultdict[str, dict[tuple[str, str], Version]] = defaultdict(dict)
         self._gone: OrderedDict[Name, Version] = OrderedDict()
@@ -178,14 +182,25 @@ class Mirror:
         if isinstance(event, Deleted) or not self.counts(pod):
             self._forget_pod(key)
             return
-        self.state.apply(event)
+        self.state.apply(Modified(event.kind, self._judged(key, pod)))
         self._real.pop(key, None)
         self._restate(key)
         assumed = self.assumed.get(key)
         if assumed is not None:
             self._still(key, assumed, self.state.tasks[key])
 
+    def _judged(self, key: str, pod: kinds.Pod) -> kinds.Pod:
+        """The pod without a reservation that does not count; what one that has a node states means nothing anyway."""
+        if self.proofs is None or not self.state.reserving:
+            return pod
+        if pod.spec.node_name:
+            self.proofs.forget(key, pod.metadata.uid)
+            return pod
+        return self.proofs.judged(key, pod)
+
     def _forget_pod(self, key: str) -> None:
+        if self.proofs is not None and (known := self.state.tasks.get(key)) is not None:
+            self.proofs.forget(key, known.uid)
         self.assumed.pop(key, None)
         self._real.pop(key, None)
         self.unwritten.pop(key, None)
@@ -259,7 +274,9 @@ class Mirror:
         del self.assumed[key]
         self._charges.failed(key)
         if (real := self._real.pop(key, None)) is not None:
-            self.state.remove_task(self.state.tasks[key])
+            decided = self.state.tasks[key]
+            self.state.remove_task(decided)
+            real.template = decided.template  # it was made anew where a name has got a column meanwhile
             self.state.add_task(real)
 
     def overdue(self, now: float) -> list[tuple[str, str]]:
@@ -278,9 +295,19 @@ class Mirror:
         if task is None or task.uid != uid:
             return False
         known = self.unwritten.get(key)
-        self.unwritten[key] = Unwritten(uid, held, written(task.annotations) if known is None else known.states)
+        self.unwritten[key] = Unwritten(uid, held, self._states(task) if known is None else known.states)
         self._hold(task, held)
         return True
+
+    def _states(self, task: Task) -> Mapping[str, str]:
+        """What the pod's annotations say of a reservation, whether it counts or not."""
+        found = None if self.proofs is None else self.proofs.unproven.get(task.key)
+        return written(task.annotations if found is None else found.annotations)
+
+    def is_stated(self, key: str, held: Held | None) -> bool:
+        """Whether a pod with an unwritten reservation states ``held``, and what it states counts."""
+        proven = self.proofs is None or key not in self.proofs.unproven
+        return proven and self.unwritten[key].states == stated(held)
 
     def _hold(self, task: Task, held: Held | None) -> None:
         if written(task.annotations) != stated(held):
@@ -296,14 +323,16 @@ class Mirror:
         if known.uid != task.uid:
             del self.unwritten[key]
             return
-        self.unwritten[key] = known._replace(states=written(task.annotations))
+        self.unwritten[key] = known._replace(states=self._states(task))
         self._hold(task, known.held)
 
     def reserved(self, key: str, uid: str, held: Held | None) -> None:
-        """It is written that the pod holds ``held``."""
+        """It is written that the pod holds ``held``; whatever else stands there by now has been put back."""
         known = self.unwritten.get(key)
         if known is not None and known[:2] == (uid, held):
             del self.unwritten[key]
+            if self.proofs is not None and held is None and known.states and key not in self.proofs.unproven:
+                self.proofs.refuse(key, Unproven(uid, known.states, REPLAYED))
 
     def forget_reservation(self, key: str, uid: str, held: Held | None) -> None:
         """It will not be written that the pod holds ``held``: what its annotations say counts again."""
@@ -311,12 +340,20 @@ class Mirror:
         if known is not None and known[:2] == (uid, held):
             del self.unwritten[key]
             if (task := self.state.tasks.get(key)) is not None:
-                self._hold(task, read(known.states))
+                unproven = self.proofs is not None and key in self.proofs.unproven
+                self._hold(task, None if unproven else read(known.states))
 
     def forget_reservations(self) -> None:
         """None of those that wait will be written: somebody else may have decided meanwhile."""
         for key, known in list(self.unwritten.items()):
             self.forget_reservation(key, known.uid, known.held)
+
+    def judge_anew(self, key: str) -> None:
+        """Judge what was refused of a pod by the keys of now.  Raises ManifestError, as news of it would."""
+        found = None if self.proofs is None else self.proofs.accept(key)
+        if found is not None and key not in self.unwritten:
+            proof = found.annotations.get(PIPELINED_PROOF, "")
+            self.state.set_reservation(key, found.uid, read(found.annotations), proof)
 
     # ------------------------------------------------------------------ beginning anew
 
@@ -325,6 +362,9 @@ class Mirror:
         self.state = self.state.emptied()
         self._charges.move(self.state.budgets)
         self._real.clear()
+        if self.proofs is not None:
+            self.proofs.unproven.clear()
+            self.proofs.untold.clear()
         self.versions.clear()
 
     def all_told(self) -> None:

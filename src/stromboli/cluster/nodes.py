@@ -10,7 +10,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from stromboli.model.axes import Axes, Vector, add_to
+from stromboli.model.resources.axes import Axes, Vector, add_to
 from stromboli.model.spec import NodeSpec
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import AMOUNTS, NodeStatics, NodeTable

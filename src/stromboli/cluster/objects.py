@@ -14,8 +14,8 @@ import msgspec
 from stromboli.cluster.kinds import KINDS, Metadata, NamespacedMetadata, Object, title
 from stromboli.errors import ManifestError
 from stromboli.model.names import LONGEST_NAME
-from stromboli.model.reading import convert, unreadable
 from stromboli.model.spec import without_nulls
+from stromboli.model.values.reading import convert, unreadable
 
 _DECODERS: Final = {kind: msgspec.json.Decoder(row.type) for kind, row in KINDS.items()}
 _MANY_DIGITS: Final = b"0" * 19

@@ -12,30 +12,26 @@ from typing import Any
 
 import msgspec
 
-from stromboli.cluster import decode, kinds
+from stromboli.cluster import kinds
+from stromboli.cluster.decoding import decode
+from stromboli.cluster.decoding.hyper_nodes import HyperNodeStore
+from stromboli.cluster.decoding.templates import TemplateStore
 from stromboli.cluster.events import Deleted, Event
-from stromboli.cluster.hyper_nodes import HyperNodeStore
 from stromboli.cluster.listing import Listing
 from stromboli.cluster.nodes import NodeStore
+from stromboli.cluster.resource_names import QueueNames, learn
 from stromboli.cluster.sums import JobSums
-from stromboli.cluster.templates import TemplateStore
 from stromboli.errors import ManifestError
-from stromboli.framework.gates import (
-    IN_PLACE_RESIZE,
-    PIPELINED_STATE,
-    POD_LEVEL_RESOURCES,
-    ignored_kinds,
-    switched_on,
-)
-from stromboli.framework.plan import Plan
-from stromboli.model.axes import Axes
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config import gates
 from stromboli.model.claims import Demand
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job, JobFacts
 from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.queue import PriorityClass, Queue, ResourceQuota
-from stromboli.model.request import RequestGates
 from stromboli.model.reservation import Held, mentioned, with_reservation
+from stromboli.model.resources.axes import Axes
+from stromboli.model.resources.request import RequestGates
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.spec import LabelSelector
 from stromboli.model.status import COMPLETED_STATUS
@@ -62,8 +58,9 @@ class ClusterState:
         self.tasks: dict[str, Task] = {}
         self._uids: dict[str, str] = {}
         self._reserved: set[str] = set()
-        self.reserving = PIPELINED_STATE in switched_on({})
+        self.reserving = gates.PIPELINED_STATE in gates.switched_on({})
         self.queues: dict[str, Queue] = {}
+        self._queue_names = QueueNames(self)
         self.priorities: dict[str, PriorityClass] = {}
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         self.namespace_labels: dict[str, dict[str, str]] = {}
@@ -77,7 +74,7 @@ class ClusterState:
         self.sums = JobSums()
         self._stamp = 1
         self._listing = Listing()
-        self._close: set[str] = set()
+        self.close_jobs: set[str] = set()
         self.ignored: frozenset[str] = frozenset()
         self._number = 0
         self._default_priority = 0
@@ -98,9 +95,9 @@ class ClusterState:
 
     def set_gates(self, on: frozenset[str]) -> None:
         """Take over which feature gates are on: what was applied before stays as it is."""
-        self.ignored = ignored_kinds(on)
-        self.reserving = PIPELINED_STATE in on
-        self.templates.gates = RequestGates(POD_LEVEL_RESOURCES in on, IN_PLACE_RESIZE in on)
+        self.ignored = gates.ignored_kinds(on)
+        self.reserving = gates.PIPELINED_STATE in on
+        self.templates.gates = RequestGates(gates.POD_LEVEL_RESOURCES in on, gates.IN_PLACE_RESIZE in on)
 
     # ------------------------------------------------------------------ events
 
@@ -116,6 +113,7 @@ class ClusterState:
     def _node(self, node: kinds.Node, stays: bool) -> None:
         if stays:
             spec = decode.node_of(node)
+            learn(self, spec.allocatable)
             self.nodes.set_node(spec, self.axes.vector(decode.offer_of(spec)))
         else:
             self.nodes.drop_node(node.metadata.name)
@@ -146,10 +144,10 @@ class ClusterState:
         value = decode.queue_of(queue)
         if stays is not (value.name in self.queues):
             self._listing.regroup()
+        self.queues.pop(value.name, None)
         if stays:
             self.queues[value.name] = value
-        else:
-            self.queues.pop(value.name, None)
+            self._queue_names.take(value)
 
     def _priority_class(self, priority_class: kinds.PriorityClass, stays: bool) -> None:
         value = decode.priority_class_of(priority_class)
@@ -196,10 +194,9 @@ class ClusterState:
 
     def _claim(self, claim: kinds.ResourceClaim, stays: bool) -> None:
         key, demand = f"{claim.metadata.namespace}/{claim.metadata.name}", decode.demand_of(claim)
+        self.claims.pop(key, None)
         if stays:
             self.claims[key] = demand
-        else:
-            self.claims.pop(key, None)
 
     def _namespace(self, namespace: kinds.Object, stays: bool) -> None:
         if stays:
@@ -254,7 +251,7 @@ class ClusterState:
                 self.sums.forget(job)
                 self._forget(job.uid)
 
-    def set_reservation(self, key: str, uid: str, held: Held | None) -> bool:
+    def set_reservation(self, key: str, uid: str, held: Held | None, proof: str = "") -> bool:
         """Let pod ``key`` state ``held`` (None: no reservation), as news of it would; False if it is gone.
 
         Raises ManifestError, nothing changed.
@@ -264,7 +261,7 @@ class ClusterState:
             return False
         self.remove_task(task)
         try:
-            self.add_task(with_reservation(task, held))
+            self.add_task(with_reservation(task, held, proof))
         except ManifestError:
             self.add_task(task)
             raise
@@ -306,9 +303,9 @@ class ClusterState:
 
     def _note_closeness(self, job: Job) -> None:
         if job.facts.is_close or job.allocated_hyper_node or job.part_hyper_nodes:
-            self._close.add(job.uid)
+            self.close_jobs.add(job.uid)
         else:
-            self._close.discard(job.uid)
+            self.close_jobs.discard(job.uid)
 
     def _without_group(self, job: Job) -> None:
         job.facts = Job(job.uid).facts
@@ -320,7 +317,7 @@ class ClusterState:
 
     def _forget(self, uid: str) -> None:
         del self.jobs[uid]
-        self._close.discard(uid)
+        self.close_jobs.discard(uid)
         self._listing.renumber()
 
     @staticmethod
@@ -380,9 +377,9 @@ class ClusterState:
         found.reserved = [self.tasks[key] for key in sorted(self._reserved)]
         self.templates.tidy(task.template for task in self.tasks.values())
         found.templates = self.templates.all()
-        found.queues = dict(sorted(self.queues.items(), key=lambda item: (item[1].created, item[0])))
-        found.jobs = self._listing.shown(self.jobs, self.queues, self.sums.failed)
-        found.close_jobs = [uid for uid in found.jobs if uid in self._close] if self._close else []
+        found.queues = self._queue_names.shown(self.queues)
+        found.jobs, found.queueless = self._listing.shown(self.jobs, self.queues, self.sums.failed)
+        found.close_jobs = [uid for uid in found.jobs if uid in self.close_jobs] if self.close_jobs else []
         found.queue_sums = {name: self.sums.of(name).copy(found.axes) for name in found.queues}
         found.quotas = {namespace: dict(quotas) for namespace, quotas in self.quotas.items()}
         found.namespace_labels = dict(self.namespace_labels)
@@ -394,6 +391,6 @@ class ClusterState:
         topology = self.hyper_nodes.topology(table.statics)
         found.hyper_nodes, found.hyper_node_tiers = dict(topology.infos), dict(topology.tiers)
         found.hyper_nodes_ready, found.number = topology.ready, self._number
-        found.inconsistencies = [*topology.problems, *self.sums.problems()]
+        found.inconsistencies = [*topology.problems, *self.sums.problems(), *self._queue_names.problems()]
         self._stamp += 1
         return found

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from stromboli.model.axes import Vector, add_to
 from stromboli.model.job import Job
+from stromboli.model.resources.axes import Vector, add_to
 from stromboli.model.snapshot import QueueSums
 from stromboli.model.status import ALLOCATED_STATUS
 

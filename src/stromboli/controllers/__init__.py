@@ -11,5 +11,6 @@ knows an API server, a clock or a thread; the time is an argument.
 :mod:`~stromboli.controllers.commands`    commands
 :mod:`~stromboli.controllers.garbage`     finished jobs whose time is over
 :mod:`~stromboli.controllers.hyper_nodes` members of hypernodes
+:mod:`~stromboli.controllers.unsupported` objects whose controllers are not offered
 =======================================  ===========================================================================
 """

@@ -6,7 +6,7 @@ from stromboli.controllers.changes import Delete, Outcome
 from stromboli.controllers.jobs.states import FINISHED
 from stromboli.crds.batch import Job
 from stromboli.crds.kinds import JOBS
-from stromboli.model.times import seconds
+from stromboli.model.values.times import seconds
 
 
 def collect(job: Job, now: float) -> Outcome:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final
 
-from stromboli.controllers import garbage, hyper_nodes, pod_groups, queues
+from stromboli.controllers import garbage, hyper_nodes, pod_groups, queues, unsupported
 from stromboli.controllers.changes import Delete, Outcome, normal
 from stromboli.controllers.commands import Order, order_of, taken
 from stromboli.controllers.jobs.look import about
@@ -28,7 +28,9 @@ from stromboli.controllers.jobs.requests import (
 )
 from stromboli.controllers.jobs.states import FINISHED
 from stromboli.controllers.pods import JOB_KIND, PodView
+from stromboli.controllers.work import UNSUPPORTED, About, Work
 from stromboli.controllers.world import Key, Shelf, World, key_of
+from stromboli.crds.admission.defaults import completed
 from stromboli.crds.batch import Job
 from stromboli.crds.bus import SYNC_QUEUE, Command
 from stromboli.crds.fields import Metadata
@@ -36,26 +38,6 @@ from stromboli.crds.kinds import POD_GROUPS
 from stromboli.crds.scheduling import PodGroup, Queue
 from stromboli.crds.topology import HyperNode
 from stromboli.model.names import POD_GROUP_UNKNOWN, POD_PENDING
-
-
-class About(StrEnum):
-    """What kind of look an object needs."""
-
-    job = "job"
-    queue = "queue"
-    pod = "pod"
-    garbage = "garbage"
-    command = "command"
-    hyper_node = "hypernode"
-    idle_group = "idle PodGroup"
-
-
-class Work(NamedTuple):
-    """One object that has to be looked at."""
-
-    about: About
-    key: Key
-
 
 IDLE_AGAIN: Final = 1.0
 """Seconds until the PodGroup of an owner that is scaled to nothing is looked at again while it has pods."""
@@ -91,6 +73,7 @@ class Manager:
         self._actions: dict[str, dict[str, None]] = {}
         self._acting: dict[str, dict[str, None]] = {}
         self._taking: dict[Key, Command] = {}
+        self._unsupported: dict[Work, Metadata] = {}
         self._looks: Mapping[About, Callable[[Key, float], Outcome]] = {
             About.job: self._look_at_job,
             About.queue: self._look_at_queue,
@@ -99,6 +82,7 @@ class Manager:
             About.command: self._look_at_command,
             About.hyper_node: self._look_at_hyper_node,
             About.idle_group: self._look_at_idle_group,
+            **{about: partial(self._look_at_unsupported, about) for about in UNSUPPORTED},
         }
 
     # -- What has happened -------------------------------------------------------------------------------------------
@@ -119,6 +103,7 @@ class Manager:
 
     def seen_job(self, job: Job) -> None:
         """A job has come or changed."""
+        job = completed(job)
         old = self.world.jobs.put(job)
         if old is job:
             return
@@ -252,6 +237,18 @@ class Manager:
         self.world.nodes.pop(name, None)
         self._ask_hyper_nodes()
 
+    def seen_unsupported(self, about: About, metadata: Metadata) -> None:
+        """An object has come or changed whose controller is not there: each is told once."""
+        work = Work(about, (metadata.namespace, metadata.name))
+        known = self._unsupported.get(work)
+        self._unsupported[work] = metadata
+        if known is None or known.uid != metadata.uid:
+            self.ready[work] = None
+
+    def gone_unsupported(self, about: About, key: Key) -> None:
+        """Such an object is gone."""
+        self._unsupported.pop(Work(about, key), None)
+
     def _ask_hyper_nodes(self) -> None:
         self.ready.update(dict.fromkeys(Work(About.hyper_node, key) for key in self.hyper_nodes.objects))
 
@@ -349,6 +346,10 @@ class Manager:
     def _look_at_hyper_node(self, key: Key, now: float) -> Outcome:
         found = self.hyper_nodes.get(*key)
         return Outcome() if found is None else hyper_nodes.look(found, self.world)
+
+    def _look_at_unsupported(self, about: About, key: Key, now: float) -> Outcome:
+        found = self._unsupported.get(Work(about, key))
+        return Outcome() if found is None else unsupported.tell(about, found)
 
     def _look_at_command(self, key: Key, now: float) -> Outcome:
         """The deletion of a command; :meth:`carry_out` comes after it."""

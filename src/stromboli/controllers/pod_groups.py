@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stromboli.cluster.annotations import read_int
 from stromboli.cluster.complete import group_of_pod
+from stromboli.cluster.decoding.annotations import read_int
 from stromboli.cluster.kinds import OwnerReference, Pod, PodGroup
 from stromboli.cluster.usage import quota_usage
 from stromboli.controllers.changes import Change, Create, Json, Outcome, Patch, builtins

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from stromboli.cluster.annotations import read_int
+from stromboli.cluster.decoding.annotations import read_int
 from stromboli.cluster.kinds import OwnerReference, Pod
 from stromboli.cluster.objects import from_json
 from stromboli.errors import ManifestError

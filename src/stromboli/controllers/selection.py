@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Final
 
-from stromboli.controllers.manager import About
+from stromboli.controllers import unsupported
+from stromboli.controllers.work import UNSUPPORTED, About
 from stromboli.errors import ConfigError
+from stromboli.framework.config.argument import nearest
 
 CONTROLLERS: Final[Mapping[str, frozenset[About]]] = {
     "job-controller": frozenset({About.job}),
@@ -18,10 +19,12 @@ CONTROLLERS: Final[Mapping[str, frozenset[About]]] = {
 }
 """The controllers, and the looks that are theirs.  A command is carried out by the controller of its target."""
 
-NOT_OFFERED: Final = frozenset(
-    {"cronjob-controller", "jobflow-controller", "jobtemplate-controller", "colocation-config-controller",
-     "sharding-controller"}
-)  # fmt: skip
+TELLING: Final[Mapping[str, frozenset[About]]] = {
+    unsupported.CONTROLLERS[kind]: frozenset({kind}) for kind in UNSUPPORTED
+}
+"""Controllers that are not there, and the looks that tell their objects so; they are left out once one is chosen."""
+
+NOT_OFFERED: Final = frozenset({*TELLING, "colocation-config-controller", "sharding-controller"})
 """Controllers of the reference that are not there: they may be switched off, and are left out of all."""
 
 
@@ -38,15 +41,15 @@ def looks_of(terms: Sequence[str]) -> frozenset[About]:
     for name in sorted(away | chosen):
         _check(name, name in chosen, name in away)
     if "*" in terms or not chosen:
-        chosen = {*CONTROLLERS}
-    return frozenset().union(*(CONTROLLERS[name] for name in chosen - away))
+        chosen = {*CONTROLLERS, *TELLING}
+    rows = {**CONTROLLERS, **TELLING}
+    return frozenset().union(*(rows[name] for name in chosen - away))
 
 
 def _check(name: str, chosen: bool, away: bool) -> None:
     if name not in CONTROLLERS and name not in NOT_OFFERED:
-        close = get_close_matches(name, [*CONTROLLERS, *NOT_OFFERED], 1)
         problem = f"--controllers: there is no {name}; there are {', '.join(CONTROLLERS)}"
-        raise ConfigError(problem, nearest=close[0] if close else "")
+        raise ConfigError(problem, nearest=nearest(name, (*CONTROLLERS, *NOT_OFFERED)))
     if chosen and away:
         raise ConfigError(f"--controllers: {name} cannot have both '-' and '+' prefixes")
     if chosen and name in NOT_OFFERED:

@@ -142,7 +142,10 @@ class JobSpec(Wire, frozen=True):
     ] = ()
     plugins: Annotated[
         dict[str, tuple[str, ...]],
-        says("Job plugins and their arguments: svc, ssh, env, pytorch, tensorflow, mpi, ray, hcclrank."),
+        says(
+            "Job plugins and their arguments: env. A job that names svc, ssh, pytorch, tensorflow, mpi, ray or hcclrank"
+            " gets no pods yet, and its status says so."
+        ),
     ] = {}
     running_estimate: Annotated[str | None, says("How long the user expects the job to run, such as 2h.")] = None
     queue: Annotated[DnsName, rule(default="default"), says("Queue that the job waits in.")] = ""
@@ -179,6 +182,8 @@ class JobCondition(Wire, frozen=True):
 
     status: Annotated[str, NEEDED, says("The phase.")] = ""
     last_transition_time: Annotated[Time | None, says("When the job entered it.")] = None
+    reason: Annotated[str, says("One word on what keeps the job back in this phase.")] = ""
+    message: Annotated[str, says("A sentence on what keeps the job back, and what would help.")] = ""
 
 
 class JobStatus(Wire, frozen=True):

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from stromboli.crds.fields import Resource
 from stromboli.errors import ManifestError
-from stromboli.model.reading import convert
 from stromboli.model.spec import without_nulls
+from stromboli.model.values.reading import convert
 
 _Type = TypeVar("_Type", bound=Resource)
 

@@ -191,6 +191,7 @@ class QueueStatus(Wire, frozen=True):
     completed: Annotated[Count, says("Number of completed PodGroups.")] = 0
     reservation: Annotated[Reservation | None, says("What is locked for the queue.")] = None
     allocated: Annotated[ResourceList | None, says("What the queue's pods, and those of queues below, hold.")] = None
+    fault: Annotated[str, says("Why the queue cannot be used (its jobs wait), or its guarantee not be kept.")] = ""
 
 
 class Queue(Resource, frozen=True):

@@ -6,17 +6,17 @@ here depends on what anybody holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from stromboli.model.amounts import MIN
-from stromboli.model.axes import CPU, MEMORY, Axes
 from stromboli.model.names import DEVICE_CLASS_PREFIX
 from stromboli.model.names import ROOT_QUEUE as ROOT
-from stromboli.model.quantity import MAX_INT64
 from stromboli.model.queue import Queue
-from stromboli.model.resource import INFINITE, Default, Resource, exceeded_part, maximum
+from stromboli.model.resources.amounts import MIN
+from stromboli.model.resources.axes import CPU, MEMORY, Axes
+from stromboli.model.resources.quantity import MAX_INT64
+from stromboli.model.resources.resource import INFINITE, Default, Resource, exceeded_part, maximum
 from stromboli.model.spec import Amount
 
 DEVICE_CLASS = DEVICE_CLASS_PREFIX
@@ -29,7 +29,7 @@ class Reading:
 
     ``device_scalars`` makes names of device classes ordinary scalars; ``open_dimensions`` makes every dimension that
     root leaves out unlimited, not only all of them together; ``checks_sums`` finds fault with queues whose children are
-    promised more than they have themselves.
+    promised more than they have themselves, and with guarantees that the whole cluster could not keep.
     """
 
     device_scalars: bool = False
@@ -55,9 +55,10 @@ def is_device_class(name: str) -> bool:
 class Quota:
     """The bounds of one queue.
 
-    ``capability`` is None where nothing is written and nobody to inherit from; ``real_capability`` is what others'
+    ``capability`` is None where nothing is written or inherited; ``real_capability`` is what others'
     guarantees leave of it.  ``claims`` are the names that the Queue writes into deserved or guarantee.  ``ancestors``
-    go from the root down to the parent; ``fault`` says why the queue cannot be used.
+    go from the root down to the parent; ``fault`` says why the queue cannot be used, ``warning`` why it may not get
+    what it is guaranteed.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Quota:
     ancestors: tuple[str, ...] = ()
     children: list[str] = field(default_factory=list)
     fault: str = ""
+    warning: str = ""
 
     @property
     def parent(self) -> str:
@@ -117,12 +119,19 @@ def by_column(axes: Axes, resource: Resource, absent: float) -> list[float]:
 # ---------------------------------------------------------------------- every queue alone
 
 
-def flat(queues: Iterable[Queue], total: Resource, reading: Reading = OURS) -> dict[str, Quota]:
+def flat(
+    queues: Iterable[Queue], total: Resource, reading: Reading = OURS, most: Resource | None = None
+) -> dict[str, Quota]:
     """Quotas of queues side by side in a cluster of ``total``; cpu or memory of 0 in a capability is unlimited.
 
-    deserved = max(min(written, real capability), guarantee).
+    deserved = max(min(written, real capability), guarantee).  ``most`` is the most that the cluster has had, ``total``
+    where it is left out; see :func:`refuse_guarantee` for impossible guarantees.
     """
     quotas = {queue.name: read(queue, reading) for queue in queues}
+    if reading.checks_sums:
+        for quota in quotas.values():
+            refuse_guarantee(quota, most or total)
+        warn_of_shortage(list(quotas.values()), total)
     guaranteed = total_guarantee(quotas.values())
     for quota in quotas.values():
         if quota.capability is not None:
@@ -145,7 +154,9 @@ def _fill(capability: Resource, above: Resource) -> None:
 # ---------------------------------------------------------------------- a tree of queues
 
 
-def tree(queues: Iterable[Queue], total: Resource, reading: Reading = OURS) -> dict[str, Quota]:
+def tree(
+    queues: Iterable[Queue], total: Resource, reading: Reading = OURS, most: Resource | None = None
+) -> dict[str, Quota]:
     """Quotas of queues below one another; one that names no parent stands below the queue ``root``.
 
     deserved = max(written, guarantee), at the root the sum of its children's, as is its guarantee.  What a capability
@@ -153,23 +164,62 @@ def tree(queues: Iterable[Queue], total: Resource, reading: Reading = OURS) -> d
     leave.  Root's own limit is unlimited where nothing is written: the cluster bounds its jobs anyway.
 
     A queue above which no root is found has a ``fault`` and nothing else is worked out for it.  One whose children
-    are promised more than it has itself has a fault with all queues below it.
+    are promised more than it has itself, or that is promised more than the cluster has had (``most``, ``total`` where
+    it is left out), has a fault with all queues below it.
     """
     quotas = {queue.name: read(queue, reading) for queue in queues}
     parents = {queue.name: queue.spec.parent or ROOT for queue in queues}
     for quota in quotas.values():
         quota.ancestors, quota.fault = _above(quota.name, parents)
+        if reading.checks_sums and quota.name != ROOT:
+            refuse_guarantee(quota, most or total)
     for quota in quotas.values():
-        if quota.parent and not quota.fault:
+        if quota.parent:
             quotas[quota.parent].children.append(quota.name)
         quota.deserved = maximum(quota.deserved, quota.guarantee)
         quota.capability = quota.capability or Resource()
     if ROOT in quotas:
         _settle_root(quotas, _unlimited(total), reading)
         _settle_below(quotas[ROOT], quotas)
-        for name, fault in overcommitments(quotas) if reading.checks_sums else ():
-            _blame(quotas[name], fault, quotas)
+        _check(quotas, total, reading)
     return quotas
+
+
+def _check(quotas: Mapping[str, Quota], total: Resource, reading: Reading) -> None:
+    """Find fault with queues below one that cannot be used, and with sums that do not add up."""
+    for name, fault in overcommitments(quotas) if reading.checks_sums else ():
+        _blame(quotas[name], fault, quotas)
+    for quota in [one for one in quotas.values() if one.fault]:
+        _blame(quota, quota.fault, quotas)
+    if reading.checks_sums:
+        warn_of_shortage([quotas[name] for name in quotas[ROOT].children], total)
+
+
+def refuse_guarantee(quota: Quota, most: Resource) -> None:
+    """Find fault with a queue that is guaranteed more than the whole cluster ever had; nothing is kept for it then.
+
+    Kept, such a guarantee would leave nothing to all other queues.  A resource of which the cluster had nothing is not
+    looked at: no other queue could have it instead, and nodes with it may come.
+    """
+    if not quota.fault and (names := _not_there(quota.guarantee, most)):
+        quota.fault = f"guarantee is beyond the whole cluster in {', '.join(names)}; lower it, or add nodes"
+        quota.guarantee, quota.deserved = Resource(), Resource()
+
+
+def warn_of_shortage(quotas: Collection[Quota], total: Resource) -> None:
+    """Say of queues side by side which are guaranteed something that the cluster lacks for all of them together.
+
+    No one of them is at fault: they go on, and get what there is.
+    """
+    short = _not_there(total_guarantee(quotas), total)
+    for quota in quotas:
+        if names := [name for name in short if quota.guarantee.get(name) >= MIN]:
+            quota.warning = f"all guarantees are beyond the cluster in {', '.join(names)}; lower them, or add nodes"
+
+
+def _not_there(promised: Resource, total: Resource) -> list[str]:
+    """Resources of which ``total`` has something, but less than is ``promised``."""
+    return [n for n in promised.names() if total.get(n) >= MIN and promised.get(n) >= total.get(n) + MIN]
 
 
 def _blame(quota: Quota, fault: str, quotas: Mapping[str, Quota]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from stromboli.model.amounts import MIN
+from stromboli.model.resources.amounts import MIN
 
 
 def divisors(whole: Sequence[float]) -> list[float]:

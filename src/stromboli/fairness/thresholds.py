@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 
 from stromboli.fairness.share import divisors, dominant_share
-from stromboli.model.amounts import MIN, le
-from stromboli.model.axes import PODS
-from stromboli.model.resource import INFINITE
+from stromboli.model.resources.amounts import MIN, le
+from stromboli.model.resources.axes import PODS
+from stromboli.model.resources.resource import INFINITE
 
 NO_LIMIT = 1 << 100
 """Stands for a limit that no amount reaches."""
@@ -55,7 +55,7 @@ class Thresholds:
     def lacking(
         self, asked: Sequence[int], held: Sequence[int], coming: Sequence[int], spare: Sequence[int]
     ) -> list[int]:
-        """Columns in which ``asked``, beside what is held and what is coming less what is spare, exceeds its limit.
+        """Columns in which ``asked``, with what is held and what is coming less what is spare, exceeds its limit.
 
         Only what is asked for is looked at; exact, without tolerance.
         """

@@ -1,9 +1,8 @@
 """Hierarchical dominant resource fairness: queues in a tree, jobs as its leaves.
 
 Siblings are compared by dominant share over weight.  A child whose job cannot use any more (*saturated*) no longer
-counts against its siblings, and a branch's usage is that of its children scaled down to the poorest of them, so that
-what somebody else could not use is nobody's fault.  (Bhattacharya et al., "Hierarchical Scheduling for Diverse
-Datacenter Workloads", SoCC 2013.)
+counts against its siblings, and a branch's usage is that of its children scaled down to the poorest of them.
+(Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter Workloads", SoCC 2013.)
 
 Children are added up in the order in which they came, so equal histories give equal shares to the last bit.
 """
@@ -15,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from weakref import ref
 
 from stromboli.fairness.share import divisors, dominant_share
-from stromboli.model.amounts import MIN
+from stromboli.model.resources.amounts import MIN
 
 ROOT = "root"
 
-_WEIGHT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_WEIGHT = re.compile(r"[+-]?(\d++\.?\d*+|\.\d++)([eE][+-]?\d++)?", re.ASCII)
 
 
 class Node:
@@ -35,7 +34,7 @@ class Node:
 
     def __init__(self, name: str, weight: float, parent: Node | None, is_job: bool = False) -> None:
         self.name, self.weight = name, weight
-        self._parent = ref(parent) if parent is not None else None  # no cycle: who holds the root holds them all
+        self._parent = ref(parent) if parent is not None else None  # no cycle: the root holds them all
         self.children: dict[str, Node] | None = None if is_job else {}
         self.allocated: list[float] = []
         self.request: list[int] = []
@@ -43,7 +42,7 @@ class Node:
         self.saturated = self.stale = False
 
     def mark(self) -> None:
-        """Let this node and all above it be worked out anew."""
+        """Let this node and all above it be worked out again."""
         node: Node | None = self
         while node is not None:
             node.stale = True

@@ -2,7 +2,7 @@
 
 Each round gives every queue that is not satisfied yet its weight's part of what remains, cut to what it may have and
 what it asks for, raised to what is guaranteed to it; what the round did not use up is shared out in the next one.
-Amounts are floats by column (see :data:`~stromboli.model.axes.Vector`), all vectors of one length.
+Amounts are floats by column (see :data:`~stromboli.model.resources.axes.Vector`), all vectors of one length.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from stromboli.model.amounts import MIN, le
-from stromboli.model.axes import PODS
+from stromboli.model.resources.amounts import MIN, le
+from stromboli.model.resources.axes import PODS
 
 Floats = Sequence[float]
 
@@ -49,7 +49,7 @@ class Round:
     """What one round did.
 
     ``weight`` is that of all claims in ``raised``; ``capped`` are those that it could not raise any more although they
-    ask for more; ``remaining`` is left for the next round.  A round without weight raises nobody.
+    ask for more; ``remaining`` is left for the next round.  A round without weight raises no claim.
     """
 
     weight: int

@@ -1,7 +1,6 @@
 """Pod affinity and anti-affinity: which nodes a pod may use because of the pods in their domains, and their scores.
 
-The functions ``refusal`` and ``score`` answer for one node from a plain list of pods; :class:`InterPod` answers for all
-nodes from counts that follow the session's placements.  Both agree.
+Pods are counted by domain, and the counts follow the session's placements.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import numpy as np
 from stromboli.filters.columns import Bools, Masks, picked
 from stromboli.filters.pod_terms import (
     Domain,
-    NamespaceLabels,
     PodTerm,
     Surroundings,
     TermIndex,
@@ -26,7 +24,7 @@ from stromboli.filters.pod_terms import (
     resolve,
 )
 from stromboli.filters.pods_on_nodes import Event, Lane, Tally
-from stromboli.model.spec import NodeSpec, PodAffinityTerm
+from stromboli.model.spec import PodAffinityTerm
 from stromboli.model.table import Ints, NodeRows
 from stromboli.model.task import PodTemplate, Task
 
@@ -40,57 +38,6 @@ EXISTING: Final = 2
 _BITS = tuple(np.uint8(1 << reason) for reason in (AFFINITY, ANTI_AFFINITY, EXISTING))
 
 Weighted: TypeAlias = tuple[PodTerm, int]
-Neighbour: TypeAlias = tuple[Task, NodeSpec]
-"""A pod and the node it is on."""
-
-
-# -- One node --------------------------------------------------------------------------------------------------------
-
-
-def refusal(task: Task, node: NodeSpec, others: Sequence[Neighbour], namespaces: NamespaceLabels) -> int | None:
-    """The first reason against the node (a number from :data:`AFFINITY` on), or None."""
-    needs = [resolve(term, task, namespaces) for term in required_affinity(task.spec)]
-    if needs and not _satisfied(needs, task, node, others):
-        return AFFINITY
-    avoids = [resolve(term, task, namespaces) for term in required_anti_affinity(task.spec)]
-    if any(_together(term, node, at) and term.pods.takes(other) for term in avoids for other, at in others):
-        return ANTI_AFFINITY
-    for other, at in others:
-        held = (resolve(term, other, namespaces) for term in required_anti_affinity(other.spec))
-        if any(_together(term, node, at) and term.pods.takes(task) for term in held):
-            return EXISTING
-    return None
-
-
-def score(task: Task, node: NodeSpec, others: Sequence[Neighbour], namespaces: NamespaceLabels) -> int:
-    """Weights of the pod's preferred terms for each pod in the domain, and of those pods' terms for the pod."""
-    total = 0
-    for other, at in others:
-        for asker, asked in ((task, other), (other, task)):
-            for each in preferred_terms(asker.spec):
-                term = resolve(each.term, asker, namespaces)
-                total += each.weight * (_together(term, node, at) and term.pods.takes(asked))
-    return total
-
-
-def _satisfied(needs: Sequence[PodTerm], task: Task, node: NodeSpec, others: Sequence[Neighbour]) -> bool:
-    """Whether every term finds a pod that all terms match; the first of a group may start it where none is yet."""
-    if any(term.topology_key not in node.labels for term in needs):
-        return False
-    matching = [at for other, at in others if all(term.pods.takes(other) for term in needs)]
-    if all(any(_together(term, node, at) for at in matching) for term in needs):
-        return True
-    nobody = not any(term.topology_key in at.labels for at in matching for term in needs)
-    return nobody and all(term.pods.takes(task) for term in needs)
-
-
-def _together(term: PodTerm, node: NodeSpec, other: NodeSpec) -> bool:
-    value = node.labels.get(term.topology_key)
-    return value is not None and value == other.labels.get(term.topology_key)
-
-
-# -- All nodes -------------------------------------------------------------------------------------------------------
-
 
 NOBODY: Final = Lane((), (), lambda task: None)
 """The lane of terms that no pod holds."""

@@ -1,7 +1,7 @@
 """The pods on nodes, those of the session included, and counters over them that cost only what has changed.
 
-The pods stand as a list of events: who was there when the session opened, then every placement made and undone since.
-A :class:`Lane` sorts the events by something that is known of a pod, so that whoever looks for pods with a certain
+The pods stand as a list of events: the pods there when the session opened, then every placement made and undone since.
+A :class:`Lane` sorts the events by something that is known of a pod, so that a search for pods with a certain
 label reads those alone; a reader remembers how far it has read.
 """
 
@@ -73,12 +73,12 @@ class PodsOnNodes:
     grows as placements are made and undone (an eviction counts as the pod's leaving).
     """
 
-    __slots__ = ("_base", "_ending", "_label_lanes", "_log", "_pods")
+    __slots__ = ("_base", "_label_lanes", "_log", "_pods", "_terminating")
 
     def __init__(self, pods: Callable[[], Iterable[tuple[Task, int]]], log: Sequence[Event]) -> None:
         self._pods, self._log = pods, log
         self._base: list[Event] | None = None
-        self._ending: set[str] | None = None
+        self._terminating: set[str] | None = None
         self._label_lanes: dict[tuple[str, bool], Lane] = {}
 
     @property
@@ -89,12 +89,12 @@ class PodsOnNodes:
         return self._base
 
     @property
-    def ending(self) -> AbstractSet[str]:
+    def terminating(self) -> AbstractSet[str]:
         """Uids of the pods that were being deleted when the session opened, whatever it has evicted since."""
-        if self._ending is None:
+        if self._terminating is None:
             leaving = (task for task, _, _ in self.base if task.status is TaskStatus.Releasing)
-            self._ending = {task.uid for task in leaving if task.ends}  # whom the session evicts is not deleted yet
-        return self._ending
+            self._terminating = {task.uid for task in leaving if task.ends}  # not those that the session evicts
+        return self._terminating
 
     def rows_with(self, holds: Callable[[Task], bool]) -> AbstractSet[int]:
         """Rows that had such a pod at the start."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -21,11 +21,6 @@ def conflicts(wanted: HostPort, taken: HostPort) -> bool:
     """Whether two pods cannot have these side by side: same port and protocol, and an address in common."""
     shared = wanted[0] == taken[0] or EVERY_ADDRESS in (wanted[0], taken[0])
     return shared and wanted[1:] == taken[1:]
-
-
-def all_free(wanted: Iterable[HostPort], taken: Sequence[HostPort]) -> bool:
-    """Whether nothing in ``taken`` is in the way of ``wanted``."""
-    return not any(conflicts(port, other) for port in wanted for other in taken)
 
 
 class PortsInUse:

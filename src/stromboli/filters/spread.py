@@ -1,14 +1,12 @@
 """Topology spread: how evenly pods that a selector takes are spread over the domains of a node label.
 
-The functions ``refusal`` and ``scores`` answer from plain lists; :class:`Spread` answers for all nodes from counts that
-follow the session's placements.  Both agree.  Pods that are being deleted do not count.
+Pods are counted by domain, and the counts follow the session's placements.  Pods that are being deleted do not count.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from math import floor, log
+from collections.abc import Callable, Hashable, Sequence
+from math import log
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,9 +16,9 @@ from stromboli.filters import scores as kube
 from stromboli.filters.columns import Bools, Floats, Masks, picked
 from stromboli.filters.pod_terms import Domain, Surroundings
 from stromboli.filters.pods_on_nodes import PodSelector, Tally
-from stromboli.filters.selectors import Clauses, clauses, node_suits, rows_suiting, takes, with_label_keys
-from stromboli.filters.taints import TaintColumn, admits, admitting_rows
-from stromboli.model.spec import LabelSelector, NodeSpec, SpreadConstraint
+from stromboli.filters.selectors import Clauses, clauses, rows_suiting, takes, with_label_keys
+from stromboli.filters.taints import TaintColumn, admitting_rows
+from stromboli.model.spec import LabelSelector, SpreadConstraint
 from stromboli.model.table import Ints, NodeRows
 from stromboli.model.task import Task
 
@@ -47,15 +45,6 @@ class Constraint(NamedTuple):
     honor_affinity: bool
     honor_taints: bool
 
-    def counts(self, task: Task, namespace: str) -> bool:
-        """Whether a pod of that namespace counts."""
-        return bool(self.wanted) and task.namespace == namespace and takes(self.wanted, task.labels)
-
-    def welcomes(self, task: Task, node: NodeSpec) -> bool:
-        """Whether the node takes part in the constraint of ``task``, going by its policies."""
-        suits = not self.honor_affinity or node_suits(task.spec, node)
-        return suits and (not self.honor_taints or admits(task.spec.tolerations, node.taints))
-
 
 def constraints(task: Task, action: str) -> list[Constraint]:
     """The pod's own constraints of that action (:data:`MUST` or :data:`SHOULD`)."""
@@ -76,79 +65,8 @@ def _ready(each: SpreadConstraint, task: Task) -> Constraint:
     return Constraint(each.topology_key, wanted, each.max_skew, each.min_domains or 1, *policies)
 
 
-# -- One node --------------------------------------------------------------------------------------------------------
-
-
-def refusal(
-    task: Task, node: NodeSpec, nodes: Mapping[str, NodeSpec], others: Sequence[tuple[Task, str]]
-) -> int | None:
-    """The first reason against ``node`` (:data:`MISSING_LABEL`, :data:`SKEWED`), or None.
-
-    ``nodes`` are all nodes by name, ``others`` the pods on them (with the node's name) that are not being deleted.
-    """
-    musts = constraints(task, MUST)
-    for must in musts:
-        value = node.labels.get(must.topology_key)
-        if value is None:
-            return MISSING_LABEL
-        found = _by_domain(must, musts, task, nodes, others)
-        least = min(found.values()) if len(found) >= must.min_domains else 0
-        if found.get(value, 0) + takes(must.wanted, task.labels) - least > must.max_skew:
-            return SKEWED
-    return None
-
-
-def _by_domain(
-    each: Constraint,
-    every: Sequence[Constraint],
-    task: Task,
-    nodes: Mapping[str, NodeSpec],
-    others: Sequence[tuple[Task, str]],
-) -> dict[str, int]:
-    """Pods that count, by domain; only nodes with the labels of ``every`` constraint make domains."""
-    labelled = {name: spec for name, spec in nodes.items() if all(c.topology_key in spec.labels for c in every)}
-    domains = {n: spec.labels.get(each.topology_key, "") for n, spec in labelled.items() if each.welcomes(task, spec)}
-    found = Counter(domains[at] for other, at in others if at in domains and each.counts(other, task.namespace))
-    return {value: found[value] for value in domains.values()}
-
-
-def scores(
-    task: Task,
-    candidates: Sequence[NodeSpec],
-    nodes: Mapping[str, NodeSpec],
-    others: Sequence[tuple[Task, str]],
-    default_selector: LabelSelector | None = None,
-) -> list[int] | None:
-    """The score of each candidate, 0 to 100; None where the pod has no preference.  Arguments as :func:`refusal`."""
-    wishes = preferences(task, default_selector)
-    if not wishes:
-        return None
-    strict = wishes if task.spec.topology_spread_constraints else []
-    scored = [all(wish.topology_key in node.labels for wish in strict) for node in candidates]
-    inside = [node for node, there in zip(candidates, scored, strict=True) if there]
-    raw = {node.name: 0.0 for node in inside}
-    for wish in wishes:
-        found = _by_domain(wish, strict, task, nodes, others)
-        weight = log((len(inside) if wish.topology_key == HOSTNAME else len(_values(wish, inside))) + 2)
-        for node in inside:
-            if wish.topology_key in node.labels:
-                here = sum(at == node.name and wish.counts(other, task.namespace) for other, at in others)
-                count = here if wish.topology_key == HOSTNAME else found.get(node.labels[wish.topology_key], 0)
-                raw[node.name] += count * weight + (wish.max_skew - 1)
-    rounded = np.array([floor(value) + (value - floor(value) >= 0.5) for value in raw.values()], dtype=np.int64)
-    fair = iter(_normalised(rounded).tolist())
-    return [next(fair) if there else 0 for there in scored]
-
-
-def _values(wish: Constraint, nodes: Sequence[NodeSpec]) -> set[str]:
-    return {node.labels.get(wish.topology_key, "") for node in nodes}
-
-
 def _normalised(raw: Ints) -> Ints:
     return kube.beside_extremes(raw, int(raw.min()), int(raw.max())) if len(raw) else raw
-
-
-# -- All nodes -------------------------------------------------------------------------------------------------------
 
 
 class Counted(NamedTuple):
@@ -282,7 +200,7 @@ class Spread:
             if not np.array_equal(there, domain.there):
                 groups = np.where(there, groups, -1).tolist()
         pods = PodSelector(each.wanted or None, (task.namespace,))
-        tally = Tally(self._pods, [pods], groups, size, self._pods.ending)
+        tally = Tally(self._pods, [pods], groups, size, self._pods.terminating)
         return Counted(each, domain, tally, present, takes(each.wanted, task.labels))
 
     def _welcoming(self, each: Constraint, task: Task) -> Bools:

@@ -14,7 +14,7 @@ EXCLUDING: Final = ("NoSchedule", "NoExecute")
 AVOIDING: Final = ("PreferNoSchedule",)
 """Effects that lower a node's score."""
 CORDON: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
-"""The taint that stands for ``spec.unschedulable``: whoever tolerates it may use a cordoned node."""
+"""The taint that stands for ``spec.unschedulable``: pods that tolerate it may use a cordoned node."""
 
 TaintColumn = SpecColumn[tuple[Taint, ...]]
 """The taints of all nodes; most nodes share one of a few tuples."""

@@ -27,8 +27,9 @@ from stromboli.kube.credentials import (
     bearer,
 )
 from stromboli.kube.tls import ClientCertificate, Trust
-from stromboli.model.reading import convert
 from stromboli.model.spec import without_nulls
+from stromboli.model.values.reading import convert
+from stromboli.model.values.redaction import without_logins
 
 _Kind = TypeVar("_Kind")
 
@@ -200,7 +201,7 @@ def _entry(config: dict[str, Any], key: str, inner: str, name: str, kind: type[_
 
 def _access(cluster: _Cluster, user: _User, namespace: str) -> Access:
     if urlsplit(cluster.server).scheme not in ("http", "https"):
-        raise AccessError(f"{cluster.server!r} is no address of an API server", path="clusters.server")
+        raise AccessError(f"{without_logins(cluster.server)!r} is no address of an API server", path="clusters.server")
     authorities = _bytes(
         cluster.certificate_authority_data, cluster.certificate_authority, "certificate-authority-data"
     )

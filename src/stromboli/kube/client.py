@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from copy import copy
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
@@ -45,11 +46,7 @@ LONGEST_PAUSE: Final = 5.0
 """Seconds between attempts: doubling from the first to the longest, each drawn from the half below."""
 
 LONGEST_ASKED: Final = 60.0
-"""Seconds of a Retry-After that are waited at most.
-
-API servers that have too much to do ask for seconds.  Whatever asks for hours is mistaken, or not what we want to talk
-to for so long: another attempt a minute costs it little, and a write is not a day late.
-"""
+"""Seconds of a Retry-After that are waited at most: a busy API server asks for seconds, and hours are a mistake."""
 
 PAGE: Final = 500
 """Objects of one page of a list: more would keep the event loop busy for too long at once."""
@@ -136,15 +133,14 @@ class Client:
 
     At most ``qps`` requests a second leave, ``burst`` at once; watches are not counted.  ``dice`` spreads the pauses.
     ``sent`` counts the attempts by method, ``contact`` is how well the server can be reached, and ``agent`` is what
-    its logs call us.
+    its logs call us; ``access`` is where the server is and who we are there, if that is known.
     """
 
     def __init__(
         self, transport: Transport, credentials: Credentials | None = None, *, qps: float = QPS, burst: int = BURST,
-        dice: random.Random | None = None, agent: str = MANAGER,
+        dice: random.Random | None = None, agent: str = MANAGER, access: Access | None = None,
     ) -> None:  # fmt: skip
-        self._transport = transport
-        self._credentials = credentials or Fixed(Login())
+        self._transport, self.access, self._credentials = transport, access, credentials or Fixed(Login())
         self._bucket = Bucket(qps, burst)
         self._turnstile = Turnstile()
         self._headers = {"Accept": "application/json", "User-Agent": agent}
@@ -157,7 +153,14 @@ class Client:
         cls, access: Access, *, connections: int = 64, qps: float = QPS, burst: int = BURST, agent: str = MANAGER
     ) -> Self:
         """A client over HTTP."""
-        return cls(HttpTransport(access, connections), access.credentials, qps=qps, burst=burst, agent=agent)
+        transport = HttpTransport(access, connections)
+        return cls(transport, access.credentials, qps=qps, burst=burst, agent=agent, access=access)
+
+    def through(self, wrap: Callable[[Transport], Transport]) -> Self:
+        """The same client, with its rate and its counts, which sends through what ``wrap`` makes of the transport."""
+        other = copy(self)
+        other._transport = wrap(self._transport)
+        return other
 
     async def __aenter__(self) -> Self:
         return self
@@ -213,7 +216,8 @@ class Client:
                 self.contact.note(stream.status)
                 if stream.status != 200:
                     body = b"".join([chunk async for chunk in stream.chunks()])
-                    self._note_refusal(stream.status)
+                    if stream.status == 401:
+                        self._credentials.refused()
                     raise api_error(Response(stream.status, stream.headers, body), request)
                 async for line in _lines(stream.chunks()):
                     yield _read(_decode_event, line)
@@ -329,10 +333,6 @@ class Client:
         await self._turnstile.passed()
         self.contact.note(response.status)
         return response
-
-    def _note_refusal(self, status: int) -> None:
-        if status == 401:
-            self._credentials.refused()
 
     def backoff(self, attempt: int, first: float = FIRST_PAUSE, longest: float = LONGEST_PAUSE) -> float:
         """Seconds to wait after the ``attempt``-th failure in a row."""

@@ -43,8 +43,9 @@ class Election:
     """One candidate for a Lease.
 
     :meth:`win` waits until it is ours, :meth:`hold` keeps it and raises LostLease when that fails, :meth:`release`
-    hands it back so that the next one need not wait.  ``steady`` gives seconds that never jump, ``clock`` seconds since
-    1970 for what the Lease shows.  ``troubled`` hears of failed attempts; ``recorder`` writes events on the Lease.
+    hands it back so that the next one need not wait.  :attr:`leads` may be asked from any thread.  ``clock`` gives
+    seconds since 1970 for what the Lease shows.  ``troubled`` hears of failed attempts; ``recorder`` writes events on
+    the Lease.
     """
 
     def __init__(
@@ -52,13 +53,13 @@ class Election:
         client: Client,
         terms: Terms,
         *,
-        steady: Callable[[], float] | None = None,
         clock: Callable[[], float] = time.time,
         troubled: Callable[[StromboliError], None] = lambda _: None,
         recorder: Recorder | None = None,
     ) -> None:
         self._client, self.terms = client, terms
-        self._steady, self._clock, self._troubled = steady, clock, troubled
+        self._clock, self._troubled = clock, troubled
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._seen: tuple[str, str] = ("", "")
         self._seen_at = float("-inf")
         self._renewed = float("-inf")
@@ -71,12 +72,14 @@ class Election:
         return self._now() < self._renewed + self.terms.renew
 
     def _now(self) -> float:
-        return self._steady() if self._steady else asyncio.get_running_loop().time()
+        """Seconds that never jump."""
+        return self._loop.time() if self._loop else float("-inf")
 
     # ------------------------------------------------------------------ the life of a candidate
 
     async def win(self) -> None:
         """Return when the Lease is ours."""
+        self._loop = asyncio.get_running_loop()
         while not await self._try():
             await asyncio.sleep(self.terms.retry * self._client.dice.uniform(1.0, 1.2))
         self._begun = True

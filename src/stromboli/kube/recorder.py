@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from stromboli.errors import ApiError
 from stromboli.kube.client import Client
 from stromboli.kube.resources import EVENTS, nothing
-from stromboli.model.times import stamp
+from stromboli.model.values.times import stamp
 
 REPEAT: Final = 300.0
 """Seconds after which an event with an unchanged text is told again."""

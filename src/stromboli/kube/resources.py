@@ -84,4 +84,5 @@ QUEUES: Final = RESOURCES["Queue"]
 JOBS: Final = Resource("batch.volcano.sh/v1alpha1", "jobs", "Job", True, plain)
 COMMANDS: Final = Resource("bus.volcano.sh/v1alpha1", "commands", "Command", True, plain)
 EVENTS: Final = Resource("v1", "events", "Event", True, plain)
+SECRETS: Final = Resource("v1", "secrets", "Secret", True, plain)
 LEASES: Final = Resource("coordination.k8s.io/v1", "leases", "Lease", True, plain)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple, Protocol
 
@@ -66,3 +66,17 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Let go of all connections."""
+
+
+class Checked:
+    """A transport that asks ``check`` right before it carries anything but a read; what that raises is raised."""
+
+    def __init__(self, transport: Transport, check: Callable[[], object]) -> None:
+        self._transport, self._check = transport, check
+        self.stream, self.close = transport.stream, transport.close
+
+    async def send(self, request: Request, login: Login) -> Response:
+        """Send a request and wait for the whole answer."""
+        if request.method != "GET":
+            self._check()
+        return await self._transport.send(request, login)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from stromboli.metrics.families import Description, Span
@@ -10,11 +11,16 @@ from stromboli.metrics.families import Description, Span
 _JOB: Final = ("job_name", "queue", "job_namespace")
 
 AMOUNTS: Final = ("allocated", "request", "deserved", "capacity", "real_capacity", "inqueue")
-"""The amounts of a queue that are shown; fields of :class:`~stromboli.framework.observe.QueueFigures`."""
+"""The amounts of a queue that are shown; fields of :class:`~stromboli.narration.observe.QueueFigures`."""
 
 
 def _gauge(name: str, text: str, *labels: str) -> Description:
     return Description(name, "gauge", labels, text)
+
+
+def _never(row: Description, why: str) -> Description:
+    """A metric that the reference has and that nothing sets here."""
+    return replace(row, unset=why)
 
 
 def _counter(name: str, text: str, *labels: str) -> Description:
@@ -24,6 +30,8 @@ def _counter(name: str, text: str, *labels: str) -> Description:
 def _histogram(name: str, text: str, span: Span, *labels: str) -> Description:
     return Description(name, "histogram", labels, text, span)
 
+
+_NO_NAMESPACES: Final = "no plugin shares by namespace"
 
 _ROWS: Final = (
     # ------------------------------------------------------------------------------------------------------ durations
@@ -71,14 +79,20 @@ _ROWS: Final = (
     _gauge("job_share", "Dominant share of a job.", "job_ns", "job_id"),
     _counter("job_retry_counts", "Cycles that ended with the job's gang incomplete.", "job_id"),
     # ---------------------------------------------------------------------------------------- attempts and evictions
-    _counter("schedule_attempts_total", "Attempts to place a task, by result.", "result"),
+    _never(
+        _counter("schedule_attempts_total", "Attempts to place a task, by result.", "result"),
+        "pods have no attempts of their own, as each cycle decides on all that wait",
+    ),
     _gauge("pod_preemption_victims", "Victims of the last preemption."),
     _counter("total_preemption_attempts", "Rounds of preemption."),
     _counter("eviction_transactions_total", "Committed statements that evict.", "action"),
     # ---------------------------------------------------------------------------------------- namespaces and queues
-    _gauge("namespace_share", "Dominant share of a namespace.", "namespace_name"),
-    _gauge("namespace_weight", "Weight of a namespace.", "namespace_name"),
-    _gauge("namespace_weighted_share", "Dominant share of a namespace over its weight.", "namespace_name"),
+    _never(_gauge("namespace_share", "Dominant share of a namespace.", "namespace_name"), _NO_NAMESPACES),
+    _never(_gauge("namespace_weight", "Weight of a namespace.", "namespace_name"), _NO_NAMESPACES),
+    _never(
+        _gauge("namespace_weighted_share", "Dominant share of a namespace over its weight.", "namespace_name"),
+        _NO_NAMESPACES,
+    ),
     *(
         _gauge(f"queue_{amount}_{unit}", f"{amount.replace('_', ' ').capitalize()} of a queue: {meaning}.", *labels)
         for amount in AMOUNTS
@@ -98,9 +112,15 @@ _ROWS: Final = (
     _counter("pipelined_given_up_total", "Reservations given up, by reason.", "reason"),
     _counter(
         "pod_annotation_patches_total",
-        "Reservations written to pods: ok, skipped, conflict, gone, error.",
+        "Reservations written to pods: ok, skipped, conflict, gone, error, unsigned (there is no key).",
         "result",
     ),
+    _counter(
+        "unproven_reservations_total",
+        "Reservations that pods stated and the scheduler had not written: unsigned, forged or replayed.",
+        "reason",
+    ),
+    _gauge("reservation_keys", "Keys that prove reservations; with 0 they last as long as the process."),
     _counter("bind_already_bound_total", "Bindings of pods that had a node: same_node or other_node.", "result"),
     _counter("plugin_dealloc_underflow_total", "Amounts given back that were more than what was held.", "plugin"),
     # ----------------------------------------------------------------------------------------- mistakes of others
@@ -140,6 +160,7 @@ COUNTED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "metric.pipelined_fast_path": ("pipelined_fast_path_total", ("result",)),
     "metric.pipelined_given_up": ("pipelined_given_up_total", ("reason",)),
     "metric.pod_annotation_patch": ("pod_annotation_patches_total", ("result",)),
+    "metric.unproven_reservation": ("unproven_reservations_total", ("reason",)),
     "metric.bind_already_bound": ("bind_already_bound_total", ("result",)),
     "metric.dealloc_underflow": ("plugin_dealloc_underflow_total", ("plugin",)),
     "metric.config_reload": ("config_reloads_total", ("result",)),
@@ -152,6 +173,7 @@ SET: Final[Mapping[str, str]] = {
     "metric.unschedule_job_count": "unschedule_job_count",
     "metric.pipelined_tasks": "pipelined_tasks",
     "metric.inconsistencies": "inconsistencies",
+    "metric.reservation_keys": "reservation_keys",
 }
 """Keys whose field ``count`` is the value of a gauge."""
 

@@ -24,13 +24,17 @@ Span: TypeAlias = tuple[float, float, int]
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a metric is: its name without the prefix, kind, label names, meaning, and the range of its buckets."""
+    """What a metric is: its name without the prefix, kind, label names, meaning, and the range of its buckets.
+
+    ``unset`` says why nothing sets it, of those that are known only because the reference has them.
+    """
 
     name: str
     kind: Kind
     labels: Labels
     text: str
     span: Span | None = None
+    unset: str = ""
 
     def family(self) -> Metric:
         """An empty family for samples.

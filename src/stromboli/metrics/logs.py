@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from stromboli.framework.catalogue import LINES
-from stromboli.framework.observe import Columns, Teller
 from stromboli.metrics.printers import Fields, JsonPrinter, Printer, TextPrinter, Texts
+from stromboli.narration.catalogue import LINES
+from stromboli.narration.observe import Columns, Teller
 
 
 class Stream(Protocol):

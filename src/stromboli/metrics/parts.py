@@ -10,10 +10,10 @@ from typing import Final, Protocol, TypeAlias
 
 from prometheus_client import Metric
 
-from stromboli.framework.observe import NamespaceFigures, OnAxes, Placed, QueueFigures
 from stromboli.metrics.descriptions import AMOUNTS, COUNTED, DESCRIPTIONS, SET, TRANSACTIONS
 from stromboli.metrics.families import Histogram, Labels, Numbers, Series, View, collected
-from stromboli.model.resource import Resource
+from stromboli.model.resources.resource import Resource
+from stromboli.narration.observe import NamespaceFigures, OnAxes, Placed, QueueFigures
 
 Clock: TypeAlias = Callable[[], float]
 Hearers: TypeAlias = dict[str, Callable[..., None]]

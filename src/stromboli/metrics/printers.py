@@ -12,9 +12,9 @@ from typing import Any, Final, TypeAlias
 import msgspec
 import numpy as np
 
-from stromboli.framework.catalogue import FORMS, Line, shown
-from stromboli.framework.observe import AmountRows, Columns, OnAxes, each
-from stromboli.model.axes import Axes
+from stromboli.model.resources.axes import Axes
+from stromboli.narration.catalogue import FORMS, Line, shown
+from stromboli.narration.observe import AmountRows, Columns, OnAxes, each
 
 _AMOUNTS: Final = 1 << 16
 """Different amounts whose texts are remembered; nodes of one kind pass through few."""

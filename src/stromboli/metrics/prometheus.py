@@ -87,4 +87,5 @@ _CONTROLLERS = "The controllers show these, those of a job for as long as it is 
 
 def _row(row: Description) -> str:
     buckets = "{:g} to {:g}, {}".format(*row.span) if row.span else ""
-    return f"| `{PREFIX}{row.name}` | {row.kind} | {', '.join(row.labels)} | {row.text} | {buckets} |"
+    text = f"{row.text} **Never set**: {row.unset}." if row.unset else row.text
+    return f"| `{PREFIX}{row.name}` | {row.kind} | {', '.join(row.labels)} | {text} | {buckets} |"

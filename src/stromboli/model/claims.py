@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from stromboli.model import quantity
 from stromboli.model.names import DEVICE_CLASS_PREFIX
-from stromboli.model.quantity import saturating_add, saturating_multiply
+from stromboli.model.resources import quantity
+from stromboli.model.resources.quantity import saturating_add, saturating_multiply
 from stromboli.model.spec import Amount
 
 

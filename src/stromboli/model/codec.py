@@ -13,14 +13,14 @@ import msgspec
 import numpy as np
 
 from stromboli.errors import SnapshotError
-from stromboli.model.axes import Axes, Vector
 from stromboli.model.claims import Devices
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job, JobFacts
 from stromboli.model.job_sums import Sums
 from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
 from stromboli.model.queue import Queue, ResourceQuota
-from stromboli.model.resource import Resource
+from stromboli.model.resources.axes import Axes, Vector
+from stromboli.model.resources.resource import Resource
 from stromboli.model.snapshot import HyperNodeInfo, QueueSums, Snapshot
 from stromboli.model.spec import LabelSelector, NodeSpec, PodSpec
 from stromboli.model.status import TaskStatus
@@ -179,6 +179,7 @@ class _Body(msgspec.Struct, frozen=True):
     cluster_uid: str
     number: int
     inconsistencies: list[str]
+    queueless: dict[str, str] = {}
 
 
 SNAPSHOT: Final = Format("snapshot", 4, _Body)
@@ -236,18 +237,16 @@ class _Writer:
             jobs=jobs,
             queues=list(snapshot.queues.values()),
             queue_sums={name: _QueueSums(_amounts(s, _QUEUE_SUMS), s.jobs) for name, s in snapshot.queue_sums.items()},
-            quotas={namespace: dict(quotas) for namespace, quotas in snapshot.quotas.items()},
             namespace_labels={namespace: dict(labels) for namespace, labels in snapshot.namespace_labels.items()},
             services={namespace: dict(named) for namespace, named in snapshot.services.items()},
-            usage=dict(snapshot.usage),
-            budgets=list(snapshot.budgets),
+            usage=dict(snapshot.usage), budgets=list(snapshot.budgets),
             claims={claim: dict(demand) for claim, demand in snapshot.claims.items()},
-            memory={plugin: dict(kept) for plugin, kept in snapshot.memory.items()},
-            utc_offset=snapshot.utc_offset,
+            memory={plugin: dict(kept) for plugin, kept in snapshot.memory.items()}, utc_offset=snapshot.utc_offset,
             close_jobs=None if snapshot.close_jobs is None else list(snapshot.close_jobs),
             hyper_nodes=[msgspec.convert(h, _HyperNode, from_attributes=True) for h in snapshot.hyper_nodes.values()],
             hyper_node_tiers=snapshot.hyper_node_tiers, hyper_nodes_ready=snapshot.hyper_nodes_ready,
-            cluster_uid=snapshot.cluster_uid, number=snapshot.number, inconsistencies=snapshot.inconsistencies,
+            cluster_uid=snapshot.cluster_uid, number=snapshot.number, queueless=dict(snapshot.queueless),
+            inconsistencies=snapshot.inconsistencies, quotas={name: dict(q) for name, q in snapshot.quotas.items()},
         )  # fmt: skip
 
     def task(self, task: Task) -> int:
@@ -334,7 +333,8 @@ class _Reader:
         found.claims, found.memory, found.utc_offset = body.claims, body.memory, body.utc_offset
         found.hyper_nodes = {row.name: _hyper_node(row) for row in body.hyper_nodes}
         found.hyper_node_tiers, found.hyper_nodes_ready = body.hyper_node_tiers, body.hyper_nodes_ready
-        found.cluster_uid, found.number, found.inconsistencies = body.cluster_uid, body.number, [*body.inconsistencies]
+        found.cluster_uid, found.number, found.queueless = body.cluster_uid, body.number, body.queueless
+        found.inconsistencies = [*body.inconsistencies]
         return found
 
     def _job(self, row: _Job) -> Job:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from stromboli.model.axes import Axes, add_to
 from stromboli.model.job_sums import Sums
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
-from stromboli.model.resource import Resource
+from stromboli.model.resources.axes import Axes, add_to
+from stromboli.model.resources.resource import Resource
 from stromboli.model.status import ALLOCATED_STATUS, READY_STATUS, TaskStatus
 from stromboli.model.task import Task
 from stromboli.model.task import twin as copy_of_task
@@ -87,12 +87,13 @@ class Job:
     """One PodGroup with its tasks.
 
     ``uid`` is ``namespace/podgroup``.  ``index`` groups the tasks by status; ``sums`` adds their requests up.  A
-    session works on a copy of its own; only :class:`~stromboli.framework.statement.Statement` moves tasks there.
+    session works on a copy of its own; only :class:`~stromboli.framework.statement.statement.Statement` moves tasks
+    there.
     ``phase``, ``conditions`` and ``fits`` are what the session has decided so far.  ``allocated_hyper_node`` holds what
     is placed of the job, ``part_hyper_nodes`` what is placed of its parts, by their ids.
     ``best_effort`` is how many pending tasks ask for nothing; ``roles`` counts tasks by status and role, from the
     moment on at which that is first asked for.  ``settled`` is what sessions have found of a job of a snapshot
-    (:func:`~stromboli.framework.phases.is_settled`), which does not change any more; None: nobody has looked.
+    (:func:`~stromboli.framework.books.phases.is_settled`), which does not change any more; None: nobody has looked.
     """
 
     __slots__ = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stromboli.model.axes import add_to, minus
+from stromboli.model.resources.axes import add_to, minus
 from stromboli.model.status import ALLOCATED_STATUS, TaskStatus
 
 COUNTED: Mapping[TaskStatus, frozenset[str]] = {
@@ -25,7 +25,7 @@ SHIFTS = {old: {new: _shifts(old, new) for new in TaskStatus} for old in TaskSta
 
 
 class Sums:
-    """Requests of a job's tasks added up, by column (see :data:`~stromboli.model.axes.Vector`).
+    """Requests of a job's tasks added up, by column (see :data:`~stromboli.model.resources.axes.Vector`).
 
     allocated  tasks that occupy a node     held     those and the pipelined ones
     request    those and the pending ones   total    all tasks

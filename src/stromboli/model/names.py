@@ -13,6 +13,11 @@ LONGEST_NAME: Final = 253
 # -- Defaults of the scheduler ---------------------------------------------------------------------------------------
 
 SCHEDULER_NAME: Final = "volcano"
+NAMESPACE: Final = "volcano-system"
+"""Where the scheduler and the controllers are installed."""
+SCHEDULER_LEASE: Final = "volcano"
+CONTROLLERS_LEASE: Final = "vc-controller-manager"
+"""The Leases there by which one of several leads."""
 DEFAULT_QUEUE: Final = "default"
 ROOT_QUEUE: Final = "root"
 TOP_HYPER_NODE: Final = "<cluster-top-hypernode>"
@@ -74,6 +79,8 @@ QOS_LEVEL: Final = "volcano.sh/qos-level"
 PIPELINED_STATUS: Final = "volcano.sh/pipelined-status"
 PIPELINED_NODE: Final = "volcano.sh/pipelined-node"
 EVICTION_OCCURRED: Final = "volcano.sh/eviction-occurred"
+PIPELINED_PROOF: Final = "volcano.sh/pipelined-proof"
+"""That the scheduler itself has written the other three (:mod:`stromboli.model.proof`)."""
 
 # -- Queues ----------------------------------------------------------------------------------------------------------
 
@@ -141,6 +148,9 @@ POD_GROUP_UNSCHEDULABLE: Final = "Unschedulable"
 """Type of a PodGroup condition."""
 POD_GROUP_SCHEDULED: Final = "Scheduled"
 """Type of a PodGroup condition."""
+POD_GROUP_NOT_ADMITTED: Final = "NotAdmitted"
+"""Type of a PodGroup condition of ours: the action enqueue refuses it, and why."""
+REASON_REFUSED: Final = "Refused"
 REASON_NOT_ENOUGH_RESOURCES: Final = "NotEnoughResources"
 REASON_NOT_ENOUGH_TASKS: Final = "NotEnoughTasks"
 REASON_NOT_ENOUGH_PODS_OF_TASK: Final = "NotEnoughPodsOfTask"

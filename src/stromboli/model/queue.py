@@ -29,10 +29,11 @@ class QueueSpec(Wire, frozen=True):
 
 
 class QueueStatus(Wire, frozen=True):
-    """``status`` of a Queue; ``allocated`` is a resource list."""
+    """``status`` of a Queue; ``allocated`` is a resource list, ``fault`` what is wrong with the queue."""
 
     state: str = ""
     allocated: dict[str, Amount] | None = None
+    fault: str = ""
 
 
 class Queue(msgspec.Struct, frozen=True):

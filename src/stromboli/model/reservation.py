@@ -1,6 +1,7 @@
 """Reservations that outlive a session: a waiting pod's claim on the room of one node, written in its annotations.
 
-This is the one place that reads and writes the three annotations.
+This is the one place that reads and writes the three annotations.  A fourth one proves that they are the scheduler's
+(:mod:`stromboli.model.proof`); it is written together with them, and goes with them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from stromboli.model.names import EVICTION_OCCURRED, PIPELINED_NODE, PIPELINED_STATUS
+from stromboli.model.names import EVICTION_OCCURRED, PIPELINED_NODE, PIPELINED_PROOF, PIPELINED_STATUS
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task, twin
 
@@ -18,6 +19,7 @@ KEYS: Final = (PIPELINED_STATUS, PIPELINED_NODE, EVICTION_OCCURRED)
 """The annotations that a reservation is written in."""
 
 _KEYS: Final = frozenset(KEYS)
+_ALL: Final = (*KEYS, PIPELINED_PROOF)
 _YES: Final = "true"
 
 
@@ -53,14 +55,19 @@ def stated(held: Held | None) -> dict[str, str]:
     return {PIPELINED_STATUS: _YES, PIPELINED_NODE: held.node, **({EVICTION_OCCURRED: _YES} if held.evicted else {})}
 
 
-def patch(held: Held | None) -> dict[str, str | None]:
+def patch(held: Held | None, proof: str = "") -> dict[str, str | None]:
     """A merge patch of the annotations that makes them state ``held``, whatever they stated: None deletes a key."""
-    return {**dict.fromkeys(KEYS), **stated(held)}
+    return {**dict.fromkeys(_ALL), **stated(held), **({PIPELINED_PROOF: proof} if proof else {})}
 
 
-def restated(annotations: Mapping[str, str], held: Held | None) -> dict[str, str]:
-    """``annotations`` with ``held`` (None: no reservation) in the place of what they stated."""
-    return {**{key: value for key, value in annotations.items() if key not in KEYS}, **stated(held)}
+def without(annotations: Mapping[str, str]) -> dict[str, str]:
+    """``annotations`` less what they say of a reservation, its proof included."""
+    return {key: value for key, value in annotations.items() if key not in _ALL}
+
+
+def restated(annotations: Mapping[str, str], held: Held | None, proof: str = "") -> dict[str, str]:
+    """``annotations`` with ``held`` (None: no reservation) and its proof in the place of what they stated."""
+    return {**without(annotations), **stated(held), **({PIPELINED_PROOF: proof} if proof else {})}
 
 
 def take_up(task: Task) -> None:
@@ -69,10 +76,10 @@ def take_up(task: Task) -> None:
         task.status, task.node_name, task.eviction_occurred = TaskStatus.Pipelined, held.node, held.evicted
 
 
-def with_reservation(task: Task, held: Held | None) -> Task:
-    """``task`` as it is once ``held`` (None: no reservation) is written on its pod."""
+def with_reservation(task: Task, held: Held | None, proof: str = "") -> Task:
+    """``task`` as it is once ``held`` (None: no reservation) is written on its pod, with that ``proof``."""
     changed = twin(task)
-    changed.annotations = restated(task.annotations, held)
+    changed.annotations = restated(task.annotations, held, proof)
     if changed.status is TaskStatus.Pipelined:
         changed.status, changed.node_name, changed.eviction_occurred = TaskStatus.Pending, "", False
     take_up(changed)

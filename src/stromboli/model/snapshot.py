@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 
-from stromboli.model.axes import Axes, minus
 from stromboli.model.claims import Demand
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue, ResourceQuota
+from stromboli.model.resources.axes import Axes, minus
 from stromboli.model.spec import LabelSelector
 from stromboli.model.table import NodeTable
 from stromboli.model.task import PodTemplate, Task
@@ -17,7 +17,7 @@ from stromboli.model.usage import NodeUsage
 
 
 class QueueSums:
-    """Amounts of one queue's jobs added up, by column (see :data:`~stromboli.model.axes.Vector`).
+    """Amounts of one queue's jobs added up, by column (see :data:`~stromboli.model.resources.axes.Vector`).
 
     allocated  tasks that occupy a node         held     those and the pipelined ones
     request    those and the pending ones       elastic  what jobs hold beyond their minResources
@@ -82,6 +82,7 @@ class Snapshot:
     of some that are gone too; None: not known.  ``services`` are the selectors of Services and of what
     manages pods, by namespace and object (``Service/web``, ``ReplicaSet/web-1``).
     ``reserved`` are the tasks whose pods state a reservation, usable or not.
+    ``queueless`` are the jobs that are left out because their queue does not exist, each with the queue's name.
     ``close_jobs`` are those that ask for closeness or lie in a hypernode; None: not known.
     ``usage`` is what was measured of nodes by name, ``budgets`` are the disruption budgets, ``claims`` the
     devices that ResourceClaims ask for by ``namespace/name``.  ``memory`` is what plugins
@@ -91,7 +92,8 @@ class Snapshot:
     __slots__ = (
         "axes", "budgets", "claims", "close_jobs", "cluster_uid", "hyper_node_tiers", "hyper_nodes",
         "hyper_nodes_ready", "inconsistencies", "jobs", "memory", "namespace_labels", "node_tasks", "number",
-        "queue_sums", "queues", "quotas", "reserved", "services", "table", "templates", "usage", "utc_offset",
+        "queue_sums", "queueless", "queues", "quotas", "reserved", "services", "table", "templates", "usage",
+        "utc_offset",
     )  # fmt: skip
 
     def __init__(self, axes: Axes, table: NodeTable) -> None:
@@ -99,6 +101,7 @@ class Snapshot:
         self.templates: Sequence[PodTemplate] | None = None
         self.jobs: dict[str, Job] = {}
         self.close_jobs: Sequence[str] | None = None
+        self.queueless: Mapping[str, str] = {}
         self.queues: dict[str, Queue] = {}
         self.queue_sums: dict[str, QueueSums] = {}
         self.quotas: Mapping[str, Mapping[str, ResourceQuota]] = {}

@@ -8,13 +8,17 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from stromboli.model.axes import CPU, MEMORY, PODS, Axes, Vector
-from stromboli.model.resource import Resource
+from stromboli.model.resources.axes import CPU, MEMORY, PODS, Axes, Vector, fits
+from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import Image, NodeSpec, Taint
 from stromboli.model.task import Task
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
+Bools = npt.NDArray[np.bool_]
+
+EVERY = slice(None)
+"""Every row."""
 
 AMOUNTS = ("alloc", "used", "releasing", "pipelined", "requested", "nonzero")
 """The columns of amounts: see :class:`NodeTable`."""
@@ -32,7 +36,7 @@ class LabelColumn:
         self.codes: npt.NDArray[np.int32] = np.array(codes, dtype=np.int32)
         self.values: list[str] = list(numbers)
 
-    def where(self, holds: Callable[[str], bool], absent: bool) -> npt.NDArray[np.bool_]:
+    def where(self, holds: Callable[[str], bool], absent: bool) -> Bools:
         """Which nodes' value satisfies ``holds``; a node without the label counts as ``absent``.  Shape (nodes,)."""
         table = np.array([*(holds(value) for value in self.values), absent], dtype=bool)
         return table[self.codes]
@@ -109,13 +113,21 @@ class NodeTable:
 
     @property
     def idle(self) -> Ints:
-        """What nobody uses, shape (resources, nodes); negative where a node is overfull."""
+        """The room that is free now, shape (resources, nodes); negative where a node is overfull."""
         return self.alloc - self.used
 
     @property
     def future(self) -> Ints:
-        """What will be idle when ending tasks are gone and pipelined ones have come, shape (resources, nodes)."""
-        return self.alloc - self.used + self.releasing - self.pipelined
+        """The room once terminating pods have left, without what is reserved, shape (resources, nodes)."""
+        return self.unreserved() - self.pipelined
+
+    def unreserved(self, rows: Rows | slice | int = EVERY) -> Ints:
+        """The room of some rows once terminating pods have left, with what is reserved, shape (resources, rows)."""
+        return self.alloc[:, rows] - self.used[:, rows] + self.releasing[:, rows]
+
+    def idle_of(self, row: int) -> list[int]:
+        """:attr:`idle` of one row, by column."""
+        return (self.alloc[:, row] - self.used[:, row]).tolist()  # type: ignore[no-any-return]
 
     def future_of(self, row: int) -> list[int]:
         """:attr:`future` of one row, by column."""
@@ -128,18 +140,16 @@ class NodeTable:
         idle = self.alloc.item(column, row) - self.used.item(column, row)  # faster than numbers of numpy
         return idle + self.releasing.item(column, row) - self.pipelined.item(column, row)
 
-    def will_cover(self, vector: Vector, columns: Iterable[int], row: int) -> bool:
+    def fits_now(self, vector: Vector, columns: Iterable[int], row: int) -> bool:
+        """Whether :attr:`idle` of one row is enough for ``vector`` in each of ``columns``."""
+        return fits(vector, self.idle_of(row), columns)
+
+    def will_fit(self, vector: Vector, columns: Iterable[int], row: int) -> bool:
         """Whether :attr:`future` of one row is enough for ``vector`` in each of ``columns``; a no is mostly early."""
         for column in columns:  # noqa: SIM110 - asked once a task, and all() takes twice as long
             if vector[column] > self.future_at(column, row):
                 return False
         return True
-
-    def covering(self, vector: Vector, columns: Sequence[int]) -> npt.NDArray[np.bool_]:
-        """Where :attr:`future` is enough for ``vector`` in each of ``columns``, shape (nodes,)."""
-        want = np.array([vector[column] for column in columns], dtype=np.int64)[:, None]
-        found: npt.NDArray[np.bool_] = np.logical_and.reduce(want <= self.future[columns])
-        return found
 
     def row(self, name: str) -> int:
         """The row of node ``name``; KeyError when there is no such node."""
@@ -206,6 +216,14 @@ class NodeRows:
         """Idle amounts once releasing tasks have gone and pipelined ones have come, shape (resources, rows)."""
         return self._alloc - self._used + self._releasing - self._pipelined
 
+    def fitting(self, want: Ints, columns: Sequence[int] | Rows | slice) -> tuple[Bools, Bools]:
+        """On which rows ``want``, shape (columns, 1), fits now, and where it fits once terminating pods have left."""
+        idle = self._alloc[columns] - self._used[columns]
+        future = idle + self._releasing[columns] - self._pipelined[columns]
+        now: Bools = np.logical_and.reduce(want <= idle)
+        later: Bools = np.logical_and.reduce(want <= future)
+        return now, later
+
     @property
     def releasing(self) -> Ints:
         """Amounts in use by ending tasks, shape (resources, rows)."""
@@ -242,12 +260,12 @@ class NodeRows:
         column = self.table.axes.index.get(name, len(amounts))
         return np.zeros(len(self), dtype=np.int64) if column >= len(amounts) else amounts[column]
 
-    def label_is(self, key: str, holds: Callable[[str], bool], absent: bool = False) -> npt.NDArray[np.bool_]:
+    def label_is(self, key: str, holds: Callable[[str], bool], absent: bool = False) -> Bools:
         """Which rows' label ``key`` satisfies ``holds``; rows without it count as ``absent``.  Shape (rows,)."""
         whole = self.table.statics.label(key).where(holds, absent)
         return whole if self.index is None else whole[self.index]
 
-    def where(self, holds: Callable[[NodeSpec], bool]) -> npt.NDArray[np.bool_]:
+    def where(self, holds: Callable[[NodeSpec], bool]) -> Bools:
         """Which rows' spec satisfies ``holds``.  Shape (rows,)."""
         specs = self.table.statics.specs
         return np.fromiter((holds(specs[row]) for row in self.rows.tolist()), dtype=bool, count=len(self))

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from stromboli.model.request import RequestGates, nonzero_request
-from stromboli.model.resource import Resource
+from stromboli.model.resources.request import RequestGates, nonzero_request
+from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import PodSpec
 from stromboli.model.status import TaskStatus
 
@@ -22,9 +22,10 @@ _INDEX: Final = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
 class PodTemplate:
     """What all pods with equal specs share (node name and identity aside): made once a cluster, never changed.
 
-    ``vector`` is the request by column (:data:`stromboli.model.axes.Vector`), pods included; ``nonzero`` is (cpu in
-    thousandths, memory in bytes) with Kubernetes' stand-ins for containers that ask for nothing: what the pod counts on
-    its node.  ``scored`` is what it counts itself while free room is scored: what it states as a whole is left out.
+    ``vector`` is the request by column (:data:`stromboli.model.resources.axes.Vector`), pods included; ``nonzero`` is
+    (cpu in thousandths, memory in bytes) with Kubernetes' stand-ins for containers that ask for nothing: what the pod
+    counts on its node.  ``scored`` is what it counts itself while free room is scored: what it states as a
+    whole is left out.
     """
 
     __slots__ = ("best_effort", "host_ports", "images", "nonzero", "number", "request", "scored", "spec", "vector")
@@ -76,7 +77,7 @@ GRACE: Final = 30
 
 class Task(msgspec.Struct, eq=False, gc=False):
     """One pod.  ``status``, ``node_name``, ``eviction_occurred`` and ``last`` change during a session, through
-    :class:`~stromboli.framework.statement.Statement` alone; everything else stands.
+    :class:`~stromboli.framework.statement.statement.Statement` alone; everything else stands.
 
     ``key`` is ``namespace/name``; ``job`` is ``namespace/podgroup`` or empty; ``created`` and ``start_time`` are in
     seconds since 1970; ``index`` is the number at the end of a name of three or more dash-separated parts, else -1;

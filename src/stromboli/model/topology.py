@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stromboli.model.selectors import selects
 from stromboli.model.snapshot import HyperNodeInfo
 from stromboli.model.spec import LabelSelector, NodeSpec, Requirement, Wire
+from stromboli.model.values import patterns
 
 LONGEST_CHAIN = 10
 """Most ancestors that a message lists."""
@@ -177,17 +177,11 @@ def _rows_of(selector: MemberSelector, nodes: Sequence[NodeSpec], places: Mappin
     exact, regex, label = selector.exact_match, selector.regex_match, selector.label_match
     if exact is not None and exact.name in places:
         yield places[exact.name]
-    if regex is not None and (pattern := _pattern(regex.pattern)) is not None:
-        yield from (row for row, node in enumerate(nodes) if pattern.search(node.name))
+    if regex is not None and not patterns.problem(regex.pattern):
+        names = patterns.pattern(regex.pattern)
+        yield from (row for row, node in enumerate(nodes) if names.found_in(node.name))
     if label is not None and _usable(label):
         yield from (row for row, node in enumerate(nodes) if selects(label, node.labels))
-
-
-def _pattern(text: str) -> re.Pattern[str] | None:
-    try:
-        return re.compile(text)
-    except (re.error, RecursionError, OverflowError):
-        return None
 
 
 def _usable(selector: LabelSelector) -> bool:

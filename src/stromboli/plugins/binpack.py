@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
     from stromboli.plugin import Hook
 
 MAX_SCORE = 100
@@ -35,7 +35,7 @@ class Share(NamedTuple):
     weight: int
 
 
-class Binpack(Plugin):
+class Binpack(Plugin, trusted=True):
     """Scores a node by how full it would be with the task on it.
 
     100 x ``binpack.weight`` x the weighted mean of (used + request) / offered over the resources that the task requests
@@ -50,7 +50,7 @@ class Binpack(Plugin):
     resources = arg("binpack.resources", str, "")
     resource_weights = arg_pattern("binpack.resources.*", int, 1, not_negative)
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """Number the weighted resources; they stand in the order in which shortages are reported."""
         axes = session.table.axes
         weights = self.weights()

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stromboli.errors import DurationError
-from stromboli.model import duration
 from stromboli.model.names import CONDITION_TRUE, COOLDOWN_TIME, POD_RUNNING
 from stromboli.model.task import Task
+from stromboli.model.values import duration
 from stromboli.plugin import Plugin, preemptable, reclaimable
 
 if TYPE_CHECKING:
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
 
 
-class Cdp(Plugin):
+class Cdp(Plugin, trusted=True):
     """Keeps running pods from being victims for the time that they ask for, counted from when they were scheduled.
 
     The time is the pod's label ``volcano.sh/cooldown-time``, else its annotation of that name; an unreadable one
@@ -24,7 +24,7 @@ class Cdp(Plugin):
 
     name = "cdp"
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """Note the time."""
         self.now = session.now
         self.say_invalid = session.tells("cdp_invalid")

@@ -9,19 +9,19 @@ from stromboli.model.task import Task
 from stromboli.plugin import Hook, Plugin, preemptable, reclaimable, unified_evictable, victim_tasks
 
 if TYPE_CHECKING:
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
 
 CRITICAL_CLASSES = ("system-cluster-critical", "system-node-critical")
 SYSTEM_NAMESPACE = "kube-system"
 
 
-class Conformance(Plugin):
+class Conformance(Plugin, trusted=True):
     """Keeps pods of Kubernetes' own priority classes and of its system namespace from being victims."""
 
     name = "conformance"
     _lets_shuffle = False
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """See whether evictions without a preemptor are let through, as in the reference."""
         self._lets_shuffle = session.compat.asks("protections-absolute")
         self.say_spared = session.tells("spared")

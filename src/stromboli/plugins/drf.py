@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 from stromboli.fairness.share import divisors, dominant_share
 from stromboli.fairness.tree import QueueTree, parse_path, parse_weights
-from stromboli.framework.handlers import TaskEvent
-from stromboli.framework.observe import Derived
-from stromboli.framework.order import compare
-from stromboli.framework.orphans import known_job
-from stromboli.model.axes import Vector, add_to
+from stromboli.framework.extension.handlers import TaskEvent
+from stromboli.framework.extension.order import compare
+from stromboli.framework.session.orphans import known_job
 from stromboli.model.job import Job
 from stromboli.model.names import HIERARCHY, HIERARCHY_WEIGHTS
+from stromboli.model.resources.axes import Vector, add_to
 from stromboli.model.task import PodTemplate, Task
+from stromboli.narration.observe import Derived
 from stromboli.plugin import Hook, Plugin, job_order, on_allocate, on_deallocate, preemptable, queue_order, reclaimable
 
 if TYPE_CHECKING:
-    from stromboli.framework.jobs import QueueInfo
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
+    from stromboli.framework.books.jobs import QueueInfo
 
 TOLERANCE = 1e-6
-"""Shares closer than this count as equal where somebody is to be evicted."""
+"""Shares closer than this count as equal where tasks are to be evicted."""
 
 HIERARCHICAL = ("queue_order", "reclaimable")
 EVENTS = ("on_allocate", "on_deallocate")
 
 
-class Drf(Plugin):
+class Drf(Plugin, trusted=True):
     """Jobs with a smaller dominant share of the cluster come first.
 
     A job's dominant share is the largest part of any resource of the cluster that its tasks hold.  With
@@ -37,8 +37,9 @@ class Drf(Plugin):
     """
 
     name = "drf"
+    queue_accounts = 1
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """Take the cluster's total and, with a hierarchy, build the tree."""
         self.session = session
         self.parts_of = divisors(session.total)
@@ -54,12 +55,12 @@ class Drf(Plugin):
             say(total=session.total_resource)
 
     def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
-        """All hooks; without a hierarchy queues are not compared, and events are heard only to be told on."""
+        """All hooks; without a hierarchy queues are not compared, and events are heard only to be reported."""
         heard = self.hierarchy or self.say_allocated or self.say_deallocated
         silent = {*(() if self.hierarchy else HIERARCHICAL), *(() if heard else EVENTS)}
         return ((hook, function) for hook, function in super().hooks() if hook.point.name not in silent)
 
-    def on_session_close(self, session: Session) -> None:
+    def on_session_close(self, session: ClusterView) -> None:
         """Tell the jobs' shares."""
         if say := session.tells("metric.job_share"):
             parts_of = self.parts_of
@@ -181,13 +182,13 @@ class Drf(Plugin):
 
 
 class Hierarchy:
-    """The queue tree of a session, brought up to date when somebody asks.
+    """The queue tree of a session, brought up to date when it is asked.
 
     ``changed`` are the uids of jobs whose tasks have come or gone since then.  Jobs hang in the tree in the order in
     which the session lists them.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ClusterView) -> None:
         self.session = session
         self.total = session.axes.full(session.total)
         self.tree = QueueTree(self.total)

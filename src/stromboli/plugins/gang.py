@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from stromboli.framework.orphans import known_job
+from stromboli.framework.session.orphans import known_job
 from stromboli.model import names
 from stromboli.model.job import ALLOCATED, BINDING, BOUND, PENDING, PIPELINED, RUNNING, SUCCEEDED, Job
 from stromboli.model.podgroup import PodGroupCondition
@@ -28,7 +28,7 @@ from stromboli.plugin import (
 )
 
 if TYPE_CHECKING:
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
 
 PERMIT, REJECT = 1, -1
 
@@ -38,18 +38,18 @@ READY = (ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED)
 NOBODY: Mapping[str, Task] = {}
 
 
-class Gang(Plugin):
+class Gang(Plugin, trusted=True):
     """Holds a job back until its PodGroup's minimums are reached, and protects the minimum from eviction.
 
     Minimums are minMember, by role minTaskMember (where minMember covers their sum), and by policy minSubGroups.
     Tasks that run, will run or have succeeded count, and pending ones that ask for nothing.  At the end of the session
-    every job's PodGroup is told whether it is complete.
+    every job's PodGroup states whether it is complete.
     """
 
     name = "gang"
 
-    def on_session_open(self, session: Session) -> None:
-        """Remember whom to ask and whom to tell."""
+    def on_session_open(self, session: ClusterView) -> None:
+        """Prepare the questions and the lines."""
         self.session = session
         self.say_order = session.tells("gang_job_order")
         self.say_refused = session.tells("gang_refused")
@@ -193,7 +193,7 @@ class Gang(Plugin):
 
     @unified_evictable
     def allow_bundles(self, context: object, candidates: Sequence[Task]) -> Sequence[Task]:
-        """Everybody: gang actions take whole gangs, or what is beyond a minimum, by themselves."""
+        """All candidates: gang actions take whole gangs, or what is beyond a minimum, by themselves."""
         return candidates
 
     def _spends(self, task: Task, occupied: dict[str, int]) -> bool:
@@ -214,7 +214,7 @@ class Gang(Plugin):
 
     # ------------------------------------------------------------------ the end of the session
 
-    def on_session_close(self, session: Session) -> None:
+    def on_session_close(self, session: ClusterView) -> None:
         """Tell every PodGroup with pods whether its gang is complete."""
         report = _Report(session)
         for job in session.peek_unsettled():
@@ -225,7 +225,7 @@ class Gang(Plugin):
 class _Report:
     """What gang says of the jobs at the end of a session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ClusterView) -> None:
         self.session = session
         self.complete = _condition(session, names.POD_GROUP_SCHEDULED, names.REASON_GANG_READY)
         self.say_counts = session.tells("metric.unschedule_task_count")
@@ -275,7 +275,7 @@ def lacking(job: Job) -> int:
 
 def _roles_lacking(job: Job, task: Task) -> list[int]:
     """How many tasks each role lacks; more than the job has where tasks of the role of ``task`` do not help."""
-    if not job.facts.task_min or not job.roles_apply:
+    if not job.roles_apply:
         return []
     counts = job.role_counts(*READY, pending_best_effort=True)
     short = {role: least - counts.get(role, 0) for role, least in job.facts.task_min.items()}
@@ -308,7 +308,7 @@ def _could_be_placed(job: Job) -> int:
     return sum(task.last is not None and is_allocated(task.last.status) for task in pending)
 
 
-def _condition(session: Session, kind: str, reason: str, message: str = "") -> PodGroupCondition:
+def _condition(session: ClusterView, kind: str, reason: str, message: str = "") -> PodGroupCondition:
     return PodGroupCondition(
         type=kind, status=names.CONDITION_TRUE, transition_id=session.uid, reason=reason, message=message
     )

@@ -11,19 +11,19 @@ import numpy as np
 
 from stromboli.errors import QuantityError
 from stromboli.filters.columns import Bools, Floats, Masks, SpecColumn, picked
-from stromboli.framework.handlers import TaskEvent
-from stromboli.model.amounts import le
-from stromboli.model.axes import Axes, Vector, add_to
+from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.model.job import HELD_STATUS
 from stromboli.model.names import NODE_GROUP_NAME, NODE_GROUP_RESOURCE_LIMITS, ROOT_QUEUE
-from stromboli.model.resource import Resource
+from stromboli.model.resources.amounts import le
+from stromboli.model.resources.axes import Axes, Vector, add_to
+from stromboli.model.resources.resource import Resource
 from stromboli.model.table import NodeRows
 from stromboli.model.task import Task
 from stromboli.plugin import Hook, Plugin, Reason, arg, node_order, on_allocate, on_deallocate, predicate
 
 if TYPE_CHECKING:
-    from stromboli.framework.jobs import QueueInfo
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
+    from stromboli.framework.books.jobs import QueueInfo
 
 INVALID = Reason("node group resource limit annotation invalid", resolvable=False)
 UNLABELLED = Reason("node group label not found", resolvable=False)
@@ -69,10 +69,10 @@ class Rules:
 NO_RULES = Rules()
 
 
-class NodeGroup(Plugin):
+class NodeGroup(Plugin, trusted=True):
     """Keeps a queue to the groups of nodes (label ``volcano.sh/nodegroup-name``) that its affinity names.
 
-    A queue that names no group may use no labelled node; nodes without the label are for nobody, unless ``strict`` is
+    A queue that names no group may use no labelled node; no queue may use nodes without the label, unless ``strict`` is
     off, which opens them to queues that name no group.  With ``enableHierarchy`` a queue without an affinity has that
     of the nearest queue above.  The annotation ``volcano.sh/nodegroup-resource-limits`` of a Queue bounds what it may
     take of a group.
@@ -82,7 +82,7 @@ class NodeGroup(Plugin):
     strict = arg("strict", bool, True)
     preferred_order = arg("enablePreferredOrder", bool, False)
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """Read the queues, and add up what those with limits hold."""
         self.session, self._names = session, session.table.statics.names
         self._groups = SpecColumn(session.table.statics.specs, lambda node: node.labels.get(NODE_GROUP_NAME, ""))
@@ -96,7 +96,7 @@ class NodeGroup(Plugin):
                     self._count(task, [row], 1)
 
     def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
-        """The hooks, told apart by queue; those of limits only where a queue has some."""
+        """The hooks, separate by queue; those of limits only where a queue has some."""
         limited = any(self._limits.values())
         of_limits = {"within_limits", "come", "come_together", "leave", "leave_together"}
         for hook, function in super().hooks():

@@ -17,16 +17,16 @@ from stromboli.filters.images import ImageIndex
 from stromboli.filters.interpod import InterPod
 from stromboli.filters.pod_terms import Surroundings
 from stromboli.filters.spread import Spread
-from stromboli.model.axes import CPU, MEMORY
 from stromboli.model.job import PENDING
 from stromboli.model.names import GPU
+from stromboli.model.resources.axes import CPU, MEMORY
 from stromboli.model.table import Ints, Node, NodeRows
 from stromboli.model.task import PodTemplate, Task
 from stromboli.plugin import Hook, Plugin, arg, batch_node_order, by_template, node_order
 
 if TYPE_CHECKING:
-    from stromboli.framework.observe import Teller
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
+    from stromboli.narration.observe import Teller
 
 Scores = npt.NDArray[np.float64]
 
@@ -34,24 +34,25 @@ Scores = npt.NDArray[np.float64]
 class Demand(NamedTuple):
     """What a pod adds to a node: cpu and memory with stand-ins, and plainly the amounts of ``columns``.
 
-    ``beside`` is ``nonzero`` with shape (2, 1), to be added to rows.
+    ``column`` is ``nonzero`` with shape (2, 1), to be added to rows.
     """
 
     nonzero: tuple[int, int]
-    beside: Ints
+    column: Ints
     columns: tuple[int, ...]
     asked: tuple[int, ...]
 
 
-SCORE_LINES = ("strategy_score", "total_score", "batch_total_score")
+SCORE_LINES = ("strategy_score", "total_score", "batch_total_score", "plugin_score")
 
 
 class ScoreLines(NamedTuple):
-    """Tellers of :data:`SCORE_LINES`: of one strategy, of a node by itself, of the candidates together."""
+    """Tellers of :data:`SCORE_LINES`: one strategy on a node, a node alone, all candidates, one strategy on all."""
 
     strategy: Teller | None
     total: Teller | None
     batch: Teller | None
+    plugin: Teller | None
 
     @property
     def wanted(self) -> bool:
@@ -68,7 +69,7 @@ def _exact(weight: int) -> str:
     return "" if fine else f"weight {weight} is beyond 10^12, where scores are no longer exact; the default counts"
 
 
-class NodeOrder(Plugin):
+class NodeOrder(Plugin, trusted=True):
     """Adds up to eight scores of 0 to 100, each times its weight; weight 0 leaves one out, negative ones count too.
 
     Image locality is a score of the node alone.  The others belong to the batch of candidates: the reference adds them
@@ -85,9 +86,9 @@ class NodeOrder(Plugin):
     pod_affinity = arg("podaffinity.weight", int, 2, _exact)
     pod_topology_spread = arg("podtopologyspread.weight", int, 2, _exact)
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """See which pods say something of others; what is derived from nodes and pods is made when first needed."""
-        self._table = session.table
+        self._session, self._table = session, session.table
         self._tells = ScoreLines(*(session.tells(key) for key in SCORE_LINES))
 
         def pending() -> Iterator[Task]:
@@ -113,7 +114,7 @@ class NodeOrder(Plugin):
         """The hooks that have a weight and, as far as they look at other pods, a question in this session."""
         asked = {
             "attraction": (bool(self.pod_affinity) and self._inter_pod.scoring, self._inter_pod.identity),
-            "told": (self._tells.wanted, None),
+            "report": (self._tells.wanted, None),
             "evenness": (bool(self.pod_topology_spread) and self._spreads, self._spread.score_identity),
         }
         for hook, function in super().hooks():
@@ -178,8 +179,8 @@ class NodeOrder(Plugin):
         vector = template.vector
         gpu = self._table.axes.index.get(GPU, len(vector))
         columns = (CPU, MEMORY, gpu) if gpu < len(vector) and vector[gpu] else (CPU, MEMORY)
-        beside = np.array(template.scored, dtype=np.int64)[:, None]
-        return Demand(template.scored, beside, columns, tuple(vector[column] for column in columns))
+        column = np.array(template.scored, dtype=np.int64)[:, None]
+        return Demand(template.scored, column, columns, tuple(vector[column] for column in columns))
 
     # -- Node affinity and taints ------------------------------------------------------------------------------------
 
@@ -199,7 +200,10 @@ class NodeOrder(Plugin):
         if low < 0:
             score = int(scores.share_of_greatest(np.array([int(low)]), max(int(high), 0))[0])
             node = self._least_preferences[task.template]
-            raise PluginError(self.name, f"NodeAffinity returns an invalid score {score} for node {node}")
+            error = PluginError(self.name, f"NodeAffinity returns an invalid score {score} for node {node}")
+            if say := self._session.tells("strategy_failed"):
+                say(node=node, strategy="NodeAffinity", error=error)
+            raise error
         return _weighted(scores.share_of_greatest(_whole(raw), int(high)), self.node_affinity)
 
     @batch_node_order.raw(key=by_template, static=True, normalise="rest_of_reluctance")
@@ -236,8 +240,8 @@ class NodeOrder(Plugin):
     # -- Telling -----------------------------------------------------------------------------------------------------
 
     @batch_node_order
-    def told(self, task: Task, nodes: NodeRows) -> Mapping[str, float]:
-        """Tells what every strategy says of the candidates, and adds nothing; asked only while somebody listens."""
+    def report(self, task: Task, nodes: NodeRows) -> Mapping[str, float]:
+        """Report what every strategy says of the candidates, and add nothing; asked only while an observer wants it."""
         names = [self._table.statics.names[row] for row in nodes.rows.tolist()]
         alone, batch = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
         for strategy, weight, raw in self._strategies(task, nodes):
@@ -246,6 +250,8 @@ class NodeOrder(Plugin):
             if say := self._tells.strategy:
                 for node, score in zip(names, raw.tolist(), strict=True):
                     say(node=node, task=task, strategy=strategy, weight=weight, raw=score, score=score * weight)
+            if into is batch and (say := self._tells.plugin):
+                say(plugin=strategy, task=task, scores=dict(zip(names, (raw * weight).tolist(), strict=True)))
         if say := self._tells.total:
             for node, score in zip(names, alone.tolist(), strict=True):
                 say(task=task, node=node, score=score)
@@ -274,7 +280,7 @@ class NodeOrder(Plugin):
                 yield name, weight, raw
 
     def _amounts(self, share: Callable[[Ints, Ints], Ints], task: Task, nodes: NodeRows) -> Ints:
-        return share(nodes.alloc[: MEMORY + 1], nodes.nonzero + self._demand(task.template).beside)
+        return share(nodes.alloc[: MEMORY + 1], nodes.nonzero + self._demand(task.template).column)
 
     def _balance(self, task: Task, nodes: NodeRows) -> Ints | None:
         demand = self._demand(task.template)

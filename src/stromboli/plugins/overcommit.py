@@ -11,16 +11,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from stromboli.fairness.quota import OURS, Quota, flat, tree
-from stromboli.framework.gates import QUEUE_OVERCOMMIT
+from stromboli.framework.config.gates import QUEUE_OVERCOMMIT
+from stromboli.framework.extension.weighing import MIN_RESOURCES, Term, Weighed, by_column
 from stromboli.model import names
-from stromboli.model.axes import PODS, add_to, amount_at
 from stromboli.model.job import Job
+from stromboli.model.resources.axes import PODS, add_to, amount_at
 from stromboli.model.table import totals
 from stromboli.plugin import Plugin, arg, job_enqueueable, job_enqueued
 
 if TYPE_CHECKING:
-    from stromboli.framework.jobs import QueueInfo
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
+    from stromboli.framework.books.jobs import QueueInfo
 
 PERMIT, REJECT = 1, -1
 
@@ -37,7 +38,7 @@ def at_least_one(factor: float) -> str:
     )
 
 
-_DECIMAL = re.compile(r"[+]?(\d+\.?\d*|\.\d+)", re.ASCII)
+_DECIMAL = re.compile(r"[+]?(\d++\.?\d*+|\.\d++)", re.ASCII)
 
 
 def finite_at_least_one(factor: float) -> str:
@@ -45,7 +46,7 @@ def finite_at_least_one(factor: float) -> str:
     return "" if 1.0 <= factor < math.inf else f"{factor} is no finite number of at least 1; overcommit-factor counts"
 
 
-class Overcommit(Plugin):
+class Overcommit(Plugin, trusted=True):
     """Admits a PodGroup while its minResources, with those admitted before, fit into the idle amount.
 
     idle = total x ``overcommit-factor`` - used.  Only what a PodGroup asks for is compared.  What was admitted counts
@@ -60,7 +61,7 @@ class Overcommit(Plugin):
     factor = arg("overcommit-factor", float, DEFAULT_FACTOR, at_least_one)
     max_queue_factor = arg("max-queue-overcommit-factor", float, 0.0, finite_at_least_one)
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """Work out what is idle and what admitted jobs will need."""
         self.session, self.axes = session, session.axes
         self.say_best_effort = session.tells("overcommit_best_effort")
@@ -76,7 +77,7 @@ class Overcommit(Plugin):
         self.budgets = Budgets(session, self.name, self.max_queue_factor or self.factor) if scoped else None
         session.tell("overcommit_entered")
 
-    def on_session_close(self, session: Session) -> None:
+    def on_session_close(self, session: ClusterView) -> None:
         """Nothing is kept."""
         session.tell("overcommit_left")
 
@@ -100,6 +101,12 @@ class Overcommit(Plugin):
     def _beyond_budget(self, job: Job) -> str:
         return self.budgets.refusal(job) if self.budgets is not None else ""
 
+    def weighed(self, job: Job) -> Weighed:
+        """What was admitted before, with minResources, against what is idle."""
+        numbers = by_column(self.session, job, {"admitted": self.admitted, "idle": self.idle})
+        terms = (Term("admitted", "admitted jobs"), MIN_RESOURCES)
+        return Weighed(numbers, terms, "idle", "idle {} (overcommit-factor included)")
+
     @job_enqueued
     def admit(self, job: Job) -> None:
         """Count the job's minResources, less pods that gates keep back, against later ones."""
@@ -115,7 +122,8 @@ class Overcommit(Plugin):
         over = [bool(wanted) and taken + wanted > idle for wanted, taken, idle in amounts]
         if True not in over:
             return []
-        return [self.axes.names[c] for c in self.axes.order if c < len(over) and over[c] and c != PODS]
+        columns = {column for column, exceeded in enumerate(over) if exceeded and column != PODS}
+        return self.axes.names_of(columns, job.facts.min_resources)
 
 
 def overused(what: str, dimensions: list[str]) -> str:
@@ -136,11 +144,12 @@ class Budgets:
     plugin shares the cluster out.  Root has no budget: it stands for the cluster.
     """
 
-    def __init__(self, session: Session, plugin: str, most: float) -> None:
+    def __init__(self, session: ClusterView, plugin: str, most: float) -> None:
         self._session, self._most = session, most
         queues = [info.queue for info in session.queues.values()]
         is_tree = session.hierarchy_enabled(plugin) or session.hierarchy_enabled("capacity")
-        self._quotas = (tree if is_tree else flat)(queues, session.total_resource)
+        total = session.total_resource
+        self._quotas = (tree if is_tree else flat)(queues, total, most=session.most_of(total))
         if is_tree:
             session.sum_branches({name: quota.ancestors for name, quota in self._quotas.items()})
         self._inqueue = {name: session.axes.full(()) for name in self._quotas}
@@ -179,8 +188,7 @@ class Budgets:
         held, coming, least = self._session.queues[name].branch, self._inqueue[name], job.facts.min_vector
         asked = {column: least[column] for column in budget if column < len(least) and least[column]}
         over = {c for c, more in asked.items() if amount_at(held, c) + amount_at(coming, c) + more > budget[c]}
-        axes = self._session.axes
-        return [axes.names[column] for column in axes.order if column in over]
+        return self._session.axes.names_of(over, job.facts.min_resources)
 
     def admit(self, job: Job, least: list[int]) -> None:
         """Count the job's minResources in its queue and all above it."""

@@ -1,4 +1,4 @@
-"""pdb: disruption budgets bound whom the scheduler evicts, too."""
+"""pdb: disruption budgets limit the scheduler's evictions, too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stromboli.filters.disruption import counts_against
 from stromboli.filters.selectors import Clauses, clauses
-from stromboli.framework.handlers import TaskEvent
+from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import RELEASING, RUNNING
 from stromboli.model.task import Task
@@ -24,13 +24,13 @@ from stromboli.plugin import (
 )
 
 if TYPE_CHECKING:
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
 
 OWN_WAY_ONLY = ("unified_evictable", "on_allocate", "on_deallocate")
 """Points that the reference's plugin does not answer."""
 
 
-class Pdb(Plugin):
+class Pdb(Plugin, trusted=True):
     """Takes from a list of victims those whose PodDisruptionBudgets allow no further disruption.
 
     Candidates are gone through in order and each that may go uses up its budgets, so that the first ones of a budget
@@ -41,7 +41,7 @@ class Pdb(Plugin):
     name = "pdb"
     _fresh = _names = False
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """Read the budgets as they stand."""
         self._wanted: list[tuple[DisruptionBudget, Clauses]] = [
             (budget, wanted) for budget in session.snapshot.budgets if (wanted := clauses(budget.selector))
@@ -59,7 +59,7 @@ class Pdb(Plugin):
         if say := session.tells("pdb_entered"):
             say()
 
-    def on_session_close(self, session: Session) -> None:
+    def on_session_close(self, session: ClusterView) -> None:
         """Nothing is kept."""
         if self.say_left:
             self.say_left()
@@ -69,9 +69,9 @@ class Pdb(Plugin):
         for hook, function in super().hooks():
             if not (self._fresh and hook.point.name in OWN_WAY_ONLY):
                 names = self._names and hook.point.name == "victim_tasks"
-                yield replace(hook, protects=hook.protects and not names), function
+                yield replace(hook, protects=False) if names else hook, function
 
-    # ------------------------------------------------------------------ who may go
+    # ------------------------------------------------------------------ which tasks may go
 
     @victim_tasks(protects=True)
     def within_budgets(self, tasks: Sequence[Task]) -> list[Task]:
@@ -95,28 +95,30 @@ class Pdb(Plugin):
         return self.within_budgets(candidates)
 
     def _take(self, task: Task, left: list[int]) -> bool:
-        """Take ``task`` off its budgets in ``left``; False if one of them does not bear it.
+        """Take ``task`` off its budgets in ``left``; False if one of them does not allow the eviction.
 
-        A refused one costs the budgets that would bear it nothing, but in the reference's way.
+        A refused task costs the budgets that would allow it nothing, but in the reference's way.
         """
         if not task.labels:
             if self.say_spared:
                 self.say_spared(plugin=self.name, task=task.key, why="it has no labels")
             return False
         covering = self.covering(task)
-        bears = all(left[number] > 0 for number in covering)
-        if bears or self._fresh:
+        allowed = all(left[number] > 0 for number in covering)
+        if allowed or self._fresh:
             for number in covering:
                 left[number] -= 1
-        if bears:
-            return True
+        if not allowed:
+            self._tell_refusal(task, [number for number in covering if left[number] < (0 if self._fresh else 1)])
+        return allowed
+
+    def _tell_refusal(self, task: Task, short: Sequence[int]) -> None:
         if self.say_violated:
             self.say_violated(pod=task.name, name=task.name)
         if self.say_spared:
-            short = [self._wanted[number] for number in covering if left[number] < (0 if self._fresh else 1)]
-            names = ", ".join(f"{budget.name} allows {budget.allowed}" for budget, _ in short)
+            budgets = (self._wanted[number][0] for number in short)
+            names = ", ".join(f"{budget.name} allows {budget.allowed}" for budget in budgets)
             self.say_spared(plugin=self.name, task=task.key, why=f"budget {names}, and no more are left")
-        return False
 
     def covering(self, task: Task) -> tuple[int, ...]:
         """Which budgets the eviction of ``task`` uses up, by their places in :attr:`left`."""
@@ -131,24 +133,24 @@ class Pdb(Plugin):
     # ------------------------------------------------------------------ what has been decided
 
     @on_deallocate
-    def left_node(self, event: TaskEvent) -> None:
+    def removed(self, event: TaskEvent) -> None:
         """Count an eviction; tasks that only lose a reservation or a place given in this session don't count."""
         if event.task.status is RELEASING:
             self._count(event.task, -1)
 
     @on_allocate
-    def came_to_node(self, event: TaskEvent) -> None:
+    def placed(self, event: TaskEvent) -> None:
         """Count an eviction that is taken back."""
         if event.task.status is RUNNING:
             self._count(event.task, 1)
 
     @on_deallocate.many
-    def run_left(self, task: Task, rows: Sequence[int]) -> None:
+    def run_removed(self, task: Task, rows: Sequence[int]) -> None:
         """Runs are placements; evictions come one by one."""
 
     @on_allocate.many
-    def run_came(self, task: Task, rows: Sequence[int]) -> None:
-        """See :meth:`run_left`."""
+    def run_placed(self, task: Task, rows: Sequence[int]) -> None:
+        """See :meth:`run_removed`."""
 
     def _count(self, task: Task, sign: int) -> None:
         for number in self.covering(task):

@@ -12,13 +12,14 @@ import numpy as np
 from stromboli.filters import selectors, taints
 from stromboli.filters.columns import Bools, Masks, SpecColumn, picked
 from stromboli.filters.interpod import InterPod
+from stromboli.filters.lines import Lines
 from stromboli.filters.pod_terms import Surroundings
 from stromboli.filters.pods_on_nodes import Event
 from stromboli.filters.ports import PortsInUse
 from stromboli.filters.spread import Spread
-from stromboli.model.axes import CPU, MEMORY, PODS
 from stromboli.model.job import PENDING
 from stromboli.model.names import TEMPLATE_UID
+from stromboli.model.resources.axes import CPU, MEMORY, PODS
 from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
 from stromboli.plugin import (
@@ -29,6 +30,8 @@ from stromboli.plugin import (
     arg,
     arg_pattern,
     by_template,
+    on_allocate,
+    on_deallocate,
     pre_predicate,
     predicate,
     simulate_add_task,
@@ -37,8 +40,9 @@ from stromboli.plugin import (
 )
 
 if TYPE_CHECKING:
-    from stromboli.framework.cycle_state import CycleState
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
+    from stromboli.framework.books.cycle_state import CycleState
+    from stromboli.framework.extension.handlers import TaskEvent
 
 POD_NUMBER = Reason("node(s) pod number exceeded")
 CORDONED = Reason("node(s) were unschedulable", resolvable=False, plugin="NodeUnschedulable")
@@ -77,7 +81,7 @@ def not_negative(rate: float) -> str:
     return "" if rate >= 0 else f"rate {rate} of a resource is negative; 1 counts instead"
 
 
-class Predicates(Plugin):
+class Predicates(Plugin, trusted=True):
     """Kubernetes' filters in the reference's order.
 
     Plain refusals add up; one that no eviction could cure ends the evaluation of the node.  Volumes and claims are not
@@ -97,7 +101,7 @@ class Predicates(Plugin):
 
     sidecar_containers: bool = True
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """See which pods say something of others; what is derived from pods on nodes is made when first needed."""
         self._table = session.table
         self._around = Surroundings.of(
@@ -110,6 +114,7 @@ class Predicates(Plugin):
             session.templates,
         )
         self._inter_pod, self._spread = InterPod(self._around), Spread(self._around, self._taints)
+        self._lines = Lines(session.tells, session.table.statics.names)
         self._verdicts: dict[str, Masks] = {}
         self._first: dict[str, str] = {}
 
@@ -119,6 +124,7 @@ class Predicates(Plugin):
             **dict.fromkeys(STABLE, not self.cache_enable),
             **{name: False for name, on in self._filters.items() if not on},
             "cached": self.cache_enable,
+            **dict.fromkeys(("placed", "removed"), self._lines.events),
             "proportional": self.proportional_enable and bool(self._proportions),
         }
         for hook, function in super().hooks():
@@ -152,16 +158,28 @@ class Predicates(Plugin):
     def pre_filter(self, task: Task) -> Reason | None:
         """What rules out every node at once."""
         spec = task.spec
+        if self._lines.wants_skipped:  # this is asked of every task
+            self._lines.skipped(task, self._skipped(task))
         if not self.sidecar_containers and any(each.restart_policy == "Always" for each in spec.init_containers):
             return SIDECARS_OFF
         return NAMES_CONFLICT if self.node_affinity_enable and selectors.names_conflict(spec) else None
 
+    def _skipped(self, task: Task) -> Iterator[str]:
+        """Filters that are on and have nothing to ask of the task, by their names in Kubernetes."""
+        asks = {
+            "NodeAffinity": self.node_affinity_enable and not selectors.selects_nodes(task.spec),
+            "NodePorts": self.node_ports_enable and not task.template.host_ports,
+            "InterPodAffinity": self.pod_affinity_enable and not self._inter_pod.may_refuse(task),
+        }
+        return (name for name, skips in asks.items() if skips)
+
     # -- Pods of a node ----------------------------------------------------------------------------------------------
 
     @predicate.vector(key=by_template, reasons=(POD_NUMBER,), row="pod_number_of_node")
-    def pod_number(self, _task: Task, nodes: NodeRows) -> Bools:
+    def pod_number(self, task: Task, nodes: NodeRows) -> Bools:
         """Rows that may hold another pod, shape (rows,)."""
         room: Bools = nodes.alloc[PODS] > nodes.requested[PODS]
+        self._lines.pod_number(task, nodes, room)
         return room
 
     def pod_number_of_node(self, _task: Task, node: Node) -> Reason | None:
@@ -197,11 +215,13 @@ class Predicates(Plugin):
         """
         template = task.annotations.get(TEMPLATE_UID, "")
         if not template:
+            self._lines.uncached(task)
             return self._stable(task, nodes)
         masks = self._verdicts.get(template)
         if masks is None:
             masks = self._verdicts[template] = self._stable(task, self._table.view())
         own = picked(masks, nodes)
+        self._lines.cached(task, nodes, own)
         return own if self._is_first(task, template) else np.where(own, np.uint64(8), np.uint64(0))
 
     def _cache_key(self, task: Task) -> tuple[str, bool]:
@@ -292,6 +312,7 @@ class Predicates(Plugin):
             devices = nodes.idle_of(name)
             short = (cpu < devices * cores) | (memory < devices * gigabytes * MEGABYTE)
             masks[short & (masks == 0)] = 1 << bit
+        self._lines.proportional(task, nodes, masks)
         return masks
 
     def proportional_of_node(self, task: Task, node: Node) -> Reason | None:
@@ -308,6 +329,18 @@ class Predicates(Plugin):
         """(resource, cores a device, gigabytes a device), in the order of ``predicate.resources``."""
         names = dict.fromkeys(name.strip() for name in self.resources.split(","))
         return [(n, self.rates.get(f"{n}.cpu", 1.0), self.rates.get(f"{n}.memory", 1.0)) for n in names if n]
+
+    # -- Telling -----------------------------------------------------------------------------------------------------
+
+    @on_allocate
+    def placed(self, event: TaskEvent) -> None:
+        """Report a task that is placed on a node; asked only while an observer wants it."""
+        self._lines.came(event.task)
+
+    @on_deallocate
+    def removed(self, event: TaskEvent) -> None:
+        """Report a task that is removed from a node; asked only while an observer wants it."""
+        self._lines.left(event.task)
 
 
 def _tried(state: CycleState) -> tuple[Event, ...]:

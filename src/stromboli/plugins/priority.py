@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from stromboli.framework.order import compare
-from stromboli.framework.orphans import known_job
+from stromboli.framework.extension.order import compare
+from stromboli.framework.session.orphans import known_job
 from stromboli.model.job import PIPELINED, Job
 from stromboli.model.status import READY_STATUS
 from stromboli.model.subjobs import SubJob
@@ -22,13 +22,13 @@ from stromboli.plugin import (
 )
 
 if TYPE_CHECKING:
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
 
 GANG_RECLAIM = "GangReclaim"
 
 
 class Eviction(Protocol):
-    """For which job and in which action somebody is to be evicted."""
+    """The job and the action for which tasks are to be evicted."""
 
     @property
     def kind(self) -> str:
@@ -39,7 +39,7 @@ class Eviction(Protocol):
         """The job that needs room."""
 
 
-class Priority(Plugin):
+class Priority(Plugin, trusted=True):
     """Orders jobs by the priority class of their PodGroups and tasks by their pods' priority, higher first.
 
     Preemption takes only from strictly less important jobs, and within a job from less important tasks.
@@ -47,8 +47,8 @@ class Priority(Plugin):
 
     name = "priority"
 
-    def on_session_open(self, session: Session) -> None:
-        """Remember whom to ask and whom to tell."""
+    def on_session_open(self, session: ClusterView) -> None:
+        """Prepare the questions and the lines."""
         self.session = session
         self.say_task_order = session.tells("priority_task_order")
         self.say_job_order = session.tells("priority_job_order")
@@ -117,7 +117,7 @@ class Priority(Plugin):
 
     @unified_evictable
     def less_important_for_gang(self, context: Eviction, candidates: Sequence[Task]) -> Sequence[Task]:
-        """Everybody when a queue takes back what it deserves; else tasks of strictly less important jobs."""
+        """All candidates when a queue takes back what it deserves; else tasks of strictly less important jobs."""
         if context.kind == GANG_RECLAIM:
             return candidates
         return [task for task in candidates if self._is_less(task, None, context.job)]

@@ -7,22 +7,28 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from stromboli.model import names, quantity
+from stromboli.framework.extension.figures import by_name
+from stromboli.framework.extension.weighing import MIN_RESOURCES, Term, Weighed, bare, request_of
+from stromboli.model import names
 from stromboli.model.job import Job
 from stromboli.model.queue import ResourceQuota
+from stromboli.model.resources import quantity
+from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import Amount
 from stromboli.plugin import Plugin, job_enqueueable, job_enqueued
 
 if TYPE_CHECKING:
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
 
 PERMIT, REJECT = 1, -1
+
+_TERMS = (Term("used", "used"), Term("admitted", "admitted jobs"), MIN_RESOURCES)
 
 _DECIMAL = re.compile(r"([+-]?\d*)(?:\.(\d*))?([numkMGTPE]?)", re.ASCII)
 _POWERS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 
 
-class ResourceQuotas(Plugin):
+class ResourceQuotas(Plugin, trusted=True):
     """Compares a PodGroup's minResources with every ResourceQuota of its namespace.
 
     A quota limits what it names under ``status.hard``: what is used, what this session has already let in and what is
@@ -31,7 +37,7 @@ class ResourceQuotas(Plugin):
 
     name = "resourcequota"
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """Nothing is let in yet."""
         self.session = session
         self.say_refused = session.tells("quota_refused")
@@ -51,6 +57,20 @@ class ResourceQuotas(Plugin):
                 return REJECT
         return PERMIT
 
+    def weighed(self, job: Job) -> Weighed:
+        """Request, use (with what this session has let in) and limit of the first quota that is exceeded."""
+        asked = job.group.spec.min_resources or {}
+        pending = self.pending.get(job.namespace, {})
+        for quota in self.session.quotas.get(job.namespace, {}).values():
+            if short := exceeded(quota, asked, pending):
+                lists = {"request": asked, "used": quota.used, "hard": quota.hard}
+                found = {
+                    what: _plain({name: one[name] for name in short if name in one}) for what, one in lists.items()
+                }
+                found["admitted"] = {name: float(pending[name] * _unit(name)) for name in short if name in pending}
+                return Weighed(found, _TERMS, "hard", "limit {}")
+        return Weighed({"request": request_of(job)})
+
     @job_enqueued
     def admit(self, job: Job) -> None:
         """Count the job's minResources against later ones."""
@@ -67,6 +87,17 @@ class ResourceQuotas(Plugin):
         if self.say_refused:
             self.say_refused(job=job.uid, message=message)
         self.session.record_pod_group_event(job, names.EVENT_NORMAL, names.EVENT_UNSCHEDULABLE, message)
+
+
+def _plain(amounts: Mapping[str, Amount]) -> dict[str, float]:
+    """A resource list with prefixes such as ``requests.`` in the scheduler's units of what stands behind them."""
+    return {
+        name: by_name(Resource.from_list({bare(name): amount})).get(bare(name), 0.0) for name, amount in amounts.items()
+    }
+
+
+def _unit(name: str) -> int:
+    return 1 if bare(name) in (names.MEMORY, names.PODS) else 1000
 
 
 def exceeded(quota: ResourceQuota, asked: Mapping[str, Amount], pending: Mapping[str, Fraction]) -> list[str]:

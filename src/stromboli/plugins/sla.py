@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from stromboli.errors import DurationError
-from stromboli.framework.order import compare
-from stromboli.model import duration
+from stromboli.framework.extension.order import compare
+from stromboli.model import names
 from stromboli.model.job import Job
+from stromboli.model.values import duration
 from stromboli.plugin import Plugin, arg, job_enqueueable, job_order, job_pipelined
 
 if TYPE_CHECKING:
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
 
 PERMIT, ABSTAIN = 1, 0
 
+LONGEST_FAULT = 200
+"""Characters of a job's own words in the log."""
 
-class Sla(Plugin):
+
+class Sla(Plugin, trusted=True):
     """Jobs with a deadline, creation plus waiting time, come first; overdue ones may enter and reserve nodes.
 
     The waiting time is the PodGroup's (annotation ``volcano.sh/sla-waiting-time`` or ``sla-waiting-time``), else the
@@ -27,13 +32,17 @@ class Sla(Plugin):
     name = "sla"
     waiting_time = arg("sla-waiting-time", object, None)
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """Read the waiting time of jobs that state none."""
         self.now = session.now
         session.tell("sla_entered")
         self.limit = None if self.waiting_time is None else read_global(session, self.waiting_time)
+        if say := session.tells("sla_job_unreadable"):
+            for job in session.peek_unsettled():
+                if fault := unreadable(job.group.annotations):
+                    say(job=job, error=fault)
 
-    def on_session_close(self, session: Session) -> None:
+    def on_session_close(self, session: ClusterView) -> None:
         """Nothing is kept."""
         session.tell("sla_left")
 
@@ -59,7 +68,22 @@ class Sla(Plugin):
         return self.may_enter(job)
 
 
-def read_global(session: Session, written: object) -> float | None:
+def unreadable(annotations: Mapping[str, str]) -> str:
+    """What is wrong with the waiting time that a PodGroup states, shortened; empty where nothing is.
+
+    Of the two spellings the first that is there is judged.
+    """
+    written = annotations.get(names.SLA_WAITING_TIME) or annotations.get(names.SLA_WAITING_TIME_BARE)
+    if not written:
+        return ""
+    try:
+        fault = "" if duration.parse(written) > 0 else f"invalid sla waiting time {written}"
+    except DurationError as error:
+        fault = str(error)
+    return fault[:LONGEST_FAULT]
+
+
+def read_global(session: ClusterView, written: object) -> float | None:
     """Seconds of the argument's duration; None, after telling why, where it is none or not above 0."""
     nanoseconds = 0
     try:

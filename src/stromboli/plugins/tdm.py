@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stromboli.framework.order import compare
-from stromboli.framework.reason import Reason
-from stromboli.model import duration
+from stromboli.framework.extension.order import compare
+from stromboli.framework.extension.reason import Reason
 from stromboli.model.job import FAILED, PENDING, RUNNING, SUCCEEDED, Job
 from stromboli.model.names import REVOCABLE_ZONE
 from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
+from stromboli.model.values import duration
 from stromboli.plugin import (
     Hook,
     Plugin,
@@ -34,7 +34,7 @@ from stromboli.plugin import (
 )
 
 if TYPE_CHECKING:
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
 
 PERMIT, REJECT = 1, -1
 MAX_SCORE = 100.0
@@ -89,7 +89,7 @@ def zone_of(task: Task) -> bool:
     return bool(task.revocable_zone)
 
 
-class Tdm(Plugin):
+class Tdm(Plugin, trusted=True):
     """Lets pods with a revocable zone, and only those, onto the nodes of zones that are open, and clears closed ones.
 
     A node says with the label ``volcano.sh/revocable-zone`` which zone it belongs to.  A pod may go there with the
@@ -101,7 +101,7 @@ class Tdm(Plugin):
     period = arg("tdm.evict.period", str, "1m", is_duration)
     _clears: bool | None = None
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """See which zones of the configuration and of the nodes are open now."""
         self.session, self._clears = session, None
         self._second = int(session.now + session.snapshot.utc_offset) % DAY
@@ -210,7 +210,7 @@ class Tdm(Plugin):
     def outside_zones(self, preemptor: Task, preemptees: Sequence[Task]) -> list[Task]:
         """Running preemptable tasks on nodes outside zones, as many of each job as its budget lets go.
 
-        Nobody for a preemptor that is preemptable itself or may use zones.
+        No victims for a preemptor that is preemptable itself or may use zones.
         """
         if preemptor.preemptable or zone_of(preemptor):
             self._tell_spared(preemptees, "the preemptor is preemptable itself, or may use revocable zones")
@@ -241,11 +241,11 @@ class Tdm(Plugin):
             self.session.tell("tdm_next", time=kept["evicted"])
             return []
         kept["evicted"] = self.session.now
-        anew = self.session.compat.asks("zone-budgets")
+        separate = self.session.compat.asks("zone-budgets")
         left: dict[str, int] = {}
         victims: list[Task] = []
         for zone in filter(self.closed, self.zones):
-            victims += self._in_zone(zone, tasks, {} if anew else left)
+            victims += self._in_zone(zone, tasks, {} if separate else left)
         self.session.tell("tdm_victims", count=len(victims))
         return victims
 
@@ -270,7 +270,7 @@ class Tdm(Plugin):
             yield from self._spare(uid, self.session.tasks_in_turn(there)[::-1], left)
 
     def _spare(self, uid: str, tasks: list[Task], left: dict[str, int]) -> list[Task]:
-        """The first of ``tasks``, as many as ``left`` says that their job can do without; nobody of one that is gone.
+        """The first of ``tasks``, as many as ``left`` says that their job can do without; none of a job that is gone.
 
         What a job can do without is counted down in ``left``, from its budget on.
         """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Final, NamedTuple
-from urllib.parse import unquote
 
 from stromboli.cluster.body import Key
 
@@ -27,8 +26,8 @@ class Address(NamedTuple):
 
 
 def address_of(path: str) -> Address | None:
-    """The address that a path spells; None if it is none of objects."""
-    steps = [unquote(step) for step in path.strip("/").split("/")]
+    """The address that a path, with no escapes left, spells; None if it is none of objects."""
+    steps = path.strip("/").split("/")
     match steps:
         case ["api", version, *rest] if rest:
             return _within("", version, rest)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from stromboli.model.quantity import parse
+from stromboli.model.resources.quantity import parse
 
 _DECIMAL: Final = (
     (18, "E"),

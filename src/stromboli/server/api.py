@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from stromboli.cluster.body import Body
+from stromboli.cluster.body import Body, key_of, meta, part
 from stromboli.crds.manifests import definitions
-from stromboli.server.admission import Admission, standard
-from stromboli.server.clockwork import Clockwork
-from stromboli.server.keeping import Keeper, preinstalled, renewed
-from stromboli.server.limits import Limits
-from stromboli.server.openapi import Documents
-from stromboli.server.ownership import track
-from stromboli.server.pods import Pods
-from stromboli.server.quotas import Quotas, Usage
-from stromboli.server.reading import Reader
-from stromboli.server.resources import Catalogue, Resource
-from stromboli.server.store import Journal, Store
-from stromboli.server.tokens import Tokens
-from stromboli.server.validation import SYSTEM_CLASSES
-from stromboli.server.watching import Watcher
-from stromboli.server.webhooks import OwnKinds
-from stromboli.server.writing import Writer
+from stromboli.errors import ApiFailure
+from stromboli.server.admission.admission import Admission, standard
+from stromboli.server.admission.limits import Limits
+from stromboli.server.admission.pods import Pods
+from stromboli.server.admission.quotas import Quotas, Usage
+from stromboli.server.admission.webhooks import OwnKinds
+from stromboli.server.controllers.controllers import Keeper, preinstalled, renewed
+from stromboli.server.controllers.node_lifecycle import Clockwork
+from stromboli.server.http.openapi import Documents
+from stromboli.server.http.tokens import Tokens
+from stromboli.server.schema.definitions import COLLECTION, collection_of
+from stromboli.server.schema.resources import Catalogue, Resource
+from stromboli.server.schema.validation import SYSTEM_CLASSES
+from stromboli.server.storage.reading import Reader
+from stromboli.server.storage.store import Entry, Journal, Store
+from stromboli.server.storage.watching import Watcher
+from stromboli.server.verbs.ownership import track
+from stromboli.server.verbs.writing import Writer
 
+_LOG: Final = logging.getLogger(__name__)
 _NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
@@ -91,10 +95,38 @@ class Api:
         self.keeper = Keeper(self.store, self.catalogue, self.writer, self, later, usage, certificate, clock)
         self.clockwork = Clockwork(self.store, self.catalogue, self.writer, clock)
         self.keeper.start()
-        preinstalled(first_objects(), self.catalogue, self.writer)
+        self._preinstall_first()
         self.keeper.settle()
-        renewed(definitions(), self.catalogue, self.writer)
+        self._renew_definitions()
         preinstalled(objects, self.catalogue, self.writer)
+
+    def _preinstall_first(self) -> None:
+        """Create what every cluster has; what a user's own objects forbid, such as a quota, keeps no start."""
+        for body in first_objects():
+            try:
+                preinstalled([body], self.catalogue, self.writer)
+            except ApiFailure as failure:
+                _LOG.warning("%s %s is missing: %s", body["kind"], meta(body)["name"], failure)
+
+    def _renew_definitions(self) -> None:
+        """Bring our kinds' definitions up to date; one that a user made in such a place and cannot become ours goes."""
+        for definition in definitions():
+            try:
+                renewed([definition], self.catalogue, self.writer)
+            except ApiFailure as failure:
+                found = self.store.get(COLLECTION, key_of(definition))
+                if found is None:
+                    raise
+                self._set_aside(found, definition, str(failure))
+                renewed([definition], self.catalogue, self.writer)
+
+    def _set_aside(self, theirs: Entry, ours: Body, why: str) -> None:
+        """Take out a user's definition, and those of its objects that ours cannot have for their scope."""
+        self.store.set_aside(COLLECTION, theirs, why)
+        collection, namespaced = collection_of(ours), part(ours, "spec", "scope") == "Namespaced"
+        for entry in list(self.store.of(collection).entries.values()):
+            if bool(entry.key[0]) is not namespaced:
+                self.store.set_aside(collection, entry, why)
 
     def body(self, group: str, plural: str, namespace: str, name: str) -> Body | None:
         """An object, or None."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from stromboli.cluster.events import Event
-from stromboli.cluster.scenario import Change
+from stromboli.cluster.files.scenario import Change
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
-from stromboli.framework.plan import Plan, QueueUpdate
-from stromboli.framework.session import Session
+from stromboli.framework.books.plan import Plan, QueueUpdate
+from stromboli.framework.session.session import Session
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.status import TaskStatus
@@ -52,7 +52,9 @@ def _write(state: ClusterState, plan: Plan) -> None:
 def _set_allocated(state: ClusterState, update: QueueUpdate) -> None:
     queue = state.queues.get(update.name)
     if queue is not None:
-        state.queues[update.name] = replace(queue, status=replace(queue.status, allocated=update.allocated))
+        state.queues[update.name] = replace(
+            queue, status=replace(queue.status, allocated=update.allocated, fault=update.fault)
+        )
 
 
 def tentative_names(session: Session) -> dict[str, str]:

@@ -12,7 +12,15 @@ from stromboli.cluster.body import Body, part, stamp
 from stromboli.cluster.events import Modified
 from stromboli.cluster.mirror import Mirror
 from stromboli.errors import ApiError
-from stromboli.framework.plan import Bind, Eviction, GateRemoval, Plan, PodConditionUpdate, PodGroupUpdate, QueueUpdate
+from stromboli.framework.books.plan import (
+    Bind,
+    Eviction,
+    GateRemoval,
+    Plan,
+    PodConditionUpdate,
+    PodGroupUpdate,
+    QueueUpdate,
+)
 from stromboli.model import names
 from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.reservation import patch
@@ -90,7 +98,7 @@ class Carrier:
     def _queue(self, update: QueueUpdate) -> None:
         """Amounts that are gone have to be said too, as a patch leaves alone what it does not name."""
         known = part(self._world.get("Queue", update.name) or {}, "status", "allocated") or {}
-        change = {"status": {"allocated": {**dict.fromkeys(known), **update.allocated}}}
+        change = {"status": {"allocated": {**dict.fromkeys(known), **update.allocated}, "fault": update.fault or None}}
         self._patch("status", "Queue", update.name, change)
 
     def _condition(self, update: PodConditionUpdate) -> None:

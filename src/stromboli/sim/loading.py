@@ -10,13 +10,18 @@ from msgspec.structs import replace
 from stromboli.cluster.budgets import is_bare, with_status
 from stromboli.cluster.complete import Addition, Completion
 from stromboli.cluster.events import Event, Modified
+from stromboli.cluster.files.reader import Manifests, Progress, Read, load, read
 from stromboli.cluster.kinds import Pod, PodDisruptionBudget, Queue, title
-from stromboli.cluster.reader import Manifests, Progress, Read, load, read
 from stromboli.cluster.references import References
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
 from stromboli.model.names import POD_PENDING, QUEUE_OPEN, SCHEDULER_NAME
+from stromboli.model.resources.request import with_default_requests
+from stromboli.sim.ignored import Ignored, kind_text, wishes
 
+WORKLOADS = ("ReplicaSet", "StatefulSet", "ReplicationController")
+"""Kinds that are read for their selectors; their pods are objects of their own."""
+NO_PODS = "none of its pods is listed, and none is made of it; list them too (kubectl get pods -o yaml)"
 EMPTY = "holds no object"
 """What the reader says of a file that is empty, which is odd and no more."""
 
@@ -24,9 +29,11 @@ EMPTY = "holds no object"
 class Loading:
     """Takes files in.
 
-    ``problems`` are objects that could not be used, ``remarks`` what is odd and yet works, ``added`` the sentences on
-    what was completed, ``counts`` how many objects of which kind were ``added`` or ``changed``, ``manifests`` what was
-    read last.  With ``strict`` the first problem or remark is raised.
+    ``problems`` are objects that could not be used, ``remarks`` what is odd and yet works, ``ignored`` fields that
+    their kinds do not have, ``added`` the sentences on what was completed, ``counts`` how many objects of which kind
+    were ``added`` or ``changed``, ``manifests`` what was read last.
+
+    With ``strict`` the first problem, remark or field without effect is raised.
     """
 
     def __init__(
@@ -35,18 +42,23 @@ class Loading:
         self.state, self.strict = state, strict
         self.problems: list[ManifestError] = []
         self.remarks: list[ManifestError] = []
+        self.ignored: list[ManifestError] = []
         self.added: list[str] = []
         self.counts: dict[str, dict[str, int]] = {"added": {}, "changed": {}}
         self.manifests: Manifests | None = None
         self._completion = Completion(tuple(schedulers), state.default_queue)
         self._references = References()
         self._bare: dict[str, PodDisruptionBudget] = {}
+        self._parents: set[tuple[str, str, str]] = set()
+        self._childless: dict[tuple[str, str, str], str] = {}
 
     def take(self, paths: Iterable[str | Path], progress: Progress | None = None) -> None:
         """Read all files and directories of ``paths`` (``-`` is standard input).  Raises ManifestError when strict."""
         self.manifests = read(paths, strict=self.strict, progress=progress)
         for error in load(self._sorted_out(self.manifests), self._apply):
             self._note(error, self.problems)
+        for error in self.manifests.ignored:
+            self._note(error, self.ignored)
 
     def _sorted_out(self, found: Iterable[Read | ManifestError]) -> Iterable[Read | ManifestError]:
         """What was found; an error that only announces that an object replaces an earlier one becomes a remark."""
@@ -79,6 +91,19 @@ class Loading:
                 self._bare[key] = budget
         self._completion.see(event)
         self._references.see(event)
+        self._note_owner(event)
+
+    def _note_owner(self, event: Event) -> None:
+        """Keep which workloads have no pods so far."""
+        found, namespace = event.object, event.object.metadata.namespace
+        if event.kind in WORKLOADS:
+            key = (event.kind, namespace, found.metadata.name)
+            if key not in self._parents:
+                self._childless[key] = title(event.kind, found.metadata)
+        elif isinstance(found, Pod):
+            for owner in found.metadata.owner_references:
+                self._parents.add((owner.kind, namespace, owner.name))
+                self._childless.pop((owner.kind, namespace, owner.name), None)
 
     def complete(self) -> None:
         """Add what a live cluster would have: queues, namespaces, PodGroups of plain pods, pods of Volcano Jobs.
@@ -100,6 +125,18 @@ class Loading:
             self._complete(budget)
         for remark in self._references.problems():
             self._note(remark, self.remarks)
+
+    def kinds_ignored(self) -> list[str]:
+        """Sentences on the objects of kinds that are not looked at."""
+        skipped = self.manifests.skipped if self.manifests else {}
+        return [kind_text(kind, count) for kind, count in skipped.items()]
+
+    def unfulfilled(self, *, keeps_close: bool) -> list[Ignored]:
+        """What the objects ask for in vain; see :func:`~stromboli.sim.ignored.wishes`."""
+        return [
+            *wishes(self.state, self._completion.jobs, keeps_close=keeps_close),
+            *(Ignored(name, "", NO_PODS, minor=True) for name in self._childless.values()),
+        ]
 
     def _complete(self, budget: PodDisruptionBudget) -> None:
         """Write the status of a disruption budget as its controller would."""
@@ -129,10 +166,16 @@ class Loading:
 
 
 def settled(event: Event) -> Event:
-    """The object as a live cluster would hold it: a pod without a phase is Pending, a queue without a state Open."""
+    """The object as a live cluster would hold it.
+
+    A pod without a phase is Pending and requests what it limits; a queue without a state is Open.
+    """
     found = event.object
-    if isinstance(found, Pod) and not found.status.phase:
-        return replace(event, object=replace(found, status=replace(found.status, phase=POD_PENDING)))
+    if isinstance(found, Pod):
+        spec = with_default_requests(found.spec)
+        status = found.status if found.status.phase else replace(found.status, phase=POD_PENDING)
+        same = spec is found.spec and status is found.status
+        return event if same else replace(event, object=replace(found, spec=spec, status=status))
     if isinstance(found, Queue) and not found.status.state:
         return replace(event, object=replace(found, status=replace(found.status, state=QUEUE_OPEN)))
     return event

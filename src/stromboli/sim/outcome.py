@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from stromboli.cluster.state import ClusterState
-from stromboli.framework.plan import Plan, PodGroupUpdate
-from stromboli.framework.session import Session
+from stromboli.framework.books.plan import Plan, PodGroupUpdate
+from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
 from stromboli.model.podgroup import PodGroupCondition
-from stromboli.model.quantity import MAX_INT64
-from stromboli.model.resource import Resource
+from stromboli.model.resources.quantity import MAX_INT64
+from stromboli.model.resources.resource import Resource
+from stromboli.sim.explanation.unoffered_names import ByQueue
 
 Json = dict[str, Any]
 
@@ -34,22 +35,25 @@ def number(value: float) -> float | str:
 def queue_figures(session: Session) -> Json:
     """Figures that a queue plugin has published, by queue."""
     found: Json = {}
+    rest = ByQueue(session)
     for name, queue in session.queues.items():
         if queue.figures:
-            figures = {key: _figure(value) for key, value in queue.figures.items() if value is not None}
+            given = {key: value for key, value in queue.figures.items() if value is not None}
+            figures = {key: _figure(value, name, key, rest) for key, value in given.items()}
             found[name] = {key: value for key, value in figures.items() if value not in ({}, None)}
     return found
 
 
-def _figure(value: Resource | float | None) -> object:
-    return amounts(value) if isinstance(value, Resource) else value
+def _figure(value: Resource | float, queue: str, key: str, rest: ByQueue) -> object:
+    return amounts(rest.spelled(queue, key, value)) if isinstance(value, Resource) else value
 
 
 def close_figures(session: Session, figures: Json) -> None:
     """Add what queues hold when the actions are done, to those that have figures."""
+    rest = ByQueue(session)
     for name, entry in figures.items():
-        branch = session.queues[name].branch
-        entry["allocatedAtClose"] = amounts(session.axes.resource(session.axes.full(branch)))
+        branch = session.axes.resource(session.axes.full(session.queues[name].branch))
+        entry["allocatedAtClose"] = amounts(rest.spelled(name, "allocated", branch))
 
 
 def with_status(figures: Json, plan: Plan) -> Json:

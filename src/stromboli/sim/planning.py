@@ -12,24 +12,25 @@ from pathlib import Path
 
 import msgspec
 
-from stromboli.cluster.reader import Progress
+from stromboli.cluster.files.reader import Progress
+from stromboli.cluster.files.usage_file import usage_of
 from stromboli.cluster.state import ClusterState
-from stromboli.cluster.usage_file import usage_of
 from stromboli.cycle import run_actions
 from stromboli.errors import ConfigError
-from stromboli.framework.config import Config
-from stromboli.framework.effective import check_arguments
-from stromboli.framework.gates import parse_gates, switched_on
-from stromboli.framework.observe import SILENT, Observer, Several
-from stromboli.framework.plan import Plan
-from stromboli.framework.registry import Registry
-from stromboli.framework.session import Session
-from stromboli.sim.admission import Vote, votes
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config.config import Config
+from stromboli.framework.config.effective import check_arguments
+from stromboli.framework.config.gates import parse_gates, switched_on
+from stromboli.framework.config.registry import Registry
+from stromboli.framework.session.admission import Vote, votes
+from stromboli.framework.session.session import Session
+from stromboli.narration.observe import SILENT, Observer, Several
 from stromboli.sim.between import apply_plan
+from stromboli.sim.explanation.notes import Hushed, Notes
+from stromboli.sim.explanation.reasons import Cycle, Reason
+from stromboli.sim.ignored import KEEPS_CLOSE
 from stromboli.sim.loading import Loading
-from stromboli.sim.notes import Hushed, Notes
 from stromboli.sim.outcome import Json, close_figures, outcome, queue_figures
-from stromboli.sim.reasons import Cycle, Reason
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -98,7 +99,9 @@ class Planning:
         self.cycle_wall: list[float] = []
 
     def measure(self, file: str) -> None:
-        """Read loads of nodes from a file (see :mod:`stromboli.cluster.usage_file`).  Raises ManifestError, OSError."""
+        """Read loads of nodes from a file (see :mod:`stromboli.cluster.files.usage_file`).  Raises ManifestError,
+        OSError.
+        """
         self.state.measured(usage_of(Path(file).read_bytes(), self.now, file))
 
     def load(self, paths: Iterable[str | Path], progress: Progress | None = None) -> None:
@@ -164,6 +167,12 @@ class Planning:
 
     # ------------------------------------------------------------------ the answer
 
+    def ignored(self) -> list[str]:
+        """What the objects say or ask for in vain, after the last cycle."""
+        keeps_close = bool(self.last.session.answers.of(KEEPS_CLOSE))
+        unfulfilled = self.loading.unfulfilled(keeps_close=keeps_close)
+        return [*map(str, self.loading.ignored), *map(str, unfulfilled)]
+
     def reasons(self) -> dict[str, Reason]:
         """Why jobs wait after the last cycle."""
         return self.last.reasons()
@@ -177,6 +186,7 @@ class Planning:
         found["added"] = list(self.loading.added)
         found["problems"] = [str(error) for error in self.loading.problems]
         found["remarks"] = [str(error) for error in self.loading.remarks]
+        found["ignored"] = [*self.loading.kinds_ignored(), *self.ignored()]
         found["timing"] = self.timing()
         return found
 

@@ -9,16 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 from stromboli.builtin import builtin_registry
-from stromboli.cluster.scenario import Scenario, decode_scenario
+from stromboli.cluster.files.scenario import Scenario, decode_scenario
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_actions
 from stromboli.errors import ManifestError
-from stromboli.framework.config import Config, load_config
-from stromboli.framework.gates import parse_gates, switched_on
-from stromboli.framework.observe import SILENT, Observer
-from stromboli.framework.plan import Plan
-from stromboli.framework.registry import Registry
-from stromboli.framework.session import Session
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config.config import Config, load_config
+from stromboli.framework.config.gates import parse_gates, switched_on
+from stromboli.framework.config.registry import Registry
+from stromboli.framework.session.session import Session
+from stromboli.narration.observe import SILENT, Observer
 from stromboli.sim.between import apply_change, apply_plan, leave_names, take, tentative_names
 from stromboli.sim.outcome import Json, close_figures, outcome, queue_figures
 
@@ -112,6 +112,8 @@ class Run:
             found["outcome"]["errors"] = troubles
         if self.problems:
             found["problems"] = [str(problem) for problem in self.problems]
+        if ignored := self.scenario.ignored:
+            found["ignored"] = ignored
         several = self.scenario.cycles > 1
         found["timing"] = {
             "load_cpu_s": round(self.load_cpu, 4),

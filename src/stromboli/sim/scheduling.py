@@ -12,11 +12,11 @@ from stromboli.cluster.objects import absent
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.errors import ManifestError
-from stromboli.framework.config import Config
-from stromboli.framework.observe import SILENT, Observer
-from stromboli.framework.plan import Plan
-from stromboli.framework.registry import Registry
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config.config import Config
+from stromboli.framework.config.registry import Registry
 from stromboli.model.snapshot import Snapshot
+from stromboli.narration.observe import SILENT, Observer
 from stromboli.sim.carrying import Carrier
 from stromboli.sim.world import Change, Hear, World
 

@@ -12,17 +12,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from stromboli.cluster.complete import namespace_named
 from stromboli.cluster.events import Added
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import ClusterState
-from stromboli.model.names import DEFAULT_QUEUE, GROUP_NAME, HOSTNAME, TASK_SPEC
+from stromboli.model.names import DEFAULT_QUEUE, GROUP_NAME, HOSTNAME, HUGE_PAGES_PREFIX, TASK_SPEC
+from stromboli.model.resources.scalar_names import is_extended
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.spec import Amount
-from stromboli.model.times import stamp
+from stromboli.model.values.times import stamp
 
 Manifest = dict[str, Any]
 """An object as it stands in a manifest: mappings, lists, texts and numbers."""
@@ -74,6 +75,7 @@ def pod(
 ) -> Manifest:
     """A Pod with one container that requests so much (``requests``: further resources by name); 0 requests nothing.
 
+    Extended resources and huge pages are limits, too, as Kubernetes demands.
     ``group`` is its PodGroup, ``on`` its node (it is Running there unless ``phase`` says otherwise), ``deleting`` marks
     it for deletion, ``nominated`` is the node that a preemption made room on, ``created`` is in seconds since 1970.
     ``container`` (ports, image) and ``spec`` (nodeSelector, affinity, tolerations) are fields as in a manifest.
@@ -84,9 +86,22 @@ def pod(
     found = _object("v1", "Pod", name, namespace=namespace, labels=labels, annotations=notes, created=created)
     if deleting:
         found["metadata"]["deletionTimestamp"] = stamp(1)
-    containers = [{"name": "main", "resources": {"requests": asked}, **(container or {})}]
+    containers = [{"name": "main", "resources": resources_of(asked), **(container or {})}]
     status = {"phase": phase or ("Running" if on else "Pending"), "nominatedNodeName": nominated}
     return {**found, "spec": {"nodeName": on, "containers": containers, **spec}, "status": status}
+
+
+def resources_of(requests: Mapping[str, Amount]) -> dict[str, dict[str, Amount]]:
+    """The ``resources`` of a container that requests so much, with the limits without which Kubernetes refuses it.
+
+    Those are the requests of extended resources and huge pages, which cannot be overcommitted.
+    """
+    limits = {name: amount for name, amount in requests.items() if _needs_limit(name)}
+    return {"requests": dict(requests), **({"limits": limits} if limits else {})}
+
+
+def _needs_limit(name: str) -> bool:
+    return is_extended(name) or name.startswith(HUGE_PAGES_PREFIX)
 
 
 def pod_group(
@@ -120,6 +135,24 @@ def queue(
     """A Queue; ``spec`` as in a manifest (capability, deserved, guarantee, parent, reclaimable)."""
     found = _object("scheduling.volcano.sh/v1beta1", "Queue", name, annotations=annotations, created=created)
     return {**found, "spec": {"weight": weight, **spec}, "status": {"state": state}}
+
+
+def hyper_node(
+    name: str, tier: int, *members: str | Manifest, below: Iterable[str] = (), tier_name: str = ""
+) -> Manifest:
+    """A HyperNode of a tier: its ``members`` are nodes by name or made by :func:`member`, ``below`` are HyperNodes."""
+    found = [*map(_named("Node"), members), *map(_named("HyperNode"), below)]
+    spec = {"tier": tier, "tierName": tier_name, "members": found}
+    return {**_object("topology.volcano.sh/v1alpha1", "HyperNode", name), "spec": spec}
+
+
+def member(kind: str, **selector: Any) -> Manifest:
+    """A member of a HyperNode: ``kind`` Node or HyperNode, and how it is selected (exactMatch, regexMatch)."""
+    return {"type": kind, "selector": selector}
+
+
+def _named(kind: str) -> Callable[[str | Manifest], Manifest]:
+    return lambda each: member(kind, exactMatch={"name": each}) if isinstance(each, str) else each
 
 
 def cluster(*objects: Manifest, complete: bool = True) -> Snapshot:

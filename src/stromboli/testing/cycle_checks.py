@@ -6,7 +6,7 @@ from typing import Final
 
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
-from stromboli.framework.config import Config, PluginOption
+from stromboli.framework.config.config import Config, PluginOption
 from stromboli.testing.builders import cluster
 from stromboli.testing.trial import NOW, Trial
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from stromboli.errors import PlacementError
-from stromboli.framework.session import Session
-from stromboli.framework.statement import Statement
+from stromboli.framework.session.session import Session
+from stromboli.framework.statement.statement import Statement
 from stromboli.model.status import PREEMPTABLE_STATUS, TaskStatus
 from stromboli.model.table import Node
 from stromboli.model.task import Task
@@ -32,7 +32,7 @@ def make(session: Session, statement: Statement, moves: Sequence[Move], spared: 
     """Make ``moves``, those that nobody can make left out; ``spared`` tasks are not touched."""
     for move in moves:
         if move.verb == "rollback":
-            statement.rollback(move.task % (len(statement.entries) + 1))
+            statement.rollback(move.task % (len(statement.operations) + 1))
         elif candidates := [task for task in movable(session, move) if task not in spared]:
             with suppress(PlacementError):
                 _make(session, statement, move, candidates[move.task % len(candidates)])

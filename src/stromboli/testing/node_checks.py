@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from stromboli.errors import PlacementError
-from stromboli.framework.classes import TaskClass
-from stromboli.framework.contract import held_to, rule_of, rule_of_row
-from stromboli.framework.opening import Answer
-from stromboli.framework.operation import Operation
-from stromboli.framework.placer import Engine
-from stromboli.framework.reason import Reason
-from stromboli.framework.rows import own_uid
-from stromboli.framework.session import Session
+from stromboli.framework.engine.classes import TaskClass
+from stromboli.framework.engine.placer import Engine
+from stromboli.framework.engine.rows import own_uid
+from stromboli.framework.extension.answers import Answer
+from stromboli.framework.extension.contract import held_to, rule_of, rule_of_row
+from stromboli.framework.extension.reason import Reason
+from stromboli.framework.session.session import Session
+from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
 from stromboli.testing.moves import make
@@ -175,7 +175,7 @@ def _check_one_more(trial: Trial, answer: Answer, task: Task, other: Task, row: 
     (expected,) = said(trial, answer, task, more)
     found = expected
     with session.statement() as statement, suppress(PlacementError):
-        statement.place(session.own(other), (other,), (row,), Operation.ALLOCATE)
+        statement.place(session.own(other), (other,), (row,), OperationKind.ALLOCATE)
         (found,) = said(trial, answer, task, session.table.view(np.array([row])))
     if found != expected:
         node = session.table.statics.names[row]

@@ -8,9 +8,9 @@ from itertools import product
 from typing import Any
 
 from stromboli.errors import PlacementError
-from stromboli.framework.opening import Answer
-from stromboli.framework.operation import Operation
-from stromboli.framework.session import Session
+from stromboli.framework.extension.answers import Answer
+from stromboli.framework.session.session import Session
+from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.job import Job
 from stromboli.model.subjobs import SubJob
 from stromboli.model.task import Task
@@ -116,7 +116,7 @@ def _compare_counts(
         while count <= len(tasks) and goes_on(count):
             for task in tasks[count : count + 1]:
                 try:
-                    statement.place(session.own(task), (task,), (0,), Operation.ALLOCATE)
+                    statement.place(session.own(task), (task,), (0,), OperationKind.ALLOCATE)
                 except PlacementError:  # a handler objects, so no run would come so far
                     return
             count += 1
@@ -151,7 +151,7 @@ def _told(trial: Trial, number: int, at_once: bool) -> dict[str, Hashable]:
     found: dict[str, Hashable] = {}
     with session.statement() as statement, suppress(PlacementError):
         for some, where in parts:
-            statement.place(job, some, where, Operation.ALLOCATE)
+            statement.place(job, some, where, OperationKind.ALLOCATE)
         found = observed(twin, "after placing ")
     return {**found, **observed(twin, "after taking back ")} if found else {}
 

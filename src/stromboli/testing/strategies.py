@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stromboli.model.names import GPU, HOSTNAME, PREEMPTABLE, TEMPLATE_UID, TOPOLOGY_ZONE
-from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
+from stromboli.testing.builders import Manifest, hyper_node, member, node, pod, pod_group, queue
 from stromboli.testing.moves import VERBS, Move
 
 try:
@@ -24,6 +24,7 @@ SHAPES: tuple[Mapping[str, Any], ...] = (
     {"cpu": 2, "memory": "3Gi", "pods": 5},
     {"cpu": 4, "memory": "8Gi", "pods": 10},
     {"cpu": 8, "memory": "6Gi", "pods": 10, "resources": {GPU: 2}},
+    {"cpu": 8, "memory": "16Gi", "pods": 20, "resources": {GPU: 4}},
 )
 """What nodes offer."""
 SIZES: tuple[Mapping[str, Any], ...] = (
@@ -33,6 +34,7 @@ SIZES: tuple[Mapping[str, Any], ...] = (
     {"cpu": 2, "memory": 0},
     {"cpu": 0, "memory": 0},
     {"cpu": 1, "memory": "2Gi", "requests": {GPU: 1}},
+    {"cpu": "500m", "memory": "1Gi", "requests": {GPU: 2}},
     {"cpu": 0, "memory": 0, "requests": {"example.com/unknown": 1}},
 )
 """What pods request."""
@@ -83,6 +85,60 @@ def nodes(draw: DrawFn, name: str = "n0") -> Manifest:
         taints=draw(sometimes(st.lists(taints, min_size=1, max_size=2), 6)) or [],
         unschedulable=draw(sometimes(st.just(True), 12)) is not None,
     )
+
+
+@st.composite
+def many_nodes(draw: DrawFn, least: int = 10, most: int = 14) -> list[Manifest]:
+    """Ten nodes and more, of two kinds that take turns: cheap to draw, and to shrink."""
+    kinds = [draw(nodes("n0")), draw(nodes("n0"))]
+    return [_renamed(kinds[number % 2], f"n{number}") for number in range(draw(st.integers(least, most)))]
+
+
+def _renamed(made: Manifest, name: str) -> Manifest:
+    labels = {**made["metadata"]["labels"], HOSTNAME: name}
+    return {**made, "metadata": {**made["metadata"], "name": name, "labels": labels}}
+
+
+# -- How close together they lie -------------------------------------------------------------------------------------
+
+
+@st.composite
+def hyper_nodes(draw: DrawFn, names: Sequence[str]) -> list[Manifest]:
+    """Switches of one to four neighbouring nodes each, and one above the first of them.
+
+    Nodes are members by name, or by a pattern or label that may take others as well.
+    """
+    width = draw(st.integers(1, 4))
+    parts = [names[first : first + width] for first in range(0, len(names), width)]
+    found = [hyper_node(f"s{number}", 1, *draw(_members(part))) for number, part in enumerate(parts)]
+    above = [member("HyperNode", exactMatch={"name": f"s{n}"}) for n in range(draw(st.integers(0, len(parts))))]
+    return [*found, hyper_node("t0", 2, *above)] if above else found
+
+
+def _members(part: Sequence[str]) -> SearchStrategy[list[Manifest]]:
+    exact = st.just([member("Node", exactMatch={"name": name}) for name in part])
+    pattern = st.just([member("Node", regexMatch={"pattern": f"^({'|'.join(part)})$"})])
+    label = st.just([member("Node", labelMatch={"matchLabels": {"rack": "r1"}})])
+    return st.sampled_from((exact, exact, exact, pattern, pattern, label)).flatmap(lambda chosen: chosen)
+
+
+closeness: SearchStrategy[Manifest] = st.fixed_dictionaries(
+    {"mode": st.sampled_from(("hard", "hard", "soft")), "highestTierAllowed": st.sampled_from((1, 1, 2))}
+)
+"""What a PodGroup, or a part of it, says of how close together its pods must lie."""
+
+
+@st.composite
+def groupings(draw: DrawFn) -> Manifest:
+    """Fields of a PodGroup about closeness and parts: mostly none."""
+    found: Manifest = {}
+    if draw(st.integers(0, 3)) == 3:
+        found["networkTopology"] = draw(closeness)
+    if draw(st.integers(0, 5)) == 5:
+        part: Manifest = {"name": "part", "matchLabelKeys": ["app"], "subGroupSize": draw(st.integers(1, 2))}
+        part["minSubGroups"] = draw(st.integers(0, 2))
+        found["subGroupPolicy"] = [part | (draw(sometimes(st.builds(dict, networkTopology=closeness), 2)) or {})]
+    return found
 
 
 # -- What pods want --------------------------------------------------------------------------------------------------
@@ -237,23 +293,54 @@ def gangs(draw: DrawFn, name: str, queues: Sequence[str], names: Sequence[str], 
         namespace=namespace,
         created=draw(st.integers(0, 2)),
         **draw(sometimes(st.just({"minResources": {"cpu": "2"}}))) or {},
+        **draw(groupings()),
     )
     return [group, *found]
 
 
 @st.composite
-def clusters(draw: DrawFn, max_nodes: int = 12, max_gangs: int = 4) -> list[Manifest]:
-    """All objects of a cluster: nodes, one to three queues, gangs with all kinds of constraints.
+def gpu_gangs(draw: DrawFn, name: str, queues: Sequence[str]) -> list[Manifest]:
+    """A PodGroup whose equal pods all want devices, and nothing else that could keep them from a node."""
+    size, count = draw(st.sampled_from((1, 1, 2))), draw(st.integers(2, 4))
+    group = pod_group(name, min_member=draw(st.integers(2, count)), queue=draw(st.sampled_from(queues)))
+    one: Manifest = {"group": name, "cpu": "500m", "memory": "500Mi", "requests": {GPU: size}}
+    return [group, *(pod(f"{name}-{number}", **one) for number in range(count))]
 
-    One in three is calm: its gangs are larger, and no pod says anything of others.
+
+@st.composite
+def queue_sets(draw: DrawFn) -> tuple[list[Manifest], list[str]]:
+    """One to three queues side by side, or a tree of two to three levels; and the names of those that may have jobs."""
+    names = ["default", "q1", "q2"][: draw(st.integers(1, 3))]
+    weights = {name: draw(st.integers(1, 3)) for name in names}
+    if draw(st.integers(0, 3)) < 3:
+        return [queue(name, weight=weights[name]) for name in names], names
+    above = draw(st.sampled_from(("root", "team")))
+    tree = [queue("root"), queue("team", parent="root"), queue("default", weight=weights["default"])]
+    below = [queue(name, weight=weights.get(name, 1), parent="team") for name in ("q1", "q2")]
+    deep = [queue("q3", parent=above)]
+    return [*tree, *below, *deep], ["default", "q1", "q2", "q3"]
+
+
+@st.composite
+def clusters(draw: DrawFn, max_nodes: int = 12, max_gangs: int = 4) -> list[Manifest]:
+    """All objects of a cluster: nodes, perhaps hypernodes, queues, gangs with all kinds of constraints.
+
+    One in three is calm: its gangs are larger, and no pod says anything of others.  Of these every other one has ten
+    nodes and more.
     """
     calm = draw(st.sampled_from((False, False, True)))
-    names = [f"n{number}" for number in range(draw(st.integers(1, 3) | st.integers(1, max_nodes)))]
-    queues = ["default", "q1", "q2"][: draw(st.integers(1, 3))]
-    found = [draw(nodes(name)) for name in names]
-    found += [queue(name, weight=draw(st.integers(1, 3))) for name in queues]
+    if calm and draw(st.booleans()):
+        found = draw(many_nodes())
+    else:
+        number = draw(st.integers(1, 3) | st.integers(1, max_nodes))
+        found = [draw(nodes(f"n{each}")) for each in range(number)]
+    names = [each["metadata"]["name"] for each in found]
+    found += draw(sometimes(hyper_nodes(names), 2)) or []
+    made, queues = draw(queue_sets())
+    found += made
     for number in range(draw(st.integers(1, max_gangs))):
-        found += draw(gangs(f"g{number}", queues, names, calm))
+        several = draw(sometimes(gpu_gangs(f"g{number}", queues), 5))
+        found += several or draw(gangs(f"g{number}", queues, names, calm))
     return found
 
 

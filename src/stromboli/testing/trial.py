@@ -8,13 +8,13 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from stromboli.framework.config import Config, PluginOption
-from stromboli.framework.hook import Hook
-from stromboli.framework.opening import Answer
-from stromboli.framework.plugin import Plugin
-from stromboli.framework.points import SWITCHES
-from stromboli.framework.registry import Registry
-from stromboli.framework.session import Session
+from stromboli.framework.config.config import Config, PluginOption
+from stromboli.framework.config.registry import Registry
+from stromboli.framework.extension.answers import Answer
+from stromboli.framework.extension.hook import Hook
+from stromboli.framework.extension.plugin import Plugin
+from stromboli.framework.extension.points import SWITCHES
+from stromboli.framework.session.session import Session
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task
 from stromboli.testing.builders import Manifest, cluster

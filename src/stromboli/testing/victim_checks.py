@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stromboli.actions.gang_eviction import EvictionContext
-from stromboli.framework.opening import Answer
-from stromboli.framework.session import TOP
+from stromboli.framework.extension.answers import Answer
+from stromboli.framework.session.session import TOP
 from stromboli.model.task import Task
+from stromboli.preemption.gang_eviction import EvictionContext
 from stromboli.testing.trial import MOST, Trial
 
 

@@ -20,7 +20,7 @@ CONFIGURATIONS = [
     ("unknown switch", TIERS + "- plugins:\n  - name: gang\n    enableJobOdrer: true\n", 5),
     ("switch of the wrong type", TIERS + "- plugins:\n  - name: gang\n    enableJobOrder: 5\n", 5),
     ("deep", "a: " + "[" * 10_000 + "]" * 10_000, 1),
-    ("bomb", "a: &a [x]\n" + "".join(f"b{i}: &b{i} [{','.join(['*a'] * 5000)}]\n" for i in range(5)), 3),
+    ("bomb", "a: &a [x]\n" + "".join(f"b{i}: &b{i} [{','.join(['*a'] * 50_000)}]\n" for i in range(5)), 3),
     ("alias of nothing", "actions: *x\n", 1),
     ("control character", "actions: a\x07\n", 0),
 ]

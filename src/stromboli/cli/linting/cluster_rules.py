@@ -10,8 +10,8 @@ import numpy as np
 
 from stromboli.cli.linting.findings import Rule, Severity, Spot
 from stromboli.errors import ManifestError
-from stromboli.framework.config import Config
-from stromboli.model.amounts import MIN
+from stromboli.framework.config.config import Config
+from stromboli.framework.extension.figures import amounts_text, by_name, shown
 from stromboli.model.job import Job
 from stromboli.model.names import (
     NODE_GROUP_NAME,
@@ -22,23 +22,27 @@ from stromboli.model.names import (
     ROOT_QUEUE,
 )
 from stromboli.model.queue import Queue
-from stromboli.model.resource import Resource
+from stromboli.model.resources.amounts import MIN
+from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import Amount
 from stromboli.model.status import COMPLETED_STATUS
 from stromboli.model.table import totals
 from stromboli.model.task import Task
 from stromboli.plugins.nodegroup import NO_RULES, limits_of, read_rules
 from stromboli.plugins.overcommit import read_factor
-from stromboli.sim.figures import amounts_text, by_name, shown
 from stromboli.sim.loading import Loading
 
 Amounts = dict[str, float]
 
 
 class Cluster:
-    """Objects as the rules look at them; ``config`` says which queue plugin reads them, if it is known."""
+    """Objects as the rules look at them; ``config`` says which queue plugin reads them, if it is known.
 
-    def __init__(self, loading: Loading, config: Config | None = None) -> None:
+    ``keeps_close`` says whether a plugin of the configuration heeds network topologies.
+    """
+
+    def __init__(self, loading: Loading, config: Config | None = None, *, keeps_close: bool = False) -> None:
+        self.keeps_close = keeps_close
         self.loading, self.state = loading, loading.state
         self.snapshot = loading.state.snapshot()
         self.config = config

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from stromboli.cli.linting.findings import Rule, Spot
-from stromboli.cli.linting.setup import ACTIONS, EVICTING, PLUGINS, Entry, Setup
-from stromboli.framework.argument import Complaint
-from stromboli.framework.config import HIERARCHY, PluginOption
-from stromboli.framework.points import POINTS
+from stromboli.cli.linting.setup import EVICTING, Entry, Setup
+from stromboli.framework.config.config import HIERARCHY, PluginOption
+from stromboli.framework.config.known_names import ACTIONS, PLUGINS
+from stromboli.framework.extension.points import POINTS
 
 ADMITTING: Final = ("overcommit", "proportion", "capacity", "resourcequota")
 """Plugins that refuse PodGroups at the enqueue action."""
@@ -17,6 +17,13 @@ PROTECTING: Final = ("conformance", "pdb")
 """Plugins that keep pods from being evicted, whoever names them."""
 SHARING: Final = ("proportion", "capacity")
 """Plugins that give queues their shares."""
+NAMING_VICTIMS: Final = {
+    "preempt": "preemptable",
+    "reclaim": "reclaimable",
+    "gangpreempt": "unified_evictable",
+    "gangreclaim": "unified_evictable",
+}
+"""Where each evicting action asks who may go."""
 HIERARCHICAL: Final = ("drf", "capacity", "nodegroup", "overcommit")
 """Plugins that read the hierarchy of queues."""
 
@@ -26,22 +33,16 @@ CORRECT: Final = "Correct the line."
 # ---------------------------------------------------------------------- names, switches, arguments
 
 
-def _told(complaint: Complaint) -> str:
-    """The complaint with the name that was probably meant."""
-    unsaid = complaint.nearest and "did you mean" not in complaint.text
-    return f"{complaint.text}; did you mean {complaint.nearest!r}?" if unsaid else complaint.text
-
-
 def _refused(setup: Setup) -> Iterator[Spot]:
     for complaint in setup.config.complaints:
         if complaint.kind == "refused":
-            yield Spot(_told(complaint), complaint.line)
+            yield Spot(complaint.told, complaint.line)
 
 
 def _unknown_names(setup: Setup) -> Iterator[Spot]:
     for complaint in setup.config.complaints:
         if complaint.kind == "unknown":
-            yield Spot(_told(complaint), complaint.line)
+            yield Spot(complaint.told, complaint.line)
 
 
 def _missing_here(setup: Setup) -> Iterator[Spot]:
@@ -57,7 +58,7 @@ def _missing_here(setup: Setup) -> Iterator[Spot]:
 def _bad_arguments(setup: Setup) -> Iterator[Spot]:
     for complaint in setup.argument_complaints():
         if complaint.kind != "tolerated":
-            yield Spot(f"{complaint.plugin}: {_told(complaint)}", complaint.line)
+            yield Spot(f"{complaint.plugin}: {complaint.told}", complaint.line)
 
 
 def _tolerated(setup: Setup) -> Iterator[Spot]:
@@ -170,13 +171,7 @@ def _two_share_keepers(setup: Setup) -> Iterator[Spot]:
 
 
 def _nobody_can_be_evicted(setup: Setup) -> Iterator[Spot]:
-    asks = {
-        "preempt": "preemptable",
-        "reclaim": "reclaimable",
-        "gangpreempt": "unified_evictable",
-        "gangreclaim": "unified_evictable",
-    }
-    for action, point in asks.items():
+    for action, point in NAMING_VICTIMS.items():
         if setup.acts(action) and not setup.answering(point):
             yield Spot(f"action {action}, but no plugin answers {point}")
 
@@ -218,8 +213,16 @@ def _share_guards_victims(setup: Setup) -> Iterator[Spot]:
 
 
 def _critical_pods_unguarded(setup: Setup) -> Iterator[Spot]:
-    if setup.acts(*EVICTING) and setup.find("conformance") is None:
+    entry = setup.find("conformance")
+    if entry is None and setup.acts(*EVICTING):
         yield Spot(f"action {_first_evicting(setup)} without conformance")
+    for action, point in NAMING_VICTIMS.items():
+        if (
+            entry is not None
+            and setup.acts(action)
+            and not any(one.option.name == "conformance" for one in setup.answering(point))
+        ):
+            yield Spot(f"conformance is not asked at {point}, so not by action {action}", entry.option.line)
 
 
 def _door_shut_to_preemptors(setup: Setup) -> Iterator[Spot]:

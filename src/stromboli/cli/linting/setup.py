@@ -6,24 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from stromboli.framework.argument import Complaint
-from stromboli.framework.config import Config, PluginOption, load_config
-from stromboli.framework.effective import check_arguments
-from stromboli.framework.hook import hooks_on
-from stromboli.framework.plugin import Plugin
-from stromboli.framework.points import POINTS
-from stromboli.framework.registry import Registry
+from stromboli.framework.config.argument import Complaint
+from stromboli.framework.config.config import Config, PluginOption, load_config
+from stromboli.framework.config.effective import check_arguments
+from stromboli.framework.config.known_names import ACTIONS, PLUGINS
+from stromboli.framework.config.registry import Registry
+from stromboli.framework.extension.hook import points_of
+from stromboli.framework.extension.points import POINTS
 
-PLUGINS: Final = (
-    "binpack", "capacity", "cdp", "conformance", "deviceshare", "drf", "extender", "gang", "network-topology-aware",
-    "nodegroup", "nodeorder", "numa-aware", "overcommit", "pdb", "predicates", "priority", "proportion", "rescheduling",
-    "resource-strategy-fit", "resourcequota", "sla", "task-topology", "tdm", "usage",
-)  # fmt: skip
-"""The reference's plugins."""
-ACTIONS: Final = (
-    "enqueue", "allocate", "backfill", "preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim",
-)  # fmt: skip
-"""The reference's actions."""
 EVICTING: Final = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
 """Actions that evict pods for others."""
 
@@ -102,9 +92,3 @@ KNOWN_POINTS: Final = {
     "deviceshare": ("predicate", "batch_node_order"),
 }  # fmt: skip
 """What the reference's plugins answer, as far as rules ask: for those that this release does not have."""
-
-
-def points_of(plugin: type[Plugin]) -> frozenset[str]:
-    """The names of the points that the methods of a plugin class answer."""
-    methods = (value for base in plugin.__mro__ for value in vars(base).values())
-    return frozenset(hook.point.name for method in methods for hook in hooks_on(method))

@@ -14,7 +14,9 @@ from stromboli.controllers.world import World
 from stromboli.crds.batch import Job
 from stromboli.crds.kinds import POD_GROUPS
 from stromboli.crds.scheduling import PodGroup, PodGroupSpec
+from stromboli.errors import ManifestError
 from stromboli.model.names import POD_GROUP_PENDING
+from stromboli.model.values.reading import convert
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation that is about one object only."""
@@ -28,7 +30,12 @@ def slim(job: Job) -> kinds.Job:
 
     Raises :class:`~stromboli.errors.ManifestError` for one that cannot be used.
     """
-    return job_pods.with_defaults(msgspec.convert(msgspec.to_builtins(job), kinds.Job))
+    meta = job.metadata
+    try:
+        read = convert(msgspec.to_builtins(job), kinds.Job)
+    except ManifestError as error:
+        raise ManifestError(error.problem, object=f"Job {meta.namespace}/{meta.name}", path=error.path) from error
+    return job_pods.with_defaults(read)
 
 
 def group_of(job: Job, world: World) -> PodGroup | None:

@@ -26,7 +26,15 @@ from stromboli.controllers.jobs.groups import Groups, gate_is_open, group_of, sl
 from stromboli.controllers.jobs.pods import YES, Maker, owner_of, pod_name
 from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.jobs.states import FINISHED, How, Step, most_retries, stay, step_for
-from stromboli.controllers.jobs.status import running_duration, stamped, status_after
+from stromboli.controllers.jobs.status import (
+    CLEAR,
+    Obstacle,
+    obstacle_of,
+    running_duration,
+    stamped,
+    status_after,
+    with_obstacle,
+)
 from stromboli.controllers.pods import JOB_API, JOB_KIND, PodView
 from stromboli.controllers.world import World
 from stromboli.crds.admission.defaults import least
@@ -39,6 +47,7 @@ from stromboli.model.names import (
     CONDITION_TRUE,
     JOB_FORWARDING,
     POD_FAILED,
+    POD_GROUP_NOT_ADMITTED,
     POD_GROUP_SCHEDULED,
     POD_RUNNING,
     POD_SUCCEEDED,
@@ -62,6 +71,7 @@ class Look:
         self._about = about(job)
         self._counts = Counts()
         self._outcome = Outcome()
+        self._obstacle = obstacle_of(job)
         self.ending = ""
 
     def outcome(self, action: str, request: Request) -> Outcome:
@@ -115,9 +125,11 @@ class Look:
 
     def _sync(self, step: Step) -> Outcome:
         job = self._job
+        self._obstacle = CLEAR
         queue = self._world.queues.named(job.spec.queue)
         if queue is None:
-            self._outcome.error = f"queue {job.spec.queue} of the job is not there"
+            self._hinder("QueueError", f"queue {job.spec.queue} of the job is not there", again=True)
+            self._write(job.status)
             return self._outcome
         if not job.status.state.phase:
             self._counts.add_all(self._pods.values())
@@ -125,8 +137,9 @@ class Look:
         if queue.spec.extend_clusters and job.metadata.annotations.get(JOB_FORWARDING) != YES:
             marks: Json = {"metadata": {"annotations": {JOB_FORWARDING: YES}}}
             self._outcome.then(Patch(JOBS, job.metadata.namespace, job.metadata.name, marks))
-        if self._prepared() and job.status.state.phase:
-            self._sync_pods(step, forwarding=bool(queue.spec.extend_clusters))
+        prepared = self._prepared()
+        if job.status.state.phase:
+            self._sync_pods(step, may_make=prepared, forwarding=bool(queue.spec.extend_clusters))
         return self._outcome
 
     def _controlled(self) -> dict[str, str]:
@@ -134,30 +147,33 @@ class Look:
 
     def _prepared(self) -> bool:
         """See to what the pods need; False when they have to wait for it."""
-        for name in plugins.unknown_plugins(self._job):
-            text = f"job plugin {name} is not supported; the pods are made without it"
-            self._outcome.then(warning(self._about, "PluginError", text))
+        if problem := plugins.plugin_problem(self._job):
+            return self._hinder("PluginError", problem)
         missing = volumes.missing_claim(self._job, self._world)
         if missing:
             text = f"pvc {missing} is not found, the job will be in the Pending state until the PVC is created"
-            self._outcome.error = text
-            self._outcome.then(warning(self._about, "PVCError", text))
-            return False
+            return self._hinder("PVCError", text, again=True)
         self._outcome.then(*volumes.claim_changes(self._job, self._world, owner_of(self._job)))
         try:
             self._outcome.then(*self._groups.changes(self._job, self._world))
         except ManifestError as error:
-            self._outcome.error = str(error)
-            self._outcome.then(warning(self._about, "PodGroupError", str(error)))
-            return False
+            return self._hinder("PodGroupError", str(error), again=True)
         return True
 
-    def _sync_pods(self, step: Step, *, forwarding: bool) -> None:
+    def _hinder(self, reason: str, text: str, *, again: bool = False) -> bool:
+        """Say by event and status what keeps the job back, and, if wished, have it looked at ``again``; False."""
+        self._obstacle = Obstacle(reason, text)
+        self._outcome.then(warning(self._about, reason, text))
+        if again:
+            self._outcome.error = text
+        return False
+
+    def _sync_pods(self, step: Step, *, may_make: bool, forwarding: bool) -> None:
         group = group_of(self._job, self._world)
         self._tell_why_waiting(group)
         changes: list[Change] = []
         maker = None
-        if group is not None and gate_is_open(group):
+        if may_make and group is not None and gate_is_open(group):
             maker = Maker(self._job, slim(self._job), group.metadata.name, forwarding=forwarding)
         expected: set[str] = set()
         for number, task in enumerate(self._job.spec.tasks):
@@ -213,7 +229,8 @@ class Look:
         if group is None:
             return
         true = [condition for condition in group.status.conditions if condition.status == CONDITION_TRUE]
-        newest = max(true, key=lambda condition: condition.last_transition_time or "", default=None)
+        refused = [condition for condition in true if condition.type == POD_GROUP_NOT_ADMITTED]
+        newest = max(refused or true, key=lambda condition: condition.last_transition_time or "", default=None)
         if newest is not None and newest.type != POD_GROUP_SCHEDULED:
             meta = self._job.metadata
             text = f"PodGroup {meta.namespace}:{meta.name} unschedulable, reason: {newest.message}"
@@ -228,7 +245,7 @@ class Look:
 
     def _write(self, status: JobStatus) -> None:
         meta = self._job.metadata
-        status = stamped(self._job, status, self._now)
+        status = stamped(self._job, with_obstacle(status, self._obstacle), self._now)
         patch = difference(builtins(self._job.status), builtins(status))
         if patch:
             body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}

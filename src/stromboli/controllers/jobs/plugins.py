@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from stromboli.cluster.job_pods import missing_plugins
 from stromboli.controllers.changes import Json
 from stromboli.controllers.jobs.volumes import rows
 from stromboli.crds.batch import Job, Task
@@ -49,9 +50,17 @@ def with_plugins(spec: Json, place: Place) -> Json:
     return spec
 
 
-def unknown_plugins(job: Job) -> list[str]:
-    """Plugins that a job names and that there are not."""
-    return [name for name in job.spec.plugins if name not in PLUGINS]
+def plugin_problem(job: Job) -> str:
+    """Why a job's pods cannot be made as its plugins would have them; empty when all plugins are there.
+
+    A pod without what a plugin gives it would run and do something else than it was meant to.
+    """
+    missing = missing_plugins(job.spec.plugins)
+    if not missing:
+        return ""
+    named = f"job plugin {missing[0]} is" if len(missing) == 1 else f"job plugins {', '.join(missing)} are"
+    there = ", ".join(PLUGINS)
+    return f"{named} not supported yet (there is: {there}); the job gets no pods as long as spec.plugins says so"
 
 
 def controlled(job: Job) -> dict[str, str]:

@@ -9,11 +9,12 @@ from stromboli.controllers.changes import Outcome, normal, warning
 from stromboli.controllers.jobs.groups import Groups
 from stromboli.controllers.jobs.look import Look, about
 from stromboli.controllers.jobs.requests import COMMAND_ISSUED, Choice, Request, choose
+from stromboli.controllers.jobs.status import Obstacle, status_change
 from stromboli.controllers.jobs.timers import Timers
 from stromboli.controllers.world import Key, World, key_of
 from stromboli.crds.batch import Job
 from stromboli.crds.bus import SYNC_JOB, TERMINATE_JOB
-from stromboli.model.duration import format_duration
+from stromboli.model.values.duration import format_duration
 
 NANOSECONDS = 10**9
 
@@ -69,6 +70,11 @@ class JobController:
         """What is done when ``action`` has failed too often: an event, and the job is terminated."""
         text = f"Job failed on action {action} for retry limit reached"
         return Outcome().then(warning(about(job), action, text)), Request(COMMAND_ISSUED, TERMINATE_JOB)
+
+    def hindered(self, key: Key, reason: str, message: str, now: float) -> Outcome:
+        """The API server refuses what ``key`` needs: its status says so, and is written only if it did not yet."""
+        job = self._world.jobs.get(*key)
+        return Outcome() if job is None else Outcome().then(*status_change(job, Obstacle(reason, message), now))
 
     def seen(self, job: Job) -> None:
         """A job is seen as it stands: if it has the final phase that a look of ours meant, it has ended.

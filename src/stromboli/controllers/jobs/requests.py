@@ -10,8 +10,8 @@ from stromboli.crds.admission.policies import ANY, events_of
 from stromboli.crds.batch import Job, LifecyclePolicy, Task
 from stromboli.crds.bus import SYNC_JOB
 from stromboli.errors import DurationError
-from stromboli.model import duration
 from stromboli.model.names import POD_FAILED, POD_PENDING, POD_RUNNING, POD_SUCCEEDED
+from stromboli.model.values import duration
 
 ON_PENDING: Final = "PodPending"
 ON_RUNNING: Final = "PodRunning"

@@ -108,9 +108,9 @@ def when_gone(phase: str) -> Settle:
 
 
 def started(job: Job, counts: Counts) -> str:
-    """Running as soon as enough pods have started."""
+    """Running as soon as enough pods have started, one at the least."""
     begun = counts.running + counts.succeeded + counts.failed
-    return RUNNING if job.spec.min_available <= begun else PENDING
+    return RUNNING if max(job.spec.min_available, 1) <= begun else PENDING
 
 
 def restarted(job: Job, counts: Counts) -> str:

@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
+from typing import Final, NamedTuple
+
 from msgspec.structs import replace
 
+from stromboli.controllers.changes import Change, Patch, builtins, difference
 from stromboli.controllers.jobs.counting import Counts
 from stromboli.crds.batch import Job, JobCondition, JobStatus
-from stromboli.model.duration import format_duration
-from stromboli.model.times import seconds, stamp
+from stromboli.crds.kinds import JOBS
+from stromboli.model.values.duration import format_duration
+from stromboli.model.values.times import seconds, stamp
 
 NANOSECONDS = 10**9
+LONGEST_MESSAGE: Final = 1024
+"""Characters of a message that a status keeps; others' words may stand in it."""
+
+
+class Obstacle(NamedTuple):
+    """What keeps a job from going on: a word and a sentence; both empty when nothing does."""
+
+    reason: str = ""
+    message: str = ""
+
+
+CLEAR: Final = Obstacle()
+
+
+def obstacle_of(job: Job) -> Obstacle:
+    """What the status says of it."""
+    return Obstacle(job.status.state.reason, job.status.state.message)
+
+
+def with_obstacle(status: JobStatus, obstacle: Obstacle) -> JobStatus:
+    """``status`` with its phase's state and condition saying what keeps the job back."""
+    reason, message = obstacle.reason, obstacle.message[:LONGEST_MESSAGE]
+    phase = status.state.phase
+    conditions = tuple(
+        replace(one, reason=reason, message=message) if one.status == phase else one for one in status.conditions
+    )
+    return replace(status, state=replace(status.state, reason=reason, message=message), conditions=conditions)
 
 
 def status_after(job: Job, counts: Counts, phase: str, now: float) -> JobStatus:
@@ -36,6 +67,14 @@ def stamped(job: Job, status: JobStatus, now: float) -> JobStatus:
     if status == job.status:
         return status
     return replace(status, state=replace(status.state, last_transition_time=stamp(now)))
+
+
+def status_change(job: Job, obstacle: Obstacle, now: float) -> list[Change]:
+    """What makes the status of ``job`` say what keeps it back, and nothing else; empty when it does."""
+    status = stamped(job, with_obstacle(job.status, obstacle), now)
+    patch = difference(builtins(job.status), builtins(status))
+    meta = job.metadata
+    return [Patch(JOBS, meta.namespace, meta.name, {"status": patch}, status=True)] if patch else []
 
 
 def _conditions(old: JobStatus, phase: str, now: float) -> tuple[JobCondition, ...]:

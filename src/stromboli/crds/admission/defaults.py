@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from stromboli.crds.admission.world import Object, Scene
 from stromboli.crds.batch import Job, Task
 from stromboli.crds.read import read
@@ -38,6 +40,21 @@ def default_job(value: Object, scene: Scene) -> Object:
     if spec.plugins:
         filled["plugins"] = {**_mapping(stated, "plugins"), **_needed_plugins(spec.plugins)}
     return {**value, "spec": {**stated, **filled}}
+
+
+def completed(job: Job) -> Job:
+    """``job`` with the queue, names and minimums that :func:`default_job` fills in; itself where nothing is missing.
+
+    On clusters without the webhooks jobs are stored as they were written.
+    """
+    spec = job.spec
+    tasks = tuple(
+        replace(task, name=task.name or f"{DEFAULT_TASK}{number}", min_available=least(task))
+        for number, task in enumerate(spec.tasks)
+    )
+    minimum = spec.min_available or sum(task.min_available or 0 for task in tasks)
+    whole = replace(spec, queue=spec.queue or DEFAULT_QUEUE, tasks=tasks, min_available=minimum)
+    return job if whole == spec else replace(job, spec=whole)
 
 
 def least(task: Task) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from stromboli.crds.admission.texts import invalid, together
 from stromboli.crds.flow import JobFlow
 from stromboli.crds.topology import SELECTOR_MISSING, SELECTORS_CLASH, HyperNode, MemberSelector
+from stromboli.model.values import patterns
 
 _NOT_ORDERED = "jobflow Flow is not DAG"
 
@@ -25,7 +25,7 @@ def _problems(hyper_node: HyperNode) -> Iterator[str]:
         if problem := _selector_problem(member.selector):
             yield invalid(f"spec.members[{number}].selector", "object", problem)
         regex = member.selector.regex_match
-        if regex is not None and (problem := _pattern_problem(regex.pattern)):
+        if regex is not None and (problem := patterns.problem(regex.pattern)):
             why = f"member regexMatch pattern is invalid: {problem}"
             yield invalid("spec.members.selector.regexMatch.pattern", regex.pattern, why)
 
@@ -35,14 +35,6 @@ def _selector_problem(selector: MemberSelector) -> str:
     ways = [selector.exact_match, selector.regex_match, selector.label_match]
     given = len(ways) - ways.count(None)
     return SELECTOR_MISSING if not given else SELECTORS_CLASH if given > 1 else ""
-
-
-def _pattern_problem(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        return str(error)
-    return ""
 
 
 def check_job_flow(flow: JobFlow) -> list[str]:

@@ -15,8 +15,8 @@ from stromboli.crds.admission.world import Scene, queue_missing
 from stromboli.crds.batch import Job, JobSpec, PartitionPolicy, Task, Volume
 from stromboli.crds.fields import NetworkTopology
 from stromboli.errors import QuantityError
-from stromboli.model import quantity
 from stromboli.model.names import CPU, QUEUE_OPEN, ROOT_QUEUE
+from stromboli.model.resources import quantity
 from stromboli.model.spec import without_nulls
 
 JOB_PLUGINS: Final = ("svc", "ssh", "env", "pytorch", "tensorflow", "mpi", "ray", "hcclrank")

@@ -10,7 +10,7 @@ from typing import Final
 
 from stromboli.crds.admission.texts import dns_label, duplicate, invalid, not_found, required, unsupported
 from stromboli.errors import QuantityError
-from stromboli.model import quantity
+from stromboli.model.resources import quantity
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")

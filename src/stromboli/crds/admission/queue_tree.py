@@ -8,8 +8,8 @@ from stromboli.crds.admission.world import Scene, queue_missing
 from stromboli.crds.scheduling import Queue
 from stromboli.errors import QuantityError
 from stromboli.model.names import CPU, MEMORY, ROOT_QUEUE
-from stromboli.model.quantity import format_bytes, format_milli
-from stromboli.model.resource import Resource
+from stromboli.model.resources.quantity import format_bytes, format_milli
+from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import Amount
 
 MOST_LEVELS = 64

@@ -10,7 +10,6 @@ from stromboli.crds.admission.queue_tree import tree_problem
 from stromboli.crds.admission.texts import invalid, together
 from stromboli.crds.admission.world import Scene, queue_missing
 from stromboli.crds.scheduling import Queue, QueueSpec
-from stromboli.model import quantity
 from stromboli.model.names import (
     DEFAULT_QUEUE,
     HIERARCHY,
@@ -20,6 +19,7 @@ from stromboli.model.names import (
     QUEUE_OPEN,
     ROOT_QUEUE,
 )
+from stromboli.model.resources import quantity
 from stromboli.model.spec import Amount
 
 ROOT_FIXED: Final = "root queue's resource attributes (capability, deserved, guarantee) cannot be modified"

@@ -1,84 +1,60 @@
-"""The books of capacity: one account a queue, with what it holds beside what it deserves and may have."""
+"""The accounts of capacity: one for each queue, in a tree with those above it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from stromboli.fairness.quota import Quota, Reading, by_column, flat, read, tree
 from stromboli.fairness.thresholds import Thresholds
-from stromboli.framework.observe import OnAxes, QueueFigures
-from stromboli.model.amounts import MIN
-from stromboli.model.axes import Axes, Vector, add_to
 from stromboli.model.job import PENDING
-from stromboli.model.names import CPU, MEMORY, QUEUE_ALLOCATION_GATE, QUEUE_OPEN
+from stromboli.model.names import CPU, MEMORY, QUEUE_ALLOCATION_GATE
 from stromboli.model.names import ROOT_QUEUE as ROOT
-from stromboli.model.resource import Resource
+from stromboli.model.resources.amounts import MIN
+from stromboli.model.resources.axes import Axes, Vector, add_to
+from stromboli.model.resources.resource import Resource
+from stromboli.narration.observe import OnAxes, QueueFigures
+from stromboli.queue_accounts.account import QueueAccount, add_columns
 
 if TYPE_CHECKING:
-    from stromboli.framework.jobs import Figures, QueueInfo
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
+    from stromboli.framework.books.jobs import Figures, QueueInfo
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
 
 
-class Account:
+class Account(QueueAccount):
     """One queue of a session.
 
-    ``held`` follows the session's placements, in a tree with those of all queues below; ``inqueue`` grows as jobs are
-    admitted.  ``above`` are the accounts above whose limits a placement must keep, too; None: not even its own.
-    ``share_at_open`` is the share of a queue with children, which stays as it was when the session opened, less what is
-    only ``pipelined`` below it: who has reserved is compared as if it had not.
+    In a tree ``held`` counts the placements of all queues below, too.  ``above`` are the accounts above whose limits a
+    placement must keep; None: it keeps not even its own.  ``share_at_open`` is the share of a queue with children,
+    which stays as it was when the session opened, less what is only ``pipelined`` below it, so that reservations do not
+    change the order.
     """
 
-    __slots__ = (
-        "_reserved",
-        "above",
-        "ancestors",
-        "cap",
-        "elastic",
-        "fault",
-        "guarantee",
-        "held",
-        "inqueue",
-        "is_leaf",
-        "is_open",
-        "jobs",
-        "name",
-        "pipelined",
-        "priority",
-        "queue",
-        "quota",
-        "relevant",
-        "request",
-        "share_at_open",
-        "worth",
-    )  # fmt: skip
+    __slots__ = ("_reserved", "above", "guarantee", "is_leaf", "pipelined", "relevant", "share_at_open")
 
-    def __init__(self, queue: QueueInfo, quota: Quota) -> None:
-        self.queue, self.name, self.quota, self.fault = queue, queue.name, quota, quota.fault
-        self.priority, self.is_open = queue.spec.priority, queue.status.state == QUEUE_OPEN
-        self.is_leaf, self.jobs = not quota.children, queue.sums.jobs
-        self.ancestors: tuple[Account, ...] = ()
+    def __init__(self, queue: QueueInfo, quota: Quota, axes: Axes, strict: bool) -> None:
+        """``strict`` says that cpu and memory of 0 in what is deserved make no claim."""
+        super().__init__(queue, quota, axes, queue.branch)
+        self.is_leaf = not quota.children
         self.above: tuple[Account, ...] | None = ()
         self.share_at_open = 0.0
         self._reserved: dict[str, Vector] = {}
+        self.pipelined = axes.full(queue.sums.reserved())
+        self.guarantee = Thresholds(by_column(axes, quota.guarantee, 0.0))
+        self.relevant = [axes.column(name) for name in self._claims(strict)]
 
     @property
     def walk(self) -> tuple[Account, ...]:
         """The accounts whose limits a placement must keep: this one and those above it."""
         return () if self.above is None else (self, *self.above)
 
-    def open(self, axes: Axes, strict: bool) -> None:
-        """Prepare the comparisons; ``strict`` says that cpu and memory of 0 in what is deserved make no claim."""
-        quota, sums = self.quota, self.queue.sums
-        self.held = self.queue.branch
-        self.inqueue, self.elastic, self.request = map(axes.full, (sums.inqueue, sums.elastic, sums.request))
-        self.pipelined = axes.full(sums.reserved())
-        self.cap = Thresholds(self.limits(axes))
-        self.worth = Thresholds(by_column(axes, quota.deserved, 0.0))
-        self.guarantee = Thresholds(by_column(axes, quota.guarantee, 0.0))
-        self.relevant = [axes.column(name) for name in self._claims(strict)]
+    @property
+    def is_misused(self) -> bool:
+        """Whether jobs belong to the queue although others are below it."""
+        return bool(self.queue.sums.jobs) and not self.is_leaf and not self.fault
 
     def _claims(self, strict: bool) -> list[str]:
         """Names in which the queue may hold more than it deserves: those that it names."""
@@ -97,22 +73,22 @@ class Account:
 
     def share(self) -> float:
         """The largest part of what it deserves that the queue holds; 1 where it deserves nothing."""
-        return 1.0 if self.best_effort else self.worth.share(self.held)
+        return 1.0 if self.best_effort else super().share()
 
     def note_share(self) -> None:
         """Keep the share as it is now, what is only reserved left out."""
         taken = [held - waiting for held, waiting in zip(self.held, self.pipelined, strict=True)]
-        self.share_at_open = 1.0 if self.best_effort else self.worth.share(taken)
+        self.share_at_open = 1.0 if self.best_effort else self.deserved.share(taken)
 
     def turn(self) -> tuple[float, bool]:
-        """Where the queue stands among its siblings: its share, then whether it deserves nothing."""
+        """The place of the queue among its siblings: its share, then whether it deserves nothing."""
         return (self.share() if self.is_leaf else self.share_at_open), self.best_effort
 
     # ------------------------------------------------------------------ what may be taken
 
     def exceeds(self, held: Sequence[int], asked: Vector) -> bool:
         """Whether the queue, holding ``held``, has more than it deserves of anything that ``asked`` asks for."""
-        limits, size = self.worth.limits, len(asked)
+        limits, size = self.deserved.limits, len(asked)
         return any(c < size and asked[c] and held[c] > limits[c] for c in self.relevant)
 
     # ------------------------------------------------------------------ parts kept for tasks
@@ -134,48 +110,28 @@ class Account:
 
     # ------------------------------------------------------------------ what is shown
 
-    def figures(self, axes: Axes) -> Figures:
-        """What is published of the queue."""
-        quota = self.quota
-        return {
-            "deserved": quota.deserved,
-            "allocated": axes.resource(self.held),
-            "request": axes.resource(self.request),
-            "elastic": axes.resource(self.elastic),
-            "inqueue": axes.resource(self.inqueue),
-            "capability": quota.capability,
-            "realCapability": quota.real_capability,
-            "guarantee": quota.guarantee,
-            "share": self.share(),
-        }
-
-    def limits(self, axes: Axes) -> list[float]:
-        """The most that the queue may hold, by column."""
-        return by_column(axes, self.quota.real_capability, 0.0)
-
     def as_written(self) -> Figures:
         """What the queue itself says; all that is published where the tree cannot be used."""
         mine = read(self.queue.queue, Reading(device_scalars=True))
         return {"deserved": mine.deserved, "guarantee": mine.guarantee, "capability": mine.capability}
 
-    def metrics(self, axes: Axes, admitted: tuple[int, ...], takes_part: bool) -> QueueFigures:
+    def metrics(self, axes: Axes, admitted: tuple[int, ...]) -> QueueFigures:
         """What metrics show of the queue; ``admitted`` is ``inqueue`` as it was when the session opened."""
-        quota = self.quota
+        quota, share = self.quota, self.turn()[0]
         found = QueueFigures(
             OnAxes(axes, tuple(self.held)), OnAxes(axes, tuple(self.request)), quota.deserved,
             inqueue=OnAxes(axes, admitted), capacity=quota.capability, real_capacity=quota.real_capability,
         )  # fmt: skip
-        share = self.turn()[0]
-        return found._replace(share=share, overused=share > 1) if takes_part else found
+        return found._replace(share=share, overused=share > 1) if self.takes_part else found
 
 
-def reading_of(session: Session) -> Reading:
+def reading_of(session: ClusterView) -> Reading:
     """How the session reads a Queue's amounts."""
     asks = session.compat.asks
     return Reading(asks("device-class-scalars"), not asks("unset-dimensions"), not asks("bad-queue"))
 
 
-def offered(session: Session) -> Resource:
+def offered(session: ClusterView) -> Resource:
     """What all nodes offer together; resources that they list without having any count 0."""
     total = session.total_resource
     for name in sorted(session.table.statics.offered & session.axes.index.keys() - {CPU, MEMORY}):
@@ -183,20 +139,23 @@ def offered(session: Session) -> Resource:
     return total
 
 
-def open_flat(session: Session) -> dict[str, Account]:
+def open_flat(session: ClusterView) -> dict[str, Account]:
     """The accounts of queues side by side, by name."""
-    return _opened(session, flat(_queues(session), offered(session), reading_of(session)))
+    total = offered(session)
+    return _opened(session, flat(_queues(session), total, reading_of(session), session.most_of(total)))
 
 
-def open_tree(session: Session) -> dict[str, Account]:
+def open_tree(session: ClusterView) -> dict[str, Account]:
     """The accounts of queues below one another, by name."""
-    quotas = tree(_queues(session), offered(session), reading_of(session))
+    total = offered(session)
+    quotas = tree(_queues(session), total, reading_of(session), session.most_of(total))
     session.sum_branches({name: quota.ancestors for name, quota in quotas.items()})
     accounts = _opened(session, quotas)
     for account in accounts.values():
         account.ancestors = tuple(accounts[name] for name in account.quota.ancestors)
         limited = account.ancestors if session.compat.asks("root-queue") else account.ancestors[1:]
         account.above = tuple(reversed(limited))
+        account.takes_part = True
     _sum_up(accounts.values())
     if not session.compat.asks("root-queue") and ROOT in accounts:
         accounts[ROOT].above = None
@@ -205,21 +164,15 @@ def open_tree(session: Session) -> dict[str, Account]:
     return accounts
 
 
-def _queues(session: Session) -> list[Queue]:
+def _queues(session: ClusterView) -> list[Queue]:
     return [info.queue for info in session.queues.values()]
 
 
-def _opened(session: Session, quotas: Mapping[str, Quota]) -> dict[str, Account]:
-    axes = session.axes
-    for quota in quotas.values():
-        for amounts in (quota.guarantee, quota.deserved, quota.capability):
-            axes.vector(amounts or Resource())  # every name gets its column before vectors are made
-    accounts = {name: Account(session.queues[name], quota) for name, quota in quotas.items()}
-    for account in accounts.values():
-        held = account.queue.branch
-        held.extend([0] * (len(axes) - len(held)))  # so that comparisons need not look at lengths
-        account.open(axes, session.compat.asks("unset-dimensions"))
-    return accounts
+def _opened(session: ClusterView, quotas: Mapping[str, Quota]) -> dict[str, Account]:
+    axes, strict = session.axes, session.compat.asks("unset-dimensions")
+    amounts = ((quota.guarantee, quota.deserved, quota.capability) for quota in quotas.values())
+    add_columns(axes, chain.from_iterable(amounts))
+    return {name: Account(session.queues[name], quota, axes, strict) for name, quota in quotas.items()}
 
 
 def _sum_up(accounts: Iterable[Account]) -> None:
@@ -234,7 +187,6 @@ def _sum_up(accounts: Iterable[Account]) -> None:
                 (above.pipelined, sums.reserved()),
             ):
                 add_to(mine, theirs)
-            above.jobs += sums.jobs
 
 
 def shared_levels(left: Account, right: Account) -> int:
@@ -272,7 +224,7 @@ def opted_in(task: Task) -> bool:
     return task.annotations.get(QUEUE_ALLOCATION_GATE) == "true"
 
 
-def reserve_parts(session: Session, accounts: Mapping[str, Account]) -> None:
+def reserve_parts(session: ClusterView, accounts: Mapping[str, Account]) -> None:
     """Keep a part of its queue for every pending task that was let in: it opted in, and its gate is off."""
     for job in session.peek_unsettled() if accounts else ():
         for task in job.of(PENDING) if job.queue in accounts else ():

@@ -15,8 +15,8 @@ from stromboli.model.spec import Amount
 from stromboli.model.task import Task
 
 if TYPE_CHECKING:
-    from stromboli.framework.cycle_state import CycleState
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
+    from stromboli.framework.books.cycle_state import CycleState
     from stromboli.plugins.capacity.accounts import Account
 
 EXCEEDED = "dra-resource-exceeded"
@@ -59,7 +59,7 @@ class DeviceBooks:
     ``consumable`` says whether amounts of dimensions are looked at, not only numbers of devices.
     """
 
-    def __init__(self, session: Session, accounts: Mapping[str, Account], consumable: bool) -> None:
+    def __init__(self, session: ClusterView, accounts: Mapping[str, Account], consumable: bool) -> None:
         self._claims, self._consumable = session.snapshot.claims, consumable
         inherit = not session.compat.asks("root-queue")
         self._books = {name: Book(limits) for name, limits in _named(accounts.values(), inherit)}
@@ -83,7 +83,7 @@ class DeviceBooks:
     # ------------------------------------------------------------------ pods
 
     def admit_pod(self, account: Account, task: Task, state: CycleState | None = None) -> bool:
-        """Whether the queue and those above have the devices that the pod claims anew, after the moves in ``state``."""
+        """Whether the queue and those above have the devices that the pod adds, after the moves in ``state``."""
         if not task.claims:
             return True
         moves = () if state is None else tried(state)
@@ -130,7 +130,7 @@ class DeviceBooks:
         return together({name: devices.times(least) for name, devices in demand.items()} for demand, least in shares)
 
     def admit_job(self, account: Account, least: Demand) -> bool:
-        """Whether the queue has the devices beside those held and those of admitted jobs."""
+        """Whether the queue has the devices in addition to those held and those of admitted jobs."""
         book = self._books.get(account.name)
         return book is None or self._covers(book.limits, together((self._demand(book.pods), book.inqueue)), least)
 

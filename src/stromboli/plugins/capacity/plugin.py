@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from stromboli.framework.gates import ADMISSION
-from stromboli.framework.handlers import TaskEvent
-from stromboli.framework.order import compare
-from stromboli.framework.orphans import known_job, queue_of
-from stromboli.framework.tried import TriedMoves
-from stromboli.model import names
-from stromboli.model.axes import PODS, add_to
-from stromboli.model.claims import Demand
+from stromboli.framework.config.gates import ADMISSION
+from stromboli.framework.extension.order import compare
 from stromboli.model.job import PIPELINED, RELEASING, Job
 from stromboli.model.names import ROOT_QUEUE
+from stromboli.model.resources.axes import add_to
 from stromboli.model.task import Task
 from stromboli.plugin import (
-    Hook,
-    Plugin,
-    Reason,
     allocatable,
     arg,
-    job_enqueueable,
-    job_enqueued,
-    on_allocate,
-    on_deallocate,
     preemptive,
-    queue_order,
     reclaimable,
-    simulate_add_task,
     simulate_allocatable,
-    simulate_remove_task,
     unified_evictable,
     victim_queue_order,
 )
@@ -48,16 +33,15 @@ from stromboli.plugins.capacity.accounts import (
 from stromboli.plugins.capacity.devices import EXCEEDED, DeviceBooks, move
 from stromboli.plugins.capacity.lines import Lines
 from stromboli.plugins.capacity.reclaiming import Reclaiming
+from stromboli.queue_accounts.plugin import QueueAccounts, added_up
 
 if TYPE_CHECKING:
-    from stromboli.framework.cycle_state import CycleState
-    from stromboli.framework.jobs import QueueInfo
-    from stromboli.framework.session import Session
-    from stromboli.model.table import Node
+    from stromboli.framework.books.cluster_view import ClusterView
+    from stromboli.framework.books.cycle_state import CycleState
+    from stromboli.framework.books.jobs import QueueInfo
+    from stromboli.narration.observe import QueueFigures
 
 PERMIT, REJECT = 1, -1
-
-TRIED = TriedMoves("capacity")
 
 
 def not_negative(level: int) -> str:
@@ -73,84 +57,65 @@ class Eviction(Protocol):
         """GangPreempt or GangReclaim."""
 
 
-class Capacity(Plugin):
+class Capacity(QueueAccounts[Account], trusted=True):
     """Gives queues amounts: what they deserve, what they may have at most, what is kept for them.
 
     A queue may place tasks up to its capability and what others' guarantees leave of the cluster.  What it holds
     beyond what it deserves may be taken back by queues that hold less than they deserve.  With ``enableHierarchy`` the
     queues form a tree below ``root`` (:mod:`stromboli.fairness.quota`): jobs belong to leaves, a placement must keep
-    the limits of all queues above, and a queue that cannot be used takes those below it out, nobody else.
+    the limits of all queues above, and a queue that cannot be used takes those below it out, and no others.
     """
 
     name = "capacity"
+    queue_accounts = 3
+    lines: Lines
     ancestor_level = arg("ancestorReclaimLevel", int, 0, not_negative)
     device_quota = arg("capacity.DynamicResourceAllocationEnable", bool, True)
     consumable_quota = arg("capacity.DRAConsumableCapacityEnable", bool, True)
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """Open an account for every queue."""
-        self.session, self.axes = session, session.axes
         self.is_tree = session.hierarchy_enabled(self.name)
-        self.lines = Lines(session, self.name)
-        self.accounts = open_tree(session) if self.is_tree else open_flat(session)
-        self._admitted = {name: tuple(account.inqueue) for name, account in self.accounts.items()}
+        self.keep(session, Lines(session, self.name), open_tree(session) if self.is_tree else open_flat(session))
         self.stopped = self._find_faults()
         self.devices = DeviceBooks(session, self.accounts if self.device_quota else {}, self.consumable_quota)
         self.counts_reserved = ADMISSION in session.config.features
         reserve_parts(session, self.accounts if self.counts_reserved else {})
         self.reclaiming = Reclaiming(self.lines, self.ancestor_level if self.is_tree else 0)
-        for account in self.accounts.values():
-            if self._takes_part(account):
-                session.publish_figures(
-                    account.name, account.as_written() if self.stopped else account.figures(self.axes)
-                )
-        self.lines.opened([one for one in self.accounts.values() if self._takes_part(one)])
-
-    def _takes_part(self, account: Account) -> bool:
-        return self.is_tree or account.jobs > 0
+        taking_part = [one for one in self.accounts.values() if one.takes_part]
+        for account in taking_part:
+            session.publish_figures(account.name, account.as_written() if self.stopped else account.figures(self.axes))
+        self.lines.opened(taking_part)
 
     def _find_faults(self) -> bool:
-        """Tell of queues that cannot be used; whether nothing at all goes on, as the reference would have it."""
-        faults = {name: account.fault for name, account in self.accounts.items() if account.fault}
-        if not self.session.compat.asks("bad-queue"):
-            for name, fault in faults.items():
-                self.session.quarantine_queue(name, fault)
-            for account in self.accounts.values():
-                if account.queue.sums.jobs and not account.is_leaf and not account.fault:
-                    account.queue.fault = "jobs belong to queues without others below them"
-            return False
-        for name, fault in faults.items():
-            self.session.tell("queue_faulty", queue=name, fault=fault)
-        inner = any(account.queue.sums.jobs and not account.is_leaf for account in self.accounts.values())
-        return self.is_tree and (inner or bool(faults) or ROOT_QUEUE not in self.accounts)
+        """Report queues that cannot be used; whether no queue can be, as the reference would have it."""
+        inner = [one for one in self.accounts.values() if one.is_misused]
+        if self.session.compat.asks("bad-queue"):
+            faulty = [one for one in self.accounts.values() if one.fault]
+            for account in faulty:
+                self.session.tell("queue_faulty", queue=account.name, fault=account.fault)
+            return self.is_tree and bool(inner or faulty or ROOT_QUEUE not in self.accounts)
+        for account in self.accounts.values():
+            self.session.note_trouble(account.name, account.fault, account.quota.warning)
+        for account in inner:
+            account.queue.fault = "jobs belong to queues without others below them"
+        return False
 
-    def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
-        """The hooks that this session's configuration leaves: an order by key only where the queues form no tree."""
+    def idle_hooks(self) -> set[str]:
+        """Without an order by key where the queues form a tree; nothing by runs where more than amounts is counted."""
         left_out = {"queue_order.key" if self.is_tree else "victim_queue_order"}
         if self.stopped:
             left_out |= {"queue_order", "queue_order.key", "victim_queue_order"}
-        if self.counts_reserved or self.devices:
-            left_out.add("allocatable.many")
-        elif not self.lines.say_allocated and not self.lines.say_deallocated:
-            left_out |= {"on_allocate", "on_deallocate"}
-        return ((hook, function) for hook, function in super().hooks() if hook.name not in left_out)
+        return left_out | ({"allocatable.many"} if self.counts_reserved or self.devices else super().idle_hooks())
 
-    def on_session_close(self, session: Session) -> None:
-        """Tell the queues' figures."""
-        if say := session.tells("metric.queue_figures"):
-            axes, admitted = self.axes, self._admitted
-            say(
-                figures={
-                    name: one.metrics(axes, admitted[name], self._takes_part(one))
-                    for name, one in self.accounts.items()
-                }
-            )
+    def metrics(self, account: Account, admitted: tuple[int, ...]) -> QueueFigures:
+        """What metrics show of a queue; ``admitted`` is ``inqueue`` as it was when the session opened."""
+        return account.metrics(self.axes, admitted)
 
     # ------------------------------------------------------------------ queues
 
-    @queue_order
     def due_first(self, left: QueueInfo, right: QueueInfo) -> int:
-        """The higher priority first; then the smaller share of what is deserved, in ties who deserves something.
+        """The higher priority first; then the smaller share of what is deserved, in ties queues that deserve something.
 
         In a tree the shares are those of the queues below the last one that both have above them.
         """
@@ -163,12 +128,6 @@ class Capacity(Plugin):
             level = shared_levels(one, other) + 1
             one, other = level_of(one, level), level_of(other, level)
         return compare(one.turn(), other.turn())
-
-    @queue_order.key
-    def turn(self, queue: QueueInfo) -> tuple[int, float, bool]:
-        """(negative priority, share, whether nothing is deserved); for queues side by side."""
-        account = self.accounts[queue.name]
-        return (-account.priority, *account.turn())
 
     @victim_queue_order
     def nearest_first(self, left: QueueInfo, right: QueueInfo, preemptor_queue: QueueInfo) -> int:
@@ -200,16 +159,17 @@ class Capacity(Plugin):
         if not self._may_place(account):
             return 0
         for one in account.walk:
-            k = one.cap.times(one.held, task.template.vector, k)
+            k = one.limits.times(one.held, task.template.vector, k)
         return k
 
     def _may_place(self, account: Account) -> bool:
         if not account.is_open:
             self.lines.closed(account)
             return False
-        return self._is_usable(account)
+        return self.is_usable(account)
 
-    def _is_usable(self, account: Account) -> bool:
+    def is_usable(self, account: Account) -> bool:
+        """Whether jobs may use the queue: nothing is wrong with it or the tree, and no queues are below it."""
         if self.stopped or account.fault:
             self.session.tell("capacity_hierarchy_invalid")
             return False
@@ -219,7 +179,7 @@ class Capacity(Plugin):
         reserved = account.reserved_beside(task) if self.counts_reserved else ()
         future = [*held]
         add_to(future, reserved)
-        if account.cap.covers(future if reserved else held, task.template.vector):
+        if account.limits.covers(future if reserved else held, task.template.vector):
             return True
         self.lines.refused(account, task, held, reserved)
         return False
@@ -237,24 +197,22 @@ class Capacity(Plugin):
         if not account.is_open:
             self.lines.closed(account)
             return False
-        total: list[int] = []
-        for task in tasks:
-            add_to(total, task.template.vector)
-        if not account.cap.covers(account.held, total):
+        total = added_up(tasks)
+        if not account.limits.covers(account.held, total):
             self.lines.above_capability(account, total)
             return False
-        if account.worth.leaves_any(account.held, total):
+        if account.deserved.leaves_any(account.held, total):
             return True
         self.lines.above_deserved(account, total)
-        levels = self.ancestor_level if self.is_tree else 0
-        return any(above.worth.leaves_any(above.held, total) for above in within_levels(account, levels))
+        above = within_levels(account, self.ancestor_level)
+        return any(one.deserved.leaves_any(one.held, total) for one in above)
 
     # ------------------------------------------------------------------ giving back
 
     @reclaimable
     def beyond_deserved(self, reclaimer: Task, reclaimees: Sequence[Task]) -> list[Task]:
         """Candidates, in the order of victims, of queues that hold more than they deserve of what these ask for."""
-        own = self._account_of(reclaimer)
+        own = self.account_of(reclaimer)
         if self.stopped or own is None or own.fault:
             self.session.tell("capacity_hierarchy_invalid")
             return []
@@ -271,7 +229,7 @@ class Capacity(Plugin):
 
     @unified_evictable
     def beyond_deserved_for_gang(self, context: Eviction, candidates: Sequence[Task]) -> Sequence[Task]:
-        """Everybody within a queue; from other queues, what holds more than it deserves, in the order given."""
+        """All candidates within a queue; from other queues, what holds more than it deserves, in the order given."""
         if context.kind == "GangPreempt":
             return candidates
         if self.stopped:
@@ -282,61 +240,28 @@ class Capacity(Plugin):
     def _pairs(self, candidates: Sequence[Task]) -> Iterator[tuple[Task, Account]]:
         """Candidates with the accounts of their queues; queues that cannot be used give nothing."""
         for task in candidates:
-            account = self._account_of(task, "reclaimee")
+            account = self.account_of(task, "reclaimee")
             if account is not None and not account.fault:
                 yield task, account
 
     # ------------------------------------------------------------------ admission
 
-    @job_enqueueable
-    def has_room(self, job: Job) -> int:
-        """Permit if minResources fit, in this queue and all above it, beside what is held and admitted."""
-        account = self.accounts[job.queue]
-        if not self._is_usable(account):
-            return REJECT
-        if not account.is_open:
-            self.session.tell("queue_closed_enqueue", queue=job.queue, state=account.queue.status.state, job=job.uid)
-            return REJECT
-        devices = self.devices.least(account, job)
-        if job.facts.min_resources is None and not devices:
-            self.session.tell("min_resources_unset", name=job.name)
-            return PERMIT
-        for one in account.walk:
-            short = self._short_of(one, job) or self._short_of_devices(one, devices)
-            self.lines.enqueue(one, job, not short)
-            if short:
-                return self._refuse(job, short)
-        return PERMIT
+    def asks_nothing(self, account: Account, job: Job) -> bool:
+        """Whether the job states neither minResources nor claims of devices that its queue limits."""
+        return super().asks_nothing(account, job) and not self.devices.least(account, job)
 
-    def _refuse(self, job: Job, short: list[str]) -> int:
-        message = "queue resource quota insufficient: " + ", ".join(f"insufficient {name}" for name in short)
-        self.session.record_pod_group_event(job, names.EVENT_NORMAL, names.EVENT_UNSCHEDULABLE, message)
-        return REJECT
-
-    def refusing(self, job: Job) -> Account:
-        """The first queue, from the job's own upwards, in which its minResources do not fit; if none, its own."""
-        account = self.accounts[job.queue]
-        return next((one for one in account.walk if self._short_of(one, job)), account)
-
-    def _short_of(self, account: Account, job: Job) -> list[str]:
+    def shortages(self, account: Account, job: Job) -> list[str]:
         """Names of what the job asks for and the queue lacks, in the order of shortages."""
-        over = account.cap.lacking(job.facts.min_vector, account.held, account.inqueue, account.elastic)
-        return [self.axes.names[column] for column in self.axes.order if column in over and column != PODS]
-
-    def _short_of_devices(self, account: Account, devices: Demand) -> list[str]:
+        if short := super().shortages(account, job):
+            return short
+        devices = self.devices.least(self.accounts[job.queue], job)
         return [] if self.devices.admit_job(account, devices) else [EXCEEDED]
 
-    @job_enqueued
     def admit(self, job: Job) -> None:
-        """Count the job's minResources, less pods that gates keep back, against later ones, here and above."""
-        account = self.accounts.get(job.queue)
-        if account is None:
-            return
-        self.devices.admitted(account, self.devices.least(account, job))
-        if job.facts.min_resources is not None:
-            least = job.without_gated(job.facts.min_vector)
-            for one in (account, *account.ancestors):
-                add_to(one.inqueue, least)
+        """Count the job's minResources and devices against later ones, here and above."""
+        if (account := self.accounts.get(job.queue)) is not None:
+            self.devices.admitted(account, self.devices.least(account, job))
+        super().admit(job)
 
     # ------------------------------------------------------------------ moves that are only tried
 
@@ -344,54 +269,22 @@ class Capacity(Plugin):
     def would_stay_within_capability(self, state: CycleState, queue: QueueInfo, task: Task) -> bool:
         """:meth:`stays_within_capability` with the tried moves; whether the queue is open is not looked at."""
         account = self.accounts.get(queue.name)
-        if account is None or not self._is_usable(account) or not self.devices.admit_pod(account, task, state):
+        if account is None or not self.is_usable(account) or not self.devices.admit_pod(account, task, state):
             return False
-        return all(self._covers(one, task, TRIED.holdings(state, one.name, one.held)) for one in account.walk)
+        return all(self._covers(one, task, self.tried.holdings(state, one.name, one.held)) for one in account.walk)
 
-    @simulate_add_task
-    def try_adding(self, state: CycleState, task_to_schedule: Task, task: Task, node: Node) -> Reason | None:
-        """Count ``task`` to its queue and those above."""
-        return self._try(state, task, 1)
-
-    @simulate_remove_task
-    def try_removing(self, state: CycleState, task_to_schedule: Task, task: Task, node: Node) -> Reason | None:
-        """Take ``task`` off its queue and those above."""
-        return self._try(state, task, -1)
-
-    def _try(self, state: CycleState, task: Task, times: int) -> Reason | None:
-        queue = queue_of(self.session, self.name, task, self.accounts)
-        if isinstance(queue, Reason):
-            return queue
-        account = self.accounts[queue]
+    def try_move(self, state: CycleState, account: Account, task: Task, times: int) -> None:
+        """Count ``times * task`` and its devices to the queue and those above in ``state`` only."""
         move(state, task, times)
-        TRIED.move(state, [one.name for one in (account, *account.ancestors)], task.template.vector, times)
-        return None
+        super().try_move(state, account, task, times)
 
     # ------------------------------------------------------------------ events
 
-    @on_allocate
-    def tell_allocation(self, event: TaskEvent) -> None:
-        """Tell it; the task no longer needs a reservation."""
-        account = self._account_of(event.task, "allocate event for task")
-        self.devices.count(account, event.task, 1)
-        if account is not None:
-            account.release(event.task)
-            self.lines.event(self.lines.say_allocated, account, event.task)
-
-    @on_deallocate
-    def tell_deallocation(self, event: TaskEvent) -> None:
-        """Tell it; a task that its queue had let in keeps its part of it, unless it is evicted."""
-        account = self._account_of(event.task, "deallocate event for task")
-        self.devices.count(account, event.task, -1)
-        if account is not None:
-            leaves = event.task.status is RELEASING and not self.session.compat.asks("gate-victims")
-            if self.counts_reserved and opted_in(event.task) and not leaves:
-                account.reserve(event.task)
-            self.lines.event(self.lines.say_deallocated, account, event.task)
-
-    # ------------------------------------------------------------------ parts of the above
-
-    def _account_of(self, task: Task, what: str = "") -> Account | None:
-        session = self.session
-        job = known_job(session, self.name, task, what) if what else session.job_of(task)
-        return None if job is None else self.accounts.get(job.queue)
+    def count(self, account: Account, task: Task, times: int) -> None:
+        """Count the task's devices; a task that its queue had let in keeps its part of it, unless it is evicted."""
+        self.devices.count(account, task, times)
+        leaves = task.status is RELEASING and not self.session.compat.asks("gate-victims")
+        if times > 0:
+            account.release(task)
+        elif self.counts_reserved and opted_in(task) and not leaves:
+            account.reserve(task)

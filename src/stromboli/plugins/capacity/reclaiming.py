@@ -1,4 +1,4 @@
-"""Who may be taken from whom: candidates of queues that hold more than they deserve.
+"""What a queue may take from others: candidates of queues that hold more than they deserve.
 
 One walk goes over the candidates in order with running copies of what their queues hold, so each victim counts for
 those behind it.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from stromboli.model.axes import PODS, Vector, add_to
 from stromboli.model.job import Job
+from stromboli.model.resources.axes import PODS, Vector, add_to
 from stromboli.model.task import Task
 from stromboli.plugins.capacity.accounts import Account, ancestor_at, within_levels
 from stromboli.plugins.capacity.lines import Lines
@@ -45,10 +45,10 @@ class Reclaiming:
     def may_give(self, job: Job, account: Account) -> bool:
         """Whether any task of ``job`` could be named now; evictions only make that less likely."""
         held = account.held
-        if any(held[column] > account.worth.limits[column] for column in account.relevant):
+        if any(held[column] > account.deserved.limits[column] for column in account.relevant):
             return True
         kinds = {task.template.number: task.template.vector for task in job.tasks.values()}
-        return any(not account.worth.concerns(asked) for asked in kinds.values())
+        return any(not account.deserved.concerns(asked) for asked in kinds.values())
 
     def _take(
         self, running: Running, task: Task, account: Account, own: Account | None = None, request: Vector = ()
@@ -70,11 +70,11 @@ class Reclaiming:
         account, held = holdings[0]
         if not _keeps_guarantee(account, held, asked):
             return "capacity_spared_guarantee", account, held
-        nobody = own is not None and not account.worth.concerns(asked) and not own.worth.concerns(request)
-        if nobody and own is not None and self._is_family(own, account):
+        undeserved = own is not None and not account.deserved.concerns(asked) and not own.deserved.concerns(request)
+        if undeserved and own is not None and self._is_family(own, account):
             return "capacity_spared_family", account, held
         for one, theirs in holdings:
-            if one.worth.concerns(asked) and not one.exceeds(theirs, asked):
+            if one.deserved.concerns(asked) and not one.exceeds(theirs, asked):
                 return "capacity_spared_deserved", one, theirs
         return None
 

@@ -1,17 +1,17 @@
-"""What proportion tells while it shares the cluster out."""
+"""What proportion reports while it shares the cluster out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stromboli.fairness.share import divisors, dominant_share
 from stromboli.fairness.waterfill import Claim, Round
-from stromboli.model.job import Job
+from stromboli.plugins.proportion.accounts import Account
+from stromboli.queue_accounts.lines import AccountLines
 
 if TYPE_CHECKING:
-    from stromboli.framework.session import Session
-    from stromboli.plugins.proportion.accounts import Account
+    from stromboli.framework.books.cluster_view import ClusterView
 
 ROUND_LINES = (
     "queue_weight", "queue_deserved", "queue_met", "queue_met_capability", "queue_attributes", "remaining",
@@ -19,32 +19,25 @@ ROUND_LINES = (
 )  # fmt: skip
 
 
-class Lines:
-    """Tells what somebody wants to hear; asks once what that is."""
+class Lines(AccountLines):
+    """Reports the rounds of the water filling, too."""
 
-    def __init__(self, session: Session, plugin: str) -> None:
-        self.axes, self.plugin = session.axes, plugin
-        self.session = session
+    def __init__(self, session: ClusterView, plugin: str) -> None:
+        super().__init__(session, plugin)
         self.wants_rounds = any(session.tells(key) for key in ROUND_LINES)
 
-    def opened(self, accounts: Mapping[str, Account], total: object, guarantee: object) -> None:
+    def opened(self, accounts: Mapping[str, Account]) -> None:
         """The accounts are open."""
-        self.session.tell("total_resource", total=total)
-        self.session.tell("total_guarantee", guarantee=guarantee)
-        if say := self.session.tells("considering_job"):
-            for job in self.session.peek_jobs():
-                say(job=job.uid)
+        self.totals(accounts.values())
         if self.session.tells("queue_attributes_added") or self.session.tells("queue_sums"):
-            for account in accounts.values():
-                self._account(account)
+            for name, account in accounts.items():
+                if account.takes_part:
+                    self.session.tell("queue_attributes_added", queue=name)
+                    self.session.tell("queue_sums", queue=name, **self.sums(account, "request", "inqueue"))
 
-    def _account(self, account: Account) -> None:
-        if not account.queue.sums.jobs:
-            return
-        figures = account.figures(self.axes)
-        self.session.tell("queue_attributes_added", queue=account.name)
-        fields = {name: figures[name] for name in ("allocated", "request", "inqueue", "elastic")}
-        self.session.tell("queue_sums", queue=account.name, **fields)
+    def state(self, account: Account, held: Sequence[int]) -> dict[str, object]:
+        """What the queue deserves, and what it holds when that is ``held``."""
+        return {"deserved": account.quota.deserved, "allocated": self.amount(held)}
 
     def shared_out(self, accounts: Mapping[str, Account], done: Round) -> None:
         """A round is done."""
@@ -62,15 +55,6 @@ class Lines:
         if self.wants_rounds and last.raised:
             self.session.tell("remaining_exhausted", remaining=self.axes.resource(last.remaining))
 
-    def enqueue(self, account: Account, job: Job, permitted: bool) -> None:
-        """The queue has voted on ``job``."""
-        if say := self.session.tells("enqueue_amounts"):
-            figures = account.figures(self.axes)
-            fields = {name: figures[name] for name in ("allocated", "inqueue", "elastic")}
-            least = job.facts.min_resources
-            say(name=job.name, min_resources=least, queue=job.queue, capability=account.real_capability, **fields)
-        self.session.tell("enqueue_vote", name=job.name, permitted=permitted)
-
     def _claim(self, account: Account, claim: Claim, done: Round) -> None:
         deserved = self.axes.resource(claim.deserved)
         self.session.tell("queue_weight", queue=claim.name, weight=claim.weight, total_weight=done.weight)
@@ -80,7 +64,6 @@ class Lines:
                 self.session.tell(key, queue=claim.name)
         self.session.tell(
             "queue_attributes", queue=claim.name, plugin=self.plugin, deserved=deserved,
-            real_capability=account.real_capability, allocated=self.axes.resource(account.held),
-            request=self.axes.resource(claim.request), elastic=self.axes.resource(account.elastic),
+            real_capability=account.quota.real_capability, **self.sums(account, "request"),
             share=dominant_share(account.held, divisors(claim.deserved)),
         )  # fmt: skip

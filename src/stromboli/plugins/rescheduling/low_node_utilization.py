@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from stromboli.framework.argument import Complaint
-from stromboli.model import quantity
+from stromboli.framework.config.argument import Complaint
 from stromboli.model.names import CPU, MEMORY
-from stromboli.model.qos import qos_of
+from stromboli.model.resources import quantity
+from stromboli.model.resources.qos import qos_of
 from stromboli.model.spec import Amount, NodeSpec
 from stromboli.model.task import Task
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stromboli.framework.argument import Complaint, nearest
-from stromboli.model import duration
+from stromboli.framework.config.argument import Complaint, nearest
 from stromboli.model.names import CPU, MEMORY
 from stromboli.model.task import Task
 from stromboli.model.usage import PERIOD
+from stromboli.model.values import duration
 from stromboli.plugin import Hook, Plugin, arg, is_duration, victim_tasks
 from stromboli.plugins.rescheduling import low_node_utilization as lnu
 
 if TYPE_CHECKING:
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
 
 REFERENCE_PERIOD = "5m"
 """The reference's default of ``metricsPeriod``, for which it collects nothing."""
@@ -34,7 +34,7 @@ def doubts_of(strategies: list[object]) -> Iterator[str | Complaint]:
             yield f"params of {lnu.NAME} must be a mapping"
 
 
-class Rescheduling(Plugin):
+class Rescheduling(Plugin, trusted=True):
     """Names running pods that should be elsewhere, once an interval.
 
     The first interval begins with the scheduler's first session, and a session that is due uses it up whether or not
@@ -48,7 +48,7 @@ class Rescheduling(Plugin):
 
     _due = False
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """See whether the interval is over."""
         self.session = session
         self.session.tell("rescheduling_entered")
@@ -78,7 +78,7 @@ class Rescheduling(Plugin):
 
     @victim_tasks
     def low_node_utilization(self, tasks: Sequence[Task]) -> list[Task]:
-        """Running pods of loaded nodes, as many as idle nodes can bear; nobody where nodes are all alike."""
+        """Running pods of loaded nodes, as many as idle nodes can take; none where nodes are all alike."""
         self.session.tell("rescheduling_strategy", name=lnu.NAME)
         params = self.params_of(lnu.NAME)
         if not isinstance(params, dict):
@@ -102,12 +102,15 @@ class Rescheduling(Plugin):
         """The nodes whose loads are known, with those of ``tasks`` that run there."""
         session, guesses = self.session, self.session.compat.asks("rescheduling-unknown")
         period = self.period or (REFERENCE_PERIOD if session.compat.asks("rescheduling-period") else PERIOD)
-        pods = self._by_name(tasks) if session.compat.asks("rescheduling-budget") else _by_node(tasks)
+        pods = (self._by_name if session.compat.asks("rescheduling-budget") else _by_node)(tasks)
         for spec in session.table.statics.specs:
             sample = session.snapshot.usage.get(spec.name)
-            cpu, memory = (sample.cpu.get(period), sample.memory.get(period)) if sample else (None, None)
-            if guesses or (sample and sample.is_fresh(session.now) and cpu is not None and memory is not None):
-                yield lnu.Utilization(spec, {CPU: cpu or 0.0, MEMORY: memory or 0.0}, pods.get(spec.name, []))
+            loads = {CPU: sample.cpu.get(period), MEMORY: sample.memory.get(period)} if sample else {}
+            known = sample is not None and sample.is_fresh(session.now) and None not in loads.values()
+            if known or guesses:
+                yield lnu.Utilization(
+                    spec, {what: loads.get(what) or 0.0 for what in (CPU, MEMORY)}, pods.get(spec.name, [])
+                )
 
     def _by_name(self, tasks: Sequence[Task]) -> dict[str, list[Task]]:
         """By node, for each pod there the first of ``tasks`` that has its name, wherever that is."""

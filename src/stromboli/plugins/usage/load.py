@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from stromboli.model import quantity
-from stromboli.model.axes import CPU, MEMORY
-from stromboli.model.request import limit
+from stromboli.model.resources import quantity
+from stromboli.model.resources.axes import CPU, MEMORY
+from stromboli.model.resources.request import limit
 from stromboli.model.spec import Amount
 from stromboli.model.table import NodeTable
 from stromboli.model.task import PodTemplate

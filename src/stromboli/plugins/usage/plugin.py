@@ -9,18 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from stromboli.errors import DurationError, QuantityError
-from stromboli.framework.handlers import TaskEvent
-from stromboli.framework.reason import Reason
-from stromboli.model import duration, quantity
+from stromboli.framework.extension.handlers import TaskEvent
+from stromboli.framework.extension.reason import Reason
 from stromboli.model.job import ALLOCATED, BINDING, BOUND, PIPELINED, RUNNING
+from stromboli.model.resources import quantity
 from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
 from stromboli.model.usage import FRESH, PERIOD, NodeUsage
+from stromboli.model.values import duration
 from stromboli.plugin import Plugin, arg, arg_section, node_order, on_allocate, on_deallocate, predicate
 from stromboli.plugins.usage.load import Estimator, Expected, Floats, Pair, Weights, capacities, load, score
 
 if TYPE_CHECKING:
-    from stromboli.framework.session import Session
+    from stromboli.framework.books.cluster_view import ClusterView
 
 CPU_LOADED = Reason("the CPU load of the node exceeds the upper limit.", resolvable=False)
 MEMORY_LOADED = Reason("the memory load of the node exceeds the upper limit.", resolvable=False)
@@ -66,7 +67,7 @@ def any_task(_task: Task) -> None:
     """The key of answers that are the same for all tasks."""
 
 
-class Usage(Plugin):
+class Usage(Plugin, trusted=True):
     """Refuses nodes whose measured load is above a threshold, and prefers idle ones.
 
     Loads are averages over ten minutes from the configuration's metrics source.  A sample older than five minutes
@@ -89,7 +90,7 @@ class Usage(Plugin):
         arg("be_mem", object, "200Mi", amount),
     )
 
-    def on_session_open(self, session: Session) -> None:
+    def on_session_open(self, session: ClusterView) -> None:
         """Lay the samples out by row, and count the pods that they cannot show."""
         self.session, self._table = session, session.table
         self.session.tell("usage_entered")
@@ -104,7 +105,7 @@ class Usage(Plugin):
         self._capacity = capacities(session.table)
         self.expected = Expected(len(samples))
         self._set_aside: dict[str, tuple[int, Pair | None]] = {}
-        self._holds = session.reservations is not None
+        self._holds = session.config.keeps_reservations
         self._count_young()
         self._tell_figures(samples)
         self.session.tell("usage_left")
@@ -162,29 +163,42 @@ class Usage(Plugin):
 
     def _tell_filter(self, task: Task, nodes: NodeRows) -> None:
         keys = ("usage_cpu_exceeded", "usage_memory_exceeded", "usage_filter_stale", "usage_filter_passed")
-        cpu, memory, stale, passed = (self.session.tells(key) for key in keys)
-        if not (cpu or memory or stale or passed):
-            return
-        for row in nodes.rows.tolist():
-            node, refused = self._table.statics.names[row], int(self._refused[row])
-            if refused == 1 and cpu:
-                cpu(node=node, usage=f"{self.cpu[row]:f}", threshold=f"{self.thresholds['cpu']:f}")
-            elif refused == 2 and memory:
-                memory(node=node, usage=f"{self.memory[row]:f}", threshold=f"{self.thresholds['mem']:f}")
-            elif not refused and not self._known[row] and stale:
-                stale(period=PERIOD, minutes=FRESH / 60, task=task.key, node=node, time=self._when(row))
-            elif not refused and passed:
-                passed(task=task.key, node=node)
+        tellers = {key: say for key in keys if (say := self.session.tells(key))}
+        for row in nodes.rows.tolist() if tellers else ():
+            key, fields = self._verdict(task, row)
+            if say := tellers.get(key):
+                say(node=self._table.statics.names[row], **fields)
+
+    def _verdict(self, task: Task, row: int) -> tuple[str, dict[str, object]]:
+        """The line that says what the filter made of the node, and its fields."""
+        refused = int(self._refused[row])
+        if refused:
+            what, load = (("cpu", self.cpu), ("memory", self.memory))[refused - 1]
+            threshold = self.thresholds[("cpu", "mem")[refused - 1]]
+            return f"usage_{what}_exceeded", {"usage": f"{load[row]:f}", "threshold": f"{threshold:f}"}
+        if not self._known[row]:
+            stale = {"period": PERIOD, "minutes": FRESH / 60, "task": task.key, "time": self._when(row)}
+            return "usage_filter_stale", stale
+        return "usage_filter_passed", {"task": task.key}
 
     # ------------------------------------------------------------------ the score
 
     @node_order.vector(key=any_task, row="score_of_node")
     def idle_first(self, task: Task, nodes: NodeRows) -> Floats:
         """The idler the better, up to 100 times ``usage.weight``; 0 where nothing is known.  Shape (rows,)."""
+        self._tell_unknown(task, nodes)
         pick = slice(None) if nodes.index is None else nodes.index
         cpu = load(self.cpu[pick], self.expected.cpu[pick], self._capacity[0][pick])
         memory = load(self.memory[pick], self.expected.memory[pick], self._capacity[1][pick])
         return np.where(self._known[pick], score((cpu, memory), self._weights, self.weight), 0.0)
+
+    def _tell_unknown(self, task: Task, nodes: NodeRows) -> None:
+        if (say := self.session.tells("usage_score_stale")) is None:
+            return
+        for row in nodes.rows.tolist():
+            if not self._known[row]:
+                node = self._table.statics.names[row]
+                say(period=PERIOD, minutes=FRESH / 60, task=task.key, node=node, time=self._when(row))
 
     def score_of_node(self, task: Task, node: Node) -> float:
         """:meth:`idle_first` of one node."""

@@ -8,8 +8,8 @@ from typing import Final, Protocol
 from stromboli.cluster.body import Body, decode, encode
 from stromboli.server.addresses import address_of
 from stromboli.server.api import Api
-from stromboli.server.calls import Call, Calls
-from stromboli.server.failures import no_such_path
+from stromboli.server.http.calls import Call, Calls
+from stromboli.server.status_errors import no_such_path
 
 JSON: Final = "application/json"
 MERGE: Final = "application/merge-patch+json"

@@ -11,9 +11,9 @@ from typing import Any, Final
 from stromboli.cluster.body import Body, meta, part, seconds_of, stamp
 from stromboli.cluster.lives import Life, life_of
 from stromboli.errors import ApiFailure
-from stromboli.server.conditions import readiness
 from stromboli.server.kubelet import statuses
 from stromboli.server.kubelet.cluster import MERGE, STRATEGIC, Cluster
+from stromboli.server.print.conditions import readiness
 
 _LOG: Final = logging.getLogger(__name__)
 BEAT_EVERY: Final = 10.0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from stromboli.cluster.body import Body, meta, part
-from stromboli.cluster.documents import whole_objects
+from stromboli.cluster.files.documents import whole_objects
 from stromboli.errors import ManifestError, QuantityError, ShapeError
 from stromboli.server.amounts import canonical
 
@@ -16,6 +16,10 @@ _COUNTED: Final = re.compile(r"(?:(?P<count>\d+)x)?(?P<rest>.+)")
 _CPU: Final = re.compile(r"(?P<amount>[0-9.]+m?)\s*cpus?")
 _NAME: Final = "node-{number}"
 _DEFAULTS: Final = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+FORM: Final = (
+    "the form is [COUNTx]CPUcpu[,MEMORY][,RESOURCE=AMOUNT][,label:KEY=VALUE], such as 3x8cpu,32Gi or "
+    "2x16cpu,64Gi,nvidia.com/gpu=4,label:zone=a"
+)
 VERSION: Final = "v1.33.0-simulated"
 
 
@@ -43,7 +47,7 @@ def _refuse_twins(nodes: Iterable[Body]) -> None:
 def _described(description: str, first: int) -> Iterator[Body]:
     found = _COUNTED.fullmatch(description.strip())
     if found is None:
-        raise ShapeError(f"--nodes {description!r}: write e.g. 3x8cpu,32Gi or 2x16cpu,64Gi,nvidia.com/gpu=4")
+        raise ShapeError(f"--nodes {description!r}: {FORM}")
     amounts = dict(_DEFAULTS)
     labels: dict[str, str] = {}
     for piece in found["rest"].split(","):
@@ -59,11 +63,12 @@ def _piece(piece: str, description: str) -> tuple[str, str, str]:
         key, _, value = piece.removeprefix("label:").partition("=")
         return key, value, "label"
     cpu = _CPU.fullmatch(piece)
-    name, _, amount = ("cpu", "", cpu["amount"]) if cpu else piece.rpartition("=")
+    name, stated, amount = ("cpu", "=", cpu["amount"]) if cpu else piece.rpartition("=")
     try:
         return name or "memory", canonical(amount), "amount"
     except QuantityError as error:
-        raise ShapeError(f"--nodes {description!r}: {piece!r}: {error}") from error
+        problem = f"{piece!r} is no amount" if not stated else str(error)
+        raise ShapeError(f"--nodes {description!r}: {problem}; {FORM}") from error
 
 
 def from_manifest(file: str) -> list[Body]:

@@ -14,11 +14,3 @@ on is very likely right.  It is also the shortest description of what the engine
 ``cycle``      a whole cycle with that choice
 =============  =====================================================================================
 """
-
-from __future__ import annotations
-
-from stromboli.testing.plain.cycle import PlainSession, run_plain_cycle
-from stromboli.testing.plain.placer import PlainPlacer
-from stromboli.testing.plain.world import Site, World
-
-__all__ = ["PlainPlacer", "PlainSession", "Site", "World", "run_plain_cycle"]

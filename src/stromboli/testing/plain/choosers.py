@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stromboli.framework.session import Session
+from stromboli.framework.session.session import Session
 from stromboli.model.table import Node
 from stromboli.model.task import Task
 from stromboli.testing.plain.world import Site

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from stromboli.cycle import run_action
-from stromboli.framework.config import Config
-from stromboli.framework.observe import SILENT, Observer
-from stromboli.framework.plan import Plan
-from stromboli.framework.registry import Registry
-from stromboli.framework.session import Session
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config.config import Config
+from stromboli.framework.config.registry import Registry
+from stromboli.framework.session.session import Session
 from stromboli.model.snapshot import Snapshot
+from stromboli.narration.observe import SILENT, Observer
 from stromboli.testing.plain.placer import PlainPlacer
 
 

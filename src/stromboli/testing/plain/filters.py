@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from stromboli.framework.reason import Reason, StatusCode
-from stromboli.model.axes import CPU, MEMORY, PODS
+from stromboli.framework.extension.reason import Reason, StatusCode
+from stromboli.model.resources.axes import CPU, MEMORY, PODS
 from stromboli.model.task import Task
 from stromboli.testing.plain import matching
 from stromboli.testing.plain.neighbours import Verdict, pod_affinity, topology_spread

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import floor, log
 from typing import NamedTuple
 
-from stromboli.framework.reason import Reason
+from stromboli.framework.extension.reason import Reason
 from stromboli.model.spec import NodeSpec, SpreadConstraint
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task

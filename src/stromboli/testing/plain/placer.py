@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from stromboli.framework.fits import ABORTING, Fits
-from stromboli.framework.operation import Operation
-from stromboli.framework.placement import Choice  # the record alone: two fields, no arithmetic
-from stromboli.framework.reason import Reason
-from stromboli.framework.sampling import sampler_of
-from stromboli.framework.session import Session
+from stromboli.framework.engine.fits import ABORTING, Fits
+from stromboli.framework.engine.placement import Choice  # the record alone: two fields, no arithmetic
+from stromboli.framework.engine.sampling import sampler_of
+from stromboli.framework.extension.reason import Reason
+from stromboli.framework.session.session import Session
+from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.task import Task
 from stromboli.testing.plain import choosers
 from stromboli.testing.plain.rules import session_rules
@@ -30,7 +30,7 @@ class Marks(Protocol):
 
 
 class PlainPlacer:
-    """A :class:`~stromboli.framework.placer.Placer` that looks at every node anew for every task.
+    """A :class:`~stromboli.framework.engine.placer.Placer` that looks at every node anew for every task.
 
     1. A node must have the room, future room counted, and pass the predicates of all plugins.
     2. Nodes with idle room come first; only without any those whose room is about to become free.
@@ -53,7 +53,7 @@ class PlainPlacer:
         fitting = [site for site in self.world.sites if site.row in looked_at]
         now = [site for site in fitting if not room or self._short(task, site.idle) is None]
         later = [site for site in fitting if site not in now]
-        for group, kind in ((now, Operation.ALLOCATE), (later, Operation.PIPELINE)):
+        for group, kind in ((now, OperationKind.ALLOCATE), (later, OperationKind.PIPELINE)):
             if group:
                 return Choice([self._best(task, group).row], kind)
         return None
@@ -74,6 +74,10 @@ class PlainPlacer:
     def run_length(self, tasks: Sequence[Task]) -> int:
         """1: nothing is concluded from one task about another."""
         return 1
+
+    def hopeless(self, task: Task) -> bool:
+        """No: every node is looked at for every task."""
+        return False
 
     def kind(self, task: Task) -> str:
         """Its uid: nothing is concluded from one task about another."""
@@ -123,7 +127,8 @@ class PlainPlacer:
         Room is looked at first, then one plugin after the other; the first that refuses a node is the last one asked.
         Within a plugin refusals add up until one comes that no eviction could cure.
         """
-        plugins = [[fit(self.world, task) for fit in rules.fits] for rules in self.rules]
+        asked = not room or not self._asks_for_unoffered(task) or sampler_of(self.session) is not None
+        plugins = [[fit(self.world, task) for fit in rules.fits] for rules in self.rules] if asked else []
         for site in self.world.sites:
             if within is not None and not within[site.row]:
                 continue
@@ -134,13 +139,18 @@ class PlainPlacer:
             said = (tuple(_until_abort(verdict(site) for verdict in verdicts)) for verdicts in plugins)
             yield site, next((reasons for reasons in said if reasons), ())
 
+    def _asks_for_unoffered(self, task: Task) -> bool:
+        """Whether no node has what the task asks for: then predicates, which note who asks first, are not asked."""
+        return any(amount > 0 for amount in self.session.axes.unoffered(task.request).values())
+
     def _short(self, task: Task, amounts: Amounts) -> str | None:
         """The first resource of which ``amounts`` has less than the task asks for; cpu and memory always count."""
         axes = self.session.axes
         asked = {"cpu", "memory", *(task.request.scalars or {})}
         vector = axes.full(task.template.vector)
-        short = (axes.names[c] for c in axes.order if axes.names[c] in asked and vector[c] > amounts[c])
-        return next(short, None)
+        known = {axes.known(name) for name in asked} - {-1}
+        short = {c for c in known if vector[c] > amounts[c]}
+        return next(iter(axes.names_of(short, task.request)), None)
 
     # ------------------------------------------------------------------ which are looked at
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from stromboli.framework.config import PluginOption
-from stromboli.framework.opening import Answer, Function
-from stromboli.framework.plugin import Plugin
-from stromboli.framework.points import POINTS
-from stromboli.framework.reason import Reason
-from stromboli.framework.session import Session
+from stromboli.framework.config.config import PluginOption
+from stromboli.framework.extension.answers import Answer, Function
+from stromboli.framework.extension.plugin import Plugin
+from stromboli.framework.extension.points import POINTS
+from stromboli.framework.extension.reason import Reason
+from stromboli.framework.session.session import Session
 from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
 from stromboli.testing.plain import filters, scores

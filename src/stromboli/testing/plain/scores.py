@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 
 from stromboli.errors import PluginError
-from stromboli.model.axes import CPU, MEMORY
+from stromboli.model.resources.axes import CPU, MEMORY
 from stromboli.model.task import Task
 from stromboli.testing.plain import matching
 from stromboli.testing.plain.filters import Settings

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from stromboli.framework.session import Session
-from stromboli.model.axes import add_to
+from stromboli.framework.session.session import Session
+from stromboli.model.resources.axes import add_to
 from stromboli.model.spec import NodeSpec
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task
 
 Amounts = list[int]
-"""Amounts by column, in the units of :data:`~stromboli.model.axes.Vector`."""
+"""Amounts by column, in the units of :data:`~stromboli.model.resources.axes.Vector`."""
 
 
 class Site:

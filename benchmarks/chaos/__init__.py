@@ -1,0 +1,1 @@
+"""What breaks things: broken files, broken requests, seeded and counted (``make chaos``)."""

@@ -1,0 +1,157 @@
+"""Jobs that are split into parts, or that must stay close together: tried hypernode by hypernode, best tier first."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from stromboli.allocation.nominations import FIRST, use_nomination
+from stromboli.allocation.pending_tasks import Worksheet
+from stromboli.allocation.place_tasks import Lines, TaskPlacer
+from stromboli.errors import PlacementError
+from stromboli.framework.session.session import Session
+from stromboli.framework.session.topology import is_hard, job_topology
+from stromboli.framework.statement.statement import Saved, Statement
+from stromboli.model.job import Job
+from stromboli.model.snapshot import HyperNodeInfo
+from stromboli.model.subjobs import SubJob
+from stromboli.model.topology import lowest_common
+
+ALLOCATE = "Allocate"
+"""The purpose for which plugins are asked for gradients here."""
+
+
+def is_split(session: Session, job: Job) -> bool:
+    """Whether the job is placed part by part within hypernodes."""
+    return job.has_sub_group_policy or is_hard(job_topology(session, job))
+
+
+def place_job(session: Session, lines: Lines, job: Job, sheet: Worksheet) -> Statement | None:
+    """The best placement of ``job``: every hypernode of the first gradient with a success is tried, the best is done.
+
+    ``sheet`` keeps what is left to place afterwards.  None when no hypernode takes the job, or a handler objects to it.
+    """
+    with suppress(PlacementError):
+        if (statement := _best_of_gradients(session, lines, job, sheet)) is not None:
+            return statement
+    if say := session.tells("no_solution"):
+        say(job=job.uid)
+    return None
+
+
+def settle(session: Session, job: Job, sheet: Worksheet) -> None:
+    """What was placed last is committed: the job and its parts lie in the hypernodes that were chosen for them."""
+    if sheet.hyper_node:
+        for uid, part in session.sub_jobs(job).items():
+            part.allocated_hyper_node = sheet.places.get(uid, part.allocated_hyper_node)
+        job.allocated_hyper_node = lowest_common(session.hyper_nodes, job.allocated_hyper_node, sheet.hyper_node)
+        session.mark_job_dirty(job.uid)
+
+
+def _best_of_gradients(session: Session, lines: Lines, job: Job, sheet: Worksheet) -> Statement | None:
+    for gradient in session.ask.hyper_node_gradient_for_job(job, session.top, ALLOCATE):
+        tried = [
+            found for hyper_node in gradient if (found := _try_job(session, lines, job, sheet, hyper_node)) is not None
+        ]
+        if tried:
+            _score, saved, left, name = max(tried, key=lambda found: found[0])
+            statement = _again(session, saved)
+            sheet.adopt(left, name)
+            if say := session.tells("job_in_hyper_node"):
+                say(job=job.uid, hyper_node=name)
+            return statement
+    return None
+
+
+def _try_job(
+    session: Session, lines: Lines, job: Job, sheet: Worksheet, hyper_node: HyperNodeInfo
+) -> tuple[float, Saved, Worksheet, str] | None:
+    """Place the parts of ``job`` below ``hyper_node`` and take it back; the operations if that would do."""
+    job.fits.clear()
+    left = sheet.clone()
+    parts = session.sub_jobs(job).values()
+    before = [part.allocated_hyper_node for part in parts]
+    try:
+        with session.statement() as trial:
+            score = _place_parts(session, lines, job, left, hyper_node, trial)
+            left.places = {part.uid: part.allocated_hyper_node for part in parts}
+            saved = trial.save()
+            works = bool(saved) and (session.ask.job_ready(job) or session.ask.job_pipelined(job))
+    finally:
+        for part, place in zip(parts, before, strict=True):
+            part.allocated_hyper_node = place
+    return (score, saved, left, hyper_node.name) if works else None
+
+
+def _place_parts(
+    session: Session, lines: Lines, job: Job, left: Worksheet, hyper_node: HyperNodeInfo, trial: Statement
+) -> float:
+    """Place parts in their turns until the job is ready, recorded in ``trial``; their scores added up."""
+    score = 0.0
+    while len(left):
+        part = left.turns.pop()
+        found = _place_part(session, lines, job, part, left, hyper_node)
+        if found is None or not found[0].operations:
+            continue
+        trial.merge(found[0])
+        score += found[1]
+        if len(left.sheets[part.uid]):
+            left.turns.push(part)
+        if session.ask.job_ready(job):
+            break
+    return score
+
+
+def _place_part(
+    session: Session, lines: Lines, job: Job, part: SubJob, sheet: Worksheet, hyper_node: HyperNodeInfo
+) -> tuple[Statement, float] | None:
+    """The best placement of one part below ``hyper_node``, done, with its score."""
+    nominated = job.nominated_hyper_nodes.get(part.uid, "")
+    if (placed := use_nomination(session, job, part, sheet.sheets[part.uid], hyper_node)) is not None:
+        _lies(session, part, nominated)
+        return placed, FIRST
+    for gradient in session.ask.hyper_node_gradient_for_sub_job(part, hyper_node, ALLOCATE):
+        tried: dict[str, tuple[Saved, int]] = {}
+        for candidate in gradient:
+            for uid in part.task_uids:
+                job.fits.pop(uid, None)
+            tasks = sheet.sheets[part.uid].clone()
+            statement = TaskPlacer(session, lines, job, part, tasks, candidate).run()
+            if statement is not None and statement.operations:
+                tried[candidate.name] = statement.save(), tasks.next
+                statement.discard()
+        if tried:
+            return _best_part(session, part, sheet, tried)
+    return None
+
+
+def _best_part(
+    session: Session, part: SubJob, sheet: Worksheet, tried: dict[str, tuple[Saved, int]]
+) -> tuple[Statement, float]:
+    rows = (
+        {name: [session.node_list[row] for row in session.hyper_nodes[name].rows] for name in tried}
+        if len(tried) > 1
+        else {}
+    )
+    scores = session.ask.hyper_node_order(part, rows) if rows else {}
+    best = max(tried, key=lambda name: scores.get(name, 0.0))
+    saved, taken = tried[best]
+    statement = _again(session, saved)
+    sheet.sheets[part.uid].next = taken
+    _lies(session, part, best)
+    if say := session.tells("sub_job_in_hyper_node"):
+        say(sub_job=part.uid, hyper_node=best)
+    return statement, scores.get(best, 0.0)
+
+
+def _lies(session: Session, part: SubJob, hyper_node: str) -> None:
+    """Something of ``part`` was placed in ``hyper_node``: it lies in what holds that and where it lay before."""
+    part.allocated_hyper_node = lowest_common(session.hyper_nodes, part.allocated_hyper_node, hyper_node)
+
+
+def _again(session: Session, saved: Saved) -> Statement:
+    """A statement with the saved operations done again; nothing is left of them if one fails."""
+    with session.statement() as trial:
+        trial.recover(saved)
+        statement = session.statement()
+        statement.merge(trial)
+    return statement

@@ -1,0 +1,323 @@
+"""Places the tasks of one part of a job, one after another or in runs, until the part is ready."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from stromboli.allocation.considering import considering
+from stromboli.allocation.pending_tasks import Tasks
+from stromboli.errors import PlacementError, PluginError
+from stromboli.framework.books.plan import GateRemoval
+from stromboli.framework.engine.fits import Fits
+from stromboli.framework.engine.placement import Choice
+from stromboli.framework.extension.reason import Reason
+from stromboli.framework.session.session import TOP, Session
+from stromboli.framework.statement.operation_kind import OperationKind
+from stromboli.framework.statement.statement import Statement
+from stromboli.model.job import ALLOCATED, BINDING, BOUND, PENDING, RUNNING, SUCCEEDED, Job
+from stromboli.model.names import QUEUE_ALLOCATION_GATE
+from stromboli.model.subjobs import SubJob
+from stromboli.model.task import Task
+from stromboli.narration.observe import OnAxes, Teller
+from stromboli.reservations.terminating import find
+
+if TYPE_CHECKING:
+    from stromboli.framework.engine.rows import Bools
+    from stromboli.model.snapshot import HyperNodeInfo
+
+
+GATES_FEATURE = "SchedulingGatesQueueAdmission"
+"""The feature gate under which the scheduler takes its own gate off pods that have their quota."""
+
+Many = list[Callable[..., int]]
+"""The forms for runs of tasks of all plugins at one point."""
+
+
+class Lines:
+    """What the placing of tasks tells, asked for once an action."""
+
+    __slots__ = (
+        "batch_score_failed",
+        "consider",
+        "gate",
+        "nodes",
+        "overused",
+        "pipelining",
+        "pre_predicate",
+        "predicates",
+        "role",
+        "sub_job_pipelined",
+        "sub_job_ready",
+    )
+
+    def __init__(self, session: Session) -> None:
+        tells = session.tells
+        self.pipelining = tells("pipelining")
+        self.gate, self.nodes, self.overused = (
+            tells("queue_gate_removed"),
+            tells("nodes_for_job"),
+            tells("queue_overused_task"),
+        )
+        self.predicates, self.pre_predicate = tells("predicates_failed"), tells("pre_predicate_failed")
+        self.role, self.batch_score_failed = tells("task_role_failed"), tells("batch_score_failed")
+        self.consider = considering(session)
+        self.sub_job_ready, self.sub_job_pipelined = tells("sub_job_ready"), tells("sub_job_pipelined")
+
+
+AT_FIRST, MORE_THEN = 8, 16
+"""How many tasks are looked at to see how long a run is, and how many times as many next: most runs are short where
+tasks of several roles take turns."""
+
+
+class TaskPlacer:
+    """One attempt to place ``tasks`` of ``part`` within a hypernode, recorded in ``statement``.
+
+    ``full`` is the template for which no run could be placed, and how far the nodes' journal had come then.
+    ``failed`` are the roles of those who have found no node, once somebody has asked.
+    """
+
+    __slots__ = (
+        "failed", "full", "job", "lines", "nodes", "part", "queue", "session", "statement", "tasks", "where", "within",
+    )  # fmt: skip
+
+    def __init__(
+        self, session: Session, lines: Lines, job: Job, part: SubJob, tasks: Tasks, hyper_node: HyperNodeInfo
+    ) -> None:
+        self.session, self.lines, self.job, self.part, self.tasks = session, lines, job, part, tasks
+        self.queue = session.queues[job.queue]
+        self.where = "" if hyper_node.name == TOP else hyper_node.name
+        self.within: Bools | None = None if hyper_node.name == TOP else session.rows_of(hyper_node)
+        self.nodes = len(hyper_node.rows)
+        self.statement = Statement(session)
+        self.full: tuple[object, int] = (None, 0)
+        self.failed: set[str] | None = None
+
+    def run(self) -> Statement | None:
+        """Place until the part is ready; the statement if it is ready or pipelined, else None with all undone."""
+        if not self.nodes:
+            return None
+        try:
+            return self._attempt()
+        except BaseException:
+            self.statement.discard()
+            raise
+
+    def _attempt(self) -> Statement | None:
+        over = ready = False
+        while len(self.tasks) and not over:
+            over, ready = self._step()
+        if ready or self.session.ask.sub_job_ready(self.job, self.part):
+            self._tell(self.lines.sub_job_ready)
+            return self.statement
+        if self.session.ask.sub_job_pipelined(self.job, self.part):
+            self._tell(self.lines.sub_job_pipelined)
+            return self.statement
+        self.statement.discard()
+        return None
+
+    # ------------------------------------------------------------------ steps
+
+    def _step(self) -> tuple[bool, bool]:
+        """Deal with the next task, or with a run of equal ones; whether the attempt is over, and the part ready."""
+        task = self.tasks.tasks[self.tasks.next]
+        if self._run_of_tasks(task):
+            return self._after_placing()
+        self.tasks.next += 1
+        if not self._may_try(task):
+            return False, False
+        refusal: Reason | None = self.session.ask.pre_predicate(task)
+        if refusal is not None:
+            return self._refused_beforehand(task, refusal), False
+        try:
+            choice = self._nominated(task) or find(self.session, task, self.within)
+        except PluginError as error:
+            return self._no_scores(error), False
+        if choice is None:
+            return self._no_node(task), False
+        self._place((task,), choice)
+        return self._after_placing()
+
+    def _after_placing(self) -> tuple[bool, bool]:
+        ready = self.session.ask.sub_job_ready(self.job, self.part)
+        return ready, ready
+
+    def _run_of_tasks(self, task: Task) -> bool:
+        """Place a run of tasks like ``task`` at once; False when they must be looked at one by one."""
+        tasks, first = self.tasks.tasks, self.tasks.next
+        if first + 1 >= len(tasks) or tasks[first + 1].template is not task.template or not self._plain(task):
+            return False
+        moment = task.template, len(self.session.table.journal)
+        asked = None if self.full == moment else self._many()
+        if asked is None or self._role_failed(task) or self.session.ask.pre_predicate(task) is not None:
+            return False
+        count = self._length(task, first, *asked)
+        try:
+            choice = self.session.placer.place_run(tasks[first : first + count], self.within) if count > 1 else None
+        except PluginError:  # one by one the task that it is about comes to light
+            return False
+        if choice is None or not choice.rows:
+            self.full = moment  # nothing has room for such tasks until something moves
+            return False
+        self.tasks.next += len(choice.rows)
+        self._place(tasks[first : first + len(choice.rows)], choice)
+        return True
+
+    def _length(self, task: Task, first: int, allocatable: Many, ready: Many) -> int:
+        """How many tasks from ``first`` on are alike, allocatable, and needed until the part is ready."""
+        tasks = self.tasks.tasks
+        most = min(len(tasks) - first, max([many(self.job, task, len(tasks) - first) for many in ready], default=1))
+        count, seen = 1, 1
+        while count == seen < most:
+            seen = min(most, max(AT_FIRST, MORE_THEN * seen))
+            alike = self.session.placer.run_length(tasks[first : first + seen])
+            count = next((i for i in range(count, alike) if not self._follows(task, tasks[first + i])), alike)
+        return min([count, *(many(self.queue, task, count) for many in allocatable)])
+
+    def _plain(self, task: Task) -> bool:
+        """Whether nothing about the task needs a look of its own."""
+        return not task.gates and not task.nominated_node
+
+    def _follows(self, task: Task, other: Task) -> bool:
+        """Whether ``other`` may come after ``task`` in a run: of one role, since minimums and failures go by role."""
+        return other.role == task.role and self._plain(other) and self.session.ask.pre_predicate(other) is None
+
+    def _many(self) -> tuple[Many, Many] | None:
+        """The plugins' forms for runs, of allocatable and of job_ready; None when one of them has none."""
+        session = self.session
+        allocatable, ready = session.manys["allocatable"], session.manys["job_ready"]
+        if allocatable is None or ready is None or self.job.has_sub_group_policy or not session.handlers.take_runs:
+            return None
+        return allocatable, ready
+
+    def _may_try(self, task: Task) -> bool:
+        if not self.session.ask.allocatable(self.queue, task):
+            if say := self.lines.overused:
+                say(queue=self.queue.name, name=task.name)
+            return False
+        if task.gates:
+            self._gated(task)
+            return False
+        if self._role_failed(task):
+            text = f"Task {task.name} with role spec {task.role} has already predicated failed, skip"
+            if say := self.lines.role:
+                say(name=task.name, role=task.role)
+            self._note(task, Fits(error=text))
+            return False
+        if say := self.lines.nodes:
+            say(nodes=self.nodes, job=self.job)
+        if consider := self.lines.consider:
+            consider(task, self.within)
+        return True
+
+    def _gated(self, task: Task) -> None:
+        """A task with our own gate: it has its quota, so the gate may go; it is placed in a later cycle."""
+        admits = GATES_FEATURE in self.session.config.features
+        if admits and task.annotations.get(QUEUE_ALLOCATION_GATE) == "true":
+            if say := self.lines.gate:
+                say(task=task)
+            self.session.plan.gates.append(GateRemoval(task.uid, task.key))
+
+    def _role_failed(self, task: Task) -> bool:
+        """Whether a task of the same role and part has found no node before."""
+        return bool(task.role) and bool(self.job.fits) and task.role in self._failed_roles()
+
+    def _failed_roles(self) -> set[str]:
+        if self.failed is None:
+            tasks = self.job.tasks
+            members = set(self.part.task_uids) if self.job.has_sub_group_policy else tasks
+            self.failed = {tasks[uid].role for uid in self.job.fits if uid in members and uid in tasks}
+        return self.failed
+
+    def _note(self, task: Task, fits: Fits) -> None:
+        """``task`` has found no node."""
+        self.job.fits[task.uid] = fits
+        if self.failed is not None:
+            self.failed.add(task.role)
+
+    # ------------------------------------------------------------------ nodes
+
+    def _nominated(self, task: Task) -> Choice | None:
+        """The node that an earlier preemption made room on, if it takes the task now."""
+        row = self.session.table.statics.row.get(task.nominated_node, -1)
+        if row < 0 or (self.within is not None and not self.within[row]):
+            return None
+        return self.session.placer.place(task, self.session.only(row))
+
+    def _refused_beforehand(self, task: Task, refusal: Reason) -> bool:
+        if say := self.lines.pre_predicate:
+            say(task=task, error=refusal.text)
+        self._note(task, Fits.everywhere(refusal, self.nodes))
+        return not self._go_on()
+
+    def _no_scores(self, error: PluginError) -> bool:
+        """A score out of its range: no node is best, so the task waits; others go on."""
+        if self.lines.batch_score_failed:
+            self.lines.batch_score_failed(error=error)
+        return False
+
+    def _no_node(self, task: Task) -> bool:
+        fits = self.session.placer.refusals(task, self.within)
+        if self.where:
+            fits = Fits(fits.counts, fits.nodes, fits.error, self.where)
+        self._note(task, fits)
+        if say := self.lines.predicates:
+            say(error=fits.text)
+        return not self._go_on()
+
+    def _place(self, tasks: tuple[Task, ...] | list[Task], choice: Choice) -> bool:
+        """Place ``tasks``; False when a handler objects, which the statement has told: then they go on waiting."""
+        self._tell_placing(tasks, choice)
+        try:
+            self.statement.place(self.job, tasks, choice.rows, choice.kind)
+        except PlacementError:
+            return False
+        if not self.session.mute.on:
+            self.session.counters.placed(self.job, len(tasks))
+        return True
+
+    # ------------------------------------------------------------------ going on after a failure
+
+    def _go_on(self) -> bool:
+        """Whether other tasks may still complete the gang after one has found no node."""
+        job, part = self.job, self.part
+        if job.min_available == len(job.tasks) or part.min_available >= self._size():
+            return False
+        roles = job.facts.task_min
+        if job.has_sub_group_policy or not roles:
+            return True
+        failed = self._failed_roles()
+        if job.min_available < sum(roles.values()):
+            left = sum(task.role not in failed for task in job.of(PENDING))
+            return job.ready_task_num() + left >= job.min_available
+        have = job.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, pending_best_effort=True)
+        return all(not roles.get(role) or have.get(role, 0) >= roles[role] for role in failed)
+
+    def _size(self) -> int:
+        return len(self.part.task_uids) if self.job.has_sub_group_policy else len(self.job.tasks)
+
+    # ------------------------------------------------------------------ telling
+
+    def _tell(self, say: Teller | None) -> None:
+        if say:
+            say(job=self.job.uid, sub_job=self.part.uid)
+
+    def _tell_placing(self, tasks: tuple[Task, ...] | list[Task], choice: Choice) -> None:
+        if len(tasks) > 1:
+            if say := self.lines.nodes:
+                say(nodes=self.nodes, job=self.job)
+            if consider := self.lines.consider:
+                consider(tasks[0], self.within)
+        if choice.kind is OperationKind.ALLOCATE:
+            self.session.statement_events.binding(tasks, choice.rows)
+        else:
+            for task, row in zip(tasks, choice.rows, strict=True):
+                self._tell_pipelining(task, row)
+
+    def _tell_pipelining(self, task: Task, row: int) -> None:
+        session, node = self.session, self.session.table.statics.names[row]
+        if say := session.tells("limited_resources"):
+            say(task=task, node=node)
+        if say := self.lines.pipelining:
+            releasing = OnAxes(session.axes, tuple(session.table.releasing[:, row].tolist()))
+            say(task=task, node=node, request=task.request, releasing=releasing)

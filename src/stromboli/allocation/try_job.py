@@ -1,0 +1,27 @@
+"""How allocate places one job, for all who need to know: allocate itself, and actions that leave idle room to it."""
+
+from __future__ import annotations
+
+from stromboli.allocation import gradients
+from stromboli.allocation.pending_tasks import Tasks, Worksheet, by_part, whole
+from stromboli.allocation.place_tasks import Lines, TaskPlacer
+from stromboli.framework.session.session import Session
+from stromboli.framework.statement.statement import Statement
+from stromboli.model.job import Job
+from stromboli.model.subjobs import SubJob
+
+
+def sheet_of(session: Session, job: Job) -> Tasks | Worksheet:
+    """The tasks of ``job`` still to be placed, by part where it is placed part by part."""
+    return by_part(session, job) if gradients.is_split(session, job) else whole(session, job)
+
+
+def try_job(session: Session, lines: Lines, job: Job, sheet: Tasks | Worksheet) -> Statement | None:
+    """Place tasks of ``sheet`` until ``job`` is ready, or would be with pipelined ones; None, nothing changed, if not.
+
+    ``sheet`` keeps what is left to place.
+    """
+    if isinstance(sheet, Worksheet):
+        return gradients.place_job(session, lines, job, sheet)
+    part = SubJob(job, job.uid, job.uid, job.min_available)
+    return TaskPlacer(session, lines, job, part, sheet, session.top).run()

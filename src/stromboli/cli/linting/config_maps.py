@@ -1,0 +1,54 @@
+"""Configurations that stand in manifests, as values of ConfigMaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from stromboli.cluster.body import part
+from stromboli.cluster.files.documents import whole_objects
+from stromboli.errors import ManifestError
+
+SUFFIX: Final = ".conf"
+"""Keys of configurations end so."""
+_MARKS: Final = (b"ConfigMap", SUFFIX.encode())
+"""What a file must hold to be read for them."""
+
+
+class Held(NamedTuple):
+    """A configuration in a file; its first line comes after so many ``before`` it."""
+
+    file: str
+    text: str
+    before: int
+
+
+def held_in(paths: Iterable[str]) -> list[Held]:
+    """The configurations in ConfigMaps of files and directories; files that cannot be read hold none."""
+    return [held for path in paths for file in _files(path) for held in _held(file)]
+
+
+def _files(path: str) -> list[Path]:
+    found = Path(path)
+    return sorted(file for file in found.rglob("*.y*ml") if file.is_file()) if found.is_dir() else [found]
+
+
+def _held(file: Path) -> Iterator[Held]:
+    try:
+        data = file.read_bytes()
+        objects = list(whole_objects(file)) if all(mark in data for mark in _MARKS) else []
+    except (OSError, ManifestError):  # told by who reads the objects
+        return
+    lines = [line.replace('"', "").strip() for line in data.decode(errors="replace").splitlines()]
+    starts: dict[str, Iterator[int]] = {}
+    for body in objects:
+        values = part(body, "data") if body["kind"] == "ConfigMap" else None
+        for key, text in values.items() if isinstance(values, dict) else ():
+            if str(key).endswith(SUFFIX) and isinstance(text, str):
+                yield Held(str(file), text, next(starts.setdefault(key, _lines_of(key, lines)), 0))
+
+
+def _lines_of(key: str, lines: Iterable[str]) -> Iterator[int]:
+    """The numbers of the lines where ``key`` is given a value, in the order of the objects."""
+    return (number for number, line in enumerate(lines, 1) if line.startswith(f"{key}:"))

@@ -1,0 +1,1 @@
+"""Decoding of Kubernetes objects into the model."""

@@ -1,0 +1,1 @@
+"""Objects from files: YAML documents, scenarios and usage records."""

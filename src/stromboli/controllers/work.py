@@ -1,0 +1,34 @@
+"""What controllers have to do: looks at single objects."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from stromboli.controllers.world import Key
+
+
+class About(StrEnum):
+    """What kind of look an object needs."""
+
+    job = "job"
+    queue = "queue"
+    pod = "pod"
+    garbage = "garbage"
+    command = "command"
+    hyper_node = "hypernode"
+    idle_group = "idle PodGroup"
+    cron_job = "CronJob"
+    job_flow = "JobFlow"
+    job_template = "JobTemplate"
+
+
+UNSUPPORTED: Final = (About.cron_job, About.job_flow, About.job_template)
+"""Kinds whose objects are only told that nothing comes of them."""
+
+
+class Work(NamedTuple):
+    """One object that has to be looked at."""
+
+    about: About
+    key: Key

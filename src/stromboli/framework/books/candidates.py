@@ -1,0 +1,236 @@
+"""The running tasks that may be evicted at all, as columns: kept up with evictions, never searched through anew.
+
+``session.candidates`` holds them.  An action takes a :class:`Reach` of them for each job that needs room::
+
+    reach = session.candidates.reach(lambda job: job.queue == mine.queue and job.uid != mine.uid)
+    reach.refresh()
+    reach.freed        # what evicting everybody in reach would free, shape (resources, nodes)
+    reach.count        # how many that are, shape (nodes,)
+    reach.tasks(row)   # who they are on one node: the session's own tasks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from stromboli.framework.books.jobs import Jobs
+from stromboli.framework.books.ledger import Ledger
+from stromboli.framework.engine.rows import Bools
+from stromboli.model.job import BOUND, RUNNING, Job
+from stromboli.model.resources.axes import PODS
+from stromboli.model.snapshot import Snapshot
+from stromboli.model.table import Ints, NodeTable, Rows
+from stromboli.model.task import PodTemplate, Task
+
+FEW = 16
+"""Up to so many touched nodes are looked at one by one: cheaper there than array operations."""
+
+
+class Candidates:
+    """Bound and running tasks of known jobs that do not refuse eviction, sorted by node.
+
+    Arrays have one entry a task: ``job`` numbers its job, ``alive`` says that it still stands, ``running`` that it is
+    more than bound, ``best_effort`` that it asks for nothing; ``amounts`` is its request, shape (resources, tasks).
+    ``row`` is its node, ``start[row]`` the place of the first task of a node.  ``changed`` lists the places that
+    evictions, and their ends, have touched, in order.
+    """
+
+    __slots__ = (
+        "_jobs", "_largest", "_ledger", "_lowest", "_reaches", "_seen", "_serves", "alive", "amounts", "best_effort",
+        "changed", "job", "jobs", "place", "row", "running", "start", "tasks",
+    )  # fmt: skip
+
+    def __init__(self, snapshot: Snapshot, jobs: Jobs, ledger: Ledger) -> None:
+        self._jobs, self._ledger, self._seen = jobs, ledger, 0
+        self._lowest: int | None = None
+        self._largest: list[int] | None = None
+        self._serves: dict[int, int] = {}
+        self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
+        self.tasks: list[Task] = []
+        self.start: list[int] = [0]
+        known = set(jobs)
+        for on_node in snapshot.node_tasks:
+            self.tasks += [
+                task
+                for task in on_node.values()
+                if (task.status is RUNNING or task.status is BOUND) and task.preemptable and task.job in known
+            ]
+            self.start.append(len(self.tasks))
+        owners = [task.job for task in self.tasks]
+        self.jobs: dict[str, int] = {uid: number for number, uid in enumerate(dict.fromkeys(owners))}
+        self.row: list[int] = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start)).tolist()
+        self.place: Mapping[str, int] = {task.uid: place for place, task in enumerate(self.tasks)}
+        self.job = np.array([self.jobs[uid] for uid in owners], dtype=np.intp)
+        self.alive: Bools = np.ones(len(self.tasks), dtype=bool)
+        self.running: Bools = np.array([task.status is RUNNING for task in self.tasks], dtype=bool)
+        self.best_effort: Bools = np.array([task.template.best_effort for task in self.tasks], dtype=bool)
+        self.amounts = _amounts([task.template for task in self.tasks], ledger)
+        self.changed: list[int] = []
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Take note of what was evicted, and taken back, since the last call."""
+        evictions = self._ledger.evictions
+        for task, back in evictions[self._seen :]:
+            place = self.place.get(task.uid)
+            if place is not None:
+                self.alive[place] = back
+                self.running[place] |= back  # who is taken back counts as running, whatever it was
+                self.changed.append(place)
+        self._seen = len(evictions)
+
+    @property
+    def lowest(self) -> int:
+        """The lowest priority of any of them."""
+        if self._lowest is None:
+            self._lowest = min([task.priority for task in self.tasks], default=0)
+        return self._lowest
+
+    @property
+    def largest(self) -> list[int]:
+        """The most that any of them asks for, by column."""
+        if self._largest is None:
+            self._largest = self.amounts.max(axis=1, initial=0).tolist()
+        return self._largest
+
+    def serves(self, template: PodTemplate, columns: Sequence[int]) -> int:
+        """For how many pods of ``template`` the room of one of them could be enough, where ``columns`` decide."""
+        found = self._serves.get(template.number)
+        if found is None:
+            vector, largest = template.vector, self.largest
+            asked = [column for column in columns if vector[column] and column != PODS]  # pods are rarely short
+            found = self._serves[template.number] = min([largest[c] // vector[c] for c in asked], default=1)
+        return found
+
+    def reach(self, of: Callable[[Job], bool], *, bound: bool = True, only_best_effort: bool = False) -> Reach:
+        """The candidates of those jobs for which ``of`` is true now.
+
+        ``bound`` says whether tasks that do not run yet count too.  One job after another often reaches the same.
+        """
+        jobs = self._jobs
+        within = np.array([job is not None and of(job) for job in map(jobs.peek_at, self.jobs)], dtype=bool)
+        key = within.tobytes(), bound, only_best_effort
+        found = self._reaches.get(key)
+        if found is None:
+            if len(self._reaches) >= FEW:
+                self._reaches.clear()
+            found = self._reaches[key] = Reach(self, within, bound, only_best_effort)
+        found.refresh()
+        return found
+
+    def let_go(self) -> None:
+        """Keep no reach any more: they know us, and neither would go by its own count of references."""
+        self._reaches.clear()
+
+    def own(self, place: int) -> Task:
+        """The task at ``place`` as the session has it."""
+        task = self.tasks[place]
+        job = self._jobs.peek_at(task.job)
+        return task if job is None else job.tasks[task.uid]
+
+
+class Reach:
+    """Some of the candidates, and what evicting all of them would free on each node.
+
+    ``freed`` has shape (resources, nodes), ``count`` shape (nodes,); call :meth:`refresh` before reading them.
+    """
+
+    __slots__ = ("_asked", "_candidates", "_counted", "_hopeful", "_journal", "_seen", "_within", "count", "freed")
+
+    def __init__(self, candidates: Candidates, jobs: Bools, bound: bool, only_best_effort: bool) -> None:
+        self._candidates = candidates
+        candidates.catch_up()
+        self._within = (jobs, bound, only_best_effort)
+        self._seen = len(candidates.changed)
+        self._asked: tuple[tuple[int, ...], bytes] | None = None
+        self._hopeful: Bools = np.zeros(0, dtype=bool)
+        self._journal = 0
+        chosen = self._counted = self._chosen()
+        start = candidates.start
+        # prefix sums over all tasks, nodes after nodes: what lies between two nodes' beginnings is the first one's
+        sums = np.zeros((candidates.amounts.shape[0], len(candidates.tasks) + 1), dtype=np.int64)
+        np.cumsum(candidates.amounts * chosen, axis=1, out=sums[:, 1:])
+        counts = np.concatenate(([0], np.cumsum(chosen, dtype=np.int64)))
+        self.freed: Ints = np.diff(sums[:, start], axis=1)
+        self.count: Ints = np.diff(counts[start])
+
+    def _chosen(self) -> Bools:
+        candidates, (jobs, bound, only_best_effort) = self._candidates, self._within
+        if not len(jobs):
+            return np.zeros(0, dtype=bool)
+        chosen = candidates.alive & jobs[candidates.job]
+        if not bound:
+            chosen &= candidates.running
+        if only_best_effort:
+            chosen &= candidates.best_effort
+        return chosen
+
+    def refresh(self) -> None:
+        """Renew the nodes that evictions have touched."""
+        candidates = self._candidates
+        candidates.catch_up()
+        new = candidates.changed[self._seen :]
+        if not new:
+            return
+        self._seen = len(candidates.changed)
+        for place in set(new):
+            chosen = self._is_chosen(place)
+            if chosen is not bool(self._counted[place]):
+                self._counted[place], sign, row = chosen, 1 if chosen else -1, candidates.row[place]
+                self.freed[:, row] += sign * candidates.amounts[:, place]
+                self.count[row] += sign
+
+    def _is_chosen(self, place: int) -> bool:
+        candidates, (jobs, bound, only_best_effort) = self._candidates, self._within
+        if not (candidates.alive[place] and jobs[candidates.job[place]]):
+            return False
+        runs = bound or bool(candidates.running[place])
+        return runs and (not only_best_effort or bool(candidates.best_effort[place]))
+
+    def hopeful(self, table: NodeTable, columns: Sequence[int], request: Ints) -> Bools:
+        """Nodes that would have the room for ``request`` if everybody in reach left them, shape (nodes,).
+
+        ``columns`` are those that count.  Kept up with the table as long as the request stays the same.
+        """
+        found, asked = self._hopeful, (tuple(columns), request.tobytes())
+        if asked != self._asked:
+            self._asked, found = asked, self._renewed(table, columns, request, slice(None))
+            self._hopeful = found
+        elif touched := set(table.journal[self._journal :]):
+            if len(touched) > FEW:
+                rows = np.array(sorted(touched), dtype=np.intp)
+                found[rows] = self._renewed(table, columns, request, rows)
+            else:
+                for row in touched:
+                    found[row] = all(request[c] <= self._most(table, c, row) for c in columns)
+        self._journal = len(table.journal)
+        return found
+
+    def _most(self, table: NodeTable, column: int, row: int) -> int:
+        return table.future_at(column, row) + int(self.freed[column, row])
+
+    def _renewed(self, table: NodeTable, columns: Sequence[int], request: Ints, rows: Rows | slice) -> Bools:
+        most = self.freed[:, rows] + table.unreserved(rows) - table.pipelined[:, rows]
+        found: Bools = np.all(request[columns, None] <= most[columns], axis=0)
+        return found
+
+    def tasks(self, row: int) -> list[Task]:
+        """Who is in reach on one node, as the session has them."""
+        self.refresh()
+        candidates = self._candidates
+        first = candidates.start[row]
+        chosen = self._counted[first : candidates.start[row + 1]].tolist()
+        return [candidates.own(place) for place, counts in enumerate(chosen, first) if counts]
+
+
+def _amounts(templates: Sequence[PodTemplate], ledger: Ledger) -> Ints:
+    """The requests of ``templates`` as columns, shape (resources, templates)."""
+    kinds = {template.number: template for template in templates}
+    where = {number: place for place, number in enumerate(kinds)}
+    table = np.zeros((len(kinds) + 1, len(ledger.table.alloc)), dtype=np.int64)
+    for place, template in enumerate(kinds.values()):
+        table[place] = ledger.arrays(template)[0]
+    picked: Ints = table[[where[template.number] for template in templates]].T
+    return picked if templates else table[:0].T

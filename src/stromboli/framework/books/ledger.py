@@ -1,0 +1,216 @@
+"""Where a session's sums change: nodes, jobs and queues together, one move at a time, each move with its reverse.
+
+Statement and the session's direct calls are the only users.  Amounts are whole numbers, so taking a move back leaves
+every sum exactly as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from stromboli.model.job import BINDING, PENDING, PIPELINED, RELEASING, RUNNING, Job
+from stromboli.model.resources.axes import add_to
+from stromboli.model.snapshot import QueueSums
+from stromboli.model.status import TaskStatus
+from stromboli.model.table import Ints, NodeTable
+from stromboli.model.task import Placement, PodTemplate, Task
+
+Short = Callable[[Job, Task, Mapping[int, int]], None]
+"""Takes a job, the task that left, and by column how much less its queue held than the task gave back."""
+
+LogEntry = tuple[Task, int, int]
+"""A task, a row of the node table, and +1 where it came or -1 where it left."""
+
+
+class Ledger:
+    """The books of one session.
+
+    ``log`` lists every task that came to a node or left it since the session opened, undone moves included.
+    ``evictions`` lists every task that began to end (False) or was taken back (True), in order.  ``follow`` says
+    whether Kubernetes' view of the nodes (``requested``, ``nonzero``) keeps up with placements, ``returns`` whether a
+    task whose eviction is taken back comes back to that view and to ``log``.
+    ``above`` has, by queue, further lists that count what the queue holds: those of the queues above it.
+    ``followers`` are told of jobs whose sums change without an event: each notes their uids.  ``short`` is called when
+    more is taken off a queue than it holds; its sums stop at zero.
+    """
+
+    __slots__ = (
+        "_arrays",
+        "_gone",
+        "_queues",
+        "above",
+        "evictions",
+        "follow",
+        "followers",
+        "log",
+        "returns",
+        "short",
+        "table",
+    )
+
+    def __init__(self, table: NodeTable, queues: Mapping[str, QueueSums]) -> None:
+        self.table = table
+        self._queues = queues
+        self._arrays: dict[int, tuple[Ints, Ints]] = {}
+        self.log: list[LogEntry] = []
+        self.evictions: list[tuple[Task, bool]] = []
+        self.follow = self.returns = True
+        self._gone: set[str] = set()
+        self.above: Mapping[str, Sequence[list[int]]] = {}
+        self.followers: list[dict[str, None]] = []
+        self.short: Short = _unheard
+
+    def arrays(self, template: PodTemplate) -> tuple[Ints, Ints]:
+        """The request (one entry a resource) and the non-zero request (cpu, memory) of ``template`` as arrays."""
+        found = self._arrays.get(template.number)
+        if found is None:
+            request = np.zeros(len(self.table.alloc), dtype=np.int64)  # names may have come since the table was made
+            request[: len(template.vector)] = template.vector
+            found = self._arrays[template.number] = request, np.array(template.nonzero, dtype=np.int64)
+        return found
+
+    # ------------------------------------------------------------------ moves
+
+    def place(self, job: Job, tasks: Sequence[Task], rows: Sequence[int], status: TaskStatus) -> None:
+        """Pending ``tasks`` of one template take their place on ``rows`` as Allocated or Pipelined."""
+        names = self.table.statics.names
+        for task, row in zip(tasks, rows, strict=True):
+            task.node_name = names[row]
+        job.move(tasks, status)
+        self._queue(job, tasks, status, 1)
+        self._nodes(tasks[0].template, rows, "pipelined" if status is PIPELINED else "used", 1)
+        self.log += [(task, row, 1) for task, row in zip(tasks, rows, strict=True)]
+
+    def remove(self, job: Job, tasks: Sequence[Task], rows: Sequence[int]) -> None:
+        """Allocated, Binding or Pipelined ``tasks`` become Pending again; their nodes get the room back."""
+        status = tasks[0].status
+        self._queue(job, tasks, status, -1)
+        self._nodes(tasks[0].template, rows, "pipelined" if status is PIPELINED else "used", -1)
+        job.move(tasks, PENDING)
+        for task in tasks:
+            task.node_name = ""
+        self.log += [(task, row, -1) for task, row in zip(tasks, rows, strict=True)]
+
+    def remove_unknown(self, job: Job, task: Task) -> None:
+        """As :meth:`remove` for a reservation on a node that is not in the table."""
+        self._queue(job, (task,), task.status, -1)
+        job.move([task], PENDING)
+        task.node_name = ""
+
+    def remove_orphaned(self, task: Task, row: int) -> None:
+        """A reservation goes whose job is not in the session: its node gets the room back."""
+        self._nodes(task.template, (row,), "pipelined", -1)
+        self.log.append((task, row, -1))
+
+    def evict(self, job: Job, task: Task, row: int) -> None:
+        """A running task begins to end: its room becomes future idle."""
+        self._queue(job, (task,), task.status, -1)
+        job.move([task], RELEASING)
+        self._amount(task.template, "releasing", row, 1)
+        self.table.journal.append(row)
+        self.evictions.append((task, False))
+        if task.uid not in self._gone:
+            self._follow(task.template, row, -1)
+            self.log.append((task, row, -1))
+
+    def unevict(self, job: Job, task: Task, row: int) -> None:
+        """The reverse of :meth:`evict`; the task is Running again, whatever it was before."""
+        job.move([task], RUNNING)
+        self._queue(job, (task,), RUNNING, 1)
+        self._amount(task.template, "releasing", row, -1)
+        self.table.journal.append(row)
+        self.evictions.append((task, True))
+        if self.returns:
+            self._follow(task.template, row, 1)
+            self.log.append((task, row, 1))
+        else:
+            self._gone.add(task.uid)
+
+    @contextmanager
+    def pretend_removed(self, tasks: Sequence[Task], row: int) -> Iterator[None]:
+        """Within the block plugins see ``row`` without ``tasks``; no amount changes."""
+        self._show(tasks, row, -1)
+        try:
+            yield
+        finally:
+            self._show(tasks, row, 1)
+
+    def _show(self, tasks: Sequence[Task], row: int, sign: int) -> None:
+        for task in tasks:
+            self._follow(task.template, row, sign)
+            self.log.append((task, row, sign))
+        self.table.journal.append(row)
+
+    # ------------------------------------------------------------------ sums
+
+    def _queue(self, job: Job, tasks: Sequence[Task], status: TaskStatus, sign: int) -> None:
+        sums = self._queues.get(job.queue)
+        if sums is None:
+            return
+        changed = [sums.held, *self.above.get(job.queue, ())]
+        if status is not PIPELINED:
+            changed.append(sums.allocated)
+        vector, times = tasks[0].template.vector, sign * len(tasks)
+        for amounts in changed:
+            add_to(amounts, vector, times)
+        if sign < 0 and (missing := _stop_at_zero(changed)):
+            self.short(job, tasks[0], missing)
+
+    def _nodes(self, template: PodTemplate, rows: Sequence[int], column: str, sign: int) -> None:
+        self.table.journal.extend(rows)
+        request, nonzero = self.arrays(template)
+        if len(rows) == 1:
+            _add(getattr(self.table, column)[:, rows[0]], request, sign)
+            if self.follow:
+                _add(self.table.requested[:, rows[0]], request, sign)
+                _add(self.table.nonzero[:, rows[0]], nonzero, sign)
+            return
+        touched, counts = np.unique(np.asarray(rows, dtype=np.intp), return_counts=True)
+        more = request[:, None] * (counts * sign)
+        getattr(self.table, column)[:, touched] += more
+        if self.follow:
+            self.table.requested[:, touched] += more
+            self.table.nonzero[:, touched] += nonzero[:, None] * (counts * sign)
+
+    def _amount(self, template: PodTemplate, column: str, row: int, sign: int) -> None:
+        _add(getattr(self.table, column)[:, row], self.arrays(template)[0], sign)
+
+    def _follow(self, template: PodTemplate, row: int, sign: int) -> None:
+        if not self.follow:
+            return
+        request, nonzero = self.arrays(template)
+        _add(self.table.requested[:, row], request, sign)
+        _add(self.table.nonzero[:, row], nonzero, sign)
+
+
+def _stop_at_zero(sums: Iterable[list[int]]) -> dict[int, int]:
+    """Raise what is below zero to it; by column, how much was missing at most."""
+    missing: dict[int, int] = {}
+    for amounts in sums:
+        if amounts and min(amounts) < 0:
+            for column, amount in enumerate(amounts):
+                if amount < 0:
+                    missing[column] = max(missing.get(column, 0), -amount)
+                    amounts[column] = 0
+    return missing
+
+
+def _unheard(job: Job, task: Task, missing: Mapping[int, int]) -> None:
+    """Nobody is told that ``task`` takes more off its queue than it holds."""
+
+
+def _add(amounts: Ints, more: Ints, sign: int) -> None:
+    (np.add if sign > 0 else np.subtract)(amounts, more, amounts)
+
+
+def bind(job: Job, tasks: Sequence[Task]) -> None:
+    """Allocated ``tasks`` are handed over for binding; no sum changes."""
+    job.shift(tasks, BINDING)
+
+
+def remember(task: Task) -> None:
+    """Keep where ``task`` stands, for the messages, before an undone operation takes it away."""
+    task.last = Placement(task.status, task.node_name, task.eviction_occurred)

@@ -1,0 +1,132 @@
+"""What a cycle has decided: data, in the order of the decisions, for an executor to carry out."""
+
+from __future__ import annotations
+
+import msgspec
+
+from stromboli.model.podgroup import PodGroupCondition
+from stromboli.model.reservation import Held
+
+
+class Bind(msgspec.Struct, frozen=True, gc=False):
+    """Bind pod ``key`` (``namespace/name``) to ``node``."""
+
+    uid: str
+    key: str
+    job: str
+    node: str
+
+
+class Eviction(msgspec.Struct, frozen=True, gc=False):
+    """Evict pod ``key`` from ``node`` because of ``reason`` (the action's name)."""
+
+    uid: str
+    key: str
+    job: str
+    node: str
+    reason: str
+
+
+class Reservation(msgspec.Struct, frozen=True, gc=False):
+    """Task ``key`` waits for room on ``node``; ``evicted`` when somebody was evicted for it."""
+
+    uid: str
+    key: str
+    job: str
+    node: str
+    evicted: bool = False
+
+
+class PodAnnotations(msgspec.Struct, frozen=True, gc=False):
+    """What pod ``key`` shall state of its reservation, as it says something else: ``held``, or None for none."""
+
+    uid: str
+    key: str
+    held: Held | None = None
+
+
+class Nomination(msgspec.Struct, frozen=True, gc=False):
+    """Room for sub-job ``sub_job`` of ``job`` becomes free in ``hyper_node``; an empty one: none any more."""
+
+    job: str
+    sub_job: str
+    hyper_node: str
+
+
+class PodGroupUpdate(msgspec.Struct, frozen=True, gc=False):
+    """The whole new status of PodGroup ``key``, and its annotations when those changed too."""
+
+    key: str
+    phase: str
+    conditions: tuple[PodGroupCondition, ...] = ()
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    annotations: dict[str, str] | None = None
+
+
+class PodConditionUpdate(msgspec.Struct, frozen=True, gc=False):
+    """PodScheduled=False on pod ``key``; ``nominated_node`` is empty where it stays as it is."""
+
+    uid: str
+    key: str
+    reason: str
+    message: str
+    nominated_node: str = ""
+
+
+class QueueUpdate(msgspec.Struct, frozen=True, gc=False):
+    """``status.allocated`` of a queue, as a resource list of canonical quantities, and its ``status.fault``."""
+
+    name: str
+    allocated: dict[str, str]
+    fault: str = ""
+
+
+class HyperNodeUpdate(msgspec.Struct, frozen=True, gc=False):
+    """The hypernode that holds what is placed of job ``key``, and those of its parts by their ids; empty: none."""
+
+    key: str
+    hyper_node: str
+    parts: dict[str, str] = {}
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """A Kubernetes event on ``kind`` ``key``."""
+
+    kind: str
+    key: str
+    type: str
+    reason: str
+    message: str
+
+
+class GateRemoval(msgspec.Struct, frozen=True, gc=False):
+    """Take the queue-allocation gate off pod ``key``."""
+
+    uid: str
+    key: str
+
+
+class Plan(msgspec.Struct):
+    """Everything that one cycle decided.  ``replayable`` is False once a plugin has used the outside world.
+
+    ``memory`` is what plugins keep for later cycles, by plugin; the next snapshot must hold it.
+    """
+
+    session: str = ""
+    binds: list[Bind] = []
+    evictions: list[Eviction] = []
+    reservations: list[Reservation] = []
+    allocated_not_bound: list[Reservation] = []
+    nominations: list[Nomination] = []
+    pod_groups: list[PodGroupUpdate] = []
+    pod_conditions: list[PodConditionUpdate] = []
+    queues: list[QueueUpdate] = []
+    hyper_nodes: list[HyperNodeUpdate] = []
+    events: list[Event] = []
+    gates: list[GateRemoval] = []
+    annotations: list[PodAnnotations] = []
+    inconsistencies: list[str] = []
+    memory: dict[str, dict[str, float]] = {}
+    replayable: bool = True

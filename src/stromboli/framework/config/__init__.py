@@ -1,0 +1,1 @@
+"""Configuration: volcano-scheduler.conf, arguments, the registry of plugins and actions, compat switches."""

@@ -1,0 +1,144 @@
+"""Where the controllers, and what is not offered yet, depart from the reference; rows of :mod:`.compat`'s table.
+
+The controllers know no compat mode: none of these changes what a scheduling cycle decides.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from stromboli.framework.config.difference import Difference
+
+_row = partial(Difference, restored=False)
+
+CONTROLLERS = (
+    _row(
+        "retained-pods",
+        "Pods that a finished job retains count in its status by their phase.",
+        "They don't count.",
+        "job controller",
+        "A job that completed with one succeeded pod has succeeded 1.",
+    ),
+    _row(
+        "job-version",
+        "`status.version` rises when an action begins to take a job down, and when it finds pods to kill.",
+        "It rises at every look at a job that is being taken down or is over, also when there is nothing to kill.",
+        "job controller",
+        "A version that rises without an event makes a write of every look. Older pods are stale either way.",
+    ),
+    _row(
+        "scale-down",
+        "Pods beyond a task's replicas are marked as the controller's own doing before they are deleted.",
+        "They are deleted as they are, so that policies on PodEvicted act on them.",
+        "job controller",
+        "Whoever scales a job down does not want it restarted for that.",
+    ),
+    _row(
+        "first-sight",
+        "A pod that is seen for the first time is a PodPending event only if it is pending.",
+        "Every pod is, so that after a restart of the controllers time limits on pending begin for pods that run.",
+        "job controller, policies with a timeout",
+        "A pod that runs is not late.",
+    ),
+    _row(
+        "pending-timeout",
+        "A time limit on pending is called off by the pod's start or end, and an action whose pod is pending no "
+        "more when it is due is dropped.",
+        "Any update of the pod calls it off, also the scheduler's word on why it waits.",
+        "job controller, policies with a timeout",
+        "A pod that is told each cycle why it waits would never be late.",
+    ),
+    _row(
+        "task-failed",
+        "A task that has used up its restarts is a TaskFailed event once for each further restart.",
+        "It is one at every update of any of its pods.",
+        "job controller, policies on TaskFailed",
+        "One failure should be answered once.",
+    ),
+    _row(
+        "volume-names",
+        "Names of claims and volumes that a job's pods need follow from the job's uid and the mount path.",
+        "They are drawn at random.",
+        "job controller",
+        "A controller that is killed between making a claim and noting its name finds the claim again. The form "
+        "is the same.",
+    ),
+    _row(
+        "running-jobs",
+        "A job is Running once a pod of it has started, whatever its minimum; one that was stored without minimums "
+        "is completed as admission would.",
+        "One whose minimum is 0 is Running at once, without a pod.",
+        "job controller",
+        "A job that shows Running while nothing runs hides that it waits.",
+    ),
+    _row(
+        "obstacles",
+        "What keeps a job from its pods (a plugin, claim or queue that is missing, a template that is refused) "
+        "stands in `status.state.reason` and `.message` and in the condition of its phase.",
+        "It is told by events alone.",
+        "job controller",
+        "Events expire after an hour.",
+    ),
+    _row(
+        "job-plugins",
+        "Of the job plugins there is `env`. A job that names another gets no pods; an event PluginError and its "
+        "status say so.",
+        "`svc`, `ssh`, `pytorch`, `tensorflow`, `mpi`, `ray` and `hcclrank`, too; a job with an unknown plugin "
+        "is terminated after `--max-requeue-num` attempts.",
+        "job controller",
+        "The others come later; pods without what a plugin gives them would do something else. Admission refuses "
+        "names that neither side knows.",
+    ),
+    _row(
+        "queue-refused",
+        "A queue that cannot be opened under a closed parent says so at once, in one event.",
+        "It is tried as often as `--max-requeue-num` says before an event says so.",
+        "queue controller",
+        "Trying again changes nothing as long as the parent is closed.",
+    ),
+    _row(
+        "group-updates",
+        "The PodGroup of plain pods stays as it was made.",
+        "When their ReplicaSet or StatefulSet changes and its newest pod names no PodGroup yet, spec, labels and "
+        "annotations follow that pod.",
+        "pod group controller",
+        "The PodGroup has pods of both revisions then, and what was let in for the old ones should not change "
+        "under them.",
+    ),
+    _row(
+        "idle-groups",
+        "The PodGroup of an owner that is scaled to nothing goes when the last of its pods is ending.",
+        "It goes at once.",
+        "pod group controller",
+        "News of the owner may be older than its pods; they would wait without a PodGroup for ever.",
+    ),
+    _row(
+        "one-look",
+        "What happens to one object within a tenth of a second is looked at together.",
+        "Every event is a look of its own.",
+        "controllers",
+        "A job of a thousand pods costs a few status writes instead of a thousand.",
+    ),
+    _row(
+        "controllers-rate",
+        "`--kube-api-qps` and `--kube-api-burst` of the controllers are 2000, as the scheduler's.",
+        "They are 50 and 100.",
+        "controllers",
+        "Fifty requests a second are what bounds the start of large jobs. Both can be set.",
+    ),
+    _row(
+        "controllers-offered",
+        "Jobs, their clean-up, queues, PodGroups of plain pods, members of HyperNodes; `--controllers` has no others.",
+        "CronJobs, JobFlows, JobTemplates, discovery of HyperNodes, NodeShards and colocation, too, chosen by "
+        "`--controllers`.",
+        "controllers",
+        "The others come later; their kinds are served and kept.",
+    ),
+    _row(
+        "device-allocation",
+        "ResourceClaims count against queues' capabilities; which devices a pod gets is left to their driver.",
+        "With the feature gate, plugin predicates allocates devices of ResourceSlices to claims.",
+        "predicates",
+        "Allocation comes later; pods whose claims need it should not be given to this scheduler yet.",
+    ),
+)

@@ -1,0 +1,108 @@
+"""The part of the table of differences that is about who evicts whom, and what is reserved then."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from stromboli.framework.config.difference import Difference
+
+EVICTION: Final = (
+    Difference(
+        "agree-restart",
+        "An intersection of victims that comes out empty ends its tier with nobody; the next tier is asked.",
+        "The next plugin of the same tier starts afresh with its own list.",
+        "preempt, reclaim, gangpreempt, gangreclaim",
+        "Only tasks that every voting plugin accepts should be evicted.",
+    ),
+    Difference(
+        "protections-absolute",
+        "What conformance or pdb refuses is taken from the candidates before the tiers vote; disruption budgets count "
+        "the evictions already decided in the cycle, and of the candidates only those whom the vote names.",
+        "An empty answer only ends its own tier; budgets are fresh at each call, and candidates use them up whom other "
+        "plugins spare.",
+        "preempt, reclaim, gangpreempt, gangreclaim, shuffle",
+        "A protection that another tier can overrule protects nothing.",
+    ),
+    Difference(
+        "minimal-victims",
+        "Of the victims found for a job none is evicted who could be spared (option `minimal-victims`, on by default).",
+        "Whoever was evicted on the way to the decisive victim stays evicted.",
+        "preempt, reclaim, gangpreempt, gangreclaim",
+        "An eviction that helps nobody is a loss for everybody.",
+    ),
+    Difference(
+        "idle-room",
+        "Idle room is allocate's and backfill's: a starving job that has such room evicts nobody and reserves nothing. "
+        "Only a gang that cannot run without an eviction holds idle room beside that which is made for it.",
+        "preempt and the gang actions reserve idle room, which is bound in a later cycle; reclaim evicts wherever "
+        "there is somebody to take room from.",
+        "preempt, reclaim, gangpreempt, gangreclaim",
+        "Room that is there needs no victims, and a pod should not wait a cycle for it.",
+    ),
+    Difference(
+        "fewest-victims",
+        "Of the first eight nodes that is taken on which the fewest and least important have to go, and of its victims "
+        "those who give most of what is missing (with reservations that outlive a session, and `minimal-victims`).",
+        "The first node in order on which all victims together would be enough, and its victims in order.",
+        "preempt, reclaim",
+        "What is freed for a pod stays its own, so it pays to look where that costs least.",
+    ),
+    Difference(
+        "patience",
+        "Victims that take longer than usual to end are told to go only after the job has looked for other room for a "
+        "part of that time (argument `patience`; with reservations that outlive a session).",
+        "They are told to go at once.",
+        "preempt, reclaim",
+        "Other room often turns up meanwhile, and then nobody has to go.",
+    ),
+    Difference(
+        "nominated-hypernode",
+        "A sub-job's nominated hypernode lasts until its victims are gone.",
+        "It is forgotten at the end of its session.",
+        "gangpreempt, gangreclaim, allocate",
+        "The room that was freed should be taken by the job it was freed for.",
+    ),
+    Difference(
+        "gang-predicates",
+        "A gang that evicts is placed by every predicate, its victims being gone.",
+        "A refusal that some eviction might cure does not count, whether or not this one cures it.",
+        "gangpreempt, gangreclaim",
+        "Nobody should be evicted for a pod that will not fit afterwards.",
+    ),
+    Difference(
+        "reclaim-shares",
+        "Reclaiming takes from a queue only what it holds beyond its deserved share.",
+        "The queue plugin is asked only where its tier is reached: not where gang stands in an earlier one.",
+        "reclaim, gangreclaim",
+        "What a queue deserves it should keep, in whatever tier its plugin stands.",
+    ),
+    Difference(
+        "gate-victims",
+        "A pod that its queue's gate had let in gives its part of the queue back when it is evicted.",
+        "Its part stays reserved for it, so that evicting it makes no room in the queue.",
+        "capacity with SchedulingGatesQueueAdmission, preempt",
+        "It goes, and its successor is let in anew.",
+    ),
+    Difference(
+        "nominated-for-pods",
+        "A node where anybody is evicted for a pod is nominated for it.",
+        "Only if those evicted asked for an amount of something.",
+        "preempt, reclaim",
+        "A place among the pods of a node is room, too.",
+    ),
+    Difference(
+        "nominated-node-gone",
+        "A pod whose nominated node is not there any more may preempt elsewhere.",
+        "It may not before the node is back: a nomination ends only by another one.",
+        "preempt",
+        "A node that was taken away for good would keep the pod from preempting for ever.",
+    ),
+    Difference(
+        "nominated-without-room",
+        "A pod whose nominated node has lost its room, or has none for others whom its gang needs, may preempt again.",
+        "It may not once the cycle has looked at the pod before, as long as predicates let it on that node.",
+        "preempt",
+        "Somebody else may have taken the room that was made, or some victims were never told to go; waiting for it "
+        "would never end.",
+    ),
+)

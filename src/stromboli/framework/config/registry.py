@@ -1,0 +1,218 @@
+"""Where plugins and actions come from: built-in tables, entry points, files.
+
+Nothing is imported before a configuration names it (:meth:`Registry.resolve`), except plugin files, whose names are
+inside them.  A later registration under a name replaces the earlier one, as in the reference.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import zlib
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from stromboli.errors import ConfigError, PluginError
+from stromboli.framework.config.argument import nearest
+from stromboli.framework.config.config import (
+    ACTION_ALIASES,
+    BUILT_IN,
+    DEFAULT_CONFIG,
+    Config,
+    PluginOption,
+    load_config,
+)
+from stromboli.framework.config.document import read_text
+from stromboli.framework.extension.plugin import Plugin
+
+if TYPE_CHECKING:
+    from stromboli.framework.extension.action import Action
+
+GROUP = "stromboli.plugins"
+"""The entry-point group of installed packages that bring plugins."""
+
+Factory: TypeAlias = Callable[[Mapping[str, object]], object]
+"""Makes a plugin from the arguments of the configuration: a class, or a module's ``New``; what it makes is checked."""
+
+
+class Registry:
+    """The plugins and actions that a scheduler knows.
+
+    ``plugins`` and ``actions`` are tables of name to ``"module:Class"``.
+    """
+
+    def __init__(self, plugins: Mapping[str, str], actions: Mapping[str, str]) -> None:
+        self._plugins: dict[str, str | Factory] = dict(plugins)
+        self._actions = dict(actions)
+
+    @property
+    def plugin_names(self) -> tuple[str, ...]:
+        """Every known plugin, in the order of registration."""
+        return tuple(self._plugins)
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """Every known action, in the order of the table."""
+        return tuple(self._actions)
+
+    # ---- more plugins
+
+    def add(self, plugin: type[Plugin]) -> None:
+        """Register a class under its own name; PluginError if it has none."""
+        if not plugin.name:
+            raise PluginError(plugin.__qualname__, "has no name; set the class attribute name")
+        self._plugins[plugin.name] = plugin
+
+    def add_entry_points(self, group: str = GROUP) -> tuple[str, ...]:
+        """Register, unloaded, the plugins that installed packages name; gives their names."""
+        found = {entry.name: entry.value for entry in entry_points(group=group)}
+        self._plugins.update(found)
+        return tuple(found)
+
+    def add_file(self, path: str | Path) -> tuple[str, ...]:
+        """Import a Python file and register its plugins; gives their names.
+
+        The file has Plugin subclasses, registered under their own names, or a function ``New(arguments)`` returning a
+        plugin, registered under the file's name without its extension.  Raises PluginError naming the file.
+        """
+        path = Path(path)
+        module = _import_file(path)
+        found = _plugins_of(module, path)
+        if not found:
+            raise PluginError(path.stem, f"{path} has neither a named Plugin subclass nor a function New(arguments)")
+        self._plugins.update(found)
+        return tuple(found)
+
+    def add_directory(self, path: str | Path) -> tuple[str, ...]:
+        """Import every ``*.py`` of a directory, in the order of their names; gives the names of all plugins."""
+        path = Path(path)
+        if not path.is_dir():
+            raise PluginError(path.name, f"{path} is not a directory of plugins")
+        return tuple(name for file in sorted(path.glob("*.py")) for name in self.add_file(file))
+
+    def add_paths(self, options: tuple[PluginOption, ...], base: str | Path = ".") -> None:
+        """Import the files that plugin entries of a configuration name; relative paths start at ``base``."""
+        for option in options:
+            if option.path and option.name not in self.add_file(Path(base) / option.path):
+                raise PluginError(option.name, f"{option.path} has no plugin of that name")
+
+    # ---- lookup
+
+    def factory(self, name: str) -> Factory:
+        """What makes the plugin.  Raises PluginError for an unknown name or one that cannot be imported."""
+        known = self._plugins.get(name)
+        if known is None:
+            close = nearest(name, self._plugins)
+            hint = f" Did you mean {close!r}?" if close else ""
+            raise PluginError(name, f"Failed to get plugin {name}.{hint}")
+        if isinstance(known, str):
+            known = self._plugins[name] = _plugin_factory(name, known)
+        return known
+
+    def plugin_class(self, name: str) -> type[Plugin] | None:
+        """The class, or None for a plugin made by a function, whose arguments nobody can know beforehand."""
+        made_by = self.factory(name)
+        return made_by if isinstance(made_by, type) and issubclass(made_by, Plugin) else None
+
+    def build(self, name: str, arguments: Mapping[str, object]) -> Plugin:
+        """A fresh plugin.  Raises PluginError if it cannot be made, or does not bear the name it is known by."""
+        made_by = self.factory(name)
+        try:
+            plugin = made_by(arguments)
+        except PluginError:
+            raise
+        except Exception as error:
+            raise PluginError(name, f"cannot be made: {type(error).__name__}: {error}") from error
+        if not isinstance(plugin, Plugin) or plugin.name != name:
+            other = getattr(plugin, "name", type(plugin).__name__)
+            raise PluginError(name, f"New gave {other}; a plugin must bear the name it is configured under")
+        return plugin
+
+    def action(self, name: str) -> type[Action]:
+        """The class of an action.  Raises ConfigError for an unknown name."""
+        name = ACTION_ALIASES.get(name, name)
+        if name not in self._actions:
+            raise ConfigError(f"failed to find Action {name}", nearest=nearest(name, self._actions))
+        found: type[Action] = _attribute(name, self._actions[name])
+        return found
+
+    def configured(self, file: str = "", *, lenient: bool = False, compat: bool = False) -> Config:
+        """The configuration in ``file`` (empty: the built-in one), with all that it names imported.
+
+        For the rest see :func:`~stromboli.framework.config.config.load_config`.  Raises ConfigError, PluginError and
+        OSError.
+        """
+        config = load_config(
+            read_text(file) if file else DEFAULT_CONFIG,
+            source=file or BUILT_IN,
+            known_plugins=self.plugin_names,
+            known_actions=self.action_names,
+            lenient=lenient,
+            compat=compat,
+        )
+        if lenient and not config.ways.asks("config-strictness"):
+            config = config.only_plugins(lambda option: bool(option.path) or option.name in self.plugin_names)
+        self.add_paths(config.plugins(), Path(file).parent if file else ".")
+        self.resolve(config)
+        return config
+
+    def resolve(self, config: Config) -> None:
+        """Import all plugins and actions that ``config`` names, so that no cycle has to.
+
+        Names that nobody knows, which only a lenient reading leaves in, are passed over: the session tells of them.
+        Raises PluginError for what cannot be imported.
+        """
+        for option in config.plugins():
+            if option.name in self._plugins:
+                self.factory(option.name)
+        for name in config.actions:
+            if ACTION_ALIASES.get(name, name) in self._actions:
+                self.action(name)
+
+
+def _plugin_factory(name: str, reference: str) -> Factory:
+    found = _attribute(name, reference)
+    if isinstance(found, ModuleType):
+        found = getattr(found, "New", None)
+    if not callable(found):
+        raise PluginError(name, f"{reference} is neither a Plugin subclass nor a module with New(arguments)")
+    factory: Factory = found
+    return factory
+
+
+def _attribute(name: str, reference: str) -> Any:
+    module, _, attribute = reference.partition(":")
+    try:
+        found = importlib.import_module(module)
+        for part in attribute.split(".") if attribute else ():
+            found = getattr(found, part)
+    except PluginError:
+        raise
+    except Exception as error:
+        raise PluginError(name, f"cannot import {reference}: {type(error).__name__}: {error}") from error
+    return found
+
+
+def _import_file(path: Path) -> ModuleType:
+    name = f"_stromboli_plugin_{path.stem}_{zlib.crc32(str(path.absolute()).encode()):08x}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise PluginError(path.stem, f"{path} is not a Python file that can be read")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise PluginError(path.stem, f"cannot import {path}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _plugins_of(module: ModuleType, path: Path) -> dict[str, Factory]:
+    if callable(new := getattr(module, "New", None)):
+        return {path.stem: new}
+    own = (value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__)
+    return {cls.name: cls for cls in own if isinstance(cls, type) and issubclass(cls, Plugin) and cls.name}

@@ -1,0 +1,1 @@
+"""The placement engine: filters and scores of task classes over all nodes as arrays."""

@@ -1,0 +1,355 @@
+"""Task classes: equal tasks share one answer per node, renewed row by row as placements touch the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.errors import PluginError
+from stromboli.framework.engine.custom_scorers import Choosers
+from stromboli.framework.engine.fits import Fits
+from stromboli.framework.engine.rows import Bools, Fit, Floats, Score, key_of, own_uid
+from stromboli.framework.extension.hook import Hook, by_template
+from stromboli.model.table import Ints, Node, NodeRows, NodeTable, Rows
+from stromboli.model.task import Task
+from stromboli.narration.mute import Mute
+
+if TYPE_CHECKING:
+    from stromboli.framework.books.ledger import Ledger
+
+FEW = 7
+"""Up to so many touched rows are renewed one by one in plain Python: cheaper there than array operations."""
+
+KEPT = 256
+"""How many classes keep their arrays; the one that waited longest is made anew when it comes back."""
+
+NEVER = -np.inf
+
+
+class Hooks:
+    """The enabled per-node hooks of a session: predicates plugin by plugin, then scores.
+
+    ``keys`` are what they read of a task beyond its template; ``choosers`` are asked about the candidates each time.
+    """
+
+    __slots__ = ("batch", "choosers", "fits", "keys", "raws", "scores", "shared")
+
+    def __init__(
+        self,
+        fits: Sequence[Sequence[Fit]],
+        scores: Sequence[Score],
+        raws: Sequence[Score],
+        batch: Sequence[Score],
+        choosers: Choosers,
+    ) -> None:
+        self.fits, self.scores, self.raws, self.batch, self.choosers = fits, scores, raws, batch, choosers
+        hooks = [fit.hook for plugin in fits for fit in plugin] + [score.hook for score in (*scores, *raws, *batch)]
+        keys = dict.fromkeys(key_of(hook) for hook in hooks)
+        self.keys: list[Callable[[Task], Hashable]] = [key for key in keys if key is not by_template]
+        self.shared = own_uid not in self.keys
+
+
+def reads_more(hook: Hook) -> bool:
+    """Whether an answer may change without its node's row: it says so, or, having no key, promises nothing."""
+    return bool(hook.reads) or hook.key is None
+
+
+class TaskClass:
+    """What the nodes say to tasks that are alike.  Arrays have one entry a node.
+
+    ``open`` nodes pass every node-local predicate and have the room, future room included; ``now`` those with idle
+    room among them.  ``score`` adds up the node-local scores.  ``around`` are predicates that look at other nodes and
+    are asked anew each time; ``raws`` the scores that are normalised over the candidates.  ``far`` says that a score
+    looks at other nodes, so that each placement renews all rows.  ``simple``: the candidates with idle room are those
+    with ``heads``, and these are their scores.  ``curable`` keeps the rows that no incurable refusal rules out, and how
+    far the journal had come then.  ``runs``: nothing but the touched rows' own answers changes with a
+    placement of this class, and they can be asked what they will be after further ones.
+    """
+
+    __slots__ = (
+        "around",
+        "batch",
+        "batchers",
+        "columns",
+        "constant",
+        "curable",
+        "far",
+        "heads",
+        "hooks",
+        "ledger",
+        "levels",
+        "moving",
+        "need",
+        "nonzero",
+        "now",
+        "open",
+        "raws",
+        "refused",
+        "request",
+        "row_forms",
+        "runs",
+        "score",
+        "scorers",
+        "seen",
+        "simple",
+        "static_ok",
+        "table",
+        "task",
+        "want",
+        "wants",
+    )
+
+    def __init__(self, hooks: Hooks, ledger: Ledger, task: Task, room: bool = True) -> None:
+        self.hooks, self.ledger, self.table, self.task = hooks, ledger, ledger.table, task
+        self.request, self.nonzero = ledger.arrays(task.template)
+        self.need = self.table.axes.deciding(task.request) if room else []
+        self.wants = [(column, int(self.request[column])) for column in self.need]
+        self.columns = slice(0, len(self.need)) if self.need == [*range(len(self.need))] else self.need
+        self.want = self.request[self.columns][:, None]
+        self.levels = 2
+        self.refused: tuple[object, Fits] | None = None
+        self.curable: tuple[int, Bools] | None = None
+        everywhere = self.table.view()
+        self._ask_predicates(everywhere)
+        self._ask_scores(everywhere)
+        self._ask_raws(everywhere)
+        self.row_forms, self.runs = self._has_row_forms(), self._can_run()
+        self.simple = not (self.around or hooks.choosers) and (self.constant is not None or not self.raws)
+        self._renew_all(everywhere)
+        self.seen = len(self.table.journal)
+
+    # ------------------------------------------------------------------ making
+
+    def _ask_predicates(self, nodes: NodeRows) -> None:
+        self.static_ok: Bools = np.ones(len(nodes), dtype=bool)
+        self.moving: list[Fit] = []
+        self.around: list[Fit] = []
+        for fit in (fit for plugin in self.hooks.fits for fit in plugin):
+            admitted = fit.admits(self.task, nodes)
+            if admitted is None:
+                continue
+            if fit.hook.static:
+                self.static_ok &= admitted
+            elif reads_more(fit.hook):
+                self.around.append(fit)
+            else:
+                self.moving.append(fit)
+
+    def _ask_scores(self, nodes: NodeRows) -> None:
+        self.scorers = self._speaking(self.hooks.scores, nodes)
+        self.batchers = self._speaking(self.hooks.batch, nodes)
+        moving = (scorer.hook for scorer, fixed in (*self.scorers, *self.batchers) if fixed is None)
+        self.far = any(reads_more(hook) for hook in moving)
+
+    def _speaking(self, scorers: Sequence[Score], nodes: NodeRows) -> list[tuple[Score, Floats | None]]:
+        """The hooks that have something to say about this class, static ones with their answer."""
+        answers = [(scorer, scorer.vector(self.task, nodes)) for scorer in scorers]
+        return [(s, a.astype(np.float64) if s.hook.static else None) for s, a in answers if a is not None]
+
+    def _ask_raws(self, nodes: NodeRows) -> None:
+        self.raws: list[tuple[Score, Floats | None]] = []
+        for scorer in self.hooks.raws:
+            answer = scorer.vector(self.task, nodes)
+            if answer is not None:
+                self.raws.append((scorer, answer.astype(np.float64) if scorer.hook.static else None))
+        known = [raw for _, raw in self.raws if raw is not None]
+        self.constant: Floats | None = None
+        if len(known) == len(self.raws) and all(raw.size and raw.min() == raw.max() for raw in known):
+            with suppress(PluginError):  # whoever is placed by these scores is told
+                self.constant = self.normal(np.ones(len(nodes), dtype=bool))
+
+    def _can_run(self) -> bool:
+        if self.around or self.far or self.hooks.choosers or any(raw is None for _, raw in self.raws):
+            return False
+        moving = (scorer.hook for scorer, fixed in (*self.scorers, *self.batchers) if fixed is None)
+        # a hook for one node is given a node as it is, not as it would be
+        return all(hook.form != "scalar" for hook in (*moving, *(fit.hook for fit in self.moving)))
+
+    # ------------------------------------------------------------------ keeping up
+
+    def refresh(self) -> None:
+        """Renew the rows that placements have touched since this class was last looked at."""
+        new = self.table.journal[self.seen :]
+        if not new:
+            return
+        self.seen = len(self.table.journal)
+        touched = sorted(set(new))
+        if self.far:
+            self._renew_all(self.table.view())
+        elif len(touched) <= FEW and self.row_forms:
+            for row in touched:
+                self._renew_row(row)
+        elif len(touched) < len(self.table):
+            rows = np.array(touched, dtype=np.intp)
+            self._store(rows, *self.look(self.table.view(rows)))
+        else:
+            self._renew_all(self.table.view())
+
+    def _has_row_forms(self) -> bool:
+        moving = all(fit.row is not None for fit in self.moving)
+        return moving and all(s.row is not None for s, fixed in (*self.scorers, *self.batchers) if fixed is None)
+
+    def _renew_all(self, nodes: NodeRows) -> None:
+        self.open, self.now, self.score, self.batch = self.look(nodes)
+        self.heads = np.where(self.now, self.total(slice(None), self.constant), NEVER)
+
+    def _store(self, rows: Rows, fits: Bools, now: Bools, score: Floats, batch: Floats) -> None:
+        self.open[rows], self.now[rows], self.score[rows], self.batch[rows] = fits, now, score, batch
+        total = score + (batch if self.constant is None else batch + self.constant[rows])
+        self.heads[rows] = np.where(now, total, NEVER)
+
+    def total(self, rows: Rows | slice, normal: Floats | None) -> Floats:
+        """Score of ``rows``: node scores, plus batch scores, those normalised over the candidates included."""
+        batch = self.batch[rows] if normal is None else self.batch[rows] + normal[rows]
+        return self.score[rows] + batch
+
+    def _renew_row(self, row: int) -> None:
+        fits, now = self._room(row)
+        node = Node(self.table, row)
+        if fits:
+            fits = bool(self.static_ok[row]) and self._admitted(node)
+            now = now and fits
+        self.open[row], self.now[row] = fits, now
+        if fits or not self.wants:  # without room, refused nodes are ranked too: an eviction may cure them
+            self.score[row] = score = _row_sum(self.scorers, self.task, node)
+            self.batch[row] = batch = _row_sum(self.batchers, self.task, node)
+        if not now:
+            self.heads[row] = NEVER
+        elif self.constant is None:
+            self.heads[row] = score + batch
+        else:
+            self.heads[row] = score + (batch + self.constant[row])
+
+    def _admitted(self, node: Node) -> bool:
+        for fit in self.moving:  # noqa: SIM110 - asked of every touched row, and any() takes twice as long
+            if fit.row is not None and fit.row(self.task, node):
+                return False
+        return True
+
+    def _room(self, row: int) -> tuple[bool, bool]:
+        table = self.table
+        used, alloc = table.used[:, row].tolist(), table.alloc[:, row].tolist()
+        releasing, pipelined = table.releasing[:, row].tolist(), table.pipelined[:, row].tolist()
+        now = fits = True
+        for column, want in self.wants:
+            idle = alloc[column] - used[column]
+            now = now and want <= idle
+            fits = fits and want <= idle + releasing[column] - pipelined[column]
+        return fits, now and fits
+
+    # ------------------------------------------------------------------ looking
+
+    def look(self, nodes: NodeRows) -> tuple[Bools, Bools, Floats, Floats]:
+        """(open, now, score, batch) of ``nodes``, hypothetical ones too, from scratch."""
+        now, fits = nodes.fitting(self.want, self.columns)
+        fits &= self.static_ok if nodes.index is None else self.static_ok[nodes.index]
+        for fit in self.moving:
+            admitted = fit.admits(self.task, nodes)
+            if admitted is not None:
+                fits &= admitted
+        return fits, now & fits, self._sum(self.scorers, nodes), self._sum(self.batchers, nodes)
+
+    def _sum(self, scorers: list[tuple[Score, Floats | None]], nodes: NodeRows) -> Floats:
+        """Scores of ``nodes``, added up in the order of the configuration."""
+        total = np.zeros(len(nodes))
+        for scorer, fixed in scorers:
+            if fixed is not None:
+                total += fixed if nodes.index is None else fixed[nodes.index]
+            elif (answer := scorer.vector(self.task, nodes)) is not None:
+                total += answer
+        return total
+
+    def normal(self, members: Bools) -> Floats | None:
+        """Scores normalised over ``members``, added up; None where there are none.  Entries of others mean nothing."""
+        total: Floats | None = None
+        for scorer, fixed in self.raws:
+            raw = self._raw(scorer, members) if fixed is None else fixed
+            if raw is None or scorer.normalise is None:
+                continue
+            inside = raw[members]
+            part = scorer.normalise(self.task, raw, float(inside.min()), float(inside.max()))
+            total = part if total is None else total + part
+        return total
+
+    def _raw(self, scorer: Score, members: Bools) -> Floats | None:
+        """Raw scores as they are now; a hook that reads the candidates is asked about them alone."""
+        if "candidates" not in scorer.hook.reads:
+            answer = scorer.vector(self.task, self.table.view())
+            return None if answer is None else answer.astype(np.float64)
+        rows = np.flatnonzero(members)
+        answer = scorer.vector(self.task, self.table.view(rows))
+        if answer is None:
+            return None
+        raw = np.zeros(len(self.table))
+        raw[rows] = answer
+        return raw
+
+    def extremes(self, members: Bools) -> list[tuple[float, float]]:
+        """Least and greatest raw score over ``members``, of every normalised score that placements do not change."""
+        inside = [raw[members] for _, raw in self.raws if raw is not None]
+        return [(float(raw.min()), float(raw.max())) if raw.size else (0.0, 0.0) for raw in inside]
+
+    def fitting(self, within: Bools | None) -> Bools:
+        """Nodes that pass everything, other nodes' pods included."""
+        fits = self.open if within is None else self.open & within
+        if self.around and fits.any():
+            everywhere = self.table.view()
+            for fit in self.around:
+                admitted = fit.admits(self.task, everywhere)
+                if admitted is not None:
+                    fits = fits & admitted
+        return fits
+
+
+def _row_sum(scorers: list[tuple[Score, Floats | None]], task: Task, node: Node) -> float:
+    total = 0.0
+    for scorer, fixed in scorers:
+        if fixed is not None:
+            total += float(fixed[node.row])
+        elif scorer.row is not None:
+            total += scorer.row(task, node)
+    return total
+
+
+class Classes:
+    """All task classes of a session, made when first asked for, ``mute`` lifted: plugins explain them only then."""
+
+    __slots__ = ("_made", "_mute", "hooks", "ledger")
+
+    def __init__(self, hooks: Hooks, ledger: Ledger, mute: Mute | None = None) -> None:
+        self.hooks, self.ledger, self._mute = hooks, ledger, mute or Mute()
+        self._made: dict[Hashable, TaskClass] = {}
+
+    def key(self, task: Task) -> Hashable:
+        """What tells the classes apart: the template, and what the enabled hooks read of the task."""
+        keys = self.hooks.keys
+        return (task.template.number, *[key(task) for key in keys]) if keys else task.template.number
+
+    def run_length(self, tasks: Sequence[Task]) -> int:
+        """How many of ``tasks``, from the first on, are of one class."""
+        key = self.key(tasks[0])
+        return next((number for number, task in enumerate(tasks) if self.key(task) != key), len(tasks))
+
+    def of(self, task: Task, *, room: bool = True, fresh: bool = True) -> TaskClass:
+        """The class of ``task``; without ``room`` the one that does not look at amounts.
+
+        Its rows are up to date, unless it need not be ``fresh``.
+        """
+        key = (room, self.key(task))
+        made = self._made.pop(key, None)
+        if made is None:
+            with self._mute.lifted():
+                made = TaskClass(self.hooks, self.ledger, task, room)
+            if len(self._made) >= KEPT:
+                del self._made[next(iter(self._made))]
+        made.task = task
+        self._made[key] = made
+        if fresh:
+            made.refresh()
+        return made
+
+
+__all__ = ["FEW", "NEVER", "Classes", "Hooks", "Ints", "NodeTable", "TaskClass"]

@@ -1,0 +1,78 @@
+"""Nodes for somebody who may evict: where predicates leave a chance, how good the nodes are, what they say now."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stromboli.framework.engine.classes import NEVER, TaskClass
+from stromboli.framework.engine.placement import scored
+from stromboli.framework.engine.rows import Bools, Fit, Floats
+from stromboli.model.table import Node
+
+
+def curable(cls: TaskClass) -> Bools:
+    """The rows that a task of ``cls`` fits, or may fit once somebody is evicted, shape (nodes,).
+
+    A row is out where the first plugin that refuses it gives a reason that no eviction cures.
+    """
+    moment = len(cls.table.journal)
+    if cls.curable is None or (cls.curable[0] != moment and _moves(cls)):
+        cls.curable = (moment, _curable(cls))
+    return cls.curable[1]
+
+
+def _moves(cls: TaskClass) -> bool:
+    """Whether placements may change which rows are out."""
+    return any(_may_abort(fit) or len(cls.hooks.fits) > 1 for fit in (*cls.moving, *cls.around))
+
+
+def _curable(cls: TaskClass) -> Bools:
+    nodes = cls.table.view()
+    out, refused = np.zeros(len(nodes), dtype=bool), np.zeros(len(nodes), dtype=bool)
+    last = len(cls.hooks.fits) - 1
+    for place, plugin in enumerate(cls.hooks.fits):
+        mine = np.zeros(len(nodes), dtype=bool)
+        for fit in plugin:
+            # what the last plugin says counts only where it is incurable; static reasons are known from the start
+            if place == last and not _may_abort(fit):
+                continue
+            masks = fit.masks(cls.task, nodes)
+            if masks is None:
+                continue
+            mine |= masks != 0
+            out |= ~refused & ((masks & np.uint64(fit.abort_bits)) != 0)
+        refused |= mine
+    return ~out
+
+
+def _may_abort(fit: Fit) -> bool:
+    """Whether the hook may give an incurable reason; one that is asked row by row tells only when it is asked."""
+    return fit.hook.form != "vector" or fit.abort_bits != 0
+
+
+def ranking(cls: TaskClass, members: Bools) -> Floats:
+    """Scores of ``members`` among themselves, every score hook of the session counted; other rows are never taken."""
+    choosers = cls.hooks.choosers
+    if cls.simple and np.array_equal(members, cls.open):
+        return cls.heads
+    if not choosers:
+        return scored(cls, members)
+    task, table, rows = cls.task, cls.table, np.flatnonzero(members)
+    normal = cls.normal(members) if rows.size else None
+    batch = cls.batch if normal is None else cls.batch + normal
+    scores = np.full(len(table), NEVER)
+    scores[rows] = choosers.reduced(task, table, rows) + cls.score[rows]
+    scores[rows] += batch[rows] + choosers.named(task, table, rows)
+    return scores
+
+
+def passes(cls: TaskClass, row: int) -> bool:
+    """Whether no predicate speaks against a task of ``cls`` on ``row``; other nodes' pods are looked at too."""
+    if not cls.open[row]:
+        return False
+    node = Node(cls.table, row)
+    if not cls.around:
+        return True
+    one = cls.table.view(np.array([node.row], dtype=np.intp))
+    answers = (fit.admits(cls.task, one) for fit in cls.around)
+    return all(answer is None or bool(answer[0]) for answer in answers)

@@ -1,0 +1,44 @@
+"""The hooks that are asked about nodes, in the form in which the engine asks them."""
+
+from __future__ import annotations
+
+from stromboli.framework.engine.classes import Hooks
+from stromboli.framework.engine.custom_scorers import Choosers, Mapped
+from stromboli.framework.engine.rows import Fit, Score, fit_of, score_of
+from stromboli.framework.extension.answers import Answer, Answers
+
+
+def hooks_of(answers: Answers) -> Hooks:
+    """The per-node hooks among ``answers``."""
+    by_plugin: dict[int, list[Fit]] = {}
+    for answer in answers.in_order(*answers.of("predicate"), *answers.of("predicate", "vector")):
+        fit = fit_of(answer.plugin.name, answer.hook, answer.function, answer.row)
+        by_plugin.setdefault(id(answer.plugin), []).append(fit)
+    scores = answers.in_order(*answers.of("node_order"), *answers.of("node_order", "vector"))
+    return Hooks(
+        list(by_plugin.values()),
+        [_score(answer) for answer in scores],
+        [_raw(answer) for answer in answers.of("batch_node_order", "raw")],
+        [_score(answer) for answer in answers.of("batch_node_order", "vector")],
+        _custom_scorers(answers),
+    )
+
+
+def _score(answer: Answer) -> Score:
+    return score_of(answer.plugin.name, answer.hook, answer.function, answer.row)
+
+
+def _raw(answer: Answer) -> Score:
+    score = score_of(answer.plugin.name, answer.hook, answer.function, None)
+    score.normalise = answer.normalise
+    return score
+
+
+def _custom_scorers(answers: Answers) -> Choosers:
+    """The hooks that are asked about the candidates of each task."""
+    reduces = {id(answer.plugin): answer.function for answer in answers.of("node_reduce")}
+    return Choosers(
+        [Mapped(answer.function, reduces.get(id(answer.plugin))) for answer in answers.of("node_map")],
+        [answer.function for answer in answers.of("batch_node_order")],
+        [answer.function for answer in answers.of("best_node")],
+    )

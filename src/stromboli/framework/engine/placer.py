@@ -1,0 +1,161 @@
+"""Who finds nodes for tasks: the seam between the actions and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from stromboli.framework.engine.classes import NEVER, Classes, TaskClass
+from stromboli.framework.engine.eviction_nodes import curable, passes, ranking
+from stromboli.framework.engine.fits import Fits
+from stromboli.framework.engine.placement import Choice, Seen, Ties, chosen, one, run
+from stromboli.framework.engine.refusals import refusals
+from stromboli.framework.engine.rows import Bools, Floats
+from stromboli.framework.engine.sampling import Sampler
+from stromboli.framework.engine.unoffered import unoffered
+from stromboli.framework.statement.operation_kind import OperationKind
+from stromboli.model.task import Task
+from stromboli.narration.observe import Teller
+
+
+class Placer(Protocol):
+    """Finds nodes.  ``within`` limits the search to some rows, shape (nodes,); None means all of them."""
+
+    def place(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Choice | None:
+        """The best node for ``task``: idle room first, then room about to become free; None when no node takes it.
+
+        Without ``room`` amounts are not looked at (backfill).
+        """
+
+    def place_run(self, tasks: Sequence[Task], within: Bools | None = None) -> Choice | None:
+        """Idle nodes for as many of equal ``tasks`` as fit, in order; None when they must be placed one by one."""
+
+    def refusals(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Fits:
+        """Why no node takes ``task``."""
+
+    def run_length(self, tasks: Sequence[Task]) -> int:
+        """How many of ``tasks``, from the first on, can be placed in one step: every hook sees them alike."""
+
+    def kind(self, task: Task) -> Hashable:
+        """What ``task`` has in common with others to whom nodes say the same as to it."""
+
+    def eligible(self, task: Task) -> Bools | list[bool]:
+        """The nodes against which nothing is said that holds for the whole session, whoever comes or goes."""
+
+    def hopeless(self, task: Task) -> bool:
+        """Whether no node will ever take ``task``, whoever leaves: it asks for what none offers."""
+
+    # What evicting actions ask; amounts are not looked at.
+
+    def curable(self, task: Task) -> Bools | list[bool]:
+        """The nodes that ``task`` fits, or would fit once somebody is evicted, shape (nodes,)."""
+
+    def ranking(self, task: Task, members: Bools) -> Floats | list[float]:
+        """Scores of ``members`` among themselves, shape (nodes,); minus infinity for all other rows.
+
+        Raises PluginError where a normalising score fails.
+        """
+
+    def sampled(self, members: Bools | list[bool]) -> Bools | list[bool]:
+        """Those of ``members`` that somebody who may evict looks at: all, unless nodes are sampled."""
+
+    def choose(self, task: Task, members: Bools) -> int:
+        """The best row among ``members``, of which there is at least one."""
+
+    def passes(self, task: Task, row: int) -> bool:
+        """Whether no predicate at all speaks against ``task`` on ``row`` as it stands now."""
+
+
+class Engine:
+    """The fast placer: one vector a task class, renewed where placements touch it.
+
+    ``scores`` tells the scores of the nodes among which one is chosen, where it is wanted.
+    """
+
+    __slots__ = ("classes", "sampler", "scores", "ties", "unoffered")
+
+    def __init__(
+        self, classes: Classes, ties: Ties, sampler: Sampler | None = None, scores: Teller | None = None
+    ) -> None:
+        self.classes, self.ties, self.sampler, self.scores = classes, ties, sampler, scores
+        self.unoffered = unoffered(classes.ledger.table)
+
+    def place(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Choice | None:
+        """See :class:`Placer`."""
+        if self.unoffered and room and self.hopeless(task):
+            return None
+        return self.best(self.classes.of(task, room=room), within, task)
+
+    def best(self, cls: TaskClass, within: Bools | None, task: Task) -> Choice | None:
+        """The best node that is looked at, for ``task``, which is one of ``cls``."""
+        if self.sampler is not None:
+            among = np.ones(len(cls.table), dtype=bool) if within is None else within
+            within = self.sampler.looked_at(cls.fitting(within), among)
+        return one(cls, self.ties, within, self._seen(cls, task))
+
+    def _seen(self, cls: TaskClass, task: Task) -> Seen | None:
+        """What tells the scores among which a node is chosen for ``task``, where they leave a choice."""
+        if (say := self.scores) is None:
+            return None
+
+        def seen(scores: Floats) -> None:
+            rows = np.flatnonzero(scores > NEVER).tolist()
+            if len(rows) > 1:
+                say(task=task, scores={cls.table.statics.names[row]: float(scores[row]) for row in rows})
+
+        return seen
+
+    def place_run(self, tasks: Sequence[Task], within: Bools | None = None) -> Choice | None:
+        """See :class:`Placer`."""
+        if self.unoffered and self.hopeless(tasks[0]):
+            return Choice([], OperationKind.ALLOCATE)
+        cls = self.classes.of(tasks[0])
+        return run(cls, len(tasks), within, self._seen(cls, tasks[0]))
+
+    def refusals(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Fits:
+        """See :class:`Placer`."""
+        if self.unoffered and room and self.unoffered.asked_by(task):
+            return self.unoffered.refusals(task, within)
+        return refusals(self.classes.of(task, room=room), within, room=room)
+
+    def run_length(self, tasks: Sequence[Task]) -> int:
+        """See :class:`Placer`."""
+        if self.unoffered and self.hopeless(tasks[0]):
+            return 1
+        runs = self.ties.seed is None and self.sampler is None and self.classes.of(tasks[0]).runs
+        return self.classes.run_length(tasks) if runs else 1
+
+    def hopeless(self, task: Task) -> bool:
+        """See :class:`Placer`.  Where nodes are sampled, each look moves the place at which the next one begins."""
+        return self.unoffered is not None and self.sampler is None and self.unoffered.asked_by(task)
+
+    def kind(self, task: Task) -> Hashable:
+        """See :class:`Placer`."""
+        return self.classes.key(task)
+
+    def eligible(self, task: Task) -> Bools:
+        """See :class:`Placer`."""
+        return self.classes.of(task, room=False, fresh=False).static_ok
+
+    def curable(self, task: Task) -> Bools:
+        """See :class:`Placer`."""
+        return curable(self.classes.of(task, room=False, fresh=False))
+
+    def ranking(self, task: Task, members: Bools) -> Floats:
+        """See :class:`Placer`."""
+        return ranking(self.classes.of(task, room=False), members)
+
+    def sampled(self, members: Bools | list[bool]) -> Bools:
+        """See :class:`Placer`."""
+        found: Bools = np.asarray(members, dtype=bool)
+        return found if self.sampler is None else self.sampler.looked_at(found, found)
+
+    def choose(self, task: Task, members: Bools) -> int:
+        """See :class:`Placer`."""
+        return chosen(self.classes.of(task, room=False), self.ties, members)
+
+    def passes(self, task: Task, row: int) -> bool:
+        """See :class:`Placer`."""
+        return passes(self.classes.of(task, room=False), row)

@@ -1,0 +1,77 @@
+"""How long the stages of a placement take, for observers that want to know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from stromboli.framework.engine.classes import Classes
+from stromboli.framework.engine.hooks import hooks_of
+from stromboli.framework.engine.placement import Choice, Ties
+from stromboli.framework.engine.placer import Engine
+from stromboli.framework.engine.rows import Bools
+from stromboli.framework.engine.sampling import Sampler, sampler_of
+from stromboli.framework.extension.answers import Answers
+from stromboli.model.task import Task
+from stromboli.narration.mute import Mute
+from stromboli.narration.observe import Observer, Several, Teller, wanting
+
+if TYPE_CHECKING:
+    from stromboli.framework.books.cluster_view import ClusterView
+
+STAGE = "stage"
+
+
+def engine_of(session: ClusterView, answers: Answers, ties: Ties, mute: Mute) -> Engine:
+    """The engine that asks the plugins which are in the session, whose trials ``mute`` silences."""
+    classes = Classes(hooks_of(answers), session.ledger, mute)
+    listeners = wanting(session.observer, "metric.stage_duration")
+    if not listeners:
+        return Engine(classes, ties, sampler_of(session), session.tells("scores"))
+    observer = listeners[0] if len(listeners) == 1 else Several(listeners)
+    return StagedEngine(classes, ties, observer, sampler_of(session), session.tells("scores"))
+
+
+class StagedEngine(Engine):
+    """Announces two spans a placement, or a run of placements in one step.
+
+    ``Predicate`` is the renewal of what the nodes say to the class of the task, filters and scores together: they are
+    looked at in one go.  ``Scoring`` is the choice among them; where no node is chosen it never ends.
+    """
+
+    __slots__ = ("_ended", "_started")
+
+    def __init__(
+        self, classes: Classes, ties: Ties, observer: Observer, sampler: Sampler | None, scores: Teller | None
+    ) -> None:
+        super().__init__(classes, ties, sampler, scores)
+        self._started, self._ended = observer.started, observer.ended
+
+    def place(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Choice | None:
+        """See :class:`~stromboli.framework.engine.placer.Placer`."""
+        if self.unoffered and room and self.hopeless(task):
+            return None
+        started, ended = self._started, self._ended
+        started(STAGE, "Predicate")
+        made = self.classes.of(task, room=room)
+        ended(STAGE, "Predicate")
+        started(STAGE, "Scoring")
+        choice = self.best(made, within, task)
+        if choice is not None:
+            ended(STAGE, "Scoring")
+        return choice
+
+    def run_length(self, tasks: Sequence[Task]) -> int:
+        """See :class:`~stromboli.framework.engine.placer.Placer`."""
+        self._started(STAGE, "Predicate")
+        length = super().run_length(tasks)
+        self._ended(STAGE, "Predicate")
+        return length
+
+    def place_run(self, tasks: Sequence[Task], within: Bools | None = None) -> Choice | None:
+        """See :class:`~stromboli.framework.engine.placer.Placer`."""
+        self._started(STAGE, "Scoring")
+        choice = super().place_run(tasks, within)
+        if choice is not None and choice.rows:
+            self._ended(STAGE, "Scoring")
+        return choice

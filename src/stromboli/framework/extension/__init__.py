@@ -1,0 +1,1 @@
+"""The extension interface: points, how answers merge, hooks, plugins and actions."""

@@ -1,0 +1,132 @@
+"""What the plugins of a session answer: their hooks by extension point, and what is compiled from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from stromboli.framework.books.priority_queue import Order
+from stromboli.framework.config.config import PluginOption
+from stromboli.framework.extension.contract import A_ROW_EACH, rule_of, rule_of_row
+from stromboli.framework.extension.guarded import guarded
+from stromboli.framework.extension.hook import Hook
+from stromboli.framework.extension.merge import FirstOpinion
+from stromboli.framework.extension.plugin import Plugin
+from stromboli.framework.extension.points import POINTS
+
+Function = Callable[..., Any]
+
+
+class Answer(NamedTuple):
+    """One hook of one plugin in a session."""
+
+    tier: int
+    plugin: Plugin
+    hook: Hook
+    function: Function
+
+    @property
+    def row(self) -> Function | None:
+        """The form for one node that stands beside a vector hook, if it names one."""
+        plugin, hook = self.plugin, self.hook
+        return guarded(plugin, hook, getattr(plugin, hook.row), rule_of_row(hook)) if hook.row else None
+
+    @property
+    def normalise(self) -> Function:
+        """What makes scores of the raw ones of this hook."""
+        return guarded(self.plugin, self.hook, getattr(self.plugin, self.hook.normalise), A_ROW_EACH)
+
+
+class Answers:
+    """All hooks of a session in the order of the configuration, tier by tier."""
+
+    def __init__(self, tiers: int) -> None:
+        self.tiers = tiers
+        self._all: list[Answer] = []
+
+    def take(self, tier: int, option: PluginOption, plugin: Plugin, hooks: Iterable[tuple[Hook, Function]]) -> None:
+        """Note the hooks of ``plugin`` whose points are switched on."""
+        for hook, function in hooks:
+            if option.enabled(hook.point):
+                self._all.append(Answer(tier, plugin, hook, guarded(plugin, hook, function, rule_of(hook))))
+
+    def register(self, tier: int, option: PluginOption, plugin: Plugin, hook: Hook, function: Function) -> None:
+        """Note a function registered while the session opens; it replaces an earlier one of that plugin and point."""
+        if not hook.point.several:
+            kept = [
+                a
+                for a in self._all
+                if a.plugin is not plugin or a.hook.point is not hook.point or a.hook.form != hook.form
+            ]
+            self._all = kept
+        self.take(tier, option, plugin, [(hook, function)])
+
+    def drop(self, plugin: str) -> None:
+        """Forget every hook of ``plugin``."""
+        self._all = [answer for answer in self._all if answer.plugin.name != plugin]
+
+    def of(self, point: str, form: str = "scalar") -> list[Answer]:
+        """The hooks of one point and form, in order."""
+        found = [a for a in self._all if a.hook.point.name == point and a.hook.form == form]
+        return sorted(found, key=lambda answer: answer.tier)
+
+    def chain(self, point: str) -> tuple[tuple[Function, ...], ...]:
+        """The functions of one point, tier by tier."""
+        answers = self.of(point)
+        return tuple(tuple(a.function for a in answers if a.tier == tier) for tier in range(self.tiers))
+
+    def guards(self, point: str) -> list[Function]:
+        """The functions of one point whose refusal is absolute."""
+        return [answer.function for answer in self.of(point) if answer.hook.protects]
+
+    def key(self, point: str) -> Function | None:
+        """One sort key for an order point; None when a plugin in the order gives none."""
+        merge, keys = POINTS[point].merge, self._keys(point)
+        return merge.compile_key(keys) if isinstance(merge, FirstOpinion) and keys is not None else None
+
+    def opinion(self, point: str) -> Function | None:
+        """One sort key of the plugins alone, without the tie-breaker; None when one of them gives none."""
+        keys = self._keys(point)
+        return None if keys is None else lambda item: tuple([key(item) for key in keys])
+
+    def _keys(self, point: str) -> list[Function] | None:
+        keys = {id(answer.plugin): answer.function for answer in self.of(point, "key")}
+        compared = self.of(point)
+        return [keys[id(a.plugin)] for a in compared] if all(id(a.plugin) in keys for a in compared) else None
+
+    def many(self, point: str) -> list[Function] | None:
+        """The forms of one point for runs of tasks; None when a plugin at the point has none."""
+        forms = {id(answer.plugin): answer.function for answer in self.of(point, "many")}
+        asked = self.of(point)
+        return [forms[id(a.plugin)] for a in asked] if all(id(a.plugin) in forms for a in asked) else None
+
+    def may(self, point: str, restart: bool) -> Function | None:
+        """Whether any task of a job could be named at a point of victims; None when no tier can rule any job out.
+
+        A tier names only whom all its voters name; with ``restart`` perhaps whom only one of them names.
+        """
+        forms = {id(answer.plugin): answer.function for answer in self.of(point, "job")}
+        voters = self.of(point)
+        guards = [forms[id(a.plugin)] for a in voters if a.hook.protects and id(a.plugin) in forms and not restart]
+        tiers = [[forms.get(id(a.plugin)) for a in voters if a.tier == tier] for tier in range(self.tiers)]
+        weigh = any if restart else all
+        known = [[form for form in tier if form is not None] for tier in tiers if tier]
+        if any((None in tier) if restart else not any(tier) for tier in tiers if tier):
+            known = []  # such a tier rules nobody out
+        if not known and not guards:
+            return None
+
+        def may(actor: Any, job: Any) -> bool:
+            if not all(guard(actor, job) for guard in guards):
+                return False
+            return not known or any(weigh(form(actor, job) for form in tier) for tier in known)
+
+        return may
+
+    def order(self, point: str, compare: Function) -> Order[Any]:
+        """The order of one point, by comparison and by key."""
+        return Order(compare, self.key(point), self.opinion(point))
+
+    def in_order(self, *answers: Answer) -> list[Answer]:
+        """``answers`` in the order in which the plugins gave them."""
+        return sorted(answers, key=self._all.index)

@@ -1,0 +1,258 @@
+"""How a method of a plugin is tied to an extension point: decorators named as the points.
+
+``@predicate`` answers per node, ``@predicate.vector(key=...)`` for all nodes, ``@allocatable.many`` for a run of equal
+tasks, ``@job_order.key`` as a sort key.  A decorator only marks the method; whether its parameters match the point is
+checked when the class of the plugin is made.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, overload
+
+from stromboli.errors import PluginError
+from stromboli.framework.extension.merge import Agree, Union
+from stromboli.framework.extension.points import OTHER_NAMES, POINTS, Form, Point
+from stromboli.framework.extension.reason import Reason
+from stromboli.model.task import PodTemplate, Task
+
+Reads = Literal["cluster", "candidates", "job", "queue", "clock"]
+"""What an answer may read besides the task's key and the node's own row; one that reads the candidates is asked with
+exactly their rows, whenever they or anything in the cluster may have changed."""
+
+
+def by_template(task: Task) -> PodTemplate:
+    """The key of an answer that looks at nothing of the pod but its spec."""
+    return task.template
+
+
+READS: tuple[Reads, ...] = ("cluster", "candidates", "job", "queue", "clock")
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_MARK = "__stromboli_hooks__"
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """The record a decorator leaves on a method.
+
+    ``key`` names what the answer reads of the task (None: not declared, so nothing is shared between tasks); with a
+    key and without ``reads`` the answer promises to depend on nothing else but the node's own row.  ``reasons`` are
+    what a vector of a fit may say: the reason of a False, or the reasons of the mask's bits.  ``protects`` makes a
+    victim hook's refusal absolute: whom it refuses by himself is a candidate for nobody, and of those whom the vote
+    names only they go whom it lets go together.  So it is asked before and after the vote; whom it lets go among others
+    it must let go among fewer.  A protecting hook of ``victim_tasks`` names nobody.
+
+    ``static`` promises more: the answer reads only what placements cannot change (labels, taints, offers), so it is
+    never renewed within a session.  ``row`` names a method that gives a vector hook's answer for one node, (task,
+    node); it is asked where only a few rows changed and must agree to the last bit.  ``normalise`` names the method
+    (task, raw, low, high) -> scores that turns the raw scores of ``batch_node_order.raw`` into scores, entry by entry,
+    given the least and the greatest raw score among the candidate nodes.
+    """
+
+    point: Point
+    form: Form = "scalar"
+    key: Callable[[Task], Hashable] | None = None
+    reads: tuple[Reads, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    protects: bool = False
+    static: bool = False
+    row: str = ""
+    normalise: str = ""
+
+    @property
+    def declared(self) -> str:
+        """The hook as written, with the parameters it must accept: ``predicate.vector(task, nodes)``."""
+        return f"{self.name}({', '.join(self.point.parameters(self.form))})"
+
+    @property
+    def name(self) -> str:
+        """The decorator as written: ``predicate``, ``predicate.vector``."""
+        return self.point.name if self.form == "scalar" else f"{self.point.name}.{self.form}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """A decorator for one point and form: ``@job_order``, ``@predicate(key=...)``, ``@node_order.vector(key=...)``."""
+
+    point: Point
+    form: Form = "scalar"
+
+    @overload
+    def __call__(self, function: Function, /) -> Function: ...
+
+    @overload
+    def __call__(
+        self,
+        function: None = None,
+        /,
+        *,
+        key: Callable[[Task], Hashable] | None = None,
+        reads: Sequence[Reads] = (),
+        reasons: Sequence[Reason] = (),
+        protects: bool = False,
+        static: bool = False,
+        row: str = "",
+        normalise: str = "",
+    ) -> Callable[[Function], Function]: ...
+
+    def __call__(
+        self,
+        function: Function | None = None,
+        /,
+        *,
+        key: Callable[[Task], Hashable] | None = None,
+        reads: Sequence[Reads] = (),
+        reasons: Sequence[Reason] = (),
+        protects: bool = False,
+        static: bool = False,
+        row: str = "",
+        normalise: str = "",
+    ) -> Function | Callable[[Function], Function]:
+        """Mark the method; with keywords, give the decorator that does.  See :class:`Hook` for the keywords."""
+        hook = Hook(self.point, self.form, key, tuple(reads), tuple(reasons), protects, static, row, normalise)
+        return _mark(hook) if function is None else _mark(hook)(function)
+
+    @property
+    def vector(self) -> Tie:
+        """The form for all nodes at once: ``(task, nodes)``, one answer a row."""
+        return Tie(self.point, "vector")
+
+    @property
+    def raw(self) -> Tie:
+        """Raw scores for all nodes at once, to be normalised over the candidates: ``(task, nodes)``."""
+        return Tie(self.point, "raw")
+
+    @property
+    def many(self) -> Tie:
+        """The form for a run of equal tasks."""
+        return Tie(self.point, "many")
+
+    @property
+    def key(self) -> Tie:
+        """The sort key of an order: comparing keys must equal asking the comparison."""
+        return Tie(self.point, "key")
+
+    @property
+    def job(self) -> Tie:
+        """Whether any task of a job could be named as a victim: false is a promise for the actor's whole turn."""
+        return Tie(self.point, "job")
+
+
+def _mark(hook: Hook) -> Callable[[Function], Function]:
+    def mark(function: Function) -> Function:
+        setattr(function, _MARK, (hook, *hooks_on(function)))
+        return function
+
+    return mark
+
+
+def hooks_on(function: object) -> tuple[Hook, ...]:
+    """The hooks that decorators left on a method, uppermost first."""
+    hooks: tuple[Hook, ...] = getattr(function, _MARK, ())
+    return hooks
+
+
+def points_of(plugin: type) -> frozenset[str]:
+    """The names of the points that the methods of a plugin class answer."""
+    methods = (value for base in plugin.__mro__ for value in vars(base).values())
+    return frozenset(hook.point.name for method in methods for hook in hooks_on(method))
+
+
+def check_hook(
+    plugin: str, hook: Hook, function: Callable[..., Any], *, method: bool = False, names: bool = True
+) -> None:
+    """Raise PluginError if the hook cannot stand on that function.
+
+    ``method`` says that the first parameter is ``self``; without ``names`` only the number of parameters counts.
+    """
+    problem = _misuse(hook) or _mismatch(hook, function, method, names)
+    if problem:
+        label = getattr(function, "__name__", "function")
+        raise PluginError(plugin, f"hook {label}: {problem}", point=hook.point.name)
+
+
+def _misuse(hook: Hook) -> str:
+    fit = hook.form == "vector" and hook.point.per_node == "fit"
+    merge, of_nodes = hook.point.merge, bool(hook.point.per_node) or hook.form in ("vector", "raw")
+    unknown = [read for read in hook.reads if read not in READS]
+    mistakes = {
+        f"{hook.point.name} has no form .{hook.form}": not hook.point.has(hook.form),
+        f"reads= knows {', '.join(READS)}, not {', '.join(unknown)}": bool(unknown),
+        "a fit over all nodes must declare 1 to 64 reasons=": fit and not 1 <= len(hook.reasons) <= 64,
+        "key= and reads= belong to points that are asked per node": (
+            not of_nodes and (hook.key is not None or bool(hook.reads))
+        ),
+        "raw scores need normalise=": hook.form == "raw" and not hook.normalise,
+        "static= excludes reads=": hook.static and bool(hook.reads),
+        "protects= belongs to points that name victims": hook.protects and not isinstance(merge, (Agree, Union)),
+    }
+    return next((text for text, holds in mistakes.items() if holds), "")
+
+
+def _mismatch(hook: Hook, function: Callable[..., Any], method: bool, names: bool) -> str:
+    try:
+        given = list(inspect.signature(function).parameters.values())[int(method) :]
+    except (TypeError, ValueError):  # a builtin without a readable signature can only be tried
+        return ""
+    declared = hook.point.parameters(hook.form)
+    if _accepts(given, declared) and (not names or _named(given, declared)):
+        return ""
+    return f"takes ({', '.join(map(str, given))}), but must be {hook.declared}"
+
+
+def _accepts(given: Sequence[inspect.Parameter], declared: Sequence[str]) -> bool:
+    positional = [p for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = [p for p in positional if p.default is p.empty]
+    open_ended = any(p.kind is p.VAR_POSITIONAL for p in given)
+    keyword = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in given)
+    return len(needed) <= len(declared) and (open_ended or len(declared) <= len(positional)) and not keyword
+
+
+def _named(given: Sequence[inspect.Parameter], declared: Sequence[str]) -> bool:
+    pairs = zip((p for p in given if p.kind is not p.VAR_POSITIONAL), declared, strict=False)
+    return all(p.name.lstrip("_") in (name, *OTHER_NAMES.get(name, ())) for p, name in pairs)
+
+
+job_order = Tie(POINTS["job_order"])
+queue_order = Tie(POINTS["queue_order"])
+task_order = Tie(POINTS["task_order"])
+sub_job_order = Tie(POINTS["sub_job_order"])
+cluster_order = Tie(POINTS["cluster_order"])
+victim_queue_order = Tie(POINTS["victim_queue_order"])
+job_valid = Tie(POINTS["job_valid"])
+job_ready = Tie(POINTS["job_ready"])
+job_pipelined = Tie(POINTS["job_pipelined"])
+job_starving = Tie(POINTS["job_starving"])
+job_enqueueable = Tie(POINTS["job_enqueueable"])
+job_enqueued = Tie(POINTS["job_enqueued"])
+sub_job_ready = Tie(POINTS["sub_job_ready"])
+sub_job_pipelined = Tie(POINTS["sub_job_pipelined"])
+overused = Tie(POINTS["overused"])
+allocatable = Tie(POINTS["allocatable"])
+preemptive = Tie(POINTS["preemptive"])
+target_job = Tie(POINTS["target_job"])
+reserved_nodes = Tie(POINTS["reserved_nodes"])
+pre_predicate = Tie(POINTS["pre_predicate"])
+predicate = Tie(POINTS["predicate"])
+node_order = Tie(POINTS["node_order"])
+batch_node_order = Tie(POINTS["batch_node_order"])
+node_map = Tie(POINTS["node_map"])
+node_reduce = Tie(POINTS["node_reduce"])
+best_node = Tie(POINTS["best_node"])
+hyper_node_order = Tie(POINTS["hyper_node_order"])
+hyper_node_gradient_for_job = Tie(POINTS["hyper_node_gradient_for_job"])
+hyper_node_gradient_for_sub_job = Tie(POINTS["hyper_node_gradient_for_sub_job"])
+preemptable = Tie(POINTS["preemptable"])
+reclaimable = Tie(POINTS["reclaimable"])
+unified_evictable = Tie(POINTS["unified_evictable"])
+victim_tasks = Tie(POINTS["victim_tasks"])
+simulate_add_task = Tie(POINTS["simulate_add_task"])
+simulate_remove_task = Tie(POINTS["simulate_remove_task"])
+simulate_predicate = Tie(POINTS["simulate_predicate"])
+simulate_allocatable = Tie(POINTS["simulate_allocatable"])
+on_allocate = Tie(POINTS["on_allocate"])
+on_deallocate = Tie(POINTS["on_deallocate"])

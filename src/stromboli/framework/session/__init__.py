@@ -1,0 +1,1 @@
+"""The session, which composes books, engine, plugins and statements for one cycle."""

@@ -1,0 +1,1 @@
+"""Statements: operations that are committed, kept or reverted together."""

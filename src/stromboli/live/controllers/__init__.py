@@ -1,0 +1,1 @@
+"""Running the controllers on a live cluster."""

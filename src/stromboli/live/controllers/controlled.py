@@ -1,0 +1,192 @@
+"""What the controllers follow on an API server, and how each kind reaches them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from stromboli.controllers.changes import PERSISTENT_VOLUME_CLAIMS
+from stromboli.controllers.manager import Manager
+from stromboli.controllers.pods import PodView, pod_view
+from stromboli.controllers.work import UNSUPPORTED, About
+from stromboli.controllers.world import Key, key_of
+from stromboli.crds.batch import Job
+from stromboli.crds.bus import Command
+from stromboli.crds.fields import Resource as Object
+from stromboli.crds.kinds import COMMANDS, HYPER_NODES, JOBS, KINDS, POD_GROUPS, PODS, QUEUES
+from stromboli.crds.read import read
+from stromboli.crds.scheduling import PodGroup, Queue
+from stromboli.crds.topology import HyperNode
+from stromboli.errors import ManifestError
+from stromboli.kube.informer import Change, What
+from stromboli.kube.resources import Raw, Resource
+from stromboli.model.spec import Wire
+
+_Kind = TypeVar("_Kind", bound=Object)
+
+
+class Described(Object, frozen=True):
+    """An object of which only the metadata matters."""
+
+
+class Scale(Wire, frozen=True):
+    """How many pods an owner wants."""
+
+    replicas: int | None = None
+
+
+class Owner(Object, frozen=True):
+    """An owner of plain pods."""
+
+    spec: Scale = Scale()
+
+
+class PriorityClass(Object, frozen=True):
+    """A PriorityClass."""
+
+    value: int = 0
+
+
+class Followed(NamedTuple):
+    """One kind that is followed: what to do with one that is seen, and with the key of one that is gone.
+
+    It is followed for the sake of some ``looks``.  What is not ``needed`` may be missing on the server, and of an
+    ``optional`` kind we need not be allowed to look.
+    """
+
+    resource: Resource[Any]
+    looks: frozenset[About]
+    seen: Callable[[Any], None]
+    gone: Callable[[Key], None]
+    needed: bool = True
+    optional: bool = False
+
+    def hear(self, change: Change[Any]) -> None:
+        """Take a change in."""
+        if change.what is What.deleted:
+            self.gone(change.key)
+        elif change.object is not None:
+            self.seen(change.object)
+
+
+def decoder(kind: type[_Kind]) -> Callable[[Raw], _Kind]:
+    """A function that reads objects of a kind from JSON; nulls count as absent."""
+    fast = msgspec.json.Decoder(kind).decode
+
+    def decode(raw: Raw) -> _Kind:
+        try:
+            return fast(raw)
+        except msgspec.ValidationError:
+            return read(kind, msgspec.json.decode(raw))
+        except msgspec.DecodeError as error:
+            raise ManifestError(str(error), object=kind.__name__) from error
+
+    return decode
+
+
+def _ours(kind: type[_Kind]) -> Resource[_Kind]:
+    row = KINDS[kind.__name__]
+    return Resource(row.api_version, row.plural, row.kind, row.namespaced, decoder(kind))
+
+
+def _core(plural: str, kind: str, api_version: str = "v1", *, namespaced: bool = True) -> Resource[Described]:
+    return Resource(api_version, plural, kind, namespaced, decoder(Described))
+
+
+JOB: Final = _ours(Job)
+POD_GROUP: Final = _ours(PodGroup)
+QUEUE: Final = _ours(Queue)
+COMMAND: Final = _ours(Command)
+HYPER_NODE: Final = _ours(HyperNode)
+CLAIM: Final = _core(PERSISTENT_VOLUME_CLAIMS, "PersistentVolumeClaim")
+NODE: Final = _core("nodes", "Node", namespaced=False)
+PRIORITY_CLASS: Final = Resource(
+    "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", False, decoder(PriorityClass)
+)
+OWNERS: Final = tuple(
+    Resource(api_version, f"{kind.lower()}s", kind, True, decoder(Owner))
+    for kind, api_version in (
+        ("ReplicaSet", "apps/v1"),
+        ("StatefulSet", "apps/v1"),
+        ("DaemonSet", "apps/v1"),
+        ("Job", "batch/v1"),
+    )
+)
+
+
+def pod_resource(schedulers: tuple[str, ...]) -> Resource[PodView]:
+    """Pods as the controllers see them; those of ``schedulers`` that name no PodGroup are kept in full."""
+    return Resource("v1", "pods", "Pod", True, lambda raw: pod_view(raw, schedulers))
+
+
+def writable(schedulers: tuple[str, ...]) -> dict[str, Resource[Any]]:
+    """What the controllers write, by the names that changes use."""
+    return {
+        JOBS: JOB,
+        POD_GROUPS: POD_GROUP,
+        QUEUES: QUEUE,
+        COMMANDS: COMMAND,
+        HYPER_NODES: HYPER_NODE,
+        PODS: pod_resource(schedulers),
+        PERSISTENT_VOLUME_CLAIMS: CLAIM,
+    }
+
+
+_JOBS: Final = frozenset({About.job})
+_PLAIN: Final = frozenset({About.pod, About.idle_group})
+_MEMBERS: Final = frozenset({About.hyper_node})
+_ORDERED: Final = frozenset({About.job, About.queue})
+
+
+def followed(manager: Manager, schedulers: tuple[str, ...], looks: frozenset[About]) -> Iterator[Followed]:
+    """Everything that the controllers of ``looks`` follow."""
+    return (row for row in _all(manager, schedulers) if row.looks & looks)
+
+
+def _all(manager: Manager, schedulers: tuple[str, ...]) -> Iterator[Followed]:
+    world = manager.world
+    yield Followed(JOB, _JOBS | {About.garbage}, manager.seen_job, manager.gone_job)
+    yield Followed(QUEUE, _ORDERED, manager.seen_queue, manager.gone_queue)
+    yield Followed(POD_GROUP, _ORDERED | _PLAIN, manager.seen_pod_group, manager.gone_pod_group)
+    yield Followed(pod_resource(schedulers), _JOBS | _PLAIN, manager.seen_pod, manager.gone_pod)
+    yield Followed(COMMAND, _ORDERED, manager.seen_command, manager.gone_command)
+    yield Followed(HYPER_NODE, _MEMBERS, manager.seen_hyper_node, manager.gone_hyper_node, needed=False)
+    yield Followed(NODE, _MEMBERS, lambda node: manager.seen_node(node.metadata), lambda key: manager.gone_node(key[1]))
+    yield Followed(
+        PRIORITY_CLASS,
+        _JOBS,
+        lambda found: world.set_priority(found.metadata.name, found.value),
+        lambda key: world.set_priority(key[1], None),
+        needed=False,
+    )
+    yield Followed(CLAIM, _JOBS, lambda claim: world.claims.add(key_of(claim)), world.claims.discard, needed=False)
+    for owner in OWNERS:
+        yield _owner(manager, owner)
+    for about in UNSUPPORTED:
+        yield _unsupported(manager, about)
+
+
+def _unsupported(manager: Manager, about: About) -> Followed:
+    row = KINDS[about]
+    resource = Resource(row.api_version, row.plural, row.kind, True, decoder(Described))
+
+    def seen(found: Described) -> None:
+        manager.seen_unsupported(about, found.metadata)
+
+    gone = partial(manager.gone_unsupported, about)
+    return Followed(resource, frozenset({about}), seen, gone, needed=False, optional=True)
+
+
+def _owner(manager: Manager, resource: Resource[Owner]) -> Followed:
+    owners, kind = manager.world.owners, resource.kind
+
+    def seen(found: Owner) -> None:
+        manager.seen_owner(kind, found.metadata, found.spec.replicas)
+
+    def gone(key: Key) -> None:
+        owners.pop((kind, *key), None)
+
+    return Followed(resource, _PLAIN, seen, gone, needed=False)

@@ -1,0 +1,390 @@
+"""The controllers on a live cluster: what they follow, when they look, and how their changes are carried out.
+
+:class:`Controllers` is the runner: ``await Controllers(client, ...).run()``.  ``stromboli controllers`` runs it alone,
+``stromboli serve --controllers`` and the embedded cluster beside a scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+from stromboli.controllers.changes import Ask, Change, Create, Delete, Emit, KillPod, Outcome, Patch
+from stromboli.controllers.manager import Manager, Settings
+from stromboli.controllers.pods import JOB_API, JOB_KIND
+from stromboli.controllers.work import About, Work
+from stromboli.crds.kinds import COMMANDS, HYPER_NODES, JOBS, POD_GROUPS, PODS, QUEUES
+from stromboli.errors import AccessError, ApiError, StromboliError, Unreachable, in_words
+from stromboli.kube.client import Client
+from stromboli.kube.contact import NOBODY
+from stromboli.kube.informer import Informer, Informers, unforeseen
+from stromboli.kube.recorder import Recorder, Regarding
+from stromboli.kube.resources import nothing
+from stromboli.live.controllers.controlled import Followed, followed, writable
+from stromboli.live.process.events import Telling
+from stromboli.live.process.stopping import Stop
+from stromboli.model.names import CONTROLLER_OUT_OF_SYNC, EVENT_WARNING, SCHEDULER_NAME
+from stromboli.narration.observe import SILENT, Observer
+
+COMPONENT: Final = "vc-controller-manager"
+"""Source of the controllers' events."""
+
+WRITES_AT_ONCE: Final = 64
+"""Requests that are under way at once."""
+
+BREATH: Final = 0.1
+"""Seconds between two looks at one object: what happens meanwhile is seen together and costs one status."""
+
+FIRST_PAUSE: Final = 0.005
+LONGEST_PAUSE: Final = 1000.0
+"""Seconds before a failed look is repeated: doubling from the first to the longest, each drawn from the half below."""
+
+AWAY_PAUSE: Final = 2.0
+"""Seconds, or down to half of that, before a look is repeated that did not reach the server."""
+
+UNHEARD: Final = NOBODY | {401, 429}
+"""Answers that say nothing of the object: nobody is there, does not know us just now, or has too much to do."""
+
+FAILURES: Final = {
+    (Create, PODS): ("FailedCreate", "Error creating pods: {error}"),
+    (KillPod, PODS): ("FailedDelete", "Error deleting pods: {error}"),
+    (Create, POD_GROUPS): ("PodGroupError", "Failed to create PodGroup, err: {error}"),
+    (Patch, JOBS): ("JobStatusError", "Failed to update job status, err: {error}"),
+}
+"""The event on a job, or a plain pod, of which a change of this sort has failed: reason and text."""
+
+
+class Options(NamedTuple):
+    """How the controllers run; names and defaults are those of Volcano's flags.
+
+    ``max_requeue`` failed looks (negative: any number) are repeated before an object is given up; those that no
+    server listened to do not count.  ``looks`` are those of the chosen controllers
+    (:func:`stromboli.controllers.selection.looks_of`); ``breath`` and ``stop_timeout``, in seconds, are ours.
+    """
+
+    scheduler_names: tuple[str, ...] = (SCHEDULER_NAME,)
+    max_requeue: int = 15
+    inherit_owner_annotations: bool = True
+    looks: frozenset[About] = frozenset(About)
+    breath: float = BREATH
+    stop_timeout: float = 20.0
+
+
+class Controllers:
+    """Follows a cluster and does what the reconcilers ask for, while ``may_write`` says that we lead.
+
+    ``clock`` gives seconds since 1970.  ``ready`` is set once everything has been listed; ``looks`` counts.
+    """
+
+    def __init__(
+        self, client: Client, options: Options | None = None, *, observer: Observer = SILENT,
+        clock: Callable[[], float] = time.time, may_write: Callable[[], bool] = lambda: True,
+    ) -> None:  # fmt: skip
+        self.options = options or Options()
+        self.manager = Manager(Settings(self.options.inherit_owner_annotations, self.options.looks))
+        self.recorder = Recorder(client, COMPONENT, clock)
+        self.tell = Telling(observer)
+        self.ready = asyncio.Event()
+        self.looks = 0
+        self._client, self._clock, self._may_write = client, clock, may_write
+        self._writes = asyncio.Semaphore(WRITES_AT_ONCE)
+        self._resources = writable(self.options.scheduler_names)
+        self._wake = asyncio.Event()
+        self._stop = Stop()
+        self._busy: set[Work] = set()
+        self._looking: set[asyncio.Task[None]] = set()
+        self._later: dict[Work, asyncio.TimerHandle] = {}
+        self._failures: dict[Work, int] = {}
+        self._refused: dict[Work, tuple[str, str]] = {}
+        """The first thing that each look under way could not create: a word and a sentence."""
+        self._unsure: set[str] = set()
+        self._doing: dict[type[Change], Callable[[Any], Awaitable[None]]] = {
+            Create: self._create,
+            Patch: self._patch,
+            Delete: self._delete,
+            KillPod: self._kill,
+        }
+
+    # ------------------------------------------------------------------ running
+
+    async def run(self) -> None:
+        """Control until cancelled, or until :meth:`stop` has been called and done."""
+        async with asyncio.TaskGroup() as group:
+            beside = [group.create_task(self.recorder.run())]
+            await self._stop.unless(self._begin(group, beside))
+            await self._dispatch(group)
+            await self._wind_down()
+            for task in (*beside, *self._looking):
+                task.cancel()
+
+    def stop(self) -> None:
+        """Finish the looks under way and what is about to be told, and return from :meth:`run`."""
+        self._stop.ask()
+        self._wake.set()
+
+    async def _begin(self, group: asyncio.TaskGroup, beside: list[asyncio.Task[None]]) -> None:
+        """Read everything there is, and follow what happens from then on."""
+        informers = self._informers()
+        beside.append(group.create_task(informers.run()))
+        await informers.synced()
+        self.ready.set()
+
+    async def _wind_down(self) -> None:
+        """Let what is under way come to its end, and have everything told, as far as the time to stop allows."""
+        try:
+            async with asyncio.timeout(self.options.stop_timeout):
+                if self._looking:
+                    await asyncio.wait(self._looking)
+                await self.recorder.drain()
+        except TimeoutError:
+            self.tell("write_failed", what="the last changes", error="the time to stop is over")
+
+    def _informers(self) -> Informers:
+        informers = Informers()
+        for row in followed(self.manager, self.options.scheduler_names, self.options.looks):
+            trouble = self._trouble(row)
+            informer = Informer(self._client, row.resource, keep=False, troubled=trouble, optional=row.optional)
+            informer.subscribe(self._hearing(row))
+            informers.by_kind[str(row.resource)] = informer
+        return informers
+
+    def _trouble(self, row: Followed) -> Callable[[StromboliError], None]:
+        def troubled(error: StromboliError) -> None:
+            if not row.needed and isinstance(error, ApiError) and error.not_found:
+                self.tell("not_served", resource=row.resource)
+            else:
+                self.tell("following_trouble", kind=row.resource.kind, error=error)
+
+        return troubled
+
+    def _hearing(self, row: Followed) -> Callable[[Any], None]:
+        def hear(change: Any) -> None:
+            try:
+                row.hear(change)
+            except Exception as error:  # noqa: BLE001  # one object's trouble must not end the controllers
+                self.tell("object_refused", error=unforeseen("taken in", error, row.resource.kind, change.key))
+            self._wake.set()
+
+        return hear
+
+    async def _dispatch(self, group: asyncio.TaskGroup) -> None:
+        """Begin a look at whatever is ready, one at a time for each object, until we are to stop."""
+        while not self._stop:
+            self._wake.clear()
+            if self._may_write():
+                self.manager.wake(self._clock())
+                for work in [work for work in self.manager.ready if work not in self._busy]:
+                    self._busy.add(work)
+                    looking = group.create_task(self._work(work))
+                    self._looking.add(looking)
+                    looking.add_done_callback(self._looking.discard)
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Wait for something to happen, or for the next action that was put off."""
+        due = self.manager.jobs.timers.next()
+        pause = None if due is None else max(due - self._clock(), 0.001)
+        if not self._may_write():
+            pause = 0.5
+        try:
+            await asyncio.wait_for(self._wake.wait(), pause)
+        except TimeoutError:
+            return
+
+    def _again(self, work: Work, seconds: float) -> None:
+        """Have ``work`` looked at when so much time has passed; the sooner of two times counts."""
+        loop = asyncio.get_running_loop()
+        known = self._later.get(work)
+        if known is not None:
+            if known.when() <= loop.time() + seconds:
+                return
+            known.cancel()
+        self._later[work] = loop.call_later(seconds, self._ready_again, work)
+
+    def _ready_again(self, work: Work) -> None:
+        self._later.pop(work, None)
+        self.manager.ready[work] = None
+        self._wake.set()
+
+    # ------------------------------------------------------------------ one look
+
+    async def _work(self, work: Work) -> None:
+        """Look at one object, do what follows, and let it be for a breath."""
+        pause = await self._look(work)
+        if pause:
+            asyncio.get_running_loop().call_later(pause, self._let_go, work)
+        else:
+            self._let_go(work)
+
+    def _let_go(self, work: Work) -> None:
+        """The object may be looked at again."""
+        self._busy.discard(work)
+        self._wake.set()
+
+    async def _look(self, work: Work) -> float:
+        """One look; how many seconds no other one should follow."""
+        self.looks += 1
+        self._refused.pop(work, None)
+        try:
+            outcome = self.manager.look(work, self._clock())
+            await self._carry_out(work, outcome)
+            if work.about is About.command:  # it is deleted now, so that it is carried out once
+                await self._carry_out(work, self.manager.carry_out(work.key))
+        except Exception as error:  # noqa: BLE001  # one object's trouble must not end the controllers
+            if _is_away(error):
+                return self._wait_for_server(work, error)
+            await self._say_hindered(work)
+            return await self._failed(work, in_words(error))
+        if outcome.error:
+            return await self._failed(work, outcome.error)
+        self._failures.pop(work, None)
+        self.manager.settled(work)
+        self.tell("controlled", what=work, changes=sum(map(len, outcome.batches)))
+        if outcome.after is not None:
+            self._again(work, outcome.after)
+        return self.options.breath if outcome.batches else 0.0
+
+    def _wait_for_server(self, work: Work, error: Exception) -> float:
+        """Have a look repeated that failed for no fault of its object, however often; how many seconds to wait."""
+        self.tell("control_retried", what=work, error=error)
+        self.manager.repeat(work)
+        return self._client.backoff(1, AWAY_PAUSE, AWAY_PAUSE)
+
+    async def _failed(self, work: Work, error: str) -> float:
+        """Have a look repeated, or give its object up; how many seconds to wait before."""
+        tries = self._failures[work] = self._failures.get(work, 0) + 1
+        if 0 <= self.options.max_requeue < tries:
+            del self._failures[work]
+            self.tell("control_given_up", what=work, tries=tries, error=error)
+            await self._carry_out(work, self.manager.give_up(work))
+            return 0.0
+        self.tell("control_retried", what=work, error=error)
+        self.manager.repeat(work)
+        return self._client.backoff(tries, FIRST_PAUSE, LONGEST_PAUSE)
+
+    async def _say_hindered(self, work: Work) -> None:
+        """Have a job's status say what the API server has against the job's pods or PodGroup."""
+        if (refused := self._refused.pop(work, None)) is None or work.about is not About.job:
+            return
+        try:
+            await self._carry_out(work, self.manager.jobs.hindered(work.key, *refused, self._clock()))
+        except StromboliError as error:  # the look is repeated anyway
+            self.tell("control_retried", what=work, error=error)
+
+    # ------------------------------------------------------------------ changes
+
+    async def _carry_out(self, work: Work, outcome: Outcome) -> None:
+        """Do batch after batch; raises what failed first in the first batch in which something did."""
+        for batch in outcome.batches:
+            requests = [self._do(work, change) for change in batch if not self._is_told(change)]
+            for failure in await asyncio.gather(*requests, return_exceptions=True):
+                if isinstance(failure, BaseException):
+                    raise failure
+
+    def _is_told(self, change: Change) -> bool:
+        """Do what needs no request of its own; whether it is that."""
+        if isinstance(change, Emit):
+            self.recorder.record(Regarding(*change.about), change.type, change.reason, change.message)
+        elif isinstance(change, Ask):
+            self.manager.ask_queue(change.queue, change.action)
+        return isinstance(change, Emit | Ask)
+
+    async def _do(self, work: Work, change: Change) -> None:
+        async with self._writes:
+            try:
+                await self._doing[type(change)](change)
+            except StromboliError as error:
+                self._tell_failure(work, change, error)
+                raise
+
+    def _tell_failure(self, work: Work, change: Change, error: StromboliError) -> None:
+        sort = PODS if isinstance(change, KillPod) else getattr(change, "resource", "")
+        failure, about = FAILURES.get((type(change), sort)), self._regarding(work)
+        if failure is not None and about is not None:
+            text = failure[1].format(error=error)
+            self.recorder.record(about, EVENT_WARNING, failure[0], text)
+            if isinstance(change, Create):
+                self._refused.setdefault(work, (failure[0], text))
+
+    def _regarding(self, work: Work) -> Regarding | None:
+        """The job or plain pod that is looked at, as events name it."""
+        job, pod = self.manager.world.jobs.get(*work.key), self.manager.world.pods.objects.get(work.key)
+        if work.about is About.job and job is not None:
+            return Regarding(JOB_API, JOB_KIND, *work.key, job.metadata.uid)
+        if work.about is About.pod and pod is not None:
+            return Regarding("v1", "Pod", *work.key, pod.uid)
+        return None
+
+    async def _create(self, change: Create) -> None:
+        try:
+            found = await self._client.create(self._resources[change.resource], change.body, change.namespace)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            return
+        self._take(change.resource, found)
+
+    async def _patch(self, change: Patch) -> None:
+        below = "status" if change.status else ""
+        resource = self._resources[change.resource]
+        found = await self._client.patch(
+            resource, change.name, change.namespace, change.body, subresource=below, again=True
+        )
+        self._take(change.resource, found)
+
+    async def _delete(self, change: Delete) -> None:
+        if change.resource == COMMANDS:
+            await self._delete_command(change)
+            return
+        propagation = "Foreground" if change.foreground else ""
+        resource = self._resources[change.resource]
+        try:
+            await self._client.delete(resource, change.name, change.namespace, uid=change.uid, propagation=propagation)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+        if change.resource == POD_GROUPS:
+            self.manager.deleted_pod_group((change.namespace, change.name), change.uid)
+
+    async def _delete_command(self, change: Delete) -> None:
+        """Take a command.  Who finds it gone was not the one, unless an earlier attempt may have done it."""
+        try:
+            await self._client.delete(self._resources[COMMANDS], change.name, change.namespace)
+        except StromboliError as error:
+            if not isinstance(error, ApiError) or not error.not_found:
+                self._unsure.add(change.uid)
+                raise
+            if change.uid not in self._unsure:
+                self.manager.lost_command((change.namespace, change.name))
+        self._unsure.discard(change.uid)
+
+    async def _kill(self, change: KillPod) -> None:
+        """Mark a pod as ours to end, so that no policy takes it for an accident, then end it."""
+        pods = self._resources[PODS]
+        mark = {"metadata": {"uid": change.uid, "annotations": {CONTROLLER_OUT_OF_SYNC: "true"}}}
+        try:
+            await self._client.patch(pods.read_as(nothing), change.name, change.namespace, mark, again=True)
+            await self._client.delete(pods, change.name, change.namespace, uid=change.uid)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+        self.manager.world.pods.ending((change.namespace, change.name))
+
+    def _take(self, resource: str, found: Any) -> None:
+        """Let the controllers see the answer to a write, as if it had been watched."""
+        seen: dict[str, Callable[[Any], None]] = {
+            JOBS: self.manager.seen_job,
+            POD_GROUPS: self.manager.seen_pod_group,
+            QUEUES: self.manager.seen_queue,
+            HYPER_NODES: self.manager.seen_hyper_node,
+            PODS: self.manager.seen_pod,
+        }
+        if resource in seen:
+            seen[resource](found)
+
+
+def _is_away(error: Exception) -> bool:
+    """Whether no server was there that listened to us, which says nothing of the object."""
+    return isinstance(error, Unreachable | AccessError) or (isinstance(error, ApiError) and error.code in UNHEARD)

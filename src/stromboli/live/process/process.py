@@ -1,0 +1,181 @@
+"""The process of ``stromboli serve``: what flags make of a live scheduler, and what signals ask of it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Callable, Collection, Coroutine, Iterator
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from stromboli.cluster.files.written import manifests
+from stromboli.errors import ConfigError
+from stromboli.framework.config.sampling import Sampling
+from stromboli.kube.lease import Terms
+from stromboli.kube.turns import Slices
+from stromboli.live.process.flags import GIVEN, SAMPLING
+from stromboli.live.process.gauges import LiveGauges
+from stromboli.live.process.service import Part, Service, Values, run_service
+from stromboli.live.process.web import Pages, health_pages, metrics_page, server_tls, stacks_page
+from stromboli.live.scheduler.configuration import Source
+from stromboli.live.scheduler.dump import summary, write_dump
+from stromboli.live.scheduler.options import Options
+from stromboli.live.scheduler.scheduler import LiveScheduler
+from stromboli.metrics.prometheus import MetricsObserver
+from stromboli.narration.observe import Observer, Several
+
+AGENT: Final = "stromboli-scheduler"
+"""What we are called in the API server's logs."""
+
+
+def options_of(flags: Values) -> Options:
+    """What flags say to the scheduler.  Raises ConfigError for what is not offered."""
+    if flags["scheduler_sharding_mode"] != "none":
+        raise ConfigError("--scheduler-sharding-mode: only none is offered yet")
+    if flags["leader_elect_resource_lock"] != "leases":
+        raise ConfigError("--leader-elect-resource-lock: only leases are offered")
+    return Options(
+        scheduler_names=flags["scheduler_name"],
+        default_queue=flags["default_queue"],
+        schedule_period=flags["schedule_period"],
+        resource_sync_timeout=flags["resource_sync_timeout"],
+        resync_period=flags["resync_period"],
+        priority_class=flags["priority_class"] and flags["feature_gates"]["PriorityClass"],
+        disruption_budgets=flags["feature_gates"]["PodDisruptionBudgetsSupport"],
+        workloads=flags["feature_gates"]["WorkLoadSupport"],
+        node_selector=flags["node_selector"],
+        audit_period=flags["audit_period"],
+        namespace=namespace_of(flags),
+    )
+
+
+def source_of(flags: Values) -> Source:
+    """Where flags say that configurations come from."""
+    return Source(
+        flags["scheduler_conf"],
+        plugins=flags["plugins_dir"],
+        compat=flags["compat"] == "volcano",
+        lenient=flags["lenient_config"],
+        strict=flags["disable_default_scheduler_config"],
+        features=frozenset(name for name, on in flags["feature_gates"].items() if on),
+        sampling=sampling_of(flags),
+    )
+
+
+def sampling_of(flags: Values) -> Sampling | None:
+    """How many nodes are looked at, if flags speak of it at all."""
+    if flags[GIVEN].isdisjoint(SAMPLING):
+        return None
+    return Sampling(*(flags[name.replace("-", "_")] for name in SAMPLING))
+
+
+def namespace_of(flags: Values) -> str:
+    """The namespace that flags name for what replicas share."""
+    found: str = flags["lock_object_namespace"] or flags["leader_elect_resource_namespace"]
+    return found
+
+
+def terms_of(flags: Values) -> Terms:
+    """Which Lease flags name, and who we are: the host's name and something unique."""
+    return Terms(
+        namespace_of(flags),
+        flags["leader_elect_resource_name"],
+        f"{socket.gethostname()}_{uuid.uuid4()}",
+        flags["leader_elect_lease_duration"],
+        flags["leader_elect_renew_deadline"],
+        flags["leader_elect_retry_period"],
+    )
+
+
+def pages_of(
+    flags: Values, registry: CollectorRegistry, healthy: Callable[[], str], ready: Callable[[], str]
+) -> list[Pages]:
+    """The pages that flags ask for; ``healthy`` and ``ready`` say what is wrong, if anything."""
+    found = []
+    if flags["enable_metrics"] or flags["enable_pprof"]:
+        pages = Pages(flags["listen_address"])
+        if flags["enable_metrics"]:
+            metrics_page(pages, registry)
+        if flags["enable_pprof"]:
+            stacks_page(pages)
+        found.append(pages)
+    if flags["enable_healthz"]:
+        files = [flags[name] for name in ("ca_cert_file", "tls_cert_file", "tls_private_key_file")]
+        pages = Pages(flags["healthz_address"], server_tls(*files))
+        health_pages(pages, healthy, ready)
+        found.append(pages)
+    return found
+
+
+class Process(Service):
+    """Everything that ``stromboli serve`` runs, from flags; ``beside`` are further works that go on while it does."""
+
+    def __init__(
+        self, flags: Values, beside: Callable[[LiveScheduler], Collection[Coroutine[Any, Any, None]]] = lambda _: ()
+    ) -> None:
+        super().__init__(flags, AGENT)
+        self.observer: Observer = Several([MetricsObserver(self.registry), self.log])
+        self.scheduler = LiveScheduler(
+            self.client, options_of(flags), source_of(flags), observer=self.observer, may_write=self.leadership.leads
+        )
+        self.tell = self.scheduler.tell
+        if flags["leader_elect"]:
+            self.leadership.stand(self.client, terms_of(flags), self.tell, self.scheduler.recorder)
+        self.parts = [self.scheduler, *self._controllers()]
+        self.pages = pages_of(flags, self.registry, self.scheduler.stuck, self._unready)
+        LiveGauges(self.registry, self.scheduler)
+        self.beside = beside(self.scheduler)
+        if flags["cache_dumper"]:
+            self.asked = {signal.SIGUSR1: self._dump, signal.SIGUSR2: self._log_state}
+        self._one_at_a_time = asyncio.Lock()
+
+    def _controllers(self) -> Iterator[Part]:
+        """The controllers, which write while the scheduler does; most schedulers do without, so without their code."""
+        if not self.flags["controllers"]:
+            return
+        from stromboli.controllers.selection import looks_of
+        from stromboli.live.controllers.controller_runner import Controllers
+        from stromboli.live.controllers.controller_runner import Options as ControllerOptions
+        from stromboli.live.process.control_gauges import ControlGauges
+
+        looks = looks_of(self.flags["controllers"])
+        options = ControllerOptions(scheduler_names=self.flags["scheduler_name"], looks=looks)
+        controllers = Controllers(self.client, options, observer=self.observer, may_write=self.leadership.leads)
+        ControlGauges(self.registry, controllers.manager)
+        yield controllers
+
+    def _unready(self) -> str:
+        return "" if self.scheduler.ready.is_set() else "not all objects have been read"
+
+    # ------------------------------------------------------------------ what signals ask for
+
+    async def _dump(self) -> None:
+        """Write the state as it stands now; the writing is done in another thread."""
+        async with self._one_at_a_time:
+            now = time.time()
+            try:
+                found = manifests(self.scheduler.state, now)
+                path = await asyncio.to_thread(write_dump, found, self.flags["cache_dump_dir"], now)
+            except OSError as error:
+                self.tell("dump_failed", error=error)
+            else:
+                self.tell("dumped", path=path)
+            self.log.flush()
+
+    async def _log_state(self) -> None:
+        busy = Slices()
+        for line in summary(self.scheduler.state):
+            self.tell("state_line", line=line)
+            await busy.give_way()
+        self.log.flush()
+
+
+def serve(
+    flags: Values, beside: Callable[[LiveScheduler], Collection[Coroutine[Any, Any, None]]] = lambda _: ()
+) -> int:
+    """Run ``stromboli serve`` and return its exit code."""
+    return run_service(lambda: Process(flags, beside))

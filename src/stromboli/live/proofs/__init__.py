@@ -1,0 +1,1 @@
+"""Proof of reservations: keys, signatures and the permissions around them."""

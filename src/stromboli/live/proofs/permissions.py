@@ -1,0 +1,116 @@
+"""What the scheduler and the controllers may do in a cluster: each as little as it needs, verb by verb.
+
+The tables are :data:`SCHEDULING` and :data:`CONTROLLING` for the whole cluster, :data:`SCHEDULER_OWN` and
+:data:`CONTROLLERS_OWN` for their own namespace.  Tests compare them with the requests that each really sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from stromboli.live.proofs.keys import SECRET
+from stromboli.model.names import CONTROLLERS_LEASE, SCHEDULER_LEASE
+
+SCHEDULING_GROUP: Final = "scheduling.volcano.sh"
+BATCH_GROUP: Final = "batch.volcano.sh"
+FLOW_GROUP: Final = "flow.volcano.sh"
+TOPOLOGY_GROUP: Final = "topology.volcano.sh"
+BUS_GROUP: Final = "bus.volcano.sh"
+FOLLOW: Final = ("list", "watch")
+READ: Final = ("get", "list", "watch")
+
+
+class Grant(NamedTuple):
+    """What may be done to one resource (with its subresource), and what for; ``names``, if any, are the objects."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    why: str
+    names: tuple[str, ...] = ()
+
+
+EVENTS: Final = Grant("", "events", ("create", "patch"), "tell what happened, and that it happened again")
+
+SCHEDULING: Final = (
+    Grant("", "nodes", READ, "where pods may go"),
+    Grant(
+        "",
+        "pods",
+        (*READ, "patch", "delete"),
+        "what is to be placed; gates are taken off, reservations noted, victims end",
+    ),
+    Grant("", "pods/binding", ("create",), "place a pod"),
+    Grant("", "pods/status", ("patch",), "say why a pod waits, and that it has to go"),
+    Grant("", "namespaces", READ, "namespace selectors"),
+    Grant("", "services", READ, "pods of one service are spread"),
+    Grant("", "replicationcontrollers", READ, "pods of one owner are spread"),
+    Grant("", "resourcequotas", READ, "plugin resourcequota"),
+    Grant("apps", "replicasets", READ, "pods of one owner are spread"),
+    Grant("apps", "statefulsets", READ, "pods of one owner are spread"),
+    Grant("policy", "poddisruptionbudgets", READ, "plugin pdb"),
+    Grant("resource.k8s.io", "resourceclaims", READ, "devices that pods of a queue claim"),
+    Grant("scheduling.k8s.io", "priorityclasses", READ, "priorities of jobs"),
+    Grant(SCHEDULING_GROUP, "podgroups", (*READ, "patch"), "which pods belong together; phase and conditions"),
+    Grant(SCHEDULING_GROUP, "queues", (*READ, "create"), "whose jobs compete; root and default are made"),
+    Grant(SCHEDULING_GROUP, "queues/status", ("patch",), "what a queue holds, and that ours are open"),
+    Grant(TOPOLOGY_GROUP, "hypernodes", READ, "which nodes are close together"),
+    EVENTS,
+)
+"""What the scheduler does in the whole cluster."""
+
+CONTROLLING: Final = (
+    Grant(BATCH_GROUP, "jobs", (*FOLLOW, "patch", "delete"), "names of claims, marks; finished jobs are deleted"),
+    Grant(BATCH_GROUP, "jobs/status", ("patch",), "how a job is doing"),
+    Grant(BATCH_GROUP, "jobs/finalizers", ("update",), "own pods in a way that blocks the job's deletion"),
+    Grant(SCHEDULING_GROUP, "podgroups", (*FOLLOW, "create", "patch", "delete"), "those of jobs and of plain pods"),
+    Grant(SCHEDULING_GROUP, "queues", (*FOLLOW, "patch"), "parents, and marks of queues closed with them"),
+    Grant(SCHEDULING_GROUP, "queues/status", ("patch",), "open, closing, closed"),
+    Grant(BUS_GROUP, "commands", (*FOLLOW, "delete"), "what somebody asks for, once"),
+    Grant(TOPOLOGY_GROUP, "hypernodes", FOLLOW, "their members are counted"),
+    Grant(TOPOLOGY_GROUP, "hypernodes/status", ("patch",), "how many members there are"),
+    Grant("", "pods", (*FOLLOW, "create", "patch", "delete"), "pods of jobs; PodGroups of plain pods"),
+    Grant("", "persistentvolumeclaims", (*FOLLOW, "create"), "volumes of jobs"),
+    Grant("", "nodes", FOLLOW, "members of hypernodes"),
+    Grant("scheduling.k8s.io", "priorityclasses", FOLLOW, "which pods of a job count first"),
+    Grant("apps", "replicasets", FOLLOW, "annotations that PodGroups inherit"),
+    Grant("apps", "statefulsets", FOLLOW, "annotations that PodGroups inherit"),
+    Grant("apps", "daemonsets", FOLLOW, "annotations that PodGroups inherit"),
+    Grant("batch", "jobs", FOLLOW, "annotations that PodGroups inherit"),
+    Grant(BATCH_GROUP, "cronjobs", FOLLOW, "events on them say that no controller acts on them"),
+    Grant(FLOW_GROUP, "jobflows", FOLLOW, "events on them say that no controller acts on them"),
+    Grant(FLOW_GROUP, "jobtemplates", FOLLOW, "events on them say that no controller acts on them"),
+    EVENTS,
+)
+"""What the controllers do in the whole cluster."""
+
+_LEASES: Final = "coordination.k8s.io"
+_LEADING: Final = Grant(_LEASES, "leases", ("create",), "one of several leads: a name cannot be asked for here")
+
+SCHEDULER_OWN: Final = (
+    _LEADING,
+    Grant(_LEASES, "leases", ("get", "update"), "one of several leads", (SCHEDULER_LEASE,)),
+    Grant("", "secrets", ("create",), "the key that proves reservations; a name cannot be asked for here"),
+    Grant("", "secrets", ("get", "update"), "the key that proves reservations", (SECRET,)),
+)
+"""What the scheduler does in its own namespace."""
+
+CONTROLLERS_OWN: Final = (
+    _LEADING,
+    Grant(_LEASES, "leases", ("get", "update"), "one of several leads", (CONTROLLERS_LEASE,)),
+)
+"""What the controllers do in theirs, which is the same."""
+
+
+def rules(grants: Iterable[Grant]) -> list[Mapping[str, object]]:
+    """Grants as the rules of a Role or ClusterRole."""
+    return [
+        {
+            "apiGroups": [grant.group],
+            "resources": [grant.resource],
+            **({"resourceNames": list(grant.names)} if grant.names else {}),
+            "verbs": list(grant.verbs),
+        }
+        for grant in grants
+    ]

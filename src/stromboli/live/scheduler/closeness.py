@@ -1,0 +1,78 @@
+"""PodGroups that must lie close together although no plugin of the configuration sees to it: they are told so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from stromboli.errors import PluginError
+from stromboli.framework.config.config import Config
+from stromboli.framework.config.registry import Registry
+from stromboli.framework.extension.hook import points_of
+from stromboli.framework.extension.plugin import Plugin
+from stromboli.framework.extension.points import POINTS
+from stromboli.kube.recorder import Regarding
+from stromboli.live.scheduler.context import Context
+from stromboli.model.job import Job
+from stromboli.model.names import EVENT_WARNING
+from stromboli.sim.ignored import FAR, KEEPS_CLOSE
+
+MOST: Final = 100
+"""PodGroups that are told in one look; the others are told in the next ones."""
+
+REASON: Final = "NetworkTopologyIgnored"
+HARD: Final = "hard"
+
+
+class Closeness:
+    """Looks for such PodGroups from time to time; ``is_kept`` says whether a plugin keeps pods close together."""
+
+    def __init__(self, context: Context, is_kept: Callable[[], bool]) -> None:
+        self._context, self._is_kept = context, is_kept
+        self._told: set[str] = set()
+
+    def look(self) -> None:
+        """Tell each PodGroup once, as long as it asks for it in vain."""
+        if not self._context.may_write():
+            return
+        state = self._context.mirror.state
+        wanting = [] if self._is_kept() else [state.jobs[uid] for uid in sorted(state.close_jobs)]
+        found = {job.group.uid: job for job in wanting if is_hard(job)}
+        self._told &= found.keys()
+        for uid in [uid for uid in found if uid not in self._told][:MOST]:
+            self._told.add(uid)
+            self._tell(found[uid])
+
+    def _tell(self, job: Job) -> None:
+        about = Regarding(_API, "PodGroup", job.namespace, job.group.name, job.group.uid)
+        self._context.recorder.record(about, EVENT_WARNING, REASON, f"spec.networkTopology: {FAR}")
+
+
+_API: Final = "scheduling.volcano.sh/v1beta1"
+
+
+def is_hard(job: Job) -> bool:
+    """Whether the job, or a part of it, must lie within one hypernode."""
+    spec = job.group.spec
+    asked = (spec.network_topology, *(part.network_topology for part in spec.sub_group_policy))
+    return any(one is not None and one.mode == HARD for one in asked)
+
+
+def may_keep_close(config: Config, registry: Registry) -> bool:
+    """Whether a plugin of ``config`` answers :data:`KEEPS_CLOSE`, or may do so once a session opens."""
+    options = (option for tier in config.tiers for option in tier if option.enabled(POINTS[KEEPS_CLOSE]))
+    return any(_may_answer(option.name, registry) for option in options)
+
+
+def _may_answer(name: str, registry: Registry) -> bool:
+    try:
+        found = registry.plugin_class(name)
+    except PluginError:  # the configuration's loading has told of it, and goes on without it
+        return False
+    if found is None:
+        return True
+    registers = found.on_session_open is not Plugin.on_session_open and not found.__module__.startswith(_OURS)
+    return registers or KEEPS_CLOSE in points_of(found)
+
+
+_OURS: Final = "stromboli.plugins."

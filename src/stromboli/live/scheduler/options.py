@@ -1,0 +1,43 @@
+"""What a scheduler on a live cluster can be told, apart from its configuration file."""
+
+from __future__ import annotations
+
+import msgspec
+
+from stromboli.model.names import DEFAULT_QUEUE, NAMESPACE, SCHEDULER_NAME
+
+
+class Options(msgspec.Struct, frozen=True):
+    """Defaults are the reference's flags'; times in seconds.
+
+    ``audit_period`` is how often the state is compared with a fresh list, 0 for never; ``in_thread`` runs cycles in a
+    thread of their own, so that the event loop goes on meanwhile.  ``namespace`` is the scheduler's
+    own, where the Secret is by which it proves its reservations.
+    """
+
+    scheduler_names: tuple[str, ...] = (SCHEDULER_NAME,)
+    default_queue: str = DEFAULT_QUEUE
+    schedule_period: float = 1.0
+    resource_sync_timeout: float = 60.0
+    resync_period: float = 0.0
+    priority_class: bool = True
+    disruption_budgets: bool = True
+    workloads: bool = True
+    node_selector: tuple[str, ...] = ()
+    audit_period: float = 300.0
+    stop_timeout: float = 20.0
+    seed: int = 0
+    in_thread: bool = True
+    namespace: str = NAMESPACE
+
+    @property
+    def component(self) -> str:
+        """Who says what events say."""
+        return self.scheduler_names[0] if len(self.scheduler_names) == 1 else SCHEDULER_NAME
+
+    @property
+    def unwatched(self) -> tuple[str, ...]:
+        """Kinds that are not looked at."""
+        switches = {"PriorityClass": self.priority_class, "PodDisruptionBudget": self.disruption_budgets}
+        switches |= dict.fromkeys(("ReplicationController", "ReplicaSet", "StatefulSet"), self.workloads)
+        return tuple(kind for kind, wanted in switches.items() if not wanted)

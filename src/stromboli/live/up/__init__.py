@@ -1,0 +1,1 @@
+"""``stromboli up``: an embedded cluster with scheduler and controllers in one process."""

@@ -1,0 +1,286 @@
+"""A complete small cluster in one process: API server, simulated nodes, controllers and scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from stromboli.cluster.body import Body, key_of, meta, part
+from stromboli.cluster.files.documents import whole_objects
+from stromboli.crds.kinds import JOBS, QUEUES
+from stromboli.errors import in_words, innermost
+from stromboli.kube.access import from_kubeconfig
+from stromboli.kube.client import Client
+from stromboli.kube.recorder import Recorder
+from stromboli.live.controllers.controller_runner import Controllers
+from stromboli.live.process.events import Telling
+from stromboli.live.scheduler.configuration import Source
+from stromboli.live.scheduler.options import Options
+from stromboli.live.scheduler.scheduler import LiveScheduler
+from stromboli.live.shown_configuration import show_configuration
+from stromboli.live.up.strangers import Strangers
+from stromboli.model.names import DEFAULT_QUEUE, POD_GROUP_NOT_ADMITTED, POD_GROUP_UNSCHEDULABLE
+from stromboli.narration.catalogue import LINES
+from stromboli.narration.observe import SILENT, Observer
+from stromboli.server.api import Api
+from stromboli.server.controllers.controllers import preinstalled
+from stromboli.server.http.serving import Serving, serving
+from stromboli.server.kubelet.cluster import Inside
+from stromboli.server.kubelet.kubelets import Kubelets
+from stromboli.server.print.conditions import condition_of
+
+DONE: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
+"""Phases in which a job is over."""
+_POD_GROUPS: Final = ("scheduling.volcano.sh", "podgroups")
+_WAITING: Final = ("Pending", "Inqueue", None)
+UP: Final = "stromboli-up"
+"""Who tells events that neither scheduler nor controllers tell."""
+_LOOK_EVERY: Final = 0.25
+"""Seconds between two looks at the jobs."""
+_QUEUED: Final = ("Job", "PodGroup")
+EXAMPLES_WITHIN: Final = 5.0
+"""Seconds that a start waits for the queues of its examples to open; the cluster is there without them then."""
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is to be there.
+
+    ``nodes`` are Node objects; ``data`` is the directory that keeps everything, None for one that goes with the
+    cluster; ``examples`` are objects to be created at the start; ``until_done`` ends the cluster when their jobs are
+    over.
+    """
+
+    nodes: Sequence[Body] = ()
+    data: Path | None = None
+    port: int = 0
+    scheduler: bool = True
+    controllers: bool = True
+    source: Source = field(default_factory=Source)
+    period: float = 0.25
+    examples: Sequence[Body] = ()
+    until_done: bool = False
+    observer: Observer = SILENT
+
+
+@dataclass(frozen=True)
+class Row:
+    """A job as a line of the live view; amounts are numbers of pods, ``why`` is what keeps it waiting."""
+
+    name: str
+    queue: str
+    phase: str
+    wanted: int
+    pending: int
+    running: int
+    succeeded: int
+    failed: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Up:
+    """The cluster that runs."""
+
+    setup: Setup
+    serving: Serving
+    creation: asyncio.Task[None]
+    """That of the examples."""
+
+    def jobs(self) -> list[Row]:
+        """Its jobs, by namespace and name."""
+        api = self.serving.api
+        return [_row(body, _why(api, body)) for body in _bodies(api, JOBS)]
+
+    @property
+    def all_done(self) -> bool:
+        """Whether there were jobs and all are over, those of the examples included."""
+        jobs = self.jobs()
+        return bool(jobs) and self.creation.done() and all(job.phase in DONE for job in jobs)
+
+
+def _bodies(api: Api, resource: str) -> list[Body]:
+    plural, _, group = resource.partition(".")
+    return [entry.body for entry in api.store.of((group, plural)).sorted()]
+
+
+def _why(api: Api, job: Body) -> str:
+    """What keeps the job from its pods, else what the scheduler says of its PodGroup while that waits."""
+    if said := part(job, "status", "state", "message"):
+        return str(said)
+    for collection, key in sorted(api.store.dependents.get(meta(job).get("uid", ""), ())):
+        entry = api.store.get(collection, key) if collection == _POD_GROUPS else None
+        if entry is not None and part(entry.body, "status", "phase") in _WAITING:
+            said = (condition_of(entry.body, kind) for kind in (POD_GROUP_NOT_ADMITTED, POD_GROUP_UNSCHEDULABLE))
+            return next((str(one["message"]) for one in said if one.get("message")), "")
+    return ""
+
+
+def _row(body: Body, why: str) -> Row:
+    spec, status = body.get("spec") or {}, body.get("status") or {}
+    wanted = sum(task.get("replicas", 0) for task in spec.get("tasks") or ())
+    pending, running, succeeded, failed = (
+        status.get(name, 0) for name in ("pending", "running", "succeeded", "failed")
+    )
+    phase = part(status, "state", "phase") or "Pending"
+    name = f"{meta(body).get('namespace')}/{meta(body)['name']}"
+    return Row(name, spec.get("queue", ""), phase, wanted, pending, running, succeeded, failed, why)
+
+
+@asynccontextmanager
+async def up(setup: Setup) -> AsyncIterator[Up]:
+    """The cluster, while the block lasts."""
+    async with AsyncExitStack() as stack:
+        folder = setup.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stromboli-")))
+        served = await stack.enter_async_context(serving(folder, durable=setup.data is not None, port=setup.port))
+        if setup.scheduler:
+            setup = replace(setup, source=show_configuration(served.api, setup.source, folder))
+        kubelets = Kubelets(Inside(served.api), setup.nodes)
+        parts: dict[str, Any] = {"simulated nodes": kubelets} if setup.nodes else {}
+        if setup.scheduler or setup.controllers:
+            client = Client.reaching(from_kubeconfig([str(served.access.kubeconfig)]), qps=0, burst=0)
+            parts |= _brains(setup, await stack.enter_async_context(client), served.api)
+        works = {name: found.run() for name, found in parts.items()}
+        await stack.enter_async_context(_running(works, Telling(setup.observer)))
+        if setup.nodes:
+            await kubelets.registered.wait()
+        creation = await _created_soon(served.api, setup.examples)
+        stack.callback(creation.cancel)
+        yield Up(setup, served, creation)
+
+
+def _brains(setup: Setup, client: Client, api: Api) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if setup.controllers:
+        found["controllers"] = Controllers(client, observer=setup.observer)
+    if setup.scheduler:
+        options = Options(schedule_period=setup.period, audit_period=0.0)
+        found["scheduler"] = LiveScheduler(client, options, setup.source, observer=setup.observer)
+        found["watch for pods of other schedulers"] = Strangers(api, Recorder(client, UP), options.scheduler_names)
+    return found
+
+
+class Errors:
+    """An observer that counts the errors it is told of."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def wants(self, key: str) -> bool:
+        """Whether a line of this key is one of an error."""
+        return key in LINES and LINES[key].severity in ("E", "F")
+
+    def tell(self, key: str, fields: Mapping[str, object]) -> None:
+        """Count it."""
+        self.count += 1
+
+    def started(self, kind: str, name: str) -> None:
+        """Not heard."""
+
+    def ended(self, kind: str, name: str) -> None:
+        """Not heard."""
+
+
+@asynccontextmanager
+async def _running(works: Mapping[str, Any], tell: Telling) -> AsyncIterator[None]:
+    """Run works, by name, beside the block; the first that ends, which none should, is told and ends the block."""
+    tasks = [asyncio.create_task(work, name=name) for name, work in works.items()]
+    block = asyncio.current_task()
+    failed: list[BaseException] = []
+
+    def ended(task: asyncio.Task[Any]) -> None:
+        if task.cancelled() or block is None:
+            return
+        error = innermost(task.exception() or RuntimeError(f"the {task.get_name()} ended before its time"))
+        tell("part_ended", part=task.get_name(), error=in_words(error))
+        failed.append(error)
+        block.cancel()
+
+    for task in tasks:
+        task.add_done_callback(ended)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if failed:
+            raise failed[0] from None
+        raise
+    finally:
+        for task in tasks:
+            task.remove_done_callback(ended)
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _created_soon(api: Api, examples: Sequence[Body]) -> asyncio.Task[None]:
+    """The creation of the examples, done unless their queues take long to open: then it goes on, and that is told."""
+    creation = asyncio.create_task(_create(api, examples))
+    await asyncio.wait({creation}, timeout=EXAMPLES_WITHIN)
+    if creation.done():
+        creation.result()
+        return creation
+    _LOG.warning("the examples wait until a scheduler and controllers have opened queues %s", _closed(api, examples))
+    creation.add_done_callback(_tell_failure)
+    return creation
+
+
+def _tell_failure(creation: asyncio.Task[None]) -> None:
+    if not creation.cancelled() and (error := creation.exception()) is not None:
+        _LOG.error("the examples cannot be created: %s", in_words(error))
+
+
+async def _create(api: Api, bodies: Sequence[Body]) -> None:
+    """Create queues, and the rest once the queues have a state; what is there already stays as it is."""
+    queues = [body for body in bodies if body.get("kind") == "Queue"]
+    preinstalled(queues, api.catalogue, api.writer)
+    rest = [body for body in bodies if body.get("kind") != "Queue"]
+    while _closed(api, rest):
+        await asyncio.sleep(0.05)
+    placed = (_placed(api, body) for body in rest)
+    preinstalled((body for body in placed if not _is_there(api, body)), api.catalogue, api.writer)
+
+
+def _closed(api: Api, bodies: Iterable[Body]) -> str:
+    """The queues of jobs and PodGroups that no controller has looked at yet; one that a user has closed has a state."""
+    wanted = {part(body, "spec", "queue") or DEFAULT_QUEUE for body in bodies if body.get("kind") in _QUEUED}
+    known = {meta(body)["name"] for body in _bodies(api, QUEUES) if part(body, "status", "state")}
+    return ", ".join(sorted(wanted - known))
+
+
+def _is_there(api: Api, body: Body) -> bool:
+    """Whether an object of this name exists: what admission says of it now does not matter."""
+    resource = api.catalogue.of_kind(body.get("apiVersion", ""), body.get("kind", ""))
+    return resource is not None and api.store.get(resource.collection, key_of(body)) is not None
+
+
+def _placed(api: Api, body: Body) -> Body:
+    """The object in a namespace if it needs one."""
+    resource = api.catalogue.of_kind(body.get("apiVersion", ""), body.get("kind", ""))
+    if resource is None or not resource.namespaced:
+        return body
+    return {**body, "metadata": {"namespace": "default", **meta(body)}}
+
+
+def objects_in(paths: Iterable[Path]) -> list[Body]:
+    """The objects of manifests, files in the order of their names.  Raises ManifestError for what is no object."""
+    files = (file for path in paths for file in (sorted(path.glob("*.yaml")) if path.is_dir() else [path]))
+    return [body for file in files for body in whole_objects(file)]
+
+
+async def hold(cluster: Up, show: Callable[[list[Row]], None]) -> None:
+    """Show the jobs, each time that something changes, until cancelled or, if wished, until all jobs are over."""
+    shown: list[Row] = []
+    while True:
+        rows = cluster.jobs()
+        if rows != shown:
+            show(rows)
+            shown = rows
+        if cluster.setup.until_done and cluster.all_done:
+            return
+        await asyncio.sleep(_LOOK_EVERY)

@@ -1,0 +1,1 @@
+"""Writing decisions to the API server: binds, evictions and status updates."""

@@ -1,0 +1,137 @@
+"""Binding pods: each until the cluster has said yes or no."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from stromboli.errors import ApiError, StromboliError, Unreachable
+from stromboli.framework.books.plan import Bind
+from stromboli.live.scheduler.context import Context, is_hopeless, pod_of
+from stromboli.live.writing.pool import Pool
+from stromboli.model import names
+
+
+class Binder:
+    """Takes binds over: the pod stands on its node at once, and the request goes out when its turn comes.
+
+    Binding is idempotent: a pod that is found on the node that was meant is bound, whoever did it.  A bind that fails
+    gives its room back before anything else happens.  ``ended`` is called with each bind whose end is known, and the
+    error or None.  ``bound`` and ``failed`` count.
+    """
+
+    def __init__(self, context: Context, size: int, ended: Callable[[Bind, Exception | None], None]) -> None:
+        self._context, self._ended = context, ended
+        self.pool = Pool(size, context.tell)
+        self._waiting: dict[str, Bind] = {}
+        self.bound = self.failed = 0
+
+    def take(self, bind: Bind) -> None:
+        """Carry ``bind`` out, unless its pod is gone or has a node by now."""
+        if self._context.mirror.assume_bound(bind):
+            self._waiting[bind.uid] = bind
+            self.pool.put(f"Pod:binding {bind.key}", partial(self._carry_out, bind), partial(self._fail, bind))
+
+    def hand_back(self) -> int:
+        """Let go of binds that have not been sent: their pods wait again.  Returns how many there were."""
+        self.pool.clear()
+        handed, self._waiting = self._waiting, {}
+        for bind in handed.values():
+            self._context.mirror.forget(bind.key, bind.uid)
+        return len(handed)
+
+    # ------------------------------------------------------------------ one bind
+
+    async def _carry_out(self, bind: Bind) -> None:
+        """Try until it is known how it ends."""
+        self._waiting.pop(bind.uid, None)
+        began = asyncio.get_running_loop().time()
+        attempt = 0
+        while self._still_wanted(bind):
+            attempt += 1
+            try:
+                if await self._attempt(bind):
+                    self._succeeded(bind, asyncio.get_running_loop().time() - began)
+                return
+            except StromboliError as error:
+                if is_hopeless(error, attempt):
+                    self._fail(bind, error)
+                    return
+                self._context.tell("bind_retried", task=bind.key, node=bind.node, error=error)
+                await self._context.pause(attempt, error)
+        if attempt and self._is_confirmed(bind):
+            self._succeeded(bind, asyncio.get_running_loop().time() - began)
+        elif self._stands(bind):
+            self._context.mirror.forget(bind.key, bind.uid)
+
+    def _stands(self, bind: Bind) -> bool:
+        """Whether the decision does: nothing else is known, or has been decided, of the pod."""
+        assumed = self._context.mirror.assumed.get(bind.key)
+        return assumed is not None and (assumed.uid, assumed.node) == (bind.uid, bind.node)
+
+    def _still_wanted(self, bind: Bind) -> bool:
+        """Whether we lead, and the decision and the node still stand."""
+        return self._stands(bind) and self._context.mirror.state.nodes.has(bind.node) and self._context.may_write()
+
+    def _is_confirmed(self, bind: Bind) -> bool:
+        """Whether the cluster has told meanwhile that an attempt got through whose answer was lost."""
+        mirror = self._context.mirror
+        task = mirror.state.tasks.get(bind.key)
+        stands = task is not None and (task.uid, task.own_node) == (bind.uid, bind.node)
+        return stands and bind.key not in mirror.assumed and self._context.may_write()
+
+    async def _attempt(self, bind: Bind) -> bool:
+        """Bind the pod: True when it is bound, False when nothing is left to do.
+
+        Raises what the server said, or Unreachable, when it may be tried again.
+        """
+        namespace, _, name = bind.key.partition("/")
+        try:
+            await self._context.client.bind(namespace, name, bind.uid, bind.node)
+        except ApiError as error:
+            if error.code != 409 and error.code < 500 and not error.not_found:
+                raise
+            return await self._as_it_stands(bind, error)
+        except Unreachable as error:
+            return await self._as_it_stands(bind, error)
+        return True
+
+    async def _as_it_stands(self, bind: Bind, error: StromboliError) -> bool:
+        """What has become of a pod whose binding was answered by ``error``: one that still waits may be tried again."""
+        pod = await self._context.look(bind.key)
+        if pod is None or pod.metadata.uid != bind.uid:
+            self._context.mirror.forget(bind.key, bind.uid)
+            return False
+        if pod.spec.node_name == bind.node:
+            self._context.tell("metric.bind_already_bound", result="same_node")
+            return True
+        if pod.spec.node_name:
+            self._context.tell("metric.bind_already_bound", result="other_node")
+            text = names.POD_ALREADY_BOUND.format(pod=bind.key, node=pod.spec.node_name, expected=bind.node)
+            self._fail(bind, ApiError(409, "Conflict", text))
+            return False
+        if pod.metadata.deletion_timestamp:
+            self._fail(bind, error)
+            return False
+        raise error
+
+    # ------------------------------------------------------------------ outcomes
+
+    def _succeeded(self, bind: Bind, took: float) -> None:
+        context = self._context
+        self.bound += 1
+        context.mirror.carried_out(bind.key, bind.uid, context.clock())
+        text = names.SUCCESSFULLY_ASSIGNED.format(pod=bind.key, node=bind.node)
+        context.recorder.record_once(pod_of(bind.key, bind.uid), names.EVENT_NORMAL, names.EVENT_SCHEDULED, text)
+        context.tell("bind_ok", latency=f"{took * 1000:.3f}ms")
+        context.tell("metric.stage_duration", stage="Bind", seconds=took)
+        if (task := context.mirror.state.tasks.get(bind.key)) is not None:
+            context.tell("metric.task_latency", stage="Bound", created=[float(task.created)])
+        self._ended(bind, None)
+
+    def _fail(self, bind: Bind, error: Exception) -> None:
+        self.failed += 1
+        self._context.mirror.forget(bind.key, bind.uid)
+        self._context.tell("bind_failed", task=bind.key, node=bind.node, error=error)
+        self._ended(bind, error)

@@ -1,0 +1,88 @@
+"""Statuses on their way to the cluster: for each object the newest word counts, and it is said until it is heard."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
+
+from stromboli.errors import ApiError, StromboliError, in_words
+from stromboli.live.scheduler.context import Context, is_hopeless
+from stromboli.live.writing.pool import Pool
+
+Content = TypeVar("Content", bound=Hashable)
+
+
+class Wanted(NamedTuple, Generic[Content]):
+    """What is to stand in the cluster: ``content`` compares, ``send`` writes it."""
+
+    content: Content
+    send: Callable[[], Awaitable[None]]
+
+
+class Writes:
+    """Writes to many objects, one at a time for each, under a key that names it (``PodGroup ns/name``).
+
+    A word that waits is replaced by a newer one; one that is just being said is not said again.  Gone objects and what
+    the server refuses for good are given up; ``given_up`` is called with the key then.
+    """
+
+    def __init__(self, context: Context, size: int, given_up: Callable[[str], Awaitable[None]]) -> None:
+        self._context, self._given_up = context, given_up
+        self.pool = Pool(size, context.tell)
+        self._next: dict[str, Wanted[Hashable]] = {}
+        self._saying: dict[str, Wanted[Hashable]] = {}
+
+    def want(self, key: str, content: Hashable, send: Callable[[], Awaitable[None]]) -> None:
+        """Let ``content`` stand in the object ``key``."""
+        wanted = Wanted(content, send)
+        saying = self._saying.get(key)
+        if saying is not None:
+            if saying.content == content:
+                self._next.pop(key, None)
+            else:
+                self._next[key] = wanted
+            return
+        if key not in self._next:
+            self._put(key)
+        self._next[key] = wanted
+
+    def _put(self, key: str) -> None:
+        self.pool.put(key, partial(self._say, key), partial(self._broken, key))
+
+    def _broken(self, key: str, error: Exception) -> None:
+        """A word could not be said for a reason that nobody foresaw; a newer one is tried."""
+        self._context.tell("write_failed", what=key, error=in_words(error))
+        if key in self._next:
+            self._put(key)
+
+    async def _say(self, key: str) -> None:
+        """Say what is wanted until nothing newer is."""
+        while (wanted := self._next.pop(key, None)) is not None:
+            self._saying[key] = wanted
+            try:
+                await self._say_until_heard(key, wanted)
+            finally:
+                del self._saying[key]
+
+    async def _say_until_heard(self, key: str, wanted: Wanted[Hashable]) -> None:
+        attempt = 0
+        while self._context.may_write() and key not in self._next:
+            attempt += 1
+            try:
+                await wanted.send()
+                return
+            except StromboliError as error:
+                if is_absent(error):
+                    return
+                if is_hopeless(error, attempt):
+                    self._context.tell("write_failed", what=key, error=error)
+                    await self._given_up(key)
+                    return
+                self._context.tell("write_retried", what=key, error=error)
+                await self._context.pause(attempt, error)
+
+
+def is_absent(error: StromboliError) -> bool:
+    """Whether the object that was to be written is gone."""
+    return isinstance(error, ApiError) and error.not_found

@@ -1,0 +1,1 @@
+"""Quantities and resources: amounts, units and the axes of resource vectors."""

@@ -1,0 +1,1 @@
+"""Small values: times, durations, patterns and redaction."""

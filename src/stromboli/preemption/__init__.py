@@ -1,0 +1,1 @@
+"""Preemption and reclaim: which running tasks are evicted so that a waiting task fits."""

@@ -1,0 +1,168 @@
+"""The choice of a node: free room first, then the node with the fewest and least important victims.
+
+Room that is made for a pod with a reservation is not lost to other pods, so it pays to compare nodes before evictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from stromboli.model.job import PENDING
+from stromboli.model.resources.axes import amount_at, fits
+from stromboli.model.task import GRACE, Task
+from stromboli.reservations.terminating import find
+
+if TYPE_CHECKING:
+    from stromboli.framework.books.candidates import Reach
+    from stromboli.framework.session.session import Session
+    from stromboli.preemption.victim_search import Search
+
+LOOKED_AT: Final = 8
+"""How many nodes, the first in order, are compared before evictions."""
+
+Cost = tuple[bool, int, float, int]
+"""Whether the node is infeasible, the priority of the most important victim, the number of victims for each task of the
+job that gets room, and by how many seconds the longest grace period exceeds the usual one."""
+
+
+class NodeOption(msgspec.Struct, frozen=True):
+    """A node by its row, with the possible ``victims`` that plugins named, and those ``chosen`` among them.
+
+    ``victims`` is None before plugins are asked; ``chosen`` is None then, too, and if all victims are not enough.
+    """
+
+    row: int
+    victims: list[Task] | None = None
+    chosen: list[Task] | None = None
+
+
+def options(search: Search, task: Task, reach: Reach) -> Iterator[NodeOption]:
+    """The nodes that ``search`` tries for ``task``, the first of them by the cost of their victims, ties in node order.
+
+    The comparison ends at a node whose cost is that of the cheapest possible victim.
+    """
+    rows = search.rows(task, reach)
+    wanted = _wanted(search, task)
+    cheapest = False, search.session.candidates.lowest, 1 / wanted, 0
+    found: list[tuple[Cost, NodeOption]] = []
+    for row in islice(rows, LOOKED_AT):
+        victims = search.victims(task, row, reach)
+        chosen = fewest(search, task, row, victims, wanted)
+        cost = _cost(search, task, row, chosen, wanted)
+        if cost <= cheapest:
+            yield NodeOption(row, victims, chosen)
+            break
+        found.append((cost, NodeOption(row, victims, chosen)))
+    found.sort(key=itemgetter(0))
+    yield from map(itemgetter(1), found)
+    yield from map(NodeOption, rows)
+
+
+def _wanted(search: Search, task: Task) -> int:
+    """How many tasks like ``task`` its job still needs, as far as the room of one victim could be enough for them."""
+    job, most = search.job, search.session.candidates.serves(task.template, search.need(task))
+    if most > 1:
+        most = min(most, job.min_available - job.ready_task_num() - job.waiting_task_num())
+    if most <= 1:
+        return 1
+    alike = (other for other in job.of(PENDING) if other.template is task.template)
+    return max(1, sum(1 for _ in islice(alike, most)))
+
+
+def _cost(search: Search, task: Task, row: int, chosen: Sequence[Task] | None, wanted: int) -> Cost:
+    if not chosen:
+        return chosen is None, 0, 0.0, 0
+    highest, slowest = chosen[0].priority, GRACE
+    for victim in chosen:
+        highest, slowest = max(highest, victim.priority), max(slowest, victim.grace)
+    served = _served(search, task, row, chosen, wanted) if wanted > 1 else 1
+    return False, highest, len(chosen) / served, slowest - GRACE
+
+
+def _served(search: Search, task: Task, row: int, chosen: Sequence[Task], wanted: int) -> int:
+    """How many of ``wanted`` tasks like ``task`` find room on ``row`` once ``chosen`` have left, at least 1."""
+    room, vector = _room(search, task, row), task.template.vector
+    for victim in chosen:
+        _free(room, victim)
+    return max(1, min([wanted, *(amount // vector[column] for column, amount in room.items() if vector[column])]))
+
+
+def _room(search: Search, task: Task, row: int) -> dict[int, int]:
+    """The future idle room of ``row`` in the columns that decide whether ``task`` fits."""
+    table = search.session.table
+    return {column: table.future_at(column, row) for column in search.need(task)}
+
+
+def _free(room: dict[int, int], victim: Task) -> None:
+    """Add to ``room`` what ``victim`` frees."""
+    vector = victim.template.vector
+    for column in room:
+        room[column] += amount_at(vector, column)
+
+
+def fewest(search: Search, task: Task, row: int, victims: Sequence[Task], wanted: int = 1) -> list[Task] | None:
+    """The smallest set of ``victims`` that makes room for ``task`` on ``row``; None if all of them do not.
+
+    It takes the first in order.  If these are more than one, or ``wanted`` such tasks need room, it prefers the largest
+    victims that are no more important, if they are fewer.
+    """
+    room, chosen = _room(search, task, row), list[Task]()
+    vector, left = task.template.vector, iter(victims)
+    while not fits(vector, room, room):
+        if (victim := next(left, None)) is None:
+            return None
+        _free(room, victim)
+        chosen.append(victim)
+    if len(chosen) + wanted <= 2 or not chosen:
+        return chosen
+    highest = max([victim.priority for victim in chosen])
+    larger = _largest(search, task, row, [victim for victim in victims if victim.priority <= highest], wanted)
+    return larger if len(larger) < len(chosen) or wanted > 1 else chosen
+
+
+def _largest(search: Search, task: Task, row: int, victims: Sequence[Task], wanted: int) -> list[Task]:
+    """The ``victims`` that free most of what ``wanted`` tasks lack, one by one until ``task`` has room."""
+    room, vector, left, chosen = _room(search, task, row), task.template.vector, list(victims), list[Task]()
+    while not fits(vector, room, room):
+        lack = {c: wanted * vector[c] - amount for c, amount in room.items() if wanted * vector[c] > amount}
+        parts = [sum(min(1, amount_at(v.template.vector, c) / amount) for c, amount in lack.items()) for v in left]
+        best = left.pop(parts.index(max(parts)))  # in ties the first
+        chosen.append(best)
+        _free(room, best)
+    return chosen
+
+
+class FreeRoom:
+    """Room that needs no eviction: idle, or about to become free because pods are terminating anyway."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._full: Hashable = None
+        self._columns: list[int] = []
+        self._seen = 0
+
+    def find(self, task: Task) -> int | None:
+        """The row of the best node that has such room for ``task``; None if there is none."""
+        kind = self._session.placer.kind(task)
+        if kind == self._full and self._stays_full(task):
+            return None
+        table, columns = self._session.table, self._session.axes.deciding(task.request)
+        want = self._session.ledger.arrays(task.template)[0][columns][:, None]
+        if table.view().fitting(want, columns)[1].any() and (choice := find(self._session, task)):
+            return choice.rows[0]
+        self._full, self._columns, self._seen = kind, columns, len(table.journal)
+        return None
+
+    def _stays_full(self, task: Task) -> bool:
+        """Whether nodes that have changed since the last search still have no room for a task of this kind."""
+        table = self._session.table
+        for row in set(table.journal[self._seen :]):
+            if table.will_fit(task.template.vector, self._columns, row):
+                return False
+        self._seen = len(table.journal)
+        return True

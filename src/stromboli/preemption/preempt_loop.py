@@ -1,0 +1,72 @@
+"""The loop of preempt and reclaim: every starving job has one turn, and gets room for its whole gang or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from stromboli.framework.books.jobs import QueueInfo
+from stromboli.framework.session.session import Session
+from stromboli.framework.statement.statement import Statement
+from stromboli.model.job import Job
+from stromboli.model.task import Task
+from stromboli.preemption.eviction_delay import EvictionDelay
+from stromboli.preemption.idle_room import IdleRoom
+from stromboli.preemption.starving import jobs_in_turn
+from stromboli.preemption.victim_search import Search
+from stromboli.reservations.claims import YieldBeforeEviction
+
+Take = Callable[[Session, Statement, Job], Search]
+"""Makes room for a job in a statement; returns the search that was used."""
+
+
+def run(
+    session: Session,
+    queue: QueueInfo,
+    starving: list[Job],
+    idle: IdleRoom,
+    holders: YieldBeforeEviction,
+    take: Take,
+    delay: EvictionDelay,
+) -> None:
+    """Give every starving job of ``queue`` one turn, and commit its room if that completes the job.
+
+    A job that ``idle`` room serves evicts nothing, and one that ``delay`` postpones goes on waiting.
+    """
+    turns = jobs_in_turn(session, starving)
+    while len(turns):
+        job = turns.pop()
+        if idle.serves(job) or delay.rests(job):
+            continue
+        with session.statement() as released, session.statement() as statement:
+            yielded = holders.release(released, job)
+            search = take(session, statement, job)
+            if session.ask.job_pipelined(job):
+                search.reprieve(statement)
+                if not yielded and idle.replaces(statement):
+                    continue
+                if delay.postpones(job, statement):
+                    statement.rollback(0)  # not discarded: without evictions no node is nominated
+                    released.rollback(0)
+                    continue
+                holders.settle(released, yielded, statement)
+                commit(session, released, search.policy.reason)
+    if say := session.tells("no_preemptors"):
+        say(queue=queue.name)
+
+
+def while_starving(session: Session, job: Job, tasks: Iterable[Task]) -> Iterator[Task]:
+    """Yield ``tasks`` one after the other, as long as ``job`` starves."""
+    left = iter(tasks)
+    while session.ask.job_starving(job):
+        if (task := next(left, None)) is None:
+            if say := session.tells("no_preemptor_task"):
+                say(job=job)
+            return
+        yield task
+
+
+def commit(session: Session, statement: Statement, action: str) -> None:
+    """Commit the room of a job, and count the transaction if it evicts pods."""
+    if statement.has_evictions and (say := session.tells("metric.eviction_transaction")):
+        say(action=action)
+    statement.commit()

@@ -1,0 +1,98 @@
+"""Starving jobs, which may take room from others, and the order of their queues and tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stromboli.framework.books.jobs import QueueInfo
+from stromboli.framework.books.priority_queue import Turns
+from stromboli.framework.session.session import Session
+from stromboli.model.job import PENDING, Job
+from stromboli.model.task import Task
+from stromboli.narration.observe import Teller
+
+NEVER_PREEMPTS = "Never"
+"""The preemptionPolicy of pods that never preempt others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skips:
+    """Events of jobs that are skipped; their keys in the catalogue are ``<action>_job_invalid`` and so on."""
+
+    invalid: Teller | None
+    missing: Teller | None
+    content: Teller | None
+    queue_added: Teller | None
+
+    @classmethod
+    def of(cls, session: Session, action: str) -> Skips:
+        """The tellers of ``action``."""
+        missing = "preempt_queue_missing" if action == "preempt" else "queue_missing"
+        added = "reclaim_queue_added" if action == "reclaim" else "queue_added"
+        keys = (f"{action}_job_invalid", missing, f"{action}_not_starving", added)
+        return cls(*map(session.tells, keys))
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Queues of valid, admitted jobs, each with those of its jobs that starve, in the session's order of jobs."""
+
+    queues: dict[str, QueueInfo] = field(default_factory=dict)
+    jobs: dict[str, list[Job]] = field(default_factory=dict)
+
+    def of(self, queue: str) -> list[Job]:
+        """The jobs of a queue that starve."""
+        return self.jobs.get(queue, [])
+
+
+def waiting(session: Session, action: str) -> Waiting:
+    """The jobs that may take room in ``action``: admitted, valid, in a known queue, starving by the plugins' vote."""
+    found, skips = Waiting(), Skips.of(session, action)
+    for job in session.peek_jobs():
+        if not _may_try(session, job, skips):
+            continue
+        if job.queue not in found.queues:
+            found.queues[job.queue] = session.queues[job.queue]
+            if skips.queue_added:
+                skips.queue_added(queue=job.queue, job=job)
+        if session.ask.job_starving(job):
+            found.jobs.setdefault(job.queue, []).append(session.jobs[job.uid])
+        elif skips.content:
+            figures = {"ready": job.ready_task_num(), "waiting": job.waiting_task_num()}
+            skips.content(job=job, queue=job.queue, min_available=job.min_available, **figures)
+    return found
+
+
+def _may_try(session: Session, job: Job, skips: Skips) -> bool:
+    if job.is_pending():
+        return False
+    if (invalid := session.ask.job_valid(job)) is not None:
+        if skips.invalid:
+            skips.invalid(job=job, queue=job.queue, reason=invalid[0], message=invalid[1])
+        return False
+    if job.queue not in session.queues:
+        if skips.missing:
+            skips.missing(queue=job.queue, job=job)
+        return False
+    return True
+
+
+def pending_tasks(session: Session, job: Job) -> list[Task]:
+    """Pending tasks of ``job`` without scheduling gates, in task order."""
+    return session.tasks_in_turn([task for task in job.of(PENDING) if not task.gates])
+
+
+def in_turn(session: Session, queues: dict[str, QueueInfo]) -> Turns[QueueInfo]:
+    """A priority queue of ``queues``."""
+    turns: Turns[QueueInfo] = session.orders["queue_order"].turns()
+    for queue in queues.values():
+        turns.push(queue)
+    return turns
+
+
+def jobs_in_turn(session: Session, jobs: list[Job]) -> Turns[Job]:
+    """A priority queue of ``jobs``."""
+    turns: Turns[Job] = session.orders["job_order"].turns()
+    for job in jobs:
+        turns.push(job)
+    return turns

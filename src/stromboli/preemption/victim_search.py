@@ -1,0 +1,376 @@
+"""The search for victims of preempt and reclaim: scenario, simulation, validation, choice.
+
+One :class:`Search` serves one job's turn.  The scenario is which tasks may be evicted (a :class:`Reach` of the
+session's candidates) and which nodes are possible; a node is tried in a statement of its own, which is merged if the
+task fits, and reverted otherwise::
+
+    search = Search(session, job, PREEMPT, of=lambda other: other.queue == job.queue and other.uid != job.uid)
+    with session.statement() as statement:
+        if search.place(statement, task):        # evictions and the reservation are in the statement now
+            ...
+        statement.commit()
+
+Parts of it serve alone: :meth:`Search.victims` names the victims of one node after the plugins' vote,
+:meth:`Search.lacks` says why they are not enough, :meth:`Search.make_room` evicts them one by one until the task fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from stromboli.errors import PlacementError
+from stromboli.framework.books.candidates import Reach
+from stromboli.framework.engine.classes import NEVER
+from stromboli.framework.engine.rows import Bools, Floats
+from stromboli.framework.extension.guards import settled
+from stromboli.framework.extension.reason import Reason
+from stromboli.framework.session.session import Session
+from stromboli.framework.session.victim_order import VictimOrder, one_job
+from stromboli.framework.statement.statement import Statement
+from stromboli.model.job import Job
+from stromboli.model.resources.axes import add_to, fits
+from stromboli.model.resources.resource import Resource
+from stromboli.model.task import Task
+from stromboli.preemption.bundles import total
+from stromboli.preemption.eviction_policy import EvictionPolicy
+from stromboli.preemption.node_choice import FreeRoom, NodeOption, options
+from stromboli.preemption.reprieve import Reprieve
+from stromboli.preemption.shares import beyond_shares
+from stromboli.reservations.terminating import takes
+
+MAX_FAILED_NODES: Final = 16
+"""After so many nodes that failed, renewing the set of possible victims costs less than trying further nodes."""
+
+ALL_TASKS: Final = "everybody"
+"""The key of all tasks that could be evicted if no plugin objected."""
+
+
+class Search:
+    """The search for victims of ``job`` among the jobs for which ``of`` is true, by ``policy``.
+
+    It is valid for one turn, in which queues and shares only change through this job's own statement.
+    """
+
+    def __init__(
+        self, session: Session, job: Job, policy: EvictionPolicy, of: Callable[[Job], bool], *, minimal: bool
+    ) -> None:
+        self.session, self.job, self.policy, self._of = session, job, policy, of
+        self.minimal = minimal
+        self.compares = minimal and session.reservations is not None and not session.compat.asks("fewest-victims")
+        self.free_room = FreeRoom(session) if session.terminating is not None else None
+        self.queue = session.queues[job.queue]
+        self.order = VictimOrder(session, self.queue)
+        self._ask: Callable[[Task, Sequence[Task]], list[Task]] = getattr(session.ask, policy.point)
+        self._reaches: dict[Hashable, Reach] = {}
+        self._needs: dict[int, list[int]] = {}
+        self._failed: tuple[int, Task] | None = None
+        self._failures = 0
+        tells = session.tells
+        self.say_considering, self.say_no_victims = tells("considering_node"), tells("no_victims")
+        self.say_no_candidates = tells("no_reclaimees") if not policy.without_victims else None
+        self.loud = bool(self.say_considering or self.say_no_victims or self.say_no_candidates)
+        self.say_trying = tells(policy.trying)
+        self.say_freed, self.say_attempt = tells(policy.done), tells("metric.preemption_attempt")
+        self.say_pipeline_failed = tells("pipeline_failed")
+        self.say_victims = tells("metric.preemption_victims")
+        self.say_failed, self.say_beforehand = tells("preempt_failed"), tells("pre_predicate_failed")
+
+    # ------------------------------------------------------------------ scenario
+
+    def reach(self, task: Task) -> Reach:
+        """The tasks that ``task`` might evict, up to date."""
+        key = (task.template.best_effort, task.template.number, task.priority)
+        may = None if self.loud else self.session.may.get(self.policy.point)  # an observer gets every refusal
+        of = self._of if may is None else lambda job: self._of(job) and may(task, job)
+        return self._reach(key, of, only_best_effort=self.policy.checked and task.template.best_effort)
+
+    def _reach(self, key: Hashable, of: Callable[[Job], bool], *, only_best_effort: bool = False) -> Reach:
+        found = self._reaches.get(key)
+        if found is None:
+            found = self.session.candidates.reach(of, bound=self.policy.bound, only_best_effort=only_best_effort)
+            self._reaches[key] = found
+        found.refresh()
+        return found
+
+    def hopeful(self, task: Task, reach: Reach) -> Bools:
+        """Nodes that would have the room if all tasks in reach left, shape (nodes,); other nodes are impossible."""
+        request = self.session.ledger.arrays(task.template)[0]
+        found = reach.hopeful(self.session.table, self.need(task), request)
+        if self.policy.without_victims or bool((reach.count[found] > 0).all()):
+            return found
+        # such a node may have no victims that plugins would name, but it must have tasks that could be evicted
+        return found & (self._reach(ALL_TASKS, self._of).count > 0)
+
+    def need(self, task: Task) -> list[int]:
+        """Columns that decide whether a task fits: cpu, memory, and what else it requests."""
+        found = self._needs.get(task.template.number)
+        if found is None:
+            found = self._needs[task.template.number] = self.session.axes.deciding(task.request)
+        return found
+
+    def hoped(self, task: Task) -> list[int]:
+        """The nodes that predicates allow for ``task``, regardless of victims, in node order."""
+        return np.flatnonzero(self._members(task)).tolist()
+
+    def _members(self, task: Task) -> Bools:
+        """The sample of the nodes that predicates allow for ``task``."""
+        placer = self.session.placer
+        return np.asarray(placer.sampled(placer.curable(task)), dtype=bool)
+
+    def rows(self, task: Task, reach: Reach) -> Iterator[int]:
+        """The nodes to be tried, in order."""
+        members = self._members(task)
+        tried = members if self.loud else members & self.hopeful(task, reach)
+        if not tried.any():
+            return
+        if not self.policy.checked:
+            yield from first_ones(tried)
+            return
+        scores = np.where(tried, self.session.placer.ranking(task, members), NEVER)
+        yield from best_first(scores)
+
+    # ------------------------------------------------------------------ one node
+
+    def victims(self, task: Task, row: int, reach: Reach) -> list[Task]:
+        """The tasks on ``row`` that plugins allow ``task`` to evict, in the order of eviction."""
+        if self.session.compat.asks("tie-break"):  # which of them a disruption budget allows depends on the order
+            return self.order.sorted(self.victims_among(task, reach.tasks(row)))
+        return self.victims_among(task, self.order.sorted(reach.tasks(row)))
+
+    def victims_among(self, task: Task, within: Sequence[Task]) -> list[Task]:
+        """Those of ``within``, on one node and in the order of eviction, that plugins allow ``task`` to evict."""
+        named = self._ask(task, within)
+        if self.policy.checked or len(beyond_shares(self.session, named)) == len(named):
+            return named
+        return settled((partial(beyond_shares, self.session),), partial(self._ask, task), within)
+
+    def lacks(self, task: Task, row: int, victims: Sequence[Task]) -> str:
+        """Why evicting all ``victims`` would still not give ``task`` its room on ``row``; empty if it would."""
+        room = self.room(row)
+        left = iter(victims)
+        while not self.covered(task, room):
+            victim = next(left, None)
+            if victim is None:
+                break
+            add_to(room, victim.template.vector)
+        else:
+            return ""
+        idle = self.session.axes.resource(self.room(row))
+        return f"not enough resources: requested <{task.request}>, but future idle <{idle}>"
+
+    def room(self, row: int) -> list[int]:
+        """The future idle room of ``row``, by column."""
+        return self.session.table.future_of(row)
+
+    def covered(self, task: Task, room: Sequence[int]) -> bool:
+        """Whether ``room``, by column, is enough for ``task``."""
+        return fits(task.template.vector, room, self.need(task))
+
+    def fits(self, task: Task, row: int) -> bool:
+        """Whether ``task`` may be placed on ``row`` as things stand now."""
+        return self._is_allowed(task) and self.covered(task, self.room(row)) and self._suits(task, row)
+
+    def _is_allowed(self, task: Task) -> bool:
+        """Whether the queue may have ``task``, where that is to be checked."""
+        return not self.policy.checked or bool(self.session.ask.allocatable(self.queue, task))
+
+    def _suits(self, task: Task, row: int) -> bool:
+        """Whether ``row`` accepts ``task``, not counting room: by all predicates if they are checked, else by ports."""
+        if self.policy.checked:
+            return takes(self.session, task, row)
+        return not (self.free_room and self._meets_port(task, row))
+
+    def _meets_port(self, task: Task, row: int) -> bool:
+        """Whether a pod that stays, or waits, on ``row`` uses a host port of ``task``, which could not start there."""
+        return bool(task.template.host_ports) and not takes(self.session, task, row)
+
+    def make_room(
+        self, statement: Statement, task: Task, row: int, victims: Sequence[Task], chosen: Sequence[Task] = ()
+    ) -> bool:
+        """Evict ``victims`` one by one until ``task`` fits on ``row``; whether it does.
+
+        ``chosen`` victims are known to make enough room: they are evicted first, and alone if only room is missing.
+        """
+        if (self.loud or not chosen) and self.fits(task, row):
+            return True
+        if fewer := chosen or self._alone(task, row, victims):
+            mark = statement.checkpoint()
+            for victim in fewer:
+                self.evict(statement, task, victim)
+            if self._is_allowed(task) and self._suits(task, row):  # that there is room is known
+                return True
+            statement.rollback(mark)
+        for victim in self.in_turn(victims):
+            self.evict(statement, task, victim)
+            if self.fits(task, row):
+                return True
+        return False
+
+    def _alone(self, task: Task, row: int, victims: Sequence[Task]) -> Sequence[Task]:
+        """The first victim if it is enough, so that the order of the others does not have to be computed."""
+        return victims[:1] if victims and not one_job(victims) and not self.lacks(task, row, victims[:1]) else ()
+
+    def in_turn(self, victims: Sequence[Task]) -> Iterator[Task]:
+        """The victims in the order of eviction, compared again after each eviction, because evictions change shares."""
+        if one_job(victims):
+            yield from victims
+            return
+        turns = self.order.turns(victims)
+        while len(turns):
+            yield turns.pop()
+
+    def evict(self, statement: Statement, task: Task, victim: Task) -> None:
+        """Evict ``victim`` for ``task``."""
+        if self.say_trying:
+            self.say_trying(victim=victim, task=task)
+        statement.evict(victim, self.policy.reason)
+
+    # ------------------------------------------------------------------ choice
+
+    def refused_beforehand(self, task: Task) -> str:
+        """Why ``task`` cannot be placed on any node; empty if no plugin has a reason."""
+        refusal: Reason | None = self.session.ask.pre_predicate(task)
+        if refusal is None:
+            return ""
+        if self.say_beforehand:
+            self.say_beforehand(task=task, error=refusal.text)
+        return refusal.text
+
+    def refusals(self, task: Task) -> str:
+        """The reasons of nodes against ``task``, counted."""
+        return self.session.placer.refusals(task, room=False).text
+
+    def place(self, statement: Statement, task: Task) -> bool:
+        """Find a node for ``task``, evict its victims, and reserve it; False, nothing changed, if there is none."""
+        if self._fails_again(statement, task) or (not self.loud and self.session.placer.hopeless(task)):
+            return False
+        if self._waits(statement, task):
+            return True
+        reach, failures = self.reach(task), 0
+        found = False
+        for option in options(self, task, reach) if self.compares else map(NodeOption, self.rows(task, reach)):
+            if found := self._try(statement, task, option, reach):
+                break
+            failures += 1
+        self._count_failures(failures)
+        self._failed = None if found else (len(statement.operations), task)
+        return found
+
+    def _waits(self, statement: Statement, task: Task) -> bool:
+        """Reserve room that needs no eviction, if ``task`` may wait for it beyond the session."""
+        row = self.free_room.find(task) if self.free_room else None
+        if row is None or (self.policy.checked and not self.session.ask.allocatable(self.queue, task)):
+            return False
+        return self.reserve(statement, task, self.session.table.statics.names[row])
+
+    def _count_failures(self, times: int) -> None:
+        """After many failed nodes renew the sets of possible victims, which only shrink during a turn."""
+        self._failures += times
+        if self._failures >= MAX_FAILED_NODES:
+            self._failures = 0
+            self._reaches.clear()
+
+    def _fails_again(self, statement: Statement, task: Task) -> bool:
+        """Whether an equal task has just failed and nothing has changed since; observers get each failure, though."""
+        if self._failed is None or self.loud or self._failed[0] != len(statement.operations):
+            return False
+        other = self._failed[1]
+        same = task.template is other.template and task.priority == other.priority and task.role == other.role
+        return same and task.labels == other.labels and task.annotations == other.annotations
+
+    def _try(self, statement: Statement, task: Task, option: NodeOption, reach: Reach) -> bool:
+        row = option.row
+        node = self.session.table.statics.names[row]
+        if self.say_considering:
+            self.say_considering(task=task, node=node)
+        if self._is_empty(row, reach):
+            return False
+        victims = self.victims(task, row, reach) if option.victims is None else option.victims
+        if self.say_victims:
+            self.say_victims(count=len(victims))
+        if option.chosen is None and self._lack(task, row, victims):
+            return False
+        with self.session.statement() as trial:
+            enough = self.make_room(trial, task, row, victims, option.chosen or ())
+            self._report_freed(trial, task, row)
+            if enough and self.reserve(trial, task, node, evicted=self._frees(trial)):
+                statement.merge(trial)
+                return True
+        return False
+
+    def _is_empty(self, row: int, reach: Reach) -> bool:
+        """Whether a node without victims is impossible, which is reported; :meth:`rows` leaves most such nodes out."""
+        if not self.loud or self.policy.without_victims or reach.count[row]:
+            return False
+        if self.say_no_candidates:
+            self.say_no_candidates(node=self.session.table.statics.names[row])
+        return True
+
+    def _lack(self, task: Task, row: int, victims: Sequence[Task]) -> bool:
+        """Whether evicting all ``victims`` would not be enough, which is reported."""
+        lack = self.lacks(task, row, victims)
+        if lack and self.say_no_victims:
+            self.say_no_victims(node=self.session.table.statics.names[row], error=lack)
+        return bool(lack)
+
+    def reprieve(self, statement: Statement) -> None:
+        """If minimal victims are configured, reprieve those that ``statement`` does not need."""
+        if self.minimal and statement.has_evictions:
+            before = self.session.ask.job_pipelined(self.job)
+            Reprieve(self.session, self.job, statement, quota=self.policy.checked).run(
+                [(victim,) for victim in statement.evicted],
+                lambda: bool(self.session.ask.job_pipelined(self.job) == before),
+            )
+
+    def reserve(self, trial: Statement, task: Task, node: str, *, evicted: bool = False) -> bool:
+        """Reserve ``node`` for ``task``, for which pods are ``evicted`` or not; False if a handler objects."""
+        try:
+            trial.pipeline(task, node, eviction_occurred=evicted)
+        except PlacementError:
+            if self.say_pipeline_failed:
+                self.say_pipeline_failed(task=task, node=node)
+            return False
+        return True
+
+    def _report_freed(self, trial: Statement, task: Task, row: int) -> None:
+        if self.say_attempt:
+            self.say_attempt()
+        if self.say_freed:
+            amount = self.amount(trial.evicted)
+            fields: dict[str, object] = {self.policy.done: amount, "task": task, "request": task.request}
+            if not self.policy.checked:
+                available = self.session.axes.resource(self.room(row))
+                fields |= {"node": self.session.table.statics.names[row], "available": available}
+            self.say_freed(**fields)
+
+    def _frees(self, trial: Statement) -> bool:
+        """Whether evictions make room, so that the node is nominated."""
+        if self.session.compat.asks("nominated-for-pods"):
+            return any(not task.best_effort for task in trial.evicted)
+        return trial.has_evictions
+
+    def amount(self, tasks: Sequence[Task]) -> Resource:
+        """What ``tasks`` request together."""
+        return self.session.axes.resource(self.session.axes.full(total(tasks)))
+
+
+def first_ones(marks: Bools) -> Iterator[int]:
+    """The rows that are marked, in order; mostly the first one is taken, so it is found before the others."""
+    first = int(marks.argmax())
+    yield first
+    yield from (np.flatnonzero(marks[first + 1 :]) + first + 1).tolist()
+
+
+def best_first(scores: Floats) -> Iterator[int]:
+    """Rows by score, higher first, ties to the lower row; rows of minus infinity are left out."""
+    first = int(scores.argmax())
+    yield first  # mostly this one is taken, so the others are sorted only if it is not
+    for row in np.argsort(-scores, kind="stable").tolist():
+        if scores[row] == NEVER:
+            return
+        if row != first:
+            yield row

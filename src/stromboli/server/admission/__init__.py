@@ -1,0 +1,1 @@
+"""Admission: quotas, limits, disruption budgets, pod rules and webhooks."""

@@ -1,0 +1,1 @@
+"""HTTP: connections, bodies, authentication, routes and discovery."""

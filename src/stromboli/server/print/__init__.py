@@ -1,0 +1,1 @@
+"""Printing: the tables and columns that kubectl shows."""

@@ -1,0 +1,1 @@
+"""Schemas: resources and their definitions, decoding, defaults and validation."""

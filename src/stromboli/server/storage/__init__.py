@@ -1,0 +1,1 @@
+"""Storage: the object store, its journal, lists and watches."""

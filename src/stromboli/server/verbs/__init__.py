@@ -1,0 +1,1 @@
+"""The verbs that write: create, update, patch and apply, with field ownership."""

@@ -1,0 +1,1 @@
+"""Explanation: why a job waits and what would unblock it."""

@@ -1,0 +1,165 @@
+"""What would help a job that waits: changes of the cluster, each confirmed by a cycle run on the changed snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from stromboli.cluster.decoding.decode import job_facts, offer_of
+from stromboli.model.job import Job
+from stromboli.model.queue import Queue, QueueSpec
+from stromboli.model.spec import NodeSpec
+from stromboli.sim.explanation.reasons import PLACES, placeable
+from stromboli.sim.planning import Planning
+
+SECONDS = 6.0
+"""What all tries together may take, by what the last cycle took; MOST_TRIES are enough for small clusters."""
+MOST_TRIES = 40
+MOST_NODES = 16
+"""How many more nodes are tried at most."""
+
+
+class Change(NamedTuple):
+    """Something that might help: in words, and a way to make it and to take it back."""
+
+    words: str
+    make: Callable[[], None]
+    undo: Callable[[], None]
+
+
+class Help(NamedTuple):
+    """Changes that help, in words, which sorts of change were tried, and for how many series there was no time."""
+
+    words: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
+    untried: int = 0
+
+
+class Series(NamedTuple):
+    """Changes of one ``sort``, from little to much."""
+
+    sort: str
+    changes: Sequence[Change]
+
+
+def what_would_help(planning: Planning, uid: str) -> Help:
+    """The changes, each alone, with which a cycle binds pods of job ``uid``; where cycles are slow few are tried.
+
+    On a cluster without nodes none is tried: there is no kind of node to have more of, and nothing else would do.
+    """
+    if not len(planning.last.session.table):
+        return Help()
+    tries = min(MOST_TRIES, int(SECONDS / max(planning.cycle_wall[-1], 1e-6)))
+    series = [each for each in _series(planning, planning.state.jobs[uid]) if each.changes]
+    with _kept(planning):
+        return _tried(planning, uid, series, tries)
+
+
+def _tried(planning: Planning, uid: str, series: Sequence[Series], tries: int) -> Help:
+    """Of each series the first change that helps.  A series goes from little to much, so its end is tried first."""
+    words: list[str] = []
+    sorts: dict[str, None] = {}
+    for place, (sort, (*less, most)) in enumerate(series):
+        if not tries:
+            return Help(tuple(words), tuple(sorts), len(series) - place)
+        sorts[sort] = None
+        tries -= 1
+        if not _helps(planning, uid, most):
+            continue
+        enough = next((change for change in less[:tries] if _helps(planning, uid, change)), most)
+        tries -= min(tries, less.index(enough) + 1 if enough in less else len(less))
+        words.append(enough.words)
+    return Help(tuple(words), tuple(sorts))
+
+
+@contextmanager
+def _kept(planning: Planning) -> Iterator[None]:
+    """Cycles run meanwhile leave no trace in the planning."""
+    kept = planning.plans, planning.figures, planning.shares, planning.cycle_cpu, planning.cycle_wall
+    planning.plans, planning.cycle_cpu, planning.cycle_wall = [], [], []
+    planning.observer.quiet = True
+    try:
+        yield
+    finally:
+        planning.plans, planning.figures, planning.shares, planning.cycle_cpu, planning.cycle_wall = kept
+        planning.observer.quiet = False
+
+
+def _helps(planning: Planning, uid: str, change: Change) -> bool:
+    change.make()
+    try:
+        return any(bind.job == uid for bind in planning.cycle().session.plan.binds)
+    finally:
+        change.undo()
+
+
+def _series(planning: Planning, job: Job) -> Iterator[Series]:
+    """What is tried: a smaller gang, a queue without its limit, one with more weight, more nodes of each kind."""
+    yield Series("a smaller gang", list(_smaller_gang(planning, job)))
+    queue = planning.state.queues.get(job.queue)
+    if queue is not None:
+        weight = queue.spec.weight
+        unlimited, heavier = replace(queue.spec, capability=None), replace(queue.spec, weight=weight * 10)
+        without, more = f"queue {queue.name} without its capability", f"weight {weight * 10} instead of {weight}"
+        yield Series("a wider queue", list(_wider_queue(planning, queue, unlimited, without)))
+        yield Series("a wider queue", list(_wider_queue(planning, queue, heavier, f"{more} in queue {queue.name}")))
+    for spec in _kinds(planning):
+        yield Series("more nodes", list(_more_nodes(planning, spec)))
+
+
+def _smaller_gang(planning: Planning, job: Job) -> Iterator[Change]:
+    seen = planning.last.session.jobs.peek_at(job.uid)
+    enough = seen.number(*PLACES) + placeable(seen) if seen is not None else 0
+    if not 0 < enough < job.min_available:
+        return
+    group = job.group
+    smaller = replace(group, spec=replace(group.spec, min_member=enough, min_task_member={}))
+    state = planning.state
+    yield Change(
+        f"minMember {enough} instead of {job.min_available} in PodGroup {job.uid}",
+        lambda: state.set_group(job_facts(smaller, state.default_queue, state.axes)),
+        lambda: state.set_group(job_facts(group, state.default_queue, state.axes)),
+    )
+
+
+def _wider_queue(planning: Planning, queue: Queue, spec: QueueSpec, words: str) -> Iterator[Change]:
+    queues, name = planning.state.queues, queue.name
+    if spec != queue.spec:
+        wider = replace(queue, spec=spec)
+        yield Change(words, lambda: queues.__setitem__(name, wider), lambda: queues.__setitem__(name, queue))
+
+
+def _more_nodes(planning: Planning, spec: NodeSpec) -> Iterator[Change]:
+    """One more node like ``spec``, two, four ..."""
+    count = 1
+    while count <= MOST_NODES:
+        yield _copies(planning, spec, count)
+        count *= 2
+
+
+def _kinds(planning: Planning) -> list[NodeSpec]:
+    """One node of each kind: equal offer, labels other than the name, and taints."""
+    kinds: dict[object, NodeSpec] = {}
+    for spec in planning.last.session.table.statics.specs:
+        labels = tuple(sorted((key, value) for key, value in spec.labels.items() if value != spec.name))
+        kinds.setdefault((str(offer_of(spec)), labels, spec.taints, spec.unschedulable), spec)
+    return list(kinds.values())
+
+
+def _copies(planning: Planning, spec: NodeSpec, count: int) -> Change:
+    state, name = planning.state, spec.name
+    names = [f"{name}-more-{number}" for number in range(1, count + 1)]
+
+    def make() -> None:
+        for each in names:
+            labels = {key: each if value == name else value for key, value in spec.labels.items()}
+            state.nodes.set_node(replace(spec, name=each, labels=labels), state.axes.vector(offer_of(spec)))
+
+    def undo() -> None:
+        for each in names:
+            state.nodes.drop_node(each)
+
+    return Change(f"{count} more {'node' if count == 1 else 'nodes'} like {name}", make, undo)

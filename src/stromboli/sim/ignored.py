@@ -1,0 +1,98 @@
+"""What of the objects in manifests is not acted on: kinds, fields, and wishes that nothing here fulfils."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from stromboli.cluster.job_pods import missing_plugins
+from stromboli.cluster.kinds import Job as VolcanoJob
+from stromboli.cluster.state import ClusterState
+from stromboli.model.job import Job
+from stromboli.model.names import NUMA_TOPOLOGY_POLICY
+from stromboli.model.status import TaskStatus
+from stromboli.model.task import Task
+
+KEEPS_CLOSE: Final = "hyper_node_gradient_for_job"
+"""Without a plugin at this point pods are placed wherever there is room, whatever their network topology says."""
+
+_PODS_COUNT: Final = "it counts by its pods; list these too (kubectl get pods -o yaml)"
+_NO_JOBS: Final = "no controller makes Jobs of it yet"
+_KINDS: Final[Mapping[str, str]] = {
+    "batch.volcano.sh CronJob": _NO_JOBS,
+    "flow.volcano.sh JobFlow": _NO_JOBS,
+    "flow.volcano.sh JobTemplate": _NO_JOBS,
+    "bus.volcano.sh Command": "controllers carry it out on a live cluster",
+    "nodeinfo.volcano.sh Numatopology": "no plugin looks at NUMA nodes yet",
+    "shard.volcano.sh NodeShard": "there is no sharding yet",
+    "apps Deployment": _PODS_COUNT,
+    "apps DaemonSet": _PODS_COUNT,
+    "batch Job": _PODS_COUNT,
+    "batch CronJob": _PODS_COUNT,
+    " ConfigMap": "lint reads the configuration in it, plan takes one with --config",
+    "scheduling.k8s.io PodGroup": "only PodGroups of scheduling.volcano.sh are read",
+}
+"""By group and kind: why an object is not looked at, or what to do instead."""
+_OTHERS: Final = "it has no part in scheduling"
+
+
+class Ignored(NamedTuple):
+    """One thing that is ignored: whose, where in it, and a sentence; ``minor`` where it is often meant so."""
+
+    object: str
+    path: str
+    text: str
+    minor: bool = False
+
+    def __str__(self) -> str:
+        return f"{', '.join(part for part in (self.object, self.path) if part)}: {self.text}"
+
+
+def kind_text(kind: str, count: int) -> str:
+    """A sentence on ``count`` objects of ``kind``, given as ``apiVersion kind``, that are not looked at."""
+    version, _, name = kind.rpartition(" ")
+    why = _KINDS.get(f"{version.rpartition('/')[0]} {name}", _OTHERS)
+    objects, are = ("object", "is") if count == 1 else ("objects", "are")
+    return f"{count} {objects} of kind {kind} {are} not looked at: {why}"
+
+
+def wishes(state: ClusterState, jobs: Mapping[str, VolcanoJob], *, keeps_close: bool) -> Iterator[Ignored]:
+    """What ``jobs`` and all pods ask for in vain; ``keeps_close``: whether a plugin answers :data:`KEEPS_CLOSE`."""
+    for key, found in jobs.items():
+        if missing := missing_plugins(found.spec.plugins):
+            names = ", ".join(name[:40] for name in missing[:8])
+            yield Ignored(f"Job {key}", "spec.plugins", _WITHOUT_PLUGINS.format(names=names))
+    for uid, job in sorted(state.jobs.items()):
+        if job.facts.is_close and not keeps_close:
+            yield Ignored(f"PodGroup {uid}", "spec.networkTopology", FAR)
+        yield from _numa(job)
+    yield from _others(state)
+
+
+_WITHOUT_PLUGINS: Final = (
+    "{names}: not offered yet, so the controllers of a live cluster make no pods of the job; they are planned without"
+)
+FAR: Final = (
+    "no plugin of the configuration keeps pods close together (network-topology-aware is not offered yet), so they are "
+    "placed as if it were not there"
+)
+"""What jobs are told that ask for a network topology without such a plugin."""
+
+
+def _numa(job: Job) -> Iterator[Ignored]:
+    policies = (task.annotations.get(NUMA_TOPOLOGY_POLICY, "none") for task in job.tasks.values())
+    if named := next((policy for policy in policies if policy != "none"), ""):
+        text = f"topology policy {named[:40]} is ignored: no plugin looks at NUMA nodes yet"
+        yield Ignored(f"PodGroup {job.uid}", f"metadata.annotations[{NUMA_TOPOLOGY_POLICY}]", text)
+
+
+def _others(state: ClusterState) -> Iterator[Ignored]:
+    """Pods that wait for another scheduler, by its name; the first of each is named."""
+    found: dict[str, list[Task]] = {}
+    for task in state.tasks.values():
+        if not task.job and task.status is TaskStatus.Pending:
+            found.setdefault(task.scheduler or "default-scheduler", []).append(task)
+    for name, tasks in sorted(found.items()):
+        more = f", as are {len(tasks) - 1} more" if len(tasks) > 1 else ""
+        first = min(task.key for task in tasks)
+        yield Ignored(f"Pod {first}", "spec.schedulerName", f"is left to scheduler {name[:63]}{more}", minor=True)

@@ -1,0 +1,1 @@
+"""Traces of real clusters as workloads."""

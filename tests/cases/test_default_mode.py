@@ -1,0 +1,94 @@
+"""The recorded cases in default mode, as users run it: what differs is listed, and each difference has its reason."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping
+from functools import cache
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from stromboli.errors import StromboliError
+from stromboli.framework.config.compat import DIFFERENCES, Compat
+from stromboli.sim.runner import run_scenario
+from tests.cases.judge import CASES, JUDGE, SCOPE, VARYING, judge_module
+from tools.fidelity import generated, listed
+
+JUDGED = ("decisions", "arithmetic")
+"""Levels that are held: texts differ wherever we say more than the reference."""
+
+
+def outcome(text: str, rows: Collection[str] = ()) -> Any:
+    """What we decide in default mode, but for ``rows`` of the compatibility table, in which we do as the reference."""
+    with patch.object(Compat, "asks", lambda _ways, row: row in rows):
+        try:
+            return run_scenario(text)["outcome"]
+        except StromboliError as error:
+            return {"errors": [str(error)]}
+
+
+def wrong(judge: ModuleType, case: Mapping[str, Any], scenario: Mapping[str, Any], ours: Any) -> list[str]:
+    """The levels on which an outcome is none of the recorded ones."""
+    found = judge.verdicts(case, scenario, ours)
+    return [level for level in JUDGED if found[level]]
+
+
+def quick(judge: ModuleType) -> ModuleType:
+    """The judge, which adds up equal requests once: most pods of a case are alike, and each is asked for twice."""
+    slow: Any = judge.requests
+    known = cache(lambda spec: slow({"spec": json.loads(spec)}))
+    judge.requests = lambda pod: Counter(known(json.dumps(pod["spec"])))  # type: ignore[attr-defined]
+    return judge
+
+
+def compared() -> tuple[dict[str, list[str]], list[str]]:
+    """The levels on which cases differ, by name, and cases whose named rows do not make the difference."""
+    judge, known = quick(judge_module()), listed()
+    cases = judge.load([str(CASES)], set(), SCOPE)
+    gc.freeze()  # every run collects garbage first; the cases are none
+    found: dict[str, list[str]] = {}
+    unexplained: list[str] = []
+    for _, name, case, scenario in cases:
+        text = json.dumps(scenario)
+        if levels := wrong(judge, case, scenario, outcome(text)):
+            found[name] = levels
+            rows = known[name]["rows"] if name in known else []
+            if rows and wrong(judge, case, scenario, outcome(text, rows)):
+                unexplained.append(name)
+    gc.unfreeze()
+    return found, unexplained
+
+
+if CASES.is_dir() and JUDGE.is_file():
+
+    @pytest.mark.slow
+    def test_what_differs_without_compat_mode_is_listed_with_its_reason() -> None:
+        found, unexplained = compared()
+        assert found == {name: case["levels"] for name, case in listed().items()}
+        assert unexplained == []
+
+
+IN_COMPAT_MODE_TOO = {"capacity/088", "hdrf/078", *(name for name in VARYING if name.startswith("unit:"))}
+
+
+def test_every_listed_case_names_rows_that_can_be_restored() -> None:
+    assert {name for name, case in listed().items() if not case["rows"]} == IN_COMPAT_MODE_TOO
+    for name, case in listed().items():
+        assert case["levels"], name
+        assert [row for row in case["rows"] if not DIFFERENCES[row].restored] == [], name
+
+
+def test_the_page_names_every_case_and_how_often_each_row_counts() -> None:
+    text = generated({
+        "a/1": {"levels": ["decisions"], "rows": ["tie-break"]},
+        "a/2": {"levels": ["decisions"], "rows": ["tie-break"]},
+        "b/1": {"levels": ["arithmetic"], "rows": []},
+    })  # fmt: skip
+    assert "| `tie-break` | 2 |" in text
+    assert "| a/1, a/2 | decisions | `tie-break` |" in text
+    assert "| b/1 | arithmetic | in compat mode, too: see above |" in text

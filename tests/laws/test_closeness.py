@@ -1,0 +1,126 @@
+"""Gangs that must stay close together, and gangs of parts: below one switch, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from stromboli.cycle import run_actions
+from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.framework.session.session import Session
+from stromboli.framework.session.topology import is_hard, job_topology
+from stromboli.model.names import GPU
+from stromboli.model.podgroup import NetworkTopology
+from stromboli.model.snapshot import HyperNodeInfo
+from stromboli.model.topology import lowest_common
+from stromboli.plugin import Plugin, hyper_node_gradient_for_job, hyper_node_gradient_for_sub_job
+from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
+from stromboli.testing.plain.cycle import PlainSession
+from stromboli.testing.plain.placer import PlainPlacer
+from stromboli.testing.strategies import closeness, hyper_nodes
+from tests.laws.scenes import CONFIGURATIONS, NOW, Scene, digest, with_plugins
+
+
+class Near(Plugin):
+    """Offers hypernodes tier by tier, the closest first, as far as a job or a part of one may be spread."""
+
+    name = "near"
+
+    def on_session_open(self, session: ClusterView) -> None:
+        self.session = session
+
+    @hyper_node_gradient_for_job
+    def of_job(self, job: Any, hyper_node: HyperNodeInfo, purpose: str) -> list[list[HyperNodeInfo]]:
+        return self.tiers(job_topology(self.session, job), hyper_node, job.allocated_hyper_node)
+
+    @hyper_node_gradient_for_sub_job
+    def of_part(self, sub_job: Any, hyper_node: HyperNodeInfo, purpose: str) -> list[list[HyperNodeInfo]]:
+        return self.tiers(sub_job.network_topology, hyper_node, sub_job.allocated_hyper_node)
+
+    def tiers(self, topology: NetworkTopology | None, below: HyperNodeInfo, lies: str) -> list[list[HyperNodeInfo]]:
+        if topology is None or not is_hard(topology):
+            return [[below]]
+        widest, rows = topology.highest_tier_allowed or 0, set(below.rows)
+        return [
+            [infos[name] for name in names if rows.issuperset(infos[name].rows) and self.tier(lies, name) <= widest]
+            for infos in (self.session.hyper_nodes,)
+            for names in self.session.hyper_nodes_set_by_tier.values()
+        ]
+
+    def tier(self, lies: str, name: str) -> float:
+        """How wide a job becomes that lies in one hypernode and gets room in another."""
+        both = lowest_common(self.session.hyper_nodes, lies, name)
+        return self.session.hyper_nodes[both].tier if both else inf
+
+
+@st.composite
+def close_scenes(draw: DrawFn) -> Scene:
+    """Four to twelve nodes below switches, some of them in use, and gangs that mostly must lie close together."""
+    names = [f"n{number}" for number in range(draw(st.integers(4, 12)))]
+    found = [queue("default"), *(node(name, cpu=4, resources={GPU: 4}, labels={"rack": "r1"}) for name in names)]
+    found += draw(hyper_nodes(names))
+    for name in draw(st.lists(st.sampled_from(names), unique=True, max_size=3)):
+        found.append(pod(f"used-{name}", on=name, cpu=draw(st.sampled_from((1, 4)))))
+    for number in range(draw(st.integers(1, 3))):
+        found += draw(close_gangs(f"g{number}"))
+    return Scene(found, draw(st.sampled_from(CONFIGURATIONS)))
+
+
+@st.composite
+def close_gangs(draw: DrawFn, name: str) -> list[Manifest]:
+    """A gang of equal pods, perhaps with devices, perhaps of two parts."""
+    count, more = draw(st.integers(2, 6)), draw(st.sampled_from(({}, {"requests": {GPU: 2}})))
+    spec: dict[str, Any] = {"networkTopology": draw(closeness)}
+    if draw(st.booleans()):
+        part = {"name": "part", "matchLabelKeys": ["app"], "subGroupSize": 2, "networkTopology": draw(closeness)}
+        spec = {**(spec if draw(st.booleans()) else {}), "subGroupPolicy": [part]}
+    group = pod_group(name, min_member=draw(st.integers(1, count)), **spec)
+    labels = [{"app": "ab"[number % 2]} for number in range(count)]
+    one: Manifest = {"group": name, "cpu": draw(st.sampled_from((1, 2, 3))), **more}
+    return [group, *(pod(f"{name}-{number}", labels=labels[number], **one) for number in range(count))]
+
+
+def planned(scene: Scene, kind: type[Session] = Session) -> Session:
+    """A session in which everything has been decided."""
+    config, registry = with_plugins(scene.config, Near)
+    with kind.open(scene.snapshot(), config, registry, NOW) as session:
+        if kind is PlainSession:
+            session.placer = PlainPlacer(session)
+        run_actions(session)
+    return session
+
+
+def lies_close(session: Session, nodes: Iterable[str], topology: NetworkTopology | None) -> bool:
+    """Whether some hypernode that is narrow enough has all the nodes; the one above all nodes counts by its tier."""
+    if topology is None or topology.mode != "hard" or topology.highest_tier_allowed is None:
+        return True
+    rows = {session.table.statics.row[name] for name in nodes}
+    infos = session.hyper_nodes.values()
+    return not rows or any(rows.issubset(each.rows) and each.tier <= topology.highest_tier_allowed for each in infos)
+
+
+@pytest.mark.law("a gang, or a part of one, that must lie close together is placed below one switch of its tier")
+@given(close_scenes())
+def test_closeness(scene: Scene) -> None:
+    session = planned(scene)
+    assert session.plan.inconsistencies == []
+    places = {bind.uid: bind.node for bind in session.plan.binds}
+    for job in session.peek_jobs():
+        spec = job.group.spec
+        assert lies_close(session, (places[uid] for uid in job.tasks if uid in places), spec.network_topology)
+        for policy in spec.sub_group_policy:
+            for app in "ab":
+                mine = [uid for uid, task in job.tasks.items() if task.labels.get("app") == app and uid in places]
+                assert lies_close(session, (places[uid] for uid in mine), policy.network_topology)
+
+
+@pytest.mark.law("hypernodes are tried by the engine as by the plain evaluation")
+@given(close_scenes())
+def test_close_plans(scene: Scene) -> None:
+    assert digest(planned(scene).plan) == digest(planned(scene, PlainSession).plan)

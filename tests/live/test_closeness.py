@@ -1,0 +1,92 @@
+"""PodGroups that must lie close together are told where no plugin sees to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from stromboli.builtin import builtin_registry
+from stromboli.framework.config.config import load_config
+from stromboli.live.scheduler.closeness import REASON, may_keep_close
+from stromboli.live.scheduler.scheduler import CHECK_EVERY
+from stromboli.plugin import Plugin, hyper_node_gradient_for_job
+from stromboli.sim.ignored import FAR
+from tests.support.live_world import LiveWorld, group, pod
+from tests.support.virtual import run
+
+CONF = 'actions: "enqueue, allocate"\ntiers:\n- plugins: [{name: gang}, {name: close%s}]\n'
+HARD = {"mode": "hard", "highestTierAllowed": 1}
+
+
+class Closes(Plugin):
+    """A plugin at the point."""
+
+    name = "close"
+
+    @hyper_node_gradient_for_job
+    def gradient(self, job: Any, hyper_node: Any, purpose: Any) -> Any:
+        return []
+
+
+class Registers(Plugin):
+    """A plugin that may register for the point once a session opens."""
+
+    name = "close"
+
+    def on_session_open(self, session: Any) -> None:
+        """Register nothing, as it happens."""
+
+
+class Other(Plugin):
+    """A plugin that has nothing to do with it."""
+
+    name = "close"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "switch", "expected"),
+    [
+        (Closes, "", True), (Closes, ", enableHyperNodeGradient: false", False),
+        (Registers, "", True), (Other, "", False),
+    ],
+)  # fmt: skip
+def test_who_may_keep_jobs_close(plugin: type[Plugin], switch: str, expected: bool) -> None:
+    registry = builtin_registry()
+    registry.add(plugin)
+    names = registry.plugin_names
+    config = load_config(CONF % switch, source="t", known_plugins=names, known_actions=registry.action_names)
+    assert may_keep_close(config, registry) is expected
+
+
+def events(world: LiveWorld) -> dict[str, tuple[str, int]]:
+    found = [one for one in world.server.all("events") if one["reason"] == REASON]
+    return {one["involvedObject"]["name"]: (one["message"], one["count"]) for one in found}
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_groups_that_must_lie_close_are_told_once_that_nothing_sees_to_it(keeps: bool) -> None:
+    parts = [{"name": "part", "networkTopology": HARD}]
+    asked: dict[str, dict[str, Any]] = {
+        "far": {}, "hard": {"networkTopology": HARD}, "soft": {"networkTopology": {**HARD, "mode": "soft"}},
+        "parts": {"subGroupPolicy": parts},
+    }  # fmt: skip
+
+    async def main() -> None:
+        world = LiveWorld()
+        for name, spec in asked.items():
+            world.server.put("podgroups", group(name, 1, **spec))
+            world.server.put("pods", pod(f"{name}-0", name))
+        scheduler = world.scheduler(schedule_period=30.0)
+        if keeps:
+            is_kept: Callable[[], bool] = lambda: True  # noqa: E731
+            scheduler.closeness._is_kept = is_kept
+        world.start(scheduler)
+        await asyncio.sleep(400 + CHECK_EVERY)
+        text = f"spec.networkTopology: {FAR}"
+        assert events(world) == ({} if keeps else dict.fromkeys(("hard", "parts"), (text, 1)))
+        await world.end()
+
+    run(main())

@@ -1,0 +1,86 @@
+"""What comes from watches and from answers to writes: what is old or cannot be used changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.cluster.events import Event, Modified
+from stromboli.cluster.mirror import Mirror
+from stromboli.cluster.objects import from_value
+from stromboli.cluster.state import ClusterState
+from stromboli.errors import ManifestError
+from stromboli.live.process.events import Telling
+from stromboli.live.scheduler.feed import Feed
+from stromboli.narration.observe import Counting
+from tests.support.live_world import group, pod
+
+
+class World:
+    """A feed, what it tells, and what it says cannot be used."""
+
+    def __init__(self) -> None:
+        self.told, self.refused = Counting(), list[tuple[str, str]]()
+        self.mirror = Mirror(ClusterState())
+        self.feed = Feed(self.mirror, Telling(self.told), lambda: 1_000.0, self._refuse)
+
+    def _refuse(self, found: Any, error: ManifestError) -> None:
+        self.refused.append((found.metadata.name, error.path))
+
+    @property
+    def node(self) -> str | None:
+        """Where the pod is; None where there is none."""
+        task = self.mirror.state.tasks.get("ns/a")
+        return None if task is None else task.node_name
+
+
+def version(number: int, **spec: Any) -> Event:
+    body = pod("a", "job", **spec)
+    body["metadata"] |= {"uid": "u", "resourceVersion": str(number)}
+    return Modified("Pod", from_value("Pod", body))
+
+
+@pytest.mark.parametrize(
+    ("later", "how", "took", "node"),
+    [
+        (version(12), {}, True, ""),
+        (version(11), {}, False, "n1"),
+        (version(10), {}, False, "n1"),
+        (version(11), {"force": True}, True, ""),
+    ],
+    ids=["newer", "the-same", "older", "the-same-by-force"],
+)
+def test_old_news_is_taken_by_force_only(later: Event, how: dict[str, bool], took: bool, node: str) -> None:
+    world = World()
+    assert world.feed.take(version(11, nodeName="n1"))
+    assert world.feed.take(later, **how) is took
+    assert world.node == node
+
+
+def test_an_answer_to_a_write_is_news_as_any_other() -> None:
+    world = World()
+    world.feed.answer(version(11, nodeName="n1").object)
+    world.feed.answer(version(10).object)
+    assert world.node == "n1"
+    world.feed.answer(version(11).object, force=True)
+    assert world.node == ""
+
+
+def test_what_cannot_be_used_is_told_and_changes_nothing() -> None:
+    world = World()
+    assert world.feed.take(version(11, nodeName="n1"))
+    assert not world.feed.take(version(12, overhead={"cpu": "-1"}))
+    assert (world.node, world.refused) == ("n1", [("a", "spec.overhead.cpu")])
+    assert world.told.counts["object_refused"] == 1
+
+
+def test_trouble_of_our_own_with_one_object_is_told_and_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    monkeypatch.setattr(world.mirror, "_apply", lambda event: 1 / 0)
+    assert not world.feed.take(version(11))
+    monkeypatch.undo()
+    assert world.feed.take(Modified("PodGroup", from_value("PodGroup", group("job", 1))))
+    ((_, fields),) = [told for told in world.told.told if told[0] == "object_refused"]
+    assert "ZeroDivisionError" in str(fields["error"])
+    assert world.refused == []

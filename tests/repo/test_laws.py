@@ -1,0 +1,134 @@
+"""A long run repeats the laws for the time given, evenly, and counts their examples."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.laws import LawRunner
+
+ROOT = Path(__file__).parents[2]
+TESTS = """
+import pytest
+from hypothesis import given, settings, strategies
+
+@pytest.mark.law("sums commute")
+@settings(max_examples=100)
+@given(a=strategies.integers(), b=strategies.integers())
+def test_sums(a, b): assert a + b == b + a
+
+@pytest.mark.law("plain")
+@pytest.mark.parametrize("n", [1, 2])
+def test_plain(n, tmp_path): assert tmp_path.exists()
+
+def test_that_is_no_law(): assert False
+"""
+
+
+CLOCK = """
+from itertools import count
+from types import SimpleNamespace
+from tests.support import laws
+
+laws.time = SimpleNamespace(monotonic=count().__next__)
+"""
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    """Run tests as a long run of 18 seconds, by a clock that moves on by one whenever it is read."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    pytester.makeconftest(CLOCK)
+    pytester.makeini("[pytest]\nmarkers =\n    law(name): a law\n")
+
+    def run_tests(text: str, *options: str) -> pytest.RunResult:
+        pytester.makepyfile(text)
+        return pytester.runpytest_subprocess("-p", "tests.support.laws", "--long-minutes", "0.3", *options)
+
+    return run_tests
+
+
+def examples(result: pytest.RunResult) -> dict[str, int]:
+    rows = (re.fullmatch(r" *([0-9,]+)  (.+)", line) for line in result.outlines)
+    return {row[2]: int(row[1].replace(",", "")) for row in rows if row}
+
+
+@pytest.mark.parametrize(("options", "workers"), [((), 1), (("--dist", "each", "--tx", "2*popen"), 2)])
+def test_laws_are_repeated_and_counted_and_nothing_else_runs(run, options: tuple[str, ...], workers: int) -> None:
+    result = run(TESTS, *options)
+    result.assert_outcomes(passed=3 * workers, deselected=None if workers > 1 else 1)
+    counts = examples(result)
+    assert set(counts) == {"sums commute", "plain"}
+    assert counts["sums commute"] >= 200 * workers
+    assert counts["plain"] > 2 * workers
+
+
+NUMBERS = """
+import pytest
+from hypothesis import given, settings, strategies
+seen = []
+
+@pytest.mark.law("fresh")
+@settings(max_examples=5)
+@given(strategies.integers(0, 2**60))
+def test_fresh(n):
+    seen.append(n)
+    print("drew", n)
+    assert len(seen) < 50
+"""
+
+
+def numbers(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if line.startswith("drew")]
+
+
+def test_each_round_draws_other_examples(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    first, second = (
+        numbers(run(NUMBERS, "-s", "--long-minutes", "0.1")),
+        numbers(run(NUMBERS, "-s", "--long-minutes", "0.1")),
+    )
+    assert len(set(first)) > 15
+    assert first[:20] != second[:20]
+
+
+def test_in_ci_the_rounds_differ_and_two_runs_are_alike(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "1")
+    first, second = (
+        numbers(run(NUMBERS, "-s", "--long-minutes", "0.1")),
+        numbers(run(NUMBERS, "-s", "--long-minutes", "0.1")),
+    )
+    assert len(set(first)) > 15
+    assert first[:20] == second[:20]
+
+
+def test_laws_that_are_left_out_have_no_share_of_the_time(run) -> None:
+    result = run("""
+        import pytest
+
+        @pytest.mark.law("asked for")
+        def test_this(request): assert not request.config.pluginmanager.get_plugin("law-runner").waiting
+
+        @pytest.mark.law("left out")
+        def test_other(): pass
+    """, "-k", "this", "--long-minutes", "0")  # fmt: skip
+    result.assert_outcomes(passed=1, deselected=1)
+
+
+def test_a_broken_law_fails_the_run(run) -> None:
+    result = run("import pytest\n@pytest.mark.law('false')\ndef test_false(): assert False\n")
+    result.assert_outcomes(failed=1)
+    assert examples(result) == {"false": 1}
+
+
+def test_a_long_run_without_laws_is_refused(run) -> None:
+    assert run("def test_that_is_no_law(): pass").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_the_time_is_shared_by_weight() -> None:
+    runner = LawRunner(seconds=60)
+    runner.waiting = {"a": 1.0, "b": 0.5, "c": 0.5}
+    shares = [round(runner.take_share(test)) for test in "abc"]
+    assert shares == [30, 30, 60]

@@ -1,0 +1,232 @@
+"""The mutation run: what it breaks, which tests it asks, and that it tells what is noticed from what is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.mutants.campaign import Known, at, sample, verdict_of
+from tools.mutants.mutations import mutations
+from tools.mutants.recording import Ran, Record, Recorder
+from tools.mutants.trial import waited
+
+ROOT = Path(__file__).parents[2]
+
+
+def changed(text: str) -> set[str]:
+    """The changed lines of all mutations of a module, stripped."""
+    return {
+        line[1:].strip() for each in mutations("m.py", text) for line in each.diff.splitlines() if line.startswith("+")
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "broken"),
+    [
+        ("return a < b", {"return a <= b", "return None"}),
+        ("return a not in b", {"return a in b", "return None"}),
+        ("return a is not b", {"return a is b", "return None"}),
+        ("return a and b", {"return a or b", "return None"}),
+        ("return not a", {"return a", "return None"}),
+        ("return a + b", {"return a - b", "return None"}),
+        ("return 3", {"return 4"}),
+        ("return True", {"return False"}),
+        ("if a: b()", {"if (not (a)): b()", "if a: pass"}),
+        ("return [x for x in a if x]", {"return [x for x in a if (not (x))]", "return None"}),
+        ("a.append(b)", {"pass"}),
+        ("a.field = b", {"pass"}),
+        ("a = b", set()),
+        ("a += b", {"pass", "a -= b"}),
+        ("raise ValueError(b)", {"pass"}),
+        ("return sorted(a)", {"return list(a)", "return None"}),
+        ("return any(a)", {"return all(a)", "return None"}),
+        ('return f"{a} of {b}"', {"return None"}),
+        ('"""A sentence with 3 words."""', set()),
+        ("found: list[int] = a", set()),
+    ],
+)
+def test_what_is_broken(line: str, broken: set[str]) -> None:
+    assert changed(f"def f(a, b):\n    {line}\n    return b\n") - {"return None"} == broken - {"return None"}
+    assert ("return None" in changed(f"def f(a, b):\n    {line}\n")) is ("return None" in broken)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '__slots__ = ("a", 1)\n',
+        "if TYPE_CHECKING:\n    LIMIT = 3\n",
+        "class Asks(Protocol):\n    def f(self, a: int = 3) -> int: ...\n",
+        "def f(self):\n    raise NotImplementedError\n",
+        "def f(self):\n    '''Left to others.'''\n",
+        "def f(a: Literal[3] | None) -> Literal[3]:\n    '''1'''\n",
+        "Kinds = int | str\n",
+        "def f(a, b):\n    for c in zip(a, b, strict=True):\n        g = c\n",
+    ],
+)
+def test_what_changes_nothing_is_left_alone(text: str) -> None:
+    assert mutations("m.py", text) == []
+
+
+def test_lines_stay_where_they_are() -> None:
+    text = "def f(a):\n    a.append(\n        1,\n        2,\n    )\n    return a\n"
+    assert {each.mutated.count("\n") for each in mutations("m.py", text)} == {6}
+    assert all(each.compiles for each in mutations("m.py", text))
+    assert {(each.line, each.lines, each.function) for each in mutations("m.py", text)} == {
+        (2, (2, 5), 1), (3, (2, 5), 1), (4, (2, 5), 1), (6, (6, 6), 1),
+    }  # fmt: skip
+
+
+TEXTS = {"b.py": "def f(a):\n    return a + 1\n", "a.py": "LIMIT = 2\n\ndef g(a):\n    return a < LIMIT\n"}
+
+
+def test_a_sample_is_of_its_seed_alone() -> None:
+    first = [(each.where, each.diff) for each in sample(TEXTS, 2, 7, [])]
+    assert first == [(each.where, each.diff) for each in sample(dict(reversed(TEXTS.items())), 2, 7, [])]
+    assert len({tuple(each.where for each in sample(TEXTS, 2, seed, [])) for seed in range(9)}) > 2
+    assert len({each.where for each in sample(TEXTS, 9, 7, [])}) == 3
+
+
+def test_what_is_known_to_change_nothing_is_not_drawn() -> None:
+    known = [Known("a.py", "LIMIT = 2", "LIMIT = 3", "any bound does")]
+    assert {each.where for each in sample(TEXTS, 9, 7, known)} == {"a.py:4", "b.py:2"}
+    assert list(at(TEXTS, ["a.py:1"], known)) == []
+    assert [each.diff for each in at(TEXTS, ["a.py:1"], [])] == ["- LIMIT = 2\n+ LIMIT = 3"]
+
+
+def test_each_known_one_is_a_mutation_of_today_and_has_a_reason() -> None:
+    for each in Known.read(ROOT / "tools/mutants/equivalent.toml"):
+        text = (ROOT / each.path).read_text(encoding="utf-8")
+        assert any(each.is_meant(mutation) for mutation in mutations(each.path, text)), each
+        assert each.reason
+
+
+def test_lines_are_followed_as_a_file_changes() -> None:
+    record = Record({"slow": Ran(2.0, "", {"b.py": 0b110}), "quick": Ran(0.1, "", {"b.py": 0b100})}, dict(TEXTS))
+    record.renew({"b.py": "import c\n\n\ndef f(a):\n    return a + 1\n"})
+    assert record.executing("b.py", [4]) == {"slow"}
+    assert record.executing("b.py", [5]) == {"slow", "quick"}
+
+
+def test_the_quickest_tests_of_a_line_are_asked_first() -> None:
+    ran = {"slow": Ran(2.0, "", {"b.py": 0b110}), "quick": Ran(0.1, "", {"b.py": 0b100})}
+    record = Record({**ran, "other": Ran(0.1, "", {"a.py": 0b10000})}, dict(TEXTS))
+    mutants = {each.where: record.tests_of(each) for text in TEXTS for each in mutations(text, TEXTS[text])}
+    assert mutants == {"b.py:2": ["quick", "slow"], "a.py:4": ["other"], "a.py:1": ["other"]}
+
+
+SOURCE = """\
+LIMIT = 2
+
+
+def fits(amount):
+    return amount <= LIMIT
+
+
+def outer(amount):
+    def inner(more):
+        return amount + more
+    return inner
+
+
+def untested():
+    return 1
+"""
+TESTS = """\
+from pkg.limits import fits, outer
+
+STATE = []
+
+def test_fits():
+    assert fits(1)
+
+def test_limit():
+    assert not fits(3)
+
+def test_outer():
+    assert outer(1)(2) == 3
+
+def test_that_stands_on_another():
+    assert STATE or fits(2)
+    STATE.append(1)
+"""
+RUN = """\
+import sys
+from pathlib import Path
+from tools.mutants.__main__ import Target, main
+here = Path.cwd()
+sys.exit(main(sys.argv[1:], Target(here, ("src/pkg",), ("tests",))))
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for path, text in {"src/pkg/__init__.py": "", "src/pkg/limits.py": SOURCE, "tests/test_limits.py": TESTS,
+                       "run.py": RUN, "pytest.ini": "[pytest]\npythonpath = src\n"}.items():  # fmt: skip
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    return tmp_path
+
+
+def test_what_ran_in_a_process_of_its_own_does_not_disturb_what_runs_after_it(project: Path) -> None:
+    (project / "pytest.ini").write_text("[pytest]\npythonpath = src\nfilterwarnings = error\n")
+    result = run(project, "--at", "src/pkg/limits.py:1", "--at", "src/pkg/limits.py:10")
+    assert "tried 3, caught 3" in result.stdout, result.stdout + result.stderr
+
+
+def run(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{RUN}", *options]
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+
+
+def test_mutants_are_caught_by_tests_that_execute_them_and_survivors_are_shown(project: Path) -> None:
+    result = run(project, "--count", "50")
+    verdicts = {line.split()[2]: line.split()[1] for line in result.stderr.splitlines() if "/" in line.split()[0]}
+    here = "src/pkg/limits.py"
+    assert verdicts == {
+        f"{here}:1": "caught", f"{here}:5": verdicts[f"{here}:5"], f"{here}:10": "caught", f"{here}:11": "caught",
+        f"{here}:15": "SURVIVED",
+    }  # fmt: skip
+    assert result.returncode == 1
+    assert f"{here}:15: no test executes it\n-     return 1\n+     return 2" in result.stdout
+    assert "tried 5, caught" in result.stdout
+
+
+def test_every_way_to_break_a_line_is_tried_when_asked(project: Path) -> None:
+    result = run(project, "--at", "src/pkg/limits.py:10", "--at", "src/pkg/limits.py:1")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "tried 3, caught 3 (0 by time-out), survived 0: 100.0%" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("program", "seconds", "ended"), [("pass", 30, 0), ("sys.exit(1)", 30, 1), ("while True: pass", 0.5, -1)]
+)
+def test_a_mutant_that_does_not_end_is_ended(program: str, seconds: float, ended: int) -> None:
+    child = subprocess.Popen([sys.executable, "-c", f"import sys\n{program}"], start_new_session=True)
+    assert waited(child.pid, seconds) == ended
+    assert verdict_of(ended, "", 1).caught is (ended != 0)
+    child.poll()
+
+
+def test_a_record_is_kept_where_nothing_that_is_broken_has_run(tmp_path: Path) -> None:
+    record = Record({"test_of_other_code": Ran(200.0, "", {})})
+    (tmp_path / "src").mkdir()
+    recorder = Recorder(record, tmp_path / "record.json.gz", tmp_path, ["src"])
+    recorder.coverage.start()
+    recorder.keep()
+    assert Record.read(recorder.file).tests == record.tests
+
+
+def test_tests_that_have_changed_are_recorded_again(project: Path) -> None:
+    run(project, "--count", "0")
+    before = Record.read(project / ".mutants/record.json.gz").tests
+    (project / "tests/test_more.py").write_text(
+        "from pkg.limits import untested\n\ndef test_more():\n    assert untested() == 1\n"
+    )
+    result = run(project, "--at", "src/pkg/limits.py:15")
+    assert result.returncode == 0, result.stdout + result.stderr
+    after = Record.read(project / ".mutants/record.json.gz").tests
+    assert set(after) - set(before) == {"tests/test_more.py::test_more"}
+    assert all(after[name] == ran for name, ran in before.items())

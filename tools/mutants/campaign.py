@@ -1,0 +1,134 @@
+"""A sample of mutants tried one after the other, within a pytest run that has collected all tests."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tools.mutants.mutations import Mutation, mutations
+from tools.mutants.recording import Record
+from tools.mutants.trial import FAILED, PASSED, UNFIT, Functions, Limits, Verdict, run, run_anew
+
+FIRST = 30
+"""How many tests are asked before the rest, where each process has to import and collect them."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A mutation that is known to change nothing: its path, the line before and after, and why it is none."""
+
+    path: str
+    line: str
+    mutated: str
+    reason: str
+
+    @classmethod
+    def read(cls, path: Path) -> list[Known]:
+        """Read the list."""
+        return [cls(**entry) for entry in tomllib.loads(path.read_text()).get("equivalent", [])]
+
+    def is_meant(self, mutation: Mutation) -> bool:
+        """Whether this is the mutation."""
+        lines = [line[1:].strip() for line in mutation.diff.splitlines()]
+        return mutation.path == self.path and lines == [self.line, self.mutated]
+
+
+def sample(texts: dict[str, str], count: int, seed: int, known: list[Known]) -> Iterator[Mutation]:
+    """One mutation each of so many lines, drawn by a seed, whatever order files are read in."""
+    draw = random.Random(seed)
+    lines: dict[tuple[str, int], list[Mutation]] = {}
+    for path in sorted(texts):
+        for mutation in mutations(path, texts[path]):
+            lines.setdefault((path, mutation.line), []).append(mutation)
+    for key in draw.sample(sorted(lines), len(lines)):
+        fit = [each for each in lines[key] if each.compiles and not any(one.is_meant(each) for one in known)]
+        if count and fit:
+            count -= 1
+            yield draw.choice(fit)
+
+
+def at(texts: dict[str, str], places: list[str], known: list[Known]) -> Iterator[Mutation]:
+    """All mutations of lines given as path:line."""
+    for path, text in texts.items():
+        for mutation in mutations(path, text) if any(place.startswith(f"{path}:") for place in places) else ():
+            if mutation.where in places and mutation.compiles and not any(one.is_meant(mutation) for one in known):
+                yield mutation
+
+
+@dataclass
+class Campaign:
+    """A pytest plugin that, instead of running the tests, runs for each mutant those that may notice it."""
+
+    record: Record
+    project: Path
+    mutants: list[Mutation]
+    seconds: float
+    verdicts: dict[Mutation, Verdict] = field(default_factory=dict)
+    sound: dict[str, bool] = field(default_factory=dict)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Try every mutant."""
+        self.items = {item.nodeid: item for item in session.items}
+        self.functions = Functions(self.project)
+        for number, mutation in enumerate(self.mutants, 1):
+            started = time.monotonic()
+            verdict = self.verdicts[mutation] = self.tried(mutation)
+            took, word = time.monotonic() - started, "caught" if verdict.caught else "SURVIVED"
+            print(f"{number}/{len(self.mutants)} {word} {mutation.where} {took:.1f}s {verdict.by}", file=sys.__stderr__)
+        return True
+
+    def tests_of(self, mutation: Mutation) -> list[str]:
+        """The tests that may notice a mutation, the quickest first, as many as fit into the time."""
+        left, chosen = self.seconds, list[str]()
+        for name in self.record.tests_of(mutation):
+            if name in self.items and self.sound.get(name, True):
+                left -= self.record.tests[name].seconds
+                if left < 0 and chosen:
+                    break
+                chosen.append(name)
+        return chosen
+
+    def tried(self, mutation: Mutation) -> Verdict:
+        """Try one mutant; a test that fails by itself has noticed nothing, and is asked no more."""
+        tests = self.tests_of(mutation)
+        if not tests:
+            return Verdict(caught=False, by="no test executes it", tests=0)
+        limits = Limits.of(sum(self.record.tests[name].seconds for name in tests))
+        if mutation.function:
+            items = [self.items[name] for name in tests]
+            status, by = run(items, limits, lambda: self.functions.replace(mutation))
+            if status == FAILED and by in self.items and not self.is_sound(by):
+                return self.tried(mutation)
+            if status != UNFIT:
+                return verdict_of(status, by, len(tests))
+        return self.tried_anew(mutation, tests, limits)
+
+    def tried_anew(self, mutation: Mutation, tests: list[str], limits: Limits) -> Verdict:
+        """Try a mutant in processes of its own."""
+        for some in filter(None, (tests[:FIRST], tests[FIRST:])):
+            status = run_anew(mutation, some, limits, self.project)
+            if status != PASSED:
+                break
+        return verdict_of(status, "a process of its own", len(tests))
+
+    def is_sound(self, name: str) -> bool:
+        """Whether a test passes by itself when nothing is broken."""
+        if name not in self.sound:
+            status, _ = run([self.items[name]], Limits.of(self.record.tests[name].seconds))
+            self.sound[name] = status == PASSED
+        return self.sound[name]
+
+
+def verdict_of(status: int, by: str, tests: int) -> Verdict:
+    """What the end of a process means."""
+    if status == -1:
+        return Verdict(caught=True, by="time-out", tests=tests)
+    return Verdict(caught=status != PASSED, by=by if status != PASSED else f"passed by {tests} tests", tests=tests)
