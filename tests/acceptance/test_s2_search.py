@@ -117,7 +117,7 @@ def test_S2_32_S2_34_victims_leave_until_quota_room_and_predicates_fit() -> None
     assert [name for point, name in said if point == "remove"][:2] == ["l-3", "l-2"]
     assert {point for point, _ in said} == {"remove", "add", "predicate", "quota"}
     with Bench(objects, conf("proportion predicates")).open() as session:
-        who = {point: {a.plugin.name for a in session.answers.of(f"simulate_{point}")} for point in
+        who = {point: {a.plugin.name for a in session.hooks.answers.of(f"simulate_{point}")} for point in
                ("add_task", "remove_task", "allocatable")}  # fmt: skip
     assert all("proportion" in plugins for plugins in who.values())
 

@@ -83,7 +83,7 @@ def by_hand(session: Session, queue_name: str) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize("plugins", [(), (ByName,)], ids=["keys", "comparison"])
 def test_victims_stand_in_one_order_with_keys_and_without(plugins: tuple[type[Plugin], ...], indexed: bool) -> None:
     with mixed(*plugins, indexed=indexed).open() as session:
-        assert (session.task_keys is None) is bool(plugins)
+        assert (session.hooks.task_keys is None) is bool(plugins)
         found, compared = by_hand(session, "q2")
         assert found == compared
 
@@ -108,7 +108,7 @@ def test_tasks_without_an_index_stand_by_the_rule_of_two_beside_those_that_have_
     with mixed(indexed=True).open() as session:
         tasks = list(session.jobs["default/y"].tasks.values())
         assert 0 < sum(task.index >= 0 for task in tasks) < 3
-        wanted = session.orders["task_order"].sorted(tasks)
+        wanted = session.hooks.orders["task_order"].sorted(tasks)
         assert session.tasks_in_turn(tasks) == wanted
 
 

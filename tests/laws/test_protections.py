@@ -133,7 +133,7 @@ def test_whoever_could_go_besides_the_victims_is_a_victim(plugins: str, objects:
     """
     objects = [each for each in objects if "matchExpressions" not in each.get("spec", {}).get("selector", {})]
     with Bench(objects, conf(plugins)).open() as session:
-        voters = [answer.function for answer in session.answers.of("preemptable")]
+        voters = [answer.function for answer in session.hooks.answers.of("preemptable")]
         actor = task_of(session, "new0-0")
         candidates = [task for job in session.peek_jobs() if job.name.startswith("old") for task in job.of(RUNNING)]
         victims = session.ask.preemptable(actor, candidates)

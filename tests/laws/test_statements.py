@@ -177,7 +177,7 @@ def test_renewed(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
         for pick in picks:
             walk.take(*pick)
             kept = answers(session), scores(session)
-            session.placer = Engine(Classes(hooks_of(session.answers), session.ledger), session.ties)
+            session.placer = Engine(Classes(hooks_of(session.hooks.answers), session.ledger), session.ties)
             assert kept == (answers(session), scores(session))
 
 

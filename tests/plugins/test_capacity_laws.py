@@ -182,7 +182,7 @@ def test_many_at_once_are_placed_as_one_by_one(objects, tree):
 @given(clusters(), st.sampled_from((0, 1)), st.integers(1, 5))
 def test_times_is_how_often_the_plain_answer_stays_true(objects, tree, k):
     with Bench(objects, text(tree)).open() as session:
-        accounts, forms = accounts_of(session), session.manys["allocatable"]
+        accounts, forms = accounts_of(session), session.hooks.batch_forms["allocatable"]
         assert forms is not None
         for job in list(session.peek_jobs()):
             task = next(iter(job.tasks.values()))

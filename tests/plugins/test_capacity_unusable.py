@@ -20,7 +20,9 @@ COMPAT = conf("[{name: capacity, enableHierarchy: true}]", more="compat: volcano
 
 POINTS = {
     "allocatable": lambda session, task, _: session.ask.allocatable(session.queues["mine"], task),
-    "allocatable.many": lambda session, task, _: bool(session.manys["allocatable"][0](session.queues["mine"], task, 1)),
+    "allocatable.many": lambda session, task, _: bool(
+        session.hooks.batch_forms["allocatable"][0](session.queues["mine"], task, 1)
+    ),
     "preemptive": lambda session, task, _: session.ask.preemptive(session.queues["mine"], [task]),
     "reclaimable": lambda session, task, victims: bool(session.ask.reclaimable(task, victims)),
 }

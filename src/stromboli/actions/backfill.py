@@ -29,7 +29,7 @@ class Backfill(Action):
                     self._place(session, job, task)
 
     def _collect(self, session: Session) -> list[tuple[Job, list[Task]]]:
-        queues: Turns[QueueInfo] = session.orders["queue_order"].turns()
+        queues: Turns[QueueInfo] = session.hooks.orders["queue_order"].turns()
         jobs: dict[str, Turns[Job]] = {}
         tasks: dict[str, list[Task]] = {}
         for peeked in session.peek_unsettled():
@@ -41,7 +41,7 @@ class Backfill(Action):
                 continue
             tasks[job.uid] = found
             if job.queue not in jobs:
-                jobs[job.queue] = session.orders["job_order"].turns()
+                jobs[job.queue] = session.hooks.orders["job_order"].turns()
                 queues.push(session.queues[job.queue])
             jobs[job.queue].push(job)
         return _in_turn(queues, jobs, tasks)

@@ -32,7 +32,7 @@ class Enqueue(Action):
             queues.push(queue)
 
     def _collect(self, session: Session) -> tuple[Turns[QueueInfo], dict[str, Turns[Job]]]:
-        queues: Turns[QueueInfo] = session.orders["queue_order"].turns()
+        queues: Turns[QueueInfo] = session.hooks.orders["queue_order"].turns()
         jobs: dict[str, Turns[Job]] = {}
         seen: set[str] = set()
         missing, added = session.tells("queue_missing"), session.tells("job_added")
@@ -50,7 +50,7 @@ class Enqueue(Action):
                     queue_added(queue=queue.name, job=job)
             if job.is_pending():
                 if queue.name not in jobs:
-                    jobs[queue.name] = session.orders["job_order"].turns()
+                    jobs[queue.name] = session.hooks.orders["job_order"].turns()
                 jobs[queue.name].push(session.jobs[job.uid])
                 if added:
                     added(job=job, queue=queue.name)

@@ -184,9 +184,9 @@ class TaskPlacer:
 
     def _many(self) -> tuple[Many, Many] | None:
         """The plugins' forms for runs, of allocatable and of job_ready; None when one of them has none."""
-        session = self.session
-        allocatable, ready = session.manys["allocatable"], session.manys["job_ready"]
-        if allocatable is None or ready is None or self.job.has_sub_group_policy or not session.handlers.take_runs:
+        hooks = self.session.hooks
+        allocatable, ready = hooks.batch_forms["allocatable"], hooks.batch_forms["job_ready"]
+        if allocatable is None or ready is None or self.job.has_sub_group_policy or not hooks.handlers.take_runs:
             return None
         return allocatable, ready
 

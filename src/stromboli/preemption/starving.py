@@ -84,7 +84,7 @@ def pending_tasks(session: Session, job: Job) -> list[Task]:
 
 def in_turn(session: Session, queues: dict[str, QueueInfo]) -> Turns[QueueInfo]:
     """A priority queue of ``queues``."""
-    turns: Turns[QueueInfo] = session.orders["queue_order"].turns()
+    turns: Turns[QueueInfo] = session.hooks.orders["queue_order"].turns()
     for queue in queues.values():
         turns.push(queue)
     return turns
@@ -92,7 +92,7 @@ def in_turn(session: Session, queues: dict[str, QueueInfo]) -> Turns[QueueInfo]:
 
 def jobs_in_turn(session: Session, jobs: list[Job]) -> Turns[Job]:
     """A priority queue of ``jobs``."""
-    turns: Turns[Job] = session.orders["job_order"].turns()
+    turns: Turns[Job] = session.hooks.orders["job_order"].turns()
     for job in jobs:
         turns.push(job)
     return turns

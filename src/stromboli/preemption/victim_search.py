@@ -84,8 +84,10 @@ class Search:
     def reach(self, task: Task) -> Reach:
         """The tasks that ``task`` might evict, up to date."""
         key = (task.template.best_effort, task.template.number, task.priority)
-        may = None if self.loud else self.session.may.get(self.policy.point)  # an observer gets every refusal
-        of = self._of if may is None else lambda job: self._of(job) and may(task, job)
+        prefilter = self.session.hooks.job_prefilters.get(self.policy.point)
+        if self.loud:  # an observer gets every refusal
+            prefilter = None
+        of = self._of if prefilter is None else lambda job: self._of(job) and prefilter(task, job)
         return self._reach(key, of, only_best_effort=self.policy.checked and task.template.best_effort)
 
     def _reach(self, key: Hashable, of: Callable[[Job], bool], *, only_best_effort: bool = False) -> Reach:

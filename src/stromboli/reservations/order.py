@@ -38,7 +38,7 @@ class Precedence:
 
     def jobs(self) -> Turns[Job]:
         """An empty priority queue of jobs."""
-        order = self._session.orders["job_order"]
+        order = self._session.hooks.orders["job_order"]
         opinion = order.opinion
         if not self.holders or opinion is None:
             return LessTurns(self.compare_jobs) if self.holders else order.turns()
@@ -51,7 +51,7 @@ class Precedence:
 
     def queues(self) -> Turns[QueueInfo]:
         """An empty priority queue of queues."""
-        order = self._session.orders["queue_order"]
+        order = self._session.hooks.orders["queue_order"]
         opinion = order.opinion
         if not self.holders or opinion is None:
             return LessTurns(self.compare_queues) if self.holders else order.turns()

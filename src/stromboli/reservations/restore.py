@@ -113,7 +113,8 @@ class Checks:
 
         They are checked only where a plugin does so while tasks are placed.
         """
-        ready = self.session.hyper_nodes_ready_to_schedule and self.session.answers.of("hyper_node_gradient_for_job")
+        session = self.session
+        ready = session.hyper_nodes_ready_to_schedule and session.hooks.answers.of("hyper_node_gradient_for_job")
         if not (job.facts.is_close and ready and job.number(PIPELINED)):
             return {}
         found = violates_topology(self.session, job)
@@ -247,7 +248,7 @@ def _take_off(session: SessionState, task: Task) -> None:
         session.take_back(job, (own,), (row,))
     elif own.status is PIPELINED:
         try:
-            session.handlers.deallocated((own,), ())
+            session.hooks.handlers.deallocated((own,), ())
         finally:
             session.ledger.remove_unknown(job, own)
     own.eviction_occurred = False

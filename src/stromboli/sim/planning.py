@@ -169,7 +169,7 @@ class Planning:
 
     def ignored(self) -> list[str]:
         """What the objects say or ask for in vain, after the last cycle."""
-        keeps_close = bool(self.last.session.answers.of(KEEPS_CLOSE))
+        keeps_close = bool(self.last.session.hooks.answers.of(KEEPS_CLOSE))
         unfulfilled = self.loading.unfulfilled(keeps_close=keeps_close)
         return [*map(str, self.loading.ignored), *map(str, unfulfilled)]
 

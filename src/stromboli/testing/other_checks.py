@@ -130,8 +130,8 @@ def _compare_counts(
 def check_handlers(trial: Trial) -> None:
     """A plugin that was told of a run at once answers as one that was told task by task; so when all is taken back."""
     session = trial.session
-    told = session.handlers.allocate or session.handlers.deallocate
-    if not len(session.table) or not told or not session.handlers.take_runs:
+    told = session.hooks.handlers.allocate or session.hooks.handlers.deallocate
+    if not len(session.table) or not told or not session.hooks.handlers.take_runs:
         return
     for number, (_, _, tasks) in enumerate(list(runs(session))[:2]):
         if len(tasks) > 1:

@@ -64,7 +64,7 @@ class Trial:
 
     def answers(self, point: str, *forms: str) -> list[Answer]:
         """The plugin's hooks of one point."""
-        return [answer for form in forms for answer in self.session.answers.of(point, form)]
+        return [answer for form in forms for answer in self.session.hooks.answers.of(point, form)]
 
     def ask(self, hook: Hook, function: Callable[..., Any], *arguments: Any) -> Any:
         """What ``function`` of a hook answers; an exception is a flaw."""

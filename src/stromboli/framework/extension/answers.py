@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from stromboli.framework.books.priority_queue import Order
@@ -75,53 +76,32 @@ class Answers:
         answers = self.of(point)
         return tuple(tuple(a.function for a in answers if a.tier == tier) for tier in range(self.tiers))
 
+    def tiered(self, point: str) -> list[list[Answer]]:
+        """The hooks of one point, tier by tier, without the tiers that have none."""
+        return [list(tier) for _, tier in groupby(self.of(point), key=lambda answer: answer.tier)]
+
     def guards(self, point: str) -> list[Function]:
         """The functions of one point whose refusal is absolute."""
         return [answer.function for answer in self.of(point) if answer.hook.protects]
 
     def key(self, point: str) -> Function | None:
         """One sort key for an order point; None when a plugin in the order gives none."""
-        merge, keys = POINTS[point].merge, self._keys(point)
+        merge, keys = POINTS[point].merge, self.batch_forms(point, "key")
         return merge.compile_key(keys) if isinstance(merge, FirstOpinion) and keys is not None else None
 
     def opinion(self, point: str) -> Function | None:
         """One sort key of the plugins alone, without the tie-breaker; None when one of them gives none."""
-        keys = self._keys(point)
+        keys = self.batch_forms(point, "key")
         return None if keys is None else lambda item: tuple([key(item) for key in keys])
 
-    def _keys(self, point: str) -> list[Function] | None:
-        keys = {id(answer.plugin): answer.function for answer in self.of(point, "key")}
-        compared = self.of(point)
-        return [keys[id(a.plugin)] for a in compared] if all(id(a.plugin) in keys for a in compared) else None
+    def forms(self, point: str, form: str) -> dict[int, Function]:
+        """The functions of one point and form, by the identity of the plugin."""
+        return {id(answer.plugin): answer.function for answer in self.of(point, form)}
 
-    def many(self, point: str) -> list[Function] | None:
-        """The forms of one point for runs of tasks; None when a plugin at the point has none."""
-        forms = {id(answer.plugin): answer.function for answer in self.of(point, "many")}
-        asked = self.of(point)
+    def batch_forms(self, point: str, form: str = "many") -> list[Function] | None:
+        """The functions of ``form`` of the plugins at one point; None when one of these plugins has none."""
+        forms, asked = self.forms(point, form), self.of(point)
         return [forms[id(a.plugin)] for a in asked] if all(id(a.plugin) in forms for a in asked) else None
-
-    def may(self, point: str, restart: bool) -> Function | None:
-        """Whether any task of a job could be named at a point of victims; None when no tier can rule any job out.
-
-        A tier names only whom all its voters name; with ``restart`` perhaps whom only one of them names.
-        """
-        forms = {id(answer.plugin): answer.function for answer in self.of(point, "job")}
-        voters = self.of(point)
-        guards = [forms[id(a.plugin)] for a in voters if a.hook.protects and id(a.plugin) in forms and not restart]
-        tiers = [[forms.get(id(a.plugin)) for a in voters if a.tier == tier] for tier in range(self.tiers)]
-        weigh = any if restart else all
-        known = [[form for form in tier if form is not None] for tier in tiers if tier]
-        if any((None in tier) if restart else not any(tier) for tier in tiers if tier):
-            known = []  # such a tier rules nobody out
-        if not known and not guards:
-            return None
-
-        def may(actor: Any, job: Any) -> bool:
-            if not all(guard(actor, job) for guard in guards):
-                return False
-            return not known or any(weigh(form(actor, job) for form in tier) for tier in known)
-
-        return may
 
     def order(self, point: str, compare: Function) -> Order[Any]:
         """The order of one point, by comparison and by key."""

@@ -38,7 +38,7 @@ class Vote(msgspec.Struct, frozen=True):
 
 def votes(session: SessionState, job: Job) -> list[Vote]:
     """Every plugin's word on admitting ``job`` now.  Events that the plugins record while asked are taken back."""
-    asked = session.answers.of("job_enqueueable")
+    asked = session.hooks.answers.of("job_enqueueable")
     return [_vote(session, answer.tier + 1, answer.plugin, answer.function, job) for answer in asked]
 
 
@@ -46,8 +46,8 @@ class Ballot:
     """The votes of one cycle: each plugin is asked once about each job, and why it refuses only where that is told."""
 
     def __init__(self, session: SessionState) -> None:
-        self._session, self._asked = session, session.answers.of("job_enqueueable")
-        self._verdict = merge.Vote().verdict(session.answers.chain("job_enqueueable"))
+        self._session, self._asked = session, session.hooks.answers.of("job_enqueueable")
+        self._verdict = merge.Vote().verdict(session.hooks.answers.chain("job_enqueueable"))
 
     def refused(self, job: Job) -> First | None:
         """The first refusal of ``job``; None where it may be admitted."""

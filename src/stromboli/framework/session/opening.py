@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from stromboli.errors import PluginError
 from stromboli.framework.config.config import PluginOption
-from stromboli.framework.extension.answers import Answers
-from stromboli.framework.extension.ask import compile_points
+from stromboli.framework.engine.timed_engine import engine_of
 from stromboli.framework.extension.guarded import PluginFailed, labelled
-from stromboli.framework.extension.handlers import Handler
 from stromboli.framework.extension.plugin import Plugin
-from stromboli.framework.extension.points import POINTS
 from stromboli.framework.extension.questions import Ask
 from stromboli.framework.statement.session_ops import questions
 
@@ -22,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def open_plugins(session: Session) -> None:
-    """Make and open every plugin of the configuration, in order; a name that nobody knows is told and skipped."""
+    """Make and open every plugin of the configuration, in order; an unknown name is reported and skipped."""
     for tier, options in enumerate(session.config.tiers):
         for option in options:
             try:
@@ -31,11 +27,11 @@ def open_plugins(session: Session) -> None:
                 _missing(session, option, error)
                 continue
             session.plugins[option.name] = plugin
-            session.opening = (tier, option, plugin)
+            session.hooks.opening = (tier, option, plugin)
             session.observer.started("plugin_open", option.name)
             _open(session, tier, option, plugin)
             session.observer.ended("plugin_open", option.name)
-    session.opening = None
+    session.hooks.opening = None
 
 
 def _open(session: Session, tier: int, option: PluginOption, plugin: Plugin) -> None:
@@ -44,7 +40,7 @@ def _open(session: Session, tier: int, option: PluginOption, plugin: Plugin) -> 
             say(text=complaint.text)
     try:
         labelled(plugin, plugin.on_session_open)(session)
-        session.answers.take(tier, option, plugin, labelled(plugin, lambda: list(plugin.hooks()))())
+        session.hooks.answers.take(tier, option, plugin, labelled(plugin, lambda: list(plugin.hooks()))())
     except PluginFailed as failure:
         session.put_aside(failure)
 
@@ -56,25 +52,7 @@ def _missing(session: Session, option: PluginOption, error: PluginError) -> None
 
 
 def compile_answers(session: Session) -> None:
-    """Turn the hooks into ``session.ask``, the orders, the engine's hooks and the handlers."""
-    answers = session.answers
-    chains: Mapping[str, Any] = {name: answers.chain(name) for name in POINTS}
-    guards = {} if session.compat.asks("protections-absolute") else {name: answers.guards(name) for name in POINTS}
-    asked = compile_points(chains, restart=session.compat.asks("agree-restart"), guards=guards)
+    """Turn the hooks into ``session.ask`` and the engine."""
+    asked = session.hooks.compile(session.compat)
     session.ask = cast(Ask, SimpleNamespace(**{**asked, **questions(session)}))
-    for name in ("job_order", "queue_order", "task_order", "sub_job_order"):
-        session.orders[name] = answers.order(name, asked[name])
-    session.task_keys = (
-        [a.function for a in answers.of("task_order", "key")] if session.orders["task_order"].key else None
-    )
-    session.manys = {name: answers.many(name) for name in ("allocatable", "job_ready", "sub_job_ready")}
-    restart = session.compat.asks("agree-restart")
-    session.may = {name: answers.may(name, restart) for name in ("preemptable", "reclaimable")}
-    for kind in ("allocate", "deallocate"):
-        getattr(session.handlers, kind)[:] = _handlers(answers, f"on_{kind}")
-
-
-def _handlers(answers: Answers, point: str) -> list[Handler]:
-    forms = {id(answer.plugin): answer.function for answer in answers.of(point, "many")}
-    ones = [Handler(a.function, forms.pop(id(a.plugin), None)) for a in answers.of(point)]
-    return [*ones, *(Handler(None, function) for function in forms.values())]
+    session.placer = engine_of(session, session.hooks.answers, session.ties, session.mute)

@@ -11,25 +11,20 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from stromboli.errors import PluginError
 from stromboli.framework.books.cycle_state import CycleState
 from stromboli.framework.books.jobs import Jobs, QueueInfo
 from stromboli.framework.books.ledger import Ledger
 from stromboli.framework.books.plan import Event, Plan
-from stromboli.framework.books.priority_queue import Order
 from stromboli.framework.config.config import Config, PluginOption
 from stromboli.framework.engine.messages import fit_error
 from stromboli.framework.engine.placement import Ties
 from stromboli.framework.engine.placer import Placer
-from stromboli.framework.engine.timed_engine import engine_of
-from stromboli.framework.extension.answers import Answers
 from stromboli.framework.extension.capabilities import CAPABILITIES, NOTHING, capability
 from stromboli.framework.extension.guarded import PluginFailed
-from stromboli.framework.extension.handlers import Handlers
-from stromboli.framework.extension.hook import Hook
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.points import POINTS
 from stromboli.framework.extension.questions import Ask
+from stromboli.framework.extension.session_hooks import SessionHooks
 from stromboli.framework.session import closing, opened, opening, topology
 from stromboli.framework.session.queue_views import Queues
 from stromboli.framework.session.victim_order import VictimOrder
@@ -68,7 +63,7 @@ class Session(Views, Queues):
         self, snapshot: Snapshot, config: Config, registry: PluginSource, now: float, seed: int, observer: Observer,
         capabilities: Mapping[str, object],
     ) -> None:  # fmt: skip
-        self.capabilities = capabilities
+        self._capabilities = capabilities
         self.snapshot, self.config, self.registry, self.observer = snapshot, config, registry, observer
         self.now, self.seed, self.compat = now, seed, config.ways
         self.uid = str(uuid.uuid5(uuid.UUID(snapshot.cluster_uid), f"{snapshot.number}/{seed}"))
@@ -84,17 +79,11 @@ class Session(Views, Queues):
         self.ledger.follow = config.follows_placements
         self.ledger.returns = not self.compat.asks("spared-pods")
         self.ledger.short = partial(tell_underflow, self)
-        self.handlers = Handlers()
+        self.hooks = SessionHooks(len(config.tiers))
         self.reservations = Reservations(self) if config.keeps_reservations else None
         self.terminating = Terminating(self) if config.keeps_reservations else None
         self.ties = Ties(seed if config.tie_break == "seeded" or self.compat.asks("tie-break") else None)
         self.plugins: dict[str, Plugin] = {}
-        self.answers = Answers(len(config.tiers))
-        self.opening: tuple[int, PluginOption, Plugin] | None = None
-        self.orders: dict[str, Order[Any]] = {}
-        self.task_keys: list[Callable[[Task], Any]] | None = None
-        self.manys: dict[str, list[Callable[..., int]] | None] = {}
-        self.may: dict[str, Callable[[Task, Job], bool] | None] = {}
         self.dirty_jobs: set[str] = set()
         self.conditions: dict[str, tuple[PodGroupCondition, ...]] = {}
         self.unschedulable: set[str] = set()
@@ -126,7 +115,6 @@ class Session(Views, Queues):
         topology.settle(session)
         opening.open_plugins(session)
         opening.compile_answers(session)
-        session.placer = engine_of(session, session.answers, session.ties, session.mute)
         if snapshot.reserved:
             restore(session, session.reservations)
         opened.tell_opened(session)
@@ -238,13 +226,7 @@ class Session(Views, Queues):
 
     def tasks_in_turn(self, tasks: list[Task]) -> list[Task]:
         """``tasks`` of one job in the order in which they are placed."""
-        if len(tasks) < 2:
-            return tasks
-        indexed = sum(task.index >= 0 for task in tasks)
-        if self.task_keys is None or 0 < indexed < len(tasks):
-            return self.orders["task_order"].sorted(tasks)
-        keys = self.task_keys
-        return sorted(tasks, key=lambda task: (*[key(task) for key in keys], task.index, task.created, task.uid))
+        return self.hooks.tasks_in_turn(tasks)
 
     def cycle_state(self, task_uid: str) -> CycleState:
         """The scratch pad of a task, made at the first call."""
@@ -288,7 +270,7 @@ class Session(Views, Queues):
         """Placed ``tasks`` become Pending again, handlers told while they still know their node."""
         status = tasks[0].status
         try:
-            self.handlers.deallocated(tasks, rows)
+            self.hooks.handlers.deallocated(tasks, rows)
         finally:
             self.ledger.remove(job, tasks, rows)
             self.statement_events.left(tasks, rows, status)
@@ -357,18 +339,13 @@ class Session(Views, Queues):
 
         ``add_<point>(plugin, function)`` is the same.  Raises PluginError for an unknown point or at another time.
         """
-        if point not in POINTS or self.opening is None or self.opening[2].name != plugin:
-            raise PluginError(
-                plugin, f"cannot register {point}: only known points, in the plugin's own on_session_open", point=point
-            )
-        tier, option, opened = self.opening
-        self.answers.register(tier, option, opened, Hook(POINTS[point], form), function)  # type: ignore[arg-type]
+        self.hooks.register(point, plugin, function, form)
 
     def add_event_handler(
         self, allocate: Callable[..., None] | None = None, deallocate: Callable[..., None] | None = None
     ) -> None:
         """Be told of every task that takes a place, or leaves it."""
-        name = self.opening[2].name if self.opening else ""
+        name = self.hooks.opening_name
         for point, function in (("on_allocate", allocate), ("on_deallocate", deallocate)):
             if function is not None:
                 self.register(point, name, function)
@@ -379,12 +356,14 @@ class Session(Views, Queues):
             if name.startswith("add_") and name[4:] in POINTS:
                 return partial(self.register, name[4:])
             if name in CAPABILITIES:
-                return capability(self, name)
+                offered = capability(self._capabilities, name, self.hooks.opening_name)
+                self.plan.replayable = False  # it depends on more than the snapshot from now on
+                return offered
             raise AttributeError(name)
 
     def put_aside(self, failure: PluginFailed) -> None:
         """Go on without a plugin that raised; say so."""
-        self.answers.drop(failure.plugin)
+        self.hooks.answers.drop(failure.plugin)
         self.plan.inconsistencies.append(f"plugin {failure}")
         if say := self.tells("plugin_failed"):
             say(name=failure.plugin, error=str(failure))
@@ -392,4 +371,3 @@ class Session(Views, Queues):
     def recompile(self) -> None:
         """Ask only the plugins that are still in."""
         opening.compile_answers(self)
-        self.placer = engine_of(self, self.answers, self.ties, self.mute)

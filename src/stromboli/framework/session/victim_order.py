@@ -66,8 +66,8 @@ class VictimOrder:
 
     def _jobs(self, tasks: Sequence[Task]) -> dict[str, Job] | None:
         """The jobs of ``tasks`` by uid; None where the order within a queue has no key."""
-        session = self._session
-        if session.task_keys is None or session.orders["job_order"].opinion is None:
+        session, hooks = self._session, self._session.hooks
+        if hooks.task_keys is None or hooks.orders["job_order"].opinion is None:
             return None
         indexed = sum([task.index >= 0 for task in tasks])
         if 0 < indexed < len(tasks):
@@ -83,7 +83,8 @@ class VictimOrder:
 
     def _within_queue(self, tasks: Sequence[Task], jobs: Mapping[str, Job]) -> list[Task]:
         """``tasks`` of one queue, or of any where queues do not count, in the order in which they are evicted."""
-        keys, opinion = self._session.task_keys or (), self._session.orders["job_order"].opinion
+        hooks = self._session.hooks
+        keys, opinion = hooks.task_keys or (), hooks.orders["job_order"].opinion
         uids = dict.fromkeys([task.job for task in tasks])
         # of a single job nothing needs to be known: its tasks are compared with each other alone
         ranks = {uid: opinion(jobs[uid]) if opinion and len(uids) > 1 else () for uid in uids}

@@ -10,9 +10,9 @@ from stromboli.framework.books.candidates import Candidates
 from stromboli.framework.books.jobs import Jobs
 from stromboli.framework.books.ledger import Ledger
 from stromboli.framework.config.compat import Compat
-from stromboli.framework.extension.answers import Answers
-from stromboli.framework.extension.handlers import Handler, Handlers
+from stromboli.framework.extension.handlers import Handler
 from stromboli.framework.extension.points import POINTS
+from stromboli.framework.extension.session_hooks import SessionHooks
 from stromboli.model.job import Job
 from stromboli.model.names import REVOCABLE_ZONE
 from stromboli.model.names import TOP_HYPER_NODE as TOP
@@ -121,8 +121,7 @@ class Views:
     table: NodeTable
     ledger: Ledger
     jobs: Jobs
-    handlers: Handlers
-    answers: Answers
+    hooks: SessionHooks
     compat: Compat
     conditions: Mapping[str, tuple[PodGroupCondition, ...]]
     unschedulable: set[str]
@@ -249,12 +248,12 @@ class Views:
     @property
     def points(self) -> Mapping[str, Mapping[str, Callable[..., Any]]]:
         """By extension point and plugin, the functions that are asked; where a plugin has several, the last."""
-        return {name: {a.plugin.name: a.function for a in self.answers.of(name)} for name in POINTS}
+        return {name: {a.plugin.name: a.function for a in self.hooks.answers.of(name)} for name in POINTS}
 
     @property
     def event_handlers(self) -> list[Handler]:
         """Who is told of placements, then who is told of their ends."""
-        return [*self.handlers.allocate, *self.handlers.deallocate]
+        return [*self.hooks.handlers.allocate, *self.hooks.handlers.deallocate]
 
 
 __all__ = ["TOP", "NodeMap", "NodeView", "OldState", "PodLister", "Views"]

@@ -79,12 +79,12 @@ class Evict(Operation):
     def apply(self, session: SessionState) -> None:
         """Mark the task as Releasing."""
         session.ledger.evict(self.job, self.tasks[0], self.rows[0])
-        session.handlers.deallocated(self.tasks, self.rows)
+        session.hooks.handlers.deallocated(self.tasks, self.rows)
 
     def revert(self, session: SessionState) -> None:
         """Let the task run on."""
         session.ledger.unevict(self.job, self.tasks[0], self.rows[0])
-        session.handlers.allocated(self.tasks, self.rows)
+        session.hooks.handlers.allocated(self.tasks, self.rows)
 
     def commit(self, session: SessionState) -> None:
         """Add the eviction to the plan."""
@@ -107,7 +107,7 @@ class Unpipeline(Operation):
     def revert(self, session: SessionState) -> None:
         """Restore the reservation; objections of handlers are ignored, because it stood before."""
         session.ledger.place(self.job, self.tasks, self.rows, PIPELINED)
-        session.handlers.allocated(self.tasks, self.rows)
+        session.hooks.handlers.allocated(self.tasks, self.rows)
 
     def after_discard(self) -> None:
         """Forget the last place: the task holds its reservation again, which says more."""
@@ -158,7 +158,7 @@ class Placement(Operation):
         session.ledger.place(self.job, self.tasks, self.rows, self.status)
         self._report_placed(session)
         try:
-            errors = session.handlers.allocated(self.tasks, self.rows)
+            errors = session.hooks.handlers.allocated(self.tasks, self.rows)
         except Exception:
             session.take_back(self.job, self.tasks, self.rows)
             raise

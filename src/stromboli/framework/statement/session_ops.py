@@ -62,7 +62,7 @@ def evict(session: SessionState, task: Task, reason: str) -> None:
     job, own, row = where(session, task, task.node_name, "evicting")
     session.plan.evictions.append(Eviction(own.uid, own.key, job.uid, own.node_name, reason))
     session.ledger.evict(job, own, row)
-    session.handlers.deallocated((own,), (row,))
+    session.hooks.handlers.deallocated((own,), (row,))
     hand_over(session)
 
 
@@ -91,7 +91,7 @@ def has_room(task: Task, node: Node, *, now: bool = False) -> bool:
 
 def questions(session: SessionState) -> Mapping[str, Callable[[Task, Node], Any]]:
     """Questions about one task and one node, answered by all predicates, singly or in batch form."""
-    hooks = cache(partial(hooks_of, session.answers))
+    hooks = cache(partial(hooks_of, session.hooks.answers))
 
     def unless_unknown(ask: Callable[..., Reason | None]) -> Callable[[Task, Node], Reason | None]:
         return lambda task, node: _unknown(session, task, node) or ask(hooks().fits, task, node)

@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stromboli.framework.books.cluster_view import ClusterView
-from stromboli.framework.books.priority_queue import Order
 from stromboli.framework.engine.placement import Choice, Ties
 from stromboli.framework.engine.placer import Placer
 from stromboli.framework.engine.rows import Bools
-from stromboli.framework.extension.answers import Answers
 from stromboli.framework.extension.guarded import PluginFailed
-from stromboli.framework.extension.handlers import Handlers
 from stromboli.framework.extension.plugin import Plugin
+from stromboli.framework.extension.session_hooks import SessionHooks
 from stromboli.framework.statement.operation import Operation
 from stromboli.model.job import Job
 from stromboli.model.reservation import Held
@@ -80,11 +78,8 @@ class SessionState(ClusterView, Protocol):
     See :class:`~stromboli.framework.session.session.Session` for what each member does.
     """
 
-    handlers: Handlers
-    answers: Answers
+    hooks: SessionHooks
     plugins: dict[str, Plugin]
-    orders: dict[str, Order[Any]]
-    task_keys: list[Callable[[Task], Any]] | None
     placer: Placer
     ties: Ties
     dirty_jobs: set[str]

@@ -185,7 +185,7 @@ class EvictionTrace:
 
         A guard that lets everybody who is named go, but not together, is asked about those besides whom ``agreed``.
         """
-        answers = session.answers.of(POINTS[self._action])
+        answers = session.hooks.answers.of(POINTS[self._action])
         absolute = not session.compat.asks("protections-absolute")
         guards = [answer for answer in answers if answer.hook.protects and absolute]
         found = {id(a): Ballot(a.plugin.name, a.tier + 1, 0, len(candidates)) for a in answers}

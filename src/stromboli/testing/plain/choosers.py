@@ -13,9 +13,9 @@ from stromboli.testing.plain.world import Site
 
 def mapped(session: Session, task: Task, sites: Sequence[Site]) -> list[float]:
     """Every plugin's mapped scores, made whole, reduced where it has a reduction, and added up."""
-    reductions = {answer.plugin.name: answer.function for answer in session.answers.of("node_reduce")}
+    reductions = {answer.plugin.name: answer.function for answer in session.hooks.answers.of("node_reduce")}
     totals = [0.0] * len(sites)
-    for answer in session.answers.of("node_map"):
+    for answer in session.hooks.answers.of("node_map"):
         found = {site.spec.name: math.floor(answer.function(task, Node(session.table, site.row))) for site in sites}
         if answer.plugin.name in reductions:
             reductions[answer.plugin.name](task, found)
@@ -26,7 +26,7 @@ def mapped(session: Session, task: Task, sites: Sequence[Site]) -> list[float]:
 def named(session: Session, task: Task, sites: Sequence[Site]) -> list[float]:
     """Scores that plugins give by the nodes' names, added up."""
     totals = [0.0] * len(sites)
-    for answer in session.answers.of("batch_node_order"):
+    for answer in session.hooks.answers.of("batch_node_order"):
         table = session.table
         found = answer.function(task, table.view(table.view().rows[[site.row for site in sites]]))
         totals = [total + found.get(site.spec.name, 0.0) for total, site in zip(totals, sites, strict=True)]
@@ -38,7 +38,7 @@ def preferred(session: Session, task: Task, sites: Sequence[Site], scores: Seque
     by_score: dict[float, list[Node]] = {}
     for score, site in sorted(zip(scores, sites, strict=True), key=lambda pair: -pair[0]):
         by_score.setdefault(score, []).append(Node(session.table, site.row))
-    for answer in session.answers.of("best_node"):
+    for answer in session.hooks.answers.of("best_node"):
         if (node := answer.function(task, by_score)) is not None:
             return next(site for site in sites if site.spec.name == node.name)
     return None

@@ -107,7 +107,7 @@ def asked_rules(session: Session, plugin: Plugin) -> Rules:
 
 def _hooks(session: Session, plugin: Plugin, point: str, *forms: str) -> Iterator[Answer]:
     """The plugin's enabled hooks of one point: functions that it registered first, then methods as defined."""
-    found = [each for form in forms for each in session.answers.of(point, form) if each.plugin is plugin]
+    found = [each for form in forms for each in session.hooks.answers.of(point, form) if each.plugin is plugin]
     methods = [method for _, method in plugin.hooks()]
 
     def turn(answer: Answer) -> int:

@@ -1,0 +1,89 @@
+"""The hooks of a session's plugins, and what is compiled from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from stromboli.errors import PluginError
+from stromboli.framework.books.priority_queue import Order
+from stromboli.framework.config.compat import Compat
+from stromboli.framework.config.config import PluginOption
+from stromboli.framework.extension.answers import Answers
+from stromboli.framework.extension.ask import compile_points
+from stromboli.framework.extension.handlers import Handler, Handlers
+from stromboli.framework.extension.hook import Hook
+from stromboli.framework.extension.plugin import Plugin
+from stromboli.framework.extension.points import POINTS
+from stromboli.framework.extension.prefilters import JobPrefilter, job_prefilter
+from stromboli.model.task import Task
+
+
+class SessionHooks:
+    """What the plugins of a session answer, and the forms in which the scheduler asks for it.
+
+    ``answers`` are the hooks themselves, ``handlers`` those that are called for every task placed or removed,
+    ``orders`` the orders by point.  ``task_keys`` are the sort keys of tasks, None where a plugin gives none.  By point
+    ``batch_forms`` are the forms for runs of equal tasks, and ``job_prefilters`` rule out all victims of a job at once;
+    None where a plugin has none.  ``opening`` is the plugin that opens at the moment, with its tier and its options.
+    """
+
+    def __init__(self, tiers: int) -> None:
+        self.answers = Answers(tiers)
+        self.handlers = Handlers()
+        self.opening: tuple[int, PluginOption, Plugin] | None = None
+        self.orders: dict[str, Order[Any]] = {}
+        self.task_keys: list[Callable[[Task], Any]] | None = None
+        self.batch_forms: dict[str, list[Callable[..., int]] | None] = {}
+        self.job_prefilters: dict[str, JobPrefilter | None] = {}
+
+    @property
+    def opening_name(self) -> str:
+        """The name of the plugin that opens at the moment; empty when none does."""
+        return self.opening[2].name if self.opening else ""
+
+    def register(self, point: str, plugin: str, function: Callable[..., Any], form: str = "scalar") -> None:
+        """Answer an extension point with ``function`` for ``plugin``; only while that plugin opens.
+
+        Raises PluginError for an unknown point or at another time.
+        """
+        if point not in POINTS or self.opening is None or self.opening[2].name != plugin:
+            raise PluginError(
+                plugin, f"cannot register {point}: only known points, in the plugin's own on_session_open", point=point
+            )
+        tier, option, opened = self.opening
+        self.answers.register(tier, option, opened, Hook(POINTS[point], form), function)  # type: ignore[arg-type]
+
+    def tasks_in_turn(self, tasks: list[Task]) -> list[Task]:
+        """``tasks`` of one job in the order in which they are placed."""
+        if len(tasks) < 2:
+            return tasks
+        indexed = sum(task.index >= 0 for task in tasks)
+        if self.task_keys is None or 0 < indexed < len(tasks):
+            return self.orders["task_order"].sorted(tasks)
+        keys = self.task_keys
+        return sorted(tasks, key=lambda task: (*[key(task) for key in keys], task.index, task.created, task.uid))
+
+    def compile(self, compat: Compat) -> Mapping[str, Callable[..., Any]]:
+        """Compile everything from the answers as they are now; returns the merged functions by point."""
+        answers, restart = self.answers, compat.asks("agree-restart")
+        chains = {name: answers.chain(name) for name in POINTS}
+        guards = {} if compat.asks("protections-absolute") else {name: answers.guards(name) for name in POINTS}
+        asked = compile_points(chains, restart=restart, guards=guards)
+        for name in ("job_order", "queue_order", "task_order", "sub_job_order"):
+            self.orders[name] = answers.order(name, asked[name])
+        self.task_keys = [*answers.forms("task_order", "key").values()] if self.orders["task_order"].key else None
+        self.batch_forms = {name: answers.batch_forms(name) for name in ("allocatable", "job_ready", "sub_job_ready")}
+        self.job_prefilters = {name: job_prefilter(answers, name, restart) for name in ("preemptable", "reclaimable")}
+        self.handlers.allocate = _handlers(answers, "on_allocate")
+        self.handlers.deallocate = _handlers(answers, "on_deallocate")
+        return asked
+
+
+def _handlers(answers: Answers, point: str) -> list[Handler]:
+    forms = answers.forms(point, "many")
+    ones = [Handler(a.function, forms.pop(id(a.plugin), None)) for a in answers.of(point)]
+    return [*ones, *(Handler(None, function) for function in forms.values())]
+
+
+__all__ = ["SessionHooks"]
