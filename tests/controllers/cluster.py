@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.controllers.changes import Ask, Change, Create, Delete, Emit, KillPod, Outcome, Patch
+from stromboli.controllers.changes import Ask, Change, Create, Delete, Emit, KillPod, Outcome, Patch, Read
 from stromboli.controllers.manager import Manager, Settings
 from stromboli.controllers.pods import pod_view
 from stromboli.controllers.work import About, Work
@@ -55,6 +55,8 @@ class Cluster:
         self.writes: list[Change] = []
         self.breaking: dict[type[Change], int] = {}
         """How many more writes of a type are to fail."""
+        self.denial = "not found"
+        """What is said of owners that cannot be read."""
         self._version = 0
 
     # -- The API server ----------------------------------------------------------------------------------------------
@@ -142,6 +144,8 @@ class Cluster:
         if outcome.error:
             self.errors.append(outcome.error)
         self.manager.settled(work)
+        if outcome.after == 0.0:
+            self.manager.ready[work] = None
         if work.about is About.command:
             for change in self.manager.carry_out(work.key).changes():
                 self.apply(change)
@@ -159,6 +163,7 @@ class Cluster:
             Create: self._create,
             Patch: self._patch,
             Delete: self._delete,
+            Read: self._read,
             KillPod: lambda pod: self.kill(pod.name, pod.namespace, out_of_sync=True),
         }
         doing[type(change)](change)
@@ -167,6 +172,11 @@ class Cluster:
         meta: Any = change.body["metadata"]
         if (change.namespace, meta["name"]) not in self.objects.get(change.resource, {}):
             self.store(change.resource, change.body)
+
+    def _read(self, change: Read) -> None:
+        group = change.api_version.rpartition("/")[0]
+        found = self.objects.get(f"{change.plural}.{group}".rstrip("."), {}).get((change.namespace, change.name))
+        self.manager.world.readings.note(change, found, "" if found else self.denial, self.now)
 
     def _delete(self, change: Delete) -> None:
         if change.resource == COMMANDS:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from stromboli.cli.main import main as command
+from stromboli.cluster.owners.kinds import TABLE
 from stromboli.kube.resources import RESOURCES
 from stromboli.live.process.control_process import CONTROL_FLAGS
 from stromboli.live.process.flags import FLAGS, parse
@@ -139,11 +140,12 @@ def test_what_may_be_done_in_the_own_namespace_is_what_is_done_there(one: Compon
 
 
 def test_only_what_is_repaired_one_by_one_may_be_got() -> None:
-    """The scheduler's audit asks for single objects of all that it follows; the controllers ask for none."""
+    """The scheduler's audit asks for single objects of all that it follows; the controllers for owners of pods."""
     got = {(grant.group, grant.resource) for grant in SCHEDULING if "get" in grant.verbs}
     served = [RESOURCES[kind] for kind in FOLLOWED]
     assert got == {(one.api_version.rpartition("/")[0], one.plural) for one in served}
-    assert [grant for grant in CONTROLLING if "get" in grant.verbs] == []
+    read = {(grant.group, grant.resource) for grant in CONTROLLING if "get" in grant.verbs}
+    assert read == {(row.group, row.plural) for row in TABLE}
 
 
 def named(kind: str, one: Component) -> Any:

@@ -205,7 +205,7 @@ def group_of_pod(pod: Pod) -> PodGroup:
             queue=meta.annotations.get(QUEUE_NAME, ""),
             priority_class_name=pod.spec.priority_class_name,
             min_resources=quota_usage([(pod.spec, 1)]),
-            network_topology=_topology(meta.annotations),
+            network_topology=topology_of(meta.annotations),
         ),
         status=PodGroupStatus(phase=POD_GROUP_PENDING),
     )
@@ -232,7 +232,7 @@ def _as_owner(pod: Pod) -> OwnerReference:
     return OwnerReference("v1", "Pod", pod.metadata.name, pod.metadata.uid, controller=True)
 
 
-def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
+def topology_of(annotations: Mapping[str, str]) -> NetworkTopology | None:
     """What a plain pod's annotations say of its network topology; a mode that nobody knows means hard."""
     mode = annotations.get(NETWORK_TOPOLOGY_MODE)
     tier = annotations.get(NETWORK_TOPOLOGY_HIGHEST_TIER)

@@ -70,6 +70,16 @@ class Emit(NamedTuple):
     message: str
 
 
+class Read(NamedTuple):
+    """Read an object of whatever kind, so that the next look knows it; that it cannot be read is an answer, too."""
+
+    api_version: str
+    plural: str
+    kind: str
+    namespace: str
+    name: str
+
+
 class Ask(NamedTuple):
     """Have another object looked at: a queue, with an action."""
 
@@ -77,7 +87,7 @@ class Ask(NamedTuple):
     action: str
 
 
-Change = Create | Patch | Delete | KillPod | Emit | Ask
+Change = Create | Patch | Delete | KillPod | Emit | Ask | Read
 
 
 @dataclass(slots=True)

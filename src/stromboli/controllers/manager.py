@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from stromboli.cluster.kinds import OwnerReference
 from stromboli.controllers import garbage, hyper_nodes, pod_groups, queues, unsupported
 from stromboli.controllers.changes import Delete, Outcome, normal
 from stromboli.controllers.commands import Order, order_of, taken
@@ -47,11 +48,13 @@ IDLE_AGAIN: Final = 1.0
 class Settings:
     """How the controllers are set up: the flags of Volcano's controller manager.
 
-    ``looks`` are the sorts of looks that are ours; all others are somebody else's.
+    ``looks`` are the sorts of looks that are ours; all others are somebody else's.  ``group_by`` are kinds of owners
+    each of which gets one PodGroup for all pods below it.
     """
 
     inherit_owner_annotations: bool = True
     looks: frozenset[About] = frozenset(About)
+    group_by: frozenset[str] = frozenset()
 
 
 DEFAULTS: Final = Settings()
@@ -218,7 +221,13 @@ class Manager:
 
     def seen_owner(self, kind: str, metadata: Metadata, replicas: int | None) -> None:
         """An owner of plain pods has come or changed; without replicas its PodGroup is not needed."""
-        self.world.owners[kind, metadata.namespace, metadata.name] = metadata.annotations
+        key = (kind, metadata.namespace, metadata.name)
+        self.world.owners[key] = metadata.annotations
+        self.world.owners_above.pop(key, None)
+        for above in metadata.owner_references:
+            if above.controller:
+                whose = (above.api_version, above.kind, above.name, above.uid)
+                self.world.owners_above[key] = OwnerReference(*whose, controller=True)
         group = (metadata.namespace, f"podgroup-{metadata.uid}")
         if replicas == 0 and kind in pod_groups.SCALED:
             self.world.idle.add(group)
@@ -326,7 +335,8 @@ class Manager:
         pod = self.world.pods.objects.get(key)
         if pod is None or pod.whole is None:
             return Outcome()
-        return pod_groups.look(pod.whole, self.world, inherit=self._settings.inherit_owner_annotations)
+        how = pod_groups.Grouping(self._settings.inherit_owner_annotations, self._settings.group_by)
+        return pod_groups.look(pod.whole, self.world, how, now)
 
     def _look_at_garbage(self, key: Key, now: float) -> Outcome:
         job = self.world.jobs.get(*key)

@@ -12,7 +12,9 @@ from typing import Final, Generic, TypeVar
 from msgspec.structs import replace
 
 from stromboli.cluster.body import newer
+from stromboli.cluster.kinds import OwnerReference
 from stromboli.controllers.pods import PodView
+from stromboli.controllers.readings import Readings
 from stromboli.crds.batch import Job
 from stromboli.crds.fields import Metadata, Resource
 from stromboli.crds.scheduling import PodGroup, Queue
@@ -183,6 +185,10 @@ class World:
         self.claims: set[Key] = set()
         self.owners: dict[tuple[str, str, str], Mapping[str, str]] = {}
         """Annotations of ReplicaSets, StatefulSets, DaemonSets and batch Jobs, by kind, namespace and name."""
+        self.owners_above: dict[tuple[str, str, str], OwnerReference] = {}
+        """Who controls those owners, if anything does."""
+        self.readings = Readings()
+        """Owners of other kinds, as last read."""
         self.idle: set[Key] = set()
         """PodGroups whose owners were last seen scaled to nothing."""
         self.nodes: dict[str, Mapping[str, str]] = {}

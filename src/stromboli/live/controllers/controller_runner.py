@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
-from stromboli.controllers.changes import Ask, Change, Create, Delete, Emit, KillPod, Outcome, Patch
+from stromboli.controllers.changes import Ask, Change, Create, Delete, Emit, KillPod, Outcome, Patch, Read
 from stromboli.controllers.manager import Manager, Settings
 from stromboli.controllers.pods import JOB_API, JOB_KIND
 from stromboli.controllers.work import About, Work
@@ -23,6 +23,7 @@ from stromboli.kube.informer import Informer, Informers, unforeseen
 from stromboli.kube.recorder import Recorder, Regarding
 from stromboli.kube.resources import nothing
 from stromboli.live.controllers.controlled import Followed, followed, writable
+from stromboli.live.controllers.owner_reading import read_owner
 from stromboli.live.process.events import Telling
 from stromboli.live.process.stopping import Stop
 from stromboli.model.names import CONTROLLER_OUT_OF_SYNC, EVENT_WARNING, SCHEDULER_NAME
@@ -68,6 +69,7 @@ class Options(NamedTuple):
     max_requeue: int = 15
     inherit_owner_annotations: bool = True
     looks: frozenset[About] = frozenset(About)
+    group_by: frozenset[str] = frozenset()
     breath: float = BREATH
     stop_timeout: float = 20.0
 
@@ -83,7 +85,8 @@ class Controllers:
         clock: Callable[[], float] = time.time, may_write: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
         self.options = options or Options()
-        self.manager = Manager(Settings(self.options.inherit_owner_annotations, self.options.looks))
+        chosen = self.options
+        self.manager = Manager(Settings(chosen.inherit_owner_annotations, chosen.looks, chosen.group_by))
         self.recorder = Recorder(client, COMPONENT, clock)
         self.tell = Telling(observer)
         self.ready = asyncio.Event()
@@ -105,6 +108,7 @@ class Controllers:
             Patch: self._patch,
             Delete: self._delete,
             KillPod: self._kill,
+            Read: self._read,
         }
 
     # ------------------------------------------------------------------ running
@@ -325,6 +329,10 @@ class Controllers:
                 raise
             return
         self._take(change.resource, found)
+
+    async def _read(self, change: Read) -> None:
+        body, why = await read_owner(self._client, change)
+        self.manager.world.readings.note(change, body, why, self._clock())
 
     async def _patch(self, change: Patch) -> None:
         below = "status" if change.status else ""

@@ -33,6 +33,7 @@ CONTROL_FLAGS: Final[Sequence[Flag]] = (
     Flag("controllers", "texts", "*,-sharding-controller", f"name, -name, * for all, of {', '.join(CONTROLLERS)}."),
     Flag("max-requeue-num", "int", "15", "Failed looks at an object before it is given up; below 0 for any number."),
     Flag("inherit-owner-annotations", "bool", "true", "PodGroups of plain pods inherit their owners' annotations."),
+    Flag("group-by-owner-kinds", "texts", "", "Kinds such as JobSet: all pods below such an owner are one gang."),
     Flag("feature-gates", "text", "", "Gates of the scheduler; controllers are chosen by --controllers.", idle=True),
     Flag("worker-threads", "int", "3", _NO_WORKERS, idle=True),
     Flag("worker-threads-for-podgroup", "int", "5", _NO_WORKERS, idle=True),
@@ -55,6 +56,7 @@ class ControlProcess(Service):
             max_requeue=flags["max_requeue_num"],
             inherit_owner_annotations=flags["inherit_owner_annotations"],
             looks=looks_of(flags["controllers"]),
+            group_by=frozenset(flags["group_by_owner_kinds"]),
         )
         self.controllers = Controllers(self.client, options, observer=self.log, may_write=self.leadership.leads)
         if flags["leader_elect"]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from stromboli.cluster.owners.kinds import TABLE
 from stromboli.live.proofs.keys import SECRET
 from stromboli.model.names import CONTROLLERS_LEASE, SCHEDULER_LEASE
 
@@ -60,6 +61,11 @@ SCHEDULING: Final = (
 )
 """What the scheduler does in the whole cluster."""
 
+_OWNERS: Final = tuple(
+    Grant(row.group, row.plural, ("get",), "gangs of the pods below them") for row in TABLE if row.group
+)
+"""Whatever may own pods: nothing is asked for where no such pod comes."""
+
 CONTROLLING: Final = (
     Grant(BATCH_GROUP, "jobs", (*FOLLOW, "patch", "delete"), "names of claims, marks; finished jobs are deleted"),
     Grant(BATCH_GROUP, "jobs/status", ("patch",), "how a job is doing"),
@@ -70,7 +76,7 @@ CONTROLLING: Final = (
     Grant(BUS_GROUP, "commands", (*FOLLOW, "delete"), "what somebody asks for, once"),
     Grant(TOPOLOGY_GROUP, "hypernodes", FOLLOW, "their members are counted"),
     Grant(TOPOLOGY_GROUP, "hypernodes/status", ("patch",), "how many members there are"),
-    Grant("", "pods", (*FOLLOW, "create", "patch", "delete"), "pods of jobs; PodGroups of plain pods"),
+    Grant("", "pods", (*FOLLOW, "get", "create", "patch", "delete"), "pods of jobs; PodGroups of plain pods"),
     Grant("", "persistentvolumeclaims", (*FOLLOW, "create"), "volumes of jobs"),
     Grant("", "nodes", FOLLOW, "members of hypernodes"),
     Grant("scheduling.k8s.io", "priorityclasses", FOLLOW, "which pods of a job count first"),
@@ -78,6 +84,7 @@ CONTROLLING: Final = (
     Grant("apps", "statefulsets", FOLLOW, "annotations that PodGroups inherit"),
     Grant("apps", "daemonsets", FOLLOW, "annotations that PodGroups inherit"),
     Grant("batch", "jobs", FOLLOW, "annotations that PodGroups inherit"),
+    *_OWNERS,
     Grant(BATCH_GROUP, "cronjobs", FOLLOW, "events on them say that no controller acts on them"),
     Grant(FLOW_GROUP, "jobflows", FOLLOW, "events on them say that no controller acts on them"),
     Grant(FLOW_GROUP, "jobtemplates", FOLLOW, "events on them say that no controller acts on them"),

@@ -1,0 +1,1 @@
+"""Owners of pods that other projects define: which pods they make, and how many must run at once."""
