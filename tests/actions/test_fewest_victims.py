@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from stromboli.narration.observe import SILENT, Counting
 from stromboli.preemption.reprieve import Reprieve
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench, conf, task_of
-from tests.acceptance.fights import CLASSES, evicted, reserved, running
+from tests.acceptance.fights import CLASSES, evicted, reserved, running, waiting
 
 TEXT = conf("conformance gang priority", "predicates", actions="preempt")
 
@@ -32,6 +33,17 @@ def test_a_large_victim_goes_where_its_job_needs_all_of_its_room(least, pods, ru
     plan = Bench([*machines, *CLASSES, *crowd, *gang], TEXT).cycle()
     assert evicted(plan) == victims
     assert len(reserved(plan)) == least - run
+
+
+@pytest.mark.parametrize("observer", [SILENT, Counting()])
+def test_nodes_without_victims_do_not_count_among_those_compared(observer):
+    """Two of ten nodes run what stays; an observer, who is told of them as well, does not change the choice."""
+    crowd = [*running("stays-0", 1, "n0", cls="high"), *running("stays-1", 1, "n1", cls="high")]
+    for number in range(2, 10):
+        rank = "low" if number == 9 else "mid"
+        crowd += running(f"v-{number}", 1, f"n{number}", cls=rank, priorities=[1 if rank == "low" else 5])
+    objects = [*(node(f"n{number}", cpu=1) for number in range(10)), *CLASSES, *crowd, *waiting("x", 1)]
+    assert evicted(Bench(objects, TEXT).cycle(observer)) == ["v-9-0"]
 
 
 ROOM = [

@@ -20,7 +20,7 @@ from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
-from stromboli.framework.statement.operation import Evict, Operation, split
+from stromboli.framework.statement.operation import Evict, Operation, Unpipeline, split
 from stromboli.framework.statement.session_state import SessionState
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import BOUND, RUNNING
@@ -348,7 +348,8 @@ def watching(**questions: Question) -> Iterator[list[Decision]]:
 
 def _decision(statement: Statement, questions: dict[str, Question]) -> Decision:
     session = statement.session
-    evicted, placed = split(statement.operations)
+    evicted, others = split(statement.operations)
+    placed = [operation for operation in others if not isinstance(operation, Unpipeline)]  # lower jobs lose theirs
     job = placed[0].job if placed else evicted[0].job
     tasks = job.tasks.values()
     counted = ("Allocated", "Binding", "Bound", "Running", "Succeeded", "Pipelined")
@@ -406,6 +407,9 @@ def _works(session: SessionState, trial: Statement, steps: Sequence[Operation]) 
     for step in steps:
         if isinstance(step, Evict):
             trial.evict(step.tasks[0], step.reason)
+            continue
+        if isinstance(step, Unpipeline):
+            trial.unpipeline(step.tasks[0])
             continue
         for task, row in zip(step.tasks, step.rows, strict=True):
             if reason_against(session, task, row):

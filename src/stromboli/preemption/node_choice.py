@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from stromboli.framework.session.session import Session
     from stromboli.preemption.victim_search import Search
 
-LOOKED_AT: Final = 8
-"""How many nodes, the first in order, are compared before evictions."""
+COMPARED: Final = 8
+"""How many feasible nodes, the first in order, are compared before evictions.
+
+Others do not count: an observer is told of more of them, and must not change the choice.
+"""
 
 Cost = tuple[bool, int, float, int]
 """Whether the node is infeasible, the priority of the most important victim, the number of victims for each task of the
@@ -50,7 +53,8 @@ def options(search: Search, task: Task, reach: Reach) -> Iterator[NodeOption]:
     wanted = _wanted(search, task)
     cheapest = False, search.session.candidates.lowest, 1 / wanted, 0
     found: list[tuple[Cost, NodeOption]] = []
-    for row in islice(rows, LOOKED_AT):
+    left = COMPARED
+    for row in rows:
         victims = search.victims(task, row, reach)
         chosen = fewest(search, task, row, victims, wanted)
         cost = _cost(search, task, row, chosen, wanted)
@@ -58,6 +62,9 @@ def options(search: Search, task: Task, reach: Reach) -> Iterator[NodeOption]:
             yield NodeOption(row, victims, chosen)
             break
         found.append((cost, NodeOption(row, victims, chosen)))
+        left -= chosen is not None
+        if not left:
+            break
     found.sort(key=itemgetter(0))
     yield from map(itemgetter(1), found)
     yield from map(NodeOption, rows)
