@@ -78,6 +78,10 @@ class DurationError(StromboliError, ValueError):
         self.problem = problem
 
 
+class ScheduleError(StromboliError, ValueError):
+    """A schedule or time zone of a CronJob that cannot be read; the message says what is wrong."""
+
+
 class PatternError(StromboliError, ValueError):
     """A regular expression that Go would not read, or that costs too much; the message is Go's where Go has one."""
 

@@ -253,7 +253,11 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
     ("asked-in-vain", [vcjob(topologyPolicy="single-numa-node")], "no plugin looks at NUMA nodes yet"),
     ("asked-in-vain", [alien("p"), alien("q")], "is left to scheduler default-scheduler, as are 1 more"),
     ("asked-in-vain", [kind("apps/v1", "ReplicaSet", spec={"selector": {}})], "none of its pods is listed"),
-    ("kind-not-read", [kind("batch.volcano.sh/v1alpha1", "CronJob")], "CronJob is not looked at: no controller makes"),
+    (
+        "kind-not-read",
+        [kind("batch.volcano.sh/v1alpha1", "CronJob")],
+        "CronJob is not looked at: controllers make its Jobs",
+    ),
     ("kind-not-read", [kind("flow.volcano.sh/v1alpha1", "JobFlow")], "no controller makes Jobs of it yet"),
     ("kind-not-read", [kind("apps/v1", "Deployment")], "apps/v1 Deployment is not looked at: it counts by its pods"),
     ("kind-not-read", [kind("v1", "Secret")], "v1 Secret is not looked at: it has no part in scheduling"),

@@ -14,12 +14,13 @@ from stromboli.controllers.pods import pod_view
 from stromboli.controllers.work import About, Work
 from stromboli.controllers.world import Key
 from stromboli.crds import admission
-from stromboli.crds.batch import Job
+from stromboli.crds.batch import CronJob, Job
 from stromboli.crds.bus import Command
-from stromboli.crds.kinds import COMMANDS, HYPER_NODES, JOBS, POD_GROUPS, QUEUES
+from stromboli.crds.kinds import COMMANDS, CRON_JOBS, HYPER_NODES, JOBS, POD_GROUPS, QUEUES
 from stromboli.crds.read import read
 from stromboli.crds.scheduling import PodGroup, Queue
 from stromboli.crds.topology import HyperNode
+from stromboli.model.values.times import stamp
 
 Manifest = dict[str, Any]
 START = 1_700_000_000.0
@@ -57,6 +58,8 @@ class Cluster:
         """How many more writes of a type are to fail."""
         self.denial = "not found"
         """What is said of owners that cannot be read."""
+        self.later: dict[Work, float] = {}
+        """When objects are to be looked at again."""
         self._version = 0
 
     # -- The API server ----------------------------------------------------------------------------------------------
@@ -68,7 +71,7 @@ class Cluster:
         meta = value.setdefault("metadata", {})
         meta["resourceVersion"] = str(self._version)
         meta.setdefault("uid", f"uid-{self._version}")
-        meta.setdefault("creationTimestamp", "2023-11-14T22:13:20Z")
+        meta.setdefault("creationTimestamp", stamp(self.now))
         key = (meta.get("namespace", ""), meta["name"])
         self.objects.setdefault(resource, {})[key] = value
         self._tell(resource, value)
@@ -107,15 +110,18 @@ class Cluster:
             case str() if resource == COMMANDS:
                 manager.seen_command(read(Command, value))
             case str() if resource == HYPER_NODES:
-                manager.seen_hyper_node(read(HyperNode, value))
+                manager.seen(About.hyper_node, manager.hyper_nodes, read(HyperNode, value))
+            case str() if resource == CRON_JOBS:
+                manager.seen(About.cron_job, manager.world.cron_jobs, read(CronJob, value))
 
     def _untell(self, resource: str, key: Key) -> None:
-        gone = {
+        gone: dict[str, Callable[[Key], object]] = {
             "pods": self.manager.gone_pod,
             JOBS: self.manager.gone_job,
             POD_GROUPS: self.manager.gone_pod_group,
             QUEUES: self.manager.gone_queue,
-            COMMANDS: self.manager.gone_command,
+            COMMANDS: self.manager.commands.drop,
+            CRON_JOBS: self.manager.world.cron_jobs.drop,
         }
         if resource in gone:
             gone[resource](key)
@@ -132,9 +138,22 @@ class Cluster:
             self.run(work)
         raise AssertionError(f"the controllers come to no end: {list(self.manager.ready)}")
 
+    def wait(self, until: float) -> None:
+        """Let time go by, and look at whatever is to be looked at meanwhile."""
+        self.settle()
+        while (due := min(self.later.values(), default=until + 1)) <= until:
+            self.now = max(self.now, due)
+            for work in [work for work, when in self.later.items() if when <= self.now]:
+                del self.later[work]
+                self.manager.ready[work] = None
+            self.settle()
+        self.now = until
+
     def run(self, work: Work) -> Outcome:
         """One look."""
         outcome = self.manager.look(work, self.now)
+        if outcome.after is not None:
+            self.later[work] = self.now + outcome.after
         try:
             for change in outcome.changes():
                 self.apply(change)
@@ -183,6 +202,7 @@ class Cluster:
             self.objects[COMMANDS].pop((change.namespace, change.name))
         elif (change.namespace, change.name) in self.objects.get(change.resource, {}):
             self.remove(change.resource, change.name, change.namespace)
+            self.manager.deleted(change.resource, (change.namespace, change.name), change.uid)
 
     def _patch(self, change: Patch) -> None:
         body = copy.deepcopy(change.body)

@@ -290,7 +290,7 @@ def test_a_hypernode_that_is_gone_is_not_counted_again() -> None:
     cluster = Cluster()
     cluster.store(HYPER_NODES, {"metadata": {"name": "h"}, "spec": {"tier": 1, "members": []}})
     cluster.settle()
-    cluster.manager.gone_hyper_node(("", "h"))
+    cluster.manager.hyper_nodes.drop(("", "h"))
     cluster.manager.seen_node(Metadata(name="n1"))
     assert cluster.manager.ready == {}
 

@@ -9,7 +9,7 @@ import pytest
 
 from stromboli.crds import admission
 from stromboli.crds.admission import Objects, Settings
-from stromboli.crds.kinds import HYPER_NODES, JOB_FLOWS, JOBS, NAMESPACES, POD_GROUPS, PODS, QUEUES
+from stromboli.crds.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, NAMESPACES, POD_GROUPS, PODS, QUEUES
 
 Manifest = dict[str, Any]
 CONTAINER: Manifest = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}
@@ -501,6 +501,44 @@ def test_hyper_nodes_and_flows() -> None:
         flow = {"spec": {"flows": [{"name": "a", "dependsOn": {"targets": ["b"]}},
                                    {"name": "b", "dependsOn": {"targets": targets}}]}}  # fmt: skip
         assert admission.validate(JOB_FLOWS, flow, None, WORLD) == ([text] if text else [])
+
+
+def test_a_flow_may_not_have_too_many_jobs() -> None:
+    flow = {"spec": {"flows": [{"name": f"f{number}"} for number in range(1001)]}}
+    assert admission.validate(JOB_FLOWS, flow, None, WORLD) == [
+        "spec.flows: Too many: 1001: must have at most 1000 items"
+    ]
+
+
+_NOT_LOCAL = "timeZone can't be Local, and must be defined in https://www.iana.org/time-zones"
+_LONG_NAME = "cronJob name must be no more than 52 characters to accommodate job name suffix (max 63 total)"
+_NO_ZONE_INSIDE = "schedule should not contain TZ or CRON_TZ, TZ should only be set in the timeZone field"
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({}, ""),
+        ({"schedule": "@every 5m", "timeZone": "America/Argentina/ComodRivadavia"}, ""),
+        ({"schedule": ""}, "schedule is required, but got empty"),
+        ({"schedule": "TZ=UTC 0 0 * * *"}, _NO_ZONE_INSIDE),
+        ({"schedule": "0 0 * * 7"}, "schedule is not a valid cron expression"),
+        ({"timeZone": ""}, "timeZone must be nil or non-empty string, got empty string"),
+        ({"timeZone": "Moon/Base"}, "invalid timeZone"),
+        ({"timeZone": "../-x"}, "unknown timeZone unknown timeZone invalid timeZone"),
+        ({"timeZone": "local"}, _NOT_LOCAL),
+        ({"schedule": "", "timeZone": "Moon"}, "schedule is required, but got empty invalid timeZone"),
+        ({"name": "n" * 53, "schedule": "0"},
+         "schedule is not a valid cron expression; " + _LONG_NAME),
+    ],
+)  # fmt: skip
+def test_cron_jobs(spec: dict[str, str], problem: str) -> None:
+    spec = {"schedule": "*/5 * * * mon-fri", **spec}
+    found = {"metadata": {"name": spec.pop("name", "c")}, "spec": spec}
+    for old in (None, found):
+        assert admission.validate(CRON_JOBS, found, old, WORLD) == ([problem] if problem else [])
+    bad = admission.validate(CRON_JOBS, {**found, "metadata": {"name": "a b"}}, None, WORLD)[0]
+    assert 'invalid cronJob name "a b": name part must consist of' in bad
 
 
 def test_a_refusal_reads_as_a_webhook_s() -> None:

@@ -420,7 +420,7 @@ def test_a_command_that_nobody_may_delete_is_forgotten_in_the_end() -> None:
         world.command("AbortJob", "Job", "j")
         await asyncio.sleep(5)
         assert len(world.told.of("control_given_up")) == 1
-        assert world.controllers.manager._taking == {}
+        assert world.controllers.manager.commands.taking == {}
         await world.end()
 
     run(main())

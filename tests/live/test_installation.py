@@ -59,6 +59,8 @@ def granted(one: Component) -> Uses:
 
 LEADING = {("coordination.k8s.io", "leases", verb) for verb in ("create", "update")}
 """Leader election has tests of its own; which Lease it is about is looked at below."""
+MAKERS = (("batch.volcano.sh", "jobs"), ("batch.volcano.sh", "cronjobs"))
+"""What owns others so that these block its deletion: an admission plugin asks about that, nothing requests it."""
 NOT_SEEN: dict[str, Uses] = {
     SCHEDULER.name: {
         *LEADING,
@@ -68,7 +70,7 @@ NOT_SEEN: dict[str, Uses] = {
     },
     CONTROLLERS.name: {
         *LEADING,
-        ("batch.volcano.sh", "jobs/finalizers", "update"),  # asked about by an admission plugin, never requested
+        *((group, f"{plural}/finalizers", "update") for group, plural in MAKERS),
         ("", "events", "patch"),  # after five minutes
     },
 }
@@ -91,6 +93,9 @@ def test_everything_that_each_requests_is_granted_and_what_is_granted_is_request
         world.server.put("pods", {"metadata": {"name": "p", "namespace": "ns", "annotations": forged}, "spec": spec,
                                   "status": {"phase": "Pending"}})  # fmt: skip
         await asyncio.sleep(10)
+        template = {"spec": job("x", 1)["spec"]}
+        old = {"name": "c", "namespace": "ns", "creationTimestamp": "2020-01-01T00:00:00Z"}
+        world.server.put("cronjobs", {"metadata": old, "spec": {"schedule": "@hourly", "jobTemplate": template}})
         world.server.put("queues", {"metadata": {"name": "fresh"}, "spec": {"weight": 1}})
         fewer = {"spec": {"minAvailable": 1}}
         world.server.put("jobs", merged(world.server.get("jobs", "j", "ns"), fewer))

@@ -13,7 +13,7 @@ from tests.support.controller_world import ControllerWorld
 from tests.support.memory_server import status
 from tests.support.virtual import run
 
-KINDS = {"cronjobs": "CronJob", "jobflows": "JobFlow", "jobtemplates": "JobTemplate"}
+KINDS = {"jobflows": "JobFlow", "jobtemplates": "JobTemplate"}
 
 
 def told(world: ControllerWorld) -> dict[str, str]:
@@ -28,8 +28,8 @@ def told(world: ControllerWorld) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("terms", "kinds"),
     [
-        ([], {"CronJob", "JobFlow", "JobTemplate"}),
-        (["*", "-cronjob-controller"], {"JobFlow", "JobTemplate"}),
+        ([], {"JobFlow", "JobTemplate"}),
+        (["*", "-jobflow-controller"], {"JobTemplate"}),
         (["job-controller"], set()),
     ],
 )

@@ -11,6 +11,7 @@ knows an API server, a clock or a thread; the time is an argument.
 :mod:`~stromboli.controllers.commands`    commands
 :mod:`~stromboli.controllers.garbage`     finished jobs whose time is over
 :mod:`~stromboli.controllers.hyper_nodes` members of hypernodes
+:mod:`~stromboli.controllers.cron_jobs`   CronJobs: jobs made by a schedule
 :mod:`~stromboli.controllers.unsupported` objects whose controllers are not offered
 =======================================  ===========================================================================
 """

@@ -8,6 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from stromboli.crds.fields import Metadata
+from stromboli.crds.kinds import KINDS
 from stromboli.model.names import EVENT_NORMAL, EVENT_WARNING
 
 Json: TypeAlias = dict[str, object]
@@ -23,6 +25,17 @@ class Subject(NamedTuple):
     namespace: str
     name: str
     uid: str
+
+
+def subject(kind: str, metadata: Metadata) -> Subject:
+    """An object of ours, of ``kind``, as events name it."""
+    return Subject(KINDS[kind].api_version, kind, metadata.namespace, metadata.name, metadata.uid)
+
+
+def owned_by(owner: Subject) -> Json:
+    """The owner reference of an object that ``owner`` controls."""
+    named: Json = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
+    return {**named, "controller": True, "blockOwnerDeletion": True}
 
 
 class Create(NamedTuple):

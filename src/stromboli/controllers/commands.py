@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stromboli.controllers.changes import Delete
+from stromboli.controllers.changes import Delete, Outcome
 from stromboli.controllers.jobs.requests import COMMAND_ISSUED, Request
-from stromboli.controllers.world import Key
+from stromboli.controllers.world import Key, Shelf
 from stromboli.crds.bus import Command
 from stromboli.crds.kinds import COMMANDS
 
@@ -36,7 +36,29 @@ def order_of(command: Command) -> Order | None:
     return Order(target.kind, (namespace, target.name), target.uid, command.action, message)
 
 
-def taken(command: Command) -> Delete:
-    """The deletion that must succeed before a command is carried out, so that it is so at most once."""
-    meta = command.metadata
-    return Delete(COMMANDS, meta.namespace, meta.name, meta.uid)
+class Commands(Shelf[Command]):
+    """The commands that are there; ``taking`` are those whose deletion is under way, gone or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taking: dict[Key, Command] = {}
+
+    def take(self, key: Key, now: float) -> Outcome:
+        """The deletion of a command, which must succeed before it is carried out, so that it is so at most once."""
+        command = self.taking.get(key) or self.get(*key)
+        if command is None:
+            return Outcome()
+        self.taking[key] = command
+        meta = command.metadata
+        return Outcome().then(Delete(COMMANDS, meta.namespace, meta.name, meta.uid))
+
+    def taken(self, key: Key) -> Order | None:
+        """What the command asks for that we have just deleted, None when that is nothing."""
+        self.drop(key)
+        command = self.taking.pop(key, None)
+        return None if command is None else order_of(command)
+
+    def lost(self, key: Key) -> None:
+        """Somebody else has taken a command."""
+        self.drop(key)
+        self.taking.pop(key, None)

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from stromboli.cluster.kinds import OwnerReference
 from stromboli.controllers import garbage, hyper_nodes, pod_groups, queues, unsupported
 from stromboli.controllers.changes import Delete, Outcome, normal
-from stromboli.controllers.commands import Order, order_of, taken
+from stromboli.controllers.commands import Commands, Order, order_of
+from stromboli.controllers.cron_jobs.history import KIND as CRON_JOB_KIND
+from stromboli.controllers.cron_jobs.look import GIVEN_UP, CronJobController
 from stromboli.controllers.jobs.look import about
 from stromboli.controllers.jobs.reconcile import JobController
 from stromboli.controllers.jobs.requests import (
@@ -34,14 +36,20 @@ from stromboli.controllers.world import Key, Shelf, World, key_of
 from stromboli.crds.admission.defaults import completed
 from stromboli.crds.batch import Job
 from stromboli.crds.bus import SYNC_QUEUE, Command
-from stromboli.crds.fields import Metadata
-from stromboli.crds.kinds import POD_GROUPS
+from stromboli.crds.fields import Metadata, Resource
+from stromboli.crds.kinds import JOBS, POD_GROUPS
 from stromboli.crds.scheduling import PodGroup, Queue
 from stromboli.crds.topology import HyperNode
 from stromboli.model.names import POD_GROUP_UNKNOWN, POD_PENDING
 
+MAKERS: Final = {CRON_JOB_KIND: About.cron_job}
+"""Kinds that make jobs, and the look that is theirs."""
+
 IDLE_AGAIN: Final = 1.0
 """Seconds until the PodGroup of an owner that is scaled to nothing is looked at again while it has pods."""
+
+
+R = TypeVar("R", bound=Resource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,8 @@ class Manager:
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         self.world = World()
         self.jobs = JobController(self.world)
-        self.commands: Shelf[Command] = Shelf()
+        self.cron_jobs = CronJobController(self.world)
+        self.commands = Commands()
         self.hyper_nodes: Shelf[HyperNode] = Shelf()
         self.ready: dict[Work, None] = {}
         """What has to be looked at, the longest waiting first."""
@@ -75,16 +84,16 @@ class Manager:
         self._in_hand: dict[Key, dict[Request, None]] = {}
         self._actions: dict[str, dict[str, None]] = {}
         self._acting: dict[str, dict[str, None]] = {}
-        self._taking: dict[Key, Command] = {}
         self._unsupported: dict[Work, Metadata] = {}
         self._looks: Mapping[About, Callable[[Key, float], Outcome]] = {
             About.job: self._look_at_job,
             About.queue: self._look_at_queue,
             About.pod: self._look_at_pod,
             About.garbage: self._look_at_garbage,
-            About.command: self._look_at_command,
+            About.command: self.commands.take,
             About.hyper_node: self._look_at_hyper_node,
             About.idle_group: self._look_at_idle_group,
+            About.cron_job: self.cron_jobs.look,
             **{about: partial(self._look_at_unsupported, about) for about in UNSUPPORTED},
         }
 
@@ -110,6 +119,7 @@ class Manager:
         old = self.world.jobs.put(job)
         if old is job:
             return
+        self._ask_owner(job)
         self.jobs.seen(job)
         key = key_of(job)
         phase = job.status.state.phase
@@ -122,6 +132,7 @@ class Manager:
         """A job is gone."""
         job = self.world.jobs.drop(key)
         if job is not None:
+            self._ask_owner(job)
             self.jobs.forget(job)
             self._requests.pop(key, None)
             self._in_hand.pop(key, None)
@@ -159,12 +170,15 @@ class Manager:
             self.ask_queue(group.spec.queue)
             self._ask_job_of(group, OUT_OF_SYNC)
 
-    def deleted_pod_group(self, key: Key, uid: str) -> None:
-        """A PodGroup was deleted by us: nothing that is still told of it counts."""
-        self.world.pod_groups.bury(uid)
-        known = self.world.pod_groups.get(*key)
+    def deleted(self, resource: str, key: Key, uid: str) -> None:
+        """A PodGroup or a job was deleted by us: nothing that is still told of it counts."""
+        shelves: dict[str, Shelf[Any]] = {POD_GROUPS: self.world.pod_groups, JOBS: self.world.jobs}
+        if (shelf := shelves.get(resource)) is None:
+            return
+        shelf.bury(uid)
+        known = shelf.get(*key)
         if known is not None and known.metadata.uid == uid:
-            self.gone_pod_group(key)
+            (self.gone_job if resource == JOBS else self.gone_pod_group)(key)
 
     def _ask_job_of(self, group: PodGroup, event: str) -> None:
         for owner in group.metadata.owner_references:
@@ -201,23 +215,16 @@ class Manager:
         order = order_of(command)
         return order is None or looks.get(order.kind, About.command) in {About.command, *self._settings.looks}
 
-    def gone_command(self, key: Key) -> None:
-        """A command is gone; one that is just being taken may be so by ourselves."""
-        self.commands.drop(key)
+    def seen(self, about: About, shelf: Shelf[R], found: R) -> None:
+        """An object of a kind that is looked at whatever has changed has come or changed."""
+        if shelf.put(found) is not found:
+            self.ready[Work(about, key_of(found))] = None
 
-    def lost_command(self, key: Key) -> None:
-        """Somebody else has taken a command."""
-        self.commands.drop(key)
-        self._taking.pop(key, None)
-
-    def seen_hyper_node(self, hyper_node: HyperNode) -> None:
-        """A HyperNode has come or changed."""
-        if self.hyper_nodes.put(hyper_node) is not hyper_node:
-            self.ready[Work(About.hyper_node, key_of(hyper_node))] = None
-
-    def gone_hyper_node(self, key: Key) -> None:
-        """A HyperNode is gone."""
-        self.hyper_nodes.drop(key)
+    def _ask_owner(self, job: Job) -> None:
+        """Have the object looked at that made a job."""
+        for owner in job.metadata.owner_references:
+            if owner.controller and owner.kind in MAKERS:
+                self.ready[Work(MAKERS[owner.kind], (job.metadata.namespace, owner.name))] = None
 
     def seen_owner(self, kind: str, metadata: Metadata, replicas: int | None) -> None:
         """An owner of plain pods has come or changed; without replicas its PodGroup is not needed."""
@@ -301,9 +308,11 @@ class Manager:
     def give_up(self, work: Work) -> Outcome:
         """What is done about an object that has failed too often."""
         if work.about is About.command:
-            self._taking.pop(work.key, None)
+            self.commands.taking.pop(work.key, None)
         elif work.about is About.queue:
             self._acting.pop(work.key[1], None)
+        if work.about is About.cron_job and self.world.cron_jobs.get(*work.key):
+            return Outcome(after=GIVEN_UP)
         if work.about is not About.job:
             return Outcome()
         job = self.world.jobs.get(*work.key)
@@ -361,19 +370,9 @@ class Manager:
         found = self._unsupported.get(Work(about, key))
         return Outcome() if found is None else unsupported.tell(about, found)
 
-    def _look_at_command(self, key: Key, now: float) -> Outcome:
-        """The deletion of a command; :meth:`carry_out` comes after it."""
-        command = self._taking.get(key) or self.commands.get(*key)
-        if command is None:
-            return Outcome()
-        self._taking[key] = command
-        return Outcome().then(taken(command))
-
     def carry_out(self, key: Key) -> Outcome:
         """A command has been deleted by us, so that nobody else carries it out."""
-        self.commands.drop(key)
-        command = self._taking.pop(key, None)
-        order = None if command is None else order_of(command)
+        order = self.commands.taken(key)
         if order is None:
             return Outcome()
         if order.kind == JOB_KIND:

@@ -15,6 +15,7 @@ CONTROLLERS: Final[Mapping[str, frozenset[About]]] = {
     "pg-controller": frozenset({About.pod, About.idle_group}),
     "queue-controller": frozenset({About.queue}),
     "gc-controller": frozenset({About.garbage}),
+    "cronjob-controller": frozenset({About.cron_job}),
     "hyperNode-controller": frozenset({About.hyper_node}),
 }
 """The controllers, and the looks that are theirs.  A command is carried out by the controller of its target."""

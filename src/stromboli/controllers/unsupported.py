@@ -16,7 +16,6 @@ TEXT: Final = (
 )
 
 CONTROLLERS: Final[Mapping[str, str]] = {
-    "CronJob": "cronjob-controller",
     "JobFlow": "jobflow-controller",
     "JobTemplate": "jobtemplate-controller",
 }

@@ -23,7 +23,7 @@ class About(StrEnum):
     job_template = "JobTemplate"
 
 
-UNSUPPORTED: Final = (About.cron_job, About.job_flow, About.job_template)
+UNSUPPORTED: Final = (About.job_flow, About.job_template)
 """Kinds whose objects are only told that nothing comes of them."""
 
 

@@ -6,7 +6,7 @@ controllers' own writes are put in too, so that nothing is done twice because a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Generic, TypeVar
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from stromboli.cluster.body import newer
 from stromboli.cluster.kinds import OwnerReference
 from stromboli.controllers.pods import PodView
 from stromboli.controllers.readings import Readings
-from stromboli.crds.batch import Job
+from stromboli.crds.batch import CronJob, Job
 from stromboli.crds.fields import Metadata, Resource
 from stromboli.crds.scheduling import PodGroup, Queue
 
@@ -86,38 +86,65 @@ class Queues(Shelf[Queue]):
         return [queue for queue in self.values() if queue.spec.parent == name]
 
 
-class PodGroups(Shelf[PodGroup]):
-    """All PodGroups, found by queue too."""
+class Listed(Shelf[R]):
+    """The objects of one kind, found by some of what they name too: ``names`` says what one is listed under."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Callable[[R], Iterable[str]]) -> None:
         super().__init__()
-        self._by_queue: dict[str, dict[Key, PodGroup]] = {}
+        self._names = names
+        self._lists: dict[str, dict[Key, R]] = {}
 
-    def put(self, found: PodGroup) -> PodGroup | None:
+    def put(self, found: R) -> R | None:
         """See :meth:`Shelf.put`."""
         known = super().put(found)
         if known is not found:
             if known is not None:
                 self._unlist(known)
-            self._by_queue.setdefault(found.spec.queue, {})[key_of(found)] = found
+            for name in self._names(found):
+                self._lists.setdefault(name, {})[key_of(found)] = found
         return known
 
-    def drop(self, key: Key) -> PodGroup | None:
+    def drop(self, key: Key) -> R | None:
         """See :meth:`Shelf.drop`."""
         known = super().drop(key)
         if known is not None:
             self._unlist(known)
         return known
 
-    def _unlist(self, known: PodGroup) -> None:
-        of_queue = self._by_queue.get(known.spec.queue, {})
-        of_queue.pop(key_of(known), None)
-        if not of_queue:
-            self._by_queue.pop(known.spec.queue, None)
+    def _unlist(self, known: R) -> None:
+        for name in self._names(known):
+            listed = self._lists.get(name, {})
+            listed.pop(key_of(known), None)
+            if not listed:
+                self._lists.pop(name, None)
+
+    def under(self, name: str) -> Iterable[R]:
+        """The objects that are listed under a name."""
+        return self._lists.get(name, {}).values()
+
+
+class PodGroups(Listed[PodGroup]):
+    """All PodGroups, found by queue too."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda group: (group.spec.queue,))
 
     def of_queue(self, name: str) -> Iterable[PodGroup]:
         """The PodGroups in a queue."""
-        return self._by_queue.get(name, {}).values()
+        return self.under(name)
+
+
+class Jobs(Listed[Job]):
+    """All jobs, found by the object that controls them too."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda job: [owner.uid for owner in job.metadata.owner_references if owner.controller])
+
+    def of_owner(self, owner: Resource) -> list[Job]:
+        """The jobs that ``owner`` controls, by name."""
+        meta = owner.metadata
+        found = [job for job in self.under(meta.uid) if job.metadata.namespace == meta.namespace]
+        return sorted(found, key=lambda job: job.metadata.name)
 
 
 class Pods:
@@ -177,7 +204,8 @@ class World:
     """Everything that the controllers look at."""
 
     def __init__(self) -> None:
-        self.jobs: Shelf[Job] = Shelf()
+        self.jobs = Jobs()
+        self.cron_jobs: Shelf[CronJob] = Shelf()
         self.queues = Queues()
         self.pod_groups = PodGroups()
         self.pods = Pods()

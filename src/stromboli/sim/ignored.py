@@ -18,8 +18,9 @@ KEEPS_CLOSE: Final = "hyper_node_gradient_for_job"
 
 _PODS_COUNT: Final = "it counts by its pods; list these too (kubectl get pods -o yaml)"
 _NO_JOBS: Final = "no controller makes Jobs of it yet"
+_MADE: Final = "controllers make its Jobs on a live cluster; list these too to see where they go"
 _KINDS: Final[Mapping[str, str]] = {
-    "batch.volcano.sh CronJob": _NO_JOBS,
+    "batch.volcano.sh CronJob": _MADE,
     "flow.volcano.sh JobFlow": _NO_JOBS,
     "flow.volcano.sh JobTemplate": _NO_JOBS,
     "bus.volcano.sh Command": "controllers carry it out on a live cluster",

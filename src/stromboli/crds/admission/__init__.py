@@ -17,15 +17,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from stromboli.crds.admission.cron_jobs import check_cron_job
 from stromboli.crds.admission.defaults import default_job, default_pod_group, default_queue
-from stromboli.crds.admission.hyper_nodes import check_hyper_node, check_job_flow
+from stromboli.crds.admission.hyper_nodes import check_hyper_node
+from stromboli.crds.admission.job_flows import check_job_flow
 from stromboli.crds.admission.jobs import check_changed_job, check_new_job
 from stromboli.crds.admission.pod_groups import check_new_pod, check_new_pod_group
 from stromboli.crds.admission.queues import check_deleted_queue, check_queue
 from stromboli.crds.admission.world import Object, Objects, Scene, Settings, World
-from stromboli.crds.batch import Job
+from stromboli.crds.batch import CronJob, Job
 from stromboli.crds.flow import JobFlow
-from stromboli.crds.kinds import HYPER_NODES, JOB_FLOWS, JOBS, POD_GROUPS, PODS, QUEUES
+from stromboli.crds.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, POD_GROUPS, PODS, QUEUES
 from stromboli.crds.read import read
 from stromboli.crds.scheduling import PodGroup, Queue
 from stromboli.crds.topology import HyperNode
@@ -75,6 +77,10 @@ def _hyper_node(value: Object | None, old: Object | None, scene: Scene) -> list[
     return [] if value is None else check_hyper_node(read(HyperNode, value))
 
 
+def _cron_job(value: Object | None, old: Object | None, scene: Scene) -> list[str]:
+    return [] if value is None else check_cron_job(read(CronJob, value))
+
+
 def _job_flow(value: Object | None, old: Object | None, scene: Scene) -> list[str]:
     return [] if value is None else check_job_flow(read(JobFlow, value))
 
@@ -85,6 +91,7 @@ HOOKS: Final[Mapping[str, Hooks]] = {
     POD_GROUPS: Hooks("podgroup", "podgroups", default_pod_group, _pod_group),
     PODS: Hooks("pod", "pods", None, _pod),
     HYPER_NODES: Hooks("hypernode", "hypernodes", None, _hyper_node),
+    CRON_JOBS: Hooks("cronjob", "cronjobs", None, _cron_job),
     JOB_FLOWS: Hooks("jobflow", "jobflows", None, _job_flow),
 }
 """By resource."""

@@ -1,15 +1,12 @@
-"""Whether HyperNodes and JobFlows may be stored."""
+"""Whether HyperNodes may be stored."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from stromboli.crds.admission.texts import invalid, together
-from stromboli.crds.flow import JobFlow
 from stromboli.crds.topology import SELECTOR_MISSING, SELECTORS_CLASH, HyperNode, MemberSelector
 from stromboli.model.values import patterns
-
-_NOT_ORDERED = "jobflow Flow is not DAG"
 
 
 def check_hyper_node(hyper_node: HyperNode) -> list[str]:
@@ -35,18 +32,3 @@ def _selector_problem(selector: MemberSelector) -> str:
     ways = [selector.exact_match, selector.regex_match, selector.label_match]
     given = len(ways) - ways.count(None)
     return SELECTOR_MISSING if not given else SELECTORS_CLASH if given > 1 else ""
-
-
-def check_job_flow(flow: JobFlow) -> list[str]:
-    """That the jobs of a flow can be started one after the other."""
-    waiting = {one.name: set(one.depends_on.targets if one.depends_on else ()) for one in flow.spec.flows}
-    unknown = [target for targets in waiting.values() for target in sorted(targets) if target not in waiting]
-    if unknown:
-        return [f"{_NOT_ORDERED}: vertex is not defined: {unknown[0]}"]
-    while waiting:
-        ready = [name for name, targets in waiting.items() if not targets & waiting.keys()]
-        if not ready:
-            return [_NOT_ORDERED]
-        for name in ready:
-            del waiting[name]
-    return []

@@ -127,10 +127,24 @@ CONTROLLERS = (
         "Fifty requests a second are what bounds the start of large jobs. Both can be set.",
     ),
     _row(
+        "cron-job-active",
+        "`status.active` of a CronJob names the unfinished jobs of its slots that are there, whoever saw them made.",
+        "It names those whose creation and status write both succeeded; others are told as `OrphanedJob`.",
+        "cronjob controller",
+        "A controller that ends between the two writes would let a forbidden second job start.",
+    ),
+    _row(
+        "cron-job-missed",
+        "Of the slots that were missed the latest runs, however irregular the schedule is.",
+        "It runs where slots are as far apart as the first two that were missed; otherwise it may be left out.",
+        "cronjob controller",
+        "What was missed over a weekend is made good.",
+    ),
+    _row(
         "controllers-offered",
-        "Jobs, their clean-up, queues, PodGroups of plain pods, members of HyperNodes; `--controllers` has no others.",
-        "CronJobs, JobFlows, JobTemplates, discovery of HyperNodes, NodeShards and colocation, too, chosen by "
-        "`--controllers`.",
+        "Jobs, their clean-up, CronJobs, queues, PodGroups of plain pods, members of HyperNodes; `--controllers` has "
+        "no others.",
+        "JobFlows, JobTemplates, discovery of HyperNodes, NodeShards and colocation, too, chosen by `--controllers`.",
         "controllers",
         "The others come later; their kinds are served and kept.",
     ),

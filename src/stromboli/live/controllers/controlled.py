@@ -12,11 +12,11 @@ from stromboli.controllers.changes import PERSISTENT_VOLUME_CLAIMS
 from stromboli.controllers.manager import Manager
 from stromboli.controllers.pods import PodView, pod_view
 from stromboli.controllers.work import UNSUPPORTED, About
-from stromboli.controllers.world import Key, key_of
-from stromboli.crds.batch import Job
+from stromboli.controllers.world import Key, Shelf, key_of
+from stromboli.crds.batch import CronJob, Job
 from stromboli.crds.bus import Command
 from stromboli.crds.fields import Resource as Object
-from stromboli.crds.kinds import COMMANDS, HYPER_NODES, JOBS, KINDS, POD_GROUPS, PODS, QUEUES
+from stromboli.crds.kinds import COMMANDS, CRON_JOBS, HYPER_NODES, JOBS, KINDS, POD_GROUPS, PODS, QUEUES
 from stromboli.crds.read import read
 from stromboli.crds.scheduling import PodGroup, Queue
 from stromboli.crds.topology import HyperNode
@@ -60,7 +60,7 @@ class Followed(NamedTuple):
     resource: Resource[Any]
     looks: frozenset[About]
     seen: Callable[[Any], None]
-    gone: Callable[[Key], None]
+    gone: Callable[[Key], object]
     needed: bool = True
     optional: bool = False
 
@@ -97,6 +97,7 @@ def _core(plural: str, kind: str, api_version: str = "v1", *, namespaced: bool =
 
 
 JOB: Final = _ours(Job)
+CRON_JOB: Final = _ours(CronJob)
 POD_GROUP: Final = _ours(PodGroup)
 QUEUE: Final = _ours(Queue)
 COMMAND: Final = _ours(Command)
@@ -126,6 +127,7 @@ def writable(schedulers: tuple[str, ...]) -> dict[str, Resource[Any]]:
     """What the controllers write, by the names that changes use."""
     return {
         JOBS: JOB,
+        CRON_JOBS: CRON_JOB,
         POD_GROUPS: POD_GROUP,
         QUEUES: QUEUE,
         COMMANDS: COMMAND,
@@ -137,6 +139,7 @@ def writable(schedulers: tuple[str, ...]) -> dict[str, Resource[Any]]:
 
 _JOBS: Final = frozenset({About.job})
 _PLAIN: Final = frozenset({About.pod, About.idle_group})
+_MAKING: Final = (About.cron_job,)
 _MEMBERS: Final = frozenset({About.hyper_node})
 _ORDERED: Final = frozenset({About.job, About.queue})
 
@@ -148,12 +151,13 @@ def followed(manager: Manager, schedulers: tuple[str, ...], looks: frozenset[Abo
 
 def _all(manager: Manager, schedulers: tuple[str, ...]) -> Iterator[Followed]:
     world = manager.world
-    yield Followed(JOB, _JOBS | {About.garbage}, manager.seen_job, manager.gone_job)
+    yield Followed(JOB, _JOBS | {About.garbage, *_MAKING}, manager.seen_job, manager.gone_job)
+    yield _looked_at(manager, CRON_JOB, About.cron_job, world.cron_jobs)
     yield Followed(QUEUE, _ORDERED, manager.seen_queue, manager.gone_queue)
     yield Followed(POD_GROUP, _ORDERED | _PLAIN, manager.seen_pod_group, manager.gone_pod_group)
     yield Followed(pod_resource(schedulers), _JOBS | _PLAIN, manager.seen_pod, manager.gone_pod)
-    yield Followed(COMMAND, _ORDERED, manager.seen_command, manager.gone_command)
-    yield Followed(HYPER_NODE, _MEMBERS, manager.seen_hyper_node, manager.gone_hyper_node, needed=False)
+    yield Followed(COMMAND, _ORDERED, manager.seen_command, manager.commands.drop)
+    yield _looked_at(manager, HYPER_NODE, About.hyper_node, manager.hyper_nodes, optional=False)
     yield Followed(NODE, _MEMBERS, lambda node: manager.seen_node(node.metadata), lambda key: manager.gone_node(key[1]))
     yield Followed(
         PRIORITY_CLASS,
@@ -167,6 +171,14 @@ def _all(manager: Manager, schedulers: tuple[str, ...]) -> Iterator[Followed]:
         yield _owner(manager, owner)
     for about in UNSUPPORTED:
         yield _unsupported(manager, about)
+
+
+def _looked_at(
+    manager: Manager, resource: Resource[_Kind], about: About, shelf: Shelf[_Kind], *, optional: bool = True
+) -> Followed:
+    """Objects of one kind that are looked at whenever they change."""
+    seen, gone = partial(manager.seen, about, shelf), shelf.drop
+    return Followed(resource, frozenset({about}), seen, gone, needed=False, optional=optional)
 
 
 def _unsupported(manager: Manager, about: About) -> Followed:

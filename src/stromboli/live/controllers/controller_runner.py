@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from stromboli.controllers.changes import Ask, Change, Create, Delete, Emit, KillPod, Outcome, Patch, Read
 from stromboli.controllers.manager import Manager, Settings
-from stromboli.controllers.pods import JOB_API, JOB_KIND
+from stromboli.controllers.regarding import regarding
 from stromboli.controllers.work import About, Work
-from stromboli.crds.kinds import COMMANDS, HYPER_NODES, JOBS, POD_GROUPS, PODS, QUEUES
+from stromboli.crds.kinds import COMMANDS, CRON_JOBS, HYPER_NODES, JOBS, POD_GROUPS, PODS, QUEUES
 from stromboli.errors import AccessError, ApiError, StromboliError, Unreachable, in_words
 from stromboli.kube.client import Client
 from stromboli.kube.contact import NOBODY
@@ -23,6 +24,7 @@ from stromboli.kube.informer import Informer, Informers, unforeseen
 from stromboli.kube.recorder import Recorder, Regarding
 from stromboli.kube.resources import nothing
 from stromboli.live.controllers.controlled import Followed, followed, writable
+from stromboli.live.controllers.failures import failure_of
 from stromboli.live.controllers.owner_reading import read_owner
 from stromboli.live.process.events import Telling
 from stromboli.live.process.stopping import Stop
@@ -47,14 +49,6 @@ AWAY_PAUSE: Final = 2.0
 
 UNHEARD: Final = NOBODY | {401, 429}
 """Answers that say nothing of the object: nobody is there, does not know us just now, or has too much to do."""
-
-FAILURES: Final = {
-    (Create, PODS): ("FailedCreate", "Error creating pods: {error}"),
-    (KillPod, PODS): ("FailedDelete", "Error deleting pods: {error}"),
-    (Create, POD_GROUPS): ("PodGroupError", "Failed to create PodGroup, err: {error}"),
-    (Patch, JOBS): ("JobStatusError", "Failed to update job status, err: {error}"),
-}
-"""The event on a job, or a plain pod, of which a change of this sort has failed: reason and text."""
 
 
 class Options(NamedTuple):
@@ -262,7 +256,10 @@ class Controllers:
         if 0 <= self.options.max_requeue < tries:
             del self._failures[work]
             self.tell("control_given_up", what=work, tries=tries, error=error)
-            await self._carry_out(work, self.manager.give_up(work))
+            last = self.manager.give_up(work)
+            await self._carry_out(work, last)
+            if last.after is not None:
+                self._again(work, last.after)
             return 0.0
         self.tell("control_retried", what=work, error=error)
         self.manager.repeat(work)
@@ -304,22 +301,11 @@ class Controllers:
                 raise
 
     def _tell_failure(self, work: Work, change: Change, error: StromboliError) -> None:
-        sort = PODS if isinstance(change, KillPod) else getattr(change, "resource", "")
-        failure, about = FAILURES.get((type(change), sort)), self._regarding(work)
+        failure, about = failure_of(change, error), regarding(work, self.manager.world)
         if failure is not None and about is not None:
-            text = failure[1].format(error=error)
-            self.recorder.record(about, EVENT_WARNING, failure[0], text)
+            self.recorder.record(Regarding(*about), EVENT_WARNING, failure.reason, failure.text)
             if isinstance(change, Create):
-                self._refused.setdefault(work, (failure[0], text))
-
-    def _regarding(self, work: Work) -> Regarding | None:
-        """The job or plain pod that is looked at, as events name it."""
-        job, pod = self.manager.world.jobs.get(*work.key), self.manager.world.pods.objects.get(work.key)
-        if work.about is About.job and job is not None:
-            return Regarding(JOB_API, JOB_KIND, *work.key, job.metadata.uid)
-        if work.about is About.pod and pod is not None:
-            return Regarding("v1", "Pod", *work.key, pod.uid)
-        return None
+                self._refused.setdefault(work, (failure.reason, failure.text))
 
     async def _create(self, change: Create) -> None:
         try:
@@ -353,8 +339,8 @@ class Controllers:
         except ApiError as error:
             if not error.not_found:
                 raise
-        if change.resource == POD_GROUPS:
-            self.manager.deleted_pod_group((change.namespace, change.name), change.uid)
+        if not change.foreground:
+            self.manager.deleted(change.resource, (change.namespace, change.name), change.uid)
 
     async def _delete_command(self, change: Delete) -> None:
         """Take a command.  Who finds it gone was not the one, unless an earlier attempt may have done it."""
@@ -365,7 +351,7 @@ class Controllers:
                 self._unsure.add(change.uid)
                 raise
             if change.uid not in self._unsure:
-                self.manager.lost_command((change.namespace, change.name))
+                self.manager.commands.lost((change.namespace, change.name))
         self._unsure.discard(change.uid)
 
     async def _kill(self, change: KillPod) -> None:
@@ -382,12 +368,14 @@ class Controllers:
 
     def _take(self, resource: str, found: Any) -> None:
         """Let the controllers see the answer to a write, as if it had been watched."""
+        manager = self.manager
         seen: dict[str, Callable[[Any], None]] = {
-            JOBS: self.manager.seen_job,
-            POD_GROUPS: self.manager.seen_pod_group,
-            QUEUES: self.manager.seen_queue,
-            HYPER_NODES: self.manager.seen_hyper_node,
-            PODS: self.manager.seen_pod,
+            JOBS: manager.seen_job,
+            POD_GROUPS: manager.seen_pod_group,
+            QUEUES: manager.seen_queue,
+            HYPER_NODES: partial(manager.seen, About.hyper_node, manager.hyper_nodes),
+            CRON_JOBS: partial(manager.seen, About.cron_job, manager.world.cron_jobs),
+            PODS: manager.seen_pod,
         }
         if resource in seen:
             seen[resource](found)

@@ -39,7 +39,7 @@ CONTROL_FLAGS: Final[Sequence[Flag]] = (
     Flag("worker-threads-for-podgroup", "int", "5", _NO_WORKERS, idle=True),
     Flag("worker-threads-for-queue", "int", "5", _NO_WORKERS, idle=True),
     Flag("worker-threads-for-gc", "int", "1", _NO_WORKERS, idle=True),
-    Flag("worker-threads-for-cronjob", "int", "3", "No controller makes Jobs of CronJobs yet.", idle=True),
+    Flag("worker-threads-for-cronjob", "int", "3", _NO_WORKERS, idle=True),
     Flag("sharding-configmap", "text", "", "There is no sharding yet.", idle=True),
     Flag("sharding-configmap-namespace", "text", "", "There is no sharding yet.", idle=True),
 )

@@ -67,7 +67,12 @@ _OWNERS: Final = tuple(
 """Whatever may own pods: nothing is asked for where no such pod comes."""
 
 CONTROLLING: Final = (
-    Grant(BATCH_GROUP, "jobs", (*FOLLOW, "patch", "delete"), "names of claims, marks; finished jobs are deleted"),
+    Grant(
+        BATCH_GROUP,
+        "jobs",
+        (*FOLLOW, "create", "patch", "delete"),
+        "names of claims, marks; finished jobs are deleted, those of CronJobs made",
+    ),
     Grant(BATCH_GROUP, "jobs/status", ("patch",), "how a job is doing"),
     Grant(BATCH_GROUP, "jobs/finalizers", ("update",), "own pods in a way that blocks the job's deletion"),
     Grant(SCHEDULING_GROUP, "podgroups", (*FOLLOW, "create", "patch", "delete"), "those of jobs and of plain pods"),
@@ -85,7 +90,9 @@ CONTROLLING: Final = (
     Grant("apps", "daemonsets", FOLLOW, "annotations that PodGroups inherit"),
     Grant("batch", "jobs", FOLLOW, "annotations that PodGroups inherit"),
     *_OWNERS,
-    Grant(BATCH_GROUP, "cronjobs", FOLLOW, "events on them say that no controller acts on them"),
+    Grant(BATCH_GROUP, "cronjobs", FOLLOW, "whose jobs are made by a schedule"),
+    Grant(BATCH_GROUP, "cronjobs/status", ("patch",), "which jobs run, and when the last was made"),
+    Grant(BATCH_GROUP, "cronjobs/finalizers", ("update",), "own jobs in a way that blocks the CronJob's deletion"),
     Grant(FLOW_GROUP, "jobflows", FOLLOW, "events on them say that no controller acts on them"),
     Grant(FLOW_GROUP, "jobtemplates", FOLLOW, "events on them say that no controller acts on them"),
     EVENTS,
