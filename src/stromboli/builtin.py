@@ -23,6 +23,7 @@ PLUGINS = {
     "cdp": "stromboli.plugins.cdp:Cdp",
     "sla": "stromboli.plugins.sla:Sla",
     "resourcequota": "stromboli.plugins.resourcequota:ResourceQuotas",
+    "network-topology-aware": "stromboli.plugins.network_topology_aware:NetworkTopologyAware",
 }
 """Built-in plugins: name to ``module:Class``."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import inf
 from typing import Any
 
 import pytest
@@ -12,51 +11,15 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from stromboli.cycle import run_actions
-from stromboli.framework.books.cluster_view import ClusterView
 from stromboli.framework.session.session import Session
-from stromboli.framework.session.topology import is_hard, job_topology
 from stromboli.model.names import GPU
 from stromboli.model.podgroup import NetworkTopology
-from stromboli.model.snapshot import HyperNodeInfo
-from stromboli.model.topology import lowest_common
-from stromboli.plugin import Plugin, hyper_node_gradient_for_job, hyper_node_gradient_for_sub_job
+from stromboli.plugins.network_topology_aware import NetworkTopologyAware
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from stromboli.testing.plain.cycle import PlainSession
 from stromboli.testing.plain.placer import PlainPlacer
 from stromboli.testing.strategies import closeness, hyper_nodes
 from tests.laws.scenes import CONFIGURATIONS, NOW, Scene, digest, with_plugins
-
-
-class Near(Plugin):
-    """Offers hypernodes tier by tier, the closest first, as far as a job or a part of one may be spread."""
-
-    name = "near"
-
-    def on_session_open(self, session: ClusterView) -> None:
-        self.session = session
-
-    @hyper_node_gradient_for_job
-    def of_job(self, job: Any, hyper_node: HyperNodeInfo, purpose: str) -> list[list[HyperNodeInfo]]:
-        return self.tiers(job_topology(self.session, job), hyper_node, job.allocated_hyper_node)
-
-    @hyper_node_gradient_for_sub_job
-    def of_part(self, sub_job: Any, hyper_node: HyperNodeInfo, purpose: str) -> list[list[HyperNodeInfo]]:
-        return self.tiers(sub_job.network_topology, hyper_node, sub_job.allocated_hyper_node)
-
-    def tiers(self, topology: NetworkTopology | None, below: HyperNodeInfo, lies: str) -> list[list[HyperNodeInfo]]:
-        if topology is None or not is_hard(topology):
-            return [[below]]
-        widest, rows = topology.highest_tier_allowed or 0, set(below.rows)
-        return [
-            [infos[name] for name in names if rows.issuperset(infos[name].rows) and self.tier(lies, name) <= widest]
-            for infos in (self.session.hyper_nodes,)
-            for names in self.session.hyper_nodes_set_by_tier.values()
-        ]
-
-    def tier(self, lies: str, name: str) -> float:
-        """How wide a job becomes that lies in one hypernode and gets room in another."""
-        both = lowest_common(self.session.hyper_nodes, lies, name)
-        return self.session.hyper_nodes[both].tier if both else inf
 
 
 @st.composite
@@ -88,7 +51,7 @@ def close_gangs(draw: DrawFn, name: str) -> list[Manifest]:
 
 def planned(scene: Scene, kind: type[Session] = Session) -> Session:
     """A session in which everything has been decided."""
-    config, registry = with_plugins(scene.config, Near)
+    config, registry = with_plugins(scene.config, NetworkTopologyAware)
     with kind.open(scene.snapshot(), config, registry, NOW) as session:
         if kind is PlainSession:
             session.placer = PlainPlacer(session)

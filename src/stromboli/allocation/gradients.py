@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from stromboli.allocation.nominations import FIRST, use_nomination
@@ -14,6 +15,7 @@ from stromboli.framework.statement.statement import Saved, Statement
 from stromboli.model.job import Job
 from stromboli.model.snapshot import HyperNodeInfo
 from stromboli.model.subjobs import SubJob
+from stromboli.model.table import Node
 from stromboli.model.topology import lowest_common
 
 ALLOCATE = "Allocate"
@@ -30,11 +32,14 @@ def place_job(session: Session, lines: Lines, job: Job, sheet: Worksheet) -> Sta
 
     ``sheet`` keeps what is left to place afterwards.  None when no hypernode takes the job, or a handler objects to it.
     """
+    job.fit_error_text = ""
     with suppress(PlacementError):
         if (statement := _best_of_gradients(session, lines, job, sheet)) is not None:
             return statement
     if say := session.tells("no_solution"):
         say(job=job.uid)
+    if not job.fits and not session.compat.asks("domain-need"):
+        job.fit_error_text = lines.shortages.text(job)
     return None
 
 
@@ -127,12 +132,7 @@ def _place_part(
 def _best_part(
     session: Session, part: SubJob, sheet: Worksheet, tried: dict[str, tuple[Saved, int]]
 ) -> tuple[Statement, float]:
-    rows = (
-        {name: [session.node_list[row] for row in session.hyper_nodes[name].rows] for name in tried}
-        if len(tried) > 1
-        else {}
-    )
-    scores = session.ask.hyper_node_order(part, rows) if rows else {}
+    scores = session.ask.hyper_node_order(part, NodesBelow(session, tried))
     best = max(tried, key=lambda name: scores.get(name, 0.0))
     saved, taken = tried[best]
     statement = _again(session, saved)
@@ -141,6 +141,24 @@ def _best_part(
     if say := session.tells("sub_job_in_hyper_node"):
         say(sub_job=part.uid, hyper_node=best)
     return statement, scores.get(best, 0.0)
+
+
+class NodesBelow(Mapping[str, Sequence[Node]]):
+    """The nodes below each of some hypernodes by name; listed only when they are looked at."""
+
+    def __init__(self, session: Session, names: Collection[str]) -> None:
+        self._session, self._names = session, names
+
+    def __getitem__(self, name: str) -> Sequence[Node]:
+        if name not in self._names:
+            raise KeyError(name)
+        return [Node(self._session.table, row) for row in self._session.hyper_nodes[name].rows]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def _lies(session: Session, part: SubJob, hyper_node: str) -> None:

@@ -13,6 +13,8 @@ from stromboli.framework.engine.fits import Fits
 from stromboli.framework.engine.placement import Choice
 from stromboli.framework.extension.reason import Reason
 from stromboli.framework.session.session import TOP, Session
+from stromboli.framework.session.shortages import Shortages
+from stromboli.framework.session.topology import grown
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import ALLOCATED, BINDING, BOUND, PENDING, RUNNING, SUCCEEDED, Job
@@ -47,6 +49,7 @@ class Lines:
         "pre_predicate",
         "predicates",
         "role",
+        "shortages",
         "sub_job_pipelined",
         "sub_job_ready",
     )
@@ -62,6 +65,7 @@ class Lines:
         self.predicates, self.pre_predicate = tells("predicates_failed"), tells("pre_predicate_failed")
         self.role, self.batch_score_failed = tells("task_role_failed"), tells("batch_score_failed")
         self.consider = considering(session)
+        self.shortages = Shortages(session)
         self.sub_job_ready, self.sub_job_pipelined = tells("sub_job_ready"), tells("sub_job_pipelined")
 
 
@@ -97,11 +101,14 @@ class TaskPlacer:
         """Place until the part is ready; the statement if it is ready or pipelined, else None with all undone."""
         if not self.nodes:
             return None
+        self.part.lies_in = self.part.allocated_hyper_node
         try:
             return self._attempt()
         except BaseException:
             self.statement.discard()
             raise
+        finally:
+            self.part.lies_in = ""
 
     def _attempt(self) -> Statement | None:
         over = ready = False
@@ -272,6 +279,9 @@ class TaskPlacer:
             self.statement.place(self.job, tasks, choice.rows, choice.kind)
         except PlacementError:
             return False
+        if self.part.network_topology is not None:
+            for row in choice.rows:
+                self.part.lies_in = grown(self.session, self.part.lies_in, row)
         if not self.session.mute.on:
             self.session.counters.placed(self.job, len(tasks))
         return True

@@ -6,6 +6,7 @@ from stromboli.allocation import gradients
 from stromboli.allocation.pending_tasks import Tasks, Worksheet, by_part, whole
 from stromboli.allocation.place_tasks import Lines, TaskPlacer
 from stromboli.framework.session.session import Session
+from stromboli.framework.session.topology import has_topology
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import Job
 from stromboli.model.subjobs import SubJob
@@ -23,5 +24,5 @@ def try_job(session: Session, lines: Lines, job: Job, sheet: Tasks | Worksheet) 
     """
     if isinstance(sheet, Worksheet):
         return gradients.place_job(session, lines, job, sheet)
-    part = SubJob(job, job.uid, job.uid, job.min_available)
+    part = session.sub_jobs(job)[job.uid] if has_topology(job) else SubJob(job, job.uid, job.uid, job.min_available)
     return TaskPlacer(session, lines, job, part, sheet, session.top).run()

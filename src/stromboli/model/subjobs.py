@@ -21,17 +21,19 @@ class SubJob:
     """Some tasks of a job that form a gang of their own.
 
     ``group`` is the id of the policy it comes from; ``match_index`` the integer of its first label value.
+    ``lies_in`` is the hypernode of what is placed of it while its tasks are being placed, and empty otherwise.
     """
 
     __slots__ = (
-        "allocated_hyper_node", "group", "job", "match_index", "min_available", "network_topology", "task_uids", "uid",
+        "allocated_hyper_node", "group", "job", "lies_in", "match_index", "min_available", "network_topology",
+        "task_uids", "uid",
     )  # fmt: skip
 
     def __init__(self, job: Job, uid: str, group: str, min_available: int) -> None:
         self.job, self.uid, self.group, self.min_available = job, uid, group, min_available
         self.match_index = 0
         self.network_topology: NetworkTopology | None = None
-        self.allocated_hyper_node = ""
+        self.allocated_hyper_node = self.lies_in = ""
         self.task_uids: list[str] = []
 
     @property

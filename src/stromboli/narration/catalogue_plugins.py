@@ -214,6 +214,10 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
         ("utilization_all_below_target", 4, "The resource utilization of all nodes is below the target threshold"),
         ("utilization_parameters_invalid", "E", "parameters parse error for lowNodeUtilization"),
     ),
+    "network-topology-aware": (
+        ("hyper_node_gradient_failed", "E",
+         '"build hyperNode gradient fail" job="{job}" hyperNode="{hyper_node}" err="{error}"'),
+    ),
     "usage": (
         ("usage_entered", 5, "Enter usage plugin ..."),
         ("usage_left", 5, "Leaving usage plugin ..."),

@@ -74,8 +74,8 @@ _WITHOUT_PLUGINS: Final = (
     "{names}: not offered yet, so the controllers of a live cluster make no pods of the job; they are planned without"
 )
 FAR: Final = (
-    "no plugin of the configuration keeps pods close together (network-topology-aware is not offered yet), so they are "
-    "placed as if it were not there"
+    "no plugin of the configuration keeps pods close together (network-topology-aware does), so they are placed as if "
+    "it were not there"
 )
 """What jobs are told that ask for a network topology without such a plugin."""
 

@@ -10,6 +10,7 @@ from stromboli.cluster.state import ClusterState
 from stromboli.framework.books.plan import Plan, PodGroupUpdate
 from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
+from stromboli.model.names import JOB_ALLOCATED_HYPER_NODE
 from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.resources.quantity import MAX_INT64
 from stromboli.model.resources.resource import Resource
@@ -114,7 +115,7 @@ def _pod_group(job: Job, update: PodGroupUpdate | None) -> Json:
         "running": status.running,
         "succeeded": status.succeeded,
         "failed": status.failed,
-        "allocatedHyperNode": job.allocated_hyper_node,
+        "allocatedHyperNode": job.group.annotations.get(JOB_ALLOCATED_HYPER_NODE, ""),
         "conditions": [_condition(condition) for condition in status.conditions],
     }
     return {key: value for key, value in shown.items() if value}

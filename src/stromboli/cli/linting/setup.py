@@ -88,7 +88,6 @@ KNOWN_POINTS: Final = {
     "resource-strategy-fit": ("node_order",),
     "task-topology": ("task_order", "node_order"),
     "numa-aware": ("predicate", "batch_node_order"),
-    "network-topology-aware": ("hyper_node_order", "batch_node_order", "hyper_node_gradient_for_job"),
     "deviceshare": ("predicate", "batch_node_order"),
 }  # fmt: skip
 """What the reference's plugins answer, as far as rules ask: for those that this release does not have."""

@@ -71,6 +71,14 @@ _ROWS = (
         "Unknown is not the same as idle.",
     ),
     Difference(
+        "domain-need",
+        "A part of a job is tried in HyperNodes that have room for the pods it still needs to start; if there are "
+        "none, the job says what the nearest lacks.",
+        "It is tried only where there is room for all its pending pods; a job that no HyperNode takes says nothing.",
+        "network-topology-aware, allocate",
+        "A gang that may grow need not wait for room for all of it.",
+    ),
+    Difference(
         "node-sampling",
         "All nodes are looked at unless a sampling flag is set explicitly.",
         "From 100 nodes on, a part of them is looked at, from a moving start.",

@@ -193,6 +193,15 @@ def _closest(session: SessionState, tasks: Iterable[Task], statuses: Collection[
     return next((name for names in tiers.values() for name in names if nodes <= below[name]), "")
 
 
+def grown(session: ClusterView, lies_in: str, row: int) -> str:
+    """The hypernode of what lies in ``lies_in`` and on node ``row`` together; nodes count by their closest tier."""
+    node, below = session.table.statics.names[row], session.real_nodes_set
+    if lies_in and node in below[lies_in]:
+        return lies_in
+    closest = next(iter(session.hyper_nodes_set_by_tier.values()))
+    return lowest_common(session.hyper_nodes, next((name for name in closest if node in below[name]), ""), lies_in)
+
+
 # ---------------------------------------------------------------------- as it closes
 
 
@@ -205,4 +214,4 @@ def carry_over(session: SessionState) -> None:
         session.plan.hyper_nodes.append(HyperNodeUpdate(uid, job.allocated_hyper_node, places))
 
 
-__all__ = ["carry_over", "hardened", "has_topology", "is_hard", "job_topology", "nominate", "parts", "settle"]
+__all__ = ["carry_over", "grown", "hardened", "has_topology", "is_hard", "job_topology", "nominate", "parts", "settle"]

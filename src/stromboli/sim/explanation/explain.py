@@ -14,6 +14,7 @@ from stromboli.framework.extension.figures import amounts_text, by_name
 from stromboli.framework.extension.weighing import Numbers
 from stromboli.framework.session.admission import Refusal, request_text
 from stromboli.framework.session.session import Session
+from stromboli.framework.session.shortages import Shortages
 from stromboli.model.job import PIPELINED, Job
 from stromboli.model.names import JOB_NAME
 from stromboli.model.task import Task
@@ -134,7 +135,8 @@ def _steps(cycle: Cycle, job: Job, reason: Reason | None) -> list[Step]:
     if steps[-1].ok:
         steps.append(_valid(cycle, job))
     if steps[-1].ok:
-        steps += [_quota(cycle, job), _nodes(cycle, job), _complete(cycle, job), _bound(job, reason)]
+        steps += [_quota(cycle, job), *_domains(cycle, job), _nodes(cycle, job)]
+        steps += [_complete(cycle, job), _bound(job, reason)]
     return steps
 
 
@@ -200,6 +202,16 @@ def _queue_numbers(session: Session, queue: str) -> Numbers:
     held = session.axes.resource(session.axes.full(session.queues[queue].sums.held))
     found = {"deserved": figures["deserved"], "allocated": held, "request": figures.get("request")}
     return {what: by_name(amount) for what, amount in found.items() if not isinstance(amount, float) and amount}
+
+
+def _domains(cycle: Cycle, job: Job) -> list[Step]:
+    """What the domains lack in which a job must lie that has not become complete; nothing for other jobs."""
+    if not job.facts.is_close or not waiting_tasks(job) or job.is_ready():
+        return []
+    lines = Shortages(cycle.session).lines(job)
+    lacking = not job.fits and bool(job.fit_error_text)
+    text = job.fit_error_text if lacking else "HyperNodes were tried"
+    return [Step(5, "domains", False if lacking else None, text, tuple(lines))] if lines else []
 
 
 def _nodes(cycle: Cycle, job: Job) -> Step:

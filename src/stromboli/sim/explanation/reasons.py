@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Cause = Literal[
     "no queue", "no pod group", "not admitted", "invalid", "gated", "queue overused", "queue quota", "no node", "gang",
-    "reserved", "not tried",
+    "no domain", "reserved", "not tried",
 ]  # fmt: skip
 """The first thing that keeps a job from running."""
 
@@ -168,6 +168,8 @@ class Cycle:
             return self._no_node(job)
         if job.queue in self.notes.overused:
             return self.overused(job, self.notes.overused[job.queue])
+        if job.fit_error_text:
+            return "no domain", f"{self._counts(job)}{job.fit_error_text}", ()
         return "gang", fit_error(job), ()
 
     def _quota(self, job: Job, name: str, said: Refused | None, count: int) -> tuple[Cause, str, tuple[Refusal, ...]]:

@@ -9,7 +9,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from stromboli.cluster.decoding.decode import job_facts, offer_of
+from stromboli.framework.session.topology import is_hard, job_topology
 from stromboli.model.job import Job
+from stromboli.model.podgroup import PodGroupSpec
 from stromboli.model.queue import Queue, QueueSpec
 from stromboli.model.spec import NodeSpec
 from stromboli.sim.explanation.reasons import PLACES, placeable
@@ -97,8 +99,9 @@ def _helps(planning: Planning, uid: str, change: Change) -> bool:
 
 
 def _series(planning: Planning, job: Job) -> Iterator[Series]:
-    """What is tried: a smaller gang, a queue without its limit, one with more weight, more nodes of each kind."""
+    """What is tried: a smaller gang, a wider tier, a queue without its limit or with more weight, more nodes."""
     yield Series("a smaller gang", list(_smaller_gang(planning, job)))
+    yield Series("a wider topology", list(_wider_topology(planning, job)))
     queue = planning.state.queues.get(job.queue)
     if queue is not None:
         weight = queue.spec.weight
@@ -115,12 +118,28 @@ def _smaller_gang(planning: Planning, job: Job) -> Iterator[Change]:
     enough = seen.number(*PLACES) + placeable(seen) if seen is not None else 0
     if not 0 < enough < job.min_available:
         return
-    group = job.group
-    smaller = replace(group, spec=replace(group.spec, min_member=enough, min_task_member={}))
-    state = planning.state
-    yield Change(
-        f"minMember {enough} instead of {job.min_available} in PodGroup {job.uid}",
-        lambda: state.set_group(job_facts(smaller, state.default_queue, state.axes)),
+    smaller = replace(job.group.spec, min_member=enough, min_task_member={})
+    yield _changed_group(planning, job, smaller, f"minMember {enough} instead of {job.min_available}")
+
+
+def _wider_topology(planning: Planning, job: Job) -> Iterator[Change]:
+    """The next tier up, and so on, for the job as a whole."""
+    session = planning.last.session
+    topology = job_topology(session, job)
+    if topology is None or topology.highest_tier_allowed is None or not is_hard(topology):
+        return
+    for tier in session.hyper_nodes_tiers:
+        if topology.highest_tier_allowed < tier < session.top.tier:
+            wider = replace(topology, highest_tier_allowed=tier, highest_tier_name="")
+            spec = replace(job.group.spec, network_topology=wider)
+            yield _changed_group(planning, job, spec, f"highestTierAllowed {tier}")
+
+
+def _changed_group(planning: Planning, job: Job, spec: PodGroupSpec, words: str) -> Change:
+    state, group, changed = planning.state, job.group, replace(job.group, spec=spec)
+    return Change(
+        f"{words} in PodGroup {job.uid}",
+        lambda: state.set_group(job_facts(changed, state.default_queue, state.axes)),
         lambda: state.set_group(job_facts(group, state.default_queue, state.axes)),
     )
 
