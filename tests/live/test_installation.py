@@ -27,6 +27,7 @@ from tests.support.memory_server import merged
 from tests.support.virtual import run
 
 PARTS = Parts("registry.example/stromboli:1")
+UPSTREAM = "podgroups.scheduling.k8s.io"
 PATH = re.compile(r"/(?:api/v1|apis/([^/]+)/[^/]+)(?:/namespaces/[^/]+(?=/))?/([a-z]+)(?:/([^/]+))?(?:/([a-z]+))?")
 
 
@@ -80,7 +81,7 @@ def test_everything_that_each_requests_is_granted_and_what_is_granted_is_request
     async def story() -> dict[str, Uses]:
         world = ControllerWorld()
         world.server.drop("secrets", SECRET, NAMESPACE)
-        for resource in ("hypernodes", "priorityclasses"):
+        for resource in ("hypernodes", "priorityclasses", UPSTREAM):
             world.server.objects[resource] = {}
         member = {"type": "Node", "selector": {"exactMatch": {"name": "n0"}}}
         await world.go()
@@ -91,6 +92,10 @@ def test_everything_that_each_requests_is_granted_and_what_is_granted_is_request
         spec = {"schedulerName": "volcano", "containers": [container]}
         forged = {"volcano.sh/pipelined-status": "true", "volcano.sh/pipelined-node": "n0"}
         world.server.put("pods", {"metadata": {"name": "p", "namespace": "ns", "annotations": forged}, "spec": spec,
+                                  "status": {"phase": "Pending"}})  # fmt: skip
+        world.server.put(UPSTREAM, {"metadata": {"name": "u", "namespace": "ns"}})
+        grouped = {**spec, "schedulingGroup": {"podGroupName": "u"}}
+        world.server.put("pods", {"metadata": {"name": "q", "namespace": "ns"}, "spec": grouped,
                                   "status": {"phase": "Pending"}})  # fmt: skip
         await asyncio.sleep(10)
         template = {"spec": job("x", 1)["spec"]}

@@ -269,4 +269,5 @@ def _collection(path: str) -> tuple[str, str, str, str]:
     if rest[0] == "namespaces" and len(rest) > 2:
         namespace, rest = rest[1], rest[2:]
     name, below = [*rest[1:], "", ""][:2]
-    return rest[0], namespace, name, below
+    whose = f".{parts[1]}" if (parts[1], rest[0]) == ("scheduling.k8s.io", "podgroups") else ""
+    return rest[0] + whose, namespace, name, below

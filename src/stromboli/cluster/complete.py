@@ -93,7 +93,8 @@ class Completion:
             self._unfinished[key] = pod
 
     def _is_plain(self, pod: Pod) -> bool:
-        return pod.spec.scheduler_name in self._schedulers and not pod.metadata.annotations.get(GROUP_NAME)
+        grouped = pod.metadata.annotations.get(GROUP_NAME) or pod.spec.scheduling_group
+        return pod.spec.scheduler_name in self._schedulers and not grouped
 
     @property
     def jobs(self) -> Mapping[str, Job]:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from stromboli.model.names import LONGEST_NAME
-from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStatus
+from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStatus, UpstreamSpec, UpstreamStatus
 from stromboli.model.queue import QueueSpec, QueueStatus
 from stromboli.model.resources import request
 from stromboli.model.spec import Amount, Image, LabelSelector, PodSpec, Taint, Wire
@@ -250,6 +250,14 @@ class PodGroup(Object, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
 
+class UpstreamPodGroup(Object, frozen=True):
+    """PodGroup of scheduling.k8s.io, Kubernetes' own."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+    spec: UpstreamSpec = UpstreamSpec()
+    status: UpstreamStatus = UpstreamStatus()
+
+
 class Queue(Object, frozen=True):
     """scheduling.volcano.sh/v1beta1 Queue."""
 
@@ -332,11 +340,15 @@ class Job(Object, frozen=True):
 
 
 class Kind(NamedTuple):
-    """One row of :data:`KINDS`: the class, the API versions that are read, and the key of its list in a scenario."""
+    """One row of :data:`KINDS`: the class, the API versions that are read, and the key of its list in a scenario.
+
+    ``wire`` is what manifests call it, where another kind has that name here.
+    """
 
     type: type[Object]
     api_versions: tuple[str, ...]
     list_key: str
+    wire: str = ""
 
     @property
     def namespaced(self) -> bool:
@@ -344,6 +356,7 @@ class Kind(NamedTuple):
         return "metadata" in self.type.__annotations__
 
 
+_UPSTREAM: Final = tuple(f"scheduling.k8s.io/{version}" for version in ("v1beta1", "v1alpha3", "v1alpha2"))
 _SCHEDULING: Final = ("scheduling.volcano.sh/v1beta1", "scheduling.volcano.sh/v1alpha1")
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -357,6 +370,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "Node": Kind(Node, ("v1",), "nodes"),
     "Pod": Kind(Pod, ("v1",), "pods"),
     "PodGroup": Kind(PodGroup, _SCHEDULING, "podGroups"),
+    "UpstreamPodGroup": Kind(UpstreamPodGroup, _UPSTREAM, "upstreamPodGroups", "PodGroup"),
     "Queue": Kind(Queue, _SCHEDULING, "queues"),
     "PriorityClass": Kind(PriorityClass, ("scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1"), "priorityClasses"),
     "ResourceQuota": Kind(ResourceQuota, ("v1",), "resourceQuotas"),

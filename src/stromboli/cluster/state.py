@@ -16,6 +16,7 @@ from stromboli.cluster import kinds
 from stromboli.cluster.decoding import decode
 from stromboli.cluster.decoding.hyper_nodes import HyperNodeStore
 from stromboli.cluster.decoding.templates import TemplateStore
+from stromboli.cluster.decoding.upstream import any_group_of
 from stromboli.cluster.events import Deleted, Event
 from stromboli.cluster.listing import Listing
 from stromboli.cluster.nodes import NodeStore
@@ -79,10 +80,10 @@ class ClusterState:
         self._number = 0
         self._default_priority = 0
         self._applied: dict[str, Callable[[Any, bool], None]] = {
-            "Pod": self._pod, "Node": self._node, "PodGroup": self._pod_group, "Queue": self._queue,
-            "PriorityClass": self._priority_class, "ResourceQuota": self._quota, "Namespace": self._namespace,
-            "Service": self._service, "ReplicationController": self._service, "ReplicaSet": self._workload,
-            "StatefulSet": self._workload, "HyperNode": self.hyper_nodes.apply,
+            "Pod": self._pod, "Node": self._node, "PodGroup": self._pod_group, "UpstreamPodGroup": self._pod_group,
+            "Queue": self._queue, "PriorityClass": self._priority_class, "ResourceQuota": self._quota,
+            "Namespace": self._namespace, "Service": self._service, "ReplicationController": self._service,
+            "ReplicaSet": self._workload, "StatefulSet": self._workload, "HyperNode": self.hyper_nodes.apply,
             "PodDisruptionBudget": self._disruption_budget, "ResourceClaim": self._claim,
         }  # fmt: skip
 
@@ -133,8 +134,8 @@ class ClusterState:
                     self.add_task(old)
                 raise
 
-    def _pod_group(self, group: kinds.PodGroup, stays: bool) -> None:
-        value = decode.podgroup_of(group)
+    def _pod_group(self, group: kinds.PodGroup | kinds.UpstreamPodGroup, stays: bool) -> None:
+        value = any_group_of(group, self.jobs)
         if stays:
             self.set_group(decode.job_facts(value, self.default_queue, self.axes))
         elif value.key in self.jobs:

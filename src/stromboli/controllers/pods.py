@@ -21,7 +21,7 @@ from stromboli.model.names import (
     SCHEDULER_NAME,
     TASK_SPEC,
 )
-from stromboli.model.spec import Wire
+from stromboli.model.spec import SchedulingGroup, Wire
 
 JOB_API: Final = "batch.volcano.sh/v1alpha1"
 JOB_KIND: Final = "Job"
@@ -49,6 +49,7 @@ class _Status(Wire, frozen=True):
 
 class _Spec(Wire, frozen=True):
     scheduler_name: str = ""
+    scheduling_group: SchedulingGroup | None = None
 
 
 class _Metadata(Wire, frozen=True):
@@ -113,7 +114,7 @@ def pod_view(raw: bytes | msgspec.Raw, schedulers: tuple[str, ...] = (SCHEDULER_
     meta, statuses = pod.metadata, pod.status.container_statuses
     annotations, labels = meta.annotations or {}, meta.labels or {}
     owner = _owner(pod)
-    plain = owner is None and not annotations.get(GROUP_NAME) and pod.spec.scheduler_name in schedulers
+    plain = owner is None and not _is_grouped(pod) and pod.spec.scheduler_name in schedulers
     return PodView(
         namespace=meta.namespace,
         name=meta.name,
@@ -133,6 +134,11 @@ def pod_view(raw: bytes | msgspec.Raw, schedulers: tuple[str, ...] = (SCHEDULER_
         group=sys.intern(annotations.get(GROUP_NAME, "")),
         whole=_whole(raw) if plain else None,
     )
+
+
+def _is_grouped(pod: _Pod) -> bool:
+    """Whether the pod names a PodGroup, ours or Kubernetes' own."""
+    return bool((pod.metadata.annotations or {}).get(GROUP_NAME)) or pod.spec.scheduling_group is not None
 
 
 def _owner(pod: _Pod) -> OwnerReference | None:

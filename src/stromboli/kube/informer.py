@@ -346,9 +346,9 @@ class Informers:
     def __init__(self) -> None:
         self.by_kind: dict[str, Informer[object]] = {}
 
-    def add(self, informer: Informer[T]) -> Informer[T]:
-        """Take one in; returns it."""
-        self.by_kind[informer.resource.kind] = informer  # type: ignore[assignment]  # its objects are not looked at here
+    def add(self, informer: Informer[T], name: str = "") -> Informer[T]:
+        """Take one in, under its kind or another ``name``; returns it."""
+        self.by_kind[name or informer.resource.kind] = informer  # type: ignore[assignment]  # its objects are not looked at here
         return informer
 
     async def synced(self) -> None:

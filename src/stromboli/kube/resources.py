@@ -65,7 +65,8 @@ def _decoder(kind: str) -> Callable[[Raw], Object]:
 
 def _scheduled(kind: str) -> Resource[Object]:
     row = KINDS[kind]
-    return Resource(row.api_versions[0], plural_of(kind), kind, row.namespaced, _decoder(kind))
+    wire = row.wire or kind
+    return Resource(row.api_versions[0], plural_of(wire), wire, row.namespaced, _decoder(kind))
 
 
 RESOURCES: Final[Mapping[str, Resource[Object]]] = {kind: _scheduled(kind) for kind in KINDS}

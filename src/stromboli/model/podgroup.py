@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from stromboli.model.spec import Amount, LabelSelector, Wire
@@ -75,3 +77,68 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
     def key(self) -> str:
         """``namespace/name``."""
         return f"{self.namespace}/{self.name}"
+
+
+# -- PodGroups of Kubernetes' own ------------------------------------------------------------------------------------
+
+UPSTREAM: Final = "@scheduling.k8s.io"
+"""What the names of jobs end with whose PodGroup is one of scheduling.k8s.io; no name of an object has this sign."""
+
+
+def upstream_name(name: str) -> str:
+    """The name by which the job of scheduling.k8s.io's PodGroup ``name`` is known."""
+    return name + UPSTREAM
+
+
+def is_upstream(name: str) -> bool:
+    """Whether the name, or key, of a job is that of a PodGroup of scheduling.k8s.io."""
+    return name.endswith(UPSTREAM)
+
+
+class MinCount(Wire, frozen=True):
+    """How many pods must be placed together."""
+
+    min_count: int = 1
+
+
+class UpstreamPolicy(Wire, frozen=True):
+    """How the pods are scheduled: one by one unless there is a ``gang``."""
+
+    gang: MinCount | None = None
+
+
+class UpstreamTopology(Wire, frozen=True):
+    """All pods on nodes that bear one value of the label ``key``."""
+
+    key: str = ""
+
+
+class UpstreamConstraints(Wire, frozen=True):
+    """Where the pods must be."""
+
+    topology: tuple[UpstreamTopology, ...] = ()
+
+
+class UpstreamSpec(Wire, frozen=True):
+    """``spec`` of a PodGroup of scheduling.k8s.io (v1alpha2, v1alpha3, v1beta1), as far as scheduling reads it."""
+
+    scheduling_policy: UpstreamPolicy = UpstreamPolicy()
+    scheduling_constraints: UpstreamConstraints = UpstreamConstraints()
+    priority_class_name: str = ""
+
+
+class UpstreamCondition(Wire, frozen=True):
+    """One condition; times are RFC 3339 texts."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+    observed_generation: int = 0
+
+
+class UpstreamStatus(Wire, frozen=True):
+    """``status`` of such a PodGroup."""
+
+    conditions: tuple[UpstreamCondition, ...] = ()

@@ -171,6 +171,12 @@ class Gate(Wire, frozen=True):
     name: str = ""
 
 
+class SchedulingGroup(Wire, frozen=True):
+    """The PodGroup of scheduling.k8s.io that a pod belongs to."""
+
+    pod_group_name: str = ""
+
+
 class PodClaim(Wire, frozen=True):
     """A claim of devices that a pod refers to, or a template of one that is made for the pod."""
 
@@ -198,6 +204,7 @@ class PodSpec(Wire, frozen=True):
     scheduling_gates: tuple[Gate, ...] = ()
     resource_claims: tuple[PodClaim, ...] = ()
     termination_grace_period_seconds: int | None = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class Image(Wire, frozen=True):

@@ -31,7 +31,6 @@ _KINDS: Final[Mapping[str, str]] = {
     "batch Job": _PODS_COUNT,
     "batch CronJob": _PODS_COUNT,
     " ConfigMap": "lint reads the configuration in it, plan takes one with --config",
-    "scheduling.k8s.io PodGroup": "only PodGroups of scheduling.volcano.sh are read",
 }
 """By group and kind: why an object is not looked at, or what to do instead."""
 _OTHERS: Final = "it has no part in scheduling"

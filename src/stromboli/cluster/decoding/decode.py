@@ -33,13 +33,13 @@ from stromboli.model.names import (
     TASK_PRIORITY,
     TASK_SPEC,
 )
-from stromboli.model.podgroup import PodGroup
+from stromboli.model.podgroup import PodGroup, upstream_name
 from stromboli.model.queue import PriorityClass, Queue, ResourceQuota
 from stromboli.model.reservation import take_up
 from stromboli.model.resources.axes import Axes
 from stromboli.model.resources.quantity import milli
 from stromboli.model.resources.resource import Resource
-from stromboli.model.spec import NodeSpec
+from stromboli.model.spec import NodeSpec, PodSpec
 from stromboli.model.status import status_of
 from stromboli.model.task import GRACE, Condition, Task, pod_index
 from stromboli.model.values.times import seconds
@@ -87,7 +87,7 @@ def _task_of(pod: kinds.Pod, store: TemplateStore) -> Task:
     meta, spec, status = pod.metadata, pod.spec, pod.status
     labels, annotations = meta.labels, meta.annotations
     key = f"{meta.namespace}/{meta.name}"
-    group = annotations.get(GROUP_NAME)
+    group = annotations.get(GROUP_NAME) or _upstream(spec)
     ends = seconds(meta.deletion_timestamp, _DELETED)
     return Task(
         uid=meta.uid or key,
@@ -119,6 +119,11 @@ def _task_of(pod: kinds.Pod, store: TemplateStore) -> Task:
         ends=ends,
         grace=GRACE if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
     )
+
+
+def _upstream(spec: PodSpec) -> str:
+    named = spec.scheduling_group.pod_group_name if spec.scheduling_group else ""
+    return upstream_name(named) if named else ""
 
 
 def _claims(pod: kinds.Pod) -> tuple[str, ...]:

@@ -53,6 +53,8 @@ SCHEDULING: Final = (
     Grant("policy", "poddisruptionbudgets", READ, "plugin pdb"),
     Grant("resource.k8s.io", "resourceclaims", READ, "devices that pods of a queue claim"),
     Grant("scheduling.k8s.io", "priorityclasses", READ, "priorities of jobs"),
+    Grant("scheduling.k8s.io", "podgroups", READ, "Kubernetes' own PodGroups, where the server has them"),
+    Grant("scheduling.k8s.io", "podgroups/status", ("patch",), "whether such a gang has been placed"),
     Grant(SCHEDULING_GROUP, "podgroups", (*READ, "patch"), "which pods belong together; phase and conditions"),
     Grant(SCHEDULING_GROUP, "queues", (*READ, "create"), "whose jobs compete; root and default are made"),
     Grant(SCHEDULING_GROUP, "queues/status", ("patch",), "what a queue holds, and that ours are open"),

@@ -11,8 +11,7 @@ from stromboli.framework.config.registry import Registry
 from stromboli.framework.extension.hook import points_of
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.points import POINTS
-from stromboli.kube.recorder import Regarding
-from stromboli.live.scheduler.context import Context
+from stromboli.live.scheduler.context import Context, group_of
 from stromboli.model.job import Job
 from stromboli.model.names import EVENT_WARNING
 from stromboli.sim.ignored import FAR, KEEPS_CLOSE
@@ -44,11 +43,8 @@ class Closeness:
             self._tell(found[uid])
 
     def _tell(self, job: Job) -> None:
-        about = Regarding(_API, "PodGroup", job.namespace, job.group.name, job.group.uid)
+        about = group_of(job.uid, job.group.uid)
         self._context.recorder.record(about, EVENT_WARNING, REASON, f"spec.networkTopology: {FAR}")
-
-
-_API: Final = "scheduling.volcano.sh/v1beta1"
 
 
 def is_hard(job: Job) -> bool:

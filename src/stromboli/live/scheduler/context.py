@@ -18,6 +18,7 @@ from stromboli.kube.recorder import Recorder, Regarding
 from stromboli.kube.resources import RESOURCES
 from stromboli.live.process.events import Telling
 from stromboli.live.scheduler.feed import Feed
+from stromboli.model.podgroup import UPSTREAM, is_upstream
 
 D = TypeVar("D")
 
@@ -125,6 +126,14 @@ def is_other(error: StromboliError) -> bool:
     For a patch that names the uid an API server says of the latter that the uid cannot be changed.
     """
     return isinstance(error, ApiError) and (error.conflict or (error.code == 422 and "metadata.uid" in error.problem))
+
+
+def group_of(key: str, uid: str) -> Regarding:
+    """The PodGroup of job ``namespace/name`` as events name it, ours or Kubernetes' own."""
+    namespace, _, name = key.partition("/")
+    kind = "UpstreamPodGroup" if is_upstream(name) else "PodGroup"
+    version = RESOURCES[kind].api_version
+    return Regarding(version, "PodGroup", namespace, name.removesuffix(UPSTREAM), uid)
 
 
 def pod_of(key: str, uid: str) -> Regarding:

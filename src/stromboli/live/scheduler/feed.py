@@ -18,11 +18,12 @@ from stromboli.live.process.events import Telling
 
 FOLLOWED: Final = (
     "Namespace", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "PriorityClass", "ResourceQuota",
-    "Queue", "Node", "HyperNode", "PodDisruptionBudget", "ResourceClaim", "PodGroup", "Pod",
+    "Queue", "Node", "HyperNode", "PodDisruptionBudget", "ResourceClaim", "PodGroup", "UpstreamPodGroup",
+    "Pod",
 )  # fmt: skip
 """Kinds that scheduling looks at, the ones first that others refer to."""
 
-OPTIONAL: Final = frozenset({"HyperNode", "ResourceClaim"})
+OPTIONAL: Final = frozenset({"HyperNode", "ResourceClaim", "UpstreamPodGroup"})
 """Kinds that a server may well do without."""
 
 _EVENTS: Final = {What.added: Added, What.modified: Modified, What.deleted: Deleted}
@@ -51,7 +52,7 @@ class Feed:
             told, optional = self._troubled(kind), kind in OPTIONAL
             informer = Informer(client, newest, keep=False, troubled=told, older=older, optional=optional)
             informer.subscribe(self._subscriber(kind))
-            found.add(informer)
+            found.add(informer, kind)
         return found
 
     def take(self, event: Event, *, force: bool = False) -> bool:

@@ -12,10 +12,10 @@ from stromboli.cluster.state import ClusterState
 from stromboli.framework.books.plan import PodConditionUpdate, PodGroupUpdate
 from stromboli.kube.recorder import Regarding
 from stromboli.kube.turns import Slices
-from stromboli.live.scheduler.context import Context
+from stromboli.live.scheduler.context import Context, group_of
 from stromboli.model import names
 from stromboli.model.job import Job
-from stromboli.model.podgroup import PodGroupCondition
+from stromboli.model.podgroup import PodGroupCondition, is_upstream
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task
 from stromboli.model.values.times import stamp
@@ -25,6 +25,9 @@ MOST: Final = 100
 
 NO_GROUP: Final = (
     "there is no PodGroup {group}, which the annotation scheduling.k8s.io/group-name names; the pod waits for it"
+)
+NO_UPSTREAM_GROUP: Final = (
+    "there is no PodGroup {group}, which spec.schedulingGroup names; the pod waits for it, if the server has that kind"
 )
 NOT_MADE: Final = "the pod has no PodGroup yet; the controllers make one: do they run (stromboli controllers)?"
 NO_QUEUE: Final = "queue {queue} of PodGroup {group} does not exist"
@@ -96,7 +99,7 @@ class Strays:
             reason = names.REASON_SCHEDULER_ERROR  # "Unschedulable" has autoscalers add nodes, which would not help
             self._updater.update_pod_condition(PodConditionUpdate(found.uid, found.key, reason, text))
         else:
-            about = Regarding(_API, "PodGroup", found.namespace, found.group.name, found.group.uid)
+            about = group_of(found.uid, found.group.uid)
             self._tell_group(found, text)
         self._context.recorder.record(about, names.EVENT_WARNING, names.EVENT_FAILED_SCHEDULING, text)
 
@@ -118,9 +121,6 @@ class Strays:
         self._updater.update_pod_group(update)
 
 
-_API: Final = "scheduling.volcano.sh/v1beta1"
-
-
 def why_astray(state: ClusterState, task: Task) -> str:
     """Why no cycle looks at a pending pod; empty when cycles do."""
     if task.own_node:
@@ -129,5 +129,5 @@ def why_astray(state: ClusterState, task: Task) -> str:
         return NOT_MADE
     job = state.jobs.get(task.job)
     if job is None or not job.facts.queue:
-        return NO_GROUP.format(group=task.job)
+        return (NO_UPSTREAM_GROUP if is_upstream(task.job) else NO_GROUP).format(group=task.job)
     return "" if job.facts.queue in state.queues else NO_QUEUE.format(queue=job.facts.queue, group=task.job)

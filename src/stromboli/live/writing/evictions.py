@@ -8,9 +8,8 @@ from typing import Any, Final
 from stromboli.errors import ApiError, StromboliError
 from stromboli.framework.books.plan import Eviction
 from stromboli.kube.client import Patch
-from stromboli.kube.recorder import Regarding
-from stromboli.kube.resources import POD_GROUPS, PODS
-from stromboli.live.scheduler.context import Context, is_hopeless
+from stromboli.kube.resources import PODS
+from stromboli.live.scheduler.context import Context, group_of, is_hopeless
 from stromboli.live.writing.pool import Pool
 from stromboli.model import names
 from stromboli.model.values.times import stamp
@@ -41,7 +40,7 @@ class Evictor:
         self._context.tell("evicting", task=eviction.key, reason=eviction.reason)
         job = self._context.mirror.state.jobs.get(eviction.job)
         if job is not None:
-            about = Regarding(POD_GROUPS.api_version, "PodGroup", job.namespace, job.name, job.group.uid)
+            about = group_of(job.uid, job.group.uid)
             self._context.recorder.record(about, names.EVENT_NORMAL, names.EVENT_EVICT, eviction.reason)
 
     async def _carry_out(self, eviction: Eviction) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from stromboli.cluster import kinds
+from stromboli.cluster.decoding.upstream import told_upstream
 from stromboli.errors import ApiError, ManifestError, StromboliError
 from stromboli.framework.books.plan import GateRemoval, PodConditionUpdate, PodGroupUpdate, QueueUpdate
 from stromboli.kube.client import Patch
@@ -20,7 +21,7 @@ from stromboli.kube.resources import PODS, RESOURCES
 from stromboli.live.scheduler.context import Context, is_other
 from stromboli.live.writing.writes import Writes, is_absent
 from stromboli.model import names
-from stromboli.model.podgroup import PodGroupStatus
+from stromboli.model.podgroup import UPSTREAM, PodGroupCondition, PodGroupStatus, is_upstream
 from stromboli.model.reservation import Held, patch
 from stromboli.model.task import Task
 from stromboli.model.values.times import stamp
@@ -56,12 +57,24 @@ class Updater:
         shown = (update.phase, update.conditions, update.running, update.succeeded, update.failed)
         uid = job.group.uid
         self._context.mirror.state.set_status(update.key, PodGroupStatus(*shown))
+        if is_upstream(update.key):
+            self._tell_upstream(update, uid)
+            return
         annotations = tuple(sorted((update.annotations or {}).items()))
         send = partial(self._write_group, update, uid)
         self.writes.want(f"PodGroup {update.key}", (uid, shown, annotations), send)
 
     async def _write_group(self, update: PodGroupUpdate, uid: str) -> None:
         await self._write("PodGroup", update.key, _group_body(update, uid))
+
+    def _tell_upstream(self, update: PodGroupUpdate, uid: str) -> None:
+        """A PodGroup of Kubernetes' own has one condition that is ours to write."""
+        conditions = told_upstream(update.phase, update.conditions, self._now())
+        if conditions is None:
+            return
+        body = {"metadata": {"uid": uid}, "status": {"conditions": [_plainly(one) for one in conditions]}}
+        send = partial(self._write, "UpstreamPodGroup", update.key.removesuffix(UPSTREAM), body, subresource="status")
+        self.writes.want(f"UpstreamPodGroup {update.key}", (uid, *conditions), send)
 
     def update_queue(self, update: QueueUpdate) -> None:
         """Amounts that are gone have to be said too, as a patch leaves alone what it does not name."""
@@ -229,6 +242,11 @@ class Updater:
         found = await self._context.ask(kind, key)
         bound = isinstance(found, kinds.Pod) and found.spec.node_name
         return not bound and uid in (None, "", found.metadata.uid)
+
+
+def _plainly(condition: PodGroupCondition) -> dict[str, Any]:
+    fields = msgspec.to_builtins(condition)
+    return {name: fields.get(name, "") for name in ("type", "status", "reason", "message", "lastTransitionTime")}
 
 
 def _group_body(update: PodGroupUpdate, uid: str) -> dict[str, Any]:

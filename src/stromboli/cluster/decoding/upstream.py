@@ -1,0 +1,95 @@
+"""PodGroups of scheduling.k8s.io as the jobs that they are here, and what is said of them in their own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from stromboli.cluster import kinds
+from stromboli.cluster.decoding.amounts import COUNT, check_whole
+from stromboli.cluster.decoding.decode import naming, podgroup_of
+from stromboli.model import names
+from stromboli.model.job import Job
+from stromboli.model.podgroup import (
+    NetworkTopology,
+    PodGroup,
+    PodGroupCondition,
+    PodGroupSpec,
+    PodGroupStatus,
+    UpstreamSpec,
+    upstream_name,
+)
+from stromboli.model.values.times import seconds
+
+SCHEDULED: Final = "PodGroupInitiallyScheduled"
+"""The condition that says whether the gang has been placed; once it is True it stays so."""
+REASON_SCHEDULED: Final = "Scheduled"
+_OURS: Final = (names.POD_GROUP_UNSCHEDULABLE, names.POD_GROUP_SCHEDULED, names.POD_GROUP_NOT_ADMITTED)
+_WAITING: Final = ("", names.POD_GROUP_PENDING, names.POD_GROUP_INQUEUE)
+
+
+def any_group_of(group: kinds.PodGroup | kinds.UpstreamPodGroup, jobs: Mapping[str, Job]) -> PodGroup:
+    """The value of a PodGroup of either sort.
+
+    What is known of one of Kubernetes' own beyond what it says, its phase and the reasons why it waits, stands in
+    ``jobs``.
+    """
+    return podgroup_of(group) if isinstance(group, kinds.PodGroup) else _translated(group, jobs)
+
+
+def _translated(group: kinds.UpstreamPodGroup, jobs: Mapping[str, Job]) -> PodGroup:
+    meta, spec, name = group.metadata, group.spec, upstream_name(group.metadata.name)
+    uid = meta.uid or f"{meta.namespace}/{name}"
+    with naming("PodGroup", meta):
+        least = spec.scheduling_policy.gang.min_count if spec.scheduling_policy.gang else 1
+        check_whole(least, COUNT, "spec.schedulingPolicy.gang.minCount")
+        created = seconds(meta.creation_timestamp, "metadata.creationTimestamp")
+    wanted = PodGroupSpec(
+        min_member=least,
+        queue=meta.annotations.get(names.QUEUE_NAME, ""),
+        priority_class_name=spec.priority_class_name,
+        network_topology=_topology(spec),
+    )
+    status = _status(group, jobs.get(f"{meta.namespace}/{name}"), uid)
+    return PodGroup(uid, meta.namespace, name, created, meta.labels, meta.annotations, wanted, status)
+
+
+def _topology(spec: UpstreamSpec) -> NetworkTopology | None:
+    """Within one domain of the first key: a tier of hypernodes that bears the label's name."""
+    keys = [one.key for one in spec.scheduling_constraints.topology if one.key]
+    return NetworkTopology(highest_tier_name=keys[0]) if keys else None
+
+
+def _status(group: kinds.UpstreamPodGroup, known: Job | None, uid: str) -> PodGroupStatus:
+    theirs = tuple(
+        PodGroupCondition(one.type, one.status, "", one.last_transition_time, one.reason, one.message)
+        for one in group.status.conditions
+    )
+    if known is not None and known.group.uid == uid:
+        ours = tuple(one for one in known.group.status.conditions if one.type in _OURS)
+        return PodGroupStatus(known.group.status.phase, (*ours, *theirs))
+    placed = any(one.type == SCHEDULED and one.status == names.CONDITION_TRUE for one in theirs)
+    return PodGroupStatus(names.POD_GROUP_RUNNING if placed else names.POD_GROUP_PENDING, theirs)
+
+
+def told_upstream(phase: str, conditions: tuple[PodGroupCondition, ...], now: str) -> list[PodGroupCondition] | None:
+    """The conditions as they are to be written, None where what stands there says it all."""
+    known = next((one for one in conditions if one.type == SCHEDULED), None)
+    wanted = _wanted(phase, conditions)
+    if wanted is None or (known is not None and known.status == names.CONDITION_TRUE):
+        return None
+    if known is not None and (known.status, known.reason, known.message) == wanted:
+        return None
+    since = known.last_transition_time if known is not None and known.status == wanted[0] else now
+    status, reason, message = wanted
+    kept = [one for one in conditions if one.type not in (*_OURS, SCHEDULED)]
+    return [*kept, PodGroupCondition(SCHEDULED, status, "", since, reason, message)]
+
+
+def _wanted(phase: str, conditions: tuple[PodGroupCondition, ...]) -> tuple[str, str, str] | None:
+    """Status, reason and message of the condition; None as long as there is nothing to say."""
+    if phase not in _WAITING:
+        return names.CONDITION_TRUE, REASON_SCHEDULED, "all pods that must be placed together have been placed"
+    says = (names.POD_GROUP_UNSCHEDULABLE, names.POD_GROUP_NOT_ADMITTED)
+    why = [one.message for one in conditions if one.type in says and one.status == names.CONDITION_TRUE]
+    return (names.CONDITION_FALSE, names.REASON_UNSCHEDULABLE, why[-1]) if why else None

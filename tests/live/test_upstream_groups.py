@@ -1,0 +1,165 @@
+"""PodGroups of scheduling.k8s.io, Kubernetes' own: gangs as ours, told in their own words."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.support.live_world import Json, LiveWorld, pod, queue
+from tests.support.virtual import run
+
+
+def upstream(name: str = "g", least: int | None = 2, **spec: Any) -> Json:
+    policy = {"basic": {}} if least is None else {"gang": {"minCount": least}}
+    return {"metadata": {"name": name, "namespace": "ns"}, "spec": {"schedulingPolicy": policy, **spec}}
+
+
+def member(name: str, group: str = "g", cpu: int = 1) -> Json:
+    return pod(name, cpu=cpu, schedulingGroup={"podGroupName": group})
+
+
+def condition(world: LiveWorld, name: str = "g") -> Json:
+    (found,) = world.server.get(GROUPS, name, "ns")["status"]["conditions"]
+    return {key: text for key, text in found.items() if key != "lastTransitionTime"}
+
+
+GROUPS = "podgroups.scheduling.k8s.io"
+PLACED = {
+    "type": "PodGroupInitiallyScheduled",
+    "status": "True",
+    "reason": "Scheduled",
+    "message": "all pods that must be placed together have been placed",
+}
+
+
+def test_pods_wait_for_their_group_then_for_each_other_and_are_placed_together() -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=1, cpu=4)
+        world.server.objects[GROUPS] = {}
+        world.server.put("pods", member("a"))
+        world.start(world.scheduler())
+        await asyncio.sleep(20)
+        assert world.pods() == {"a": ""}
+        (told,) = [one["message"] for one in world.server.all("events")]
+        assert told.startswith("there is no PodGroup ns/g@scheduling.k8s.io, which spec.schedulingGroup names")
+        world.server.put(GROUPS, upstream())
+        await asyncio.sleep(20)
+        assert world.pods() == {"a": ""}
+        told_so = condition(world)
+        assert (told_so["status"], told_so["reason"]) == ("False", "Unschedulable")
+        world.server.put("pods", member("b"))
+        await asyncio.sleep(20)
+        assert world.pods() == {"a": "n0", "b": "n0"}
+        assert condition(world) == PLACED
+        world.server.put("pods", member("late", cpu=2))
+        world.server.put("pods", member("too-large", cpu=2))
+        await asyncio.sleep(20)
+        assert sorted(node for node in world.pods().values()) == ["", "n0", "n0", "n0"]
+        assert condition(world) == PLACED, "once it has been placed it stays so"
+        await world.end()
+
+    run(main())
+
+
+def test_a_gang_that_finds_no_room_is_placed_by_nobody_and_told_so() -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=1, cpu=2)
+        world.server.objects[GROUPS] = {}
+        world.server.put(GROUPS, upstream(least=3))
+        for name in ("a", "b", "c"):
+            world.server.put("pods", member(name))
+        world.start(world.scheduler())
+        await asyncio.sleep(20)
+        assert set(world.pods().values()) == {""}
+        found = condition(world)
+        assert (found["type"], found["status"], found["reason"]) == (
+            "PodGroupInitiallyScheduled", "False", "Unschedulable",
+        )  # fmt: skip
+        assert found["message"].startswith("1/3 tasks in gang unschedulable: pod group is not ready")
+        version = world.server.get(GROUPS, "g", "ns")["metadata"]["resourceVersion"]
+        await asyncio.sleep(20)
+        assert world.server.get(GROUPS, "g", "ns")["metadata"]["resourceVersion"] == version, (
+            "what stands is not said anew"
+        )
+        events = [one for one in world.server.all("events") if one["involvedObject"]["name"] == "g"]
+        assert {one["involvedObject"]["apiVersion"] for one in events} == {"scheduling.k8s.io/v1beta1"}
+        await world.end()
+
+    run(main())
+
+
+@pytest.mark.parametrize("least", [None, 1])
+def test_pods_of_a_basic_group_go_one_by_one(least: int | None) -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=1, cpu=2)
+        world.server.objects[GROUPS] = {}
+        world.server.put(GROUPS, upstream(least=least))
+        for name in ("a", "b", "c"):
+            world.server.put("pods", member(name))
+        world.start(world.scheduler())
+        await asyncio.sleep(20)
+        assert sorted(world.pods().values()) == ["", "n0", "n0"]
+        await world.end()
+
+    run(main())
+
+
+def test_queue_and_priority_are_the_groups_and_a_group_of_ours_may_bear_the_same_name() -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=1, cpu=2)
+        world.server.objects[GROUPS] = {}
+        world.server.put("queues", queue("team"))
+        world.server.put("priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
+        world.server.put(GROUPS, upstream("low", 1))
+        high = upstream("g", 1, priorityClassName="high")
+        high["metadata"]["annotations"] = {"scheduling.volcano.sh/queue-name": "team"}
+        world.server.put(GROUPS, high)
+        ours = {"metadata": {"name": "g", "namespace": "ns"}, "spec": {"minMember": 5, "queue": "default"}}
+        world.server.put("podgroups", ours)
+        world.server.put("pods", member("a", "low", 2))
+        world.server.put("pods", member("b", "g", 2))
+        scheduler = world.scheduler()
+        world.start(scheduler)
+        await asyncio.sleep(20)
+        jobs = scheduler.state.jobs
+        assert {uid: (job.queue, job.priority, job.min_available) for uid, job in jobs.items()} == {
+            "ns/low@scheduling.k8s.io": ("default", 0, 1),
+            "ns/g@scheduling.k8s.io": ("team", 1000, 1),
+            "ns/g": ("default", 0, 5),
+        }
+        await world.end()
+
+    run(main())
+
+
+def test_a_topology_key_is_a_hard_bound_on_the_tier_of_that_name() -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=1)
+        world.server.objects[GROUPS] = {}
+        constraint = {"topology": [{"key": "rack"}]}
+        world.server.put(GROUPS, upstream(schedulingConstraints=constraint))
+        scheduler = world.scheduler()
+        world.start(scheduler)
+        await asyncio.sleep(5)
+        found = scheduler.state.jobs["ns/g@scheduling.k8s.io"].facts.network_topology
+        assert found is not None
+        assert (found.mode, found.highest_tier_name) == ("hard", "rack")
+        await world.end()
+
+    run(main())
+
+
+def test_a_new_scheduler_knows_that_a_gang_was_placed() -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=1)
+        world.server.objects[GROUPS] = {}
+        world.server.put(GROUPS, {**upstream(), "status": {"conditions": [PLACED]}})
+        scheduler = world.scheduler()
+        world.start(scheduler)
+        await asyncio.sleep(5)
+        assert condition(world) == PLACED
+        await world.end()
+
+    run(main())
