@@ -276,7 +276,7 @@ class LostLease(StromboliError):
 
 
 class MeasurementError(StromboliError):
-    """Loads of nodes that could not be had; ``source`` is the monitoring system, ``problem`` what is wrong."""
+    """Another system did not answer as it should: ``source`` names it, if known, ``problem`` says what is wrong."""
 
     def __init__(self, source: str, problem: str) -> None:
         super().__init__(f"{source}: {problem}" if source else problem)

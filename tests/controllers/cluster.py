@@ -110,7 +110,7 @@ class Cluster:
             case str() if resource == COMMANDS:
                 manager.seen_command(read(Command, value))
             case str() if resource == HYPER_NODES:
-                manager.seen(About.hyper_node, manager.hyper_nodes, read(HyperNode, value))
+                manager.topology.seen(read(HyperNode, value))
             case str() if resource == CRON_JOBS:
                 manager.seen(About.cron_job, manager.world.cron_jobs, read(CronJob, value))
 
@@ -122,6 +122,7 @@ class Cluster:
             QUEUES: self.manager.gone_queue,
             COMMANDS: self.manager.commands.drop,
             CRON_JOBS: self.manager.world.cron_jobs.drop,
+            HYPER_NODES: self.manager.topology.gone,
         }
         if resource in gone:
             gone[resource](key)

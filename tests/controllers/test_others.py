@@ -290,8 +290,8 @@ def test_a_hypernode_that_is_gone_is_not_counted_again() -> None:
     cluster = Cluster()
     cluster.store(HYPER_NODES, {"metadata": {"name": "h"}, "spec": {"tier": 1, "members": []}})
     cluster.settle()
-    cluster.manager.hyper_nodes.drop(("", "h"))
-    cluster.manager.seen_node(Metadata(name="n1"))
+    cluster.manager.topology.hyper_nodes.drop(("", "h"))
+    cluster.manager.topology.seen_node(Metadata(name="n1"))
     assert cluster.manager.ready == {}
 
 
@@ -344,7 +344,7 @@ def test_a_finished_job_without_a_time_is_an_error() -> None:
 def test_members_of_hypernodes_are_counted() -> None:
     cluster = Cluster()
     for name, rack in (("n1", "a"), ("n2", "a"), ("n3", "b")):
-        cluster.manager.seen_node(Metadata(name=name, labels={"rack": rack}))
+        cluster.manager.topology.seen_node(Metadata(name=name, labels={"rack": rack}))
     members = [
         {"type": "Node", "selector": {"labelMatch": {"matchLabels": {"rack": "a"}}}},
         {"type": "Node", "selector": {"exactMatch": {"name": "n1"}}},
@@ -353,6 +353,6 @@ def test_members_of_hypernodes_are_counted() -> None:
     cluster.store(HYPER_NODES, {"metadata": {"name": "h1"}, "spec": {"tier": 1, "members": members}})
     cluster.settle()
     assert cluster.objects[HYPER_NODES]["", "h1"]["status"] == {"nodeCount": 3}
-    cluster.manager.gone_node("n2")
+    cluster.manager.topology.gone_node("n2")
     cluster.settle()
     assert cluster.objects[HYPER_NODES]["", "h1"]["status"] == {"nodeCount": 2}

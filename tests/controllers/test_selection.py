@@ -33,7 +33,10 @@ ALL = frozenset(About) - {About.command}
         (["job-controller"], {About.job}),
         (["+job-controller", "+queue-controller"], {About.job, About.queue}),
         (["job-controller", "-queue-controller"], {About.job}),
-        (["*", "-jobflow-controller", "-hyperNode-controller"], ALL - {About.hyper_node, About.job_flow}),
+        (
+            ["*", "-jobflow-controller", "-hyperNode-controller"],
+            ALL - {About.hyper_node, About.discovery, About.job_flow},
+        ),
         ([f"-{name}" for name in CONTROLLERS], set(UNSUPPORTED)),
         ([f"-{name}" for name in (*CONTROLLERS, *TELLING)], set()),
     ],
@@ -117,7 +120,7 @@ FOLLOWED = {
     "pg-controller": "podgroups pods replicasets statefulsets daemonsets batch/jobs",
     "queue-controller": "queues podgroups commands",
     "gc-controller": "batch.volcano.sh/jobs",
-    "hyperNode-controller": "hypernodes nodes",
+    "hyperNode-controller": "hypernodes nodes configmaps",
     "cronjob-controller": "cronjobs batch.volcano.sh/jobs",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from stromboli.cli.main import main as command
 from stromboli.cluster.owners.kinds import TABLE
 from stromboli.kube.resources import RESOURCES
+from stromboli.live.controllers.options import CONFIG_MAP
 from stromboli.live.process.control_process import CONTROL_FLAGS
 from stromboli.live.process.flags import FLAGS, parse
 from stromboli.live.process.process import terms_of
@@ -77,6 +79,21 @@ NOT_SEEN: dict[str, Uses] = {
 }
 
 
+async def discover(world: ControllerWorld) -> None:
+    """A rack is found by a node's label, moves to another value, and is gone with it."""
+    types = {"t": [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]}
+    entry = {"source": "label", "enabled": True, "config": {"networkTopologyTypes": types}}
+    data = {"volcano-controller.conf": json.dumps({"networkTopologyDiscovery": [entry]})}
+    world.server.put("configmaps", {"metadata": {"name": CONFIG_MAP, "namespace": NAMESPACE}, "data": data})
+    for racked in (("n0",), ("n0", "n1"), ()):
+        for name in ("n0", "n1"):
+            labels = {"rack": "r1"} if name in racked else {}
+            world.server.put(
+                "nodes", merged(world.server.get("nodes", name), {"metadata": {"labels": {"rack": None, **labels}}})
+            )
+        await asyncio.sleep(5)
+
+
 def test_everything_that_each_requests_is_granted_and_what_is_granted_is_requested() -> None:
     async def story() -> dict[str, Uses]:
         world = ControllerWorld()
@@ -97,6 +114,7 @@ def test_everything_that_each_requests_is_granted_and_what_is_granted_is_request
         grouped = {**spec, "schedulingGroup": {"podGroupName": "u"}}
         world.server.put("pods", {"metadata": {"name": "q", "namespace": "ns"}, "spec": grouped,
                                   "status": {"phase": "Pending"}})  # fmt: skip
+        await discover(world)
         await asyncio.sleep(10)
         template = {"spec": job("x", 1)["spec"]}
         old = {"name": "c", "namespace": "ns", "creationTimestamp": "2020-01-01T00:00:00Z"}
@@ -139,13 +157,15 @@ def test_a_scheduler_that_holds_reservations_needs_no_more_than_it_is_granted(tm
 
 @pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.name)
 def test_what_may_be_done_in_the_own_namespace_is_what_is_done_there(one: Component) -> None:
-    """Lease and Secret: their names are those that the programs use as they are installed."""
+    """Leases, Secrets, ConfigMaps: their names are those that the programs use as they are installed."""
     terms = terms_of(flags_of(one))
     assert terms.namespace == NAMESPACE
     named = {(grant.resource, grant.names): set(grant.verbs) for grant in one.own}
     wanted = {("leases", ()): {"create"}, ("leases", (terms.name,)): {"get", "update"}}
     if one is SCHEDULER:
         wanted |= {("secrets", ()): {"create"}, ("secrets", (SECRET,)): {"get", "update"}}
+    else:
+        wanted |= {("configmaps", ()): {"get", "list", "watch"}, ("secrets", ("ufm-credentials",)): {"get"}}
     assert named == wanted
 
 
@@ -180,7 +200,8 @@ def test_roles_bind_the_account_of_one_program_and_no_other(one: Component) -> N
         assert [subject["name"] for subject in binding["subjects"]] == [one.name]
         assert all("*" not in (*rule["verbs"], *rule["resources"], *rule["apiGroups"]) for rule in role["rules"])
         names = [rule.get("resourceNames") for rule in role["rules"] if "secrets" in rule["resources"]]
-        assert names == ([None, [SECRET]] if (kind, one) == ("Role", SCHEDULER) else [])
+        wanted: dict[Component, list[object]] = {SCHEDULER: [None, [SECRET]], CONTROLLERS: [["ufm-credentials"]]}
+        assert names == (wanted[one] if kind == "Role" else [])
 
 
 @pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.name)

@@ -7,7 +7,8 @@ import random
 from typing import Any
 
 from stromboli.kube.client import Client
-from stromboli.live.controllers.controller_runner import Controllers, Options
+from stromboli.live.controllers.controller_runner import Controllers
+from stromboli.live.controllers.options import Options
 from tests.support.live_world import Json, LiveWorld
 from tests.support.memory_server import merged
 

@@ -168,7 +168,8 @@ class MemoryServer(Faulty):
         self.shout(kind, collection, found)
 
     def _offer(self, watch: _Watch, kind: str, collection: str, found: Json) -> None:
-        if _collection(watch.request.path)[0] == collection:
+        asked, namespace, *_ = _collection(watch.request.path)
+        if asked == collection and _is_asked_for(found, namespace, watch.request):
             watch.queue.put_nowait(json.dumps({"type": kind, "object": found}).encode() + b"\n")
 
     # ------------------------------------------------------------------ requests
@@ -193,7 +194,7 @@ class MemoryServer(Faulty):
     def _listed(self, request: Request, collection: str, namespace: str) -> Response:
         token = request.params.get("continue", "")
         found = self.lists.get(token) or [
-            o for o in self.all(collection) if not namespace or namespace == o["metadata"]["namespace"]
+            found for found in self.all(collection) if _is_asked_for(found, namespace, request)
         ]
         limit = int(request.params.get("limit", 0)) or len(found)
         meta = {"resourceVersion": str(self.version)}
@@ -255,6 +256,12 @@ class MemoryServer(Faulty):
         if self.bound_become:
             self.put(collection, merged(found, {"status": {"phase": self.bound_become}}))
         return Response(201, {}, b"{}")
+
+
+def _is_asked_for(found: Json, namespace: str, request: Request) -> bool:
+    """Whether an object is in the namespace, if any, and has the name, if any, that a list or a watch asks for."""
+    meta, (field, _, value) = found["metadata"], request.params.get("fieldSelector", "").partition("=")
+    return namespace in ("", meta.get("namespace", "")) and (field != "metadata.name" or value == meta["name"])
 
 
 def _ok(body: Json) -> Response:

@@ -10,8 +10,9 @@ knows an API server, a clock or a thread; the time is an argument.
 :mod:`~stromboli.controllers.queues`      queues: open, closing, closed, down the hierarchy
 :mod:`~stromboli.controllers.commands`    commands
 :mod:`~stromboli.controllers.garbage`     finished jobs whose time is over
-:mod:`~stromboli.controllers.hyper_nodes` members of hypernodes
+:mod:`~stromboli.controllers.topology`    members of hypernodes
 :mod:`~stromboli.controllers.cron_jobs`   CronJobs: jobs made by a schedule
+:mod:`~stromboli.controllers.discovery`  hypernodes from node labels, UFM or a file
 :mod:`~stromboli.controllers.unsupported` objects whose controllers are not offered
 =======================================  ===========================================================================
 """

@@ -7,13 +7,13 @@ says :meth:`Manager.repeat` when that failed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from stromboli.cluster.kinds import OwnerReference
-from stromboli.controllers import garbage, hyper_nodes, pod_groups, queues, unsupported
+from stromboli.controllers import garbage, pod_groups, queues, unsupported
 from stromboli.controllers.changes import Delete, Outcome, normal
 from stromboli.controllers.commands import Commands, Order, order_of
 from stromboli.controllers.cron_jobs.history import KIND as CRON_JOB_KIND
@@ -31,6 +31,7 @@ from stromboli.controllers.jobs.requests import (
 )
 from stromboli.controllers.jobs.states import FINISHED
 from stromboli.controllers.pods import JOB_KIND, PodView
+from stromboli.controllers.topology import TopologyController
 from stromboli.controllers.work import UNSUPPORTED, About, Work
 from stromboli.controllers.world import Key, Shelf, World, key_of
 from stromboli.crds.admission.defaults import completed
@@ -39,7 +40,6 @@ from stromboli.crds.bus import SYNC_QUEUE, Command
 from stromboli.crds.fields import Metadata, Resource
 from stromboli.crds.kinds import JOBS, POD_GROUPS
 from stromboli.crds.scheduling import PodGroup, Queue
-from stromboli.crds.topology import HyperNode
 from stromboli.model.names import POD_GROUP_UNKNOWN, POD_PENDING
 
 MAKERS: Final = {CRON_JOB_KIND: About.cron_job}
@@ -76,7 +76,7 @@ class Manager:
         self.jobs = JobController(self.world)
         self.cron_jobs = CronJobController(self.world)
         self.commands = Commands()
-        self.hyper_nodes: Shelf[HyperNode] = Shelf()
+        self.topology = TopologyController(self.world, self._ask)
         self.ready: dict[Work, None] = {}
         """What has to be looked at, the longest waiting first."""
         self._settings = settings
@@ -91,13 +91,19 @@ class Manager:
             About.pod: self._look_at_pod,
             About.garbage: self._look_at_garbage,
             About.command: self.commands.take,
-            About.hyper_node: self._look_at_hyper_node,
+            About.hyper_node: self.topology.look,
             About.idle_group: self._look_at_idle_group,
             About.cron_job: self.cron_jobs.look,
+            About.discovery: self.topology.discover,
             **{about: partial(self._look_at_unsupported, about) for about in UNSUPPORTED},
         }
 
     # -- What has happened -------------------------------------------------------------------------------------------
+
+    def _ask(self, about: About, keys: Iterable[Key]) -> None:
+        """Have objects looked at, if that is ours."""
+        if about in self._settings.looks:
+            self.ready.update(dict.fromkeys(Work(about, key) for key in keys))
 
     def ask_job(self, key: Key, request: Request) -> None:
         """Have a job looked at."""
@@ -242,17 +248,6 @@ class Manager:
         else:
             self.world.idle.discard(group)
 
-    def seen_node(self, metadata: Metadata) -> None:
-        """A node has come or changed."""
-        if self.world.nodes.get(metadata.name) != metadata.labels:
-            self.world.nodes[metadata.name] = metadata.labels
-            self._ask_hyper_nodes()
-
-    def gone_node(self, name: str) -> None:
-        """A node is gone."""
-        self.world.nodes.pop(name, None)
-        self._ask_hyper_nodes()
-
     def seen_unsupported(self, about: About, metadata: Metadata) -> None:
         """An object has come or changed whose controller is not there: each is told once."""
         work = Work(about, (metadata.namespace, metadata.name))
@@ -264,9 +259,6 @@ class Manager:
     def gone_unsupported(self, about: About, key: Key) -> None:
         """Such an object is gone."""
         self._unsupported.pop(Work(about, key), None)
-
-    def _ask_hyper_nodes(self) -> None:
-        self.ready.update(dict.fromkeys(Work(About.hyper_node, key) for key in self.hyper_nodes.objects))
 
     # -- Looking -----------------------------------------------------------------------------------------------------
 
@@ -361,10 +353,6 @@ class Manager:
             return Outcome(after=IDLE_AGAIN)
         self.world.idle.discard(key)
         return Outcome().then(Delete(POD_GROUPS, *key, group.metadata.uid))
-
-    def _look_at_hyper_node(self, key: Key, now: float) -> Outcome:
-        found = self.hyper_nodes.get(*key)
-        return Outcome() if found is None else hyper_nodes.look(found, self.world)
 
     def _look_at_unsupported(self, about: About, key: Key, now: float) -> Outcome:
         found = self._unsupported.get(Work(about, key))

@@ -16,7 +16,7 @@ CONTROLLERS: Final[Mapping[str, frozenset[About]]] = {
     "queue-controller": frozenset({About.queue}),
     "gc-controller": frozenset({About.garbage}),
     "cronjob-controller": frozenset({About.cron_job}),
-    "hyperNode-controller": frozenset({About.hyper_node}),
+    "hyperNode-controller": frozenset({About.hyper_node, About.discovery}),
 }
 """The controllers, and the looks that are theirs.  A command is carried out by the controller of its target."""
 

@@ -18,6 +18,7 @@ class About(StrEnum):
     command = "command"
     hyper_node = "hypernode"
     idle_group = "idle PodGroup"
+    discovery = "network topology source"
     cron_job = "CronJob"
     job_flow = "JobFlow"
     job_template = "JobTemplate"

@@ -142,9 +142,9 @@ CONTROLLERS = (
     ),
     _row(
         "controllers-offered",
-        "Jobs, their clean-up, CronJobs, queues, PodGroups of plain pods, members of HyperNodes; `--controllers` has "
-        "no others.",
-        "JobFlows, JobTemplates, discovery of HyperNodes, NodeShards and colocation, too, chosen by `--controllers`.",
+        "Jobs, their clean-up, CronJobs, queues, PodGroups of plain pods, HyperNodes and their discovery; "
+        "`--controllers` has no others.",
+        "JobFlows, JobTemplates, NodeShards and colocation, too, chosen by `--controllers`.",
         "controllers",
         "The others come later; their kinds are served and kept.",
     ),

@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from stromboli.controllers.changes import PERSISTENT_VOLUME_CLAIMS
+from stromboli.controllers.changes import PERSISTENT_VOLUME_CLAIMS, Subject
 from stromboli.controllers.manager import Manager
 from stromboli.controllers.pods import PodView, pod_view
+from stromboli.controllers.topology import TopologyController
 from stromboli.controllers.work import UNSUPPORTED, About
 from stromboli.controllers.world import Key, Shelf, key_of
 from stromboli.crds.batch import CronJob, Job
@@ -21,8 +22,10 @@ from stromboli.crds.read import read
 from stromboli.crds.scheduling import PodGroup, Queue
 from stromboli.crds.topology import HyperNode
 from stromboli.errors import ManifestError
+from stromboli.kube.client import ALL, Select
 from stromboli.kube.informer import Change, What
 from stromboli.kube.resources import Raw, Resource
+from stromboli.live.controllers.topology_poller import TopologyPoller
 from stromboli.model.spec import Wire
 
 _Kind = TypeVar("_Kind", bound=Object)
@@ -44,6 +47,12 @@ class Owner(Object, frozen=True):
     spec: Scale = Scale()
 
 
+class ConfigMap(Object, frozen=True):
+    """A ConfigMap."""
+
+    data: dict[str, str] = {}
+
+
 class PriorityClass(Object, frozen=True):
     """A PriorityClass."""
 
@@ -54,7 +63,7 @@ class Followed(NamedTuple):
     """One kind that is followed: what to do with one that is seen, and with the key of one that is gone.
 
     It is followed for the sake of some ``looks``.  What is not ``needed`` may be missing on the server, and of an
-    ``optional`` kind we need not be allowed to look.
+    ``optional`` kind we need not be allowed to look.  ``namespace`` and ``select`` say which objects.
     """
 
     resource: Resource[Any]
@@ -63,6 +72,8 @@ class Followed(NamedTuple):
     gone: Callable[[Key], object]
     needed: bool = True
     optional: bool = False
+    namespace: str = ""
+    select: Select = ALL
 
     def hear(self, change: Change[Any]) -> None:
         """Take a change in."""
@@ -104,6 +115,7 @@ COMMAND: Final = _ours(Command)
 HYPER_NODE: Final = _ours(HyperNode)
 CLAIM: Final = _core(PERSISTENT_VOLUME_CLAIMS, "PersistentVolumeClaim")
 NODE: Final = _core("nodes", "Node", namespaced=False)
+CONFIG_MAP: Final = Resource("v1", "configmaps", "ConfigMap", True, decoder(ConfigMap))
 PRIORITY_CLASS: Final = Resource(
     "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", False, decoder(PriorityClass)
 )
@@ -140,7 +152,7 @@ def writable(schedulers: tuple[str, ...]) -> dict[str, Resource[Any]]:
 _JOBS: Final = frozenset({About.job})
 _PLAIN: Final = frozenset({About.pod, About.idle_group})
 _MAKING: Final = (About.cron_job,)
-_MEMBERS: Final = frozenset({About.hyper_node})
+_MEMBERS: Final = frozenset({About.hyper_node, About.discovery})
 _ORDERED: Final = frozenset({About.job, About.queue})
 
 
@@ -157,8 +169,11 @@ def _all(manager: Manager, schedulers: tuple[str, ...]) -> Iterator[Followed]:
     yield Followed(POD_GROUP, _ORDERED | _PLAIN, manager.seen_pod_group, manager.gone_pod_group)
     yield Followed(pod_resource(schedulers), _JOBS | _PLAIN, manager.seen_pod, manager.gone_pod)
     yield Followed(COMMAND, _ORDERED, manager.seen_command, manager.commands.drop)
-    yield _looked_at(manager, HYPER_NODE, About.hyper_node, manager.hyper_nodes, optional=False)
-    yield Followed(NODE, _MEMBERS, lambda node: manager.seen_node(node.metadata), lambda key: manager.gone_node(key[1]))
+    topology = manager.topology
+    yield Followed(HYPER_NODE, _MEMBERS, topology.seen, topology.gone, needed=False)
+    yield Followed(
+        NODE, _MEMBERS, lambda node: topology.seen_node(node.metadata), lambda key: topology.gone_node(key[1])
+    )
     yield Followed(
         PRIORITY_CLASS,
         _JOBS,
@@ -179,6 +194,22 @@ def _looked_at(
     """Objects of one kind that are looked at whenever they change."""
     seen, gone = partial(manager.seen, about, shelf), shelf.drop
     return Followed(resource, frozenset({about}), seen, gone, needed=False, optional=optional)
+
+
+def topology_sources(topology: TopologyController, poller: TopologyPoller, namespace: str, name: str) -> Followed:
+    """The ConfigMap that says where HyperNodes come from."""
+
+    def seen(found: ConfigMap) -> None:
+        topology.configure(Subject("v1", "ConfigMap", namespace, name, found.metadata.uid), found.data)
+        poller.renew()
+
+    def gone(_: Key) -> None:
+        topology.discovery.stop()
+        poller.renew()
+
+    select = Select(fields=f"metadata.name={name}")
+    looks = frozenset({About.discovery})
+    return Followed(CONFIG_MAP, looks, seen, gone, needed=False, optional=True, namespace=namespace, select=select)
 
 
 def _unsupported(manager: Manager, about: About) -> Followed:

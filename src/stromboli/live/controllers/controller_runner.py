@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from stromboli.controllers.changes import Ask, Change, Create, Delete, Emit, KillPod, Outcome, Patch, Read
 from stromboli.controllers.manager import Manager, Settings
@@ -23,12 +23,14 @@ from stromboli.kube.contact import NOBODY
 from stromboli.kube.informer import Informer, Informers, unforeseen
 from stromboli.kube.recorder import Recorder, Regarding
 from stromboli.kube.resources import nothing
-from stromboli.live.controllers.controlled import Followed, followed, writable
+from stromboli.live.controllers.controlled import Followed, followed, topology_sources, writable
 from stromboli.live.controllers.failures import failure_of
+from stromboli.live.controllers.options import Options
 from stromboli.live.controllers.owner_reading import read_owner
+from stromboli.live.controllers.topology_poller import TopologyPoller
 from stromboli.live.process.events import Telling
 from stromboli.live.process.stopping import Stop
-from stromboli.model.names import CONTROLLER_OUT_OF_SYNC, EVENT_WARNING, SCHEDULER_NAME
+from stromboli.model.names import CONTROLLER_OUT_OF_SYNC, EVENT_WARNING
 from stromboli.narration.observe import SILENT, Observer
 
 COMPONENT: Final = "vc-controller-manager"
@@ -36,9 +38,6 @@ COMPONENT: Final = "vc-controller-manager"
 
 WRITES_AT_ONCE: Final = 64
 """Requests that are under way at once."""
-
-BREATH: Final = 0.1
-"""Seconds between two looks at one object: what happens meanwhile is seen together and costs one status."""
 
 FIRST_PAUSE: Final = 0.005
 LONGEST_PAUSE: Final = 1000.0
@@ -49,23 +48,6 @@ AWAY_PAUSE: Final = 2.0
 
 UNHEARD: Final = NOBODY | {401, 429}
 """Answers that say nothing of the object: nobody is there, does not know us just now, or has too much to do."""
-
-
-class Options(NamedTuple):
-    """How the controllers run; names and defaults are those of Volcano's flags.
-
-    ``max_requeue`` failed looks (negative: any number) are repeated before an object is given up; those that no
-    server listened to do not count.  ``looks`` are those of the chosen controllers
-    (:func:`stromboli.controllers.selection.looks_of`); ``breath`` and ``stop_timeout``, in seconds, are ours.
-    """
-
-    scheduler_names: tuple[str, ...] = (SCHEDULER_NAME,)
-    max_requeue: int = 15
-    inherit_owner_annotations: bool = True
-    looks: frozenset[About] = frozenset(About)
-    group_by: frozenset[str] = frozenset()
-    breath: float = BREATH
-    stop_timeout: float = 20.0
 
 
 class Controllers:
@@ -89,6 +71,7 @@ class Controllers:
         self._writes = asyncio.Semaphore(WRITES_AT_ONCE)
         self._resources = writable(self.options.scheduler_names)
         self._wake = asyncio.Event()
+        self._poller = TopologyPoller(client, self.manager.topology, self._wake, may_write)
         self._stop = Stop()
         self._busy: set[Work] = set()
         self._looking: set[asyncio.Task[None]] = set()
@@ -110,7 +93,7 @@ class Controllers:
     async def run(self) -> None:
         """Control until cancelled, or until :meth:`stop` has been called and done."""
         async with asyncio.TaskGroup() as group:
-            beside = [group.create_task(self.recorder.run())]
+            beside = [group.create_task(self.recorder.run()), group.create_task(self._poller.run())]
             await self._stop.unless(self._begin(group, beside))
             await self._dispatch(group)
             await self._wind_down()
@@ -141,12 +124,20 @@ class Controllers:
 
     def _informers(self) -> Informers:
         informers = Informers()
-        for row in followed(self.manager, self.options.scheduler_names, self.options.looks):
-            trouble = self._trouble(row)
-            informer = Informer(self._client, row.resource, keep=False, troubled=trouble, optional=row.optional)
+        for row in self._followed():
+            informer = Informer(
+                self._client, row.resource, namespace=row.namespace, select=row.select, keep=False,
+                troubled=self._trouble(row), optional=row.optional,
+            )  # fmt: skip
             informer.subscribe(self._hearing(row))
             informers.by_kind[str(row.resource)] = informer
         return informers
+
+    def _followed(self) -> Iterator[Followed]:
+        options = self.options
+        yield from followed(self.manager, options.scheduler_names, options.looks)
+        if About.discovery in options.looks:
+            yield topology_sources(self.manager.topology, self._poller, options.namespace, options.config_map)
 
     def _trouble(self, row: Followed) -> Callable[[StromboliError], None]:
         def troubled(error: StromboliError) -> None:
@@ -373,7 +364,7 @@ class Controllers:
             JOBS: manager.seen_job,
             POD_GROUPS: manager.seen_pod_group,
             QUEUES: manager.seen_queue,
-            HYPER_NODES: partial(manager.seen, About.hyper_node, manager.hyper_nodes),
+            HYPER_NODES: manager.topology.seen,
             CRON_JOBS: partial(manager.seen, About.cron_job, manager.world.cron_jobs),
             PODS: manager.seen_pod,
         }

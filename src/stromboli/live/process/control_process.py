@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Final
 
 from stromboli.controllers.selection import CONTROLLERS, looks_of
-from stromboli.live.controllers.controller_runner import Controllers, Options
+from stromboli.live.controllers.controller_runner import Controllers
+from stromboli.live.controllers.options import Options
 from stromboli.live.process.control_gauges import ControlGauges
 from stromboli.live.process.flags import FLAGS, Flag
 from stromboli.live.process.process import pages_of, terms_of
 from stromboli.live.process.service import Service, Values, run_service
-from stromboli.model.names import CONTROLLERS_LEASE
+from stromboli.model.names import CONTROLLERS_LEASE, NAMESPACE
 
 AGENT: Final = "stromboli-controllers"
 """What we are called in the API server's logs."""
@@ -57,6 +59,8 @@ class ControlProcess(Service):
             inherit_owner_annotations=flags["inherit_owner_annotations"],
             looks=looks_of(flags["controllers"]),
             group_by=frozenset(flags["group_by_owner_kinds"]),
+            namespace=os.environ.get("KUBE_POD_NAMESPACE") or NAMESPACE,
+            config_map=f"{os.environ.get('HELM_RELEASE_NAME') or 'volcano'}-controller-configmap",
         )
         self.controllers = Controllers(self.client, options, observer=self.log, may_write=self.leadership.leads)
         if flags["leader_elect"]:

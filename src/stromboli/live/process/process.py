@@ -139,7 +139,7 @@ class Process(Service):
             return
         from stromboli.controllers.selection import looks_of
         from stromboli.live.controllers.controller_runner import Controllers
-        from stromboli.live.controllers.controller_runner import Options as ControllerOptions
+        from stromboli.live.controllers.options import Options as ControllerOptions
         from stromboli.live.process.control_gauges import ControlGauges
 
         looks = looks_of(self.flags["controllers"])

@@ -81,7 +81,12 @@ CONTROLLING: Final = (
     Grant(SCHEDULING_GROUP, "queues", (*FOLLOW, "patch"), "parents, and marks of queues closed with them"),
     Grant(SCHEDULING_GROUP, "queues/status", ("patch",), "open, closing, closed"),
     Grant(BUS_GROUP, "commands", (*FOLLOW, "delete"), "what somebody asks for, once"),
-    Grant(TOPOLOGY_GROUP, "hypernodes", FOLLOW, "their members are counted"),
+    Grant(
+        TOPOLOGY_GROUP,
+        "hypernodes",
+        (*FOLLOW, "create", "patch", "delete"),
+        "their members are counted; discovery makes them",
+    ),
     Grant(TOPOLOGY_GROUP, "hypernodes/status", ("patch",), "how many members there are"),
     Grant("", "pods", (*FOLLOW, "get", "create", "patch", "delete"), "pods of jobs; PodGroups of plain pods"),
     Grant("", "persistentvolumeclaims", (*FOLLOW, "create"), "volumes of jobs"),
@@ -101,6 +106,9 @@ CONTROLLING: Final = (
 )
 """What the controllers do in the whole cluster."""
 
+UFM_SECRET: Final = "ufm-credentials"
+"""The Secret that the documentation gives the login of UFM; another one needs a Role of its own."""
+
 _LEASES: Final = "coordination.k8s.io"
 _LEADING: Final = Grant(_LEASES, "leases", ("create",), "one of several leads: a name cannot be asked for here")
 
@@ -115,6 +123,8 @@ SCHEDULER_OWN: Final = (
 CONTROLLERS_OWN: Final = (
     _LEADING,
     Grant(_LEASES, "leases", ("get", "update"), "one of several leads", (CONTROLLERS_LEASE,)),
+    Grant("", "configmaps", READ, "where HyperNodes come from, and trees of them"),
+    Grant("", "secrets", ("get",), "the login of UFM", (UFM_SECRET,)),
 )
 """What the controllers do in theirs, which is the same."""
 

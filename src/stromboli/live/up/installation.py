@@ -182,6 +182,7 @@ def _container(one: Component, parts: Parts) -> Manifest:
         "name": one.name,
         "image": parts.image,
         "args": arguments,
+        "env": [{"name": "KUBE_POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
         "ports": [
             {"name": "metrics", "containerPort": METRICS_PORT},
             {"name": "health", "containerPort": HEALTH_PORT},

@@ -1,0 +1,34 @@
+"""How the controllers run."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from stromboli.controllers.work import About
+from stromboli.model.names import NAMESPACE, SCHEDULER_NAME
+
+BREATH: Final = 0.1
+"""Seconds between two looks at one object: what happens meanwhile is seen together and costs one status."""
+
+CONFIG_MAP: Final = "volcano-controller-configmap"
+"""The ConfigMap of the controllers' settings in Volcano's installation."""
+
+
+class Options(NamedTuple):
+    """How the controllers run; names and defaults are those of Volcano's flags.
+
+    ``max_requeue`` failed looks (negative: any number) are repeated before an object is given up; those that no
+    server listened to do not count.  ``looks`` are those of the chosen controllers
+    (:func:`stromboli.controllers.selection.looks_of`); ``config_map`` in ``namespace`` says where HyperNodes come from;
+    ``breath`` and ``stop_timeout``, in seconds, are ours.
+    """
+
+    scheduler_names: tuple[str, ...] = (SCHEDULER_NAME,)
+    max_requeue: int = 15
+    inherit_owner_annotations: bool = True
+    looks: frozenset[About] = frozenset(About)
+    group_by: frozenset[str] = frozenset()
+    breath: float = BREATH
+    namespace: str = NAMESPACE
+    config_map: str = CONFIG_MAP
+    stop_timeout: float = 20.0
