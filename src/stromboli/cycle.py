@@ -51,13 +51,13 @@ def run_actions(session: Session) -> None:
         action = session.registry.action(name)(session.config.arguments_of(name))
         for complaint in action.complaints:
             session.tell("complaint", text=complaint.text)
-        session.observer.started("action", name)
+        session.narrator.observer.started("action", name)
         if entered:
             entered(action=name.capitalize())
         run_action(session, action)
         if left:
             left(action=name.capitalize())
-        session.observer.ended("action", name)
+        session.narrator.observer.ended("action", name)
 
 
 def run_action(session: Session, action: Action) -> None:

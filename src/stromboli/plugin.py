@@ -63,6 +63,7 @@ from stromboli.framework.extension.hook import (
 )
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.reason import Reason, StatusCode
+from stromboli.framework.session.reference import ReferenceView
 
 __all__ = [
     "ClusterView",
@@ -70,6 +71,7 @@ __all__ = [
     "Hook",
     "Plugin",
     "Reason",
+    "ReferenceView",
     "StatusCode",
     "allocatable",
     "arg",

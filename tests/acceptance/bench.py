@@ -126,7 +126,7 @@ def binds(plan: Plan) -> dict[str, str]:
 
 def task_of(session: Session, name: str) -> Task:
     """The session's own record of the task of a pod in a job."""
-    found = next(task for job in session.peek_jobs() for task in job.tasks.values() if task.name == name)
+    found = next(task for job in session.jobs.peek() for task in job.tasks.values() if task.name == name)
     return session.jobs[found.job].tasks[found.uid]
 
 

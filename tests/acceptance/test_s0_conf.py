@@ -10,6 +10,7 @@ from stromboli.errors import ConfigError
 from stromboli.framework.books.cluster_view import ClusterView
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.points import POINTS
+from stromboli.framework.session.reference import ReferenceView
 from stromboli.metrics.prometheus import MetricsObserver, new_registry
 from stromboli.plugin import arg
 from stromboli.testing.builders import Manifest, node, pod, pod_group
@@ -77,10 +78,10 @@ def test_S0_16_leniently_it_is_logged_and_skipped_and_the_others_work() -> None:
 
 def test_S0_40_three_tiers_load_in_their_order_and_gang_is_asked_before_drf() -> None:
     with Bench(GANG_OF_TWO, Y1).open() as session:
-        assert [[o.name for o in tier] for tier in session.tiers] == [
+        assert [[o.name for o in tier] for tier in ReferenceView(session).tiers] == [
             ["gang", "priority"], ["drf", "proportion"], ["predicates", "nodeorder"],
         ]  # fmt: skip
-        assert list(session.points["job_order"]) == ["gang", "priority", "drf"]
+        assert list(ReferenceView(session).points["job_order"]) == ["gang", "priority", "drf"]
 
 
 @pytest.mark.parametrize(("written", "victims"), [("true", []), ("false", ["r0"])])
@@ -89,8 +90,10 @@ def test_S0_41_the_other_spelling_of_a_switch_acts(written: str, victims: list[s
     with Bench(VICTIMS, text).open() as session:
         found = session.ask.preemptable(task_of(session, "p"), [task_of(session, "r0")])
         assert [task.name for task in found] == victims
-        assert ("gang" in session.points["preemptable"]) == (written == "true")
-        assert {"job_order", "job_ready", "job_pipelined"} <= {n for n, own in session.points.items() if "gang" in own}
+        assert ("gang" in ReferenceView(session).points["preemptable"]) == (written == "true")
+        assert {"job_order", "job_ready", "job_pipelined"} <= {
+            n for n, own in ReferenceView(session).points.items() if "gang" in own
+        }
 
 
 @pytest.mark.parametrize(
@@ -104,13 +107,13 @@ def test_S0_41_the_other_spelling_of_a_switch_acts(written: str, victims: list[s
 )
 def test_S0_42_the_references_own_spelling_wins(switches: str, asked: bool) -> None:
     with Bench(GANG_OF_TWO, conf(f"[{{name: gang, {switches}}}]")).open() as session:
-        assert ("gang" in session.points["job_order"]) is asked
+        assert ("gang" in ReferenceView(session).points["job_order"]) is asked
 
 
 def test_S0_43_a_switch_that_is_not_written_is_on_and_one_off_leaves_the_others() -> None:
     bench = Bench(GANG_OF_TWO, conf("[{name: gang, enableJobOrder: false}]", "predicates"))
     with bench.open() as session:
-        gang = {name for name, plugins in session.points.items() if "gang" in plugins}
+        gang = {name for name, plugins in ReferenceView(session).points.items() if "gang" in plugins}
         assert "job_order" not in gang
         assert {"job_ready", "job_pipelined", "job_starving", "preemptable", "reclaimable"} <= gang
     plan = bench.cycle()
@@ -121,5 +124,5 @@ def test_S0_43_a_switch_that_is_not_written_is_on_and_one_off_leaves_the_others(
 def test_S0_43_hierarchy_and_cluster_order_are_off_unless_written() -> None:
     for text, on in (("[{name: drf}]", False), ("[{name: drf, enableHierarchy: true}]", True)):
         with Bench(GANG_OF_TWO, conf(text)).open() as session:
-            assert session.hierarchy_enabled("drf") is on
-            assert session.tiers[0][0].enabled(POINTS["cluster_order"]) is False
+            assert session.config.hierarchy_enabled("drf") is on
+            assert ReferenceView(session).tiers[0][0].enabled(POINTS["cluster_order"]) is False

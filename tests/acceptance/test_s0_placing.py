@@ -9,6 +9,7 @@ import pytest
 from stromboli.errors import PlacementError
 from stromboli.framework.books.cluster_view import ClusterView
 from stromboli.framework.books.plan import HyperNodeUpdate
+from stromboli.framework.session.reference import ReferenceView
 from stromboli.plugin import Plugin, hyper_node_gradient_for_job
 from stromboli.testing.builders import hyper_node, node, pod, pod_group
 from tests.acceptance.bench import Bench, answering, binds, conf, task_of
@@ -20,14 +21,14 @@ def test_S0_36_a_session_allocates_pipelines_and_evicts_for_good() -> None:
     bench = Bench([*objects, pod_group("h"), pod("old", group="h", on="n1")], conf("gang", "predicates"))
     with bench.open() as session:
         home = session.nodes["n1"]
-        session.allocate(task_of(session, "p"), home)
+        ReferenceView(session).allocate(task_of(session, "p"), home)
         assert session.plan.binds == [], "a gang that is not ready is not bound"
         assert session.plan.allocated_not_bound == []
-        session.pipeline(task_of(session, "r"), "n1")
-        session.allocate(task_of(session, "q"), home)
-        session.evict(task_of(session, "old"), "drain")
+        ReferenceView(session).pipeline(task_of(session, "r"), "n1")
+        ReferenceView(session).allocate(task_of(session, "q"), home)
+        ReferenceView(session).evict(task_of(session, "old"), "drain")
         with pytest.raises(PlacementError, match="failed to find node elsewhere"):
-            session.pipeline(task_of(session, "r"), "elsewhere")
+            ReferenceView(session).pipeline(task_of(session, "r"), "elsewhere")
     plan = session.plan
     assert binds(plan) == {"p": "n1", "q": "n1"}
     assert [each.key for each in plan.reservations] == ["default/r"]
@@ -40,7 +41,7 @@ def test_S0_36_an_objection_does_not_take_a_direct_allocation_back() -> None:
 
     plugin = answering("objects", on_allocate=object_to)
     with Bench(ONE_JOB, conf("gang", "objects"), plugin).open() as session:
-        session.allocate(task_of(session, "p"), session.nodes["n1"])
+        ReferenceView(session).allocate(task_of(session, "p"), session.nodes["n1"])
     assert binds(session.plan) == {"p": "n1"}
 
 
@@ -64,7 +65,7 @@ def test_S0_44_the_next_session_knows_where_a_topology_job_lies() -> None:
     assert first.hyper_nodes == [HyperNodeUpdate("default/g", "s2", {"default/g": "s2"})]
     with bench.open() as session:  # found again from the node alone it would be s0
         job = session.jobs["default/g"]
-        assert (job.allocated_hyper_node, session.dirty_jobs) == ("s2", set())
+        assert (job.allocated_hyper_node, session.pod_groups.moved) == ("s2", set())
         assert [part.allocated_hyper_node for part in session.sub_jobs(job).values()] == ["s2"]
     assert session.plan.hyper_nodes == []
     bench.tell(hyper_node("s2", 2), gone=True)

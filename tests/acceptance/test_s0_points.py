@@ -10,6 +10,7 @@ import pytest
 from stromboli.framework.books.cluster_view import ClusterView
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.points import POINTS
+from stromboli.framework.session.reference import ReferenceView
 from stromboli.model.task import Task
 from stromboli.plugin import Reason
 from stromboli.testing.builders import node, pod, pod_group
@@ -291,7 +292,7 @@ def test_S0_24_every_point_can_be_registered_in_a_session() -> None:
 
     with Bench(TASKS, conf("stub"), Stub).open() as session:
         assert session.plan.inconsistencies == []
-        asked = {point for point, plugins in session.points.items() if "stub" in plugins}
+        asked = {point for point, plugins in ReferenceView(session).points.items() if "stub" in plugins}
     assert asked == set(POINTS) - {"cluster_order"}  # its switch is off unless written
 
 
@@ -309,7 +310,7 @@ SEVENTEEN = {
 def test_S0_25_the_seventeen_first_registrations_have_their_python_names(seed: str, name: str) -> None:
     called: list[str] = []
     with Bench(TASKS, conf("late"), answering("late", **{name: lambda *_: called.append(name)})).open() as session:
-        assert name in session.points
-        assert "late" in session.points[name]
+        assert name in ReferenceView(session).points
+        assert "late" in ReferenceView(session).points[name]
     assert POINTS[name].seed == seed
     assert len(SEVENTEEN) == 17

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.framework.books.hyper_nodes import TOP
 from stromboli.framework.books.plan import Event, Plan
 from stromboli.framework.extension.points import POINTS
 from stromboli.framework.session.closing import MOST_NAMES
-from stromboli.framework.session.session import TOP, Session
+from stromboli.framework.session.reference import ReferenceView
+from stromboli.framework.session.session import Session
 from stromboli.framework.session.topology import job_topology
 from stromboli.model.codec import encode_snapshot
 from stromboli.model.status import TaskStatus
@@ -80,7 +82,7 @@ def test_S0_03_what_a_session_changes_never_reaches_the_state() -> None:
     bench = Bench([*ONE_JOB, queue("default", capability={"cpu": 3})])
     before = encode_snapshot(bench.snapshot())
     with bench.open() as session:
-        session.statement().allocate(task_of(session, "p"), session.node_list[0])
+        session.statement().allocate(task_of(session, "p"), ReferenceView(session).node_list[0])
         session.jobs["default/g"].phase = "Running"
         session.queues["default"].sums.allocated[0] += 5
     after = bench.snapshot()
@@ -157,7 +159,10 @@ def test_S0_06_guarantees_and_deserved_shares_add_up_over_the_queues() -> None:
         queue("b", guarantee={"resource": {"cpu": 3}}, deserved={"cpu": 6}),
     ]
     with Bench(objects, conf("gang")).open() as session:
-        assert (session.total_guarantee.milli_cpu, session.total_deserved.milli_cpu) == (5000, 10000)
+        assert (ReferenceView(session).total_guarantee.milli_cpu, ReferenceView(session).total_deserved.milli_cpu) == (
+            5000,
+            10000,
+        )
 
 
 def test_S0_06_with_a_hierarchy_only_the_children_of_root_count() -> None:
@@ -167,13 +172,13 @@ def test_S0_06_with_a_hierarchy_only_the_children_of_root_count() -> None:
         queue("b", parent="a", guarantee={"resource": {"cpu": 1}}),
     ]
     with Bench(objects, conf("gang")).open() as session:
-        assert session.total_guarantee.milli_cpu == 2000
+        assert ReferenceView(session).total_guarantee.milli_cpu == 2000
 
 
 def test_S0_07_cordoned_nodes_count_in_the_total() -> None:
     with Bench([node("a", cpu=4, memory="1Gi"), node("b", cpu=6, memory="2Gi", unschedulable=True)]).open() as session:
-        assert session.total_resource.milli_cpu == 10000
-        assert session.total_resource.memory == 3 * 2**30
+        assert ReferenceView(session).total_resource.milli_cpu == 10000
+        assert ReferenceView(session).total_resource.memory == 3 * 2**30
 
 
 def test_S0_08_a_cycle_that_changes_nothing_writes_no_podgroup() -> None:
@@ -181,9 +186,9 @@ def test_S0_08_a_cycle_that_changes_nothing_writes_no_podgroup() -> None:
     assert phases(bench.cycle()) == {"g": "Inqueue"}
     assert phases(bench.cycle()) == {"g": "Running"}
     with bench.open() as session:
-        old = session.pod_group_old_state.status["default/g"]
+        old = ReferenceView(session).pod_group_old_state.status["default/g"]
         session.jobs["default/g"].phase = "Inqueue"
-        assert session.pod_group_old_state.status["default/g"] is old
+        assert ReferenceView(session).pod_group_old_state.status["default/g"] is old
     assert bench.cycle().pod_groups == []
 
 
@@ -231,15 +236,15 @@ def test_S0_09_close_order_is_plugins_then_jobs_then_queues_then_the_notice() ->
 def test_S0_10_node_map_and_pod_lister_follow_placements() -> None:
     objects = [*ONE_JOB, pod("old", group="g", on="n1"), pod("wait", group="g")]
     with Bench(objects).open() as session:
-        view = session.node_map["n1"]
+        view = ReferenceView(session).node_map["n1"]
         task, waiting = task_of(session, "p"), task_of(session, "wait")
-        assert (session.pod_lister.get(task), [t.name for t in view.pods]) == (None, ["old"])
+        assert (ReferenceView(session).pod_lister.get(task), [t.name for t in view.pods]) == (None, ["old"])
         statement = session.statement()
         statement.allocate(task, session.nodes["n1"])
         statement.pipeline(waiting, "n1")
-        assert session.pod_lister.get(task) is task
+        assert ReferenceView(session).pod_lister.get(task) is task
         assert task.node_name == "n1"
-        assert sorted(t.name for t in session.pod_lister.list()) == ["old", "p"]
+        assert sorted(t.name for t in ReferenceView(session).pod_lister.list()) == ["old", "p"]
         assert [t.name for t in view.pods] == ["old", "p", "wait"]
         assert view.requested.milli_cpu == 3000
         statement.evict(task_of(session, "old"), "test")
@@ -255,12 +260,12 @@ def test_S0_11_S0_12_the_root_lies_above_all_tiers(tiers: tuple[int, ...], root:
     bench = Bench([node("n1"), node("n2"), *(hyper_node(f"s{tier}", tier, "n1") for tier in tiers)])
     with bench.open() as session:
         assert session.hyper_nodes[TOP].tier == root
-        assert session.real_nodes_set[TOP] == {"n1", "n2"}
-        assert [node.name for node in session.real_nodes_list[TOP]] == ["n1", "n2"]
-        assert session.hyper_nodes_tiers == ascending
-        assert all(session.hyper_nodes_set_by_tier[tier] == [f"s{tier}"] for tier in tiers)
+        assert session.hyper_nodes.node_names[TOP] == {"n1", "n2"}
+        assert [node.name for node in ReferenceView(session).real_nodes_list[TOP]] == ["n1", "n2"]
+        assert ReferenceView(session).hyper_nodes_tiers == ascending
+        assert all(session.hyper_nodes.by_tier[tier] == [f"s{tier}"] for tier in tiers)
         assert all(session.hyper_nodes[f"s{tier}"].parent == TOP for tier in tiers)
-        assert session.top.children == [f"s{tier}" for tier in tiers]
+        assert session.hyper_nodes.top.children == [f"s{tier}" for tier in tiers]
 
 
 @pytest.mark.parametrize(
@@ -273,7 +278,7 @@ def test_S0_13_the_hypernode_of_placed_tasks_is_found_again(places: tuple[str, .
         job = session.jobs["default/g"]
         assert job.allocated_hyper_node == found
         assert [sub.allocated_hyper_node for sub in session.sub_jobs(job).values()] == [found]
-        assert session.dirty_jobs == ({"default/g"} if found else set())
+        assert session.pod_groups.moved == ({"default/g"} if found else set())
 
 
 def test_S0_13_a_job_lies_where_all_its_parts_lie() -> None:
@@ -303,7 +308,7 @@ def test_S0_14_a_recorded_hypernode_that_is_invalid_is_cleared(recorded: str, po
     snapshot.jobs["default/g"].allocated_hyper_node = recorded
     with Session.open(snapshot, bench.config, bench.registry) as session:
         assert session.jobs["default/g"].allocated_hyper_node == found
-        assert session.dirty_jobs == ({"default/g"} if (pods and found) or recorded != found else set())
+        assert session.pod_groups.moved == ({"default/g"} if (pods and found) or recorded != found else set())
         assert snapshot.jobs["default/g"].allocated_hyper_node == recorded
 
 
@@ -482,7 +487,9 @@ def test_S0_38_either_half_of_a_handler_may_be_missing(part: str) -> None:
 
         def on_session_open(self, session: ClusterView) -> None:
             for number in "12":
-                session.add_event_handler(**{part: lambda event, n=number: heard.append((n, event.task.name))})
+                ReferenceView(session).add_event_handler(
+                    **{part: lambda event, n=number: heard.append((n, event.task.name))}
+                )
 
     objects = [*ONE_JOB, pod("run", group="g", on="n1")]
     with Bench(objects, conf("gang", "half"), Half).open() as session, session.statement() as statement:
@@ -512,12 +519,12 @@ def test_S0_39_actions_and_plugins_ask_every_question_and_record_events() -> Non
     def ask(session: Session) -> None:
         task, other = task_of(session, "p"), task_of(session, "q")
         job, queues = session.jobs["default/g"], session.queues["default"]
-        part = session.sub_jobs(job)[job.uid]
+        part, nodes = session.sub_jobs(job)[job.uid], [*session.nodes.values()]
         arguments = {
             "left": job, "right": job, "job": job, "jobs": [job], "queue": queues, "task": task, "tasks": [task],
-            "node": session.node_list[0], "nodes": session.node_list, "sub_job": part, "preemptor": task,
+            "node": nodes[0], "nodes": nodes, "sub_job": part, "preemptor": task, "hyper_node": session.hyper_nodes.top,
             "preemptees": [other], "reclaimer": task, "reclaimees": [other], "candidates": [other],
-            "preemptor_queue": queues, "nodes_by_score": {}, "nodes_by_hyper_node": {}, "hyper_node": session.top,
+            "preemptor_queue": queues, "nodes_by_score": {}, "nodes_by_hyper_node": {},
             "purpose": "Allocate", "state": session.cycle_state(task.uid), "task_to_schedule": task, "scores": [],
             "context": type("Context", (), {"kind": "GangReclaim", "job": job, "task": task}),
             "event": type("Event", (), {"task": task, "err": None}),
@@ -528,7 +535,7 @@ def test_S0_39_actions_and_plugins_ask_every_question_and_record_events() -> Non
             given = {**arguments, "left": by_kind.get(name, job), "right": by_kind.get(name, job)}
             wanted = ("job", "sub_job") if point.unsplit else point.arguments
             answered[name] = getattr(session.ask, name)(*(given[argument] for argument in wanted))
-        session.record_pod_group_event(job, "Normal", "Asked", "everything")
+        session.pod_groups.record_event(job, "Normal", "Asked", "everything")
 
     everything = "gang priority conformance sla", "overcommit drf predicates proportion nodeorder binpack resourcequota"
     bench = Bench([*ONE_JOB, pod("q", group="g")], conf(*everything, actions="ask"), acting("ask", ask))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.framework.session.reference import ReferenceView
 from stromboli.metrics.logs import LogObserver
 from stromboli.model.resources.resource import Resource
 from stromboli.model.snapshot import Snapshot
@@ -93,7 +94,7 @@ def test_S1_22_what_will_be_idle_is_read_for_a_line_that_something_can_hear(
 
     objects = [node("n1", cpu=1), pod_group("g"), pod("waits", group="g", cpu=1, memory=0)]
     with Bench(objects).open(told) as session:
-        session.mute.on = muted
+        session.narrator.mute.on = muted
         monkeypatch.setattr(NodeTable, "future_of", reading)
         session.statement().pipeline(task_of(session, "waits"), "n1")
         assert len(found) == reads
@@ -295,7 +296,7 @@ def test_S1_33_a_queue_offers_what_it_holds_deserves_and_is_guaranteed() -> None
     objects = [node("n1", cpu=10), queue("q", guarantee=guaranteed(1)), pod_group("g", queue="q"),
                pod("a", group="g", on="n1"), pod("b", group="g")]  # fmt: skip
     with Bench(objects, conf(*QUEUES)).open() as session:
-        figures = session.queue_figures("q")
+        figures = ReferenceView(session).queue_figures("q")
         own = session.queues["q"]
         for name, cores in (("allocated", 1), ("deserved", 2), ("guarantee", 1)):
             assert isinstance(figures[name], Resource)
@@ -341,7 +342,7 @@ def test_S1_38_only_what_lies_above_the_share_may_be_taken_back() -> None:
         assert session.queues["a"].deserved.milli_cpu == 2000
         rich = [task_of(session, f"r{i}") for i in range(4)]
         found = session.plugins["proportion"]
-        reclaimable = session.points["reclaimable"]["proportion"]
+        reclaimable = ReferenceView(session).points["reclaimable"]["proportion"]
         assert found.name == "proportion"
         assert [task.name for task in reclaimable(task_of(session, "w0"), rich)] == ["r0", "r1"]
 

@@ -270,7 +270,7 @@ def test_S2_47_discarded_attempts_leave_every_sum_as_it_was() -> None:
             queues = {name: [*one.sums.held] for name, one in session.queues.items()}
             nodes = [str(Node(session.table, row).future_idle()) for row in range(len(session.table))]
             jobs = {
-                job.uid: (session.axes.full(job.sums.held), sorted(map(str, job.index))) for job in session.peek_jobs()
+                job.uid: (session.axes.full(job.sums.held), sorted(map(str, job.index))) for job in session.jobs.peek()
             }
             return queues, nodes, jobs, session.table.used.tolist(), session.table.requested.tolist()
 

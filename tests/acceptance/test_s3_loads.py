@@ -170,7 +170,7 @@ def scored(bench: Bench, name: str) -> float:
     with bench.open() as session:
         plugin = session.plugins["usage"]
         assert isinstance(plugin, Usage)
-        (task,) = (task for job in session.peek_jobs() for task in job.tasks.values())
+        (task,) = (task for job in session.jobs.peek() for task in job.tasks.values())
         return plugin.score_of_node(task, session.nodes[name])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.framework.session.reference import ReferenceView
 from stromboli.metrics.prometheus import MetricsObserver, new_registry
 from stromboli.plugins.overcommit import Overcommit
 from stromboli.plugins.sla import Sla
@@ -118,7 +119,10 @@ def test_S3_40_the_more_important_job_and_task_go_first() -> None:
     tasks = [pod(f"t{value}", group="g", priority=value) for value in (5, 10)]
     assert binds(Bench([node("n1", cpu=1), pod_group("g"), *tasks]).cycle()) == {"t10": "n1"}
     with Bench([*ranked("a", 5), *ranked("b", 5)]).open() as session:
-        assert session.points["job_order"]["priority"](session.jobs["default/a"], session.jobs["default/b"]) == 0
+        assert (
+            ReferenceView(session).points["job_order"]["priority"](session.jobs["default/a"], session.jobs["default/b"])
+            == 0
+        )
 
 
 def test_S3_41_only_strictly_less_important_victims() -> None:
@@ -226,7 +230,7 @@ def test_S3_52_jobs_with_a_deadline_first_and_the_earlier_one_before() -> None:
     plan = Bench([node("n1"), *objects], conf("sla gang")).cycle()
     assert [bind.key for bind in plan.binds] == [f"default/{name}-0" for name in ("late", "soon", "also", "none")]
     with Bench([node("n1"), *objects], conf("sla")).open() as session:
-        ask = session.points["job_order"]["sla"]
+        ask = ReferenceView(session).points["job_order"]["sla"]
         assert ask(session.jobs["default/none"], session.jobs["default/also"]) == 0
 
 
@@ -243,7 +247,7 @@ def job_in(name: str, queue_: str, pods: int, running: int = 0, cpu: Any = 1, **
 
 def figures(objects: list[Manifest], queue_: str, name: str) -> float:
     with Bench(objects, SHARE).open() as session:
-        amount = session.queue_figures(queue_)[name]
+        amount = ReferenceView(session).queue_figures(queue_)[name]
         assert not isinstance(amount, float | None)
         return amount.milli_cpu / 1000
 

@@ -126,7 +126,7 @@ class Books(Plugin):
 
     def on_session_open(self, session: ClusterView) -> None:
         self.told: list[str] = []
-        self.held = {task.name for job in session.peek_jobs() for task in job.of(PIPELINED)}
+        self.held = {task.name for job in session.jobs.peek() for task in job.of(PIPELINED)}
 
     @allocatable
     def one(self, queue: QueueInfo, task: Task) -> bool:

@@ -13,6 +13,7 @@ from benchmarks.pipelined.measuring import config_of
 from stromboli.cluster.body import meta, part
 from stromboli.cluster.lives import OVERSTAY, RUN_FOR, STOP_AFTER
 from stromboli.framework.books.plan import Plan
+from stromboli.framework.session.reference import ReferenceView
 from stromboli.framework.session.session import Session
 from stromboli.model.names import GROUP_NAME
 from stromboli.model.status import TaskStatus
@@ -134,11 +135,11 @@ class Walk:
 
     def twice(self, session: Session) -> None:
         """Somebody gives back more than he holds."""
-        running = [task for job in session.peek_jobs() for task in job.of(TaskStatus.Running)]
+        running = [task for job in session.jobs.peek() for task in job.of(TaskStatus.Running)]
         if running and self.dice.random() < 0.1:
             task = self.dice.choice(running)
             for _ in range(2):
-                session.evict(session.jobs[task.job].tasks[task.uid], "test")
+                ReferenceView(session).evict(session.jobs[task.job].tasks[task.uid], "test")
             self.look(session)
             self.seen["twice"] += 1
 

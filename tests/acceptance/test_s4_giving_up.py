@@ -12,6 +12,7 @@ from stromboli.framework.books.cluster_view import ClusterView
 from stromboli.framework.engine.rows import Bools
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.extension.reason import Reason
+from stromboli.framework.session.reference import ReferenceView
 from stromboli.model.job import PIPELINED
 from stromboli.model.names import HOSTNAME, NODE_GROUP_NAME, NODE_GROUP_RESOURCE_LIMITS
 from stromboli.model.reservation import Held
@@ -86,7 +87,7 @@ def turns(story: Story, whose: str, which: str) -> tuple[list[str], list[str]]:
         assert book is not None
         order = Precedence(session, book.holders)
         jobs, queues = order.jobs(), order.queues()
-        for job in session.peek_jobs():
+        for job in session.jobs.peek():
             if job.name in whose:
                 jobs.push(job)
         for name in which:
@@ -377,7 +378,7 @@ class Books(Plugin):
     name = "books"
 
     def on_session_open(self, session: ClusterView) -> None:
-        self.held = {task.name for job in session.peek_jobs() for task in job.of(PIPELINED)}
+        self.held = {task.name for job in session.jobs.peek() for task in job.of(PIPELINED)}
 
     @on_allocate
     def come(self, event: TaskEvent) -> None:
@@ -483,9 +484,9 @@ def test_who_is_placed_without_a_statement_lets_go_of_its_reservation_first(call
     with story.open() as session:
         task = task_of(session, "h-0")
         if call == "allocate":
-            session.allocate(task, session.nodes["n3"])
+            ReferenceView(session).allocate(task, session.nodes["n3"])
         else:
-            session.pipeline(task, "n3")
+            ReferenceView(session).pipeline(task, "n3")
         assert session.nodes["n2"].pipelined.is_empty()
         assert session.queues["default"].sums.held[0] == 2000
     assert written(session.plan) == {"h-0": None if call == "allocate" else Held("n3")}

@@ -14,6 +14,7 @@ from stromboli.framework.books.cluster_view import ClusterView
 from stromboli.framework.config.gates import PIPELINED_STATE
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.extension.reason import Reason
+from stromboli.framework.session.reference import ReferenceView
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind, operation_name
 from stromboli.metrics.logs import LogObserver
@@ -49,7 +50,7 @@ def totals(session: Session) -> Any:
     """Every sum of the session."""
     table = session.table
     queues = {name: (each.sums.held, each.sums.allocated, each.branch) for name, each in session.queues.items()}
-    sums = [(job.sums.held, job.sums.allocated, job.sums.request) for job in session.peek_jobs()]
+    sums = [(job.sums.held, job.sums.allocated, job.sums.request) for job in session.jobs.peek()]
     jobs = [session.axes.full(amounts) for each in sums for amounts in each]
     return repr((table.used.tolist(), table.pipelined.tolist(), table.requested.tolist(), queues, jobs))
 
@@ -183,7 +184,7 @@ def test_what_is_kept_first_and_bound_later_in_the_session_is_not_held() -> None
         with session.statement() as statement:
             statement.allocate(task_of(session, "g-0"), session.nodes["n1"])
             statement.keep()
-        session.allocate(task_of(session, "g-1"), session.nodes["n2"])
+        ReferenceView(session).allocate(task_of(session, "g-1"), session.nodes["n2"])
     assert (len(session.plan.binds), written(session.plan)) == (2, {})
 
 
@@ -364,7 +365,7 @@ def test_S4_13_without_room_nothing_happens_at_all() -> None:
         spy = session.plugins["spy"]
         assert isinstance(spy, Spy)
         assert spy.events == []
-        assert session.placements == []
+        assert session.ledger.log == []
     assert (session.plan.binds, session.plan.evictions, session.plan.annotations) == ([], [], [])
     assert story.told("metric.pipelined_fast_path") == [{"result": "waiting"}]
 
@@ -374,10 +375,13 @@ def test_S4_14_S4_16_S4_17_the_nodes_for_a_task_that_holds_one() -> None:
     story = Story(ending("a", "n2"), held, nodes=3)
     with story.open() as session:
         nodes = [session.nodes["n1"], None, session.nodes["n2"], session.nodes["n3"]]
-        names = [each.name for each in session.predicate_nodes(task_of(session, "h-0"), nodes)]
+        names = [each.name for each in ReferenceView(session).predicate_nodes(task_of(session, "h-0"), nodes)]
         assert names == ["n2"]
-        assert [each.name for each in session.predicate_nodes(task_of(session, "going"), nodes)] == ["n1", "n2"]
-        assert session.predicate_nodes(task_of(session, "h-0"), [None]) == []
+        assert [each.name for each in ReferenceView(session).predicate_nodes(task_of(session, "going"), nodes)] == [
+            "n1",
+            "n2",
+        ]
+        assert ReferenceView(session).predicate_nodes(task_of(session, "h-0"), [None]) == []
 
 
 def test_S4_15_S4_38_a_node_that_is_gone_loses_the_reservation_and_another_is_found() -> None:
@@ -500,7 +504,7 @@ def test_S4_20_S4_34_more_given_back_than_held_stops_at_zero_and_is_told() -> No
     with story.open(Several([story.counts, LogObserver(stream)])) as session:
         task, default = task_of(session, "a-0"), session.queues["default"]
         for _ in range(2):
-            session.evict(task, "test")
+            ReferenceView(session).evict(task, "test")
         assert default.sums.held[0] == default.sums.allocated[0] == 0
         assert session.plugins["drf"].share(session.jobs["default/a"]) == 0  # type: ignore[attr-defined]
     lines = [line.partition("] ")[2] for line in stream.getvalue().splitlines() if line.startswith("W")]
@@ -518,7 +522,7 @@ def test_S4_20_queues_above_stop_at_zero_too() -> None:  # S4-37: deallocated tw
     story = Story(queues, running("a", 1, queue="low"), text=text)
     with story.open(story.counts) as session:
         for _ in range(2):
-            session.evict(task_of(session, "a-0"), "test")
+            ReferenceView(session).evict(task_of(session, "a-0"), "test")
         assert [session.queues[name].branch[0] for name in ("low", "up", "root")] == [0, 0, 0]
     assert {line["plugin"] for line in story.told("dealloc_underflow")} == {"capacity"}
 

@@ -73,7 +73,7 @@ def mixed(*plugins: type[Plugin], indexed: bool = False) -> Bench:
 
 def by_hand(session: Session, queue_name: str) -> tuple[list[str], list[str]]:
     """The order of all tasks for a preemptor of a queue, and the same as the rule of two tasks gives it."""
-    tasks = [task for job in session.peek_jobs() for task in job.tasks.values()][::-1]
+    tasks = [task for job in session.jobs.peek() for task in job.tasks.values()][::-1]
     order = VictimOrder(session, session.queues[queue_name])
     compared = sorted(tasks, key=cmp_to_key(order.compare))
     return [task.name for task in order.sorted(tasks)], [task.name for task in compared]

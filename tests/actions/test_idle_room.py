@@ -200,7 +200,7 @@ def test_a_try_that_is_taken_back_tells_nothing():
         with IdleRoom(session) as idle:
             assert idle.serves(session.jobs["default/h"])
             assert not idle.serves(session.jobs["default/k"])
-            assert not idle.takes((session.jobs["default/k"].tasks["default/k-8"], session.only(0)))
+            assert not idle.takes((session.jobs["default/k"].tasks["default/k-8"], session.table.mask([0])))
         assert told.counts - before == {"idle_room_left": 1}
         assert told.counts["metric.e2e_job"] == 0
 

@@ -52,13 +52,13 @@ SERVICE = owner("Service", {"app": "web"})
 )  # fmt: skip
 def test_services_and_controllers_select(objects: list[Manifest], kind: str, found: LabelSelector | None) -> None:
     with Bench([node("n1"), pod_group("g"), owned("p", kind), *objects]).open() as session:
-        assert session.default_spread_selector(task_of(session, "p")) == found
+        assert session.snapshot.spread_selector(task_of(session, "p")) == found
 
 
 def test_an_owner_that_manages_nothing_does_not_count() -> None:
     workload = owner("ReplicaSet", {"matchLabels": {"tier": "front"}})
     with Bench([node("n1"), pod_group("g"), owned("p", "ReplicaSet", controller=False), workload]).open() as session:
-        assert session.default_spread_selector(task_of(session, "p")) is None
+        assert session.snapshot.spread_selector(task_of(session, "p")) is None
 
 
 def test_selectors_go_with_their_objects() -> None:

@@ -87,15 +87,16 @@ def session(where: NodeTable, pods: Sequence[Placed] = (), pending: Sequence[Tas
         job.add(pod)
     ready: dict[str, Any] = {
         "table": where,
-        "pods_on_nodes": lambda: list(pods),
-        "placements": [],
+        "snapshot": SimpleNamespace(
+            pods_on_nodes=lambda: list(pods),
+            namespace_labels=services.pop("namespace_labels", {}),
+            all_templates=lambda: None,
+            spread_selector=services.pop("spread_selector", lambda _task: None),
+        ),
         "compat": Compat(),
-        "ledger": SimpleNamespace(follow=True),
-        "namespace_labels": {},
-        "templates": None,
+        "ledger": SimpleNamespace(follow=services.pop("follow", True), log=services.pop("log", [])),
         "tells": lambda _key: None,
-        "default_spread_selector": lambda _task: None,
-        "peek_unsettled": lambda: iter([job]),
+        "active_jobs": lambda: iter([job]),
     }
     return SimpleNamespace(**{**ready, **services})
 

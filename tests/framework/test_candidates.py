@@ -89,7 +89,7 @@ def test_hopeful_nodes_are_kept_up_with_few_and_with_many_evictions(request_: np
 def test_a_session_knows_all_templates_whether_or_not_its_snapshot_lists_them() -> None:
     with cluster().open() as listed:
         numbers = [template.number for template in listed.snapshot.templates or ()]
-        assert [template.number for template in listed.templates] == numbers != []
+        assert [template.number for template in listed.snapshot.all_templates()] == numbers != []
     with cluster().open() as counted:
         counted.snapshot.templates = None
-        assert sorted({template.number for template in counted.templates}) == sorted(numbers)
+        assert sorted({template.number for template in counted.snapshot.all_templates()}) == sorted(numbers)

@@ -9,6 +9,7 @@ import pytest
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
 from stromboli.framework.config.config import load_config
+from stromboli.framework.session.reference import ReferenceView
 from stromboli.plugin import (
     Plugin,
     Reason,
@@ -182,7 +183,7 @@ class Elsewhere(Contrary):
 
     @best_node
     def worst(self, task, nodes_by_score):
-        return next(each for each in self.session.node_list if each.name == "n1")
+        return next(each for each in ReferenceView(self.session).node_list if each.name == "n1")
 
     def on_session_open(self, session):
         self.session = session

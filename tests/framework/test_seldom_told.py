@@ -11,6 +11,7 @@ from stromboli.cycle import run_cycle
 from stromboli.errors import PlacementError
 from stromboli.framework.extension.guarded import PluginFailed
 from stromboli.framework.extension.handlers import TaskEvent
+from stromboli.framework.session.reference import ReferenceView
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.names import TEMPLATE_UID
@@ -87,7 +88,7 @@ def _allocate(statement: Statement, session: Session) -> Task:
 
 def _unpipeline(statement: Statement, session: Session) -> Task:
     task = task_of(session, "new")
-    session.pipeline(task, "n1")
+    ReferenceView(session).pipeline(task, "n1")
     statement.unpipeline(task)
     return task
 

@@ -58,7 +58,7 @@ def books(session: Session) -> dict[str, Any]:
     assert isinstance(counts, Counts)
     return {
         "nodes": {name: getattr(session.table, name).tolist() for name in AMOUNTS},
-        "jobs": {job.uid: job_books(job) for job in session.peek_jobs()},
+        "jobs": {job.uid: job_books(job) for job in session.jobs.peek()},
         "queues": {
             name: [trimmed(getattr(queue.sums, part)) for part in ("allocated", "held", "request", "inqueue")]
             for name, queue in session.queues.items()
@@ -79,7 +79,7 @@ def below_zero(session: Session) -> list[str]:
     """Names of sums that are below zero."""
     table = session.table
     found = [name for name in ("used", "releasing", "pipelined") if (getattr(table, name) < 0).any()]
-    for job in session.peek_jobs():
+    for job in session.jobs.peek():
         found += [f"{job.uid} {part}" for part in ("allocated", "held", "request", "total") if is_below(job.sums, part)]
     for name, queue in session.queues.items():
         found += [

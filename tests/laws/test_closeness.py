@@ -74,7 +74,7 @@ def test_closeness(scene: Scene) -> None:
     session = planned(scene)
     assert session.plan.inconsistencies == []
     places = {bind.uid: bind.node for bind in session.plan.binds}
-    for job in session.peek_jobs():
+    for job in session.jobs.peek():
         spec = job.group.spec
         assert lies_close(session, (places[uid] for uid in job.tasks if uid in places), spec.network_topology)
         for policy in spec.sub_group_policy:

@@ -117,8 +117,8 @@ def waiting_in_vain(session: Session, decisions: Sequence[Decision]) -> list[str
 
     A job may need victims in spite of idle room, for instance because its queue is full.
     """
-    ending = {task.node_name for job in session.peek_jobs() for task in job.of(RELEASING)}
-    waiting = {job.uid: {task.node_name for task in job.of(PIPELINED)} for job in session.peek_jobs()}
+    ending = {task.node_name for job in session.jobs.peek() for task in job.of(RELEASING)}
+    waiting = {job.uid: {task.node_name for task in job.of(PIPELINED)} for job in session.jobs.peek()}
     excused = {made.actor for made in decisions if not made.facts["spareable"]}
     return [uid for uid, nodes in waiting.items() if nodes and not nodes & ending and uid not in excused]
 
@@ -194,7 +194,7 @@ def committed(session: Session) -> int:
     """How many tasks hold room for which they wait: what a search within a job has taken without evicting anybody."""
     return sum(
         len(job.index.get(status, ()))
-        for job in session.peek_jobs()
+        for job in session.jobs.peek()
         for status in job.index
         if status.name == "Pipelined"
     )

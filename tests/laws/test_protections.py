@@ -135,7 +135,7 @@ def test_whoever_could_go_besides_the_victims_is_a_victim(plugins: str, objects:
     with Bench(objects, conf(plugins)).open() as session:
         voters = [answer.function for answer in session.hooks.answers.of("preemptable")]
         actor = task_of(session, "new0-0")
-        candidates = [task for job in session.peek_jobs() if job.name.startswith("old") for task in job.of(RUNNING)]
+        candidates = [task for job in session.jobs.peek() if job.name.startswith("old") for task in job.of(RUNNING)]
         victims = session.ask.preemptable(actor, candidates)
         assert all(list(voter(actor, victims)) == victims for voter in voters)
         spared = [task for task in candidates if task not in victims]

@@ -56,7 +56,7 @@ class Events(Plugin):
     def on_session_open(self, session: ClusterView) -> None:
         self.held: Counter[str] = Counter()
         self.came: Counter[str] = Counter()
-        for job in session.peek_jobs():
+        for job in session.jobs.peek():
             for task in job.of(*ALLOCATED_STATUS, PIPELINED):
                 self.held[task.uid] += 1
 
@@ -104,19 +104,19 @@ def total(vectors: Iterable[Sequence[int]]) -> tuple[int, ...]:
 
 def recounted(session: Session) -> dict[str, Any]:
     """What nodes, jobs and queues hold, counted anew from the tasks."""
-    tasks = [task for job in session.peek_jobs() for task in job.tasks.values()]
-    apart = [task for task, _ in session.pods_on_nodes() if session.job_of(task) is None]
+    tasks = [task for job in session.jobs.peek() for task in job.tasks.values()]
+    apart = [task for task, _ in session.snapshot.pods_on_nodes() if session.job_of(task) is None]
     found: dict[str, Any] = {}
     for name in session.table.statics.names:
         here = [task for task in (*tasks, *apart) if task.node_name == name]
         groups = {"used": (*ALLOCATED_STATUS, RELEASING), "releasing": (RELEASING,), "pipelined": (PIPELINED,)}
         for column, statuses in groups.items():
             found[f"{name} {column}"] = total(task.template.vector for task in here if task.status in statuses)
-    for job in session.peek_jobs():
+    for job in session.jobs.peek():
         for part in ("allocated", "held", "request"):
             found[f"{job.uid} {part}"] = of_job(job, part)
     for name in session.queues:
-        jobs = [job for job in session.peek_jobs() if job.queue == name]
+        jobs = [job for job in session.jobs.peek() if job.queue == name]
         for part in ("allocated", "held"):
             found[f"{name} {part}"] = total(of_job(job, part) for job in jobs)
     return found
@@ -132,7 +132,7 @@ def kept(session: Session) -> dict[str, Any]:
     for row, name in enumerate(session.table.statics.names):
         for column in ("used", "releasing", "pipelined"):
             found[f"{name} {column}"] = trimmed(getattr(session.table, column)[:, row].tolist())
-    for job in session.peek_jobs():
+    for job in session.jobs.peek():
         for part in ("allocated", "held", "request"):
             found[f"{job.uid} {part}"] = trimmed(getattr(job.sums, part))
     for name, queue in session.queues.items():
@@ -149,7 +149,7 @@ def agree(session: Session) -> None:
             assert trimmed(account.held) == counted[f"{queue} held"], f"{name} {queue}"
     events = session.plugins["events"]
     assert isinstance(events, Events)
-    held = {task.uid for job in session.peek_jobs() for task in job.of(*ALLOCATED_STATUS, PIPELINED)}
+    held = {task.uid for job in session.jobs.peek() for task in job.of(*ALLOCATED_STATUS, PIPELINED)}
     assert {uid for uid, number in events.held.items() if number} == held
 
 
@@ -180,7 +180,7 @@ def test_events(history: History) -> None:
 
 def partly(session: Session) -> list[str]:
     """Jobs that hold reservations without being whole with them."""
-    waiting = [job for job in session.peek_jobs() if PIPELINED in job.index]
+    waiting = [job for job in session.jobs.peek() if PIPELINED in job.index]
     return [job.uid for job in waiting if not job.is_ready() and not (job.is_pipelined() and job.roles_pipelined())]
 
 
@@ -267,7 +267,7 @@ class Patience:
 
     def look(self, life: Life, session: Session) -> None:
         """Nobody who waits has waited for longer than the slowest victim there can be allows."""
-        wanting = {job.uid for job in session.peek_jobs() if not job.is_ready() or session.ask.job_starving(job)}
+        wanting = {job.uid for job in session.jobs.peek() if not job.is_ready() or session.ask.job_starving(job)}
         self.since = {key: when for key, when in self.since.items() if key[0] in wanting}
         patient = {str(fields["job"].uid) for _, fields in self.heard.told}  # type: ignore[attr-defined]
         self.heard.told.clear()

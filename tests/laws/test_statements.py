@@ -42,7 +42,7 @@ def opened(scene: Scene) -> Session:
 def answers(session: Session) -> dict[str, Any]:
     """What the placer and the plugins say to every waiting task."""
     found: dict[str, Any] = {}
-    for job in session.peek_jobs():
+    for job in session.jobs.peek():
         found[job.uid] = session.ask.job_ready(job), session.ask.job_pipelined(job), session.ask.job_valid(job)
         for task in job.of(PENDING):
             choice = session.placer.place(task)
@@ -55,7 +55,7 @@ def scores(session: Session) -> dict[str, Any]:
     """What the engine holds of every waiting task's class: which nodes take it, which now, and their scores."""
     assert isinstance(session.placer, Engine)
     found: dict[str, Any] = {}
-    for job in session.peek_jobs():
+    for job in session.jobs.peek():
         for task in job.of(PENDING):
             cls = session.placer.classes.of(task)
             found[task.uid] = cls.open.tolist(), cls.now.tolist(), cls.heads.tolist()
@@ -201,7 +201,7 @@ def test_sums(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
             for task, row in zip(operation.tasks, operation.rows, strict=True):
                 column, sign = moves.get(operation.kind, (used, 0))
                 column[: len(task.template.vector), row] += sign * np.array(task.template.vector)
-        for job in session.peek_jobs():
+        for job in session.jobs.peek():
             for status in TaskStatus:
                 there = [task for task in job.tasks.values() if task.status is status]
                 assert +Counter(job.role_counts(status)) == Counter(task.role for task in there)
@@ -209,7 +209,7 @@ def test_sums(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
         assert (session.table.used == used).all()
         assert (session.table.pipelined == pipelined).all()
         for name, queue in session.queues.items():
-            jobs = [job for job in session.peek_jobs() if job.queue == name]
+            jobs = [job for job in session.jobs.peek() if job.queue == name]
             for part in ("allocated", "held"):
                 total = [sum(column) for column in zip_longest(*(getattr(job.sums, part) for job in jobs), fillvalue=0)]
                 assert trimmed(getattr(queue.sums, part)) == trimmed(total)

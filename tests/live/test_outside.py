@@ -53,7 +53,7 @@ class Guided(Plugin):
         assert client.get("Node", self.node)["metadata"]["name"] == self.node
         assert len(client.all("Node")) == len(session.informers["Node"].all()) == 2
         assert session.client_config.server.startswith("https://")
-        for job in session.peek_jobs():
+        for job in session.jobs.peek():
             session.recorder.record("PodGroup", job.uid, "Normal", "Guided", f"to {self.node}")
             session.vc_client.patch("PodGroup", job.name, {"metadata": {"labels": {"guided": "yes"}}}, job.namespace)
 

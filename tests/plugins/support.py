@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from stromboli.cluster.sums import JobSums
-from stromboli.framework.books.jobs import Jobs, QueueInfo
+from stromboli.framework.books.jobs import Jobs
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.books.pod_groups import PodGroups
+from stromboli.framework.books.queues import Queues
 from stromboli.framework.config.compat import Compat
 from stromboli.model.job import ALLOCATED, PENDING, PIPELINED, Job, JobFacts
 from stromboli.model.podgroup import PodGroup, PodGroupSpec, PodGroupStatus
@@ -95,41 +99,45 @@ class FakeSession:
     """What plugins may ask of a session; ``told`` holds what they told, ``events`` and ``conditions`` what they set."""
 
     def __init__(self, total=None, used=None, queues=(), jobs=(), **settings):
-        self.ledger = SimpleNamespace(followers=[])
+        self.plan = Plan(session="session-1")
         self.uid, self.now, self.axes = "session-1", settings.get("now", 0.0), AXES
-        self.total = self.axes.full(vector(total or {}))
         self.table = SimpleNamespace(used=np.array(self.axes.full(vector(used or {}))).reshape(-1, 1))
         self.compat = Compat(settings.get("compat", False))
-        self.quotas = settings.get("quotas", {})
-        self.config = SimpleNamespace(features=frozenset(settings.get("features", ())))
-        self._hierarchy = settings.get("hierarchy", False)
+        self.config = SimpleNamespace(
+            features=frozenset(settings.get("features", ())),
+            hierarchy_enabled=lambda _plugin: settings.get("hierarchy", False),
+        )
         self.observer = Counting(settings.get("keys"))
         self.told = self.observer.of
-        self.events, self.conditions, self.figures = [], {}, {}
+        self.pod_groups = PodGroups(self.plan, self.now)
         self.jobs = Jobs({job.uid: job for job in jobs})
-        self.queues = self._queues(queues or [make_queue()], jobs)
+        queues = {queue.name: queue for queue in queues or [make_queue()]}
+        self.snapshot = SimpleNamespace(quotas=settings.get("quotas", {}), queues=queues, axes=AXES, memory={})
+        sums, total = self._sums(queues, jobs), self.axes.full(vector(total or {}))
+        self.ledger = SimpleNamespace(followers=[], total=total, queues=sums, above={})
+        parts: tuple[Any, Any] = self.snapshot, self.ledger
+        self.queues = Queues(*parts, self.plan, lambda _plugin: {}, self.tells)
 
-    def _queues(self, queues, jobs):
+    def _sums(self, queues, jobs):
         sums = JobSums()
         for job in jobs:
             sums.touch(job)
         sums.renew({job.uid: job for job in jobs}, list(sums.dirty))
-        return {queue.name: QueueInfo(queue, sums.of(queue.name).copy(self.axes), self.axes) for queue in queues}
+        return {name: sums.of(name).copy(self.axes) for name in queues}
 
     @property
-    def total_resource(self):
-        return self.axes.resource(self.total)
+    def events(self):
+        return [(e.key, e.type, e.reason, e.message) for e in self.plan.events if e.kind == "PodGroup"]
 
-    def most_of(self, total):
-        return total
+    @property
+    def conditions(self):
+        return {uid: conditions[-1] for uid, conditions in self.pod_groups.conditions.items()}
 
-    def note_trouble(self, queue, fault, warning):
-        self.queues[queue].fault, self.queues[queue].warning = fault, warning
+    @property
+    def figures(self):
+        return {name: queue.figures for name, queue in self.queues.items() if queue.figures}
 
-    def peek_jobs(self):
-        return self.jobs.peek()
-
-    def peek_unsettled(self):
+    def active_jobs(self):
         return self.jobs.peek_unsettled()
 
     def job_of(self, task):
@@ -138,27 +146,12 @@ class FakeSession:
     def sub_jobs(self, job):
         return assign(job)
 
-    def hierarchy_enabled(self, plugin):
-        return self._hierarchy
-
     def tells(self, key):
         return teller(self.observer, key)
 
     def tell(self, key, **fields):
         if say := self.tells(key):
             say(**fields)
-
-    def record_pod_group_event(self, job, kind, reason, message):
-        self.events.append((job.uid, kind, reason, message))
-
-    def update_pod_group_condition(self, job, condition):
-        self.conditions[job.uid] = condition
-
-    def job_fit_error(self, job):
-        return f"why {job.name} waits"
-
-    def publish_figures(self, queue, figures):
-        self.figures[queue] = figures
 
     def place(self, task, status=ALLOCATED):
         """Put a pending task into ``status``, or a placed one back to Pending, as a statement would."""

@@ -114,8 +114,8 @@ def test_who_is_within_what_it_deserves_loses_nothing_and_guarantees_are_kept(ob
     """Whatever the order of the candidates, victims are of queues with more than they deserve of what these ask for."""
     with Bench(objects, text(tree)).open() as session:
         accounts = accounts_of(session)
-        running = [task for job in session.peek_jobs() for task in job.tasks.values() if task.node_name]
-        waiting = [task for job in session.peek_jobs() for task in job.tasks.values() if not task.node_name]
+        running = [task for job in session.jobs.peek() for task in job.tasks.values() if task.node_name]
+        waiting = [task for job in session.jobs.peek() for task in job.tasks.values() if not task.node_name]
         random.shuffle(running)
         for reclaimer in waiting[:2]:
             own = queue_of(session, reclaimer)
@@ -138,7 +138,7 @@ def test_the_nearest_queues_above_a_victim_hold_more_than_they_deserve_too(objec
     """As many as ``ancestorReclaimLevel`` says, root and those that stand as near above the reclaimer left out."""
     with Bench(objects, text(1 + levels)).open() as session:
         accounts = accounts_of(session)
-        tasks = [task for job in session.peek_jobs() for task in job.tasks.values()]
+        tasks = [task for job in session.jobs.peek() for task in job.tasks.values()]
         for reclaimer in [task for task in tasks if not task.node_name][:2]:
             own = queue_of(session, reclaimer)
             others = [task for task in tasks if task.node_name and queue_of(session, task) != own]
@@ -184,7 +184,7 @@ def test_times_is_how_often_the_plain_answer_stays_true(objects, tree, k):
     with Bench(objects, text(tree)).open() as session:
         accounts, forms = accounts_of(session), session.hooks.batch_forms["allocatable"]
         assert forms is not None
-        for job in list(session.peek_jobs()):
+        for job in list(session.jobs.peek()):
             task = next(iter(job.tasks.values()))
             account = accounts[job.queue]
             saved = {each.name: list(each.held) for each in account.walk}

@@ -319,7 +319,8 @@ def shown(condition):
         ),
     ],
 )  # fmt: skip
-def test_condition(job, condition):
+def test_condition(job, condition, monkeypatch):
+    monkeypatch.setattr("stromboli.plugins.gang.fit_error", lambda job: f"why {job.name} waits")
     found = closed(job).conditions.get(job.uid)
     assert (found and shown(found)) == condition
 

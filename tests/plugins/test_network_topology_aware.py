@@ -68,14 +68,14 @@ def test_which_domains_are_tried(topology, taken, purpose, found):
     used = [pod(f"used-{name}", on=name, cpu=5) for name in NODES if taken and name.startswith(taken)]
     objects = [*TREE, *used, *gang("g", 4, topology, minResources={"cpu": "8", "memory": "1Gi"})]
     with Bench(objects, tiers()).open() as session:
-        tried = session.ask.hyper_node_gradient_for_job(session.jobs["default/g"], session.top, purpose)
+        tried = session.ask.hyper_node_gradient_for_job(session.jobs["default/g"], session.hyper_nodes.top, purpose)
         assert [[info.name for info in gradient] for gradient in tried] == found
 
 
 def test_only_so_many_domains_are_tried_for_evictions():
     objects = [*TREE, *gang("g", 4, SOFT)]
     with Bench(objects, tiers(hypernode__gradient__evict__max_hypernodes=3)).open() as session:
-        tried = session.ask.hyper_node_gradient_for_job(session.jobs["default/g"], session.top, EVICT)
+        tried = session.ask.hyper_node_gradient_for_job(session.jobs["default/g"], session.hyper_nodes.top, EVICT)
         assert [[info.name for info in gradient] for gradient in tried] == [["<cluster-top-hypernode>"], ["s4"], ["s1"]]
 
 
@@ -89,7 +89,7 @@ def test_a_job_that_lies_somewhere_stays_near_it(topology, lies_in, found):
     with bench.open() as session:
         job = session.jobs["default/g"]
         job.allocated_hyper_node = lies_in
-        tried = session.ask.hyper_node_gradient_for_job(job, session.top, "Allocate")
+        tried = session.ask.hyper_node_gradient_for_job(job, session.hyper_nodes.top, "Allocate")
         assert [[info.name for info in gradient] for gradient in tried] == found
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -157,7 +155,7 @@ def test_pods_draw_pods():  # S3-07
     preferred = [{"weight": 10, "podAffinityTerm": TERM}]
     pod = web(affinity={"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}})
     log: list[tuple[object, int, int]] = []
-    plugin = opened(where, pods=[(web(), 0)], pending=[pod], services={"placements": log}, podaffinity=2)
+    plugin = opened(where, pods=[(web(), 0)], pending=[pod], services={"log": log}, podaffinity=2)
     assert total(plugin, pod, where) == [200.0, 200.0, 0.0, 0.0]
     log.append((pod, 2, 1))
     assert total(plugin, pod, where) == [100.0, 100.0, 200.0, 0.0]
@@ -170,7 +168,7 @@ def test_placements_count_where_kubernetes_view_follows_them(follow, expected):
     where = table([zoned("a", "a"), zoned("b", "b")])
     pod = web(affinity={"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 10, "podAffinityTerm": TERM}]}})  # fmt: skip
-    services = {"placements": [(web(), 0, 1), (web(), 0, 1)], "ledger": SimpleNamespace(follow=follow)}
+    services = {"log": [(web(), 0, 1), (web(), 0, 1)], "follow": follow}
     plugin = opened(where, pods=[(web(), 1)], pending=[pod], services=services, podaffinity=2)
     assert total(plugin, pod, where) == expected
 
@@ -187,7 +185,7 @@ def test_pods_are_spread():  # S3-07
 
 def test_services_spread_their_pods():
     where, there = table([zoned("a", "a"), node("b", labels={"kubernetes.io/hostname": "b"})]), [(web(), 1)] * 3
-    services = {"default_spread_selector": lambda _task: LabelSelector({"app": "web"})}
+    services = {"spread_selector": lambda _task: LabelSelector({"app": "web"})}
     plugin = opened(where, pods=there, pending=[web()], services=services, podtopologyspread=1)
     assert total(plugin, web(), where) == [100.0, 0.0]
     assert total(opened(where, pods=there, pending=[web()], podtopologyspread=1), web(), where) is None

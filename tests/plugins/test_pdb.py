@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.framework.session.reference import ReferenceView
 from stromboli.model.job import RELEASING, RUNNING
 from stromboli.narration.observe import Counting
 from stromboli.testing.builders import node, pod, pod_group, queue
@@ -109,7 +110,7 @@ def test_in_the_references_way_every_question_starts_from_the_whole_budget():
         with session.statement() as statement:
             statement.evict(web[0], "preempt")
             assert [task.name for task in session.ask.preemptable(task_of(session, "new"), web[1:])] == ["w1"]
-        assert "pdb" not in session.points["unified_evictable"]
+        assert "pdb" not in ReferenceView(session).points["unified_evictable"]
 
 
 def namer(*names):

@@ -111,7 +111,7 @@ def test_host_ports_follow_placements():  # S3-27
     where = table([node("n1"), node("n2")])
     log: list[Event] = []
     first, second = task(spec(**HTTP)), task(spec(**HTTP))
-    plugin = opened(where, placements=log)
+    plugin = opened(where, log=log)
     assert refusals(plugin, first, where) == [[], []]
     log.append((first, 0, 1))
     assert refusals(plugin, second, where) == [[PORTS], []]
@@ -138,7 +138,7 @@ def test_other_pods():  # S3-28, S3-31
     log: list[Event] = []
     where = table([zoned("a1", "a"), zoned("a2", "a"), zoned("b", "b"), node("x")])
     first, second = pod_of_every_kind(), pod_of_every_kind()
-    plugin = opened(where, pending=[first, second], placements=log)
+    plugin = opened(where, pending=[first, second], log=log)
     missing = "node(s) didn't match pod topology spread constraints (missing required label)"
     assert refusals(plugin, first, where) == [[], [], [], [missing]]
     log.append((first, 0, 1))
@@ -172,7 +172,7 @@ def test_terms_of_pods_placed_in_the_session(compat):
     where, held = table([node(name, labels={"zone": name}) for name in "ab"]), pod_of_every_kind()
     placed, plain = pod_of_every_kind(), task(spec(), labels={"app": "web"})
     log: list[Event] = [(placed, 1, 1)]
-    plugin = opened(where, pods=[(held, 0)], pending=[placed], placements=log, compat=Compat(compat))
+    plugin = opened(where, pods=[(held, 0)], pending=[placed], log=log, compat=Compat(compat))
     existing = "node(s) didn't satisfy existing pods anti-affinity rules"
     assert refusals(plugin, plain, where) == [[existing], [] if compat else [existing]]
     log += [(held, 0, -1), (placed, 1, -1), (placed, 0, 1)]

@@ -96,7 +96,7 @@ def test_what_is_told():
         make_job("ns/theirs", [victim], priority=3), make_job("ns/mine", [preemptor], priority=3)
     )
     plugin.less_important(preemptor, [victim])
-    plugin.important_job_first(*session.peek_jobs())
+    plugin.important_job_first(*session.jobs.peek())
     assert session.told("priority_refused_job") == [{"task": "ns/v", "preemptee": 3, "preemptor": 3}]
     assert session.told("priority_victims") == [{"victims": []}]
     assert session.told("priority_job_order")[0]["left"] == "ns/theirs"

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stromboli.framework.config.argument import parse_arguments
+from stromboli.framework.session.reference import ReferenceView
 from stromboli.model.reservation import Held, stated
 from stromboli.model.usage import NodeUsage
 from stromboli.plugins.usage import Usage
@@ -74,7 +75,7 @@ def test_a_reservation_that_is_let_go_and_taken_back_leaves_no_trace():
     bench = measured(Bench([BIG, pod_group("g"), POD], usage()), n1=(40, 20))
     with bench.open() as session:
         plugin, task = plugin_of(session), task_of(session, "p")
-        session.pipeline(task, "n1")
+        ReferenceView(session).pipeline(task, "n1")
         before = plugin.expected.of(0)
         plugin.cpu[0] = 90.0  # as if others had come meanwhile
         with session.statement() as statement:

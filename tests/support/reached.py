@@ -31,7 +31,7 @@ def evicts(session: Session, *reasons: str) -> bool:
 
 
 def holds_gang(session: Session) -> bool:
-    jobs = (job for job in session.peek_jobs() if job.min_available > 1 and job.index.get(PENDING))
+    jobs = (job for job in session.jobs.peek() if job.min_available > 1 and job.index.get(PENDING))
     return any(not job.is_ready() for job in jobs)
 
 
@@ -67,7 +67,7 @@ REACHED: Mapping[str, Callable[[Session], bool]] = {
     "hierarchy": has_tree,
     "hypernodes": lambda session: bool(session.snapshot.hyper_nodes),
     "close gang placed": lambda session: any(update.hyper_node for update in session.plan.hyper_nodes),
-    "sub-groups": lambda session: any(job.has_sub_group_policy for job in session.peek_jobs()),
+    "sub-groups": lambda session: any(job.has_sub_group_policy for job in session.jobs.peek()),
     "ten nodes": lambda session: len(session.table) >= 10,
 }
 """What an example may reach, and how that shows in a session as it closes."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from stromboli.builtin import builtin_registry
+from stromboli.framework.session.reference import ReferenceView
 from stromboli.plugin import (
     Plugin,
     Reason,
@@ -69,10 +70,10 @@ class Honest(Plugin):
 
     @predicate.vector(key=lambda task: None, reads=("cluster",), reasons=(Reason("too many"),), row="crowded_node")
     def crowded(self, _task, nodes):
-        return np.full(len(nodes), len(self.session.placements) < 3)
+        return np.full(len(nodes), len(self.session.ledger.log) < 3)
 
     def crowded_node(self, _task, _node):
-        return Reason("too many") if len(self.session.placements) >= 3 else None
+        return Reason("too many") if len(self.session.ledger.log) >= 3 else None
 
     @node_order.vector(key=lambda task: task.template, row="room_on")
     def room(self, task, nodes):
@@ -198,7 +199,7 @@ class SecretReader(Flawed):
 
     @node_order(key=lambda task: None)
     def busy(self, _task, _node):
-        return float(len(self.session.placements))
+        return float(len(self.session.ledger.log))
 
 
 class NotStatic(Flawed):
@@ -357,11 +358,11 @@ class NoCandidate(Flawed):
 
     @predicate
     def not_the_first(self, _task, node):
-        return BIG if node.name == self.session.node_list[0].name else None
+        return BIG if node.name == ReferenceView(self.session).node_list[0].name else None
 
     @best_node
     def first_of_all(self, _task, _nodes_by_score):
-        return self.session.node_list[0]
+        return ReferenceView(self.session).node_list[0]
 
 
 class NoVictims(Flawed):

@@ -250,7 +250,7 @@ class Odd(Plugin):
     name = "odd"
 
     def on_session_open(self, session: ClusterView) -> None:
-        self.placements = session.placements
+        self.placements = session.ledger.log
         session.register(
             "predicate",
             self.name,

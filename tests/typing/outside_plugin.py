@@ -27,7 +27,17 @@ from stromboli.model.resources.resource import Resource
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
-from stromboli.plugin import ClusterView, Plugin, Reason, arg, job_order, node_order, on_allocate, predicate
+from stromboli.plugin import (
+    ClusterView,
+    Plugin,
+    Reason,
+    ReferenceView,
+    arg,
+    job_order,
+    node_order,
+    on_allocate,
+    predicate,
+)
 from stromboli.testing.builders import cluster, hyper_node, node, pod, pod_group, queue
 from stromboli.testing.check_plugin import check_plugin
 
@@ -55,9 +65,9 @@ class Zone(Plugin):
         """Every part of the session that plugins read has a type."""
         self.placed: dict[str, int] = {}
         assert_type(session.now, float)
-        assert_type(session.total_resource, Resource)
+        assert_type(ReferenceView(session).total_resource, Resource)
         assert_type(session.queues["default"], QueueInfo)
-        for job in session.peek_jobs():
+        for job in session.jobs.peek():
             assert_type(job, Job)
             for task in job.tasks.values():
                 assert_type(task.labels, Mapping[str, str])
@@ -65,7 +75,7 @@ class Zone(Plugin):
 
     def on_session_close(self, session: ClusterView) -> None:
         """Every question that other plugins answer has a type, too."""
-        assert_type([session.ask.job_ready(job) for job in session.peek_jobs()], list[bool])
+        assert_type([session.ask.job_ready(job) for job in session.jobs.peek()], list[bool])
 
     @predicate(key=zone_of)
     def same_zone(self, task: Task, node: Node) -> Reason | None:
@@ -119,7 +129,8 @@ class FirstNode(Action):
     def place(self, session: Session, statement: Statement, tasks: Sequence[Task]) -> None:
         """Allocate each task where predicates let it."""
         for task in tasks:
-            found = session.predicate_nodes(task, session.node_list)
+            reference = ReferenceView(session)
+            found = reference.predicate_nodes(task, reference.node_list)
             if found:
                 statement.allocate(task, assert_type(found[0], Node))
 
@@ -161,8 +172,8 @@ def refused(session: Session, statement: Statement) -> None:
     predicate(key=zone_of, reads=("nodes",))  # type: ignore[arg-type]
     session.clusters  # type: ignore[attr-defined]  # noqa: B018
     session.ask.job_redy  # type: ignore[attr-defined]  # noqa: B018
-    session.ask.job_ready(session.node_list[0])  # type: ignore[arg-type]
-    statement.allocate("default/p", session.node_list[0])  # type: ignore[arg-type]
+    session.ask.job_ready(ReferenceView(session).node_list[0])  # type: ignore[arg-type]
+    statement.allocate("default/p", ReferenceView(session).node_list[0])  # type: ignore[arg-type]
     Reason("no", resolvable="never")  # type: ignore[arg-type]
     node("n3", cpu=[4])  # type: ignore[arg-type]
     pod_group("train", min_member="2")  # type: ignore[arg-type]

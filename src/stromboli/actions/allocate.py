@@ -53,7 +53,7 @@ class Allocation:
         self.full: dict[Hashable, int] = {}
         self.says = {key: session.tells(key) for key in ("allocate_job", "allocate_topology_job", "allocate_job_added")}
         self.admits = "enqueue" not in session.config.actions
-        for job in session.peek_unsettled():
+        for job in session.active_jobs():
             if PENDING in job.index or job.is_pending() or job.uid in self.holders:
                 self._collect(job)
 
@@ -71,7 +71,7 @@ class Allocation:
             if say := session.tells("allocate_queue_missing"):
                 say(job=peeked, queue=peeked.queue)
             return
-        if not session.hyper_nodes_ready_to_schedule and has_topology(peeked):
+        if not session.snapshot.hyper_nodes_ready and has_topology(peeked):
             self._skipped(peeked, "hyperNodes are not ready for scheduling")
             return
         self._add(session.jobs[peeked.uid])
@@ -200,6 +200,6 @@ class Allocation:
             say(queue=job.queue, job=job.uid, hyper_node=nominated, tasks=len(sheet))
         if job.nominated_hyper_nodes and isinstance(sheet, Tasks):
             part = SubJob(job, job.uid, job.uid, job.min_available)
-            if placed := use_nomination(session, job, part, sheet, session.top):
+            if placed := use_nomination(session, job, part, sheet, session.hyper_nodes.top):
                 return placed
         return try_job(session, self.lines, job, sheet)

@@ -9,6 +9,7 @@ from stromboli.framework.engine.fits import Fits
 from stromboli.framework.extension.action import Action
 from stromboli.framework.extension.reason import Reason
 from stromboli.framework.session.session import Session
+from stromboli.framework.statement import session_ops
 from stromboli.model.job import PENDING, PIPELINED, Job
 from stromboli.model.table import Node
 from stromboli.model.task import Task
@@ -32,7 +33,7 @@ class Backfill(Action):
         queues: Turns[QueueInfo] = session.hooks.orders["queue_order"].turns()
         jobs: dict[str, Turns[Job]] = {}
         tasks: dict[str, list[Task]] = {}
-        for peeked in session.peek_unsettled():
+        for peeked in session.active_jobs():
             if (PENDING not in peeked.index and PIPELINED not in peeked.index) or not self._eligible(session, peeked):
                 continue
             job = session.jobs[peeked.uid]
@@ -89,7 +90,7 @@ class Backfill(Action):
             job.fits[task.uid] = session.placer.refusals(task, room=False)
             return False
         session.statement_events.binding((task,), choice.rows)
-        session.allocate(task, Node(session.table, choice.rows[0]))  # it stands, whatever handlers object
+        session_ops.allocate(session, task, Node(session.table, choice.rows[0]))  # it stands, whatever handlers object
         return True
 
 

@@ -37,7 +37,7 @@ class Enqueue(Action):
         seen: set[str] = set()
         missing, added = session.tells("queue_missing"), session.tells("job_added")
         queue_added = session.tells("queue_added")
-        for job in session.peek_unsettled():
+        for job in session.active_jobs():
             queue = session.queues.get(job.queue)
             if queue is None:
                 if missing:

@@ -67,7 +67,7 @@ class NotAdmitted:
         condition = PodGroupCondition(
             names.POD_GROUP_NOT_ADMITTED, names.CONDITION_TRUE, reason=names.REASON_REFUSED, message=text
         )
-        self._session.update_pod_group_condition(job, condition)
+        self._session.pod_groups.set_condition(job, condition)
 
     @cached_property
     def _before(self) -> float:

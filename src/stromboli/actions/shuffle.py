@@ -15,7 +15,7 @@ class Shuffle(Action):
 
     def execute(self, session: Session) -> None:
         """Evict the victims; one that cannot be evicted does not keep the others."""
-        running = [task for job in session.peek_jobs() for task in job.of(RUNNING)]
+        running = [task for job in session.jobs.peek() for task in job.of(RUNNING)]
         said, failed = session.tells("shuffle_victim"), session.tells("shuffle_failed")
         for victim in session.ask.victim_tasks(running):
             if said:

@@ -22,7 +22,7 @@ Consider = Callable[[Task, "Bools | None"], None]
 
 def considering(session: Session) -> Consider | None:
     """What to call for every task for which nodes are looked at; None when nobody wants to know."""
-    compared, filtered = session.tells_all("considering_resources"), session.tells("node_filtered")
+    compared, filtered = session.narrator.tells_all("considering_resources"), session.tells("node_filtered")
     return partial(_consider, session, compared, filtered) if compared or filtered else None
 
 

@@ -49,11 +49,11 @@ def settle(session: Session, job: Job, sheet: Worksheet) -> None:
         for uid, part in session.sub_jobs(job).items():
             part.allocated_hyper_node = sheet.places.get(uid, part.allocated_hyper_node)
         job.allocated_hyper_node = lowest_common(session.hyper_nodes, job.allocated_hyper_node, sheet.hyper_node)
-        session.mark_job_dirty(job.uid)
+        session.pod_groups.moved.add(job.uid)
 
 
 def _best_of_gradients(session: Session, lines: Lines, job: Job, sheet: Worksheet) -> Statement | None:
-    for gradient in session.ask.hyper_node_gradient_for_job(job, session.top, ALLOCATE):
+    for gradient in session.ask.hyper_node_gradient_for_job(job, session.hyper_nodes.top, ALLOCATE):
         tried = [
             found for hyper_node in gradient if (found := _try_job(session, lines, job, sheet, hyper_node)) is not None
         ]

@@ -52,7 +52,7 @@ def _take(session: Session, statement: Statement, job: Job, task: Task, place: H
         return False
     if session.ask.pre_predicate(task) is not None:
         return False
-    choice = session.placer.place(task, session.only(row))
+    choice = session.placer.place(task, session.table.mask([row]))
     if choice is None:
         return False
     try:

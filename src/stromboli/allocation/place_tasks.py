@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from stromboli.allocation.considering import considering
 from stromboli.allocation.pending_tasks import Tasks
 from stromboli.errors import PlacementError, PluginError
+from stromboli.framework.books.hyper_nodes import TOP
 from stromboli.framework.books.plan import GateRemoval
 from stromboli.framework.engine.fits import Fits
 from stromboli.framework.engine.placement import Choice
 from stromboli.framework.extension.reason import Reason
-from stromboli.framework.session.session import TOP, Session
+from stromboli.framework.session.session import Session
 from stromboli.framework.session.shortages import Shortages
 from stromboli.framework.session.topology import grown
 from stromboli.framework.statement.operation_kind import OperationKind
@@ -91,7 +92,7 @@ class TaskPlacer:
         self.session, self.lines, self.job, self.part, self.tasks = session, lines, job, part, tasks
         self.queue = session.queues[job.queue]
         self.where = "" if hyper_node.name == TOP else hyper_node.name
-        self.within: Bools | None = None if hyper_node.name == TOP else session.rows_of(hyper_node)
+        self.within: Bools | None = None if hyper_node.name == TOP else session.table.mask(hyper_node.rows)
         self.nodes = len(hyper_node.rows)
         self.statement = Statement(session)
         self.full: tuple[object, int] = (None, 0)
@@ -249,7 +250,7 @@ class TaskPlacer:
         row = self.session.table.statics.row.get(task.nominated_node, -1)
         if row < 0 or (self.within is not None and not self.within[row]):
             return None
-        return self.session.placer.place(task, self.session.only(row))
+        return self.session.placer.place(task, self.session.table.mask([row]))
 
     def _refused_beforehand(self, task: Task, refusal: Reason) -> bool:
         if say := self.lines.pre_predicate:
@@ -282,8 +283,8 @@ class TaskPlacer:
         if self.part.network_topology is not None:
             for row in choice.rows:
                 self.part.lies_in = grown(self.session, self.part.lies_in, row)
-        if not self.session.mute.on:
-            self.session.counters.placed(self.job, len(tasks))
+        if not self.session.narrator.mute.on:
+            self.session.statement_events.counters.placed(self.job, len(tasks))
         return True
 
     # ------------------------------------------------------------------ going on after a failure

@@ -25,4 +25,4 @@ def try_job(session: Session, lines: Lines, job: Job, sheet: Tasks | Worksheet) 
     if isinstance(sheet, Worksheet):
         return gradients.place_job(session, lines, job, sheet)
     part = session.sub_jobs(job)[job.uid] if has_topology(job) else SubJob(job, job.uid, job.uid, job.min_available)
-    return TaskPlacer(session, lines, job, part, sheet, session.top).run()
+    return TaskPlacer(session, lines, job, part, sheet, session.hyper_nodes.top).run()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 
 from stromboli.model.claims import Demand
@@ -10,6 +10,7 @@ from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue, ResourceQuota
 from stromboli.model.resources.axes import Axes, minus
+from stromboli.model.selectors import belonging
 from stromboli.model.spec import LabelSelector
 from stromboli.model.table import NodeTable
 from stromboli.model.task import PodTemplate, Task
@@ -120,6 +121,22 @@ class Snapshot:
         self.cluster_uid = "00000000-0000-0000-0000-000000000000"
         self.number = 0
         self.inconsistencies: list[str] = []
+
+    def pods_on_nodes(self) -> Iterator[tuple[Task, int]]:
+        """Tasks on nodes, with their rows."""
+        return ((task, row) for row, tasks in enumerate(self.node_tasks) for task in tasks.values())
+
+    def all_templates(self) -> Sequence[PodTemplate]:
+        """Templates of all pods on nodes and of all jobs."""
+        if self.templates is not None:
+            return self.templates
+        placed = (task.template for task, _ in self.pods_on_nodes())
+        return list(dict.fromkeys((*placed, *(t.template for job in self.jobs.values() for t in job.tasks.values()))))
+
+    def spread_selector(self, task: Task) -> LabelSelector | None:
+        """What the services and the controller of ``task`` select, together; None when it belongs to none."""
+        named = self.services.get(task.namespace)
+        return belonging(task.labels, task.controller, named) if named else None
 
 
 __all__ = ["HyperNodeInfo", "QueueSums", "Snapshot"]

@@ -155,6 +155,12 @@ class NodeTable:
         """The row of node ``name``; KeyError when there is no such node."""
         return self.statics.row[name]
 
+    def mask(self, rows: Sequence[int]) -> Bools:
+        """A mask that is True at ``rows``, shape (nodes,)."""
+        within = np.zeros(len(self), dtype=bool)
+        within[list(rows)] = True
+        return within
+
     def view(self, rows: Rows | None = None) -> NodeRows:
         """Some rows, or all of them, for a hook to look at."""
         return NodeRows(self, rows)

@@ -42,9 +42,9 @@ class Drf(Plugin, trusted=True):
     def on_session_open(self, session: ClusterView) -> None:
         """Take the cluster's total and, with a hierarchy, build the tree."""
         self.session = session
-        self.parts_of = divisors(session.total)
+        self.parts_of = divisors(session.ledger.total)
         self._kinds: dict[str, Collection[PodTemplate]] = {}
-        self.hierarchy = Hierarchy(session) if session.hierarchy_enabled(self.name) else None
+        self.hierarchy = Hierarchy(session) if session.config.hierarchy_enabled(self.name) else None
         self.say_order = session.tells("drf_job_order")
         self.say_refused = session.tells("drf_refused")
         self.say_victims = session.tells("drf_victims")
@@ -52,7 +52,7 @@ class Drf(Plugin, trusted=True):
         self.say_allocated = session.tells("drf_allocated")
         self.say_deallocated = session.tells("drf_deallocated")
         if say := session.tells("drf_total"):
-            say(total=session.total_resource)
+            say(total=session.axes.resource(session.ledger.total))
 
     def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
         """All hooks; without a hierarchy queues are not compared, and events are heard only to be reported."""
@@ -190,14 +190,14 @@ class Hierarchy:
 
     def __init__(self, session: ClusterView) -> None:
         self.session = session
-        self.total = session.axes.full(session.total)
+        self.total = session.axes.full(session.ledger.total)
         self.tree = QueueTree(self.total)
         written = {name: queue.annotations for name, queue in session.queues.items()}
         self.paths = {name: parse_path(notes.get(HIERARCHY, "")) for name, notes in written.items()}
         self.weights = {name: parse_weights(notes.get(HIERARCHY_WEIGHTS, "")) for name, notes in written.items()}
         self.changed: dict[str, None] = {}
         session.ledger.followers.append(self.changed)
-        for job in session.peek_jobs():
+        for job in session.jobs.peek():
             self._place(job, job.sums.held)
 
     def compare(self, left: str, right: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from stromboli.framework.engine.messages import fit_error
 from stromboli.framework.session.orphans import known_job
 from stromboli.model import names
 from stromboli.model.job import ALLOCATED, BINDING, BOUND, PENDING, PIPELINED, RUNNING, SUCCEEDED, Job
@@ -217,7 +218,7 @@ class Gang(Plugin, trusted=True):
     def on_session_close(self, session: ClusterView) -> None:
         """Tell every PodGroup with pods whether its gang is complete."""
         report = _Report(session)
-        for job in session.peek_unsettled():
+        for job in session.active_jobs():
             report.add(job)
         report.tell()
 
@@ -236,7 +237,7 @@ class _Report:
         """Set the job's condition and count it; what is not added is complete."""
         missing = lacking(job)
         if job.tasks and missing <= 0:
-            self.session.update_pod_group_condition(job, self.complete)
+            self.session.pod_groups.set_condition(job, self.complete)
         elif job.tasks and not _awaits_endings(job):
             self._add_unready(job)
         else:
@@ -245,11 +246,11 @@ class _Report:
     def _add_unready(self, job: Job) -> None:
         missing = job.min_available - job.ready_task_num() - _could_be_placed(job)
         message = names.TASKS_IN_GANG_UNSCHEDULABLE.format(
-            missing=missing, total=len(job.tasks), fit_error=self.session.job_fit_error(job)
+            missing=missing, total=len(job.tasks), fit_error=fit_error(job)
         )
         reason = names.REASON_NOT_ENOUGH_RESOURCES
         condition = _condition(self.session, names.POD_GROUP_UNSCHEDULABLE, reason, message)
-        self.session.update_pod_group_condition(job, condition)
+        self.session.pod_groups.set_condition(job, condition)
         self.counts[job.uid] = missing
         self.unready.append(job.uid)
 

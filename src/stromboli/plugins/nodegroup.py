@@ -86,12 +86,12 @@ class NodeGroup(Plugin, trusted=True):
         """Read the queues, and add up what those with limits hold."""
         self.session, self._names = session, session.table.statics.names
         self._groups = SpecColumn(session.table.statics.specs, lambda node: node.labels.get(NODE_GROUP_NAME, ""))
-        inherits = session.hierarchy_enabled(self.name)
+        inherits = session.config.hierarchy_enabled(self.name)
         self._rules = {name: rules_of(session.queues, name, inherits) for name in session.queues}
         self._limits = {name: limits_of(queue.annotations, session.axes) for name, queue in session.queues.items()}
         self._held: dict[tuple[str, str], list[int]] = {}
         if any(self._limits.values()):
-            for task, row in session.pods_on_nodes():
+            for task, row in session.snapshot.pods_on_nodes():
                 if task.status in HELD_STATUS:
                     self._count(task, [row], 1)
 

@@ -92,20 +92,20 @@ class NodeOrder(Plugin, trusted=True):
         self._tells = ScoreLines(*(session.tells(key) for key in SCORE_LINES))
 
         def pending() -> Iterator[Task]:
-            return (task for job in session.peek_unsettled() for task in job.of(PENDING))
+            return (task for job in session.active_jobs() for task in job.of(PENDING))
 
         around = Surroundings.of(
             session.table,
-            session.pods_on_nodes,
-            session.placements if session.ledger.follow else (),
+            session.snapshot.pods_on_nodes,
+            session.ledger.log if session.ledger.follow else (),
             pending,
-            session.namespace_labels,
+            session.snapshot.namespace_labels,
             session.compat.asks("placed-terms"),
-            session.templates,
+            session.snapshot.all_templates(),
         )
         self._images_by_arrival = session.compat.asks("image-counts")
         self._inter_pod = InterPod(around)
-        self._spread = Spread(around, self._taints, session.default_spread_selector)
+        self._spread = Spread(around, self._taints, session.snapshot.spread_selector)
         self._spreads = any(map(self._spread.wishes, chain(around.speakers, pending())))
         self._demands: dict[PodTemplate, Demand] = {}
         self._least_preferences: dict[PodTemplate, str] = {}

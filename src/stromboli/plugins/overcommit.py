@@ -68,7 +68,7 @@ class Overcommit(Plugin, trusted=True):
         self.say_permitted = session.tells("overcommit_permitted")
         self.say_refused = session.tells("overcommit_refused")
         used = session.axes.full(totals(session.table.used))  # a queue may name what no node has
-        total = session.axes.full(session.total)
+        total = session.axes.full(session.ledger.total)
         self.idle = [amount * self.factor - taken for amount, taken in zip(total, used, strict=True)]
         self.admitted = session.axes.full(())
         for queue in session.queues.values():
@@ -95,7 +95,7 @@ class Overcommit(Plugin, trusted=True):
         message = overused("resource in cluster is overused", short) if short else self._beyond_budget(job)
         if not message:
             return PERMIT
-        self.session.record_pod_group_event(job, names.EVENT_NORMAL, names.EVENT_UNSCHEDULABLE, message)
+        self.session.pod_groups.record_event(job, names.EVENT_NORMAL, names.EVENT_UNSCHEDULABLE, message)
         return REJECT
 
     def _beyond_budget(self, job: Job) -> str:
@@ -147,11 +147,11 @@ class Budgets:
     def __init__(self, session: ClusterView, plugin: str, most: float) -> None:
         self._session, self._most = session, most
         queues = [info.queue for info in session.queues.values()]
-        is_tree = session.hierarchy_enabled(plugin) or session.hierarchy_enabled("capacity")
-        total = session.total_resource
-        self._quotas = (tree if is_tree else flat)(queues, total, most=session.most_of(total))
+        is_tree = session.config.hierarchy_enabled(plugin) or session.config.hierarchy_enabled("capacity")
+        total = session.axes.resource(session.ledger.total)
+        self._quotas = (tree if is_tree else flat)(queues, total, most=session.queues.most_of(total))
         if is_tree:
-            session.sum_branches({name: quota.ancestors for name, quota in self._quotas.items()})
+            session.queues.sum_branches({name: quota.ancestors for name, quota in self._quotas.items()})
         self._inqueue = {name: session.axes.full(()) for name in self._quotas}
         for name, quota in self._quotas.items():
             for each in (name, *quota.ancestors):

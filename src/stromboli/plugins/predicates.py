@@ -106,12 +106,12 @@ class Predicates(Plugin, trusted=True):
         self._table = session.table
         self._around = Surroundings.of(
             session.table,
-            session.pods_on_nodes,
-            session.placements,
-            lambda: (task for job in session.peek_unsettled() for task in job.of(PENDING)),
-            session.namespace_labels,
+            session.snapshot.pods_on_nodes,
+            session.ledger.log,
+            lambda: (task for job in session.active_jobs() for task in job.of(PENDING)),
+            session.snapshot.namespace_labels,
             session.compat.asks("placed-terms"),
-            session.templates,
+            session.snapshot.all_templates(),
         )
         self._inter_pod, self._spread = InterPod(self._around), Spread(self._around, self._taints)
         self._lines = Lines(session.tells, session.table.statics.names)

@@ -51,7 +51,7 @@ class ResourceQuotas(Plugin, trusted=True):
         if asked is None:
             return PERMIT
         pending = self.pending.get(job.namespace, {})
-        for quota in self.session.quotas.get(job.namespace, {}).values():
+        for quota in self.session.snapshot.quotas.get(job.namespace, {}).values():
             if short := exceeded(quota, asked, pending):
                 self._refuse(job, quota, asked, short)
                 return REJECT
@@ -61,7 +61,7 @@ class ResourceQuotas(Plugin, trusted=True):
         """Request, use (with what this session has let in) and limit of the first quota that is exceeded."""
         asked = job.group.spec.min_resources or {}
         pending = self.pending.get(job.namespace, {})
-        for quota in self.session.quotas.get(job.namespace, {}).values():
+        for quota in self.session.snapshot.quotas.get(job.namespace, {}).values():
             if short := exceeded(quota, asked, pending):
                 lists = {"request": asked, "used": quota.used, "hard": quota.hard}
                 found = {
@@ -75,7 +75,7 @@ class ResourceQuotas(Plugin, trusted=True):
     def admit(self, job: Job) -> None:
         """Count the job's minResources against later ones."""
         asked = job.group.spec.min_resources
-        if asked is None or job.namespace not in self.session.quotas:
+        if asked is None or job.namespace not in self.session.snapshot.quotas:
             return
         pending = self.pending.setdefault(job.namespace, {})
         for name, amount in asked.items():
@@ -86,7 +86,7 @@ class ResourceQuotas(Plugin, trusted=True):
         message = "resource quota insufficient, requested: {}, used: {}, limited: {}".format(*shown)
         if self.say_refused:
             self.say_refused(job=job.uid, message=message)
-        self.session.record_pod_group_event(job, names.EVENT_NORMAL, names.EVENT_UNSCHEDULABLE, message)
+        self.session.pod_groups.record_event(job, names.EVENT_NORMAL, names.EVENT_UNSCHEDULABLE, message)
 
 
 def _plain(amounts: Mapping[str, Amount]) -> dict[str, float]:

@@ -38,7 +38,7 @@ class Sla(Plugin, trusted=True):
         session.tell("sla_entered")
         self.limit = None if self.waiting_time is None else read_global(session, self.waiting_time)
         if say := session.tells("sla_job_unreadable"):
-            for job in session.peek_unsettled():
+            for job in session.active_jobs():
                 if fault := unreadable(job.group.annotations):
                     say(job=job, error=fault)
 

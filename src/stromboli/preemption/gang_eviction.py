@@ -18,11 +18,12 @@ import numpy as np
 from stromboli.allocation.pending_tasks import Tasks, Worksheet, by_part
 from stromboli.errors import PlacementError
 from stromboli.framework.books.candidates import Reach
+from stromboli.framework.books.hyper_nodes import TOP
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.engine.rows import Bools
 from stromboli.framework.extension.action import Action
 from stromboli.framework.extension.guards import settled
-from stromboli.framework.session.session import TOP, Session
+from stromboli.framework.session.session import Session
 from stromboli.framework.session.topology import is_hard, job_topology, nominate
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import Job
@@ -173,10 +174,10 @@ class Attempt:
 
     def _domains(self) -> Iterator[HyperNodeInfo]:
         """The hypernodes to be tried, in order; all nodes together if there are none and the job sets no bound."""
-        gradients = self.session.ask.hyper_node_gradient_for_job(self.job, self.session.top, EVICT)
+        gradients = self.session.ask.hyper_node_gradient_for_job(self.job, self.session.hyper_nodes.top, EVICT)
         found = {domain.name: domain for gradient in gradients for domain in gradient}
         if not found and not self.close:
-            found = {TOP: self.session.top}
+            found = {TOP: self.session.hyper_nodes.top}
         yield from list(found.values())[: self.action.max_domains]
 
     # ------------------------------------------------------------------ one domain
@@ -291,7 +292,7 @@ class Attempt:
     def _place_tasks(self, trial: Statement, part: SubJob, tasks: Tasks, hyper_node: HyperNodeInfo) -> bool:
         """Reserve nodes below ``hyper_node`` for all ``tasks``; False, nothing changed, if one finds none."""
         session = self.session
-        within = None if hyper_node.name == TOP else session.rows_of(hyper_node)
+        within = None if hyper_node.name == TOP else session.table.mask(hyper_node.rows)
         with session.statement() as attempt:
             for task in tasks.waiting:
                 row = self._row(task, within)

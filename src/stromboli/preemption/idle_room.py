@@ -45,7 +45,7 @@ class IdleRoom:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self.session.mute:
+        with self.session.narrator.mute:
             self._left.rollback(0)  # not discarded: no placement has failed that messages should report
 
     def serves(self, job: Job) -> bool:
@@ -54,7 +54,7 @@ class IdleRoom:
         What they can bind of it stands from now on, even if that is not enough.
         """
         before, ask = len(self._left.operations), self.session.ask
-        with self.session.mute:
+        with self.session.narrator.mute:
             if self.allocates and self._may_allocate(job):
                 self._allocate(job)
             if self.backfills and ask.job_starving(job) and ask.job_ready(job):
@@ -72,7 +72,7 @@ class IdleRoom:
         if not self._may_leave:
             return False
         mark = self._left.checkpoint()
-        with self.session.mute:
+        with self.session.narrator.mute:
             found = all(self._bind(task, within) for task, within in wanted)
             if not found:
                 self._left.rollback(mark)
@@ -82,14 +82,14 @@ class IdleRoom:
         """Whether ``statement`` only reserves idle room: then it is empty now, and the room is left as well."""
         if not self._may_leave or not statement.consists_of(OperationKind.PIPELINE):
             return False
-        job, saved, only = statement.operations[0].job, statement.save(), self.session.only
-        with self.session.mute:
+        job, saved, table = statement.operations[0].job, statement.save(), self.session.table
+        with self.session.narrator.mute:
             statement.rollback(0)
         pairs = (pair for operation in saved for pair in zip(operation.tasks, operation.rows, strict=True))
-        if self.takes(*((task, only(row)) for task, row in pairs)):
+        if self.takes(*((task, table.mask((row,))) for task, row in pairs)):
             self.session.tell("idle_room_left", job=job)
             return True
-        with self.session.mute:
+        with self.session.narrator.mute:
             statement.recover(saved)
         return False
 
@@ -127,7 +127,7 @@ class IdleRoom:
 
     def _bind(self, task: Task, within: Bools | None) -> bool:
         """Place ``task`` on idle room ``within``; False, nothing changed, if it may not, or a handler objects."""
-        session, job = self.session, self.session.own(task)
+        session, job = self.session, self.session.jobs[task.job]
         if session.ask.pre_predicate(task) is not None:
             return False
         try:

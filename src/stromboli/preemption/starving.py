@@ -48,7 +48,7 @@ class Waiting:
 def waiting(session: Session, action: str) -> Waiting:
     """The jobs that may take room in ``action``: admitted, valid, in a known queue, starving by the plugins' vote."""
     found, skips = Waiting(), Skips.of(session, action)
-    for job in session.peek_jobs():
+    for job in session.jobs.peek():
         if not _may_try(session, job, skips):
             continue
         if job.queue not in found.queues:

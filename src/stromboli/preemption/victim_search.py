@@ -61,7 +61,7 @@ class Search:
         self.session, self.job, self.policy, self._of = session, job, policy, of
         self.minimal = minimal
         self.compares = minimal and session.reservations is not None and not session.compat.asks("fewest-victims")
-        self.free_room = FreeRoom(session) if session.terminating is not None else None
+        self.free_room = FreeRoom(session) if session.reservations is not None else None
         self.queue = session.queues[job.queue]
         self.order = VictimOrder(session, self.queue)
         self._ask: Callable[[Task, Sequence[Task]], list[Task]] = getattr(session.ask, policy.point)

@@ -28,11 +28,11 @@ class AccountLines:
 
     def totals(self, accounts: Iterable[QueueAccount]) -> None:
         """What the cluster has, what its queues are guaranteed, and which jobs there are."""
-        self.session.tell("total_resource", total=self.session.total_resource)
+        self.session.tell("total_resource", total=self.session.axes.resource(self.session.ledger.total))
         if say := self.session.tells("total_guarantee"):
             say(guarantee=total_guarantee(account.quota for account in accounts))
         if say := self.session.tells("considering_job"):
-            for job in self.session.peek_jobs():
+            for job in self.session.jobs.peek():
                 say(job=job.uid)
 
     def sums(self, account: QueueAccount, *keys: str) -> dict[str, object]:
@@ -60,7 +60,7 @@ class AccountLines:
     def insufficient(self, job: Job, short: list[str]) -> None:
         """The queue lacks the resources ``short`` for ``job``."""
         message = "queue resource quota insufficient: " + ", ".join(f"insufficient {name}" for name in short)
-        self.session.record_pod_group_event(job, names.EVENT_NORMAL, names.EVENT_UNSCHEDULABLE, message)
+        self.session.pod_groups.record_event(job, names.EVENT_NORMAL, names.EVENT_UNSCHEDULABLE, message)
 
     def event(self, say: Callable[..., None] | None, account: QueueAccount, task: Task) -> None:
         """A task has been placed or removed."""

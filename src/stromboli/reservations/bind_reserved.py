@@ -72,7 +72,7 @@ def _moved(session: Session, statement: Statement, job: Job, task: Task) -> bool
         except PlacementError:
             pass
         else:
-            session.counters.placed(job, 1)
+            session.statement_events.counters.placed(job, 1)
             return True
     statement.rollback(mark)
     return False
@@ -102,7 +102,7 @@ def _take(session: Session, statement: Statement, job: Job, task: Task, node: No
         statement.allocate(task, node)
     except PlacementError:
         return False
-    session.counters.placed(job, 1)
+    session.statement_events.counters.placed(job, 1)
     return True
 
 

@@ -21,6 +21,7 @@ from stromboli.model.subjobs import counts_by_group
 from stromboli.model.task import Task
 from stromboli.model.values import duration
 from stromboli.reservations.memory import MEMORY, Delay, Hold, Memory, PodOnNode, decode, encode
+from stromboli.reservations.terminating import Terminating
 
 if TYPE_CHECKING:
     from stromboli.framework.statement.session_state import SessionState
@@ -42,6 +43,7 @@ class Reservations:
 
     def __init__(self, session: SessionState) -> None:
         self._session = session
+        self.terminating = Terminating(session)
         self._stored = session.snapshot.memory.get(MEMORY, {})
         self.memory = decode(self._stored)
         self.wishes: dict[str, tuple[Task, Held | None]] = {}

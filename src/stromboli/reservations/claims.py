@@ -269,4 +269,4 @@ class YieldBeforeEviction:
 
     def _may(self, task: Task, row: int) -> bool:
         session = self.session
-        return session.ask.allocatable(session.queues[session.own(task).queue], task) and takes(session, task, row)
+        return session.ask.allocatable(session.queues[session.jobs[task.job].queue], task) and takes(session, task, row)

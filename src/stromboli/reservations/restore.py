@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from stromboli.errors import PlacementError
 from stromboli.framework.extension.guarded import PluginFailed
 from stromboli.framework.session.topology import violates_topology
+from stromboli.framework.statement.operation import take_back
 from stromboli.model.job import PIPELINED, RELEASING, Job
 from stromboli.model.table import Node
 from stromboli.model.task import Task
@@ -114,7 +115,7 @@ class Checks:
         They are checked only where a plugin does so while tasks are placed.
         """
         session = self.session
-        ready = session.hyper_nodes_ready_to_schedule and session.hooks.answers.of("hyper_node_gradient_for_job")
+        ready = session.snapshot.hyper_nodes_ready and session.hooks.answers.of("hyper_node_gradient_for_job")
         if not (job.facts.is_close and ready and job.number(PIPELINED)):
             return {}
         found = violates_topology(self.session, job)
@@ -245,7 +246,7 @@ def _take_off(session: SessionState, task: Task) -> None:
     job = session.jobs[task.job]
     own = job.tasks[task.uid]
     if own.status is PIPELINED and row is not None:
-        session.take_back(job, (own,), (row,))
+        take_back(session, job, (own,), (row,))
     elif own.status is PIPELINED:
         try:
             session.hooks.handlers.deallocated((own,), ())

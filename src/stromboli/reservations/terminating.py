@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 def find(session: SessionState, task: Task, within: Bools | None = None) -> Choice | None:
     """The best node for ``task`` as things stand, else, if it may wait, the best once terminating pods have left."""
     found = session.placer.place(task, within)
-    return found or (None if session.terminating is None else session.terminating.place(task, within))
+    return found or (None if session.reservations is None else session.reservations.terminating.place(task, within))
 
 
 def takes(session: SessionState, task: Task, row: int) -> bool:
     """Whether predicates accept ``task`` on ``row`` now, or, if it may wait, once terminating pods have left."""
-    later = session.terminating
-    return session.placer.passes(task, row) or (later is not None and later.passes(task, row))
+    book = session.reservations
+    return session.placer.passes(task, row) or (book is not None and book.terminating.passes(task, row))
 
 
 class Terminating:

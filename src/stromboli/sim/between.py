@@ -60,7 +60,7 @@ def _set_allocated(state: ClusterState, update: QueueUpdate) -> None:
 def tentative_names(session: Session) -> dict[str, str]:
     """By pod, the node on which a task was placed in this session without being bound, taken back or not."""
     found: dict[str, str] = {}
-    for job in session.peek_jobs():
+    for job in session.jobs.peek():
         for task in job.of(TaskStatus.Pending, TaskStatus.Allocated, TaskStatus.Pipelined):
             if task.status is TaskStatus.Allocated:
                 found[task.key] = task.node_name

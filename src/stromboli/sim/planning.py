@@ -153,14 +153,14 @@ class Planning:
     def _note_shares(self, session: Session) -> None:
         drf = session.plugins.get("drf")
         if drf is not None:
-            self.shares = {job.uid: drf.share(job) for job in session.peek_jobs()}  # type: ignore[attr-defined]
+            self.shares = {job.uid: drf.share(job) for job in session.jobs.peek()}  # type: ignore[attr-defined]
 
     def _ask_again(self, session: Session, action: str, found: dict[str, list[Vote]]) -> None:
         """Once enqueue is done, ask each plugin on its own about every job that was left outside."""
         if action != "enqueue":
             return
         self.observer.quiet = True
-        for job in session.peek_jobs():
+        for job in session.jobs.peek():
             if job.is_pending():
                 found[job.uid] = votes(session, job)
         self.observer.quiet = False

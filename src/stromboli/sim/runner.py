@@ -100,7 +100,7 @@ class Run:
         self.figures = queue_figures(session)
         drf = session.plugins.get("drf")
         if drf is not None:
-            self.shares = {job.uid: drf.share(job) for job in session.peek_jobs()}  # type: ignore[attr-defined]
+            self.shares = {job.uid: drf.share(job) for job in session.jobs.peek()}  # type: ignore[attr-defined]
         return time.process_time() - start
 
     def answer(self) -> Json:

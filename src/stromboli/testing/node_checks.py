@@ -175,7 +175,7 @@ def _check_one_more(trial: Trial, answer: Answer, task: Task, other: Task, row: 
     (expected,) = said(trial, answer, task, more)
     found = expected
     with session.statement() as statement, suppress(PlacementError):
-        statement.place(session.own(other), (other,), (row,), OperationKind.ALLOCATE)
+        statement.place(session.jobs[other.job], (other,), (row,), OperationKind.ALLOCATE)
         (found,) = said(trial, answer, task, session.table.view(np.array([row])))
     if found != expected:
         node = session.table.statics.names[row]

@@ -116,7 +116,7 @@ def _compare_counts(
         while count <= len(tasks) and goes_on(count):
             for task in tasks[count : count + 1]:
                 try:
-                    statement.place(session.own(task), (task,), (0,), OperationKind.ALLOCATE)
+                    statement.place(session.jobs[task.job], (task,), (0,), OperationKind.ALLOCATE)
                 except PlacementError:  # a handler objects, so no run would come so far
                     return
             count += 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stromboli.framework.books.hyper_nodes import TOP
 from stromboli.framework.extension.answers import Answer
-from stromboli.framework.session.session import TOP
 from stromboli.model.task import Task
 from stromboli.preemption.gang_eviction import EvictionContext
 from stromboli.testing.trial import MOST, Trial
@@ -13,7 +13,7 @@ from stromboli.testing.trial import MOST, Trial
 
 def check_victims(trial: Trial) -> None:
     """Whom a protecting hook lets go among others it lets go alone, too."""
-    placed = [task for task, _ in trial.session.pods_on_nodes()][:MOST]
+    placed = [task for task, _ in trial.session.snapshot.pods_on_nodes()][:MOST]
     for answer, actor in _questions(trial):
         let_go = trial.ask(answer.hook, answer.function, *actor, placed)
         for task in (let_go or ()) if answer.hook.protects else ():

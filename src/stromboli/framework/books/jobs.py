@@ -130,3 +130,7 @@ class QueueInfo:
         """The queue's share: as a queue plugin computed it, else as the spec states it."""
         computed = self.figures.get("deserved")
         return computed if isinstance(computed, Resource) else Resource.from_list(self.spec.deserved or {})
+
+    def all_figures(self) -> Figures:
+        """The figures as the queue plugin published them, with what the queue holds now and its guarantee."""
+        return {"deserved": self.deserved, "guarantee": self.guarantee, **self.figures, "allocated": self.allocated}

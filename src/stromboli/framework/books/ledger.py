@@ -15,7 +15,7 @@ from stromboli.model.job import BINDING, PENDING, PIPELINED, RELEASING, RUNNING,
 from stromboli.model.resources.axes import add_to
 from stromboli.model.snapshot import QueueSums
 from stromboli.model.status import TaskStatus
-from stromboli.model.table import Ints, NodeTable
+from stromboli.model.table import Ints, NodeTable, totals
 from stromboli.model.task import Placement, PodTemplate, Task
 
 Short = Callable[[Job, Task, Mapping[int, int]], None]
@@ -40,12 +40,13 @@ class Ledger:
     __slots__ = (
         "_arrays",
         "_gone",
-        "_queues",
+        "_total",
         "above",
         "evictions",
         "follow",
         "followers",
         "log",
+        "queues",
         "returns",
         "short",
         "table",
@@ -53,7 +54,8 @@ class Ledger:
 
     def __init__(self, table: NodeTable, queues: Mapping[str, QueueSums]) -> None:
         self.table = table
-        self._queues = queues
+        self._total: list[int] | None = None
+        self.queues = queues
         self._arrays: dict[int, tuple[Ints, Ints]] = {}
         self.log: list[LogEntry] = []
         self.evictions: list[tuple[Task, bool]] = []
@@ -62,6 +64,13 @@ class Ledger:
         self.above: Mapping[str, Sequence[list[int]]] = {}
         self.followers: list[dict[str, None]] = []
         self.short: Short = _unheard
+
+    @property
+    def total(self) -> list[int]:
+        """What all nodes offer together, by column."""
+        if self._total is None:
+            self._total = totals(self.table.alloc)
+        return self._total
 
     def arrays(self, template: PodTemplate) -> tuple[Ints, Ints]:
         """The request (one entry a resource) and the non-zero request (cpu, memory) of ``template`` as arrays."""
@@ -147,7 +156,7 @@ class Ledger:
     # ------------------------------------------------------------------ sums
 
     def _queue(self, job: Job, tasks: Sequence[Task], status: TaskStatus, sign: int) -> None:
-        sums = self._queues.get(job.queue)
+        sums = self.queues.get(job.queue)
         if sums is None:
             return
         changed = [sums.held, *self.above.get(job.queue, ())]

@@ -147,6 +147,11 @@ class Config:
         """The configuration with the plugin entries alone that are ``known``; its complaints speak of the others."""
         return replace(self, tiers=tuple(tuple(filter(known, tier)) for tier in self.tiers))
 
+    def hierarchy_enabled(self, plugin: str) -> bool:
+        """Whether the first listing of ``plugin`` switches its hierarchy on."""
+        options = (option for tier in self.tiers for option in tier)
+        return next((option.enable_hierarchy for option in options if option.name == plugin), False)
+
     def arguments_of(self, action: str) -> Mapping[str, object]:
         """The arguments of an action: those of the first entry with its name, else none."""
         return next((entry.arguments for entry in self.configurations if entry.name == action), {})

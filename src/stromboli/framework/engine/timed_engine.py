@@ -13,7 +13,6 @@ from stromboli.framework.engine.rows import Bools
 from stromboli.framework.engine.sampling import Sampler, sampler_of
 from stromboli.framework.extension.answers import Answers
 from stromboli.model.task import Task
-from stromboli.narration.mute import Mute
 from stromboli.narration.observe import Observer, Several, Teller, wanting
 
 if TYPE_CHECKING:
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
 STAGE = "stage"
 
 
-def engine_of(session: ClusterView, answers: Answers, ties: Ties, mute: Mute) -> Engine:
-    """The engine that asks the plugins which are in the session, whose trials ``mute`` silences."""
-    classes = Classes(hooks_of(answers), session.ledger, mute)
-    listeners = wanting(session.observer, "metric.stage_duration")
+def engine_of(session: ClusterView, answers: Answers, ties: Ties) -> Engine:
+    """The engine that asks the plugins which are in the session, whose trials are silent."""
+    classes = Classes(hooks_of(answers), session.ledger, session.narrator.mute)
+    listeners = wanting(session.narrator.observer, "metric.stage_duration")
     if not listeners:
         return Engine(classes, ties, sampler_of(session), session.tells("scores"))
     observer = listeners[0] if len(listeners) == 1 else Several(listeners)

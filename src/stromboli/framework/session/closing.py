@@ -13,7 +13,6 @@ from stromboli.framework.extension.guarded import PluginFailed, labelled
 from stromboli.framework.session.topology import carry_over
 from stromboli.model.job import ALLOCATED, BINDING, FAILED, PENDING, PIPELINED, RUNNING, SUCCEEDED, Job
 from stromboli.model.names import POD_GROUP_NOT_ADMITTED, POD_GROUP_PENDING
-from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.resources.axes import UNOFFERED, add_to, amount_at
 from stromboli.model.resources.resource import Resource
 from stromboli.model.status import ALLOCATED_STATUS
@@ -30,15 +29,15 @@ SHORTENED: Final = "status.allocated names {named} of {count} resources that no 
 
 def close(session: Session) -> None:
     """Do everything that happens after the last action; one job's trouble does not stop the others."""
-    session.counters.report()
+    session.statement_events.counters.report()
     for name, plugin in reversed(session.plugins.items()):
-        session.observer.started("plugin_close", name)
+        session.narrator.observer.started("plugin_close", name)
         try:
             labelled(plugin, plugin.on_session_close)(session)
         except PluginFailed as failure:
             session.put_aside(failure)
-        session.observer.ended("plugin_close", name)
-    for job in session.peek_unsettled():  # those that are settled have been written as they stand
+        session.narrator.observer.ended("plugin_close", name)
+    for job in session.active_jobs():  # those that are settled have been written as they stand
         update_job(session, job)
     update_queues(session)
     carry_over(session)
@@ -85,48 +84,17 @@ def _number(value: object) -> float | None:
 # ---------------------------------------------------------------------- PodGroups
 
 
-def set_condition(session: Session, job: Job, condition: PodGroupCondition) -> None:
-    """See :meth:`Session.update_pod_group_condition`.  A condition that says nothing new is not written again."""
-    if condition.type == "Unschedulable" and condition.status == "True":
-        session.unschedulable.add(job.uid)
-    conditions = session.conditions.get(job.uid, job.conditions)
-    for place, old in enumerate(conditions):
-        if old.type == condition.type:
-            if (old.status, old.reason, old.message) != (condition.status, condition.reason, condition.message):
-                session.conditions[job.uid] = (
-                    *conditions[:place],
-                    _timed(session, condition),
-                    *conditions[place + 1 :],
-                )
-            return
-    session.conditions[job.uid] = (*conditions, _timed(session, condition))
-
-
-def _clear_condition(session: Session, job: Job, kind: str) -> None:
-    """Take away the conditions of type ``kind``, if there are any."""
-    conditions = session.conditions.get(job.uid, job.conditions)
-    kept = tuple(condition for condition in conditions if condition.type != kind)
-    if len(kept) < len(conditions):
-        session.conditions[job.uid] = kept
-
-
-def _timed(session: Session, condition: PodGroupCondition) -> PodGroupCondition:
-    return PodGroupCondition(
-        condition.type, condition.status, session.uid, session.time, condition.reason, condition.message
-    )
-
-
 def update_job(session: Session, job: Job) -> None:
     """Put the new status of a job's PodGroup into the plan if it differs, and its events and pod conditions."""
-    phase = phase_of(job, job.uid in session.unschedulable)
-    stated = job.conditions or job.uid in session.conditions
+    phase = phase_of(job, job.uid in session.pod_groups.unschedulable)
+    stated = job.conditions or job.uid in session.pod_groups.conditions
     if stated and phase != POD_GROUP_PENDING:  # admitted, or never asked: its pods may have been bound without us
-        _clear_condition(session, job, POD_GROUP_NOT_ADMITTED)
+        session.pod_groups.clear_condition(job, POD_GROUP_NOT_ADMITTED)
     index, old = job.index, job.group.status
     running, succeeded, failed = (
         len(index.get(RUNNING, ())), len(index.get(SUCCEEDED, ())), len(index.get(FAILED, ())),
     )  # fmt: skip
-    conditions = session.conditions.get(job.uid)
+    conditions = session.pod_groups.conditions.get(job.uid)
     changed = conditions is not None or (phase, running, succeeded, failed) != (
         old.phase, old.running, old.succeeded, old.failed,
     )  # fmt: skip
@@ -233,7 +201,7 @@ def _unoffered(session: Session) -> dict[str, dict[str, float]]:
     column, found = session.axes.index.get(UNOFFERED), dict[str, dict[str, float]]()
     if column is None or not any(amount_at(queue.sums.allocated, column) for queue in session.queues.values()):
         return found
-    for job in session.peek_jobs():
+    for job in session.jobs.peek():
         for task in (task for status in ALLOCATED_STATUS for task in job.of(status)):
             for name, amount in session.axes.unoffered(task.request).items():
                 if not amount:

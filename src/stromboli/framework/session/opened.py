@@ -34,7 +34,7 @@ def _tell_jobs(session: SessionState) -> None:
     if missing:
         for uid, queue in session.snapshot.queueless.items():
             missing(queue=queue, job=uid)
-    for job in session.peek_jobs():
+    for job in session.jobs.peek():
         if missing and job.queue not in session.queues:
             missing(queue=job.queue, job=job)
         elif priority:

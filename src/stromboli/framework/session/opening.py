@@ -28,9 +28,9 @@ def open_plugins(session: Session) -> None:
                 continue
             session.plugins[option.name] = plugin
             session.hooks.opening = (tier, option, plugin)
-            session.observer.started("plugin_open", option.name)
+            session.narrator.observer.started("plugin_open", option.name)
             _open(session, tier, option, plugin)
-            session.observer.ended("plugin_open", option.name)
+            session.narrator.observer.ended("plugin_open", option.name)
     session.hooks.opening = None
 
 
@@ -55,4 +55,4 @@ def compile_answers(session: Session) -> None:
     """Turn the hooks into ``session.ask`` and the engine."""
     asked = session.hooks.compile(session.compat)
     session.ask = cast(Ask, SimpleNamespace(**{**asked, **questions(session)}))
-    session.placer = engine_of(session, session.hooks.answers, session.ties, session.mute)
+    session.placer = engine_of(session, session.hooks.answers, session.ties)

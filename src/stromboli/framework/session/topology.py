@@ -37,19 +37,19 @@ def hardened(topology: NetworkTopology, tiers: Mapping[str, int], widest: int) -
 def job_topology(session: ClusterView, job: Job) -> NetworkTopology | None:
     """What ``job`` asks in the session's terms: never soft, tiers by number; None when it asks nothing."""
     stated = job.facts.network_topology
-    return None if stated is None else hardened(stated, session.hyper_node_tier_name_map, session.top.tier)
+    return None if stated is None else hardened(stated, session.hyper_nodes.tiers, session.hyper_nodes.top.tier)
 
 
 def parts(session: SessionState, job: Job, before: Mapping[str, SubJob]) -> dict[str, SubJob]:
     """The sub-jobs of ``job`` by id, with topologies in the session's terms; places are kept from ``before``."""
     found = assign(job)
     whole = job_topology(session, job)
-    widest = session.top.tier
+    widest = session.hyper_nodes.top.tier
     if whole is not None and whole.highest_tier_allowed is not None:
         widest = whole.highest_tier_allowed
     for uid, part in found.items():
         if part.network_topology is not None:
-            part.network_topology = hardened(part.network_topology, session.hyper_node_tier_name_map, widest)
+            part.network_topology = hardened(part.network_topology, session.hyper_nodes.tiers, widest)
         known = before[uid].allocated_hyper_node if uid in before else job.part_hyper_nodes.get(uid, "")
         part.allocated_hyper_node = known
     return found
@@ -79,7 +79,7 @@ def settle(session: SessionState) -> None:
 
     The session's copy of a job whose hypernode changes gets the new one, and the job counts as dirty.
     """
-    ready = session.hyper_nodes_ready_to_schedule
+    ready = session.snapshot.hyper_nodes_ready
     jobs, close_jobs = session.snapshot.jobs, session.snapshot.close_jobs
     for uid in jobs if close_jobs is None else close_jobs:
         job = jobs[uid]
@@ -96,7 +96,7 @@ def _warn(session: SessionState, job: Job) -> None:
     policies = job.group.spec.sub_group_policy
     for topology in (job.facts.network_topology, *(policy.network_topology for policy in policies)):
         name = topology.highest_tier_name if topology is not None else ""
-        if name and name not in session.hyper_node_tier_name_map and (say := session.tells("complaint")):
+        if name and name not in session.hyper_nodes.tiers and (say := session.tells("complaint")):
             say(text=f"job {job.uid} asks for hypernode tier {name:.63}, which no HyperNode bears")
 
 
@@ -105,7 +105,7 @@ def _remove_invalid(session: SessionState, job: Job) -> None:
     name = job.allocated_hyper_node
     if name and not _stands(session, name, job.of(*ALLOCATED_STATUS)):
         session.jobs[job.uid].allocated_hyper_node = ""
-        session.mark_job_dirty(job.uid)
+        session.pod_groups.moved.add(job.uid)
         if say := session.tells("hyper_node_removed_job"):
             say(job=job.uid, hyper_node=name)
     if job.part_hyper_nodes:
@@ -117,7 +117,7 @@ def _remove_invalid_parts(session: SessionState, job: Job) -> None:
         name = part.allocated_hyper_node
         if name and not _stands(session, name, (task for task in part.tasks if task.status in ALLOCATED_STATUS)):
             part.allocated_hyper_node = ""
-            session.mark_job_dirty(job.uid)
+            session.pod_groups.moved.add(job.uid)
             if say := session.tells("hyper_node_removed_sub_job"):
                 say(job=job.uid, sub_job=part.uid, hyper_node=name)
 
@@ -142,7 +142,7 @@ def _recover(session: SessionState, job: Job) -> None:
     if moved or not job.allocated_hyper_node:
         _set_place(session, job, subs)
     if moved:
-        session.mark_job_dirty(job.uid)
+        session.pod_groups.moved.add(job.uid)
 
 
 def _set_place(session: SessionState, job: Job, subs: Mapping[str, SubJob]) -> None:
@@ -152,7 +152,7 @@ def _set_place(session: SessionState, job: Job, subs: Mapping[str, SubJob]) -> N
     if place == old:
         return
     session.jobs[job.uid].allocated_hyper_node = place
-    session.mark_job_dirty(job.uid)
+    session.pod_groups.moved.add(job.uid)
     if say := session.tells("hyper_node_updated_job"):
         say(job=job.uid, old_hyper_node=old, hyper_node=place)
 
@@ -189,16 +189,16 @@ def _closest(session: SessionState, tasks: Iterable[Task], statuses: Collection[
     nodes = {task.node_name for task in tasks if task.status in statuses}
     if not nodes:
         return ""
-    tiers, below = session.hyper_nodes_set_by_tier, session.real_nodes_set
+    tiers, below = session.hyper_nodes.by_tier, session.hyper_nodes.node_names
     return next((name for names in tiers.values() for name in names if nodes <= below[name]), "")
 
 
 def grown(session: ClusterView, lies_in: str, row: int) -> str:
     """The hypernode of what lies in ``lies_in`` and on node ``row`` together; nodes count by their closest tier."""
-    node, below = session.table.statics.names[row], session.real_nodes_set
+    node, below = session.table.statics.names[row], session.hyper_nodes.node_names
     if lies_in and node in below[lies_in]:
         return lies_in
-    closest = next(iter(session.hyper_nodes_set_by_tier.values()))
+    closest = next(iter(session.hyper_nodes.by_tier.values()))
     return lowest_common(session.hyper_nodes, next((name for name in closest if node in below[name]), ""), lies_in)
 
 
@@ -207,7 +207,7 @@ def grown(session: ClusterView, lies_in: str, row: int) -> str:
 
 def carry_over(session: SessionState) -> None:
     """Put the hypernodes of jobs whose placement has changed into the plan."""
-    for uid in sorted(session.dirty_jobs & session.jobs.keys()):
+    for uid in sorted(session.pod_groups.moved & session.jobs.keys()):
         job = session.jobs[uid]
         found = session.sub_jobs(job).values()
         places = {part.uid: part.allocated_hyper_node for part in found if part.allocated_hyper_node}

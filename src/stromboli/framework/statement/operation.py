@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from stromboli.framework.statement.statement import Statement
 
 
+def take_back(session: SessionState, job: Job, tasks: Sequence[Task], rows: Sequence[int]) -> None:
+    """Make placed ``tasks`` Pending again; handlers are called while the tasks still know their node."""
+    status = tasks[0].status
+    try:
+        session.hooks.handlers.deallocated(tasks, rows)
+    finally:
+        session.ledger.remove(job, tasks, rows)
+        session.statement_events.left(tasks, rows, status)
+
+
 class Operation:
     """One operation on ``tasks`` of one template and job, each with its row of the node table.
 
@@ -102,7 +112,7 @@ class Unpipeline(Operation):
 
     def apply(self, session: SessionState) -> None:
         """Take the task off the node that it waits for."""
-        session.take_back(self.job, self.tasks, self.rows)
+        take_back(session, self.job, self.tasks, self.rows)
 
     def revert(self, session: SessionState) -> None:
         """Restore the reservation; objections of handlers are ignored, because it stood before."""
@@ -150,7 +160,7 @@ class Placement(Operation):
     def apply(self, session: SessionState) -> None:
         """Place the tasks; raises PlacementError, nothing changed, if a handler objects."""
         if errors := self.take(session):
-            session.take_back(self.job, self.tasks, self.rows)
+            take_back(session, self.job, self.tasks, self.rows)
             raise PlacementError(self._refused(session.table.statics.names[self.rows[0]], len(errors)))
 
     def take(self, session: SessionState) -> Sequence[object]:
@@ -160,7 +170,7 @@ class Placement(Operation):
         try:
             errors = session.hooks.handlers.allocated(self.tasks, self.rows)
         except Exception:
-            session.take_back(self.job, self.tasks, self.rows)
+            take_back(session, self.job, self.tasks, self.rows)
             raise
         if errors:
             session.statement_events.objected(self, self.step, errors)
@@ -171,7 +181,7 @@ class Placement(Operation):
     def revert(self, session: SessionState) -> None:
         """Make the tasks Pending again, newest first, so that they wait in the same order as after single steps."""
         self.restore()
-        session.take_back(self.job, self.tasks[::-1], self.rows[::-1])
+        take_back(session, self.job, self.tasks[::-1], self.rows[::-1])
 
     def _report_placed(self, session: SessionState) -> None:
         raise NotImplementedError
@@ -268,7 +278,7 @@ def split(operations: Iterable[Operation]) -> tuple[list[Evict], list[Operation]
 def dispatch(session: SessionState, job: Job, tasks: Sequence[Task]) -> None:
     """Hand Allocated ``tasks`` of ``job`` over for binding, in order."""
     bind(job, tasks)
-    session.counters.bound(tasks)
+    session.statement_events.counters.bound(tasks)
     if session.reservations is not None:
         session.reservations.bound(tasks)
     session.plan.binds += [Bind(task.uid, task.key, job.uid, task.node_name) for task in tasks]

@@ -12,7 +12,7 @@ from stromboli.framework.books.plan import Eviction
 from stromboli.framework.engine.hooks import hooks_of
 from stromboli.framework.engine.rows import Fit
 from stromboli.framework.extension.reason import Reason
-from stromboli.framework.statement.operation import Allocate, Pipeline, dispatch
+from stromboli.framework.statement.operation import Allocate, Pipeline, dispatch, take_back
 from stromboli.framework.statement.statement import hand_over, where
 from stromboli.model.job import ALLOCATED, PIPELINED, Job
 from stromboli.model.table import Node
@@ -33,7 +33,7 @@ def allocate(session: SessionState, task: Task, node: Node) -> None:
     job, own, row = where(session, task, node.name, "binding")
     _release(session, job, own)
     Allocate(job, (own,), (row,)).take(session)
-    session.counters.placed(job, 1)
+    session.statement_events.counters.placed(job, 1)
     if session.ask.job_ready(job):
         dispatch(session, job, list(job.of(ALLOCATED)))
         hand_over(session)
@@ -52,7 +52,7 @@ def pipeline(session: SessionState, task: Task, node_name: str) -> None:
 def _release(session: SessionState, job: Job, task: Task) -> None:
     """Release the reservation of ``task``, if it has one, before the task is placed."""
     if task.status is PIPELINED:
-        session.take_back(job, (task,), (session.table.row(task.node_name),))
+        take_back(session, job, (task,), (session.table.row(task.node_name),))
         if session.reservations is not None:
             session.reservations.wish(task, None)
 

@@ -13,13 +13,11 @@ from stromboli.framework.extension.guarded import PluginFailed
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.session_hooks import SessionHooks
 from stromboli.framework.statement.operation import Operation
-from stromboli.model.job import Job
 from stromboli.model.reservation import Held
 from stromboli.model.table import Node
 from stromboli.model.task import Task
 
 if TYPE_CHECKING:
-    from stromboli.framework.statement.counters import Counters
     from stromboli.framework.statement.statement import Statement
     from stromboli.framework.statement.statement_events import StatementEvents
 
@@ -43,6 +41,11 @@ class PluginSource(ActionSource, Protocol):
 class ReservationBook(Protocol):
     """What is noted of reservations while a session decides."""
 
+    @property
+    def terminating(self) -> LaterRoom:
+        """Where tasks fit once pods that are being deleted have left."""
+        ...
+
     def committed(self, operations: Iterable[Operation], /) -> None:
         """The operations of a committed statement."""
         ...
@@ -61,7 +64,7 @@ class ReservationBook(Protocol):
 
 
 class LaterRoom(Protocol):
-    """Where tasks fit once pods that are being deleted have left."""
+    """The room of nodes once pods that are being deleted have left."""
 
     def place(self, task: Task, within: Bools | None, /) -> Choice | None:
         """The best node for ``task`` among ``within``; None where it fits none."""
@@ -82,7 +85,6 @@ class SessionState(ClusterView, Protocol):
     plugins: dict[str, Plugin]
     placer: Placer
     ties: Ties
-    dirty_jobs: set[str]
 
     @property
     def registry(self) -> PluginSource:
@@ -95,18 +97,8 @@ class SessionState(ClusterView, Protocol):
         ...
 
     @property
-    def terminating(self) -> LaterRoom | None:
-        """The room of pods that are being deleted; None where it does not count."""
-        ...
-
-    @property
     def statement_events(self) -> StatementEvents:
         """Reports what statements do."""
-        ...
-
-    @property
-    def counters(self) -> Counters:
-        """Sums up what is reported when the session closes."""
         ...
 
     @property
@@ -114,20 +106,8 @@ class SessionState(ClusterView, Protocol):
         """Nodes by name, in snapshot order."""
         ...
 
-    def own(self, task: Task) -> Job:
-        """The session's own copy of the job of ``task``; KeyError when there is none."""
-        ...
-
     def statement(self) -> Statement:
         """A new transaction."""
-        ...
-
-    def take_back(self, job: Job, tasks: Sequence[Task], rows: Sequence[int]) -> None:
-        """Make placed ``tasks`` Pending again."""
-        ...
-
-    def mark_job_dirty(self, job_uid: str) -> None:
-        """Note that a job's placement data must outlive the session."""
         ...
 
     def put_aside(self, failure: PluginFailed) -> None:

@@ -168,7 +168,7 @@ def where(session: SessionState, task: Task, node_name: str, step: str) -> tuple
     if node_name not in session.table.statics.row:
         session.tell("node_missing", node=node_name, session=session.uid, step=step)
         raise PlacementError(f"failed to find node {node_name} for task {task.key}")
-    own = session.own(task)
+    own = session.jobs[task.job]
     return own, own.tasks[task.uid], session.table.row(node_name)
 
 

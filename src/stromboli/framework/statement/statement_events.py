@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from stromboli.framework.statement.counters import Counters
 from stromboli.framework.statement.operation_kind import OperationKind, Recorded
 from stromboli.framework.statement.underflow import tell_future_short
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Ints
 from stromboli.model.task import Task
-from stromboli.narration.mute import Mute
 from stromboli.narration.observe import AmountRows, Columns, OnAxes, OneOrMany
 
 if TYPE_CHECKING:
@@ -24,19 +24,21 @@ if TYPE_CHECKING:
 class StatementEvents:
     """Reports the events of a session's statements; an event without an observer costs one comparison.
 
-    While ``mute`` is on, nothing that is reported reaches an observer.
+    ``counters`` are reported when the session closes.  While the narrator is mute, nothing reaches an observer.
     """
 
     __slots__ = (
         "_allocated", "_allocating", "_binding", "_columns", "_decided", "_mute", "_names", "_operations",
         "_pipelined", "_removed", "_rows", "_session", "_short", "_states", "_table", "_tasks", "_unpipelined",
+        "counters",
     )  # fmt: skip
 
-    def __init__(self, session: ClusterView, mute: Mute) -> None:
+    def __init__(self, session: ClusterView) -> None:
         def tells(key: str) -> OneOrMany:
-            return OneOrMany(session.tells(key), session.tells_all(key))
+            return OneOrMany(session.tells(key), session.narrator.tells_all(key))
 
-        self._session, self._mute = session, mute
+        self._session, self._mute = session, session.narrator.mute
+        self.counters = Counters(session)
         self._table, self._names = session.table, session.table.statics.names
         self._binding, self._allocating = tells("binding"), tells("allocating")
         self._allocated, self._pipelined = tells("after_allocated"), tells("after_pipelined")

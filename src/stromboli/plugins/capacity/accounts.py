@@ -133,7 +133,7 @@ def reading_of(session: ClusterView) -> Reading:
 
 def offered(session: ClusterView) -> Resource:
     """What all nodes offer together; resources that they list without having any count 0."""
-    total = session.total_resource
+    total = session.axes.resource(session.ledger.total)
     for name in sorted(session.table.statics.offered & session.axes.index.keys() - {CPU, MEMORY}):
         total.add_scalar(name, 0.0)
     return total
@@ -142,14 +142,14 @@ def offered(session: ClusterView) -> Resource:
 def open_flat(session: ClusterView) -> dict[str, Account]:
     """The accounts of queues side by side, by name."""
     total = offered(session)
-    return _opened(session, flat(_queues(session), total, reading_of(session), session.most_of(total)))
+    return _opened(session, flat(_queues(session), total, reading_of(session), session.queues.most_of(total)))
 
 
 def open_tree(session: ClusterView) -> dict[str, Account]:
     """The accounts of queues below one another, by name."""
     total = offered(session)
-    quotas = tree(_queues(session), total, reading_of(session), session.most_of(total))
-    session.sum_branches({name: quota.ancestors for name, quota in quotas.items()})
+    quotas = tree(_queues(session), total, reading_of(session), session.queues.most_of(total))
+    session.queues.sum_branches({name: quota.ancestors for name, quota in quotas.items()})
     accounts = _opened(session, quotas)
     for account in accounts.values():
         account.ancestors = tuple(accounts[name] for name in account.quota.ancestors)
@@ -226,7 +226,7 @@ def opted_in(task: Task) -> bool:
 
 def reserve_parts(session: ClusterView, accounts: Mapping[str, Account]) -> None:
     """Keep a part of its queue for every pending task that was let in: it opted in, and its gate is off."""
-    for job in session.peek_unsettled() if accounts else ():
+    for job in session.active_jobs() if accounts else ():
         for task in job.of(PENDING) if job.queue in accounts else ():
             if not task.gates and opted_in(task):
                 accounts[job.queue].reserve(task)

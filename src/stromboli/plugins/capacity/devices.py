@@ -63,7 +63,7 @@ class DeviceBooks:
         self._claims, self._consumable = session.snapshot.claims, consumable
         inherit = not session.compat.asks("root-queue")
         self._books = {name: Book(limits) for name, limits in _named(accounts.values(), inherit)}
-        for job in session.peek_jobs() if self._books else ():
+        for job in session.jobs.peek() if self._books else ():
             account = accounts.get(job.queue)
             for task in job.of(*HELD_STATUS) if account is not None else ():
                 self.count(account, task, 1)

@@ -75,7 +75,7 @@ class Capacity(QueueAccounts[Account], trusted=True):
 
     def on_session_open(self, session: ClusterView) -> None:
         """Open an account for every queue."""
-        self.is_tree = session.hierarchy_enabled(self.name)
+        self.is_tree = session.config.hierarchy_enabled(self.name)
         self.keep(session, Lines(session, self.name), open_tree(session) if self.is_tree else open_flat(session))
         self.stopped = self._find_faults()
         self.devices = DeviceBooks(session, self.accounts if self.device_quota else {}, self.consumable_quota)
@@ -84,7 +84,9 @@ class Capacity(QueueAccounts[Account], trusted=True):
         self.reclaiming = Reclaiming(self.lines, self.ancestor_level if self.is_tree else 0)
         taking_part = [one for one in self.accounts.values() if one.takes_part]
         for account in taking_part:
-            session.publish_figures(account.name, account.as_written() if self.stopped else account.figures(self.axes))
+            session.queues[account.name].figures.update(
+                account.as_written() if self.stopped else account.figures(self.axes)
+            )
         self.lines.opened(taking_part)
 
     def _find_faults(self) -> bool:
@@ -96,7 +98,7 @@ class Capacity(QueueAccounts[Account], trusted=True):
                 self.session.tell("queue_faulty", queue=account.name, fault=account.fault)
             return self.is_tree and bool(inner or faulty or ROOT_QUEUE not in self.accounts)
         for account in self.accounts.values():
-            self.session.note_trouble(account.name, account.fault, account.quota.warning)
+            self.session.queues.note_trouble(account.name, account.fault, account.quota.warning)
         for account in inner:
             account.queue.fault = "jobs belong to queues without others below them"
         return False

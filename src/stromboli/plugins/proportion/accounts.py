@@ -55,8 +55,8 @@ def open_accounts(session: ClusterView) -> dict[str, Account]:
     """The accounts of all queues by name, nothing shared out yet."""
     # proportion knows no device classes: their names are resources to it
     reading = Reading(device_scalars=True, checks_sums=not session.compat.asks("bad-queue"))
-    total = session.total_resource
-    quotas = flat([info.queue for info in session.queues.values()], total, reading, session.most_of(total))
+    total = session.axes.resource(session.ledger.total)
+    quotas = flat([info.queue for info in session.queues.values()], total, reading, session.queues.most_of(total))
     add_columns(session.axes, chain.from_iterable((quota.guarantee, quota.capability) for quota in quotas.values()))
     for quota in quotas.values():
         quota.deserved = Resource()

@@ -41,17 +41,17 @@ class Proportion(QueueAccounts[Account], trusted=True):
         self.say_refused = session.tells("proportion_refused")
         self.lines.opened(self.accounts)
         for name, account in self.accounts.items():
-            session.note_trouble(name, account.fault, account.quota.warning)
+            session.queues.note_trouble(name, account.fault, account.quota.warning)
         self._share_out()
         for account in self.accounts.values():
             account.settle(session.axes)
             if account.takes_part:
-                session.publish_figures(account.name, account.figures(session.axes))
+                session.queues[account.name].figures.update(account.figures(session.axes))
 
     def _share_out(self) -> None:
         claims = [account.claim for account in self.accounts.values() if account.takes_part and not account.fault]
         done = Round(0, [])
-        for done in pour(self.axes.full(self.session.total), claims):
+        for done in pour(self.axes.full(self.session.ledger.total), claims):
             self.lines.shared_out(self.accounts, done)
         self.lines.finished(done)
 

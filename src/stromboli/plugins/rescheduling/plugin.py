@@ -118,7 +118,7 @@ class Rescheduling(Plugin, trusted=True):
         for task in tasks:
             named.setdefault(task.name, task)
         found: dict[str, list[Task]] = {}
-        for pod, row in self.session.pods_on_nodes():
+        for pod, row in self.session.snapshot.pods_on_nodes():
             if pod.name in named:
                 found.setdefault(self.session.table.statics.names[row], []).append(named[pod.name])
         return found

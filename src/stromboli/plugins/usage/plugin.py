@@ -225,7 +225,7 @@ class Usage(Plugin, trusted=True):
 
     def _count_young(self) -> None:
         window = interval_of(self.session.config.metrics.get("interval", ""))
-        for task, row in self.session.pods_on_nodes():
+        for task, row in self.session.snapshot.pods_on_nodes():
             if is_young(task, self.session.now, window):
                 self._count(task, row)
 

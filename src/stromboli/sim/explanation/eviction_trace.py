@@ -12,8 +12,9 @@ from typing import Any, Final
 from stromboli.actions import preempt, reclaim
 from stromboli.actions.gangpreempt import GangPreempt
 from stromboli.actions.gangreclaim import GangReclaim
+from stromboli.framework.books.hyper_nodes import TOP
 from stromboli.framework.extension.guards import common
-from stromboli.framework.session.session import TOP, Session
+from stromboli.framework.session.session import Session
 from stromboli.framework.session.victim_order import VictimOrder
 from stromboli.model.job import BOUND, PIPELINED, RUNNING, Job
 from stromboli.model.task import Task
@@ -302,7 +303,7 @@ def start_of(session: Session, job: Job, action: str) -> Start:
     pods = left = 0
     rows = set()
     allowed = (BOUND, RUNNING) if action in ("preempt", "gangpreempt") else (RUNNING,)
-    for task, row in session.pods_on_nodes():
+    for task, row in session.snapshot.pods_on_nodes():
         pods += 1
         rows.add(row)
         why = _out(session, job, task, allowed, within, action)

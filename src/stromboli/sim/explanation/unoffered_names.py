@@ -38,7 +38,7 @@ class ByQueue:
     def _all(self) -> Mapping[tuple[str, str], Named]:
         if self._found is None:
             self._found = {}
-            for job in self._session.peek_jobs():
+            for job in self._session.jobs.peek():
                 for figure, amounts in _of(job, self._session.axes).items():
                     self._found.setdefault((job.queue, figure), Named()).update(amounts)
         return self._found

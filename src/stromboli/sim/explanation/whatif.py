@@ -128,8 +128,8 @@ def _wider_topology(planning: Planning, job: Job) -> Iterator[Change]:
     topology = job_topology(session, job)
     if topology is None or topology.highest_tier_allowed is None or not is_hard(topology):
         return
-    for tier in session.hyper_nodes_tiers:
-        if topology.highest_tier_allowed < tier < session.top.tier:
+    for tier in session.hyper_nodes.by_tier:
+        if topology.highest_tier_allowed < tier < session.hyper_nodes.top.tier:
             wider = replace(topology, highest_tier_allowed=tier, highest_tier_name="")
             spec = replace(job.group.spec, network_topology=wider)
             yield _changed_group(planning, job, spec, f"highestTierAllowed {tier}")

@@ -116,7 +116,7 @@ class PlainPlacer:
     @property
     def world(self) -> World:
         """The nodes as they stand now."""
-        seen = len(self.session.placements)
+        seen = len(self.session.ledger.log)
         if self._world is None or self._world[0] != seen:
             self._world = seen, World(self.session)
         return self._world[1]

@@ -71,7 +71,7 @@ class World:
     """All nodes of a session, in snapshot order, at the moment of asking."""
 
     def __init__(self, session: Session) -> None:
-        self.namespace_labels: Mapping[str, Mapping[str, str]] = session.namespace_labels
+        self.namespace_labels: Mapping[str, Mapping[str, str]] = session.snapshot.namespace_labels
         self.compat = session.compat
         specs, alloc = session.table.statics.specs, session.table.alloc
         known = session.axes.names[: len(alloc)]  # a session may number names that no node knows
@@ -81,7 +81,7 @@ class World:
         self.sites = [Site(row, spec, offer, list(on.values())) for row, (spec, offer, on) in enumerate(found)]
         tasks = [{task.key: task for task in site.before} for site in self.sites]
         pods = [dict(there) for there in tasks]
-        for task, row, sign in session.placements:
+        for task, row, sign in session.ledger.log:
             tasks[row][task.key] = task
             if sign > 0:
                 pods[row][task.key] = task

@@ -1,0 +1,29 @@
+"""How a session reports what happens."""
+
+from __future__ import annotations
+
+from stromboli.narration.mute import Mute
+from stromboli.narration.observe import BulkTeller, Observer, Teller, teller, teller_all
+
+
+class Narrator:
+    """What the observer of a session wants to know, asked once a key; nothing reaches it while ``mute`` is on."""
+
+    __slots__ = ("_bulk_tellers", "_tellers", "mute", "observer")
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer, self.mute = observer, Mute()
+        self._tellers: dict[str, Teller | None] = {}
+        self._bulk_tellers: dict[str, BulkTeller | None] = {}
+
+    def tells(self, key: str) -> Teller | None:
+        """What to call, with the fields of the catalogue, when ``key`` happens; None where nothing listens."""
+        if key not in self._tellers:
+            self._tellers[key] = self.mute.over(teller(self.observer, key))
+        return self._tellers[key]
+
+    def tells_all(self, key: str) -> BulkTeller | None:
+        """What to call, with a number and columns of the fields, when ``key`` happens so many times at once."""
+        if key not in self._bulk_tellers:
+            self._bulk_tellers[key] = self.mute.over_all(teller_all(self.observer, key))
+        return self._bulk_tellers[key]
