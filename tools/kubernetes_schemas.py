@@ -40,6 +40,7 @@ KINDS = frozenset(
         "LimitRange",
         "LocalSubjectAccessReview",
         "Namespace",
+        "NetworkPolicy",
         "Node",
         "ObjectMeta",
         "PersistentVolume",

@@ -187,6 +187,10 @@ class PluginError(StromboliError):
         self.point = point
 
 
+class ObjectInTheWay(StromboliError):
+    """An object has the name of one that a job needs, and is none that may serve it: the job waits."""
+
+
 LIVE = "live"
 """The mode of a run against an API server."""
 

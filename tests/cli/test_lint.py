@@ -248,7 +248,7 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
     ("fits-no-node", [N, m.node("n2", cpu="1", memory="99Gi"), m.pod("p", cpu="2", memory="9Gi")], "cpu 2, memory 9Gi"),
     ("unknown-field", [vcjob(minAvailabel=1)], "a Job has no such field, so it is ignored; did you mean minAvailable?"),
     ("unknown-field", [m.queue("a", capabilities=ONE)], "did you mean capability?"),
-    ("asked-in-vain", [vcjob(plugins={"env": [], "svc": [], "ssh": []})], "svc, ssh: not offered yet"),
+    ("asked-in-vain", [vcjob(plugins={"env": [], "svcs": [], "shs": []})], "svcs, shs: not known here"),
     ("asked-in-vain", [vcjob(networkTopology={"mode": "hard", "highestTierAllowed": 1})], "keeps pods close together"),
     ("asked-in-vain", [vcjob(topologyPolicy="single-numa-node")], "no plugin looks at NUMA nodes yet"),
     ("asked-in-vain", [alien("p"), alien("q")], "is left to scheduler default-scheduler, as are 1 more"),
@@ -310,11 +310,11 @@ def test_workloads_whose_pods_are_listed_are_in_order(tmp_path: Path, capsys: py
 
 def test_a_plan_says_what_it_ignores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     topology = {"mode": "hard", "highestTierAllowed": 1}
-    objects = [N, vcjob(minAvailabel=1, networkTopology=topology, plugins={"svc": []}), kind("apps/v1", "Deployment")]
+    objects = [N, vcjob(minAvailabel=1, networkTopology=topology, plugins={"svcs": []}), kind("apps/v1", "Deployment")]
     path = m.write(tmp_path, objects)
     assert main(["plan", path, "-o", "json"]) == 0
     told = capsys.readouterr()
-    said = ["Deployment is not looked at", "did you mean minAvailable?", "svc: not offered yet", "keeps pods close"]
+    said = ["Deployment is not looked at", "did you mean minAvailable?", "svcs: not known here", "keeps pods close"]
     assert [any(text in line for text in said) for line in json.loads(told.out)["ignored"]] == [True] * 4
     assert all(text in told.err for text in said)
     assert main(["plan", path, "--strict"]) == 2

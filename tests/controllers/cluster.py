@@ -8,7 +8,20 @@ from typing import Any
 
 import msgspec
 
-from stromboli.controllers.changes import Ask, Change, Create, Delete, Emit, KillPod, Outcome, Patch, Read
+from stromboli.controllers.changes import (
+    Ask,
+    Change,
+    Create,
+    Delete,
+    Drop,
+    Emit,
+    Keep,
+    KillPod,
+    Outcome,
+    Patch,
+    Read,
+)
+from stromboli.controllers.jobs.kept import Kept, is_of, repair
 from stromboli.controllers.manager import Manager, Settings
 from stromboli.controllers.pods import pod_view
 from stromboli.controllers.work import About, Work
@@ -20,6 +33,7 @@ from stromboli.crds.kinds import COMMANDS, CRON_JOBS, HYPER_NODES, JOBS, POD_GRO
 from stromboli.crds.read import read
 from stromboli.crds.scheduling import PodGroup, Queue
 from stromboli.crds.topology import HyperNode
+from stromboli.errors import ObjectInTheWay
 from stromboli.model.values.times import stamp
 
 Manifest = dict[str, Any]
@@ -161,6 +175,13 @@ class Cluster:
         except Broken:
             self.manager.repeat(work)
             return outcome
+        except ObjectInTheWay as error:
+            for change in self.manager.jobs.hindered(work.key, "PluginError", str(error), self.now).changes():
+                self.apply(change)
+            self.manager.repeat(work)
+            self.later[work] = self.now + 1
+            self.manager.ready.pop(work)
+            return outcome
         if outcome.error:
             self.errors.append(outcome.error)
         self.manager.settled(work)
@@ -184,6 +205,8 @@ class Cluster:
             Patch: self._patch,
             Delete: self._delete,
             Read: self._read,
+            Keep: self._keep,
+            Drop: self._drop,
             KillPod: lambda pod: self.kill(pod.name, pod.namespace, out_of_sync=True),
         }
         doing[type(change)](change)
@@ -213,6 +236,25 @@ class Cluster:
         if wanted is not None and wanted != known["metadata"]["resourceVersion"]:
             raise Broken
         self.store(change.resource, merged(known, body))
+
+    def _keep(self, change: Keep) -> None:
+        key, wanted, kept = (change.namespace, change.wanted.name), change.wanted, self.manager.world.kept
+        made = {"id_rsa": "cHJpdmF0ZQ=="} if wanted.maker else {}
+        found = self.objects.get(change.resource, {}).get(key)
+        if found is None:
+            found = self.store(change.resource, wanted.manifest(change.namespace, change.owner, made))
+        else:
+            known = kept.of(change.owner_uid).get((change.resource, wanted.name))
+            patch = repair(change, found, made, known)
+            found = self.store(change.resource, merged(found, patch)) if patch else found
+        uid = found["metadata"]["uid"] if is_of(found, change.owner_uid) else ""
+        kept.note(change.owner_uid, Kept(wanted, uid, found["metadata"]["resourceVersion"], self.now))
+
+    def _drop(self, change: Drop) -> None:
+        found = self.objects.get(change.resource, {}).get((change.namespace, change.name))
+        if found is not None and is_of(found, change.owner_uid):
+            self.remove(change.resource, change.name, change.namespace)
+        self.manager.world.kept.drop(change.owner_uid, (change.resource, change.name))
 
     # -- The others --------------------------------------------------------------------------------------------------
 

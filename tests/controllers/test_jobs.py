@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.cluster import job_pods
 from stromboli.controllers.changes import Create, KillPod, Patch
-from stromboli.controllers.jobs import plugins
 from stromboli.controllers.jobs.counting import Counts
 from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.jobs.states import FINISHED, How, step_for
@@ -452,16 +450,9 @@ def test_the_plugin_env_tells_pods_their_number() -> None:
     assert status(cluster)["controlledResources"] == {"plugin-env": "env"}
 
 
-def test_plan_and_controllers_agree_on_the_plugins_that_there_are() -> None:
-    assert tuple(plugins.PLUGINS) == job_pods.PLUGINS
-
-
 def test_a_job_gets_no_pods_while_a_plugin_that_it_names_is_not_there() -> None:
-    cluster = started(task("a", 1), plugins={"env": [], "hcclrank": [], "svc": []})
-    told = (
-        "job plugins hcclrank, svc are not supported yet (there is: env); the job gets no pods as long as "
-        "spec.plugins says so"
-    )
+    cluster = started(task("a", 1), plugins={"env": [], "svcs": []})
+    told = "Execute plugin when job add failed, err: plugin svcs: failed to get plugin svcs; did you mean svc?"
     assert set(cluster.told("PluginError")) == {told}
     assert (cluster.phase(), cluster.names(), cluster.groups()) == ("Pending", [], [])
     state = status(cluster)["state"]
@@ -472,7 +463,7 @@ def test_a_job_gets_no_pods_while_a_plugin_that_it_names_is_not_there() -> None:
 
 
 def test_a_job_whose_plugin_goes_is_made_and_its_status_forgets_it() -> None:
-    cluster = started(task("a", 1), plugins={"svc": []})
+    cluster = started(task("a", 1), plugins={"magic": []})
     cluster.change(JOBS, "j", {"spec": {"plugins": None}})
     cluster.settle()
     cluster.admit()
@@ -484,7 +475,7 @@ def test_a_job_whose_plugin_goes_is_made_and_its_status_forgets_it() -> None:
 
 def test_pods_that_were_made_before_are_counted_while_a_plugin_is_missing() -> None:
     cluster = started(task("a", 2))
-    cluster.change(JOBS, "j", {"spec": {"plugins": {"svc": []}, "tasks": [task("a", 3)]}})
+    cluster.change(JOBS, "j", {"spec": {"plugins": {"magic": []}, "tasks": [task("a", 3)]}})
     cluster.all_pods("Succeeded")
     cluster.settle()
     assert cluster.names() == ["j-a-0", "j-a-1"]

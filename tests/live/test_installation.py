@@ -12,6 +12,7 @@ import pytest
 
 from stromboli.cli.main import main as command
 from stromboli.cluster.owners.kinds import TABLE
+from stromboli.job_plugins.wanted import SORTS
 from stromboli.kube.resources import RESOURCES
 from stromboli.live.controllers.options import CONFIG_MAP
 from stromboli.live.process.control_process import CONTROL_FLAGS
@@ -104,7 +105,8 @@ def test_everything_that_each_requests_is_granted_and_what_is_granted_is_request
         await world.go()
         world.server.put("hypernodes", {"metadata": {"name": "h"}, "spec": {"tier": 1, "members": [member]}})
         volumes = [{"mountPath": "/d", "volumeClaim": {"accessModes": []}}]
-        world.server.put("jobs", job("j", 2, volumes=volumes, ttlSecondsAfterFinished=1))
+        plugins = {"svc": [], "ssh": ["--ssh-private-key=k"]}
+        world.server.put("jobs", job("j", 2, volumes=volumes, ttlSecondsAfterFinished=1, plugins=plugins))
         container = {"name": "c", "image": "i"}
         spec = {"schedulerName": "volcano", "containers": [container]}
         forged = {"volcano.sh/pipelined-status": "true", "volcano.sh/pipelined-node": "n0"}
@@ -122,7 +124,13 @@ def test_everything_that_each_requests_is_granted_and_what_is_granted_is_request
         world.server.put("queues", {"metadata": {"name": "fresh"}, "spec": {"weight": 1}})
         fewer = {"spec": {"minAvailable": 1}}
         world.server.put("jobs", merged(world.server.get("jobs", "j", "ns"), fewer))
+        for kind, name in (("services", "j"), ("configmaps", "j-svc"), ("networkpolicies", "j"), ("secrets", "j-ssh")):
+            spoilt = {"spec": {"policyTypes": None, "selector": None}, "data": None}
+            world.server.put(kind, merged(world.server.get(kind, name, "ns"), spoilt))
         await asyncio.sleep(10)
+        pod = next(one for one in world.server.all("pods") if one["metadata"]["name"].startswith("j-"))
+        world.server.put("pods", merged(pod, {"metadata": {"labels": {"x": "y"}}}))
+        await asyncio.sleep(5)
         world.command("RestartJob", "Job", "j")
         await asyncio.sleep(10)
         world.end_pods("j", "Succeeded")
@@ -170,12 +178,15 @@ def test_what_may_be_done_in_the_own_namespace_is_what_is_done_there(one: Compon
 
 
 def test_only_what_is_repaired_one_by_one_may_be_got() -> None:
-    """The scheduler's audit asks for single objects of all that it follows; the controllers for owners of pods."""
+    """The scheduler's audit asks for single objects of all kinds, the controllers for owners and objects of plugins."""
     got = {(grant.group, grant.resource) for grant in SCHEDULING if "get" in grant.verbs}
     served = [RESOURCES[kind] for kind in FOLLOWED]
     assert got == {(one.api_version.rpartition("/")[0], one.plural) for one in served}
     read = {(grant.group, grant.resource) for grant in CONTROLLING if "get" in grant.verbs}
-    assert read == {(row.group, row.plural) for row in TABLE}
+    kept = {
+        (sort.api_version.rpartition("/")[0] if "/" in sort.api_version else "", name) for name, sort in SORTS.items()
+    }
+    assert read == {(row.group, row.plural) for row in TABLE} | kept
 
 
 def named(kind: str, one: Component) -> Any:
@@ -200,8 +211,12 @@ def test_roles_bind_the_account_of_one_program_and_no_other(one: Component) -> N
         assert [subject["name"] for subject in binding["subjects"]] == [one.name]
         assert all("*" not in (*rule["verbs"], *rule["resources"], *rule["apiGroups"]) for rule in role["rules"])
         names = [rule.get("resourceNames") for rule in role["rules"] if "secrets" in rule["resources"]]
-        wanted: dict[Component, list[object]] = {SCHEDULER: [None, [SECRET]], CONTROLLERS: [["ufm-credentials"]]}
-        assert names == (wanted[one] if kind == "Role" else [])
+        wanted: dict[tuple[str, Component], list[object]] = {
+            ("Role", SCHEDULER): [None, [SECRET]],
+            ("Role", CONTROLLERS): [["ufm-credentials"]],
+            ("ClusterRole", CONTROLLERS): [None],
+        }
+        assert names == wanted.get((kind, one), [])
 
 
 @pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.name)

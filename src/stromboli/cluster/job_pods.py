@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -38,8 +38,6 @@ from stromboli.model.podgroup import PodGroupSpec, PodGroupStatus, SubGroupPolic
 from stromboli.model.resources.request import with_default_requests
 from stromboli.model.spec import LabelSelector, PodSpec
 
-PLUGINS: Final = ("env",)
-"""Job plugins that the controllers have; a job that names another gets no pods."""
 MOST_PODS: Final = 1_000_000
 """A job with more pods than this is refused."""
 FINISHED: Final = ("Completed", "Failed", "Terminated", "Aborted")
@@ -69,11 +67,6 @@ def with_defaults(job: Job) -> Job:
         min_available=job.spec.min_available or sum(task.min_available or 0 for task in tasks),
     )
     return replace(job, spec=spec)
-
-
-def missing_plugins(named: Iterable[str]) -> list[str]:
-    """Those of the job plugins ``named`` that the controllers do not have."""
-    return [name for name in named if name not in PLUGINS]
 
 
 def _check(job: Job) -> None:

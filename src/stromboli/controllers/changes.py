@@ -10,6 +10,7 @@ import msgspec
 
 from stromboli.crds.fields import Metadata
 from stromboli.crds.kinds import KINDS
+from stromboli.job_plugins.wanted import Wanted
 from stromboli.model.names import EVENT_NORMAL, EVENT_WARNING
 
 Json: TypeAlias = dict[str, object]
@@ -66,6 +67,38 @@ class Delete(NamedTuple):
     foreground: bool = False
 
 
+class Keep(NamedTuple):
+    """See to it that an object is there, and says what the job plugin ``plugin`` wants.
+
+    ``owner`` is the owner reference to the job; ``known`` says that the object is most likely there already.
+    """
+
+    plugin: str
+    namespace: str
+    wanted: Wanted
+    owner: Json
+    known: bool = False
+
+    @property
+    def resource(self) -> str:
+        """The object's resource."""
+        return self.wanted.resource
+
+    @property
+    def owner_uid(self) -> str:
+        """The job's uid."""
+        return str(self.owner["uid"])
+
+
+class Drop(NamedTuple):
+    """Delete an object that a job plugin wanted, if it is the one of the job of ``owner_uid``."""
+
+    resource: str
+    namespace: str
+    name: str
+    owner_uid: str
+
+
 class KillPod(NamedTuple):
     """Mark a pod as the controller's own doing, then delete it; a pod that cannot be marked is left alone."""
 
@@ -100,7 +133,7 @@ class Ask(NamedTuple):
     action: str
 
 
-Change = Create | Patch | Delete | KillPod | Emit | Ask | Read
+Change = Create | Patch | Delete | Keep | Drop | KillPod | Emit | Ask | Read
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ says :meth:`Manager.repeat` when that failed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -40,6 +40,7 @@ from stromboli.crds.bus import SYNC_QUEUE, Command
 from stromboli.crds.fields import Metadata, Resource
 from stromboli.crds.kinds import JOBS, POD_GROUPS
 from stromboli.crds.scheduling import PodGroup, Queue
+from stromboli.job_plugins.registry import JobPlugins
 from stromboli.model.names import POD_GROUP_UNKNOWN, POD_PENDING
 
 MAKERS: Final = {CRON_JOB_KIND: About.cron_job}
@@ -57,12 +58,13 @@ class Settings:
     """How the controllers are set up: the flags of Volcano's controller manager.
 
     ``looks`` are the sorts of looks that are ours; all others are somebody else's.  ``group_by`` are kinds of owners
-    each of which gets one PodGroup for all pods below it.
+    each of which gets one PodGroup for all pods below it.  ``job_plugins`` are what jobs may name.
     """
 
     inherit_owner_annotations: bool = True
     looks: frozenset[About] = frozenset(About)
     group_by: frozenset[str] = frozenset()
+    job_plugins: JobPlugins = field(default_factory=JobPlugins)
 
 
 DEFAULTS: Final = Settings()
@@ -73,7 +75,7 @@ class Manager:
 
     def __init__(self, settings: Settings = DEFAULTS) -> None:
         self.world = World()
-        self.jobs = JobController(self.world)
+        self.jobs = JobController(self.world, settings.job_plugins)
         self.cron_jobs = CronJobController(self.world)
         self.commands = Commands()
         self.topology = TopologyController(self.world, self._ask)

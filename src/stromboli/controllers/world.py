@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from stromboli.cluster.body import newer
 from stromboli.cluster.kinds import OwnerReference
+from stromboli.controllers.jobs.kept import KeptObjects
 from stromboli.controllers.pods import PodView
 from stromboli.controllers.readings import Readings
 from stromboli.crds.batch import CronJob, Job
@@ -211,6 +212,8 @@ class World:
         self.pods = Pods()
         self.priorities: dict[str, int] = {}
         self.claims: set[Key] = set()
+        self.kept = KeptObjects()
+        """Objects that job plugins want."""
         self.owners: dict[tuple[str, str, str], Mapping[str, str]] = {}
         """Annotations of ReplicaSets, StatefulSets, DaemonSets and batch Jobs, by kind, namespace and name."""
         self.owners_above: dict[tuple[str, str, str], OwnerReference] = {}

@@ -51,6 +51,8 @@ PHASES: Final = (
     "Failed",
 )
 """Where a job can be in its life."""
+JOB_PLUGINS: Final = ("env", "svc", "ssh", "tensorflow", "mpi", "pytorch", "ray", "hcclrank")
+"""Job plugins that are always there."""
 TOPOLOGY_POLICIES: Final = ("none", "best-effort", "restricted", "single-numa-node")
 
 
@@ -143,8 +145,8 @@ class JobSpec(Wire, frozen=True):
     plugins: Annotated[
         dict[str, tuple[str, ...]],
         says(
-            "Job plugins and their arguments: env. A job that names svc, ssh, pytorch, tensorflow, mpi, ray or hcclrank"
-            " gets no pods yet, and its status says so."
+            "Job plugins and their arguments, written as command-line flags: env, svc, ssh, pytorch, tensorflow, mpi,"
+            " ray, hcclrank, and those that the controllers were given."
         ),
     ] = {}
     running_estimate: Annotated[str | None, says("How long the user expects the job to run, such as 2h.")] = None

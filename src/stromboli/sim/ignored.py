@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from stromboli.cluster.job_pods import missing_plugins
 from stromboli.cluster.kinds import Job as VolcanoJob
 from stromboli.cluster.state import ClusterState
+from stromboli.job_plugins.registry import offered
 from stromboli.model.job import Job
 from stromboli.model.names import NUMA_TOPOLOGY_POLICY
 from stromboli.model.status import TaskStatus
@@ -58,8 +58,9 @@ def kind_text(kind: str, count: int) -> str:
 
 def wishes(state: ClusterState, jobs: Mapping[str, VolcanoJob], *, keeps_close: bool) -> Iterator[Ignored]:
     """What ``jobs`` and all pods ask for in vain; ``keeps_close``: whether a plugin answers :data:`KEEPS_CLOSE`."""
+    plugins = offered().names
     for key, found in jobs.items():
-        if missing := missing_plugins(found.spec.plugins):
+        if missing := [name for name in found.spec.plugins if name not in plugins]:
             names = ", ".join(name[:40] for name in missing[:8])
             yield Ignored(f"Job {key}", "spec.plugins", _WITHOUT_PLUGINS.format(names=names))
     for uid, job in sorted(state.jobs.items()):
@@ -70,7 +71,7 @@ def wishes(state: ClusterState, jobs: Mapping[str, VolcanoJob], *, keeps_close: 
 
 
 _WITHOUT_PLUGINS: Final = (
-    "{names}: not offered yet, so the controllers of a live cluster make no pods of the job; they are planned without"
+    "{names}: not known here; controllers that don't know it make no pods of the job; they are planned without"
 )
 FAR: Final = (
     "no plugin of the configuration keeps pods close together (network-topology-aware does), so they are placed as if "

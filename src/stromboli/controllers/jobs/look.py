@@ -10,7 +10,9 @@ from stromboli.controllers.changes import (
     Change,
     Create,
     Delete,
+    Drop,
     Json,
+    Keep,
     KillPod,
     Outcome,
     Patch,
@@ -20,10 +22,12 @@ from stromboli.controllers.changes import (
     normal,
     warning,
 )
-from stromboli.controllers.jobs import plugins, volumes
+from stromboli.controllers.jobs import volumes
 from stromboli.controllers.jobs.counting import Counts
 from stromboli.controllers.jobs.groups import Groups, gate_is_open, group_of, slim
-from stromboli.controllers.jobs.pods import YES, Maker, owner_of, pod_name
+from stromboli.controllers.jobs.kept import FRESH, RECHECK
+from stromboli.controllers.jobs.plugins import FAILED, MARK, Plugged
+from stromboli.controllers.jobs.pods import YES, Maker, owner_of
 from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.jobs.states import FINISHED, How, Step, most_retries, stay, step_for
 from stromboli.controllers.jobs.status import (
@@ -42,7 +46,8 @@ from stromboli.crds.batch import Job, JobStatus, Task
 from stromboli.crds.bus import RESTART_PARTITION, RESTART_POD, SYNC_JOB
 from stromboli.crds.kinds import JOBS, POD_GROUPS
 from stromboli.crds.scheduling import PodGroup
-from stromboli.errors import ManifestError
+from stromboli.errors import ManifestError, PluginError
+from stromboli.job_plugins.hosts import pod_name
 from stromboli.model.names import (
     CONDITION_TRUE,
     JOB_FORWARDING,
@@ -61,8 +66,8 @@ ANY_OF = "any"
 class Look:
     """What one action leads to; ask :meth:`outcome` once.  ``ending`` is the final phase that it means, if any."""
 
-    def __init__(self, job: Job, world: World, groups: Groups, now: float) -> None:
-        self._job, self._world, self._groups, self._now = job, world, groups, now
+    def __init__(self, job: Job, world: World, groups: Groups, plugged: Plugged, now: float) -> None:
+        self._job, self._world, self._groups, self._plugged, self._now = job, world, groups, plugged, now
         key = (job.metadata.namespace, job.metadata.name)
         uid = job.metadata.uid
         self._pods: Mapping[str, PodView] = {
@@ -96,7 +101,8 @@ class Look:
         kept = (POD_SUCCEEDED, POD_FAILED) if last_try or step.how is How.KILL_ALIVE else ()
         doomed = [pod for pod in self._pods.values() if not pod.terminating and pod.phase not in kept]
         self._end(doomed)
-        status = self._settled(step)
+        self._outcome.then(*self._dropped())
+        status = self._unmarked(step)
         if doomed or step.begins:
             status = replace(status, version=job.status.version + 1)
         if status != job.status:
@@ -109,7 +115,7 @@ class Look:
         return self._outcome
 
     def _kill_target(self, step: Step, action: str, request: Request) -> Outcome:
-        """Kill a task, a pod or a partition; the PodGroup and the other pods stay."""
+        """Kill a task, a pod or a partition; the PodGroup, the other pods and what plugins made stay."""
         self._end([pod for pod in self._pods.values() if not pod.terminating and _is_target(pod, action, request)])
         self._write(self._settled(step))
         return self._outcome
@@ -133,7 +139,7 @@ class Look:
             return self._outcome
         if not job.status.state.phase:
             self._counts.add_all(self._pods.values())
-            self._write(replace(self._settled(step), controlled_resources=self._controlled()))
+            self._write(self._marked(step))
         if queue.spec.extend_clusters and job.metadata.annotations.get(JOB_FORWARDING) != YES:
             marks: Json = {"metadata": {"annotations": {JOB_FORWARDING: YES}}}
             self._outcome.then(Patch(JOBS, job.metadata.namespace, job.metadata.name, marks))
@@ -142,13 +148,24 @@ class Look:
             self._sync_pods(step, may_make=prepared, forwarding=bool(queue.spec.extend_clusters))
         return self._outcome
 
-    def _controlled(self) -> dict[str, str]:
-        return {**plugins.controlled(self._job), **volumes.controlled(self._job)}
+    def _marked(self, step: Step) -> JobStatus:
+        """The status that follows, with what is made for the job."""
+        return replace(
+            self._settled(step), controlled_resources={**self._plugged.marks, **volumes.controlled(self._job)}
+        )
+
+    def _unmarked(self, step: Step) -> JobStatus:
+        """The status that follows, without what plugins made."""
+        made = self._job.status.controlled_resources.items()
+        return replace(
+            self._settled(step), controlled_resources={key: name for key, name in made if not key.startswith(MARK)}
+        )
 
     def _prepared(self) -> bool:
         """See to what the pods need; False when they have to wait for it."""
-        if problem := plugins.plugin_problem(self._job):
-            return self._hinder("PluginError", problem)
+        if self._plugged.problem:
+            return self._hinder("PluginError", self._plugged.problem)
+        self._keep_objects()
         missing = volumes.missing_claim(self._job, self._world)
         if missing:
             text = f"pvc {missing} is not found, the job will be in the Pending state until the PVC is created"
@@ -159,6 +176,32 @@ class Look:
         except ManifestError as error:
             return self._hinder("PodGroupError", str(error), again=True)
         return True
+
+    def _keep_objects(self) -> None:
+        """Have the objects of plugins made, or read again those that were not lately."""
+        known, marks = self._world.kept.of(self._job.metadata.uid), self._job.status.controlled_resources
+        if not known:
+            self._outcome.then(*(warning(self._about, "PluginError", text) for text in self._plugged.warnings))
+        owner, namespace, changes = owner_of(self._job), self._job.metadata.namespace, list[Change]()
+        for plugin, wanted in self._plugged.wanted:
+            kept = known.get((wanted.resource, wanted.name))
+            if kept is None or kept.wanted != wanted or not 0 <= self._now - kept.at < FRESH:
+                is_known = kept is not None or f"{MARK}{plugin}" in marks
+                changes.append(Keep(plugin, namespace, wanted, owner, is_known))
+        names = {(wanted.resource, wanted.name) for _, wanted in self._plugged.wanted}
+        changes += [Drop(resource, namespace, name, self._job.metadata.uid) for resource, name in known.keys() - names]
+        self._outcome.then(*changes)
+        if names:
+            self._outcome.after = RECHECK
+
+    def _dropped(self) -> list[Change]:
+        """Objects of plugins go with the pods: what the status says is there, and what is known to be."""
+        meta, marks = self._job.metadata, self._job.status.controlled_resources
+        names = {
+            (wanted.resource, wanted.name) for plugin, wanted in self._plugged.wanted if f"{MARK}{plugin}" in marks
+        }
+        names.update(self._world.kept.of(meta.uid))
+        return [Drop(resource, meta.namespace, name, meta.uid) for resource, name in sorted(names)]
 
     def _hinder(self, reason: str, text: str, *, again: bool = False) -> bool:
         """Say by event and status what keeps the job back, and, if wished, have it looked at ``again``; False."""
@@ -174,8 +217,9 @@ class Look:
         changes: list[Change] = []
         maker = None
         if may_make and group is not None and gate_is_open(group):
-            maker = Maker(self._job, slim(self._job), group.metadata.name, forwarding=forwarding)
+            maker = Maker(self._job, slim(self._job), group.metadata.name, self._plugged, forwarding=forwarding)
         expected: set[str] = set()
+        missing: list[tuple[int, int]] = []
         for number, task in enumerate(self._job.spec.tasks):
             names = [pod_name(self._job.metadata.name, task.name, index) for index in range(task.replicas)]
             expected.update(names)
@@ -184,12 +228,24 @@ class Look:
                 pod = self._pods.get(name)
                 if pod is not None:
                     changes += self._sync_pod(pod)
-                elif may_start and maker is not None:
-                    changes.append(Create(PODS, self._job.metadata.namespace, maker.body(number, index)))
-                    self._counts.add(task.name, "Pending")
+                elif may_start:
+                    missing.append((number, index))
         changes += self._left_over(expected)
+        if maker is not None:
+            changes += self._made(maker, missing)
         self._outcome.then(*changes)
-        self._write(self._settled(step))
+        self._write(self._marked(step) if may_make else self._settled(step))
+
+    def _made(self, maker: Maker, missing: list[tuple[int, int]]) -> list[Change]:
+        """The pods that are missing, by number of the task and within it; none where a plugin fails for one."""
+        try:
+            bodies = [maker.body(*place) for place in missing]
+        except PluginError as error:
+            self._hinder("PluginError", f"{FAILED}{error}")
+            return []
+        for number, _ in missing:
+            self._counts.add(self._job.spec.tasks[number].name, "Pending")
+        return [Create(PODS, self._job.metadata.namespace, body) for body in bodies]
 
     def _sync_pod(self, pod: PodView) -> list[Change]:
         if pod.out_of_sync and not pod.terminating:

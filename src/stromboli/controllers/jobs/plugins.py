@@ -1,68 +1,111 @@
-"""Job plugins: what they do to the pods of a job.
-
-A plugin is a function from the spec of a pod to the spec that the pod gets; :data:`PLUGINS` is the table.
-"""
+"""What the plugins of a job say, kept until its spec changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from stromboli.cluster.job_pods import missing_plugins
 from stromboli.controllers.changes import Json
-from stromboli.controllers.jobs.volumes import rows
-from stromboli.crds.batch import Job, Task
+from stromboli.crds.batch import Job
+from stromboli.errors import PluginError
+from stromboli.job_plugins.edits import apply, copied
+from stromboli.job_plugins.plugin import JobPlugin, Place
+from stromboli.job_plugins.registry import JobPlugins
+from stromboli.job_plugins.wanted import SORTS, Wanted
+
+FAILED: Final = "Execute plugin when job add failed, err: "
+MARK: Final = "plugin-"
+"""Prefix of the entries of ``status.controlledResources`` that are about plugins."""
 
 
-class Place(NamedTuple):
-    """Which pod of a job: its task, its number, and the arguments that the job gives the plugin."""
+class Plugged(NamedTuple):
+    """The plugins of one job: what they want, by the plugin's name, and what is to be told.
 
-    job: Job
-    task: Task
-    number: int
-    arguments: tuple[str, ...] = ()
-
-
-Plugin = Callable[[Json, Place], Json]
-
-
-def number_in_environment(spec: Json, place: Place) -> Json:
-    """``env``: every container learns the number of its pod within the task."""
-    variables = [{"name": name, "value": str(place.number)} for name in ("VK_TASK_INDEX", "VC_TASK_INDEX")]
-    changed = {
-        part: [{**container, "env": [*rows(container.get("env")), *variables]} for container in rows(spec[part])]
-        for part in ("containers", "initContainers")
-        if spec.get(part)
-    }
-    return {**spec, **changed}
-
-
-PLUGINS: Final[Mapping[str, Plugin]] = {"env": number_in_environment}
-"""The plugins that there are, by name."""
-
-
-def with_plugins(spec: Json, place: Place) -> Json:
-    """The spec of a pod after all plugins that its job names."""
-    for name, arguments in place.job.spec.plugins.items():
-        plugin = PLUGINS.get(name)
-        if plugin is not None:
-            spec = plugin(spec, place._replace(arguments=arguments))
-    return spec
-
-
-def plugin_problem(job: Job) -> str:
-    """Why a job's pods cannot be made as its plugins would have them; empty when all plugins are there.
-
-    A pod without what a plugin gives it would run and do something else than it was meant to.
+    ``problem`` is what keeps the job from its pods, empty if nothing does.
     """
-    missing = missing_plugins(job.spec.plugins)
-    if not missing:
-        return ""
-    named = f"job plugin {missing[0]} is" if len(missing) == 1 else f"job plugins {', '.join(missing)} are"
-    there = ", ".join(PLUGINS)
-    return f"{named} not supported yet (there is: {there}); the job gets no pods as long as spec.plugins says so"
+
+    plugins: tuple[JobPlugin, ...] = ()
+    wanted: tuple[tuple[str, Wanted], ...] = ()
+    warnings: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """What the job's status says of them."""
+        return {f"{MARK}{one.name}": one.name for one in self.plugins if one.marks}
+
+    def edited(self, pod: Json, place: Place) -> Json:
+        """A pod as the plugins want it.  Raises PluginError for a plugin that fails."""
+        if not self.plugins:
+            return pod
+        pod = copied(pod)
+        for plugin in self.plugins:
+            try:
+                apply(pod, plugin.pod(pod, place))
+            except Exception as error:
+                raise _failure(plugin.name, error) from error
+        return pod
 
 
-def controlled(job: Job) -> dict[str, str]:
-    """What a job's status says of the plugins that serve it."""
-    return {f"plugin-{name}": name for name in job.spec.plugins if name in PLUGINS}
+class Plugins:
+    """The plugins of all jobs that have been looked at."""
+
+    def __init__(self, known: JobPlugins) -> None:
+        self._known = known
+        self._of: dict[str, tuple[object, Plugged]] = {}
+
+    def of(self, job: Job) -> Plugged:
+        """The plugins of a job."""
+        made = self._of.get(job.metadata.uid)
+        if made is None or (made[0] is not job.spec and made[0] != job.spec):
+            made = self._of[job.metadata.uid] = (job.spec, self._made(job))
+        return made[1]
+
+    def forget(self, uid: str) -> None:
+        """A job is gone."""
+        self._of.pop(uid, None)
+
+    def _made(self, job: Job) -> Plugged:
+        try:
+            plugins = tuple(_plugin(one, job, arguments) for one, arguments in self._known.chosen(job.spec.plugins))
+            return _checked(plugins)
+        except PluginError as error:
+            return Plugged(problem=f"{FAILED}{error}")
+
+
+def _plugin(kind: type[JobPlugin], job: Job, arguments: tuple[str, ...]) -> JobPlugin:
+    try:
+        return kind(job, arguments)
+    except Exception as error:
+        raise _failure(kind.name, error) from error
+
+
+def _checked(plugins: tuple[JobPlugin, ...]) -> Plugged:
+    """What ``plugins`` say.  Raises PluginError for one that fails, or has an objection."""
+    wanted: dict[tuple[str, str], tuple[str, Wanted]] = {}
+    warnings: list[str] = []
+    for plugin in plugins:
+        try:
+            problem, objects = plugin.problem(), tuple(plugin.objects()) if not plugin.problem() else ()
+            warnings += [f"plugin {plugin.name}: {text}" for text in plugin.warnings()]
+        except Exception as error:
+            raise _failure(plugin.name, error) from error
+        problem = problem or _clash(objects, wanted)
+        if problem:
+            raise PluginError(plugin.name, problem)
+        wanted |= {(one.resource, one.name): (plugin.name, one) for one in objects}
+    return Plugged(plugins, tuple(wanted.values()), tuple(warnings))
+
+
+def _clash(objects: tuple[Wanted, ...], others: Mapping[tuple[str, str], tuple[str, Wanted]]) -> str:
+    """What is wrong with the objects that a plugin wants beside those of others."""
+    for one in objects:
+        if one.resource not in SORTS:
+            return f"wants one of {one.resource}; plugins may have {', '.join(SORTS)}"
+        if other := others.get((one.resource, one.name)):
+            return f"wants {one.sort.kind} {one.name} as plugin {other[0]} does"
+    return ""
+
+
+def _failure(name: str, error: Exception) -> PluginError:
+    return error if isinstance(error, PluginError) else PluginError(name, f"{type(error).__name__}: {error}")

@@ -6,18 +6,14 @@ from typing import Final
 
 from stromboli.cluster import job_pods, kinds
 from stromboli.controllers.changes import Json
-from stromboli.controllers.jobs.plugins import Place, with_plugins
+from stromboli.controllers.jobs.plugins import Plugged
 from stromboli.controllers.jobs.volumes import mounted
 from stromboli.controllers.pods import JOB_API, JOB_KIND
 from stromboli.crds.batch import Job, Task
+from stromboli.job_plugins.plugin import Place
 from stromboli.model.names import JOB_FORWARDING
 
 YES: Final = "true"
-
-
-def pod_name(job: str, task: str, index: int) -> str:
-    """``<job>-<task>-<index>``."""
-    return f"{job}-{task}-{index}"
 
 
 def owner_of(job: Job) -> Json:
@@ -36,12 +32,13 @@ def owner_of(job: Job) -> Json:
 class Maker:
     """Makes the pods of one job; ``whole`` is the job as scheduling reads it, ``group`` its PodGroup's name."""
 
-    def __init__(self, job: Job, whole: kinds.Job, group: str, *, forwarding: bool = False) -> None:
+    def __init__(self, job: Job, whole: kinds.Job, group: str, plugged: Plugged, *, forwarding: bool = False) -> None:
         self._job, self._whole, self._group, self._forwarding = job, whole, group, forwarding
+        self._plugged = plugged
         self._specs: dict[str, Json] = {}
 
     def body(self, number: int, index: int) -> Json:
-        """The pod number ``index`` of the task number ``number``."""
+        """The pod number ``index`` of the task number ``number``.  Raises PluginError for a plugin that fails."""
         task = self._job.spec.tasks[number]
         described = job_pods.metadata_of(self._whole.spec.tasks[number], index, self._whole, self._group)
         marks = {JOB_FORWARDING: YES} if self._forwarding else {}
@@ -52,9 +49,10 @@ class Maker:
             "annotations": {**described.annotations, **marks},
             "ownerReferences": [owner_of(self._job)],
         }
-        spec = self._specs.setdefault(task.name, self._spec(task))
-        spec = with_plugins(spec, Place(self._job, task, index))
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        if (spec := self._specs.get(task.name)) is None:
+            spec = self._specs[task.name] = self._spec(task)
+        pod: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        return self._plugged.edited(pod, Place(task, index))
 
     def _spec(self, task: Task) -> Json:
         stated = task.template.get("spec")

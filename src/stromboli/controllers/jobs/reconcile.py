@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from stromboli.controllers.changes import Outcome, normal, warning
 from stromboli.controllers.jobs.groups import Groups
 from stromboli.controllers.jobs.look import Look, about
+from stromboli.controllers.jobs.plugins import Plugins
 from stromboli.controllers.jobs.requests import COMMAND_ISSUED, Choice, Request, choose
 from stromboli.controllers.jobs.status import Obstacle, status_change
 from stromboli.controllers.jobs.timers import Timers
 from stromboli.controllers.world import Key, World, key_of
 from stromboli.crds.batch import Job
 from stromboli.crds.bus import SYNC_JOB, TERMINATE_JOB
+from stromboli.job_plugins.registry import JobPlugins
 from stromboli.model.values.duration import format_duration
 
 NANOSECONDS = 10**9
@@ -26,9 +28,10 @@ class JobController:
     jobs that are still there have ended.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, plugins: JobPlugins) -> None:
         self._world = world
         self._groups = Groups()
+        self._plugins = Plugins(plugins)
         self.timers = Timers()
         self.endings: dict[Key, Counter[tuple[str, str]]] = {}
         self._ending: dict[Key, str] = {}
@@ -59,7 +62,7 @@ class JobController:
             told.then(normal(about(job), "ExecuteAction", f"Execute action {choice.action} after {after}"))
 
     def _look(self, job: Job, action: str, request: Request, now: float, told: Outcome) -> Outcome:
-        look = Look(job, self._world, self._groups, now)
+        look = Look(job, self._world, self._groups, self._plugins.of(job), now)
         outcome = look.outcome(action, request)
         if look.ending:
             self._ending[key_of(job)] = look.ending
@@ -91,4 +94,6 @@ class JobController:
         self.endings.pop(key_of(job), None)
         self._ending.pop(key_of(job), None)
         self._groups.forget(job.metadata.uid)
+        self._plugins.forget(job.metadata.uid)
+        self._world.kept.forget(job.metadata.uid)
         self.timers.forget(key_of(job))

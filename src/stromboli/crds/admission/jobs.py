@@ -18,15 +18,14 @@ from stromboli.errors import QuantityError
 from stromboli.model.names import CPU, QUEUE_OPEN, ROOT_QUEUE
 from stromboli.model.resources import quantity
 from stromboli.model.spec import without_nulls
+from stromboli.model.values.go_flags import Value, parse_flags
 
-JOB_PLUGINS: Final = ("svc", "ssh", "env", "pytorch", "tensorflow", "mpi", "ray", "hcclrank")
-"""Job plugins that are known."""
 TOPOLOGY_CLASH: Final = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
 CANNOT_CHANGE: Final = (
     "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and"
     " `PriorityClassName`"
 )
-_MPI_MASTER: Final = "master"
+_MPI_FLAGS: Final[Mapping[str, Value]] = {"master": "master", "worker": "worker", "port": 22}
 
 
 def check_new_job(job: Job, scene: Scene) -> list[str]:
@@ -49,7 +48,9 @@ def _problems(job: Job, scene: Scene) -> Iterator[str]:
     if sum(task.replicas for task in spec.tasks) < spec.min_available:
         yield " job 'minAvailable' should not be greater than total replicas in tasks;"
     yield check_policies(spec.policies, "spec.policies")
-    yield from (f" unable to find job plugin: {name};" for name in spec.plugins if name not in JOB_PLUGINS)
+    yield from (
+        f" unable to find job plugin: {name};" for name in spec.plugins if name not in scene.settings.job_plugins
+    )
     yield _volume_problem(spec.volumes)
     yield _queue_problem(spec.queue, scene)
     if not _in_order(spec.tasks):
@@ -60,8 +61,8 @@ def _has_mpi_master(spec: JobSpec) -> bool:
     arguments = spec.plugins.get("mpi")
     if arguments is None:
         return True
-    stated = dict(argument.lstrip("-").partition("=")[::2] for argument in arguments)
-    return any(task.name == stated.get("master", _MPI_MASTER) for task in spec.tasks)
+    master = parse_flags(arguments, _MPI_FLAGS).values["master"]
+    return any(task.name == master for task in spec.tasks)
 
 
 def topology_problem(topology: NetworkTopology | None) -> str:

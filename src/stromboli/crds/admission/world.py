@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+from stromboli.crds.batch import JOB_PLUGINS
 from stromboli.crds.kinds import NAMESPACES, QUEUES
 from stromboli.crds.read import read
 from stromboli.crds.scheduling import Queue
@@ -58,6 +59,8 @@ class Settings:
     """Whether a queue that holds pods may not be deleted (``--enable-queue-allocated-pods-check``)."""
     protect_root: bool = True
     """Whether root's amounts are fixed (``--enable-root-queue-protection``)."""
+    job_plugins: tuple[str, ...] = JOB_PLUGINS
+    """What jobs may name in ``spec.plugins``."""
 
 
 @dataclass(frozen=True)

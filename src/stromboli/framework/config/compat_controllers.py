@@ -81,13 +81,43 @@ CONTROLLERS = (
     ),
     _row(
         "job-plugins",
-        "Of the job plugins there is `env`. A job that names another gets no pods; an event PluginError and its "
-        "status say so.",
-        "`svc`, `ssh`, `pytorch`, `tensorflow`, `mpi`, `ray` and `hcclrank`, too; a job with an unknown plugin "
-        "is terminated after `--max-requeue-num` attempts.",
+        "A job plugin that is unknown, fails, or gets an argument that it cannot read keeps the job's pods back; an "
+        "event PluginError and the job's status say so. So do lists of hosts that no ConfigMap or variable can hold.",
+        "Unreadable arguments are logged, and what was not read keeps its default; a job with an unknown plugin is "
+        "terminated after `--max-requeue-num` attempts.",
         "job controller",
-        "The others come later; pods without what a plugin gives them would do something else. Admission refuses "
-        "names that neither side knows.",
+        "Pods without what a plugin gives them would do something else than they were meant to.",
+    ),
+    _row(
+        "plugin-objects",
+        "What job plugins made is read again before pods are made, and every five minutes; what was changed or deleted "
+        "is put right. The Secret of `ssh` keeps its keys, and its list of hosts follows the job's size.",
+        "Objects are looked at once, when the job begins; a Secret whose list differs gets new keys.",
+        "job plugins svc, ssh, ray",
+        "Pods that run or restart still need them.",
+    ),
+    _row(
+        "plugin-restarts",
+        "When a task, a pod or a partition restarts, what job plugins made stays.",
+        "It is deleted and made again, with other keys, while the other pods run.",
+        "job plugins svc, ssh, ray",
+        "The other pods would lose their names, and hold keys that no longer fit.",
+    ),
+    _row(
+        "plugin-foreign-objects",
+        "An object that bears the name of one that a job plugin needs and is not the job's is left alone: it serves if "
+        "it says what is needed, else the job waits and says why.",
+        "Services and NetworkPolicies are used whatever they say, ConfigMaps and Secrets overwritten, and all are "
+        "deleted with the job.",
+        "job plugins svc, ssh, ray",
+        "What others made is not a job's to change.",
+    ),
+    _row(
+        "plugin-order",
+        "Job plugins change a pod in one order: env, svc, ssh, tensorflow, mpi, pytorch, ray, hcclrank.",
+        "The order is random.",
+        "job plugins",
+        "It is one of the reference's, and pods of one job should not differ.",
     ),
     _row(
         "queue-refused",

@@ -80,7 +80,7 @@ class Registry:
         plugin, registered under the file's name without its extension.  Raises PluginError naming the file.
         """
         path = Path(path)
-        module = _import_file(path)
+        module = import_file(path)
         found = _plugins_of(module, path)
         if not found:
             raise PluginError(path.stem, f"{path} has neither a named Plugin subclass nor a function New(arguments)")
@@ -137,7 +137,7 @@ class Registry:
         name = ACTION_ALIASES.get(name, name)
         if name not in self._actions:
             raise ConfigError(f"failed to find Action {name}", nearest=nearest(name, self._actions))
-        found: type[Action] = _attribute(name, self._actions[name])
+        found: type[Action] = attribute_of(name, self._actions[name])
         return found
 
     def configured(self, file: str = "", *, lenient: bool = False, compat: bool = False) -> Config:
@@ -175,7 +175,7 @@ class Registry:
 
 
 def _plugin_factory(name: str, reference: str) -> Factory:
-    found = _attribute(name, reference)
+    found = attribute_of(name, reference)
     if isinstance(found, ModuleType):
         found = getattr(found, "New", None)
     if not callable(found):
@@ -184,7 +184,8 @@ def _plugin_factory(name: str, reference: str) -> Factory:
     return factory
 
 
-def _attribute(name: str, reference: str) -> Any:
+def attribute_of(name: str, reference: str) -> Any:
+    """What ``module:attribute`` refers to.  Raises PluginError, of the plugin ``name``, if it cannot be imported."""
     module, _, attribute = reference.partition(":")
     try:
         found = importlib.import_module(module)
@@ -197,7 +198,8 @@ def _attribute(name: str, reference: str) -> Any:
     return found
 
 
-def _import_file(path: Path) -> ModuleType:
+def import_file(path: Path) -> ModuleType:
+    """A Python file as a module of its own.  Raises PluginError naming the file."""
     name = f"_stromboli_plugin_{path.stem}_{zlib.crc32(str(path.absolute()).encode()):08x}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():

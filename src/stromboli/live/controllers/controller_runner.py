@@ -12,19 +12,32 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from stromboli.controllers.changes import Ask, Change, Create, Delete, Emit, KillPod, Outcome, Patch, Read
+from stromboli.controllers.changes import (
+    Ask,
+    Change,
+    Create,
+    Delete,
+    Drop,
+    Emit,
+    Keep,
+    KillPod,
+    Outcome,
+    Patch,
+    Read,
+)
 from stromboli.controllers.manager import Manager, Settings
 from stromboli.controllers.regarding import regarding
 from stromboli.controllers.work import About, Work
 from stromboli.crds.kinds import COMMANDS, CRON_JOBS, HYPER_NODES, JOBS, POD_GROUPS, PODS, QUEUES
-from stromboli.errors import AccessError, ApiError, StromboliError, Unreachable, in_words
+from stromboli.errors import ApiError, ObjectInTheWay, StromboliError, in_words
+from stromboli.job_plugins.registry import offered
 from stromboli.kube.client import Client
-from stromboli.kube.contact import NOBODY
 from stromboli.kube.informer import Informer, Informers, unforeseen
 from stromboli.kube.recorder import Recorder, Regarding
 from stromboli.kube.resources import nothing
 from stromboli.live.controllers.controlled import Followed, followed, topology_sources, writable
-from stromboli.live.controllers.failures import failure_of
+from stromboli.live.controllers.failures import failure_of, is_away
+from stromboli.live.controllers.keeper import Keeper
 from stromboli.live.controllers.options import Options
 from stromboli.live.controllers.owner_reading import read_owner
 from stromboli.live.controllers.topology_poller import TopologyPoller
@@ -44,10 +57,8 @@ LONGEST_PAUSE: Final = 1000.0
 """Seconds before a failed look is repeated: doubling from the first to the longest, each drawn from the half below."""
 
 AWAY_PAUSE: Final = 2.0
-"""Seconds, or down to half of that, before a look is repeated that did not reach the server."""
-
-UNHEARD: Final = NOBODY | {401, 429}
-"""Answers that say nothing of the object: nobody is there, does not know us just now, or has too much to do."""
+"""Seconds, or down to half of that, before a look is repeated that did not reach the server, or found an object of
+somebody else's in the way."""
 
 
 class Controllers:
@@ -62,7 +73,8 @@ class Controllers:
     ) -> None:  # fmt: skip
         self.options = options or Options()
         chosen = self.options
-        self.manager = Manager(Settings(chosen.inherit_owner_annotations, chosen.looks, chosen.group_by))
+        plugins = chosen.job_plugins or offered()
+        self.manager = Manager(Settings(chosen.inherit_owner_annotations, chosen.looks, chosen.group_by, plugins))
         self.recorder = Recorder(client, COMPONENT, clock)
         self.tell = Telling(observer)
         self.ready = asyncio.Event()
@@ -80,10 +92,13 @@ class Controllers:
         self._refused: dict[Work, tuple[str, str]] = {}
         """The first thing that each look under way could not create: a word and a sentence."""
         self._unsure: set[str] = set()
+        keeper = Keeper(client, self.manager.world.kept, clock)
         self._doing: dict[type[Change], Callable[[Any], Awaitable[None]]] = {
             Create: self._create,
             Patch: self._patch,
             Delete: self._delete,
+            Keep: keeper.keep,
+            Drop: keeper.drop,
             KillPod: self._kill,
             Read: self._read,
         }
@@ -222,9 +237,11 @@ class Controllers:
             if work.about is About.command:  # it is deleted now, so that it is carried out once
                 await self._carry_out(work, self.manager.carry_out(work.key))
         except Exception as error:  # noqa: BLE001  # one object's trouble must not end the controllers
-            if _is_away(error):
+            if is_away(error):
                 return self._wait_for_server(work, error)
             await self._say_hindered(work)
+            if isinstance(error, ObjectInTheWay):
+                return self._wait_for_server(work, error)
             return await self._failed(work, in_words(error))
         if outcome.error:
             return await self._failed(work, outcome.error)
@@ -295,7 +312,7 @@ class Controllers:
         failure, about = failure_of(change, error), regarding(work, self.manager.world)
         if failure is not None and about is not None:
             self.recorder.record(Regarding(*about), EVENT_WARNING, failure.reason, failure.text)
-            if isinstance(change, Create):
+            if isinstance(change, Create | Keep):
                 self._refused.setdefault(work, (failure.reason, failure.text))
 
     async def _create(self, change: Create) -> None:
@@ -370,8 +387,3 @@ class Controllers:
         }
         if resource in seen:
             seen[resource](found)
-
-
-def _is_away(error: Exception) -> bool:
-    """Whether no server was there that listened to us, which says nothing of the object."""
-    return isinstance(error, Unreachable | AccessError) or (isinstance(error, ApiError) and error.code in UNHEARD)

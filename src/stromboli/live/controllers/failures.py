@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from stromboli.controllers.changes import Change, Create, Delete, KillPod, Patch
+from stromboli.controllers.changes import Change, Create, Delete, Drop, Keep, KillPod, Patch
+from stromboli.controllers.jobs.plugins import FAILED
 from stromboli.crds.kinds import JOBS, POD_GROUPS, PODS
-from stromboli.errors import StromboliError
+from stromboli.errors import AccessError, ApiError, StromboliError, Unreachable
+from stromboli.job_plugins.wanted import SORTS
+from stromboli.kube.contact import NOBODY
+
+UNHEARD: Final = NOBODY | {401, 429}
+"""Answers that say nothing of the object: nobody is there, does not know us just now, or has too much to do."""
 
 
 class Failure(NamedTuple):
@@ -16,13 +23,16 @@ class Failure(NamedTuple):
     text: str
 
 
-FAILURES: Final = {
+_NOT_DELETED: Final = "Execute plugin when job delete failed, err: {error}"
+FAILURES: Final[Mapping[tuple[type[Change], str], Failure]] = {
     (Create, PODS): Failure("FailedCreate", "Error creating pods: {error}"),
     (KillPod, PODS): Failure("FailedDelete", "Error deleting pods: {error}"),
     (Create, POD_GROUPS): Failure("PodGroupError", "Failed to create PodGroup, err: {error}"),
     (Patch, JOBS): Failure("JobStatusError", "Failed to update job status, err: {error}"),
     (Create, JOBS): Failure("FailedCreate", "Failed to create job: {error}"),
     (Delete, JOBS): Failure("FailedDelete", 'Error deleting job "{name}": {error}'),
+    **dict.fromkeys(((Keep, kind) for kind in SORTS), Failure("PluginError", FAILED + "{error}")),
+    **dict.fromkeys(((Drop, kind) for kind in SORTS), Failure("PluginError", _NOT_DELETED)),
 }
 """By sort of change and resource; ``{name}`` is that of the object that was to be changed."""
 
@@ -40,3 +50,8 @@ def failure_of(change: Change, error: StromboliError) -> Failure | None:
     if isinstance(change, Create) and resource == JOBS and _LEAVING in str(error):
         return Failure("NamespaceTerminating", _NO_ROOM.format(namespace=change.namespace))
     return Failure(found.reason, found.text.format(error=error, name=getattr(change, "name", "")))
+
+
+def is_away(error: Exception) -> bool:
+    """Whether no server was there that listened to us, which says nothing of the object."""
+    return isinstance(error, Unreachable | AccessError) or (isinstance(error, ApiError) and error.code in UNHEARD)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from stromboli.controllers.work import About
+from stromboli.job_plugins.registry import JobPlugins
 from stromboli.model.names import NAMESPACE, SCHEDULER_NAME
 
 BREATH: Final = 0.1
@@ -20,7 +21,8 @@ class Options(NamedTuple):
     ``max_requeue`` failed looks (negative: any number) are repeated before an object is given up; those that no
     server listened to do not count.  ``looks`` are those of the chosen controllers
     (:func:`stromboli.controllers.selection.looks_of`); ``config_map`` in ``namespace`` says where HyperNodes come from;
-    ``breath`` and ``stop_timeout``, in seconds, are ours.
+    ``job_plugins`` are those that jobs may name, None for all that are built in or installed; ``breath`` and
+    ``stop_timeout``, in seconds, are ours.
     """
 
     scheduler_names: tuple[str, ...] = (SCHEDULER_NAME,)
@@ -28,6 +30,7 @@ class Options(NamedTuple):
     inherit_owner_annotations: bool = True
     looks: frozenset[About] = frozenset(About)
     group_by: frozenset[str] = frozenset()
+    job_plugins: JobPlugins | None = None
     breath: float = BREATH
     namespace: str = NAMESPACE
     config_map: str = CONFIG_MAP

@@ -18,8 +18,10 @@ BATCH_GROUP: Final = "batch.volcano.sh"
 FLOW_GROUP: Final = "flow.volcano.sh"
 TOPOLOGY_GROUP: Final = "topology.volcano.sh"
 BUS_GROUP: Final = "bus.volcano.sh"
+NETWORKING_GROUP: Final = "networking.k8s.io"
 FOLLOW: Final = ("list", "watch")
 READ: Final = ("get", "list", "watch")
+KEEP: Final = ("get", "create", "patch", "delete")
 
 
 class Grant(NamedTuple):
@@ -90,6 +92,10 @@ CONTROLLING: Final = (
     Grant(TOPOLOGY_GROUP, "hypernodes/status", ("patch",), "how many members there are"),
     Grant("", "pods", (*FOLLOW, "get", "create", "patch", "delete"), "pods of jobs; PodGroups of plain pods"),
     Grant("", "persistentvolumeclaims", (*FOLLOW, "create"), "volumes of jobs"),
+    Grant("", "services", KEEP, "job plugins svc and ray: names of pods"),
+    Grant("", "configmaps", KEEP, "job plugin svc: lists of hosts"),
+    Grant("", "secrets", KEEP, "job plugin ssh: keys; none is listed"),
+    Grant(NETWORKING_GROUP, "networkpolicies", KEEP, "job plugin svc: others are kept out"),
     Grant("", "nodes", FOLLOW, "members of hypernodes"),
     Grant("scheduling.k8s.io", "priorityclasses", FOLLOW, "which pods of a job count first"),
     Grant("apps", "replicasets", FOLLOW, "annotations that PodGroups inherit"),

@@ -7,9 +7,10 @@ from typing import Final
 
 from stromboli.cluster.body import Body
 from stromboli.crds import admission
-from stromboli.crds.admission import HOOKS, Object
+from stromboli.crds.admission import HOOKS, Object, Settings
 from stromboli.crds.kinds import JOBS
 from stromboli.errors import ApiFailure
+from stromboli.job_plugins.registry import offered
 from stromboli.server.admission.admission import World
 from stromboli.server.schema.resources import Resource
 
@@ -38,20 +39,23 @@ class _Sight:
 class OwnKinds:
     """The rules of jobs, queues, PodGroups and their like."""
 
+    def __init__(self) -> None:
+        self._settings = Settings(job_plugins=offered().names)
+
     def admit(self, resource: Resource, body: Body, old: Body | None, world: World) -> Body:
         """The object with its defaults, if nothing refuses it."""
         if resource.title not in HOOKS:
             return body
         sight = _Sight(world)
         if old is None or resource.title in REFILLED:
-            body = _plain(admission.default(resource.title, body, sight))
-        _refuse(resource, admission.validate(resource.title, body, old, sight))
+            body = _plain(admission.default(resource.title, body, sight, self._settings))
+        _refuse(resource, admission.validate(resource.title, body, old, sight, self._settings))
         return body
 
     def admit_deletion(self, resource: Resource, body: Body, world: World) -> None:
         """Raise if the kind's rules keep the object."""
         if resource.title in HOOKS:
-            _refuse(resource, admission.validate(resource.title, None, body, _Sight(world)))
+            _refuse(resource, admission.validate(resource.title, None, body, _Sight(world), self._settings))
 
 
 def _plain(value: Mapping[str, object]) -> Body:

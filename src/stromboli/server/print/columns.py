@@ -366,6 +366,9 @@ COLUMNS: Final[Mapping[tuple[str, str], Iterable[Column]]] = {
         Column("Last Schedule", lambda body, now: age(part(body, "status", "lastScheduleTime"), now)
                if part(body, "status", "lastScheduleTime") else NONE), AGE,
     ),
+    ("networking.k8s.io", "networkpolicies"): (
+        NAME, Column("Pod-Selector", lambda body, now: selector_text(part(body, "spec", "podSelector"))), AGE,
+    ),
     ("policy", "poddisruptionbudgets"): (
         NAME, Column("Min Available", at("spec", "minAvailable", missing=_BUDGET_UNSET)),
         Column("Max Unavailable", at("spec", "maxUnavailable", missing=_BUDGET_UNSET)),

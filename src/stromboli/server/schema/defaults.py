@@ -162,6 +162,18 @@ def _cron_job(body: Body) -> Body:
     return {**body, "spec": {**body["spec"], "jobTemplate": _templated()(template)}}
 
 
+def _network_policy(body: Body) -> Body:
+    spec = body.get("spec") or {}
+    rules = {name: [_traffic(rule) for rule in spec[name]] for name in ("ingress", "egress") if spec.get(name)}
+    types = ["Ingress", *(["Egress"] if spec.get("egress") else [])]
+    return {**body, "spec": {"podSelector": {}, "policyTypes": types, **spec, **rules}}
+
+
+def _traffic(rule: Body) -> Body:
+    ports = [{"protocol": "TCP", **port} for port in rule.get("ports") or ()]
+    return changed(rule, ports=ports or None)
+
+
 _JOB_UID: Final = "batch.kubernetes.io/controller-uid"
 _ROLLING: Final = {"maxSurge": "25%", "maxUnavailable": "25%"}
 _CRON_JOB: Final = {
@@ -187,6 +199,7 @@ _BY_KIND: Final[dict[tuple[str, str], Default]] = {
     ("apps", "StatefulSet"): _templated(replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady"),
     ("batch", "Job"): _job,
     ("batch", "CronJob"): _cron_job,
+    ("networking.k8s.io", "NetworkPolicy"): _network_policy,
     ("scheduling.k8s.io", "PriorityClass"): _plain(value=0, preemptionPolicy="PreemptLowerPriority"),
     ("storage.k8s.io", "StorageClass"): _plain(reclaimPolicy="Delete", volumeBindingMode="Immediate"),
     ("storage.k8s.io", "CSIDriver"): _spec(attachRequired=True, podInfoOnMount=False),

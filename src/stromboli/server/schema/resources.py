@@ -67,6 +67,7 @@ _PACKAGES: Final = {
     "": "io.k8s.api.core.v1",
     "apps": "io.k8s.api.apps.v1",
     "batch": "io.k8s.api.batch.v1",
+    "networking.k8s.io": "io.k8s.api.networking.v1",
     "policy": "io.k8s.api.policy.v1",
     "scheduling.k8s.io": "io.k8s.api.scheduling.v1",
     "coordination.k8s.io": "io.k8s.api.coordination.v1",
@@ -107,6 +108,7 @@ apps                       statefulsets              StatefulSet              st
 batch                      cronjobs                  CronJob                  cj      status
 batch                      jobs                      Job                      -       status
 coordination.k8s.io        leases                    Lease                    -       -
+networking.k8s.io          networkpolicies           NetworkPolicy            netpol  -
 policy                     poddisruptionbudgets      PodDisruptionBudget      pdb     status
 rbac.authorization.k8s.io  clusterrolebindings       ClusterRoleBinding      !-       -
 rbac.authorization.k8s.io  clusterroles              ClusterRole             !-       -
