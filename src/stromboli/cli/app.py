@@ -8,6 +8,7 @@ import typer
 
 from stromboli.cli import conf, controllers, imports, kubelets, lint, manifests, plan, scenario, serve, up
 from stromboli.cli.exits import EPILOG
+from stromboli.cli.hypernodes import topology
 from stromboli.cli.vcctl import job, pod, queue, top
 
 HELP = (
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.command("plan", epilog=plan.PLAN_HELP)(plan.plan)
 app.command("lint", epilog=lint.LINT_HELP)(lint.lint)
+app.command("topology", epilog=topology.TOPOLOGY_HELP)(topology.topology)
 app.command("serve", context_settings=serve.SETTINGS)(serve.serve)
 app.command("controllers", context_settings=serve.SETTINGS)(controllers.controllers)
 app.command("kubelets", epilog=kubelets.KUBELETS_HELP)(kubelets.kubelets)

@@ -1,0 +1,1 @@
+"""Network domains of a cluster, shown."""
