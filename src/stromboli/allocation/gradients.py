@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from stromboli.allocation.nominations import FIRST, use_nomination
-from stromboli.allocation.pending_tasks import Worksheet
+from stromboli.allocation.pending_tasks import Tasks, Worksheet
 from stromboli.allocation.place_tasks import Lines, TaskPlacer
 from stromboli.errors import PlacementError
 from stromboli.framework.session.session import Session
@@ -115,14 +115,14 @@ def _place_part(
         _lies(session, part, nominated)
         return placed, FIRST
     for gradient in session.ask.hyper_node_gradient_for_sub_job(part, hyper_node, ALLOCATE):
-        tried: dict[str, tuple[Saved, int]] = {}
+        tried: dict[str, tuple[Saved, Tasks]] = {}
         for candidate in gradient:
             for uid in part.task_uids:
                 job.fits.pop(uid, None)
             tasks = sheet.sheets[part.uid].clone()
             statement = TaskPlacer(session, lines, job, part, tasks, candidate).run()
             if statement is not None and statement.operations:
-                tried[candidate.name] = statement.save(), tasks.next
+                tried[candidate.name] = statement.save(), tasks
                 statement.discard()
         if tried:
             return _best_part(session, part, sheet, tried)
@@ -130,13 +130,13 @@ def _place_part(
 
 
 def _best_part(
-    session: Session, part: SubJob, sheet: Worksheet, tried: dict[str, tuple[Saved, int]]
+    session: Session, part: SubJob, sheet: Worksheet, tried: dict[str, tuple[Saved, Tasks]]
 ) -> tuple[Statement, float]:
     scores = session.ask.hyper_node_order(part, NodesBelow(session, tried))
     best = max(tried, key=lambda name: scores.get(name, 0.0))
-    saved, taken = tried[best]
+    saved, left = tried[best]
     statement = _again(session, saved)
-    sheet.sheets[part.uid].next = taken
+    sheet.sheets[part.uid] = left
     _lies(session, part, best)
     if say := session.tells("sub_job_in_hyper_node"):
         say(sub_job=part.uid, hyper_node=best)

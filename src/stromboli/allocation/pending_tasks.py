@@ -14,19 +14,36 @@ from stromboli.model.task import Task
 
 
 class Tasks:
-    """Waiting tasks of one part of a job; ``next`` is the place of the first one not taken yet."""
+    """Waiting tasks of one part of a job; ``next`` is the place of the first one not taken yet.
 
-    __slots__ = ("next", "tasks")
+    With ``turns`` the order depends on what has been placed, and each task is chosen when its turn comes.
+    """
 
-    def __init__(self, tasks: list[Task], first: int = 0) -> None:
-        self.tasks, self.next = tasks, first
+    __slots__ = ("next", "tasks", "turns")
+
+    def __init__(self, tasks: list[Task], first: int = 0, turns: LessTurns[Task] | None = None) -> None:
+        self.tasks, self.next, self.turns = tasks, first, turns
 
     def __len__(self) -> int:
         return len(self.tasks) - self.next
 
     def clone(self) -> Tasks:
         """The same tasks, to be taken again from the same place."""
-        return Tasks(self.tasks, self.next)
+        if self.turns is None:
+            return Tasks(self.tasks, self.next)
+        return Tasks(list(self.tasks), self.next, self.turns.clone())
+
+    def choose_next(self) -> None:
+        """Bring the task whose turn it is now to its place, unless it is there already."""
+        if self.turns is not None and len(self.turns) == len(self):
+            task = self.turns.pop()
+            self.tasks.remove(task)
+            self.tasks.insert(self.next, task)
+
+    @property
+    def may_run(self) -> bool:
+        """Whether several are left, in an order that stands."""
+        return self.turns is None and len(self) > 1
 
     @property
     def waiting(self) -> list[Task]:
@@ -93,7 +110,18 @@ def waiting_tasks(session: Session, tasks: Iterable[Task]) -> list[Task]:
 
 def whole(session: Session, job: Job) -> Tasks:
     """The waiting tasks of a job that is not split."""
-    return Tasks(waiting_tasks(session, job.of(PENDING)))
+    return _tasks(session, waiting_tasks(session, job.of(PENDING)))
+
+
+def _tasks(session: Session, tasks: list[Task]) -> Tasks:
+    """``tasks`` to be taken in their order, which may change meanwhile where a plugin gives no key for it."""
+    order = session.hooks.orders["task_order"]
+    if order.key is not None:
+        return Tasks(tasks)
+    turns = LessTurns[Task](order.compare)
+    for task in tasks:
+        turns.push(task)
+    return Tasks(tasks, 0, turns)
 
 
 def by_part(session: Session, job: Job, *, gated: bool = True) -> Worksheet:
@@ -102,7 +130,7 @@ def by_part(session: Session, job: Job, *, gated: bool = True) -> Worksheet:
     sheet = Worksheet(session, job, _required(session, job, parts))
     for part in parts:
         pending = (task for task in part.tasks if task.status is PENDING and (gated or not task.gates))
-        tasks = Tasks(waiting_tasks(session, pending))
+        tasks = _tasks(session, waiting_tasks(session, pending))
         if len(tasks):
             sheet.sheets[part.uid] = tasks
             sheet.turns.push(part)

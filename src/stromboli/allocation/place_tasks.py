@@ -128,6 +128,7 @@ class TaskPlacer:
 
     def _step(self) -> tuple[bool, bool]:
         """Deal with the next task, or with a run of equal ones; whether the attempt is over, and the part ready."""
+        self.tasks.choose_next()
         task = self.tasks.tasks[self.tasks.next]
         if self._run_of_tasks(task):
             return self._after_placing()
@@ -153,7 +154,7 @@ class TaskPlacer:
     def _run_of_tasks(self, task: Task) -> bool:
         """Place a run of tasks like ``task`` at once; False when they must be looked at one by one."""
         tasks, first = self.tasks.tasks, self.tasks.next
-        if first + 1 >= len(tasks) or tasks[first + 1].template is not task.template or not self._plain(task):
+        if not self.tasks.may_run or tasks[first + 1].template is not task.template or not self._plain(task):
             return False
         moment = task.template, len(self.session.table.journal)
         asked = None if self.full == moment else self._many()

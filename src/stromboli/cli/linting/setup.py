@@ -86,7 +86,6 @@ class Setup:
 
 KNOWN_POINTS: Final = {
     "resource-strategy-fit": ("node_order",),
-    "task-topology": ("task_order", "node_order"),
     "numa-aware": ("predicate", "batch_node_order"),
     "deviceshare": ("predicate", "batch_node_order"),
 }  # fmt: skip

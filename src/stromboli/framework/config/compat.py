@@ -79,6 +79,13 @@ _ROWS = (
         "A gang that may grow need not wait for room for all of it.",
     ),
     Difference(
+        "task-topology-undo",
+        "A placement that is taken back no longer counts for where other tasks of the job go.",
+        "It counts until the end of the session.",
+        "task-topology",
+        "Tasks should follow those that are there.",
+    ),
+    Difference(
         "node-sampling",
         "All nodes are looked at unless a sampling flag is set explicitly.",
         "From 100 nodes on, a part of them is looked at, from a moving start.",

@@ -1,0 +1,151 @@
+"""task-topology: buckets from annotations, the order of tasks, scores of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from stromboli.framework.session.session import Session
+from stromboli.plugins.task_topology import TaskTopology
+from stromboli.plugins.task_topology.wishes import AFFINITY, ANTI_AFFINITY, LONGEST, TASK_ORDER
+from stromboli.testing.builders import Manifest, node, pod, pod_group
+from stromboli.testing.check_plugin import check_plugin
+from tests.acceptance.bench import Bench, binds, conf, task_of
+
+CONF = conf("gang task-topology", "predicates")
+
+
+def job(tasks: Mapping[str, int], wishes: Mapping[str, str], on: Mapping[str, str] | None = None) -> list[Manifest]:
+    """A PodGroup ``g`` with so many pods of each task, ``on`` nodes already where that names them."""
+    found = [pod_group("g", min_member=sum(tasks.values()), annotations=dict(wishes))]
+    for role, count in tasks.items():
+        for name in (f"g-{role}-{i}" for i in range(count)):
+            found.append(pod(name, group="g", role=role, on=(on or {}).get(name, "")))
+    return found
+
+
+def opened(objects: list[Manifest], weight: int = 1, *, compat: bool = False) -> Session:
+    plugin = f"[{{name: gang}}, {{name: task-topology, arguments: {{task-topology.weight: {weight}}}}}]"
+    return Bench(objects, conf(plugin, "predicates"), compat=compat).open()
+
+
+def plugin_of(session: Session) -> TaskTopology:
+    found = session.plugins["task-topology"]
+    assert isinstance(found, TaskTopology)
+    return found
+
+
+def buckets(objects: list[Manifest]) -> list[list[str]]:
+    """The tasks of each bucket by name, those that have a node as well."""
+    with opened(objects) as session:
+        made = plugin_of(session)._jobs.get("default/g")
+        tasks = session.jobs["default/g"].tasks
+        found: list[list[str]] = [[] for _ in made.all] if made else []
+        for uid, bucket in made.of.items() if made else ():
+            found[bucket.index].append(tasks[uid].name.removeprefix("g-"))
+        return [sorted(names) for names in found]
+
+
+PAIR, FOUR, TOGETHER = {"ps": 1, "w": 2}, {"ps": 2, "w": 2}, {AFFINITY: "ps,w"}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "wishes", "on", "found"),
+    [
+        pytest.param(PAIR, TOGETHER, {}, [["ps-0", "w-0", "w-1"]], id="together"),
+        pytest.param(
+            FOUR, TOGETHER | {ANTI_AFFINITY: "ps"}, {}, [["ps-0", "w-0"], ["ps-1", "w-1"]], id="apart-from-itself"
+        ),
+        pytest.param(PAIR, TOGETHER, {"g-w-0": "n1"}, [["ps-0", "w-0", "w-1"]], id="with-those-placed"),
+        pytest.param(
+            {"ps": 2, "w": 1}, TOGETHER, {"g-ps-0": "n1", "g-ps-1": "n2"}, [["ps-0", "w-0"], ["ps-1"]], id="by-node"
+        ),
+        pytest.param(FOUR, {ANTI_AFFINITY: "ps,w"}, {}, [["ps-0", "ps-1"], ["w-0", "w-1"]], id="apart-from-others"),
+        pytest.param({"a": 1, "b": 1, "c": 1}, {AFFINITY: "a,b"}, {}, [["a-0", "b-0"]], id="the-others-in-none"),
+        pytest.param({"a": 1, "b": 1}, {AFFINITY: "a,x"}, {}, [], id="a-name-that-is-no-task"),
+        pytest.param({"a": 1, "b": 1}, {AFFINITY: "a,b,a"}, {}, [], id="a-name-twice"),
+        pytest.param({"a": 1, "b": 1}, {AFFINITY: "a, b"}, {}, [], id="names-are-not-trimmed"),
+        pytest.param({"a": 1, "b": 1}, {AFFINITY: "a,b" + "," * LONGEST}, {}, [], id="too-long-to-be-read"),
+        pytest.param({"a": 1, "b": 1}, {}, {}, [], id="no-wish"),
+    ],
+)
+def test_buckets(tasks, wishes, on, found):
+    assert buckets([node("n1"), node("n2"), *job(tasks, wishes, on)]) == found
+
+
+def test_a_job_whose_wishes_cannot_be_read_is_named_in_the_log():
+    lines = Bench([node("n1"), *job({"a": 2}, {AFFINITY: "b"})], CONF).logged(4)
+    assert any("task b do not exist in job <default/g>" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "order"),
+    [
+        ({AFFINITY: "a,b"}, ["a-0", "b-0", "a-1", "c-0"]),
+        ({AFFINITY: "a,b", TASK_ORDER: "b,a"}, ["b-0", "a-0", "a-1", "c-0"]),
+        ({AFFINITY: "c,b", ANTI_AFFINITY: "a"}, ["a-0", "b-0", "c-0", "a-1"]),
+    ],
+    ids=["buckets-first", "as-ordered", "larger-buckets-first"],
+)
+def test_the_order_of_tasks(wishes, order):
+    with opened([node("n1"), *job({"a": 2, "b": 1, "c": 1}, wishes)]) as session:
+        turns = session.tasks_in_turn(list(session.jobs["default/g"].tasks.values()))
+        assert [task.name.removeprefix("g-") for task in turns] == order
+
+
+@pytest.mark.parametrize(
+    ("offers", "on", "score"),
+    [
+        pytest.param(8, {}, 1000, id="empty-and-room-for-all"),
+        pytest.param(2, {}, pytest.approx(2000 / 3), id="room-for-two"),
+        pytest.param(2, {"g-ps-0": "n1"}, pytest.approx(2000 / 3), id="one-there-room-for-one-more"),
+        pytest.param(8, {"g-ps-0": "n1"}, 1000, id="one-there-room-for-all"),
+        pytest.param("500m", {}, 0, id="no-room-at-all"),
+    ],
+)
+def test_nodes_are_better_the_more_of_the_bucket_they_take(offers, on, score):
+    with opened([node("n1", cpu=offers), *job({"ps": 1, "w": 2}, {AFFINITY: "ps,w"}, on)], weight=10) as session:
+        found = plugin_of(session).with_its_bucket(task_of(session, "g-w-1"), session.table.view())
+        assert found is not None
+        assert found.tolist() == [score]
+
+
+def test_those_that_need_most_are_left_out_first():
+    objects = job({"ps": 1, "w": 2}, {AFFINITY: "ps,w"})
+    objects[1]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "7"
+    with opened([node("n1", cpu=3), *objects]) as session:
+        found = plugin_of(session).with_its_bucket(task_of(session, "g-w-1"), session.table.view())
+        assert found is not None
+        assert found.tolist() == [pytest.approx(200 / 3)]
+
+
+@pytest.mark.parametrize("compat", [False, True])
+def test_what_is_taken_back_does_not_count(compat):
+    """Two that repel themselves: where one was tried in vain the other is as welcome as before; not so with compat."""
+    objects = [node("n1"), *job({"a": 2}, {AFFINITY: "a", ANTI_AFFINITY: "a"})]
+    with opened(objects, compat=compat) as session:
+        before = scores(session)
+        with session.statement() as trial:
+            trial.pipeline(task_of(session, "g-a-0"), "n1")
+        after = scores(session)
+        assert (before == after) is not compat
+
+
+def scores(session: Session) -> list[float]:
+    found = plugin_of(session).with_its_bucket(task_of(session, "g-a-1"), session.table.view())
+    assert found is not None
+    return [float(score) for score in found]
+
+
+def test_stories():
+    """Three nodes of 4 cores: each ps has its node, and its workers go with it."""
+    nodes = [node(f"n{i}", cpu=4) for i in range(3)]
+    tasks = job({"ps": 3, "w": 6}, {AFFINITY: "ps,w", ANTI_AFFINITY: "ps"})
+    placed = binds(Bench([*nodes, *tasks], CONF).cycle())
+    for name in ("n0", "n1", "n2"):
+        assert sorted(each.split("-")[1] for each in placed if placed[each] == name) == ["ps", "w", "w"]
+
+
+def test_it_keeps_its_promises():
+    check_plugin(TaskTopology, examples=10)
