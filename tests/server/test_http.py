@@ -114,7 +114,7 @@ def test_a_wrong_object_is_refused_with_kubernetes_words(browser, body, code, te
     assert text in answer.text
 
 
-@pytest.mark.parametrize("what", ["log", "exec", "attach", "portforward"])
+@pytest.mark.parametrize("what", ["exec", "attach", "portforward"])
 def test_simulated_pods_say_that_they_have_no_containers(browser, what):
     browser.post(PODS, pod("a"))
     answer = browser.get(f"{PODS}/a/{what}")

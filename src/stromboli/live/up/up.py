@@ -24,12 +24,14 @@ from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.live.shown_configuration import show_configuration
+from stromboli.live.up.default_scheduler import DEFAULT_SCHEDULER, DefaultScheduler
 from stromboli.live.up.strangers import Strangers
 from stromboli.model.names import DEFAULT_QUEUE, POD_GROUP_NOT_ADMITTED, POD_GROUP_UNSCHEDULABLE
 from stromboli.narration.catalogue import LINES
 from stromboli.narration.observe import SILENT, Observer
 from stromboli.server.api import Api
 from stromboli.server.controllers.controllers import preinstalled
+from stromboli.server.controllers.workloads.room import Workloads
 from stromboli.server.http.serving import Serving, serving
 from stromboli.server.kubelet.cluster import Inside
 from stromboli.server.kubelet.kubelets import Kubelets
@@ -160,10 +162,13 @@ def _brains(setup: Setup, client: Client, api: Api) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if setup.controllers:
         found["controllers"] = Controllers(client, observer=setup.observer)
+        found["controllers of workloads"] = Workloads(api)
     if setup.scheduler:
         options = Options(schedule_period=setup.period, audit_period=0.0)
         found["scheduler"] = LiveScheduler(client, options, setup.source, observer=setup.observer)
-        found["watch for pods of other schedulers"] = Strangers(api, Recorder(client, UP), options.scheduler_names)
+        found["default scheduler"] = DefaultScheduler(api, Recorder(client, DEFAULT_SCHEDULER))
+        names = (*options.scheduler_names, DEFAULT_SCHEDULER)
+        found["watch for pods of other schedulers"] = Strangers(api, Recorder(client, UP), names)
     return found
 
 

@@ -1,1 +1,1 @@
-"""Controllers of the embedded cluster: garbage collection, node lifecycle and deployments."""
+"""Controllers of the embedded cluster: garbage collection, node lifecycle and workloads."""

@@ -12,6 +12,7 @@ from stromboli.server import status_errors
 from stromboli.server.addresses import Address
 from stromboli.server.api import Api
 from stromboli.server.http.tokens import ADMINISTRATOR, User
+from stromboli.server.kubelet.logs import log_of
 from stromboli.server.print import tables
 from stromboli.server.schema.decoding import refuse_unreadable, shaped
 from stromboli.server.schema.resources import TOKEN_REQUESTS, Resource
@@ -33,7 +34,7 @@ from stromboli.server.verbs.scaling import scale_of, with_scale
 from stromboli.server.verbs.writing import Options, deletion_of
 
 _CREATES: Final = frozenset({"binding", "eviction", "token"})
-_OF_CONTAINERS: Final = frozenset({"log", "exec", "attach", "portforward"})
+_OF_CONTAINERS: Final = frozenset({"exec", "attach", "portforward"})
 _PATCHES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 
@@ -79,10 +80,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Result:
-    """The answer: its bytes, or lines that come one by one."""
+    """The answer: its bytes, or lines that come one by one; ``media`` is empty for JSON."""
 
     content: bytes | AsyncIterator[bytes]
     code: int = 200
+    media: str = ""
 
 
 class Calls:
@@ -166,6 +168,8 @@ class Calls:
         entry = self._api.writer.entry(call.resource, call.address.key)
         if call.address.subresource == "scale":
             return Result(encode(scale_of(entry.body)))
+        if call.address.subresource == "log":
+            return Result(log_of(entry.body, call.query), media="text/plain")
         return self._told(call, entry)
 
     def _told(self, call: Call, entry: Entry, code: int = 200) -> Result:

@@ -25,7 +25,12 @@ GROUP: Final = "apidiscovery.k8s.io"
 """The group of the form in which everything is told at once."""
 AGGREGATED: Final = frozenset({"v2", "v2beta1"})
 """Its versions, which differ in nothing else: clients of 1.26 to 1.29 know the older one alone."""
-_SUB_VERBS: Final = {"status": ("get", "patch", "update"), "scale": ("get", "patch", "update"), "finalize": ("update",)}
+_SUB_VERBS: Final = {
+    "status": ("get", "patch", "update"),
+    "scale": ("get", "patch", "update"),
+    "finalize": ("update",),
+    "log": ("get",),
+}
 _SUB_KINDS: Final = {
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),

@@ -152,7 +152,7 @@ class Front:
         result = self._calls.answer(call)
         if isinstance(result.content, AsyncIterator):
             return StreamingResponse(result.content, media_type=_JSON)
-        response = Response(result.content, result.code, media_type=_JSON)
+        response = Response(result.content, result.code, media_type=result.media or _JSON)
         for warning in call.options.warnings:
             response.headers.append(
                 "Warning", f'299 - "{_UNSPEAKABLE.sub("?", warning).replace(chr(34), chr(92) + chr(34))}"'

@@ -142,6 +142,19 @@ def _deployment(body: Body) -> Body:
     return {**body, "spec": {**body["spec"], "strategy": strategy}}
 
 
+def _updated(others: Default, **rolling: Any) -> Default:
+    """With the strategy by which pods are replaced: one after the other, unless the object says something else."""
+
+    def default(body: Body) -> Body:
+        body = others(body)
+        strategy = {"type": "RollingUpdate", **(body["spec"].get("updateStrategy") or {})}
+        if strategy["type"] == "RollingUpdate":
+            strategy["rollingUpdate"] = {**rolling, **(strategy.get("rollingUpdate") or {})}
+        return {**body, "spec": {**body["spec"], "updateStrategy": strategy}}
+
+    return default
+
+
 def _job(body: Body) -> Body:
     """A job, with a selector of its own unless it brings one; it bears its template's labels where it has none."""
     body = _templated(**_JOB)(body)
@@ -195,8 +208,10 @@ _BY_KIND: Final[dict[tuple[str, str], Default]] = {
     ("", "ReplicationController"): _templated(replicas=1),
     ("apps", "Deployment"): _deployment,
     ("apps", "ReplicaSet"): _templated(replicas=1),
-    ("apps", "DaemonSet"): _templated(revisionHistoryLimit=10),
-    ("apps", "StatefulSet"): _templated(replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady"),
+    ("apps", "DaemonSet"): _updated(_templated(revisionHistoryLimit=10), maxSurge=0, maxUnavailable=1),
+    ("apps", "StatefulSet"): _updated(
+        _templated(replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady"), partition=0
+    ),
     ("batch", "Job"): _job,
     ("batch", "CronJob"): _cron_job,
     ("networking.k8s.io", "NetworkPolicy"): _network_policy,

@@ -90,7 +90,7 @@ _TABLE: Final = """
                            nodes                     Node                    !no      status
                            persistentvolumeclaims    PersistentVolumeClaim    pvc     status
                            persistentvolumes         PersistentVolume        !pv      status
-                           pods                      Pod                      po      status,binding,eviction
+                           pods                      Pod                      po      status,binding,eviction,log
                            podtemplates              PodTemplate              -       -
                            replicationcontrollers    ReplicationController    rc      status,scale
                            resourcequotas            ResourceQuota            quota   status

@@ -1,0 +1,159 @@
+"""The embedded cluster's default scheduler: our core with a plain configuration, one pod at a time.
+
+It stands in for kube-scheduler, for pods whose schedulerName is ``default-scheduler``.  They are placed, no more: it
+knows no queues, no gangs and no evictions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from stromboli.builtin import builtin_registry
+from stromboli.cluster.body import Body, key_of, meta, part, with_meta
+from stromboli.cluster.complete import complete
+from stromboli.cluster.events import Added, Event
+from stromboli.cluster.objects import from_value
+from stromboli.cluster.state import ClusterState
+from stromboli.cycle import run_cycle
+from stromboli.errors import ApiFailure, ManifestError
+from stromboli.framework.books.plan import Bind, Plan, PodConditionUpdate
+from stromboli.framework.config.config import load_config
+from stromboli.kube.recorder import Recorder, Regarding
+from stromboli.model import names
+from stromboli.server.api import Api
+from stromboli.server.print.conditions import with_condition
+from stromboli.server.verbs.writing import Options
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+CONFIGURATION: Final = """\
+actions: "allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: predicates}, {name: nodeorder}]
+"""
+LOOK_EVERY: Final = 0.1
+"""Seconds between two looks for pods that wait."""
+AGAIN_AFTER: Final = 2.0
+"""Seconds after which pods that found no room are tried again."""
+_READ: Final = {
+    "Namespace": ("", "namespaces"),
+    "Service": ("", "services"),
+    "ReplicaSet": ("apps", "replicasets"),
+    "StatefulSet": ("apps", "statefulsets"),
+    "Node": ("", "nodes"),
+    "PriorityClass": ("scheduling.k8s.io", "priorityclasses"),
+}
+_PODS: Final = ("", "pods")
+_LOG: Final = logging.getLogger(__name__)
+
+
+class DefaultScheduler:
+    """Places such pods until it is cancelled."""
+
+    def __init__(self, api: Api, recorder: Recorder) -> None:
+        self._api, self._recorder = api, recorder
+        self._registry = builtin_registry()
+        known = (self._registry.plugin_names, self._registry.action_names)
+        self._config = load_config(
+            CONFIGURATION, source=DEFAULT_SCHEDULER, known_plugins=known[0], known_actions=known[1]
+        )
+        self._registry.resolve(self._config)
+        self._tried: tuple[frozenset[str], float] = (frozenset(), 0.0)
+
+    async def run(self) -> None:
+        """Look again and again."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._recorder.run())
+            while True:
+                try:
+                    self.look()
+                except Exception:  # noqa: BLE001  # one object's trouble must not end the cluster
+                    _LOG.exception("default scheduler")
+                await asyncio.sleep(LOOK_EVERY)
+
+    def look(self) -> None:
+        """Place the pods that wait; those that found no room a moment ago are left alone for a while."""
+        waiting = [pod for pod in self._api.bodies(*_PODS) if is_waiting(pod)]
+        uids, now = frozenset(str(meta(pod)["uid"]) for pod in waiting), self._api.clock()
+        tried, at = self._tried
+        if not uids or (uids <= tried and 0 <= now - at < AGAIN_AFTER):
+            return
+        self._tried = (uids, now)
+        plan = run_cycle(self._state(waiting).snapshot(), self._config, self._registry, now)
+        for bind in plan.binds:
+            self._bind(bind)
+        self._tell(plan)
+
+    def _state(self, waiting: Iterable[Body]) -> ClusterState:
+        """The cluster with the pods that wait, each a job of its own."""
+        state = ClusterState()
+        events = list(self._events(waiting))
+        for event in events:
+            state.apply(event)
+        for addition in complete(events, (DEFAULT_SCHEDULER,)):
+            if isinstance(addition, ManifestError):
+                _LOG.warning("default scheduler: %s", addition)
+            else:
+                state.apply(addition.event)
+        return state
+
+    def _events(self, waiting: Iterable[Body]) -> Iterator[Event]:
+        for kind, collection in _READ.items():
+            yield from _added(kind, self._api.bodies(*collection))
+        placed = (pod for pod in self._api.bodies(*_PODS) if part(pod, "spec", "nodeName"))
+        yield from _added("Pod", placed)
+        yield from _added("Pod", map(_plain, waiting))
+
+    def _bind(self, bind: Bind) -> None:
+        namespace, _, name = bind.key.partition("/")
+        binding = {"metadata": {"uid": bind.uid}, "target": {"kind": "Node", "name": bind.node}}
+        try:
+            self._api.pods.bind((namespace, name), binding, Options())
+        except ApiFailure as failure:
+            _LOG.debug("default scheduler: %s: %s", bind.key, failure)
+            return
+        text = f"Successfully assigned {bind.key} to {bind.node}"
+        self._recorder.record(_about(bind.key, bind.uid), names.EVENT_NORMAL, "Scheduled", text)
+
+    def _tell(self, plan: Plan) -> None:
+        for update in plan.pod_conditions:
+            self._say(update)
+
+    def _say(self, update: PodConditionUpdate) -> None:
+        namespace, _, name = update.key.partition("/")
+        pod = self._api.body(*_PODS, namespace, name)
+        if pod is None:
+            return
+        said = {"type": names.POD_SCHEDULED, "status": "False", "reason": update.reason, "message": update.message}
+        self._api.store.put(_PODS, {**pod, "status": with_condition(pod, said)})
+        about = _about(update.key, update.uid)
+        self._recorder.record(about, names.EVENT_WARNING, names.EVENT_FAILED_SCHEDULING, update.message)
+
+
+def is_waiting(pod: Body) -> bool:
+    """Whether a pod waits for the default scheduler."""
+    spec = pod.get("spec") or {}
+    waits = spec.get("schedulerName") == DEFAULT_SCHEDULER and not spec.get("nodeName")
+    over = part(pod, "status", "phase") in (names.POD_SUCCEEDED, names.POD_FAILED) or "deletionTimestamp" in meta(pod)
+    return waits and not over and not spec.get("schedulingGates")
+
+
+def _plain(pod: Body) -> Body:
+    """A pod that belongs to nothing: each is placed for itself."""
+    spec = {name: value for name, value in pod["spec"].items() if name != "schedulingGroup"}
+    return {**with_meta(pod, annotations=None, ownerReferences=None), "spec": spec}
+
+
+def _added(kind: str, bodies: Iterable[Body]) -> Iterator[Event]:
+    for body in bodies:
+        try:
+            yield Added(kind, from_value(kind, body))
+        except ManifestError as error:
+            _LOG.debug("default scheduler: %s %s: %s", kind, "/".join(key_of(body)), error)
+
+
+def _about(key: str, uid: str) -> Regarding:
+    namespace, _, name = key.partition("/")
+    return Regarding("v1", "Pod", namespace, name, uid)

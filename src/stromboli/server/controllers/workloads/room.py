@@ -1,0 +1,121 @@
+"""Which workloads have to be looked at, and the looks: one object's trouble keeps no other waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from stromboli.cluster.body import Body, Key, meta
+from stromboli.errors import ApiFailure
+from stromboli.server.api import Api
+from stromboli.server.controllers.workloads import daemon_sets, deployments, jobs, replica_sets, stateful_sets
+from stromboli.server.controllers.workloads.objects import PODS, Objects, controller_of
+from stromboli.server.storage.aside import Place
+from stromboli.server.storage.store import Change, CollectionName
+
+_LOG: Final = logging.getLogger(__name__)
+AGAIN_AFTER: Final = 1.0
+"""Seconds before an object is looked at again whose wishes were refused, by a quota for example."""
+MOST_LOOKS: Final = 10_000
+"""Looks in a row, before others have their turn."""
+
+Sync = Callable[[Objects, Body], None]
+
+SYNCS: Final[Mapping[CollectionName, Sync]] = {
+    deployments.DEPLOYMENTS: deployments.sync,
+    replica_sets.REPLICA_SETS: replica_sets.sync,
+    stateful_sets.STATEFUL_SETS: stateful_sets.sync,
+    daemon_sets.DAEMON_SETS: daemon_sets.sync,
+    jobs.JOBS: jobs.sync,
+}
+"""What a look at an object of each kind does."""
+
+
+class Workloads:
+    """The controllers of workloads over the embedded server's objects."""
+
+    def __init__(self, api: Api) -> None:
+        self._objects = Objects(api.store, api.catalogue, api.writer, api.clock)
+        self._store = api.store
+        self._due: dict[Place, None] = {}
+        self._refused: dict[Place, str] = {}
+        self._wake = asyncio.Event()
+        for name in SYNCS:
+            self._due |= {(name, key): None for key in api.store.of(name).entries}
+        api.store.listeners.append(self.note)
+
+    async def run(self) -> None:
+        """Look at what has changed, until cancelled."""
+        while True:
+            self.settle()
+            self._wake.clear()
+            try:
+                await asyncio.wait_for(self._wake.wait(), AGAIN_AFTER if self._refused else None)
+            except TimeoutError:
+                self._due |= dict.fromkeys(self._refused)
+            await asyncio.sleep(0)
+
+    def note(self, name: CollectionName, change: Change) -> None:
+        """Remember what a change may call for."""
+        body = change.entry.body
+        if name in SYNCS:
+            self._ask((name, change.entry.key))
+        if name == daemon_sets.NODES:
+            for key in self._store.of(daemon_sets.DAEMON_SETS).entries:
+                self._ask((daemon_sets.DAEMON_SETS, key))
+        if name == PODS or name in SYNCS:
+            owner = self._store.places.get(controller_of(body))
+            if owner is not None and owner[0] in SYNCS:
+                self._ask(owner)
+
+    def _ask(self, place: Place) -> None:
+        self._due[place] = None
+        self._wake.set()
+
+    def settle(self) -> None:
+        """Look at everything that is due, and at what becomes due meanwhile."""
+        for _ in range(MOST_LOOKS):
+            place = next(iter(self._due), None)
+            if place is None:
+                return
+            del self._due[place]
+            self._look(*place)
+
+    def _look(self, collection: CollectionName, key: Key) -> None:
+        place = (collection, key)
+        body = self._objects.get(collection, *key)
+        if body is None:
+            self._refused.pop(place, None)
+            return
+        try:
+            SYNCS[collection](self._objects, body)
+            self._refused.pop(place, None)
+        except ApiFailure as failure:
+            if self._refused.get(place) != failure.reason:  # texts name a pod, which is another one each time
+                _LOG.warning("%s %s: %s", body["kind"], "/".join(key), failure)
+                self._tell(body, str(failure))
+            self._refused[place] = failure.reason
+        except Exception:  # noqa: BLE001  # one object's trouble must not be all others'
+            _LOG.exception("%s %s", collection[1], "/".join(key))
+
+    def _tell(self, body: Body, why: str) -> None:
+        """An event on the object whose pods are refused."""
+        found = meta(body)
+        about = {"apiVersion": body["apiVersion"], "kind": body["kind"], "name": found["name"]}
+        event = {
+            "metadata": {"generateName": f"{found['name']}."},
+            "involvedObject": {**about, "namespace": found["namespace"], "uid": found["uid"]},
+            "type": "Warning",
+            "reason": "FailedCreate",
+            "message": f"Error creating: {why}"[:1024],
+            "source": {"component": "workload-controllers"},
+            "firstTimestamp": self._objects.now(),
+            "lastTimestamp": self._objects.now(),
+            "count": 1,
+        }
+        try:
+            self._objects.make(("", "events"), found["namespace"], event)
+        except ApiFailure as failure:
+            _LOG.warning("event on %s %s: %s", body["kind"], found["name"], failure)

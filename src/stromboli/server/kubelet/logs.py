@@ -1,0 +1,48 @@
+"""What simulated containers have written: the text that an annotation of their pod states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from stromboli.cluster.body import Body, meta, part
+from stromboli.errors import ApiFailure
+from stromboli.server.status_errors import bad_request
+
+LOGS: Final = "simulation.stromboli.dev/logs"
+"""Annotation of a pod: what its containers write."""
+
+
+def log_of(pod: Body, query: Mapping[str, str]) -> bytes:
+    """The log of a pod's container, as ``kubectl logs`` asks for it.  Raises ApiFailure."""
+    container = _container(pod, query.get("container", ""))
+    if part(pod, "status", "phase") in ("Pending", None):
+        raise _not_yet(pod, container)
+    text = str((meta(pod).get("annotations") or {}).get(LOGS, ""))
+    lines = text.splitlines(keepends=True)
+    tail, most = _number(query, "tailLines"), _number(query, "limitBytes")
+    whole = "".join(lines if tail is None else lines[max(len(lines) - tail, 0) :]).encode()[:most]
+    return whole if not whole or whole.endswith(b"\n") else whole + b"\n"
+
+
+def _container(pod: Body, wanted: str) -> str:
+    """The container that is asked for, which only a pod of one need not name."""
+    name = meta(pod).get("name", "")
+    containers = [one["name"] for one in part(pod, "spec", "containers") or ()]
+    if wanted and wanted not in containers:
+        raise bad_request(f"container {wanted} is not valid for pod {name}")
+    if not wanted and len(containers) > 1:
+        raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(containers)}]")
+    return wanted or containers[0]
+
+
+def _number(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+def _not_yet(pod: Body, container: str) -> ApiFailure:
+    name = meta(pod).get("name", "")
+    if not part(pod, "spec", "nodeName"):
+        return bad_request(f"pod {name} does not have a host assigned")
+    return bad_request(f'container "{container}" in pod "{name}" is waiting to start: ContainerCreating')
