@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 SHARED = Path(__file__).parents[3] / "shared"
 
@@ -38,11 +44,32 @@ VARYING: Mapping[str, str] = {
 """Cases whose recorded arithmetic is a matter of chance, with the reason; their other levels count."""
 
 
+class Case(NamedTuple):
+    """A recorded case: what was decided for a scenario."""
+
+    family: str
+    name: str
+    recorded: Mapping[str, Any]
+    scenario: Mapping[str, Any]
+
+
 def judge_module() -> ModuleType:
-    """The judge, from its file."""
+    """The judge, from its file.  It adds up equal requests once: most pods of a case are alike."""
     spec = importlib.util.spec_from_file_location("recorded_cases_judge", JUDGE)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    slow = module.requests
+    known = cache(lambda spec: slow({"spec": json.loads(spec)}))
+    module.requests = lambda pod: Counter(known(json.dumps(pod["spec"])))  # type: ignore[attr-defined]
     return module
+
+
+def cases(judge: ModuleType) -> Iterator[Case]:
+    """All cases.  While they are judged no run collects garbage before it starts, as runs do that are timed."""
+    found = judge.load([str(CASES)], set(), SCOPE)
+    gc.freeze()
+    with patch("stromboli.sim.runner.gc.collect"):
+        yield from map(Case._make, found)
+    gc.unfreeze()

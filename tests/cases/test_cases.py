@@ -5,7 +5,6 @@ The cases and their judge lie beside the project; without them there is nothing 
 
 from __future__ import annotations
 
-import gc
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ import pytest
 
 from stromboli.errors import StromboliError
 from stromboli.sim.runner import run_scenario
-from tests.cases.judge import CASES, JUDGE, SCOPE, VARYING, judge_module
+from tests.cases.judge import CASES, JUDGE, VARYING, cases, judge_module
 
 FLOORS: Mapping[str, tuple[float, float]] = {
     "decisions": (0.99, 0.95), "arithmetic": (0.98, 0.92), "words": (0.95, 0.88),
@@ -39,15 +38,12 @@ def outcome_of(scenario: Mapping[str, Any]) -> Any:
 def tallied(judge: ModuleType) -> Tally:
     """By family: the number of its cases, and how many pass each level."""
     found: Tally = {}
-    cases = judge.load([str(CASES)], set(), SCOPE)
-    gc.freeze()  # every run collects garbage first; the cases are none
-    for family, name, case, scenario in cases:
+    for family, name, case, scenario in cases(judge):
         wrong = judge.verdicts(case, scenario, outcome_of(scenario))
         if name in VARYING:
             wrong["arithmetic"] = []
         passed = Counter({level: not wrong[level] for level in judge.LEVELS})
         found.setdefault(family, Counter()).update({"cases": 1, **passed})
-    gc.unfreeze()
     return found
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import json
-from collections import Counter
 from collections.abc import Collection, Mapping
-from functools import cache
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
@@ -16,7 +13,7 @@ import pytest
 from stromboli.errors import StromboliError
 from stromboli.framework.config.compat import DIFFERENCES, Compat
 from stromboli.sim.runner import run_scenario
-from tests.cases.judge import CASES, JUDGE, SCOPE, VARYING, judge_module
+from tests.cases.judge import CASES, JUDGE, VARYING, cases, judge_module
 from tools.fidelity import generated, listed
 
 JUDGED = ("decisions", "arithmetic")
@@ -38,29 +35,18 @@ def wrong(judge: ModuleType, case: Mapping[str, Any], scenario: Mapping[str, Any
     return [level for level in JUDGED if found[level]]
 
 
-def quick(judge: ModuleType) -> ModuleType:
-    """The judge, which adds up equal requests once: most pods of a case are alike, and each is asked for twice."""
-    slow: Any = judge.requests
-    known = cache(lambda spec: slow({"spec": json.loads(spec)}))
-    judge.requests = lambda pod: Counter(known(json.dumps(pod["spec"])))  # type: ignore[attr-defined]
-    return judge
-
-
 def compared() -> tuple[dict[str, list[str]], list[str]]:
     """The levels on which cases differ, by name, and cases whose named rows do not make the difference."""
-    judge, known = quick(judge_module()), listed()
-    cases = judge.load([str(CASES)], set(), SCOPE)
-    gc.freeze()  # every run collects garbage first; the cases are none
+    judge, known = judge_module(), listed()
     found: dict[str, list[str]] = {}
     unexplained: list[str] = []
-    for _, name, case, scenario in cases:
+    for _, name, case, scenario in cases(judge):
         text = json.dumps(scenario)
         if levels := wrong(judge, case, scenario, outcome(text)):
             found[name] = levels
             rows = known[name]["rows"] if name in known else []
             if rows and wrong(judge, case, scenario, outcome(text, rows)):
                 unexplained.append(name)
-    gc.unfreeze()
     return found, unexplained
 
 

@@ -10,7 +10,6 @@ from stromboli.model.resources.axes import Axes
 from stromboli.narration.observe import (
     SILENT,
     AmountRows,
-    BulkObserver,
     Columns,
     Counting,
     Derived,
@@ -78,8 +77,6 @@ class Taking(Counting):
 
 def test_who_does_not_take_many_at_once_is_told_one_by_one() -> None:
     one, many = Counting(), Taking()
-    assert isinstance(many, BulkObserver)
-    assert not isinstance(one, BulkObserver)
     columns = {"task": ["ns/a", "ns/b"], "node": ("n1",)}
     for observer in (one, many, Several([one, Several([many])])):
         say = teller_all(observer, BINDING)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import settings
 
-from tests.support.laws import LawRunner
+from tests.support import laws
+from tests.support.laws import EVERYDAY, LawRunner
 
 ROOT = Path(__file__).parents[2]
 TESTS = """
@@ -40,14 +44,17 @@ laws.time = SimpleNamespace(monotonic=count().__next__)
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     """Run tests as a long run of 18 seconds, by a clock that moves on by one whenever it is read."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    pytester.makeconftest(CLOCK)
+    monkeypatch.setattr(laws, "time", SimpleNamespace(monotonic=count().__next__))
+    pytester.makeconftest(CLOCK)  # for the workers of a parallel run
     pytester.makeini("[pytest]\nmarkers =\n    law(name): a law\n")
 
-    def run_tests(text: str, *options: str) -> pytest.RunResult:
+    def run_tests(text: str, *options: str, long: tuple[str, ...] = ("--long-minutes", "0.3")) -> pytest.RunResult:
         pytester.makepyfile(text)
-        return pytester.runpytest_subprocess("-p", "tests.support.laws", "--long-minutes", "0.3", *options)
+        return pytester.runpytest("-p", "tests.support.laws", *long, *options)
 
-    return run_tests
+    before = settings.get_current_profile_name()
+    yield run_tests
+    settings.load_profile(before)
 
 
 def examples(result: pytest.RunResult) -> dict[str, int]:
@@ -132,3 +139,31 @@ def test_the_time_is_shared_by_weight() -> None:
     runner.waiting = {"a": 1.0, "b": 0.5, "c": 0.5}
     shares = [round(runner.take_share(test)) for test in "abc"]
     assert shares == [30, 30, 60]
+
+
+EVERYDAY_TESTS = """
+import pytest
+from hypothesis import given, settings, strategies
+seen = {"law": 0, "own": 0, "plain": 0}
+
+def count(name): seen[name] += 1
+
+@pytest.mark.law("law")
+@given(strategies.integers())
+def test_law(n): count("law")
+
+@pytest.mark.law("own")
+@settings(max_examples=70)
+@given(strategies.integers())
+def test_own(n): count("own")
+
+@given(strategies.integers())
+def test_plain(n): count("plain")
+
+def test_counts(): assert seen == {"law": LAW, "own": 70, "plain": 100}
+"""
+
+
+@pytest.mark.parametrize(("options", "law"), [((), EVERYDAY), (("--hypothesis-profile", "default"), 100)])
+def test_an_everyday_run_tries_few_examples_of_laws_that_say_no_number(run, options: tuple[str, ...], law: int) -> None:
+    run(EVERYDAY_TESTS.replace("LAW", str(law)), *options, long=()).assert_outcomes(passed=4)

@@ -42,7 +42,7 @@ def test_a_run_that_reaches_too_little_fails(
     folder.mkdir()
     (folder / "floors.toml").write_text(f'["test_gangs.py::test_gangs"]\n"gang bound" = {floor}\n"gang held" = 0.01\n')
     (folder / "test_gangs.py").write_text(LAWS)
-    result = pytester.runpytest_subprocess("-p", "tests.support.reached", "tests")
+    result = pytester.runpytest("-p", "tests.support.reached", "tests")
     result.assert_outcomes(passed=1)
     assert result.ret == (pytest.ExitCode.OK if passes else pytest.ExitCode.TESTS_FAILED)
     result.stdout.re_match_lines([" *40  test_gangs.py::test_gangs: gang bound [0-9]+%, gang held [0-9]+%"])

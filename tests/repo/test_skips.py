@@ -31,7 +31,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     def run_with(allowed: str, tests: str, *options: str) -> pytest.RunResult:
         (pytester.path / "tests/allowed_skips.txt").write_text(allowed)
         (pytester.path / "tests/test_a.py").write_text(tests)
-        return pytester.runpytest_subprocess("-p", "tests.support.skips", *options)
+        return pytester.runpytest("-p", "tests.support.skips", *options)
 
     return run_with
 

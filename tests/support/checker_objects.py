@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 Obj = Mapping[str, Any]
@@ -172,7 +173,7 @@ class Pod:
         """The node it stands on or is bound to when the plan is done; None when it stands nowhere."""
         return None if self.finished else self.node or self.bound
 
-    @property
+    @cached_property
     def footprint(self) -> Amounts:
         """The request together with the pod's own place."""
         return {**self.request, "pods": Fraction(1)}

@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from tests.support.checker_objects import AFFINITY, TAINTED, UNSCHEDULABLE, Amounts, Node, Obj, Pod, static_refusal
-from tests.support.checker_topology import hard_spreads, ports_collide, repels, terms_of
+from tests.support.checker_topology import hard_spreads, host_ports, ports_collide, repels, terms_of
 from tests.support.checker_world import World, total
 
 CLAIM = re.compile(
@@ -134,7 +134,7 @@ def final_scene(world: World) -> Scene:
 
 def lacks(pod: Pod, node: Node, scene: Scene, resource: str) -> bool:
     """Whether the node has too little of the resource left."""
-    return pod.footprint.get(resource, Fraction(0)) > scene.free[node.name].get(resource, Fraction(0))
+    return pod.footprint.get(resource, 0) > scene.free[node.name].get(resource, 0)
 
 
 def too_many_pods(pod: Pod, node: Node, scene: Scene) -> bool:
@@ -144,7 +144,7 @@ def too_many_pods(pod: Pod, node: Node, scene: Scene) -> bool:
 
 def no_free_port(pod: Pod, node: Node, scene: Scene) -> bool:
     """Whether somebody on the node holds a port that the pod wants."""
-    return any(ports_collide(pod, other) for other in scene.placed[node.name])
+    return bool(host_ports(pod)) and any(ports_collide(pod, other) for other in scene.placed[node.name])
 
 
 def repelled_by_own(pod: Pod, node: Node, scene: Scene) -> bool:
@@ -185,8 +185,9 @@ def has_room(pod: Pod, node: Node, scene: Scene) -> bool:
 
 def takes(pod: Pod, node: Node, scene: Scene) -> bool:
     """Whether the node would take the pod now, as far as filters go whose refusals last."""
-    refused = static_refusal(pod, node) or any(test(pod, node, scene) for test in GROWING.values())
-    return has_room(pod, node, scene) and not refused
+    if not has_room(pod, node, scene) or static_refusal(pod, node):
+        return False
+    return not any(test(pod, node, scene) for test in GROWING.values())
 
 
 # ---------------------------------------------------------------- claims against the scene

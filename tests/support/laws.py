@@ -1,4 +1,7 @@
-"""A pytest plugin: `--long-minutes N` runs the tests marked `law("name")` again and again for N minutes.
+"""A pytest plugin for tests marked `law("name")`: everyday runs try few examples, `--long-minutes N` many.
+
+Everyday runs try :data:`EVERYDAY` examples of a law whose test names no number; with an explicit profile
+(`--hypothesis-profile default`) as many as that says.  A long run repeats the laws for N minutes, and nothing else.
 
 The time is shared out evenly over the laws, and within a law over its tests; each round draws fresh examples.  In CI
 (the variable is set) the rounds are numbered and drawn by their numbers, so that one commit is always tried alike.
@@ -26,6 +29,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
 )
+
+EVERYDAY = 50
 
 
 class Tally:
@@ -117,6 +122,16 @@ def repeat(call: Callable[[int], None], seconds: float) -> None:
         rounds, spent = rounds + 1, time.monotonic() - start
 
 
+class Everyday:
+    """Has laws try fewer examples."""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Limit each test once, however many parameters it has."""
+        for law in {item.obj for item in items if isinstance(item, pytest.Function) and law_name(item)}:
+            if hasattr(law, "hypothesis") and not hasattr(law, "_hypothesis_internal_settings_applied"):
+                settings(max_examples=EVERYDAY)(law)
+
+
 class LawReport:
     """Sums up the examples by law, over tests and workers."""
 
@@ -145,10 +160,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Set up a long run if one is asked for."""
-    minutes = config.getoption("long_minutes")
+    minutes, profile = config.getoption("long_minutes"), config.getoption("--hypothesis-profile")
     if minutes is None:
+        if not profile:
+            config.pluginmanager.register(Everyday(), "everyday-laws")
         return
-    if not config.getoption("--hypothesis-profile"):
+    if not profile:
         settings.load_profile("long")
     config.pluginmanager.register(LawRunner(minutes * 60), "law-runner")
     if not hasattr(config, "workerinput"):

@@ -22,7 +22,7 @@ from stromboli.model.names import GPU, ROOT_QUEUE
 
 FLOORS = "tests/laws/floors.toml"
 EVERY = "every law"
-FEWEST = {EVERY: 2000}
+FEWEST = {EVERY: 1500}
 """Examples below which shares say nothing; 25 for a law's test."""
 
 

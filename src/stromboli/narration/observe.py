@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar, overload, runtime_checkable
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,12 @@ BulkTeller = Callable[[int, Columns], None]
 
 
 class Observer(Protocol):
-    """Somebody who wants to know what the core does.  No method may change what it is given."""
+    """Hears what the core does.  No method may change what it is given.
+
+    Two more methods are optional.  ``tell_all(key, count, columns)`` takes many of a key at once, which are else told
+    one by one.  ``teller(key)`` answers with :meth:`tell` of one key that takes the fields as keyword arguments; a
+    session asks for it once for each wanted key.
+    """
 
     def wants(self, key: str) -> bool:
         """Whether to tell ``key``; asked once a session, so a changed answer counts from the next session on."""
@@ -56,22 +61,6 @@ class Observer(Protocol):
 
         The span of work that failed may never end; it is then not measured.
         """
-
-
-@runtime_checkable
-class BulkObserver(Observer, Protocol):
-    """An observer that takes many of a key at once; others are told them one by one."""
-
-    def tell_all(self, key: str, count: int, columns: Columns) -> None:
-        """The same has happened ``count`` times, at least once."""
-
-
-@runtime_checkable
-class KeyObserver(Observer, Protocol):
-    """An observer that prepares for a key that it will be told often."""
-
-    def teller(self, key: str) -> Teller:
-        """:meth:`tell` of one key, with the fields as keyword arguments; asked for what it wants, once a session."""
 
 
 class Silent:
@@ -221,8 +210,9 @@ def teller(observer: Observer, key: str) -> Teller | None:
 
 
 def _prepared(observer: Observer, key: str) -> Teller:
-    if isinstance(observer, KeyObserver):
-        return observer.teller(key)
+    prepared: Callable[[str], Teller] | None = getattr(observer, "teller", None)
+    if prepared is not None:
+        return prepared(key)
     tell = observer.tell
 
     def told(**fields: object) -> None:
@@ -276,8 +266,9 @@ def _nobody(*_columns: object, **_fields: object) -> None:
 
 
 def _bulk(observer: Observer, key: str) -> BulkTeller:
-    if isinstance(observer, BulkObserver):
-        return partial(observer.tell_all, key)
+    tell_all: Callable[..., None] | None = getattr(observer, "tell_all", None)
+    if tell_all is not None:
+        return partial(tell_all, key)
 
     def told(count: int, columns: Columns) -> None:
         for fields in each(count, columns):

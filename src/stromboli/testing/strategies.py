@@ -49,9 +49,10 @@ labels: SearchStrategy[dict[str, str]] = st.sampled_from(VALUES).map(lambda valu
 """Labels of a pod."""
 
 
-def sometimes(strategy: SearchStrategy[Any], one_in: int = 4) -> SearchStrategy[Any]:
-    """None, or once in a while something."""
-    return st.sampled_from([False] * (one_in - 1) + [True]).flatmap(lambda hit: strategy if hit else st.none())
+@st.composite
+def sometimes(draw: DrawFn, strategy: SearchStrategy[Any], one_in: int = 4) -> Any:
+    """None, or one time in ``one_in`` what ``strategy`` draws."""
+    return draw(strategy) if draw(st.integers(0, one_in - 1)) == one_in - 1 else None
 
 
 # -- Nodes -----------------------------------------------------------------------------------------------------------
@@ -66,24 +67,30 @@ taints: SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
 """One taint."""
 
 
+_NODE: SearchStrategy[Manifest] = st.fixed_dictionaries(
+    {
+        "shape": st.sampled_from((SHAPES[0], *SHAPES)),
+        TOPOLOGY_ZONE: st.sampled_from(("east", "west", "west", None)),
+        "rack": st.sampled_from((None, None, "r1", "r2")),
+        "disk": st.sampled_from((None, None, "ssd", "7")),
+        "images": sometimes(st.lists(st.sampled_from(list(IMAGES)), min_size=1), 2),
+        "taints": sometimes(st.lists(taints, min_size=1, max_size=2), 6),
+        "unschedulable": st.integers(0, 11).map(lambda drawn: drawn == 11),
+    }
+)
+
+
 @st.composite
 def nodes(draw: DrawFn, name: str = "n0") -> Manifest:
     """A node of one of a few shapes, in one of two zones or none, now and then tainted or cordoned."""
-    own = {
-        TOPOLOGY_ZONE: draw(st.sampled_from(("east", "west", "west", None))),
-        "rack": draw(sometimes(st.sampled_from(("r1", "r2")), 2)),
-        "disk": draw(sometimes(st.sampled_from(("ssd", "7")), 2)),
-    }
+    drawn = draw(_NODE)
     return node(
         name,
-        **draw(st.sampled_from((SHAPES[0], *SHAPES))),
-        labels={key: value for key, value in own.items() if value is not None},
-        images={
-            image: IMAGES[image]
-            for image in draw(sometimes(st.lists(st.sampled_from(list(IMAGES)), min_size=1), 2)) or ()
-        },
-        taints=draw(sometimes(st.lists(taints, min_size=1, max_size=2), 6)) or [],
-        unschedulable=draw(sometimes(st.just(True), 12)) is not None,
+        **drawn["shape"],
+        labels={key: drawn[key] for key in (TOPOLOGY_ZONE, "rack", "disk") if drawn[key] is not None},
+        images={image: IMAGES[image] for image in drawn["images"] or ()},
+        taints=drawn["taints"] or [],
+        unschedulable=drawn["unschedulable"],
     )
 
 
@@ -116,10 +123,10 @@ def hyper_nodes(draw: DrawFn, names: Sequence[str]) -> list[Manifest]:
 
 
 def _members(part: Sequence[str]) -> SearchStrategy[list[Manifest]]:
-    exact = st.just([member("Node", exactMatch={"name": name}) for name in part])
-    pattern = st.just([member("Node", regexMatch={"pattern": f"^({'|'.join(part)})$"})])
-    label = st.just([member("Node", labelMatch={"matchLabels": {"rack": "r1"}})])
-    return st.sampled_from((exact, exact, exact, pattern, pattern, label)).flatmap(lambda chosen: chosen)
+    exact = [member("Node", exactMatch={"name": name}) for name in part]
+    pattern = [member("Node", regexMatch={"pattern": f"^({'|'.join(part)})$"})]
+    label = [member("Node", labelMatch={"matchLabels": {"rack": "r1"}})]
+    return st.sampled_from((exact, exact, exact, pattern, pattern, label))
 
 
 closeness: SearchStrategy[Manifest] = st.fixed_dictionaries(
@@ -137,7 +144,7 @@ def groupings(draw: DrawFn) -> Manifest:
     if draw(st.integers(0, 5)) == 5:
         part: Manifest = {"name": "part", "matchLabelKeys": ["app"], "subGroupSize": draw(st.integers(1, 2))}
         part["minSubGroups"] = draw(st.integers(0, 2))
-        found["subGroupPolicy"] = [part | (draw(sometimes(st.builds(dict, networkTopology=closeness), 2)) or {})]
+        found["subGroupPolicy"] = [part | ({"networkTopology": draw(closeness)} if draw(st.booleans()) else {})]
     return found
 
 
@@ -194,15 +201,24 @@ def weighted(terms: SearchStrategy[Manifest], name: str) -> SearchStrategy[Manif
     return st.fixed_dictionaries({"weight": st.sampled_from((1, 10, 100)), name: terms})
 
 
+_TERMS: Mapping[bool, tuple[SearchStrategy[Any], SearchStrategy[Any]]] = {
+    of_nodes: (
+        st.lists(terms, min_size=1, max_size=2),
+        st.lists(weighted(terms, name), min_size=1, max_size=2),
+    )
+    for of_nodes, terms, name in ((True, node_terms, "preference"), (False, pod_terms(), "podAffinityTerm"))
+}
+"""Required and preferred terms of nodes, and of pods."""
+
+
 @st.composite
 def affinities(draw: DrawFn) -> Manifest:
     """Node affinity, pod affinity or pod anti-affinity, required or preferred."""
     kind = draw(st.sampled_from(("podAntiAffinity", "podAffinity", "nodeAffinity")))
-    terms, name = (node_terms, "preference") if kind == "nodeAffinity" else (pod_terms(), "podAffinityTerm")
+    all_required, all_preferred = _TERMS[kind == "nodeAffinity"]
     if draw(st.booleans()):
-        preferred = draw(st.lists(weighted(terms, name), min_size=1, max_size=2))
-        return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-    required: Any = draw(st.lists(terms, min_size=1, max_size=2))
+        return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": draw(all_preferred)}}
+    required = draw(all_required)
     if kind == "nodeAffinity":
         required = {"nodeSelectorTerms": required}
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": required}}
@@ -235,11 +251,9 @@ tolerations: SearchStrategy[Manifest] = st.fixed_dictionaries(
 """One toleration."""
 
 
-@st.composite
-def wants(draw: DrawFn, calm: bool = False) -> Manifest:
-    """What equal pods share: arguments of :func:`~stromboli.testing.builders.pod`."""
-    found: Manifest = {**draw(st.sampled_from(SIZES)), "labels": draw(labels)}
-    optional: dict[str, SearchStrategy[Any]] = {
+_OPTIONAL: Mapping[str, SearchStrategy[Any]] = {
+    field: sometimes(strategy, 3 if field in NEIGHBOURLY else 5)
+    for field, strategy in {
         "nodeSelector": st.sampled_from(({TOPOLOGY_ZONE: "east"}, {"disk": "ssd"})),
         "affinity": affinities(),
         "tolerations": st.lists(tolerations, min_size=1, max_size=2),
@@ -256,12 +270,19 @@ def wants(draw: DrawFn, calm: bool = False) -> Manifest:
         "priority": st.integers(0, 2),
         "resources": st.just({"requests": {"cpu": "1500m"}}),
         "role": st.sampled_from(("master", "worker")),
-    }
-    for field, strategy in optional.items():
-        value = None if calm and field in NEIGHBOURLY else draw(sometimes(strategy, 3 if field in NEIGHBOURLY else 5))
-        if value is not None:
-            found[field] = value
-    return found
+    }.items()
+}
+_WANTS, _CALM_WANTS = (
+    st.fixed_dictionaries({"size": st.sampled_from(SIZES), "labels": labels, **optional})
+    for optional in (_OPTIONAL, {key: value for key, value in _OPTIONAL.items() if key not in NEIGHBOURLY})
+)
+
+
+@st.composite
+def wants(draw: DrawFn, calm: bool = False) -> Manifest:
+    """What equal pods share: arguments of :func:`~stromboli.testing.builders.pod`."""
+    drawn = draw(_CALM_WANTS if calm else _WANTS)
+    return {**drawn.pop("size"), **{field: value for field, value in drawn.items() if value is not None}}
 
 
 # -- Jobs ------------------------------------------------------------------------------------------------------------
@@ -271,7 +292,8 @@ def wants(draw: DrawFn, calm: bool = False) -> Manifest:
 def placed(draw: DrawFn, names: Sequence[str], calm: bool = False) -> Manifest:
     """Where a pod of a gang stands: nowhere, or on one of the nodes, running, bound, or being deleted."""
     if draw(st.sampled_from((False, True, *([False] * 10 if calm else [])))) is False:
-        return {"nominated": "" if calm else draw(sometimes(st.sampled_from(names), 8)) or ""}
+        nominated = not calm and draw(st.integers(0, 7)) == 7
+        return {"nominated": draw(st.sampled_from(names)) if nominated else ""}
     phase, deleting = draw(st.sampled_from((("Running", False), ("Running", True), ("Pending", False))))
     return {"on": draw(st.sampled_from(names[:3])), "phase": phase, "deleting": deleting}
 
@@ -292,7 +314,7 @@ def gangs(draw: DrawFn, name: str, queues: Sequence[str], names: Sequence[str], 
         phase=draw(st.sampled_from(("Inqueue", "Inqueue", "Pending", "Running"))),
         namespace=namespace,
         created=draw(st.integers(0, 2)),
-        **draw(sometimes(st.just({"minResources": {"cpu": "2"}}))) or {},
+        **draw(st.sampled_from(({}, {}, {}, {"minResources": {"cpu": "2"}}))),
         **draw(groupings()),
     )
     return [group, *found]
@@ -335,12 +357,13 @@ def clusters(draw: DrawFn, max_nodes: int = 12, max_gangs: int = 4) -> list[Mani
         number = draw(st.integers(1, 3) | st.integers(1, max_nodes))
         found = [draw(nodes(f"n{each}")) for each in range(number)]
     names = [each["metadata"]["name"] for each in found]
-    found += draw(sometimes(hyper_nodes(names), 2)) or []
+    if draw(st.booleans()):
+        found += draw(hyper_nodes(names))
     made, queues = draw(queue_sets())
     found += made
     for number in range(draw(st.integers(1, max_gangs))):
-        several = draw(sometimes(gpu_gangs(f"g{number}", queues), 5))
-        found += several or draw(gangs(f"g{number}", queues, names, calm))
+        several = draw(st.integers(0, 4)) == 4
+        found += draw(gpu_gangs(f"g{number}", queues) if several else gangs(f"g{number}", queues, names, calm))
     return found
 
 
