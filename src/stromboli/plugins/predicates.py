@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from stromboli.filters import selectors, taints
+from stromboli.filters import proportions, selectors, taints
 from stromboli.filters.columns import Bools, Masks, SpecColumn, picked
 from stromboli.filters.interpod import InterPod
 from stromboli.filters.lines import Lines
 from stromboli.filters.pod_terms import Surroundings
 from stromboli.filters.pods_on_nodes import Event
 from stromboli.filters.ports import PortsInUse
+from stromboli.filters.proportions import Proportion, keeps_too_little, takes_devices
 from stromboli.filters.spread import Spread
 from stromboli.model.job import PENDING
 from stromboli.model.names import TEMPLATE_UID
-from stromboli.model.resources.axes import CPU, MEMORY, PODS
+from stromboli.model.resources.axes import PODS
 from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
 from stromboli.plugin import (
@@ -72,8 +73,6 @@ TRIED = "PreFilterInterPodAffinity"
 
 STABLE = ("cordon", "node_affinity", "taint_toleration")
 """The hooks whose common answer the equivalence cache keeps."""
-
-MEGABYTE = 10**6
 
 
 def not_negative(rate: float) -> str:
@@ -134,7 +133,7 @@ class Predicates(Plugin, trusted=True):
     def _particulars(self, hook: str) -> dict[str, Any]:
         """What only this instance knows of a hook."""
         if hook == "proportional":
-            return {"reasons": tuple(PROPORTION.of(resource=name) for name, _, _ in self._proportions)}
+            return {"reasons": tuple(PROPORTION.of(resource=each.name) for each in self._proportions)}
         keys = {
             "cached": self._cache_key,
             "pod_affinity": self._around.identity,
@@ -302,16 +301,11 @@ class Predicates(Plugin, trusted=True):
     @predicate.vector(key=by_template, reasons=(PROPORTION,), row="proportional_of_node")
     def proportional(self, task: Task, nodes: NodeRows) -> Masks | None:
         """Whether each row keeps enough cpu and memory for its idle devices; None for a pod that asks for a device."""
-        if self._takes_devices(task):
+        if takes_devices(task, self._proportions):
             return None
-        request = task.template.vector
-        cpu = nodes.idle[CPU] - request[CPU]
-        memory = nodes.idle[MEMORY] - request[MEMORY]
         masks = np.zeros(len(nodes), dtype=np.uint64)
-        for bit, (name, cores, gigabytes) in enumerate(self._proportions):
-            devices = nodes.idle_of(name)
-            short = (cpu < devices * cores) | (memory < devices * gigabytes * MEGABYTE)
-            masks[short & (masks == 0)] = 1 << bit
+        for bit, each in enumerate(self._proportions):
+            masks[keeps_too_little(task, nodes, each) & (masks == 0)] = 1 << bit
         self._lines.proportional(task, nodes, masks)
         return masks
 
@@ -319,16 +313,12 @@ class Predicates(Plugin, trusted=True):
         """:meth:`proportional` of one node."""
         masks = self.proportional(task, node.table.view(np.array([node.row], dtype=np.intp)))
         bit = 0 if masks is None else int(masks[0])
-        return PROPORTION.of(resource=self._proportions[bit.bit_length() - 1][0]) if bit else None
-
-    def _takes_devices(self, task: Task) -> bool:
-        return any(task.request.get(name) > 0 for name, _, _ in self._proportions)
+        return PROPORTION.of(resource=self._proportions[bit.bit_length() - 1].name) if bit else None
 
     @cached_property
-    def _proportions(self) -> list[tuple[str, float, float]]:
-        """(resource, cores a device, gigabytes a device), in the order of ``predicate.resources``."""
-        names = dict.fromkeys(name.strip() for name in self.resources.split(","))
-        return [(n, self.rates.get(f"{n}.cpu", 1.0), self.rates.get(f"{n}.memory", 1.0)) for n in names if n]
+    def _proportions(self) -> list[Proportion]:
+        """In the order of ``predicate.resources``."""
+        return proportions.read(self.resources, self.rates)
 
     # -- Telling -----------------------------------------------------------------------------------------------------
 

@@ -85,7 +85,6 @@ class Setup:
 
 
 KNOWN_POINTS: Final = {
-    "resource-strategy-fit": ("node_order",),
     "numa-aware": ("predicate", "batch_node_order"),
     "deviceshare": ("predicate", "batch_node_order"),
 }  # fmt: skip

@@ -1,0 +1,142 @@
+"""resource-strategy-fit: strategies by resource and by pod, scarce resources, proportions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.model.table import Node
+from stromboli.plugins.resource_strategy_fit import ResourceStrategyFit
+from stromboli.plugins.resource_strategy_fit.strategy import LONGEST, TYPE, WEIGHT
+from stromboli.testing.builders import Manifest, node, pod, pod_group
+from stromboli.testing.check_plugin import check_plugin
+from tests.acceptance.bench import Bench, binds, conf, messages, task_of
+
+GPU, RDMA = "nvidia.com/gpu", "rdma/hca"
+PACKED = {GPU: {"type": "MostAllocated", "weight": 2}, "cpu": {"type": "LeastAllocated", "weight": 1}}
+
+
+def configured(**arguments: object) -> str:
+    plugin = f"{{name: resource-strategy-fit, arguments: {arguments}}}".replace("True", "true").replace(
+        "False", "false"
+    )
+    return conf("gang", f"[{{name: predicates}}, {plugin}]")
+
+
+def scores(objects: list[Manifest], **arguments: object) -> list[float]:
+    """Scores of the nodes for pod ``p`` of PodGroup ``g``, in both forms."""
+    with Bench([*objects, pod_group("g")], configured(**arguments)).open() as session:
+        plugin = session.plugins["resource-strategy-fit"]
+        assert isinstance(plugin, ResourceStrategyFit)
+        task = task_of(session, "p")
+        found: list[float] = plugin.score(task, session.table.view()).tolist()
+        assert found == [plugin.score_of_node(task, Node(session.table, row)) for row in range(len(found))]
+        return found
+
+
+def asking(cpu: int = 4, gpus: int = 2, **more: Any) -> Manifest:
+    return pod("p", group="g", cpu=cpu, requests={GPU: gpus} if gpus else {}, **more)
+
+
+USED = [
+    node("n", cpu=16, memory="64Gi", resources={GPU: 8}),
+    pod("used", on="n", cpu=4, memory="16Gi", requests={GPU: 2}),
+]
+SPREAD = {"type": "LeastAllocated"}
+LONG = f'{{"{GPU}": 1}}' + " " * LONGEST
+OWN = {TYPE: "MostAllocated", WEIGHT: f'{{"{GPU}": 1}}'}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted", "score"),
+    [
+        pytest.param({"resources": PACKED}, asking(), (2 * 0.5 + 0.5) / 3 * 1000, id="500"),
+        pytest.param({}, asking(memory="16Gi"), 500, id="cpu-and-memory-spread-unless-stated"),
+        pytest.param({"resources": PACKED, "resourceStrategyFitWeight": 1}, asking(), 50, id="times-weight"),
+        pytest.param({"resources": PACKED, "resourceStrategyFitWeight": -3}, asking(), 500, id="negative-counts-10"),
+        pytest.param({"resources": {"cpu": {"type": "x", "weight": -2}}}, asking(), 500, id="bad-type-and-weight"),
+        pytest.param({"resources": PACKED}, asking(gpus=7), 0, id="does-not-fit"),
+        pytest.param({"resources": PACKED}, asking(gpus=0), 500, id="what-is-not-asked-for-does-not-count"),
+        pytest.param({"resources": {"nvidia.com/*": PACKED[GPU]}}, asking(), 500, id="pattern"),
+        pytest.param({"resources": {"n*": SPREAD, "nvidia.com/*": PACKED[GPU]}}, asking(gpus=4), 750, id="longest"),
+        pytest.param({"resources": {GPU: SPREAD, "nvidia.com/*": PACKED[GPU]}}, asking(gpus=4), 250, id="exact"),
+        pytest.param({"resources": {"*": PACKED[GPU], "n*a/gpu": PACKED[GPU]}}, asking(), 0, id="bad-patterns"),
+        pytest.param({"resources": PACKED}, asking(annotations=OWN), 500, id="of-its-own"),
+        pytest.param({"resources": PACKED}, asking(annotations={TYPE: "MostAllocated"}), 0, id="own-without-weights"),
+        pytest.param({"resources": PACKED}, asking(annotations={**OWN, WEIGHT: "{"}), 0, id="own-unreadable"),
+        pytest.param({"resources": PACKED}, asking(annotations={**OWN, WEIGHT: LONG}), 0, id="own-too-long"),
+        pytest.param({"resources": PACKED}, asking(annotations={**OWN, TYPE: "x"}), 0, id="own-type-unknown"),
+    ],
+)  # fmt: skip
+def test_strategies(arguments, wanted, score):
+    assert scores([*USED, wanted], **arguments) == [pytest.approx(score)]
+
+
+def test_scarce_resources_are_avoided():
+    """GPUs count 1, RDMA 3: a node with GPUs alone 750, with both 0, with none 1000; not offering what is asked 0."""
+    nodes = [node("both", resources={GPU: 1, RDMA: 1}), node("gpu", resources={GPU: 1}), node("none")]
+    sra = {"enable": True, "resources": f" {GPU}, {RDMA} ,", "weight": 10, "resourceWeight": {RDMA: 3, GPU: -1}}
+    both = {"resourceStrategyFitWeight": 0, "sra": sra}
+    assert scores([*nodes, asking(1, 0)], **both) == [0, 750, 1000]
+    assert scores([*nodes, asking(1, 1)], **both) == [0, 750, 0]
+    assert scores([*nodes, asking(1, 0)], **{**both, "sra": {**sra, "resources": ""}}) == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ({}, {"node_order.vector"}),
+        ({"resourceStrategyFitWeight": 0}, set()),
+        ({"resourceStrategyFitWeight": 0, "sra": {"enable": False, "weight": 1}}, set()),
+        ({"resourceStrategyFitWeight": 0, "sra": {"enable": True, "weight": 1}}, {"node_order.vector"}),
+        ({"proportional": {"enable": True, "resources": GPU}}, {"node_order.vector", "predicate.vector"}),
+        ({"proportional": {"enable": True, "resources": ""}}, {"node_order.vector"}),
+    ],
+)
+def test_only_what_is_on_is_asked(arguments, names):
+    with Bench([node("n")], configured(**arguments)).open() as session:
+        plugin = session.plugins["resource-strategy-fit"]
+        assert {hook.name for hook, _ in plugin.hooks()} == names
+
+
+RATES = {"enable": True, "resources": GPU, "resourceProportion": {f"{GPU}.cpu": 4, f"{GPU}.memory": 8}}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "gpus", "refused"),
+    [(3, 0, False), (5, 0, True), (5, 1, False)],
+    ids=["keeps-5-for-1", "keeps-3-for-1", "asks-for-a-device"],
+)
+def test_devices_stay_usable(cpu, gpus, refused):
+    """S3-34 and the worked example: 8 cores and 20 GB idle beside one GPU, rates 4 and 8."""
+    wanted = pod("p", group="g", cpu=cpu, memory="4G", requests={GPU: gpus} if gpus else {})
+    objects = [node("n", cpu=8, memory="20G", resources={GPU: 1}), pod_group("g"), wanted]
+    plan = Bench(objects, configured(proportional=RATES)).cycle()
+    assert bool(binds(plan)) is not refused
+    told = any(f"proportional of resource {GPU} check failed" in text for text in messages(plan, "default/g"))
+    assert told is refused
+
+
+def test_nodes_without_the_device_have_nothing_to_keep():
+    objects = [node("n", cpu=4, memory="4G"), pod_group("g"), pod("p", group="g", cpu=6)]
+    plan = Bench(objects, configured(proportional=RATES)).cycle()
+    assert any("Insufficient cpu" in text for text in messages(plan, "default/g"))
+
+
+def test_mistakes_are_complained_of():
+    plugin = ResourceStrategyFit({"resources": {"*": {}}, "resourceStrategyFitWeight": -1, "sra": {"weight": "x"}})
+    assert {complaint.key for complaint in plugin.complaints} == {
+        "resources",
+        "resourceStrategyFitWeight",
+        "sra.weight",
+    }
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"resources": PACKED, "proportional": RATES, "sra": {"enable": True, "resources": GPU, "weight": 5}}],
+    ids=["plain", "everything"],
+)
+def test_it_keeps_its_promises(arguments):
+    check_plugin(ResourceStrategyFit, arguments, examples=10)
