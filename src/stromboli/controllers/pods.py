@@ -115,13 +115,14 @@ def pod_view(raw: bytes | msgspec.Raw, schedulers: tuple[str, ...] = (SCHEDULER_
     annotations, labels = meta.annotations or {}, meta.labels or {}
     owner = _owner(pod)
     plain = owner is None and not _is_grouped(pod) and pod.spec.scheduler_name in schedulers
+    job, job_uid = (owner.name, owner.uid) if owner else ("", "")
     return PodView(
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
         resource_version=meta.resource_version,
-        job=owner.name if owner else "",
-        job_uid=owner.uid if owner else "",
+        job=job,
+        job_uid=job_uid,
         task=annotations.get(TASK_SPEC, ""),
         version=read_int(annotations.get(JOB_VERSION, ""), 32) or 0,
         partition=labels.get(PARTITION_ID, ""),

@@ -298,20 +298,16 @@ class Client:
         headers = self._headers if body is None else {**self._headers, "Content-Type": str(content)}
         request = Request(method, path, params or {}, headers, body, timeout)
         again = again or method == "GET"
-        tries = TRIES if patient else 1
-        for attempt in range(1, tries + 1):
+        attempt = 0
+        while True:
+            attempt += 1
             try:
                 return await self._attempt(request)
-            except ApiError as error:
+            except (ApiError, Unreachable) as error:
                 pause = _pause_after(error, again)
-                if pause is None or attempt == tries:
-                    raise
-            except Unreachable:
-                pause = 0.0
-                if not again or attempt == tries:
+                if pause is None or not patient or attempt == TRIES:
                     raise
             await asyncio.sleep(pause or self.backoff(attempt))
-        raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, request: Request) -> bytes:
         """One attempt; after a 401 a second one with a fresh login."""
@@ -339,8 +335,10 @@ class Client:
         return min(first * 2.0 ** min(attempt - 1, 30), longest) * self.dice.uniform(0.5, 1.0)
 
 
-def _pause_after(error: ApiError, again: bool) -> float | None:
+def _pause_after(error: ApiError | Unreachable, again: bool) -> float | None:
     """Seconds to wait before the next attempt (0: as long as usual); None when there is to be none."""
+    if isinstance(error, Unreachable):
+        return 0.0 if again else None
     if error.code == 429 or (error.code == 503 and error.retry_after is not None):
         return error.retry_after or 0.0
     return 0.0 if again and error.code >= 500 else None

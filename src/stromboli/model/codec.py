@@ -6,7 +6,7 @@ numbers of any size, and what was shared between pods is shared again.  Take it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -223,30 +223,26 @@ class _Writer:
         for template in snapshot.templates or ():
             self._number(template)
         known = None if snapshot.templates is None else len(self.templates)
-        node_tasks = [[self.task(task) for task in tasks.values()] for tasks in snapshot.node_tasks]
-        jobs = [self.job(job) for job in snapshot.jobs.values()]
+        node_tasks = [[*map(self.task, tasks.values())] for tasks in snapshot.node_tasks]
+        jobs = [*map(self.job, snapshot.jobs.values())]
         return _Body(
-            reserved=[self.task(task) for task in snapshot.reserved],
-            axes=list(snapshot.axes.names),
-            nodes=table.statics.specs,
+            reserved=[*map(self.task, snapshot.reserved)],
+            axes=list(snapshot.axes.names), nodes=table.statics.specs,
             amounts={name: np.ascontiguousarray(getattr(table, name), dtype="<i8").tobytes() for name in AMOUNTS},
             templates=list(self.templates.values()),
             templates_known=known,
             tasks=msgspec.Raw(msgspec.msgpack.encode([msgspec.Raw(row) for row in self.tasks])),
-            node_tasks=node_tasks,
-            jobs=jobs,
+            node_tasks=node_tasks, jobs=jobs,
             queues=list(snapshot.queues.values()),
             queue_sums={name: _QueueSums(_amounts(s, _QUEUE_SUMS), s.jobs) for name, s in snapshot.queue_sums.items()},
-            namespace_labels={namespace: dict(labels) for namespace, labels in snapshot.namespace_labels.items()},
-            services={namespace: dict(named) for namespace, named in snapshot.services.items()},
+            namespace_labels=_dicts(snapshot.namespace_labels), services=_dicts(snapshot.services),
             usage=dict(snapshot.usage), budgets=list(snapshot.budgets),
-            claims={claim: dict(demand) for claim, demand in snapshot.claims.items()},
-            memory={plugin: dict(kept) for plugin, kept in snapshot.memory.items()}, utc_offset=snapshot.utc_offset,
+            claims=_dicts(snapshot.claims), memory=_dicts(snapshot.memory), utc_offset=snapshot.utc_offset,
             close_jobs=None if snapshot.close_jobs is None else list(snapshot.close_jobs),
             hyper_nodes=[msgspec.convert(h, _HyperNode, from_attributes=True) for h in snapshot.hyper_nodes.values()],
             hyper_node_tiers=snapshot.hyper_node_tiers, hyper_nodes_ready=snapshot.hyper_nodes_ready,
             cluster_uid=snapshot.cluster_uid, number=snapshot.number, queueless=dict(snapshot.queueless),
-            inconsistencies=snapshot.inconsistencies, quotas={name: dict(q) for name, q in snapshot.quotas.items()},
+            inconsistencies=snapshot.inconsistencies, quotas=_dicts(snapshot.quotas),
         )  # fmt: skip
 
     def task(self, task: Task) -> int:
@@ -268,7 +264,7 @@ class _Writer:
         return _Job(
             uid=job.uid,
             facts=_facts(job.facts),
-            tasks=[self.task(task) for task in job.tasks.values()],
+            tasks=[*map(self.task, job.tasks.values())],
             index=[(status, list(members)) for status, members in job.index.items()],
             sums=_amounts(job.sums, _SUMS),
             phase=job.phase,
@@ -281,6 +277,10 @@ class _Writer:
             started=job.started,
             stamp=job.stamp,
         )
+
+
+def _dicts(nested: Mapping[str, Mapping[str, T]]) -> dict[str, dict[str, T]]:
+    return {key: dict(inner) for key, inner in nested.items()}
 
 
 def _facts(facts: JobFacts) -> _Facts:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stromboli.cluster.state import ClusterState
-from stromboli.framework.books.plan import Plan, PodGroupUpdate
+from stromboli.framework.books.plan import Plan, PodConditionUpdate, PodGroupUpdate
 from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
 from stromboli.model.names import JOB_ALLOCATED_HYPER_NODE
@@ -85,14 +85,7 @@ def outcome(plans: list[Plan], state: ClusterState, figures: Json, shares: Json)
         "pipelined": records[-1]["pipelined"],
         "allocatedNotBound": {held.key: held.node for held in last.allocated_not_bound},
         "podGroups": pod_groups(state, last),
-        "podConditions": {
-            update.key: {
-                "reason": update.reason,
-                "message": update.message,
-                **({"nominatedNode": update.nominated_node} if update.nominated_node else {}),
-            }
-            for update in last.pod_conditions
-        },
+        "podConditions": {update.key: _pod_condition(update) for update in last.pod_conditions},
     }
     found["queues"] = with_status(figures, last)
     if shares:
@@ -100,6 +93,11 @@ def outcome(plans: list[Plan], state: ClusterState, figures: Json, shares: Json)
     if len(plans) > 1:
         found["cycles"] = records
     return found
+
+
+def _pod_condition(update: PodConditionUpdate) -> Json:
+    nominated = {"nominatedNode": update.nominated_node} if update.nominated_node else {}
+    return {"reason": update.reason, "message": update.message, **nominated}
 
 
 def pod_groups(state: ClusterState, plan: Plan) -> Json:

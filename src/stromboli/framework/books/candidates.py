@@ -28,6 +28,10 @@ FEW = 16
 """Up to so many touched nodes are looked at one by one: cheaper there than array operations."""
 
 
+def _may_be_evicted(task: Task) -> bool:
+    return (task.status is RUNNING or task.status is BOUND) and task.preemptable
+
+
 class Candidates:
     """Bound and running tasks of known jobs that do not refuse eviction, sorted by node.
 
@@ -52,11 +56,7 @@ class Candidates:
         self.start: list[int] = [0]
         known = set(jobs)
         for on_node in snapshot.node_tasks:
-            self.tasks += [
-                task
-                for task in on_node.values()
-                if (task.status is RUNNING or task.status is BOUND) and task.preemptable and task.job in known
-            ]
+            self.tasks += [task for task in on_node.values() if _may_be_evicted(task) and task.job in known]
             self.start.append(len(self.tasks))
         owners = [task.job for task in self.tasks]
         self.jobs: dict[str, int] = {uid: number for number, uid in enumerate(dict.fromkeys(owners))}

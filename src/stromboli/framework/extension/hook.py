@@ -177,18 +177,18 @@ def check_hook(
 
 def _misuse(hook: Hook) -> str:
     fit = hook.form == "vector" and hook.point.per_node == "fit"
-    merge, of_nodes = hook.point.merge, bool(hook.point.per_node) or hook.form in ("vector", "raw")
-    unknown = [read for read in hook.reads if read not in READS]
+    names_victims = isinstance(hook.point.merge, (Agree, Union))
+    for_nodes_only = hook.key is not None or bool(hook.reads)
+    of_nodes = hook.point.per_node or hook.form in ("vector", "raw")
+    unknown = sorted(set(hook.reads).difference(READS))
     mistakes = {
         f"{hook.point.name} has no form .{hook.form}": not hook.point.has(hook.form),
         f"reads= knows {', '.join(READS)}, not {', '.join(unknown)}": bool(unknown),
         "a fit over all nodes must declare 1 to 64 reasons=": fit and not 1 <= len(hook.reasons) <= 64,
-        "key= and reads= belong to points that are asked per node": (
-            not of_nodes and (hook.key is not None or bool(hook.reads))
-        ),
+        "key= and reads= belong to points that are asked per node": for_nodes_only and not of_nodes,
         "raw scores need normalise=": hook.form == "raw" and not hook.normalise,
         "static= excludes reads=": hook.static and bool(hook.reads),
-        "protects= belongs to points that name victims": hook.protects and not isinstance(merge, (Agree, Union)),
+        "protects= belongs to points that name victims": hook.protects and not names_victims,
     }
     return next((text for text, holds in mistakes.items() if holds), "")
 

@@ -105,22 +105,24 @@ def update_job(session: Session, job: Job) -> None:
 
 
 def _events(session: Session, job: Job, phase: str, changed: bool) -> None:
-    index = job.index
     waiting = phase in WAITING
-    undecided = PENDING in index or ALLOCATED in index or PIPELINED in index
+    undecided = not job.index.keys().isdisjoint((PENDING, ALLOCATED, PIPELINED))
     if undecided or (waiting and not _is_being_bound(session, job)):
-        error = fit_error(job)
-        if waiting:
-            pending = len(index.get(PENDING, ()))
-            text = f"{pending}/{len(job.tasks)} tasks in gang unschedulable: {error}"
-            session.plan.events.append(Event("PodGroup", job.uid, "Warning", "Unschedulable", text))
-        for task in job.of(ALLOCATED, PENDING, PIPELINED):
-            if not task.gates:
-                _pod_condition(session, job, task, error)
-        if PIPELINED in index or ALLOCATED in index:
-            _left_behind(session, job)
+        _waiting_events(session, job, waiting)
     if changed and not waiting:
-        session.plan.events.append(Event("PodGroup", job.uid, "Normal", "Scheduled", "pod group is ready"))
+        session.pod_groups.record_event(job, "Normal", "Scheduled", "pod group is ready")
+
+
+def _waiting_events(session: Session, job: Job, waiting: bool) -> None:
+    """Report why tasks of a job wait, and on its PodGroup if that is ``waiting`` as a whole."""
+    error = fit_error(job)
+    if waiting:
+        text = f"{job.number(PENDING)}/{len(job.tasks)} tasks in gang unschedulable: {error}"
+        session.pod_groups.record_event(job, "Warning", "Unschedulable", text)
+    for task in job.of(ALLOCATED, PENDING, PIPELINED):
+        if not task.gates:
+            _pod_condition(session, job, task, error)
+    _left_behind(session, job)
 
 
 def _is_being_bound(session: Session, job: Job) -> bool:
@@ -153,13 +155,7 @@ def _left_behind(session: Session, job: Job) -> None:
 
 def update_queues(session: Session) -> None:
     """Put the new ``status.allocated`` and ``status.fault`` of every queue in which they differ into the plan."""
-    counted = {name: [name] for name in session.queues}
-    if "root" in session.queues:
-        for name in session.queues:
-            twice = [name] if name == "root" and session.compat.asks("root-status-twice") else []
-            for ancestor in (*_ancestors(session, name), *twice):
-                counted[ancestor].append(name)
-    unoffered = _unoffered(session)
+    counted, unoffered = _counted(session), _unoffered(session)
     for name, queue in session.queues.items():
         amounts = _allocated(session, counted[name], unoffered)
         old = queue.status.allocated
@@ -172,6 +168,18 @@ def update_queues(session: Session) -> None:
                 session.plan.events.append(Event("Queue", name, "Warning", "ResourcesLeftOut", text))
         elif say := session.tells("queue_status_kept"):
             say(queue=name, allocated=amounts)
+
+
+def _counted(session: Session) -> Mapping[str, Sequence[str]]:
+    """The queues whose jobs count in the status of each queue: itself and, with a hierarchy, those below it."""
+    counted = {name: [name] for name in session.queues}
+    if "root" in session.queues:
+        for name in session.queues:
+            for ancestor in _ancestors(session, name):
+                counted[ancestor].append(name)
+            if name == "root" and session.compat.asks("root-status-twice"):
+                counted[name].append(name)
+    return counted
 
 
 def _allocated(session: Session, queues: Sequence[str], unoffered: Mapping[str, Mapping[str, float]]) -> Resource:

@@ -20,11 +20,7 @@ _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction s
 def status_of(budget: Body, world: World) -> Body:
     """The status that the budget should have, as pods are now."""
     pods = [pod for pod in covered(budget, world) if part(pod, "status", "phase") not in ("Succeeded", "Failed")]
-    leaving = {
-        name: when
-        for name, when in (part(budget, "status", "disruptedPods") or {}).items()
-        if any(meta(pod).get("name") == name and "deletionTimestamp" not in meta(pod) for pod in pods)
-    }
+    leaving = _leaving(budget, pods)
     healthy = sum(1 for pod in pods if _healthy(pod) and meta(pod).get("name") not in leaving)
     wanted = _desired(budget.get("spec") or {}, len(pods))
     allowed = max(0, healthy - wanted)
@@ -36,6 +32,13 @@ def status_of(budget: Body, world: World) -> Body:
         "expectedPods": len(pods),
         "observedGeneration": meta(budget).get("generation", 1),
     } | ({"disruptedPods": leaving} if leaving else {})
+
+
+def _leaving(budget: Body, pods: Iterable[Body]) -> Body:
+    """When those of ``pods`` were evicted that are not being deleted yet, by name."""
+    standing = {meta(pod).get("name") for pod in pods if "deletionTimestamp" not in meta(pod)}
+    disrupted = part(budget, "status", "disruptedPods") or {}
+    return {name: when for name, when in disrupted.items() if name in standing}
 
 
 def _condition(budget: Body, allowed: int) -> Body:

@@ -22,7 +22,7 @@ class Summary(NamedTuple):
 def summary(pod: Body, now: float) -> Summary:
     """The pod's row, as of ``now`` in seconds since 1970."""
     statuses = part(pod, "status", "containerStatuses") or []
-    ready = sum(1 for one in statuses if one.get("ready") and part(one, "state", "running") is not None)
+    ready = sum(map(_is_ready, statuses))
     total = len(part(pod, "spec", "containers") or [])
     return Summary(f"{ready}/{total}", _word(pod, statuses), _restarts(statuses, now))
 
@@ -33,11 +33,14 @@ def _word(pod: Body, statuses: list[Body]) -> str:
     word = part(pod, "status", "reason") or part(pod, "status", "phase") or ""
     if condition_of(pod, "PodScheduled").get("reason") == "SchedulingGated":
         word = "SchedulingGated"
-    for one in reversed(statuses):
-        word = _container_word(one) or word
-    if word == "Completed" and any(one.get("ready") and part(one, "state", "running") is not None for one in statuses):
+    word = next(filter(None, map(_container_word, statuses)), word)
+    if word == "Completed" and any(map(_is_ready, statuses)):
         return "Running" if readiness(pod) == "True" else "NotReady"
     return str(word)
+
+
+def _is_ready(status: Body) -> bool:
+    return bool(status.get("ready")) and part(status, "state", "running") is not None
 
 
 def _container_word(status: Body) -> str | None:

@@ -132,29 +132,34 @@ def _refuse_format(schema: Schema, value: Any, path: str, found: Findings) -> No
 def _object(schema: Schema, value: Body, path: str, found: Findings) -> Body:
     if schema.name == META and not path.endswith("metadata"):
         path = f"{path}metadata"
-    known = schema.properties
     result: Body = {}
-    free = schema.values
     for name, inner in value.items():
-        part = known.get(name) or free
-        here = f"{path}.{name}" if path else name
-        if part is None:
-            _unknown(schema, name, inner, here, found, result)
-        elif inner is not None:
-            found.holder = schema.name.rsplit(".", 1)[-1] or found.holder
-            kept = _value(part, inner, here, found)
-            if kept or found.custom or not _omitted(part, kept):
-                result[name] = kept
-        elif part.nullable:
-            result[name] = None
+        _field(schema, name, inner, _below(path, name), found, result)
     for name, default in schema.defaults.items():
-        if name not in result:
-            # A default may bring an object whose own fields have defaults.
-            result[name] = _value(known[name], deepcopy(default), f"{path}.{name}" if path else name, found)
+        if name not in result:  # a default may bring an object whose own fields have defaults
+            result[name] = _value(schema.properties[name], deepcopy(default), _below(path, name), found)
     _required(schema, result, path, found)
     if found.typed:
         found.causes.extend(of_type(schema.name, result, path))
     return result
+
+
+def _field(schema: Schema, name: str, value: Any, path: str, found: Findings, result: Body) -> None:
+    """Read one field into ``result``, unless it is left out."""
+    part = schema.properties.get(name) or schema.values
+    if part is None:
+        _unknown(schema, name, value, path, found, result)
+    elif value is not None:
+        found.holder = schema.name.rsplit(".", 1)[-1] or found.holder
+        kept = _value(part, value, path, found)
+        if kept or found.custom or not _omitted(part, kept):
+            result[name] = kept
+    elif part.nullable:
+        result[name] = None
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 def _omitted(schema: Schema, value: Any) -> bool:
@@ -180,7 +185,7 @@ def _unknown(schema: Schema, name: str, value: Any, path: str, found: Findings, 
 def _required(schema: Schema, value: Body, path: str, found: Findings) -> None:
     for name in schema.required:
         if name not in value and found.custom:
-            found.causes.append(required(f"{path}.{name}" if path else name))
+            found.causes.append(required(_below(path, name)))
 
 
 def _list(schema: Schema, value: list[Any], path: str, found: Findings) -> list[Any]:

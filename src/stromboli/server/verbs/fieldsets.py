@@ -6,7 +6,7 @@ a list with these keys, ``v:…`` to this value in a set, ``.`` for a map, list 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -150,20 +150,20 @@ def without(schema: Schema | None, value: Any, fields: Iterable[Path]) -> Any:
 
 def _without(schema: Schema | None, value: Any, tree: Mapping[str, Any]) -> Any:
     if isinstance(value, list) and schema is not None:
-        kept = [_kept_item(schema, item, tree) for item in value]
-        return [item for item in kept if item is not None]
+        return _without_items(schema, value, tree)
     if not isinstance(value, dict):
         return value
     result: Body = {}
     for name, inner in value.items():
         named = tree.get(f"f:{name}")
-        if named is None:
-            result[name] = inner
-        elif named:
-            left = _without(None if schema is None else schema.field(name), inner, named)
-            if left or "." not in named:
-                result[name] = left
+        left = inner if named is None else _without(None if schema is None else schema.field(name), inner, named)
+        if named is None or (named and (left or "." not in named)):
+            result[name] = left
     return result
+
+
+def _without_items(schema: Schema, items: Sequence[Any], tree: Mapping[str, Any]) -> list[Any]:
+    return [kept for item in items if (kept := _kept_item(schema, item, tree)) is not None]
 
 
 def _kept_item(schema: Schema, item: Any, tree: Mapping[str, Any]) -> Any:

@@ -87,17 +87,19 @@ def strategic_patched(schema: Schema | None, value: Any, patch: Any) -> Any:
         return _clean({key: inner for key, inner in patch.items() if key != _DIRECTIVE})
     if patch.get(_DIRECTIVE) == "delete":
         return {}
-    result = dict(value) if isinstance(value, Mapping) else {}
-    retained = patch.get(_RETAIN)
-    if isinstance(retained, list):
-        among = _identities(retained)
-        result = {key: inner for key, inner in result.items() if key in among}
+    result = _retained(dict(value) if isinstance(value, Mapping) else {}, patch.get(_RETAIN))
     for key, inner in patch.items():
         _merge_field(schema, result, key, inner)
     for key, order in patch.items():
         if key.startswith(_ORDER):
             _reorder(schema, result, key.removeprefix(_ORDER), order)
     return result
+
+
+def _retained(value: Body, keys: Any) -> Body:
+    """The fields of ``value`` that a directive names; all of them where there is no such directive."""
+    among = _identities(keys)
+    return {key: inner for key, inner in value.items() if key in among} if isinstance(keys, list) else value
 
 
 def _merge_field(schema: Schema | None, result: Body, key: str, patch: Any) -> None:
@@ -128,23 +130,31 @@ def _merge_value(schema: Schema | None, value: Any, patch: Any) -> Any:
 
 
 def _merge_list(schema: Schema, key: str, old: list[Any], patch: list[Any]) -> list[Any]:
-    if any(isinstance(item, Mapping) and item.get(_DIRECTIVE) == "replace" for item in patch):
-        return [_clean(item) for item in patch if item.get(_DIRECTIVE) != "replace"]
+    if any(map(_replaces, patch)):
+        return [_clean(item) for item in patch if not _replaces(item)]
     result = list(old)
     first = {_identity(item.get(key)): at for at, item in reversed(list(enumerate(old)))}
     gone: set[Any] = set()
     for item in patch:
-        if not isinstance(item, Mapping) or key not in item:
-            raise bad_request(f"map: {item} does not contain declared merge key: {key}")
-        name = _identity(item[key])
+        name = _merge_name(item, key)
         if item.get(_DIRECTIVE) == "delete":
             gone.add(name)
         elif name in first:
             result[first[name]] = strategic_patched(schema.items, result[first[name]], item)
         else:
             first[name] = len(result)
-            result.append(_clean({name: inner for name, inner in item.items() if name != _DIRECTIVE}))
-    return [item for item in result if not gone or _identity(item.get(key)) not in gone]
+            result.append(_clean(item))
+    return [item for item in result if _identity(item.get(key)) not in gone] if gone else result
+
+
+def _merge_name(item: Any, key: str) -> Any:
+    if not isinstance(item, Mapping) or key not in item:
+        raise bad_request(f"map: {item} does not contain declared merge key: {key}")
+    return _identity(item[key])
+
+
+def _replaces(item: Any) -> bool:
+    return isinstance(item, Mapping) and item.get(_DIRECTIVE) == "replace"
 
 
 def _identity(item: Any) -> Any:

@@ -23,6 +23,9 @@ from stromboli.server.storage.store import Entry, Store
 _SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Characters of the random end of a generated name."""
 _LONGEST_BASE: Final = 58
+_SET_BY_SERVER: Final = (
+    "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink", "managedFields",
+)  # fmt: skip
 """Characters of a generateName that count, so that the name with its random end is a label."""
 _KEPT: Final = (
     "name", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds",
@@ -128,19 +131,8 @@ class Writer:
             found["name"] = found["generateName"][:_LONGEST_BASE] + "".join(secrets.choice(_SUFFIX) for _ in range(5))
         given = found.pop("namespace", "")
         if resource.namespaced:
-            if given and namespace and given != namespace:
-                raise status_errors.bad_request(
-                    "the namespace of the provided object does not match the namespace sent on the request"
-                )
-            found["namespace"] = namespace or given
-        for name in (
-            "resourceVersion",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "generation",
-            "selfLink",
-            "managedFields",
-        ):
+            found["namespace"] = _namespace(given, namespace)
+        for name in _SET_BY_SERVER:
             found.pop(name, None)
         found |= {"uid": str(uuid.uuid4()), "creationTimestamp": stamp(self._clock())}
         if resource.custom or resource.collection in _GENERATED:
@@ -249,6 +241,15 @@ class Writer:
             return old
         body = with_meta(old.body, deletionTimestamp=stamp(self._clock()))
         return self._put(resource, {**body, "status": {"phase": "Terminating"}}, options)
+
+
+def _namespace(given: str, requested: str) -> str:
+    """The namespace of a new object: of the request, else as it says itself; both must be equal."""
+    if given and requested and given != requested:
+        raise status_errors.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return requested or given
 
 
 def _mismatch(resource: Resource, body: Body) -> str:

@@ -128,17 +128,15 @@ def _refusals(looks: Sequence[Look]) -> tuple[Refusal, ...]:
 
 
 def _node_and_quota(job: Job, trace: EvictionTrace) -> Step:
-    reserved = [look for look in trace.looks if look.reserved]
-    lines = [f"{look.task} -> {look.node}{_after(look)}" for look in reserved]
     failed = [look for look in trace.looks if not look.reserved]
-    lines += list(dict.fromkeys(_why_not(look) for look in failed))[:SHOWN]
-    refused = next((look.quota for look in reversed(failed) if look.quota and not look.lack), None)
-    if reserved:
-        placed = sum({look.task: look.places for look in reserved}.values())  # a later action may have tried anew
-        return Step(5, "node", True, f"{placed} of its pods could be placed", tuple(lines))
-    if refused is not None:
-        numbers, why = numbers_of(refused), _quota(refused)
-        return Step(5, "quota", False, why, tuple(lines), numbers, (Refusal(refused.plugin, why, 0, numbers),))
+    lines = tuple(dict.fromkeys(map(_why_not, failed)))[:SHOWN]
+    if reserved := [look for look in trace.looks if look.reserved]:
+        placed = sum({look.task: look.places for look in reserved}.values())  # a later action may have tried again
+        where = (f"{look.task} -> {look.node}{_after(look)}" for look in reserved)
+        return Step(5, "node", True, f"{placed} of its pods could be placed", (*where, *lines))
+    if refused := [look.quota for look in failed if look.quota and not look.lack]:
+        numbers, why = numbers_of(refused[-1]), _quota(refused[-1])
+        return Step(5, "quota", False, why, lines, numbers, (Refusal(refused[-1].plugin, why, 0, numbers),))
     return Step(5, "node", False, "no node takes any of its pods", (*lines, *trace.failures.values()))
 
 

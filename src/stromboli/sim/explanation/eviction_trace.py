@@ -13,6 +13,7 @@ from stromboli.actions import preempt, reclaim
 from stromboli.actions.gangpreempt import GangPreempt
 from stromboli.actions.gangreclaim import GangReclaim
 from stromboli.framework.books.hyper_nodes import TOP
+from stromboli.framework.extension.answers import Answer
 from stromboli.framework.extension.guards import common
 from stromboli.framework.session.session import Session
 from stromboli.framework.session.victim_order import VictimOrder
@@ -190,24 +191,37 @@ class EvictionTrace:
         absolute = not session.compat.asks("protections-absolute")
         guards = [answer for answer in answers if answer.hook.protects and absolute]
         found = {id(a): Ballot(a.plugin.name, a.tier + 1, 0, len(candidates)) for a in answers}
-        standing, voted = list(candidates), list(candidates)
-        for answer in (*guards, *(answer for answer in answers if answer not in guards)):
-            self._ballot = ballot = found[id(answer)]
-            ballot.candidates = len(standing)
-            if answer in guards:
-                standing = voted = [task for task in standing if answer.function(actor, [task]) != []]
-                ballot.named = len(standing)
-            else:
+        voted = standing = self._ask_guards(actor, candidates, guards, found)
+        for answer in answers:
+            if answer not in guards:
+                self._ballot = ballot = found[id(answer)]
                 named = answer.function(actor, standing)
-                ballot.named = len(standing) if named is None else len(named)
+                ballot.candidates, ballot.named = len(standing), len(standing if named is None else named)
                 voted = voted if named is None else common(voted, named)
-        for answer in guards:
-            self._ballot = found[id(answer)]
-            for task in voted:
-                if task not in agreed:
-                    answer.function(actor, [*agreed, task])
+        self._ask_together(actor, agreed, [task for task in voted if task not in agreed], guards, found)
         self._ballot = None
         return list(found.values())
+
+    def _ask_guards(
+        self, actor: object, candidates: Sequence[Task], guards: Sequence[Answer], found: Mapping[int, Ballot]
+    ) -> Sequence[Task]:
+        """The candidates that no guard refuses, each asked on its own."""
+        for guard in guards:
+            self._ballot = ballot = found[id(guard)]
+            ballot.candidates = len(candidates)
+            candidates = [task for task in candidates if guard.function(actor, [task]) != []]
+            ballot.named = len(candidates)
+        return candidates
+
+    def _ask_together(
+        self, actor: object, agreed: Sequence[Task], others: Sequence[Task], guards: Sequence[Answer],
+        found: Mapping[int, Ballot],
+    ) -> None:  # fmt: skip
+        """Ask the guards about each of ``others`` together with those that were ``agreed``, to hear why not."""
+        for guard in guards:
+            self._ballot = found[id(guard)]
+            for task in others:
+                guard.function(actor, [*agreed, task])
 
     def _spares(self, text: str) -> Callable[[Mapping[str, Any]], None]:
         def hear(fields: Mapping[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 import numpy as np
 from msgspec import structs
@@ -19,6 +21,7 @@ from stromboli.model.job import PIPELINED, Job
 from stromboli.model.names import JOB_NAME
 from stromboli.model.task import Task
 from stromboli.sim.explanation.evicting import eviction_steps, evicts
+from stromboli.sim.explanation.notes import Refused
 from stromboli.sim.explanation.reasons import (
     NO_NODES,
     PLACES,
@@ -177,21 +180,26 @@ def _valid(cycle: Cycle, job: Job) -> Step:
 
 def _quota(cycle: Cycle, job: Job) -> Step:
     """What the queue plugins said when allocate came to the queue and the job."""
-    refused = cycle.notes.turns[job.uid].refused if job.uid in cycle.notes.turns else {}
-    numbers = _queue_numbers(cycle.session, job.queue)
+    notes, numbers = cycle.notes, _queue_numbers(cycle.session, job.queue)
     text = "; ".join(f"{what} {_without_pods(amounts)}" for what, amounts in numbers.items()) or "no queue plugin"
     text = f"queue {job.queue}: {text}"
-    if refused:
-        name, said = next(iter(refused.items()))
-        numbers = numbers_of(said) if said else numbers
-        why = quota_text(job.queue, numbers) if said and not said.state else f"queue {job.queue} is not open"
-        lines = (f"{_pods(len(refused))} refused, the first is {name}: {why}",)
-        return Step(5, "quota", False, text, lines, numbers, (Refusal(said.plugin if said else "", why, 0, numbers),))
-    if job.uid not in cycle.notes.turns and job.queue in cycle.notes.overused and waiting_tasks(job):
-        said = cycle.notes.overused[job.queue]
+    if job.uid in notes.turns:
+        refused = notes.turns[job.uid].refused
+        return _refused_tasks(job, refused, numbers, text) if refused else Step(5, "quota", True, text, (), numbers)
+    if job.queue in notes.overused and waiting_tasks(job):
+        said = notes.overused[job.queue]
         _, why, refusals = cycle.overused(job, said)
         return Step(5, "quota", False, text, (why,), numbers_of(said) if said else numbers, refusals)
     return Step(5, "quota", True, text, (), numbers)
+
+
+def _refused_tasks(job: Job, refused: Mapping[str, Refused | None], numbers: Numbers, text: str) -> Step:
+    """The step of a job whose queue has ``refused`` tasks; each with what was said."""
+    name, said = next(iter(refused.items()))
+    numbers = numbers_of(said) if said else numbers
+    why = quota_text(job.queue, numbers) if said and not said.state else f"queue {job.queue} is not open"
+    lines = (f"{_pods(len(refused))} refused, the first is {name}: {why}",)
+    return Step(5, "quota", False, text, lines, numbers, (Refusal(said.plugin if said else "", why, 0, numbers),))
 
 
 def _queue_numbers(session: Session, queue: str) -> Numbers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import floor, log
 from typing import NamedTuple
 
@@ -37,26 +37,33 @@ def pod_affinity(world: World, task: Task) -> Verdict:
     Company counts only if one pod matches all required terms.  The first pod of a group, which matches its own terms
     while no such pod stands anywhere, may use every node that has the labels.
     """
-    needs = [pod_term(term, task, world.namespace_labels) for term in matching.company(task.spec).required]
-    shuns = [pod_term(term, task, world.namespace_labels) for term in matching.solitude(task.spec).required]
-    keys = {term.topology_key: None for term in needs}
-    company = domains(world, list(keys), lambda pod: all(term.takes(pod) for term in needs))
-    starts = not company and all(term.takes(task) for term in needs)
-    avoided: Counter[Domain] = Counter()
-    for term in shuns:
-        avoided += domains(world, [term.topology_key], term.takes)
+    lacks_company, avoided = _lacks_company(world, task), _avoided(world, task)
     forbidden = domains_against(world, task)
 
     def verdict(site: Site) -> Reason | None:
-        labels = site.spec.labels
-        if any(key not in labels or not (company[key, labels[key]] or starts) for key in keys):
+        if lacks_company(site.spec.labels):
             return AFFINITY
-        here = set(labels.items())
-        if here & avoided.keys():
+        here = set(site.spec.labels.items())
+        if here & avoided:
             return ANTI_AFFINITY
         return EXISTING if here & forbidden else None
 
     return verdict
+
+
+def _lacks_company(world: World, task: Task) -> Callable[[Mapping[str, str]], bool]:
+    """Tells from a node's labels whether the required company of ``task`` is missing there."""
+    needs = [pod_term(term, task, world.namespace_labels) for term in matching.company(task.spec).required]
+    keys = list(dict.fromkeys(term.topology_key for term in needs))
+    company = domains(world, keys, lambda pod: all(term.takes(pod) for term in needs))
+    starts = not company and all(term.takes(task) for term in needs)
+    return lambda labels: any(key not in labels or not (company[key, labels[key]] or starts) for key in keys)
+
+
+def _avoided(world: World, task: Task) -> set[Domain]:
+    """The domains with pods that ``task`` shuns."""
+    shuns = [pod_term(term, task, world.namespace_labels) for term in matching.solitude(task.spec).required]
+    return {domain for term in shuns for domain in domains(world, [term.topology_key], term.takes)}
 
 
 def domains(world: World, keys: Sequence[str], takes: Callable[[Task], bool]) -> Counter[Domain]:
@@ -93,12 +100,16 @@ def pod_affinity_score(world: World, task: Task, sites: Sequence[Site]) -> list[
     everywhere = bool(matching.wishes(task.spec)) or not world.compat.asks("placed-terms")
     worth: Counter[Domain] = Counter()
     for site in world.sites:
-        known = everywhere or any(matching.has_pod_affinity(pod.spec) for pod in site.before)
-        for pod in site.pods if known else ():
-            for key, weight in (*_met(world, task, pod), *_met(world, pod, task)):
+        if everywhere or any(matching.has_pod_affinity(pod.spec) for pod in site.before):
+            met = (pair for pod in site.pods for pair in (*_met(world, task, pod), *_met(world, pod, task)))
+            for key, weight in met:
                 if key in site.spec.labels:
                     worth[key, site.spec.labels[key]] += weight
-    raw = [sum(worth[domain] for domain in site.spec.labels.items()) for site in sites]
+    return _by_extremes(worth, sites)
+
+
+def _by_extremes(worth: Mapping[Domain, int], sites: Sequence[Site]) -> list[int]:
+    raw = [sum(worth.get(domain, 0) for domain in site.spec.labels.items()) for site in sites]
     low, high = min(raw), max(raw)
     return [int(100.0 * (float(each - low) / float(high - low))) if high > low else 0 for each in raw]
 

@@ -15,7 +15,7 @@ from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.task import Task
 from stromboli.testing.plain import choosers
-from stromboli.testing.plain.rules import session_rules
+from stromboli.testing.plain.rules import Verdict, session_rules
 from stromboli.testing.plain.scores import Scores
 from stromboli.testing.plain.world import Amounts, Site, World
 
@@ -130,14 +130,9 @@ class PlainPlacer:
         asked = not room or not self._asks_for_unoffered(task) or sampler_of(self.session) is not None
         plugins = [[fit(self.world, task) for fit in rules.fits] for rules in self.rules] if asked else []
         for site in self.world.sites:
-            if within is not None and not within[site.row]:
-                continue
-            lacking = self._short(task, site.future) if room else None
-            if lacking is not None:
-                yield site, (INSUFFICIENT.of(resource=lacking),)
-                continue
-            said = (tuple(_until_abort(verdict(site) for verdict in verdicts)) for verdicts in plugins)
-            yield site, next((reasons for reasons in said if reasons), ())
+            if within is None or within[site.row]:
+                lacking = self._short(task, site.future) if room else None
+                yield site, _refusals(site, plugins) if lacking is None else (INSUFFICIENT.of(resource=lacking),)
 
     def _asks_for_unoffered(self, task: Task) -> bool:
         """Whether no node has what the task asks for: then predicates, which note who asks first, are not asked."""
@@ -204,6 +199,12 @@ class PlainPlacer:
         for score in scores:
             totals = [total + more for total, more in zip(totals, score(self.world, task, sites), strict=True)]
         return totals
+
+
+def _refusals(site: Site, plugins: Sequence[Sequence[Verdict]]) -> tuple[Reason, ...]:
+    """The reasons of the first plugin that refuses the node."""
+    said = (tuple(_until_abort(verdict(site) for verdict in verdicts)) for verdicts in plugins)
+    return next((reasons for reasons in said if reasons), ())
 
 
 def _until_abort(answers: Iterator[tuple[Reason, ...]]) -> Iterator[Reason]:

@@ -24,7 +24,9 @@ from stromboli.testing.plain.scores import Scores
 from stromboli.testing.plain.world import Site, World
 
 Reasons = tuple[Reason, ...]
-Fit = Callable[[World, Task], Callable[[Site], Reasons]]
+Verdict = Callable[[Site], Reasons]
+"""What one predicate says of a node."""
+Fit = Callable[[World, Task], Verdict]
 """A predicate, made for a task; then asked for each node."""
 
 
