@@ -258,7 +258,7 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
         [kind("batch.volcano.sh/v1alpha1", "CronJob")],
         "CronJob is not looked at: controllers make its Jobs",
     ),
-    ("kind-not-read", [kind("flow.volcano.sh/v1alpha1", "JobFlow")], "no controller makes Jobs of it yet"),
+    ("kind-not-read", [kind("flow.volcano.sh/v1alpha1", "JobFlow")], "controllers make its Jobs"),
     ("kind-not-read", [kind("apps/v1", "Deployment")], "apps/v1 Deployment is not looked at: it counts by its pods"),
     ("kind-not-read", [kind("v1", "Secret")], "v1 Secret is not looked at: it has no part in scheduling"),
 ]

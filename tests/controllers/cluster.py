@@ -19,7 +19,9 @@ from stromboli.controllers.changes import (
     KillPod,
     Outcome,
     Patch,
+    Query,
     Read,
+    Target,
 )
 from stromboli.controllers.jobs.kept import Kept, is_of, repair
 from stromboli.controllers.manager import Manager, Settings
@@ -29,7 +31,8 @@ from stromboli.controllers.world import Key
 from stromboli.crds import admission
 from stromboli.crds.batch import CronJob, Job
 from stromboli.crds.bus import Command
-from stromboli.crds.kinds import COMMANDS, CRON_JOBS, HYPER_NODES, JOBS, POD_GROUPS, QUEUES
+from stromboli.crds.flow import JobFlow, JobTemplate
+from stromboli.crds.kinds import COMMANDS, CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOB_TEMPLATES, JOBS, POD_GROUPS, QUEUES
 from stromboli.crds.read import read
 from stromboli.crds.scheduling import PodGroup, Queue
 from stromboli.crds.topology import HyperNode
@@ -72,6 +75,8 @@ class Cluster:
         """How many more writes of a type are to fail."""
         self.denial = "not found"
         """What is said of owners that cannot be read."""
+        self.answering: set[Target] = set()
+        """What answers well when it is asked."""
         self.later: dict[Work, float] = {}
         """When objects are to be looked at again."""
         self._version = 0
@@ -109,24 +114,22 @@ class Cluster:
                 self.remove(other, meta["name"], meta.get("namespace", ""))
 
     def _tell(self, resource: str, value: Manifest) -> None:
-        manager = self.manager
-        match resource:
-            case "pods":
-                manager.seen_pod(pod_view(msgspec.json.encode(value)))
-            case "persistentvolumeclaims":
-                manager.world.claims.add((value["metadata"]["namespace"], value["metadata"]["name"]))
-            case str() if resource == JOBS:
-                manager.seen_job(read(Job, value))
-            case str() if resource == POD_GROUPS:
-                manager.seen_pod_group(read(PodGroup, value))
-            case str() if resource == QUEUES:
-                manager.seen_queue(read(Queue, value))
-            case str() if resource == COMMANDS:
-                manager.seen_command(read(Command, value))
-            case str() if resource == HYPER_NODES:
-                manager.topology.seen(read(HyperNode, value))
-            case str() if resource == CRON_JOBS:
-                manager.seen(About.cron_job, manager.world.cron_jobs, read(CronJob, value))
+        manager, world = self.manager, self.manager.world
+        key = (value["metadata"].get("namespace", ""), value["metadata"]["name"])
+        seen: dict[str, Callable[[], object]] = {
+            "pods": lambda: manager.seen_pod(pod_view(msgspec.json.encode(value))),
+            "persistentvolumeclaims": lambda: world.claims.add(key),
+            JOBS: lambda: manager.seen_job(read(Job, value)),
+            POD_GROUPS: lambda: manager.seen_pod_group(read(PodGroup, value)),
+            QUEUES: lambda: manager.seen_queue(read(Queue, value)),
+            COMMANDS: lambda: manager.seen_command(read(Command, value)),
+            HYPER_NODES: lambda: manager.topology.seen(read(HyperNode, value)),
+            JOB_FLOWS: lambda: manager.seen(About.job_flow, world.job_flows, read(JobFlow, value)),
+            JOB_TEMPLATES: lambda: manager.seen_job_template(read(JobTemplate, value)),
+            CRON_JOBS: lambda: manager.seen(About.cron_job, world.cron_jobs, read(CronJob, value)),
+        }
+        if resource in seen:
+            seen[resource]()
 
     def _untell(self, resource: str, key: Key) -> None:
         gone: dict[str, Callable[[Key], object]] = {
@@ -137,6 +140,8 @@ class Cluster:
             COMMANDS: self.manager.commands.drop,
             CRON_JOBS: self.manager.world.cron_jobs.drop,
             HYPER_NODES: self.manager.topology.gone,
+            JOB_FLOWS: self.manager.world.job_flows.drop,
+            JOB_TEMPLATES: self.manager.world.job_templates.drop,
         }
         if resource in gone:
             gone[resource](key)
@@ -207,6 +212,7 @@ class Cluster:
             Read: self._read,
             Keep: self._keep,
             Drop: self._drop,
+            Query: self._query,
             KillPod: lambda pod: self.kill(pod.name, pod.namespace, out_of_sync=True),
         }
         doing[type(change)](change)
@@ -220,6 +226,10 @@ class Cluster:
         group = change.api_version.rpartition("/")[0]
         found = self.objects.get(f"{change.plural}.{group}".rstrip("."), {}).get((change.namespace, change.name))
         self.manager.world.readings.note(change, found, "" if found else self.denial, self.now)
+
+    def _query(self, change: Query) -> None:
+        for target in change.targets:
+            self.manager.job_flows.answers.note(target, target in self.answering, self.now)
 
     def _delete(self, change: Delete) -> None:
         if change.resource == COMMANDS:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stromboli.cli.main import main
-from stromboli.controllers.selection import CONTROLLERS, TELLING, looks_of
-from stromboli.controllers.work import UNSUPPORTED, About
+from stromboli.controllers.selection import CONTROLLERS, looks_of
+from stromboli.controllers.work import About
 from stromboli.errors import ConfigError
 from stromboli.live.controllers.controller_runner import Controllers
 from stromboli.live.process.control_process import CONTROL_FLAGS, ControlProcess
@@ -37,8 +37,7 @@ ALL = frozenset(About) - {About.command}
             ["*", "-jobflow-controller", "-hyperNode-controller"],
             ALL - {About.hyper_node, About.discovery, About.job_flow},
         ),
-        ([f"-{name}" for name in CONTROLLERS], set(UNSUPPORTED)),
-        ([f"-{name}" for name in (*CONTROLLERS, *TELLING)], set()),
+        ([f"-{name}" for name in CONTROLLERS], set()),
     ],
 )
 def test_controllers_are_chosen_in_the_references_words(terms: list[str], looks: set[About]) -> None:
@@ -53,7 +52,7 @@ def test_controllers_are_chosen_in_the_references_words(terms: list[str], looks:
             "there is no job-controler; there are job-controller, pg-.*did you mean 'job-contr",
         ),
         ("-everything", "there is no everything"),
-        ("jobflow-controller", "jobflow-controller is not offered yet"),
+        ("sharding-controller", "sharding-controller is not offered yet"),
         ("gc-controller,-gc-controller", "gc-controller cannot have both '-' and '[+]' prefixes"),
     ],
 )
@@ -110,6 +109,10 @@ def fill(server: Any) -> None:
     spec = {"schedule": "@hourly", "jobTemplate": {"spec": job("x", 1)["spec"]}}
     cron = {"name": "cron", "namespace": "ns", "creationTimestamp": "2020-01-01T00:00:00Z"}
     server.put("cronjobs", {"metadata": cron, "spec": spec})
+    server.put("jobtemplates", {"metadata": {"name": "new", "namespace": "ns"}, "spec": job("x", 1)["spec"]})
+    server.put("jobflows", {"metadata": {"name": "flow", "namespace": "ns"}, "spec": {"flows": [{"name": "new"}]}})
+    made = {"volcano.sh/createdByJobTemplate": "ns.new"}
+    server.put("jobs", {**job("old", 1), "metadata": {"name": "old", "namespace": "ns", "labels": made}})
     for action, kind, name in (("AbortJob", "Job", "new"), ("CloseQueue", "Queue", "default")):
         metadata = {"name": f"c-{name}", "namespace": "ns"}
         server.put("commands", {"metadata": metadata, "action": action, "target": {"kind": kind, "name": name}})
@@ -122,6 +125,8 @@ FOLLOWED = {
     "gc-controller": "batch.volcano.sh/jobs",
     "hyperNode-controller": "hypernodes nodes configmaps",
     "cronjob-controller": "cronjobs batch.volcano.sh/jobs",
+    "jobflow-controller": "jobflows jobtemplates batch.volcano.sh/jobs pods",
+    "jobtemplate-controller": "jobtemplates batch.volcano.sh/jobs",
 }
 
 
@@ -149,6 +154,8 @@ def test_what_is_not_chosen_is_left_as_it_is(name: str) -> None:
             "gc-controller": all(one["metadata"]["name"] != "done" for one in server.all("jobs")),
             "hyperNode-controller": server.get("hypernodes", "h").get("status"),
             "cronjob-controller": any(one["metadata"]["name"].startswith("cron-") for one in server.all("jobs")),
+            "jobflow-controller": any(one["metadata"]["name"] == "flow-new" for one in server.all("jobs")),
+            "jobtemplate-controller": "old" in str(server.get("jobtemplates", "new", "ns")),
         }
         chosen = {*CONTROLLERS} if name == "*" else {name}
         assert {one for one, what in did.items() if what} == chosen
@@ -158,8 +165,7 @@ def test_what_is_not_chosen_is_left_as_it_is(name: str) -> None:
         manager = world.controllers.manager
         kept = (manager._requests, manager._actions, manager._in_hand, manager._acting, manager.ready)
         assert not any(kept), "what has been done is not remembered"
-        told = {"jobflows", "jobtemplates"} if name == "*" else set()
-        assert watched(server) == told | {one for each in chosen for one in FOLLOWED[each].split()}
+        assert watched(server) == {one for each in chosen for one in FOLLOWED[each].split()}
         await world.end()
 
     run(story())

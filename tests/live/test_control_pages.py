@@ -34,6 +34,7 @@ REFERENCE = {
     **{f"queue_pod_group_{phase}_count": ("gauge", ("queue_name",))
        for phase in ("inqueue", "pending", "running", "unknown", "completed")},
     **{f"job_{phase}_phase_count": ("counter", ("job_name", "queue_name")) for phase in ("completed", "failed")},
+    **{f"jobflow_{phase}_phase_count": ("counter", ("jobflow_namespace",)) for phase in ("succeed", "failed")},
 }  # fmt: skip
 
 
@@ -175,3 +176,21 @@ def test_what_ends_leading_unforeseen_is_told(process: Any, flags: Any, monkeypa
             await one.run()
 
     asyncio.run(main())
+
+
+def test_flows_are_counted_by_namespace_once_they_have_ended() -> None:
+    async def main() -> None:
+        world, registry = ControllerWorld(), CollectorRegistry()
+        ControlGauges(registry, world.controllers.manager)
+        await world.go(scheduling=False)
+        world.server.put("jobtemplates", {"metadata": {"name": "a", "namespace": "ns"}, "spec": {"tasks": []}})
+        world.server.put("jobflows", {"metadata": {"name": "f", "namespace": "ns"}, "spec": {"flows": [{"name": "a"}]}})
+        await asyncio.sleep(3)
+        made = world.server.get("jobs", "f-a", "ns")
+        world.server.put("jobs", {**made, "status": {"state": {"phase": "Failed"}}})
+        await asyncio.sleep(3)
+        assert read(registry, "jobflow_failed_phase_count") == {("ns",): 1}
+        assert read(registry, "jobflow_succeed_phase_count") == {}
+        await world.end()
+
+    run(main())

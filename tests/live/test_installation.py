@@ -63,7 +63,7 @@ def granted(one: Component) -> Uses:
 
 LEADING = {("coordination.k8s.io", "leases", verb) for verb in ("create", "update")}
 """Leader election has tests of its own; which Lease it is about is looked at below."""
-MAKERS = (("batch.volcano.sh", "jobs"), ("batch.volcano.sh", "cronjobs"))
+MAKERS = (("batch.volcano.sh", "jobs"), ("batch.volcano.sh", "cronjobs"), ("flow.volcano.sh", "jobflows"))
 """What owns others so that these block its deletion: an admission plugin asks about that, nothing requests it."""
 NOT_SEEN: dict[str, Uses] = {
     SCHEDULER.name: {
@@ -121,6 +121,9 @@ def test_everything_that_each_requests_is_granted_and_what_is_granted_is_request
         template = {"spec": job("x", 1)["spec"]}
         old = {"name": "c", "namespace": "ns", "creationTimestamp": "2020-01-01T00:00:00Z"}
         world.server.put("cronjobs", {"metadata": old, "spec": {"schedule": "@hourly", "jobTemplate": template}})
+        world.server.put("jobtemplates", {"metadata": {"name": "a", "namespace": "ns"}, **template})
+        flows = {"flows": [{"name": "a"}]}
+        world.server.put("jobflows", {"metadata": {"name": "f", "namespace": "ns"}, "spec": flows})
         world.server.put("queues", {"metadata": {"name": "fresh"}, "spec": {"weight": 1}})
         fewer = {"spec": {"minAvailable": 1}}
         world.server.put("jobs", merged(world.server.get("jobs", "j", "ns"), fewer))

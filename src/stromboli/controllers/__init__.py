@@ -13,6 +13,6 @@ knows an API server, a clock or a thread; the time is an argument.
 :mod:`~stromboli.controllers.topology`    members of hypernodes
 :mod:`~stromboli.controllers.cron_jobs`   CronJobs: jobs made by a schedule
 :mod:`~stromboli.controllers.discovery`  hypernodes from node labels, UFM or a file
-:mod:`~stromboli.controllers.unsupported` objects whose controllers are not offered
+:mod:`~stromboli.controllers.job_flows`   JobFlows and JobTemplates: jobs that wait for each other
 =======================================  ===========================================================================
 """

@@ -133,7 +133,22 @@ class Ask(NamedTuple):
     action: str
 
 
-Change = Create | Patch | Delete | Keep | Drop | KillPod | Emit | Ask | Read
+class Target(NamedTuple):
+    """What one address is asked: by HTTP where there is a ``path``, else whether the port takes a connection."""
+
+    address: str
+    port: int
+    path: str = ""
+    header: tuple[str, str] | None = None
+
+
+class Query(NamedTuple):
+    """Ask addresses; the next look knows what they have answered."""
+
+    targets: tuple[Target, ...]
+
+
+Change = Create | Patch | Delete | Keep | Drop | KillPod | Emit | Ask | Read | Query
 
 
 @dataclass(slots=True)

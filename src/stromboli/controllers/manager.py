@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from stromboli.cluster.kinds import OwnerReference
-from stromboli.controllers import garbage, pod_groups, queues, unsupported
+from stromboli.controllers import garbage, pod_groups, queues
 from stromboli.controllers.changes import Delete, Outcome, normal
 from stromboli.controllers.commands import Commands, Order, order_of
 from stromboli.controllers.cron_jobs.history import KIND as CRON_JOB_KIND
 from stromboli.controllers.cron_jobs.look import GIVEN_UP, CronJobController
+from stromboli.controllers.job_flows import job_templates
+from stromboli.controllers.job_flows.look import JobFlowController
+from stromboli.controllers.job_flows.steps import KIND as JOB_FLOW_KIND
 from stromboli.controllers.jobs.look import about
 from stromboli.controllers.jobs.reconcile import JobController
 from stromboli.controllers.jobs.requests import (
@@ -31,19 +33,21 @@ from stromboli.controllers.jobs.requests import (
 )
 from stromboli.controllers.jobs.states import FINISHED
 from stromboli.controllers.pods import JOB_KIND, PodView
+from stromboli.controllers.regarding import regarding
 from stromboli.controllers.topology import TopologyController
-from stromboli.controllers.work import UNSUPPORTED, About, Work
-from stromboli.controllers.world import Key, Shelf, World, key_of
+from stromboli.controllers.work import About, Work
+from stromboli.controllers.world import Key, Shelf, World, key_of, template_of
 from stromboli.crds.admission.defaults import completed
 from stromboli.crds.batch import Job
 from stromboli.crds.bus import SYNC_QUEUE, Command
 from stromboli.crds.fields import Metadata, Resource
+from stromboli.crds.flow import JobTemplate
 from stromboli.crds.kinds import JOBS, POD_GROUPS
 from stromboli.crds.scheduling import PodGroup, Queue
 from stromboli.job_plugins.registry import JobPlugins
 from stromboli.model.names import POD_GROUP_UNKNOWN, POD_PENDING
 
-MAKERS: Final = {CRON_JOB_KIND: About.cron_job}
+MAKERS: Final = {CRON_JOB_KIND: About.cron_job, JOB_FLOW_KIND: About.job_flow}
 """Kinds that make jobs, and the look that is theirs."""
 
 IDLE_AGAIN: Final = 1.0
@@ -77,6 +81,7 @@ class Manager:
         self.world = World()
         self.jobs = JobController(self.world, settings.job_plugins)
         self.cron_jobs = CronJobController(self.world)
+        self.job_flows = JobFlowController(self.world)
         self.commands = Commands()
         self.topology = TopologyController(self.world, self._ask)
         self.ready: dict[Work, None] = {}
@@ -86,7 +91,6 @@ class Manager:
         self._in_hand: dict[Key, dict[Request, None]] = {}
         self._actions: dict[str, dict[str, None]] = {}
         self._acting: dict[str, dict[str, None]] = {}
-        self._unsupported: dict[Work, Metadata] = {}
         self._looks: Mapping[About, Callable[[Key, float], Outcome]] = {
             About.job: self._look_at_job,
             About.queue: self._look_at_queue,
@@ -97,7 +101,8 @@ class Manager:
             About.idle_group: self._look_at_idle_group,
             About.cron_job: self.cron_jobs.look,
             About.discovery: self.topology.discover,
-            **{about: partial(self._look_at_unsupported, about) for about in UNSUPPORTED},
+            About.job_flow: self.job_flows.look,
+            About.job_template: lambda key, now: job_templates.look(key, self.world),
         }
 
     # -- What has happened -------------------------------------------------------------------------------------------
@@ -228,8 +233,18 @@ class Manager:
         if shelf.put(found) is not found:
             self.ready[Work(about, key_of(found))] = None
 
+    def seen_job_template(self, found: JobTemplate) -> None:
+        """A JobTemplate has come or changed: flows may wait for it."""
+        self.seen(About.job_template, self.world.job_templates, found)
+        namespace, name = key_of(found)
+        flows = self.world.job_flows.under(f"{namespace}.{name}")
+        self.ready.update(dict.fromkeys(Work(About.job_flow, key_of(flow)) for flow in flows))
+
     def _ask_owner(self, job: Job) -> None:
-        """Have the object looked at that made a job."""
+        """Have the object looked at that made a job, and the template that it was made of."""
+        namespace, _, template = template_of(job).partition(".")
+        if template and namespace == job.metadata.namespace:
+            self.ready[Work(About.job_template, (namespace, template))] = None
         for owner in job.metadata.owner_references:
             if owner.controller and owner.kind in MAKERS:
                 self.ready[Work(MAKERS[owner.kind], (job.metadata.namespace, owner.name))] = None
@@ -249,18 +264,6 @@ class Manager:
             self.ready[Work(About.idle_group, group)] = None
         else:
             self.world.idle.discard(group)
-
-    def seen_unsupported(self, about: About, metadata: Metadata) -> None:
-        """An object has come or changed whose controller is not there: each is told once."""
-        work = Work(about, (metadata.namespace, metadata.name))
-        known = self._unsupported.get(work)
-        self._unsupported[work] = metadata
-        if known is None or known.uid != metadata.uid:
-            self.ready[work] = None
-
-    def gone_unsupported(self, about: About, key: Key) -> None:
-        """Such an object is gone."""
-        self._unsupported.pop(Work(about, key), None)
 
     # -- Looking -----------------------------------------------------------------------------------------------------
 
@@ -305,7 +308,7 @@ class Manager:
             self.commands.taking.pop(work.key, None)
         elif work.about is About.queue:
             self._acting.pop(work.key[1], None)
-        if work.about is About.cron_job and self.world.cron_jobs.get(*work.key):
+        if work.about in MAKERS.values() and regarding(work, self.world):
             return Outcome(after=GIVEN_UP)
         if work.about is not About.job:
             return Outcome()
@@ -355,10 +358,6 @@ class Manager:
             return Outcome(after=IDLE_AGAIN)
         self.world.idle.discard(key)
         return Outcome().then(Delete(POD_GROUPS, *key, group.metadata.uid))
-
-    def _look_at_unsupported(self, about: About, key: Key, now: float) -> Outcome:
-        found = self._unsupported.get(Work(about, key))
-        return Outcome() if found is None else unsupported.tell(about, found)
 
     def carry_out(self, key: Key) -> Outcome:
         """A command has been deleted by us, so that nobody else carries it out."""

@@ -45,10 +45,12 @@ class _Status(Wire, frozen=True):
     phase: str = POD_PENDING
     container_statuses: tuple[_Container, ...] = ()
     init_container_statuses: tuple[_Container, ...] = ()
+    pod_ip: str = msgspec.field(default="", name="podIP")
 
 
 class _Spec(Wire, frozen=True):
     scheduler_name: str = ""
+    host_network: bool = False
     scheduling_group: SchedulingGroup | None = None
 
 
@@ -77,8 +79,8 @@ class PodView(msgspec.Struct, frozen=True):
 
     ``job`` is the name of the Volcano Job that controls it, empty for others; ``task``, ``version`` and ``partition``
     are what its annotations and labels say of its place in the job.  ``restarts`` counts those of all containers,
-    ``exit_code`` is the first container's.  ``group`` is the PodGroup that it names; ``whole`` is the pod in full where
-    it is ours to put into one.
+    ``exit_code`` is the first container's.  ``address`` is its own, empty in its node's network.  ``group`` is the
+    PodGroup that it names; ``whole`` is the pod in full where it is ours to put into one.
     """
 
     namespace: str
@@ -96,6 +98,7 @@ class PodView(msgspec.Struct, frozen=True):
     ready: bool = False
     restarts: int = 0
     exit_code: int = 0
+    address: str = ""
     group: str = ""
     whole: Pod | None = None
 
@@ -132,6 +135,7 @@ def pod_view(raw: bytes | msgspec.Raw, schedulers: tuple[str, ...] = (SCHEDULER_
         ready=bool(statuses) and all(container.ready for container in statuses),
         restarts=sum(container.restart_count for container in (*statuses, *pod.status.init_container_statuses)),
         exit_code=_exit_code(statuses),
+        address=_own_address(pod),
         group=sys.intern(annotations.get(GROUP_NAME, "")),
         whole=_whole(raw) if plain else None,
     )
@@ -140,6 +144,10 @@ def pod_view(raw: bytes | msgspec.Raw, schedulers: tuple[str, ...] = (SCHEDULER_
 def _is_grouped(pod: _Pod) -> bool:
     """Whether the pod names a PodGroup, ours or Kubernetes' own."""
     return bool((pod.metadata.annotations or {}).get(GROUP_NAME)) or pod.spec.scheduling_group is not None
+
+
+def _own_address(pod: _Pod) -> str:
+    return "" if pod.spec.host_network else pod.status.pod_ip
 
 
 def _owner(pod: _Pod) -> OwnerReference | None:

@@ -15,7 +15,11 @@ def regarding(work: Work, world: World) -> Subject | None:
     if work.about is About.pod:
         pod = world.pods.objects.get(work.key)
         return None if pod is None else Subject("v1", "Pod", *work.key, pod.uid)
-    shelves: dict[About, Shelf[Any]] = {About.job: world.jobs, About.cron_job: world.cron_jobs}
+    shelves: dict[About, Shelf[Any]] = {
+        About.job: world.jobs,
+        About.cron_job: world.cron_jobs,
+        About.job_flow: world.job_flows,
+    }
     found = shelves[work.about].get(*work.key) if work.about in shelves else None
     kind = JOB_KIND if work.about is About.job else work.about
     return None if found is None else subject(kind, found.metadata)

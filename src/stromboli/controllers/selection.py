@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from stromboli.controllers import unsupported
-from stromboli.controllers.work import UNSUPPORTED, About
+from stromboli.controllers.work import About
 from stromboli.errors import ConfigError
 from stromboli.framework.config.argument import nearest
 
@@ -16,16 +15,13 @@ CONTROLLERS: Final[Mapping[str, frozenset[About]]] = {
     "queue-controller": frozenset({About.queue}),
     "gc-controller": frozenset({About.garbage}),
     "cronjob-controller": frozenset({About.cron_job}),
+    "jobflow-controller": frozenset({About.job_flow}),
+    "jobtemplate-controller": frozenset({About.job_template}),
     "hyperNode-controller": frozenset({About.hyper_node, About.discovery}),
 }
 """The controllers, and the looks that are theirs.  A command is carried out by the controller of its target."""
 
-TELLING: Final[Mapping[str, frozenset[About]]] = {
-    unsupported.CONTROLLERS[kind]: frozenset({kind}) for kind in UNSUPPORTED
-}
-"""Controllers that are not there, and the looks that tell their objects so; they are left out once one is chosen."""
-
-NOT_OFFERED: Final = frozenset({*TELLING, "colocation-config-controller", "sharding-controller"})
+NOT_OFFERED: Final = frozenset({"colocation-config-controller", "sharding-controller"})
 """Controllers of the reference that are not there: they may be switched off, and are left out of all."""
 
 
@@ -42,9 +38,8 @@ def looks_of(terms: Sequence[str]) -> frozenset[About]:
     for name in sorted(away | chosen):
         _check(name, name in chosen, name in away)
     if "*" in terms or not chosen:
-        chosen = {*CONTROLLERS, *TELLING}
-    rows = {**CONTROLLERS, **TELLING}
-    return frozenset().union(*(rows[name] for name in chosen - away))
+        chosen = set(CONTROLLERS)
+    return frozenset().union(*(CONTROLLERS[name] for name in chosen - away))
 
 
 def _check(name: str, chosen: bool, away: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from stromboli.controllers.world import Key
 
@@ -22,10 +22,6 @@ class About(StrEnum):
     cron_job = "CronJob"
     job_flow = "JobFlow"
     job_template = "JobTemplate"
-
-
-UNSUPPORTED: Final = (About.job_flow, About.job_template)
-"""Kinds whose objects are only told that nothing comes of them."""
 
 
 class Work(NamedTuple):

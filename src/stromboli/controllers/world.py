@@ -18,7 +18,9 @@ from stromboli.controllers.pods import PodView
 from stromboli.controllers.readings import Readings
 from stromboli.crds.batch import CronJob, Job
 from stromboli.crds.fields import Metadata, Resource
+from stromboli.crds.flow import JobFlow, JobTemplate
 from stromboli.crds.scheduling import PodGroup, Queue
+from stromboli.model.names import CREATED_BY_JOB_TEMPLATE
 
 Key = tuple[str, str]
 """Namespace, empty for kinds of the whole cluster, and name."""
@@ -136,16 +138,34 @@ class PodGroups(Listed[PodGroup]):
 
 
 class Jobs(Listed[Job]):
-    """All jobs, found by the object that controls them too."""
+    """All jobs, found by the object that controls them, and by the JobTemplate that they were made of, too."""
 
     def __init__(self) -> None:
-        super().__init__(lambda job: [owner.uid for owner in job.metadata.owner_references if owner.controller])
+        super().__init__(_makers)
 
     def of_owner(self, owner: Resource) -> list[Job]:
         """The jobs that ``owner`` controls, by name."""
         meta = owner.metadata
         found = [job for job in self.under(meta.uid) if job.metadata.namespace == meta.namespace]
         return sorted(found, key=lambda job: job.metadata.name)
+
+
+def _makers(job: Job) -> list[str]:
+    template = template_of(job)
+    return [*(owner.uid for owner in job.metadata.owner_references if owner.controller), *filter(None, [template])]
+
+
+def template_of(job: Job) -> str:
+    """``<namespace>.<name>`` of the JobTemplate that a job was made of, as labels say it; empty for none."""
+    meta = job.metadata
+    return meta.labels.get(CREATED_BY_JOB_TEMPLATE) or meta.annotations.get(CREATED_BY_JOB_TEMPLATE, "")
+
+
+class JobFlows(Listed[JobFlow]):
+    """All JobFlows, found by the JobTemplates that they name too."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda flow: {f"{flow.metadata.namespace}.{step.name}" for step in flow.spec.flows})
 
 
 class Pods:
@@ -207,6 +227,8 @@ class World:
     def __init__(self) -> None:
         self.jobs = Jobs()
         self.cron_jobs: Shelf[CronJob] = Shelf()
+        self.job_flows = JobFlows()
+        self.job_templates: Shelf[JobTemplate] = Shelf()
         self.queues = Queues()
         self.pod_groups = PodGroups()
         self.pods = Pods()

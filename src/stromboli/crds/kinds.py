@@ -137,5 +137,6 @@ COMMANDS: Final = KINDS["Command"].resource
 HYPER_NODES: Final = KINDS["HyperNode"].resource
 CRON_JOBS: Final = KINDS["CronJob"].resource
 JOB_FLOWS: Final = KINDS["JobFlow"].resource
+JOB_TEMPLATES: Final = KINDS["JobTemplate"].resource
 PODS: Final = "pods"
 NAMESPACES: Final = "namespaces"

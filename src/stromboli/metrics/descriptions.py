@@ -150,7 +150,20 @@ def jobs_ended(phase: str) -> Description:
     return _counter(f"job_{phase.lower()}_phase_count", text, "job_name", "queue_name")
 
 
-CONTROLLERS: Final = (*map(groups_in, GROUP_PHASES), *map(jobs_ended, JOB_PHASES))
+FLOW_PHASES: Final = ("Succeed", "Failed")
+"""Final phases of JobFlows that are counted by namespace."""
+
+
+def flows_ended(phase: str) -> Description:
+    """How many JobFlows of a namespace have come to ``phase``."""
+    return _counter(f"jobflow_{phase.lower()}_phase_count", f"JobFlows that became {phase}.", "jobflow_namespace")
+
+
+CONTROLLERS: Final = (
+    *map(groups_in, GROUP_PHASES),
+    *map(jobs_ended, JOB_PHASES),
+    *map(flows_ended, FLOW_PHASES),
+)
 """The metrics of the controllers."""
 
 COUNTED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {

@@ -17,12 +17,11 @@ KEEPS_CLOSE: Final = "hyper_node_gradient_for_job"
 """Without a plugin at this point pods are placed wherever there is room, whatever their network topology says."""
 
 _PODS_COUNT: Final = "it counts by its pods; list these too (kubectl get pods -o yaml)"
-_NO_JOBS: Final = "no controller makes Jobs of it yet"
 _MADE: Final = "controllers make its Jobs on a live cluster; list these too to see where they go"
 _KINDS: Final[Mapping[str, str]] = {
     "batch.volcano.sh CronJob": _MADE,
-    "flow.volcano.sh JobFlow": _NO_JOBS,
-    "flow.volcano.sh JobTemplate": _NO_JOBS,
+    "flow.volcano.sh JobFlow": _MADE,
+    "flow.volcano.sh JobTemplate": _MADE,
     "bus.volcano.sh Command": "controllers carry it out on a live cluster",
     "nodeinfo.volcano.sh Numatopology": "no plugin looks at NUMA nodes yet",
     "shard.volcano.sh NodeShard": "there is no sharding yet",

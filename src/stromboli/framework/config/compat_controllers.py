@@ -171,10 +171,39 @@ CONTROLLERS = (
         "What was missed over a weekend is made good.",
     ),
     _row(
+        "flow-probes",
+        "A flow with a `probe` waits until it holds of the jobs in `targets`, or these have completed; `patch.jobSpec` "
+        "changes what its template says.",
+        "`probe` and `patch` are stored and never looked at; targets must have completed.",
+        "jobflow controller",
+        "Both are fields of the interface; a job may wait for a server that runs.",
+    ),
+    _row(
+        "flow-jobs-done",
+        "A flow's completed job counts when it is gone, and a flow that has succeeded makes no job again.",
+        "What is gone is made again at the next event of the flow.",
+        "jobflow controller",
+        "With a time to live, jobs would be run over and over.",
+    ),
+    _row(
+        "flow-missing-template",
+        "A flow without its JobTemplate is told by an event; its job is made once the template is there.",
+        "The JobFlow is retried as a whole and then given up; what comes after it in the list waits.",
+        "jobflow controller",
+        "Templates may be applied after the flow.",
+    ),
+    _row(
+        "flow-size",
+        "A JobFlow has at most 1000 flows.",
+        "There is no limit.",
+        "admission, jobflow controller",
+        "Its status names every job and has to fit into one object.",
+    ),
+    _row(
         "controllers-offered",
-        "Jobs, their clean-up, CronJobs, queues, PodGroups of plain pods, HyperNodes and their discovery; "
-        "`--controllers` has no others.",
-        "JobFlows, JobTemplates, NodeShards and colocation, too, chosen by `--controllers`.",
+        "Jobs, their clean-up, CronJobs, JobFlows, JobTemplates, queues, PodGroups of plain pods, HyperNodes and their "
+        "discovery; `--controllers` has no others.",
+        "NodeShards and colocation, too, chosen by `--controllers`.",
         "controllers",
         "The others come later; their kinds are served and kept.",
     ),

@@ -12,12 +12,24 @@ from stromboli.controllers.changes import PERSISTENT_VOLUME_CLAIMS, Subject
 from stromboli.controllers.manager import Manager
 from stromboli.controllers.pods import PodView, pod_view
 from stromboli.controllers.topology import TopologyController
-from stromboli.controllers.work import UNSUPPORTED, About
+from stromboli.controllers.work import About
 from stromboli.controllers.world import Key, Shelf, key_of
 from stromboli.crds.batch import CronJob, Job
 from stromboli.crds.bus import Command
 from stromboli.crds.fields import Resource as Object
-from stromboli.crds.kinds import COMMANDS, CRON_JOBS, HYPER_NODES, JOBS, KINDS, POD_GROUPS, PODS, QUEUES
+from stromboli.crds.flow import JobFlow, JobTemplate
+from stromboli.crds.kinds import (
+    COMMANDS,
+    CRON_JOBS,
+    HYPER_NODES,
+    JOB_FLOWS,
+    JOB_TEMPLATES,
+    JOBS,
+    KINDS,
+    POD_GROUPS,
+    PODS,
+    QUEUES,
+)
 from stromboli.crds.read import read
 from stromboli.crds.scheduling import PodGroup, Queue
 from stromboli.crds.topology import HyperNode
@@ -109,6 +121,8 @@ def _core(plural: str, kind: str, api_version: str = "v1", *, namespaced: bool =
 
 JOB: Final = _ours(Job)
 CRON_JOB: Final = _ours(CronJob)
+JOB_FLOW: Final = _ours(JobFlow)
+JOB_TEMPLATE: Final = _ours(JobTemplate)
 POD_GROUP: Final = _ours(PodGroup)
 QUEUE: Final = _ours(Queue)
 COMMAND: Final = _ours(Command)
@@ -140,6 +154,8 @@ def writable(schedulers: tuple[str, ...]) -> dict[str, Resource[Any]]:
     return {
         JOBS: JOB,
         CRON_JOBS: CRON_JOB,
+        JOB_FLOWS: JOB_FLOW,
+        JOB_TEMPLATES: JOB_TEMPLATE,
         POD_GROUPS: POD_GROUP,
         QUEUES: QUEUE,
         COMMANDS: COMMAND,
@@ -151,7 +167,8 @@ def writable(schedulers: tuple[str, ...]) -> dict[str, Resource[Any]]:
 
 _JOBS: Final = frozenset({About.job})
 _PLAIN: Final = frozenset({About.pod, About.idle_group})
-_MAKING: Final = (About.cron_job,)
+_TEMPLATES: Final = frozenset({About.job_flow, About.job_template})
+_MAKING: Final = (About.cron_job, About.job_flow, About.job_template)
 _MEMBERS: Final = frozenset({About.hyper_node, About.discovery})
 _ORDERED: Final = frozenset({About.job, About.queue})
 
@@ -165,9 +182,11 @@ def _all(manager: Manager, schedulers: tuple[str, ...]) -> Iterator[Followed]:
     world = manager.world
     yield Followed(JOB, _JOBS | {About.garbage, *_MAKING}, manager.seen_job, manager.gone_job)
     yield _looked_at(manager, CRON_JOB, About.cron_job, world.cron_jobs)
+    yield _looked_at(manager, JOB_FLOW, About.job_flow, world.job_flows)
+    yield Followed(JOB_TEMPLATE, _TEMPLATES, manager.seen_job_template, world.job_templates.drop, False, True)
     yield Followed(QUEUE, _ORDERED, manager.seen_queue, manager.gone_queue)
     yield Followed(POD_GROUP, _ORDERED | _PLAIN, manager.seen_pod_group, manager.gone_pod_group)
-    yield Followed(pod_resource(schedulers), _JOBS | _PLAIN, manager.seen_pod, manager.gone_pod)
+    yield Followed(pod_resource(schedulers), _JOBS | _PLAIN | {About.job_flow}, manager.seen_pod, manager.gone_pod)
     yield Followed(COMMAND, _ORDERED, manager.seen_command, manager.commands.drop)
     topology = manager.topology
     yield Followed(HYPER_NODE, _MEMBERS, topology.seen, topology.gone, needed=False)
@@ -184,8 +203,6 @@ def _all(manager: Manager, schedulers: tuple[str, ...]) -> Iterator[Followed]:
     yield Followed(CLAIM, _JOBS, lambda claim: world.claims.add(key_of(claim)), world.claims.discard, needed=False)
     for owner in OWNERS:
         yield _owner(manager, owner)
-    for about in UNSUPPORTED:
-        yield _unsupported(manager, about)
 
 
 def _looked_at(
@@ -210,17 +227,6 @@ def topology_sources(topology: TopologyController, poller: TopologyPoller, names
     select = Select(fields=f"metadata.name={name}")
     looks = frozenset({About.discovery})
     return Followed(CONFIG_MAP, looks, seen, gone, needed=False, optional=True, namespace=namespace, select=select)
-
-
-def _unsupported(manager: Manager, about: About) -> Followed:
-    row = KINDS[about]
-    resource = Resource(row.api_version, row.plural, row.kind, True, decoder(Described))
-
-    def seen(found: Described) -> None:
-        manager.seen_unsupported(about, found.metadata)
-
-    gone = partial(manager.gone_unsupported, about)
-    return Followed(resource, frozenset({about}), seen, gone, needed=False, optional=True)
 
 
 def _owner(manager: Manager, resource: Resource[Owner]) -> Followed:

@@ -9,48 +9,39 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
 from typing import Any, Final
 
 from stromboli.controllers.changes import (
     Ask,
     Change,
     Create,
-    Delete,
-    Drop,
     Emit,
     Keep,
-    KillPod,
     Outcome,
-    Patch,
-    Read,
+    Target,
 )
 from stromboli.controllers.manager import Manager, Settings
 from stromboli.controllers.regarding import regarding
 from stromboli.controllers.work import About, Work
-from stromboli.crds.kinds import COMMANDS, CRON_JOBS, HYPER_NODES, JOBS, POD_GROUPS, PODS, QUEUES
 from stromboli.errors import ApiError, ObjectInTheWay, StromboliError, in_words
 from stromboli.job_plugins.registry import offered
 from stromboli.kube.client import Client
 from stromboli.kube.informer import Informer, Informers, unforeseen
 from stromboli.kube.recorder import Recorder, Regarding
-from stromboli.kube.resources import nothing
 from stromboli.live.controllers.controlled import Followed, followed, topology_sources, writable
 from stromboli.live.controllers.failures import failure_of, is_away
-from stromboli.live.controllers.keeper import Keeper
 from stromboli.live.controllers.options import Options
-from stromboli.live.controllers.owner_reading import read_owner
+from stromboli.live.controllers.prober import Prober
 from stromboli.live.controllers.topology_poller import TopologyPoller
+from stromboli.live.controllers.writer import Writer
 from stromboli.live.process.events import Telling
 from stromboli.live.process.stopping import Stop
-from stromboli.model.names import CONTROLLER_OUT_OF_SYNC, EVENT_WARNING
+from stromboli.model.names import EVENT_WARNING
 from stromboli.narration.observe import SILENT, Observer
 
 COMPONENT: Final = "vc-controller-manager"
 """Source of the controllers' events."""
 
-WRITES_AT_ONCE: Final = 64
-"""Requests that are under way at once."""
 
 FIRST_PAUSE: Final = 0.005
 LONGEST_PAUSE: Final = 1000.0
@@ -64,12 +55,14 @@ somebody else's in the way."""
 class Controllers:
     """Follows a cluster and does what the reconcilers ask for, while ``may_write`` says that we lead.
 
-    ``clock`` gives seconds since 1970.  ``ready`` is set once everything has been listed; ``looks`` counts.
+    ``clock`` gives seconds since 1970, ``ask`` says whether an address answers well.  ``ready`` is set once everything
+    has been listed; ``looks`` counts.
     """
 
     def __init__(
         self, client: Client, options: Options | None = None, *, observer: Observer = SILENT,
         clock: Callable[[], float] = time.time, may_write: Callable[[], bool] = lambda: True,
+        ask: Callable[[Target], Awaitable[bool]] | None = None,
     ) -> None:  # fmt: skip
         self.options = options or Options()
         chosen = self.options
@@ -80,8 +73,7 @@ class Controllers:
         self.ready = asyncio.Event()
         self.looks = 0
         self._client, self._clock, self._may_write = client, clock, may_write
-        self._writes = asyncio.Semaphore(WRITES_AT_ONCE)
-        self._resources = writable(self.options.scheduler_names)
+        self._writer = Writer(client, self.manager, writable(self.options.scheduler_names), clock, ask or Prober().ask)
         self._wake = asyncio.Event()
         self._poller = TopologyPoller(client, self.manager.topology, self._wake, may_write)
         self._stop = Stop()
@@ -91,17 +83,6 @@ class Controllers:
         self._failures: dict[Work, int] = {}
         self._refused: dict[Work, tuple[str, str]] = {}
         """The first thing that each look under way could not create: a word and a sentence."""
-        self._unsure: set[str] = set()
-        keeper = Keeper(client, self.manager.world.kept, clock)
-        self._doing: dict[type[Change], Callable[[Any], Awaitable[None]]] = {
-            Create: self._create,
-            Patch: self._patch,
-            Delete: self._delete,
-            Keep: keeper.keep,
-            Drop: keeper.drop,
-            KillPod: self._kill,
-            Read: self._read,
-        }
 
     # ------------------------------------------------------------------ running
 
@@ -301,12 +282,11 @@ class Controllers:
         return isinstance(change, Emit | Ask)
 
     async def _do(self, work: Work, change: Change) -> None:
-        async with self._writes:
-            try:
-                await self._doing[type(change)](change)
-            except StromboliError as error:
-                self._tell_failure(work, change, error)
-                raise
+        try:
+            await self._writer.carry_out(change)
+        except StromboliError as error:
+            self._tell_failure(work, change, error)
+            raise
 
     def _tell_failure(self, work: Work, change: Change, error: StromboliError) -> None:
         failure, about = failure_of(change, error), regarding(work, self.manager.world)
@@ -314,76 +294,3 @@ class Controllers:
             self.recorder.record(Regarding(*about), EVENT_WARNING, failure.reason, failure.text)
             if isinstance(change, Create | Keep):
                 self._refused.setdefault(work, (failure.reason, failure.text))
-
-    async def _create(self, change: Create) -> None:
-        try:
-            found = await self._client.create(self._resources[change.resource], change.body, change.namespace)
-        except ApiError as error:
-            if error.reason != "AlreadyExists":
-                raise
-            return
-        self._take(change.resource, found)
-
-    async def _read(self, change: Read) -> None:
-        body, why = await read_owner(self._client, change)
-        self.manager.world.readings.note(change, body, why, self._clock())
-
-    async def _patch(self, change: Patch) -> None:
-        below = "status" if change.status else ""
-        resource = self._resources[change.resource]
-        found = await self._client.patch(
-            resource, change.name, change.namespace, change.body, subresource=below, again=True
-        )
-        self._take(change.resource, found)
-
-    async def _delete(self, change: Delete) -> None:
-        if change.resource == COMMANDS:
-            await self._delete_command(change)
-            return
-        propagation = "Foreground" if change.foreground else ""
-        resource = self._resources[change.resource]
-        try:
-            await self._client.delete(resource, change.name, change.namespace, uid=change.uid, propagation=propagation)
-        except ApiError as error:
-            if not error.not_found:
-                raise
-        if not change.foreground:
-            self.manager.deleted(change.resource, (change.namespace, change.name), change.uid)
-
-    async def _delete_command(self, change: Delete) -> None:
-        """Take a command.  Who finds it gone was not the one, unless an earlier attempt may have done it."""
-        try:
-            await self._client.delete(self._resources[COMMANDS], change.name, change.namespace)
-        except StromboliError as error:
-            if not isinstance(error, ApiError) or not error.not_found:
-                self._unsure.add(change.uid)
-                raise
-            if change.uid not in self._unsure:
-                self.manager.commands.lost((change.namespace, change.name))
-        self._unsure.discard(change.uid)
-
-    async def _kill(self, change: KillPod) -> None:
-        """Mark a pod as ours to end, so that no policy takes it for an accident, then end it."""
-        pods = self._resources[PODS]
-        mark = {"metadata": {"uid": change.uid, "annotations": {CONTROLLER_OUT_OF_SYNC: "true"}}}
-        try:
-            await self._client.patch(pods.read_as(nothing), change.name, change.namespace, mark, again=True)
-            await self._client.delete(pods, change.name, change.namespace, uid=change.uid)
-        except ApiError as error:
-            if not error.not_found:
-                raise
-        self.manager.world.pods.ending((change.namespace, change.name))
-
-    def _take(self, resource: str, found: Any) -> None:
-        """Let the controllers see the answer to a write, as if it had been watched."""
-        manager = self.manager
-        seen: dict[str, Callable[[Any], None]] = {
-            JOBS: manager.seen_job,
-            POD_GROUPS: manager.seen_pod_group,
-            QUEUES: manager.seen_queue,
-            HYPER_NODES: manager.topology.seen,
-            CRON_JOBS: partial(manager.seen, About.cron_job, manager.world.cron_jobs),
-            PODS: manager.seen_pod,
-        }
-        if resource in seen:
-            seen[resource](found)

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Metric
 
 from stromboli.controllers.manager import Manager
 from stromboli.live.process.gauges import Figures
-from stromboli.metrics.descriptions import GROUP_PHASES, JOB_PHASES, groups_in, jobs_ended
+from stromboli.metrics.descriptions import FLOW_PHASES, GROUP_PHASES, JOB_PHASES, flows_ended, groups_in, jobs_ended
 from stromboli.metrics.families import collected
 
 
@@ -33,3 +33,11 @@ class ControlGauges(Figures):
                 (key, queue, times) for key, counts in endings for (queue, to), times in counts.items() if to == phase
             )
             yield collected(jobs_ended(phase), ((("/".join(key), queue), times) for key, queue, times in ended))
+        yield from self._flows()
+
+    def _flows(self) -> Iterator[Metric]:
+        ended = self._manager.job_flows.endings.copy()
+        for phase in FLOW_PHASES:
+            yield collected(
+                flows_ended(phase), (((name,), times) for (name, to), times in ended.items() if to == phase)
+            )

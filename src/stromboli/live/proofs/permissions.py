@@ -75,7 +75,7 @@ CONTROLLING: Final = (
         BATCH_GROUP,
         "jobs",
         (*FOLLOW, "create", "patch", "delete"),
-        "names of claims, marks; finished jobs are deleted, those of CronJobs made",
+        "names of claims, marks; finished jobs are deleted, those of CronJobs and JobFlows made",
     ),
     Grant(BATCH_GROUP, "jobs/status", ("patch",), "how a job is doing"),
     Grant(BATCH_GROUP, "jobs/finalizers", ("update",), "own pods in a way that blocks the job's deletion"),
@@ -106,8 +106,11 @@ CONTROLLING: Final = (
     Grant(BATCH_GROUP, "cronjobs", FOLLOW, "whose jobs are made by a schedule"),
     Grant(BATCH_GROUP, "cronjobs/status", ("patch",), "which jobs run, and when the last was made"),
     Grant(BATCH_GROUP, "cronjobs/finalizers", ("update",), "own jobs in a way that blocks the CronJob's deletion"),
-    Grant(FLOW_GROUP, "jobflows", FOLLOW, "events on them say that no controller acts on them"),
-    Grant(FLOW_GROUP, "jobtemplates", FOLLOW, "events on them say that no controller acts on them"),
+    Grant(FLOW_GROUP, "jobflows", FOLLOW, "whose jobs wait for each other"),
+    Grant(FLOW_GROUP, "jobflows/status", ("patch",), "how its jobs are doing"),
+    Grant(FLOW_GROUP, "jobflows/finalizers", ("update",), "own jobs in a way that blocks the JobFlow's deletion"),
+    Grant(FLOW_GROUP, "jobtemplates", FOLLOW, "what the jobs of JobFlows are made of"),
+    Grant(FLOW_GROUP, "jobtemplates/status", ("patch",), "which jobs were made of it"),
     EVENTS,
 )
 """What the controllers do in the whole cluster."""
