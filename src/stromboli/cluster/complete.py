@@ -25,12 +25,15 @@ from stromboli.cluster.kinds import (
     PodGroup,
     PriorityClass,
     Queue,
+    ReplicaSet,
     title,
 )
+from stromboli.cluster.owners.workload_pods import Whose, owners_of, pods_of, whose
 from stromboli.cluster.usage import quota_usage
 from stromboli.errors import ManifestError
 from stromboli.model.names import (
     DEFAULT_QUEUE,
+    GROUP_MIN_MEMBER,
     GROUP_NAME,
     JOB_NAME,
     NAMESPACE_NAME_LABEL,
@@ -44,6 +47,9 @@ from stromboli.model.names import (
 )
 from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStatus
 from stromboli.model.queue import QueueSpec, QueueStatus
+
+INHERITED: Final = "volcano.sh/"
+"""What the keys begin with that a PodGroup inherits from the owner of its pods."""
 
 
 class Addition(NamedTuple):
@@ -67,6 +73,10 @@ class Completion:
         self._jobs: dict[str, Job] = {}
         self._jobs_with_pods: dict[str, None] = {}
         self._used_namespaces: dict[str, None] = {}
+        self._workloads: dict[Whose, ReplicaSet] = {}
+        self._with_children: set[Whose] = set()
+        self.made: set[Whose] = set()
+        """Workloads of which pods were made."""
 
     def see(self, event: Event) -> None:
         """Take note of an object that is there."""
@@ -79,6 +89,9 @@ class Completion:
                 self._see_pod(found, key)
             case Job():
                 self._jobs[key] = found
+            case ReplicaSet():
+                self._workloads[whose(found)] = found
+                self._with_children.update(owners_of(found.metadata))
             case PriorityClass():
                 self._priorities[metadata.name] = found.value
         if metadata.namespace:
@@ -88,6 +101,7 @@ class Completion:
         job = pod.metadata.annotations.get(JOB_NAME)
         if job:
             self._jobs_with_pods[f"{pod.metadata.namespace}/{job}"] = None
+        self._with_children.update(owners_of(pod.metadata))
         self._unfinished.pop(key, None)
         if self._is_plain(pod) or (pod.spec.priority is None and pod.spec.priority_class_name):
             self._unfinished[key] = pod
@@ -111,12 +125,41 @@ class Completion:
                 yield from self._completed(pod, groups)
             except ManifestError as error:
                 yield ManifestError(error.problem, object=title("Pod", pod.metadata), path=error.path)
+        for name, workload in self._workloads.items():
+            if name not in self._with_children:
+                yield from self._pods_of(name, workload, groups)
         for key, job in self._jobs.items():
             if key not in self._jobs_with_pods and job.status.state.phase not in job_pods.FINISHED:
                 try:
                     yield from of_job(job, self._priorities, groups)
                 except ManifestError as error:
                     yield error
+
+    def _pods_of(
+        self, name: Whose, workload: ReplicaSet, groups: dict[str, None]
+    ) -> Iterator[Addition | ManifestError]:
+        """Pods and PodGroup of a workload of ours that has none."""
+        template = workload.spec.template
+        if template is None or template.spec.scheduler_name not in self._schedulers:
+            return
+        self.made.add(name)
+        called = title(name[1], workload.metadata)
+        try:
+            for pod in pods_of(workload):
+                yield from self._pod_of(workload, pod, called, groups)
+        except ManifestError as error:
+            yield ManifestError(error.problem, object=called, path=error.path)
+
+    def _pod_of(self, workload: ReplicaSet, pod: Pod, called: str, groups: dict[str, None]) -> Iterator[Addition]:
+        prioritised, why = with_priority(pod, self._priorities), f"as the controller of {called} makes it"
+        if self._is_plain(pod):
+            group = with_minimum(group_of_pod(prioritised), prioritised, workload.metadata.annotations)
+            key = f"{group.metadata.namespace}/{group.metadata.name}"
+            if key not in groups:
+                groups[key] = None
+                yield _added("PodGroup", group, f"for the pods of {called}")
+            prioritised = in_group(prioritised, group.metadata.name)
+        yield _added("Pod", prioritised, why)
 
     def _completed(self, pod: Pod, groups: dict[str, None]) -> Iterator[Addition]:
         why = []
@@ -210,6 +253,17 @@ def group_of_pod(pod: Pod) -> PodGroup:
         ),
         status=PodGroupStatus(phase=POD_GROUP_PENDING),
     )
+
+
+def with_minimum(group: PodGroup, pod: Pod, owner: Mapping[str, str]) -> PodGroup:
+    """``group`` with the number of pods that must run at once, and what it inherits, by its owner's annotations."""
+    text = owner.get(GROUP_MIN_MEMBER, "1")
+    number = read_int(text, 32)
+    least = 1 if number is None or number < 0 else number
+    inherited = {key: value for key, value in owner.items() if key.startswith(INHERITED)}
+    metadata = replace(group.metadata, annotations={**inherited, **group.metadata.annotations})
+    spec = replace(group.spec, min_member=least, min_resources=quota_usage([(pod.spec, least)]))
+    return replace(group, spec=spec, metadata=metadata)
 
 
 def in_group(pod: Pod, group: str) -> Pod:

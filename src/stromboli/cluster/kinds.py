@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from stromboli.model.claims import ResourceClaimSpec
 from stromboli.model.names import LONGEST_NAME
 from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStatus, UpstreamSpec, UpstreamStatus
 from stromboli.model.queue import QueueSpec, QueueStatus
@@ -135,9 +136,14 @@ class ReplicationController(Object, frozen=True):
 
 
 class WorkloadSpec(Wire, frozen=True):
-    """``spec`` of a ReplicaSet or StatefulSet: the labels of its pods."""
+    """``spec`` of a workload: the labels of its pods, how many there are, and how they look."""
 
     selector: LabelSelector = LabelSelector()
+    replicas: int | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+    suspend: bool = False
+    template: PodTemplateSpec | None = None
 
 
 class ReplicaSet(Object, frozen=True):
@@ -149,6 +155,18 @@ class ReplicaSet(Object, frozen=True):
 
 class StatefulSet(ReplicaSet, frozen=True):
     """apps/v1 StatefulSet: its pods are spread by default."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+
+
+class Deployment(ReplicaSet, frozen=True):
+    """apps/v1 Deployment: its ReplicaSets make its pods."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+
+
+class BatchJob(ReplicaSet, frozen=True):
+    """batch/v1 Job."""
 
     metadata: NamespacedMetadata = NamespacedMetadata()
 
@@ -199,40 +217,6 @@ class PodDisruptionBudget(Object, frozen=True):
     metadata: NamespacedMetadata = NamespacedMetadata()
     spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
     status: DisruptionBudgetStatus = DisruptionBudgetStatus()
-
-
-class ClaimedCapacity(Wire, frozen=True):
-    """Amounts of each device's dimensions, by name, as written."""
-
-    requests: dict[str, Amount] = {}
-
-
-class ExactRequest(Wire, frozen=True):
-    """A request for devices of one class."""
-
-    device_class_name: str = ""
-    count: int = 0
-    allocation_mode: str = ""
-    capacity: ClaimedCapacity | None = None
-
-
-class DeviceRequest(Wire, frozen=True):
-    """One request of a claim; ``exactly`` is None where it is a choice among several."""
-
-    name: str = ""
-    exactly: ExactRequest | None = None
-
-
-class ClaimedDevices(Wire, frozen=True):
-    """The devices that a claim asks for."""
-
-    requests: tuple[DeviceRequest, ...] = ()
-
-
-class ResourceClaimSpec(Wire, frozen=True):
-    """``spec`` of a ResourceClaim."""
-
-    devices: ClaimedDevices = ClaimedDevices()
 
 
 class ResourceClaim(Object, frozen=True):
@@ -365,6 +349,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "ReplicationController": Kind(ReplicationController, ("v1",), "replicationControllers"),
     "ReplicaSet": Kind(ReplicaSet, ("apps/v1",), "replicaSets"),
     "StatefulSet": Kind(StatefulSet, ("apps/v1",), "statefulSets"),
+    "Deployment": Kind(Deployment, ("apps/v1",), "deployments"),
+    "BatchJob": Kind(BatchJob, ("batch/v1",), "batchJobs", "Job"),
     "PodDisruptionBudget": Kind(PodDisruptionBudget, ("policy/v1", "policy/v1beta1"), "podDisruptionBudgets"),
     "ResourceClaim": Kind(ResourceClaim, ("resource.k8s.io/v1", "resource.k8s.io/v1beta2"), "resourceClaims"),
     "Node": Kind(Node, ("v1",), "nodes"),
@@ -383,4 +369,5 @@ KINDS: Final[Mapping[str, Kind]] = {
 def title(kind: str, metadata: Metadata) -> str:
     """How messages name an object: ``Pod ns/name``, ``Node name``; what is too long for a name is cut."""
     name = f"{metadata.name:.{LONGEST_NAME}}" or "without a name"
+    kind = (KINDS[kind].wire if kind in KINDS else "") or kind
     return f"{kind:.63} {metadata.namespace:.63}/{name}" if metadata.namespace else f"{kind:.63} {name}"

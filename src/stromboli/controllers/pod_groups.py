@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from stromboli.cluster.complete import group_of_pod, topology_of
+from stromboli.cluster.complete import INHERITED, group_of_pod, topology_of
 from stromboli.cluster.decoding.annotations import read_int
 from stromboli.cluster.kinds import OwnerReference, Pod, PodGroup
 from stromboli.cluster.owners.gangs import Owner
@@ -32,8 +32,6 @@ from stromboli.errors import ManifestError
 from stromboli.model.names import GROUP_MIN_MEMBER, GROUP_NAME, QUEUE_NAME, TASK_SPEC
 from stromboli.model.podgroup import NetworkTopology, PodGroupSpec
 
-INHERITED: Final = "volcano.sh/"
-"""What the keys begin with that a PodGroup inherits from the owner of its pods."""
 SCALED: Final = ("ReplicaSet", "StatefulSet")
 """Kinds whose PodGroup goes when they are scaled to nothing."""
 

@@ -9,7 +9,7 @@ import msgspec
 from stromboli.model.names import DEVICE_CLASS_PREFIX
 from stromboli.model.resources import quantity
 from stromboli.model.resources.quantity import saturating_add, saturating_multiply
-from stromboli.model.spec import Amount
+from stromboli.model.spec import Amount, Wire
 
 
 class Devices(msgspec.Struct, frozen=True):
@@ -55,3 +55,40 @@ def read_classes(written: Mapping[str, Amount] | None) -> dict[str, Devices]:
         elif name.startswith(DEVICE_CLASS_PREFIX) and name != DEVICE_CLASS_PREFIX:
             found.append({name.removeprefix(DEVICE_CLASS_PREFIX): Devices(quantity.whole(amount))})
     return together(found)
+
+
+# -- As claims are written -------------------------------------------------------------------------------------------
+
+
+class ClaimedCapacity(Wire, frozen=True):
+    """Amounts of each device's dimensions, by name, as written."""
+
+    requests: dict[str, Amount] = {}
+
+
+class ExactRequest(Wire, frozen=True):
+    """A request for devices of one class."""
+
+    device_class_name: str = ""
+    count: int = 0
+    allocation_mode: str = ""
+    capacity: ClaimedCapacity | None = None
+
+
+class DeviceRequest(Wire, frozen=True):
+    """One request of a claim; ``exactly`` is None where it is a choice among several."""
+
+    name: str = ""
+    exactly: ExactRequest | None = None
+
+
+class ClaimedDevices(Wire, frozen=True):
+    """The devices that a claim asks for."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+
+
+class ResourceClaimSpec(Wire, frozen=True):
+    """``spec`` of a ResourceClaim."""
+
+    devices: ClaimedDevices = ClaimedDevices()

@@ -25,9 +25,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "bus.volcano.sh Command": "controllers carry it out on a live cluster",
     "nodeinfo.volcano.sh Numatopology": "no plugin looks at NUMA nodes yet",
     "shard.volcano.sh NodeShard": "there is no sharding yet",
-    "apps Deployment": _PODS_COUNT,
     "apps DaemonSet": _PODS_COUNT,
-    "batch Job": _PODS_COUNT,
     "batch CronJob": _PODS_COUNT,
     " ConfigMap": "lint reads the configuration in it, plan takes one with --config",
 }

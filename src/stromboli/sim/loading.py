@@ -11,7 +11,7 @@ from stromboli.cluster.budgets import is_bare, with_status
 from stromboli.cluster.complete import Addition, Completion
 from stromboli.cluster.events import Event, Modified
 from stromboli.cluster.files.reader import Manifests, Progress, Read, load, read
-from stromboli.cluster.kinds import Pod, PodDisruptionBudget, Queue, title
+from stromboli.cluster.kinds import KINDS, Object, Pod, PodDisruptionBudget, Queue, ReplicaSet, title
 from stromboli.cluster.references import References
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
@@ -19,9 +19,10 @@ from stromboli.model.names import POD_PENDING, QUEUE_OPEN, SCHEDULER_NAME
 from stromboli.model.resources.request import with_default_requests
 from stromboli.sim.ignored import Ignored, kind_text, wishes
 
-WORKLOADS = ("ReplicaSet", "StatefulSet", "ReplicationController")
-"""Kinds that are read for their selectors; their pods are objects of their own."""
+WORKLOADS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Deployment", "BatchJob")
+"""Kinds whose pods are objects of their own, made of those that are ours where none is listed."""
 NO_PODS = "none of its pods is listed, and none is made of it; list them too (kubectl get pods -o yaml)"
+LEFT = "its pods are left to scheduler {name}"
 EMPTY = "holds no object"
 """What the reader says of a file that is empty, which is odd and no more."""
 
@@ -50,7 +51,7 @@ class Loading:
         self._references = References()
         self._bare: dict[str, PodDisruptionBudget] = {}
         self._parents: set[tuple[str, str, str]] = set()
-        self._childless: dict[tuple[str, str, str], str] = {}
+        self._childless: dict[tuple[str, str, str], Ignored] = {}
 
     def take(self, paths: Iterable[str | Path], progress: Progress | None = None) -> None:
         """Read all files and directories of ``paths`` (``-`` is standard input).  Raises ManifestError when strict."""
@@ -97,10 +98,10 @@ class Loading:
         """Keep which workloads have no pods so far."""
         found, namespace = event.object, event.object.metadata.namespace
         if event.kind in WORKLOADS:
-            key = (event.kind, namespace, found.metadata.name)
+            key = (KINDS[event.kind].wire or event.kind, namespace, found.metadata.name)
             if key not in self._parents:
-                self._childless[key] = title(event.kind, found.metadata)
-        elif isinstance(found, Pod):
+                self._childless[key] = Ignored(title(event.kind, found.metadata), "", _why_childless(found), minor=True)
+        if event.kind in (*WORKLOADS, "Pod"):
             for owner in found.metadata.owner_references:
                 self._parents.add((owner.kind, namespace, owner.name))
                 self._childless.pop((owner.kind, namespace, owner.name), None)
@@ -135,7 +136,11 @@ class Loading:
         """What the objects ask for in vain; see :func:`~stromboli.sim.ignored.wishes`."""
         return [
             *wishes(self.state, self._completion.jobs, keeps_close=keeps_close),
-            *(Ignored(name, "", NO_PODS, minor=True) for name in self._childless.values()),
+            *(
+                note
+                for (kind, namespace, name), note in self._childless.items()
+                if not any(made[1:] == (kind, namespace, name) for made in self._completion.made)
+            ),
         ]
 
     def _complete(self, budget: PodDisruptionBudget) -> None:
@@ -163,6 +168,12 @@ class Loading:
         if self.strict:
             raise error
         where.append(error)
+
+
+def _why_childless(found: Object) -> str:
+    """Why nothing is made of a workload whose pods are not listed."""
+    template = found.spec.template if isinstance(found, ReplicaSet) else None
+    return NO_PODS if template is None else LEFT.format(name=template.spec.scheduler_name[:63] or "default-scheduler")
 
 
 def settled(event: Event) -> Event:

@@ -20,7 +20,7 @@ from stromboli.cluster.decoding.annotations import (
 )
 from stromboli.cluster.decoding.templates import TemplateStore
 from stromboli.errors import ManifestError
-from stromboli.model.claims import Demand, Devices, together
+from stromboli.model.claims import Demand, DeviceRequest, Devices, together
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import JobFacts
 from stromboli.model.names import (
@@ -283,7 +283,7 @@ def demand_of(claim: kinds.ResourceClaim) -> Demand:
         return together(_devices(number, one) for number, one in enumerate(claim.spec.devices.requests))
 
 
-def _devices(number: int, request: kinds.DeviceRequest) -> Demand:
+def _devices(number: int, request: DeviceRequest) -> Demand:
     exact = request.exactly
     if exact is None or exact.allocation_mode == "All" or not exact.device_class_name:
         return {}

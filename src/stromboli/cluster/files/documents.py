@@ -32,7 +32,7 @@ _DEEPEST: Final = 4
 _SEPARATOR: Final = re.compile(rb"^---(?=\s|\Z)", re.MULTILINE)
 _HOLDS_NOTHING: Final = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*|%[^\n]*|\.\.\.[ \t\r]*)?(?:\n|\Z))*", re.MULTILINE)
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_FOREIGN: Final = {"Job": ("batch/",), "PodGroup": ("scheduling.x-k8s.io/",)}
+_FOREIGN: Final = {"Job": ("batch/",), "PodGroup": ("scheduling.k8s.io/", "scheduling.x-k8s.io/")}
 """Kinds of others that bear the same names, by the group of their API version."""
 _RENAMED: Final = {(row.wire, version): kind for kind, row in KINDS.items() if row.wire for version in row.api_versions}
 """What kinds are called here whose names on the wire others have, too."""
@@ -245,10 +245,11 @@ def _one(form: _Form, head: _Head) -> Iterator[Found]:
         kind, version = _checked_kind(head)
         if kind == "List" or (kind.removesuffix("List") in KINDS and kind not in KINDS):
             raise ManifestError("must be a list", path="items")
-        if kind not in KINDS or KINDS[kind].wire or version.startswith(_FOREIGN.get(kind, ())):
+        meant = _RENAMED.get((kind, version))
+        if meant is None and (kind not in KINDS or KINDS[kind].wire or version.startswith(_FOREIGN.get(kind, ()))):
             yield Skipped(f"{version} {kind}".strip())
             return
-        kind = _RENAMED.get((kind, version), kind)
+        kind = meant or kind
         _check_version(kind, version)
         yield Added(kind, form.read(kind))
         yield from _ignored(form, kind)
