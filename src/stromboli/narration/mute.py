@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from stromboli.narration.observe import BulkTeller, Teller
+from stromboli.narration.observe import BulkTeller, Columns, Teller
 
 
 class Mute:
-    """In a ``with`` block of it, what it has been put over tells nothing: for trials that are taken back."""
+    """In a ``with`` block of it, what it has been put over tells nothing: for trials that are taken back.
 
-    __slots__ = ("on",)
+    Blocks may stand within each other; ``on`` says whether the present one is silent.
+    """
+
+    __slots__ = ("_outer", "on")
 
     def __init__(self) -> None:
         self.on = False
+        self._outer: list[bool] = []
 
     def __enter__(self) -> None:
+        self._outer.append(self.on)
         self.on = True
 
     def __exit__(self, *_error: object) -> None:
-        self.on = False
+        self.on = self._outer.pop()
 
     @contextmanager
     def lifted(self) -> Iterator[None]:
@@ -33,15 +38,22 @@ class Mute:
 
     def over(self, say: Teller | None) -> Teller | None:
         """``say``, which may be muted from now on."""
-        return say and self._muted(say)
+        if say is None:
+            return None
 
-    def _muted(self, say: Callable[..., None]) -> Callable[..., None]:
-        def told(*columns: object, **fields: object) -> None:
+        def told(**fields: object) -> None:
             if not self.on:
-                say(*columns, **fields)
+                say(**fields)
 
         return told
 
     def over_all(self, say: BulkTeller | None) -> BulkTeller | None:
         """As :meth:`over`."""
-        return say and self._muted(say)
+        if say is None:
+            return None
+
+        def told(count: int, columns: Columns) -> None:
+            if not self.on:
+                say(count, columns)
+
+        return told
