@@ -9,12 +9,14 @@ import pytest
 
 from stromboli.cycle import run_cycle
 from stromboli.errors import PlacementError
+from stromboli.framework.books.ledger import Ledger
 from stromboli.framework.extension.guarded import PluginFailed
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.session.reference import ReferenceView
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.names import TEMPLATE_UID
+from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task
 from stromboli.narration.observe import Counting
 from stromboli.plugin import Reason
@@ -124,6 +126,18 @@ def test_an_operation_whose_handler_fails_while_it_is_taken_back_is_told(
         ((said),) = counting.of(key)
         assert said["task"] is task
         assert "no way back" in str(said["error"])
+
+
+def test_an_eviction_that_the_books_refuse_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise ValueError("not in the books")
+
+    with Bench([node("n1"), pod_group("g"), pod("old", group="g", on="n1")]).open() as session:
+        statement, task = session.statement(), task_of(session, "old")
+        monkeypatch.setattr(Ledger, "evict", refuse)
+        with pytest.raises(ValueError, match="not in the books"):
+            statement.evict(task, "test")
+        assert (statement.operations, task.status) == ([], TaskStatus.Running)  # so nothing is taken back
 
 
 def test_a_reservation_whose_handler_fails_leaves_no_mark_of_evictions() -> None:

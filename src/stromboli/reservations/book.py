@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from stromboli.framework.books.plan import PodAnnotations
-from stromboli.framework.statement.operation import Allocate, Operation, Pipeline, Placement, Unpipeline
+from stromboli.framework.statement.operation import Operation
+from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.job import PIPELINED, RELEASING, Job
 from stromboli.model.proof import stated_since as proven_since
 from stromboli.model.reservation import Held, stated, written
@@ -186,14 +187,14 @@ class Reservations:
         return not job.gated and not self.cools_down(job)
 
     def _note(
-        self, operations: Iterable[Operation], held: tuple[type[Placement], ...], may: Callable[[Job], bool]
+        self, operations: Iterable[Operation], held: tuple[OperationKind, ...], may: Callable[[Job], bool]
     ) -> None:
-        """Hold what ``operations`` of the ``held`` classes place if the job ``may``; earlier holders keep theirs."""
+        """Hold what ``operations`` of the ``held`` kinds place if the job ``may``; earlier holders keep theirs."""
         free: dict[str, bool] = {}
         for operation in operations:
-            if isinstance(operation, Unpipeline):
+            if operation.kind is OperationKind.UNPIPELINE:
                 self._release(operation.tasks)
-            elif isinstance(operation, held):
+            elif operation.kind in held:
                 job = operation.job
                 if job.uid not in free:
                     free[job.uid] = may(job) or _has_victims(job)
@@ -261,7 +262,7 @@ class Reservations:
 
     def _kept_hold(self, pod: PodOnNode, now: float) -> Hold:
         hold = self._aged.get(pod) or self.memory.holds.get(pod, Hold(now))
-        return hold._replace(since=min(hold.since, now))
+        return hold if hold.since <= now else hold._replace(since=now)
 
     def _delays(self) -> dict[str, Delay]:
         """The delays of jobs that are not ready yet, or want more than that."""
@@ -273,8 +274,8 @@ class Reservations:
         return {uid: delay for uid, delay in found.items() if uid in lacking}
 
 
-_COMMITTED: Final = (Pipeline,)
-_KEPT: Final = (Pipeline, Allocate)
+_COMMITTED: Final = (OperationKind.PIPELINE,)
+_KEPT: Final = (OperationKind.PIPELINE, OperationKind.ALLOCATE)
 """The operations whose tasks hold room once their statement is committed or kept."""
 
 

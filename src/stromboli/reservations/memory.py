@@ -117,22 +117,18 @@ def encode(memory: Memory) -> dict[str, float]:
 
 
 def _entries(memory: Memory) -> Iterator[tuple[str, float | None]]:
-    for pod, hold in memory.holds.items():
-        yield _key(_HELD, *pod), hold.since
-    for pod, hold in memory.holds.items():
-        yield _key(_AGES_FROM, *pod), hold.ages_from
-        yield _key(_EXCLUDED, *pod), hold.excluded_until
+    for (uid, node), hold in memory.holds.items():
+        yield f"{_HELD} {uid} {node}", hold.since
+    for (uid, node), hold in memory.holds.items():
+        yield f"{_AGES_FROM} {uid} {node}", hold.ages_from
+        yield f"{_EXCLUDED} {uid} {node}", hold.excluded_until
     for uid, until in memory.cooldown.items():
-        yield _key(_COOLDOWN, uid), until
+        yield f"{_COOLDOWN} {uid}", until
     for uid, delay in memory.delays.items():
-        yield _key(_DELAYED, uid), delay.since
-        yield _key(_EXCESS, uid), delay.excess
-    for pod, when in memory.stated.items():
-        yield _key(_STATED, *pod), when
-
-
-def _key(kind: str, *names: str) -> str:
-    return " ".join((kind, *names))
+        yield f"{_DELAYED} {uid}", delay.since
+        yield f"{_EXCESS} {uid}", delay.excess
+    for (uid, node), when in memory.stated.items():
+        yield f"{_STATED} {uid} {node}", when
 
 
 def _pod(name: str) -> PodOnNode:

@@ -72,7 +72,10 @@ def chosen(cls: TaskClass, ties: Ties, members: Bools, seen: Seen | None = None)
     if rows.size == 1:
         return ties.best(np.where(members, 0.0, NEVER))
     if not choosers:
-        return _best_seen(scored(cls, members), ties, seen)
+        scores = scored(cls, members)
+        if seen:
+            seen(scores)
+        return ties.best(scores)
     task, table = cls.task, cls.table
     normal = cls.normal(members)
     batch = cls.batch if normal is None else cls.batch + normal
@@ -85,12 +88,6 @@ def chosen(cls: TaskClass, ties: Ties, members: Bools, seen: Seen | None = None)
     return int(rows[ties.best(scores)]) if row is None else row
 
 
-def _best_seen(scores: Floats, ties: Ties, seen: Seen | None) -> int:
-    if seen:
-        seen(scores)
-    return ties.best(scores)
-
-
 def groups(cls: TaskClass, within: Bools | None) -> list[tuple[Bools, OperationKind]]:
     """Candidates for a task of ``cls``, better groups first: idle room, then room about to become free."""
     fits = cls.fitting(within)
@@ -101,7 +98,9 @@ def groups(cls: TaskClass, within: Bools | None) -> list[tuple[Bools, OperationK
 def one(cls: TaskClass, ties: Ties, within: Bools | None = None, seen: Seen | None = None) -> Choice | None:
     """The best node for one task; None when no node takes it."""
     if within is None and cls.simple:
-        row = _best_seen(cls.heads, ties, seen)
+        if seen:
+            seen(cls.heads)
+        row = ties.best(cls.heads)
         if row >= 0:
             return Choice([row], OperationKind.ALLOCATE)
     for members, kind in groups(cls, within):
@@ -134,13 +133,13 @@ def run(cls: TaskClass, count: int, within: Bools | None = None, seen: Seen | No
 
 def _best(heads: Floats, count: int) -> Rows:
     """The ``count`` best rows, ascending: no other row can be reached within so many steps."""
-    rows = np.flatnonzero(heads > NEVER)
-    if count >= rows.size:
-        return rows
-    limit = np.partition(heads, heads.size - count)[heads.size - count]
-    above = np.flatnonzero(heads > limit)
-    level = np.flatnonzero(heads == limit)[: count - above.size]
-    return np.sort(np.concatenate((above, level)))
+    if count < heads.size:
+        limit = np.partition(heads, heads.size - count)[heads.size - count]
+        if limit > NEVER:
+            above = np.flatnonzero(heads > limit)
+            level = np.flatnonzero(heads == limit)[: count - above.size]
+            return np.sort(np.concatenate((above, level)))
+    return np.flatnonzero(heads > NEVER)
 
 
 def _sequence(cls: TaskClass, rows: Rows, heads: Floats, normal: Floats | None, count: int) -> tuple[list[int], Bools]:

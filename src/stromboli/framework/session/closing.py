@@ -65,6 +65,8 @@ def _close_book(session: Session) -> None:
 def _settle_memory(session: Session) -> None:
     """Make what plugins keep what it is once it has been written down and read back: floats, numpy's included."""
     for plugin, kept in session.plan.memory.items():
+        if {float}.issuperset(map(type, kept.values())):  # as nearly always
+            continue
         for key, value in cast("list[tuple[str, object]]", list(kept.items())):
             if (number := _number(value)) is not None:
                 kept[key] = number

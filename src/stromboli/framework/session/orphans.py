@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def known_job(session: ClusterView, plugin: str, task: Task, what: str) -> Job | None:
     """The job of ``task``; of one whose PodGroup is gone ``plugin`` tells that it passes over this ``what``."""
-    job = session.job_of(task)
+    job = session.jobs.peek_at(task.job)
     if job is None:
         session.tell("orphan_skipped", plugin=plugin, what=what, task=task.key, job=task.job)
     return job

@@ -75,7 +75,7 @@ class VictimOrder:
         jobs: dict[str, Job] = {}
         for task in tasks:
             if task.job not in jobs:
-                job = session.job_of(task)
+                job = session.jobs.peek_at(task.job)
                 if job is None:
                     return None
                 jobs[task.job] = job

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -28,7 +29,7 @@ def take_back(session: SessionState, job: Job, tasks: Sequence[Task], rows: Sequ
         session.statement_events.left(tasks, rows, status)
 
 
-class Operation:
+class Operation(ABC):
     """One operation on ``tasks`` of one template and job, each with its row of the node table.
 
     ``revert_failed`` is the event reported when a handler fails while the operation is reverted.
@@ -45,23 +46,18 @@ class Operation:
     def __repr__(self) -> str:
         return f"{self.kind}({', '.join(task.key for task in self.tasks)})"
 
-    def run(self, statement: Statement) -> None:
-        """Apply the operation and record it in ``statement``."""
-        self.apply(statement.session)
-        statement.operations.append(self)
+    @abstractmethod
+    def apply(self, statement: Statement) -> None:
+        """Change the session's books, record the operation in ``statement`` and notify the plugins' handlers."""
 
-    def apply(self, session: SessionState) -> None:
-        """Change the session's books and notify the plugins' handlers."""
-        raise NotImplementedError
-
+    @abstractmethod
     def revert(self, session: SessionState) -> None:
         """Restore what :meth:`apply` changed and notify the handlers."""
-        raise NotImplementedError
 
-    def commit(self, session: SessionState) -> None:
+    def commit(self, session: SessionState) -> None:  # noqa: B027 - a default
         """Put the operation into the session's plan; most operations leave nothing there."""
 
-    def after_discard(self) -> None:
+    def after_discard(self) -> None:  # noqa: B027 - a default
         """Correct what the tasks remember of their last place once a discarded statement is reverted."""
 
     def saved(self) -> Iterable[Operation]:
@@ -81,14 +77,11 @@ class Evict(Operation):
         super().__init__(job, tasks, rows)
         self.reason = reason
 
-    def run(self, statement: Statement) -> None:
-        """Record the eviction and apply it: if a handler fails, it is reverted with its statement."""
-        statement.operations.append(self)
-        self.apply(statement.session)
-
-    def apply(self, session: SessionState) -> None:
-        """Mark the task as Releasing."""
+    def apply(self, statement: Statement) -> None:
+        """Mark the task as Releasing; if a handler fails, that is reverted with the statement."""
+        session = statement.session
         session.ledger.evict(self.job, self.tasks[0], self.rows[0])
+        statement.operations.append(self)
         session.hooks.handlers.deallocated(self.tasks, self.rows)
 
     def revert(self, session: SessionState) -> None:
@@ -110,9 +103,10 @@ class Unpipeline(Operation):
     kind = OperationKind.UNPIPELINE
     revert_failed = "allocate_failed"
 
-    def apply(self, session: SessionState) -> None:
+    def apply(self, statement: Statement) -> None:
         """Take the task off the node that it waits for."""
-        take_back(session, self.job, self.tasks, self.rows)
+        take_back(statement.session, self.job, self.tasks, self.rows)
+        statement.operations.append(self)
 
     def revert(self, session: SessionState) -> None:
         """Restore the reservation; objections of handlers are ignored, because it stood before."""
@@ -133,35 +127,23 @@ class Placement(Operation):
     status: ClassVar[TaskStatus]
     step: ClassVar[str]
 
-    def run(self, statement: Statement) -> None:
-        """Release earlier reservations of the tasks, then place them; records nothing if a handler objects."""
-        mark = statement.checkpoint()
-        self.prepare()
+    def apply(self, statement: Statement) -> None:
+        """Release earlier reservations of the tasks, then place them.
+
+        Raises PlacementError, nothing changed, if a handler objects.
+        """
+        session, mark = statement.session, len(statement.operations)
         try:
             if self.tasks[0].status is PIPELINED:
                 for task in self.tasks:
                     statement.unpipeline(task)
-            self.apply(statement.session)
+            if errors := self.take(session):
+                take_back(session, self.job, self.tasks, self.rows)
+                raise PlacementError(self._refused(session.table.statics.names[self.rows[0]], len(errors)))
         except PlacementError:
             statement.rollback(mark)
-            self.restore()
-            raise
-        except Exception:  # a handler failed: what is recorded is reverted with the statement
-            self.restore()
             raise
         statement.operations.append(self)
-
-    def prepare(self) -> None:
-        """Mark the tasks before an earlier reservation of theirs is released."""
-
-    def restore(self) -> None:
-        """Take the marks of :meth:`prepare` back."""
-
-    def apply(self, session: SessionState) -> None:
-        """Place the tasks; raises PlacementError, nothing changed, if a handler objects."""
-        if errors := self.take(session):
-            take_back(session, self.job, self.tasks, self.rows)
-            raise PlacementError(self._refused(session.table.statics.names[self.rows[0]], len(errors)))
 
     def take(self, session: SessionState) -> Sequence[object]:
         """Place the tasks and return the objections of handlers; if a handler fails, nothing has changed."""
@@ -174,23 +156,19 @@ class Placement(Operation):
             raise
         if errors:
             session.statement_events.objected(self, self.step, errors)
-        else:
-            self._report_accepted(session)
         return errors
 
     def revert(self, session: SessionState) -> None:
         """Make the tasks Pending again, newest first, so that they wait in the same order as after single steps."""
-        self.restore()
         take_back(session, self.job, self.tasks[::-1], self.rows[::-1])
 
+    @abstractmethod
     def _report_placed(self, session: SessionState) -> None:
-        raise NotImplementedError
+        """Report the event that the tasks have taken their rows."""
 
-    def _report_accepted(self, session: SessionState) -> None:
-        pass
-
+    @abstractmethod
     def _refused(self, node: str, errors: int) -> str:
-        raise NotImplementedError
+        """The error of a placement to which so many handlers object."""
 
 
 class Allocate(Placement):
@@ -203,15 +181,19 @@ class Allocate(Placement):
     status = ALLOCATED
     step = "allocating"
 
+    def take(self, session: SessionState) -> Sequence[object]:
+        """Place the tasks and return the objections of handlers; that there are none is an event of its own."""
+        errors = super().take(session)
+        if not errors:
+            session.statement_events.accepted(len(self.tasks))
+        return errors
+
     def commit(self, session: SessionState) -> None:
         """Hand the tasks over for binding."""
         dispatch(session, self.job, self.tasks)
 
     def _report_placed(self, session: SessionState) -> None:
         session.statement_events.allocated(self.tasks, self.rows)
-
-    def _report_accepted(self, session: SessionState) -> None:
-        session.statement_events.accepted(len(self.tasks))
 
     def _refused(self, node: str, errors: int) -> str:
         end = f"error and errInfos num is {errors}, allocation has been rolled back"
@@ -236,13 +218,22 @@ class Pipeline(Placement):
         self.evicted = evicted
         self._before = False
 
-    def prepare(self) -> None:
-        """Mark the task as one for which pods have been evicted, or not."""
+    def apply(self, statement: Statement) -> None:
+        """Mark the task as one for which pods have been evicted, or not, and reserve its room."""
         if self.evicted is not None:
             self._before, self.tasks[0].eviction_occurred = self.tasks[0].eviction_occurred, self.evicted
+        try:
+            super().apply(statement)
+        except Exception:
+            self._restore()
+            raise
 
-    def restore(self) -> None:
-        """Restore the task's mark."""
+    def revert(self, session: SessionState) -> None:
+        """Restore the task's mark and make the tasks Pending again."""
+        self._restore()
+        super().revert(session)
+
+    def _restore(self) -> None:
         if self.evicted is not None:
             self.tasks[0].eviction_occurred = self._before
 

@@ -48,41 +48,41 @@ class Statement:
     def evict(self, task: Task, reason: str) -> None:
         """Evict ``task``: it becomes Releasing, and its room future idle.  Raises PlacementError."""
         job, task, row = where(self.session, task, task.node_name, "evicting")
-        Evict(job, (task,), (row,), reason).run(self)
+        Evict(job, (task,), (row,), reason).apply(self)
 
     def pipeline(self, task: Task, node_name: str, eviction_occurred: bool = False) -> None:
         """Reserve room that is about to become free on ``node_name`` for ``task``.  Raises PlacementError."""
         job, task, row = where(self.session, task, node_name, "pipeline")
-        Pipeline(job, (task,), (row,), eviction_occurred).run(self)
+        Pipeline(job, (task,), (row,), eviction_occurred).apply(self)
 
     def allocate(self, task: Task, node: Node) -> None:
         """Place ``task`` on idle room of ``node``.  Raises PlacementError."""
         job, task, row = where(self.session, task, node.name, "binding")
-        Allocate(job, (task,), (row,)).run(self)
+        Allocate(job, (task,), (row,)).apply(self)
 
     def unpipeline(self, task: Task) -> None:
         """Release the reservation of ``task``, which is Pending until that is reverted.  Raises PlacementError."""
         job, task, row = where(self.session, task, task.node_name, "unpipeline")
-        Unpipeline(job, (task,), (row,)).run(self)
+        Unpipeline(job, (task,), (row,)).apply(self)
 
     def place(self, job: Job, tasks: Sequence[Task], rows: Sequence[int], kind: OperationKind) -> None:
         """Place ``tasks`` (one template) on ``rows``; raises PlacementError, nothing changed, if a handler objects.
 
         A reservation that one of them holds is released first.
         """
-        PLACEMENTS[kind](job, tasks, rows).run(self)
+        PLACEMENTS[kind](job, tasks, rows).apply(self)
 
     # ------------------------------------------------------------------ questions
 
     @property
     def has_evictions(self) -> bool:
         """Whether the statement evicts a task."""
-        return any(isinstance(operation, Evict) for operation in self.operations)
+        return any(operation.kind is OperationKind.EVICT for operation in self.operations)
 
     @property
     def evicted(self) -> list[Task]:
         """The evicted tasks, in order."""
-        return [operation.tasks[0] for operation in self.operations if isinstance(operation, Evict)]
+        return [operation.tasks[0] for operation in self.operations if operation.kind is OperationKind.EVICT]
 
     def consists_of(self, kind: OperationKind) -> bool:
         """Whether there are operations, and all of them are of ``kind``."""
@@ -154,7 +154,7 @@ class Statement:
     def recover(self, saved: Saved) -> None:
         """Repeat saved operations.  Raises PlacementError at the first that fails; earlier ones stay recorded."""
         for operation in saved:
-            operation.run(self)
+            operation.apply(self)
 
 
 def where(session: SessionState, task: Task, node_name: str, step: str) -> tuple[Job, Task, int]:

@@ -67,8 +67,11 @@ class StatementEvents:
         """``tasks`` of one template have just reserved room on ``rows``."""
         if self._pipelined:
             self._tell_amounts(self._pipelined, tasks, rows)
-        if self._short and not self._mute.on and any(min(self._table.future_of(row)) < 0 for row in rows):
-            tell_future_short(self._session, rows)
+        if self._short and not self._mute.on:
+            for row in rows:
+                if min(self._table.future_of(row)) < 0:
+                    tell_future_short(self._session, rows)
+                    return
 
     def objected(self, placement: Recorded, step: str, errors: Sequence[object]) -> None:
         """Handlers have objected to ``placement``; ``step`` is the word of the log for it."""
