@@ -13,6 +13,6 @@ TROUBLED: Final = 1
 """``up``: it ran, and something in it told of errors."""
 BAD_INPUT: Final = 2
 BROKEN: Final = 3
-"""An error that nobody foresaw."""
+"""An unexpected error."""
 
 EPILOG: Final = "Exit codes: 0 done, 1 findings (lint, plan --exit-code), 2 bad input, 3 a fault of Stromboli."

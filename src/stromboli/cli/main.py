@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 QUESTIONS: Final = (signal.SIGUSR1, signal.SIGUSR2)
-"""What a scheduler is asked for its state by: of one that does not listen yet nobody wants the end."""
+"""Signals that ask a scheduler for its state; they must not end one that does not listen yet."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -91,7 +91,7 @@ def plan(
         str | None, typer.Option(metavar="FILE", help="Loads of nodes: {n1: {cpu: 81.5, memory: 40}}, in percent.")
     ] = None,
 ) -> None:
-    """Plan a cluster that manifests describe: who is bound where, and why the rest waits.
+    """Plan a cluster that manifests describe: which pods are bound where, and why the rest waits.
 
     Queues root and default, PodGroups of plain pods and the pods of Volcano Jobs are added where they are missing, as
     the controllers of a live cluster would.  Objects that cannot be used are named on standard error, and the plan is

@@ -10,7 +10,7 @@ from stromboli.cli.exits import BAD_INPUT, BROKEN, OK
 from stromboli.errors import StromboliError, innermost
 
 TRACEBACK = "STROMBOLI_TRACEBACK"
-"""Environment variable: when set, an error that nobody foresaw shows its traceback."""
+"""Environment variable: when set, an unexpected error shows its traceback."""
 
 
 def run(app: Callable[..., object], program: str, arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +43,7 @@ def _run(app: Callable[..., object], program: str, arguments: Sequence[str] | No
 
 
 def _told(error: BaseException) -> str | None:
-    """The message of an error that somebody can do something about; None for a fault of ours."""
+    """The message of an error that a user can mend; None for a bug."""
     if isinstance(error, StromboliError):
         return str(error)
     return f"{error.filename or 'input'}: {error.strerror or error}" if isinstance(error, OSError) else None

@@ -1,4 +1,4 @@
-"""What reconcilers want done, as data.  Whoever runs them carries it out against an API server."""
+"""What reconcilers want done, as data.  Their runner carries it out against an API server."""
 
 from __future__ import annotations
 

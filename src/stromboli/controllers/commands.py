@@ -1,4 +1,4 @@
-"""Commands: somebody asks, once, for something to be done to a job or a queue."""
+"""Commands: one-time requests for something to be done to a job or a queue."""
 
 from __future__ import annotations
 
@@ -59,6 +59,6 @@ class Commands(Shelf[Command]):
         return None if command is None else order_of(command)
 
     def lost(self, key: Key) -> None:
-        """Somebody else has taken a command."""
+        """Another controller has taken a command."""
         self.drop(key)
         self.taking.pop(key, None)

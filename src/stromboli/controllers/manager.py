@@ -1,6 +1,6 @@
 """Which objects have to be looked at, and the look itself: everything of the controllers but the API server.
 
-Whoever follows an API server tells what has been seen and what is gone; :attr:`Manager.ready` is what has to be looked
+The follower of an API server reports what has been seen and what is gone; :attr:`Manager.ready` is what must be looked
 at, each object once however often it changed.  :meth:`Manager.look` answers what is to be done; the runner does it and
 says :meth:`Manager.repeat` when that failed.
 """
@@ -61,7 +61,7 @@ R = TypeVar("R", bound=Resource)
 class Settings:
     """How the controllers are set up: the flags of Volcano's controller manager.
 
-    ``looks`` are the sorts of looks that are ours; all others are somebody else's.  ``group_by`` are kinds of owners
+    ``looks`` are the sorts of looks that are ours; all others are not ours.  ``group_by`` are kinds of owners
     each of which gets one PodGroup for all pods below it.  ``job_plugins`` are what jobs may name.
     """
 
@@ -218,7 +218,7 @@ class Manager:
         self._actions.pop(key[1], None)
 
     def seen_command(self, command: Command) -> None:
-        """Somebody has issued a command."""
+        """A command has been issued."""
         if self.commands.put(command) is not command and self._is_ours(command):
             self.ready[Work(About.command, key_of(command))] = None
 
@@ -360,7 +360,7 @@ class Manager:
         return Outcome().then(Delete(POD_GROUPS, *key, group.metadata.uid))
 
     def carry_out(self, key: Key) -> Outcome:
-        """A command has been deleted by us, so that nobody else carries it out."""
+        """A command has been deleted by us, so that no other controller carries it out."""
         order = self.commands.taken(key)
         if order is None:
             return Outcome()

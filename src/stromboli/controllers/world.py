@@ -1,6 +1,6 @@
 """What the controllers have seen, kept so that each question costs what its answer is long.
 
-One world belongs to one thread.  Whoever follows the API server puts objects in and takes them out; the answers to the
+One world belongs to one thread.  The follower of the API server puts objects in and takes them out; the answers to the
 controllers' own writes are put in too, so that nothing is done twice because a watch lags behind.
 """
 

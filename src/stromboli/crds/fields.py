@@ -1,6 +1,6 @@
 """What fields of our kinds are made of: types with the rules that a Kubernetes API server checks for them.
 
-A rule stands beside the field that it is about, as ``Annotated[type, rule(...), Says("...")]``; the OpenAPI schema is
+A rule stands next to the field that it is about, as ``Annotated[type, rule(...), Says("...")]``; the OpenAPI schema is
 made of it (:mod:`stromboli.crds.schema`).  Decoding does not check rules: what is stored stays readable.
 """
 

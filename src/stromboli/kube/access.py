@@ -113,7 +113,7 @@ def _found(kubeconfig: str, context: str, master: str) -> Access:
 
 
 def in_cluster(account: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> Access:
-    """The cluster that this process runs in, as a pod's service account; its token is read anew as it is renewed."""
+    """The cluster that this process runs in, as a pod's service account; its token is read again as it is renewed."""
     try:
         host, port = environment["KUBERNETES_SERVICE_HOST"], environment["KUBERNETES_SERVICE_PORT"]
     except KeyError as error:

@@ -7,7 +7,7 @@
 What is tried again: any request that the server turned away (429, or 503 with Retry-After) after the time it names, but
 not after more than :data:`LONGEST_ASKED`; after a 401 once, with a fresh login; and requests that may be repeated
 without harm (reads, and writes that say so) after a broken connection, a timeout or a 5xx.  Everything else is the
-caller's decision: ApiError is the server's no, Unreachable means that nobody knows what became of the request.
+caller's decision: ApiError is the server's no, Unreachable means that the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ class Client:
     async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Json | None = None) -> None:
         """Bind the pod ``name``, if it still is the one of ``uid``, to ``node``; ``annotations`` are put on the pod.
 
-        There is one attempt: whether another one may follow is for those to say who know if they still lead.
+        There is one attempt: whether another one may follow is the caller's decision, who knows if it still leads.
         """
         metadata = {"name": name, "namespace": namespace, "uid": uid}
         if annotations:

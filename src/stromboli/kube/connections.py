@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
             answer.set_exception(error)
 
     def _awaited(self) -> asyncio.Future[Response] | None:
-        """What somebody waits for, who is told but once."""
+        """A result with one waiter, which is woken only once."""
         answer, self._answer = self._answer, None
         return None if answer is None or answer.done() else answer
 

@@ -1,7 +1,7 @@
 """Whether a server is there: what its answers, and their absence, tell about watches that say nothing.
 
 A watch that is silent waits for news, or for a server that has gone and come back while something between the two kept
-the connection open.  Where other requests tell of that, nobody has to wait until the silence has gone on for too long.
+the connection open.  Where other requests show that, it need not wait until the silence has gone on for too long.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from stromboli.errors import Unreachable
 
 NOBODY: Final = frozenset({502, 503, 504})
-"""Answers of a gateway behind which nobody is, and of a server that is not ready."""
+"""Answers of a gateway without a server behind it, and of a server that is not ready."""
 
 
 class Contact:

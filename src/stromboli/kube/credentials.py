@@ -1,4 +1,4 @@
-"""Proving who we are: tokens, passwords and certificates, from texts, from files that change, and from plugins."""
+"""Proving our identity: tokens, passwords and certificates, from texts, from files that change, and from plugins."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOOK_EVERY: Final = 1.0
 """Seconds between looks at files that may have changed."""
 
 RENEW_BEFORE: Final = 10.0
-"""Seconds before its end at which a plugin's answer is asked for anew."""
+"""Seconds before its end at which a plugin's answer is asked for again."""
 
 PLUGIN_TIME: Final = 60.0
 """Seconds that a plugin may take."""
@@ -78,9 +78,9 @@ class Fixed:
 
 
 class Files:
-    """A token, or a certificate and its key, in files that somebody renews.
+    """A token, or a certificate and its key, in files that are renewed from outside.
 
-    They are looked at once a second at most, and read anew when their times have changed or a login was refused.
+    They are looked at once a second at most, and read again when their times have changed or a login was refused.
     ``rest`` is what does not come from files.
     """
 
@@ -162,7 +162,7 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 class Plugin:
     """A program that issues tokens or certificates, asked again shortly before they end or when one was refused.
 
-    ``cluster`` describes the API server to a plugin that wants to know; ``interactive`` says whether somebody sits at
+    ``cluster`` describes the API server to a plugin that wants to know; ``interactive`` says whether a user sits at
     the terminal.  Its errors go to standard error; what it issues appears nowhere.
     """
 
@@ -213,7 +213,7 @@ class Plugin:
         except TimeoutError:
             raise self._failed(f"gave no answer within {PLUGIN_TIME:g} s") from None
         finally:
-            if process.returncode is None:  # its time is over, or that of who waited for it
+            if process.returncode is None:  # its time is over, or that of its waiter
                 process.kill()
                 await process.wait()
         if process.returncode:

@@ -41,7 +41,7 @@ class _HttpStream:
         try:
             async for chunk in self._response.content.iter_any():
                 yield chunk
-        except TimeoutError:  # nothing may have happened, or nobody may be there: who asks again will see
+        except TimeoutError:  # nothing may have happened, or the server may be away: the next request will show
             return
         except _BROKEN as error:
             raise _unreachable(error, self._request) from error

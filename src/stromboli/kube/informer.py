@@ -6,7 +6,7 @@
 
 An :class:`Informer` keeps what it has seen in :attr:`~Informer.store` and tells its subscribers every :class:`Change`,
 in order, each object at each version once.  A watch that ends is taken up again at the last version; when the server
-has forgotten that one (410), the objects are listed anew and only the differences are told.
+has forgotten that one (410), the objects are listed again and only the differences are reported.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Informer(Generic[T]):
 
     Without ``keep`` the store holds versions only, which saves memory where a subscriber keeps what it needs.
     ``troubled`` is told of everything that went wrong and was got over: broken watches, objects that cannot be read (as
-    ManifestError; whoever follows keeps what was known before).  ``older`` are the resource's versions that servers may
+    ManifestError; followers keep what was known before).  ``older`` are the resource's versions that servers may
     have in its place; of an ``optional`` one there are none, too, where we may not look.  ``relists`` and ``watches``
     count.
     """
@@ -145,9 +145,9 @@ class Informer(Generic[T]):
     # ------------------------------------------------------------------ following
 
     def refresh(self) -> None:
-        """List anew as soon as possible; :attr:`synced` is set again when that is done.
+        """List again as soon as possible; :attr:`synced` is set again when that is done.
 
-        Nobody needs to wait for a kind that the server does not know: it is asked for again and again anyway.
+        There is no need to wait for a kind that the server does not know: it is asked for again and again anyway.
         """
         if not self._is_unknown:
             self.synced.clear()
@@ -155,7 +155,7 @@ class Informer(Generic[T]):
         self._end_watch()
 
     def forget(self) -> None:
-        """Forget what has been seen: everything is listed anew, as soon as possible, and told as added."""
+        """Forget what has been seen: everything is listed again, as soon as possible, and reported as added."""
         self.store.clear()
         self.refresh()
 
@@ -183,7 +183,7 @@ class Informer(Generic[T]):
                 await asyncio.sleep(self.client.backoff(1))
             except ApiError as error:
                 await self._recover(error)
-            except Exception as error:  # noqa: BLE001  # nobody follows the kind in our place
+            except Exception as error:  # noqa: BLE001  # nothing else follows the kind
                 await self._rest(error)
 
     async def _recover(self, error: ApiError) -> None:
@@ -274,7 +274,7 @@ class Informer(Generic[T]):
             await busy.give_way()
         self.resource_version = version
         self._is_unknown = False
-        if not self._again:  # else somebody wants to know what has happened since this list was begun
+        if not self._again:  # else a caller wants to know what has happened since this list was begun
             self.synced.set()
 
     async def _pages(self) -> AsyncIterator[Page]:
@@ -331,7 +331,7 @@ class Informer(Generic[T]):
 
 
 def unforeseen(what: str, error: Exception, kind: str, key: Key) -> ManifestError:
-    """That an object cannot be read, or taken in (``what``), because of an error that nobody foresaw."""
+    """That an object cannot be read, or taken in (``what``), because of an unexpected error."""
     name = "/".join(part for part in key if part)
     return ManifestError(f"cannot be {what}: {in_words(error)}", object=f"{kind} {name}")
 
@@ -356,7 +356,7 @@ class Informers:
         await asyncio.gather(*(informer.synced.wait() for informer in self.by_kind.values()))
 
     def refresh(self) -> None:
-        """List everything anew."""
+        """List everything again."""
         for informer in self.by_kind.values():
             informer.refresh()
 

@@ -1,6 +1,6 @@
 """Leader election by a Lease: of several that want to lead, one at a time may write.
 
-Nobody compares clocks of two machines: a candidate takes the Lease over when it has not seen it change for the whole
+Clocks of two machines are never compared: a candidate takes the Lease over when it has not seen it change for the whole
 duration, by its own clock.  A leader that could not renew it for ``renew`` seconds, fewer than that, stops by itself.
 """
 
@@ -25,11 +25,11 @@ ENDS: Final = "stopped leading"
 """What events on the Lease say, behind the identity, as those of Kubernetes' own programs do."""
 
 FAREWELL: Final = 2.0
-"""Seconds that the last event may take: whoever has lost the Lease may have lost the server too."""
+"""Seconds that the last event may take: a process that has lost the Lease may have lost the server too."""
 
 
 class Terms(NamedTuple):
-    """Which Lease, who asks, and the seconds of Kubernetes' ``--leader-elect-*`` flags."""
+    """Which Lease, our identity, and the seconds of Kubernetes' ``--leader-elect-*`` flags."""
 
     namespace: str
     name: str
@@ -89,8 +89,8 @@ class Election:
     async def hold(self) -> None:
         """Renew the Lease for as long as that succeeds; then raise LostLease.
 
-        That happens at the very moment at which :attr:`leads` ends: whoever stops with it has nothing under way any
-        more by the time when another may lead.
+        That happens at the very moment at which :attr:`leads` ends: a process that stops with it has nothing under way
+        any more by the time when another may lead.
         """
         while self.leads and await self._renewed_in_time():
             pass

@@ -142,7 +142,7 @@ class Recorder:
         return told
 
     def _named(self, about: Regarding, now: float, combined: bool) -> _Told:
-        """An event of its own, under a name that nobody else gives."""
+        """An event of its own, under a unique name."""
         self._number += 1
         name = about.name[:LONGEST_NAME].rstrip(".-")  # what stands before a dot must end in a letter or digit
         return _Told(f"{name}.{int(now * 1e6):x}{self._number & 0xFFFF:04x}", now, combined)

@@ -24,7 +24,7 @@ def plain(raw: Raw) -> dict[str, Any]:
 
 
 def nothing(_raw: Raw) -> None:
-    """An answer that nobody looks at."""
+    """An answer that is not looked at."""
 
 
 class Resource(NamedTuple, Generic[T]):

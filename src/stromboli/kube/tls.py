@@ -1,4 +1,4 @@
-"""TLS towards an API server: whom to trust, and as whom to appear."""
+"""TLS towards an API server: trusted authorities, and our own certificate."""
 
 from __future__ import annotations
 

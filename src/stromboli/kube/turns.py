@@ -1,4 +1,4 @@
-"""Turns of the event loop: whoever has much to do does little at once, so that all others have their turn."""
+"""Turns of the event loop: long work is done in small slices, so that all others have their turn."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Turnstile:
         await waiting
 
     def _turn(self) -> None:
-        """A turn begins; as long as somebody passes, there is a next one."""
+        """A turn begins; as long as callers pass, there is a next one."""
         self._left = self._most
         while self._left and self._waiting:
             waiting = self._waiting.popleft()
-            if not waiting.done():  # else nobody waits any more
+            if not waiting.done():  # else there is no waiter any more
                 waiting.set_result(None)
                 self._left -= 1
         if self._left < self._most:

@@ -1,6 +1,6 @@
 """The ConfigMap with the scheduler's configuration in the embedded cluster, as an installation has it.
 
-The scheduler follows it through a file beside the cluster's data, as it follows the file of a mounted ConfigMap.
+The scheduler follows it through a file next to the cluster's data, as it follows the file of a mounted ConfigMap.
 """
 
 from __future__ import annotations

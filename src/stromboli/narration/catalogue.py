@@ -1,6 +1,6 @@
 """What the core tells: the one table of log lines, and the names of the figures that metrics are made of.
 
-A key of :data:`LINES` names a line of the scheduler's log; whoever tells it gives its placeholders as fields
+A key of :data:`LINES` names a line of the scheduler's log; its placeholders are given as fields
 (:func:`stromboli.narration.observe.teller`).  A key of :data:`METRIC_KEYS` names figures and has no text.
 
 A field may be text, a number, a Task or Job (shown as ``namespace/name``), a Queue or Node (its name), a sequence or

@@ -1,4 +1,4 @@
-"""The lines of a scheduler on a live cluster, beside those that the reference has: component -> (key, level, text).
+"""The lines of a scheduler on a live cluster, in addition to those of the reference: component -> (key, level, text).
 
 Part of the table in :mod:`stromboli.narration.catalogue`, where levels and placeholders are explained.
 """

@@ -2,7 +2,7 @@
 
 The core writes no log and keeps no metrics.  It tells an :class:`Observer` under the keys of
 :mod:`stromboli.narration.catalogue`, and says when an action or plugin begins and ends; observers bring the clock.
-A session asks for a :func:`teller` once a key, so what nobody wants costs one comparison with None.
+A session asks for a :func:`teller` once a key, so an unwanted key costs one comparison with None.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Silent:
 
 
 SILENT: Final = Silent()
-"""The observer of runs that nobody watches."""
+"""The observer of unobserved runs."""
 
 
 class Several:
@@ -106,7 +106,7 @@ class Several:
             observer.started(kind, name)
 
     def ended(self, kind: str, name: str) -> None:
-        """To all, the last one first, so that nobody's time contains another's work twice."""
+        """To all, the last one first, so that no observer's time contains another's work twice."""
         for observer in reversed(self.observers):
             observer.ended(kind, name)
 
@@ -248,7 +248,7 @@ def teller_all(observer: Observer, key: str) -> BulkTeller | None:
 
 
 class OneOrMany:
-    """Tells one key, once or many times, whichever is cheaper; false when nobody wants it."""
+    """Tells one key, once or many times, whichever is cheaper; false when it is unwanted."""
 
     __slots__ = ("_wanted", "many", "one")
 
@@ -262,7 +262,7 @@ class OneOrMany:
 
 
 def _nobody(*_columns: object, **_fields: object) -> None:
-    """Nobody wants to know."""
+    """The key is unwanted."""
 
 
 def _bulk(observer: Observer, key: str) -> BulkTeller:
@@ -285,7 +285,7 @@ def each(count: int, columns: Columns) -> Iterator[dict[str, object]]:
 
 
 class OnAxes(NamedTuple):
-    """An amount by column, to be told as it stands: made into text or a Resource only when somebody looks.
+    """An amount by column, to be told as it stands: made into text or a Resource only when read.
 
     ``vector`` is a tuple of its own; a list that changes later must be copied.
     """
@@ -302,7 +302,7 @@ class OnAxes(NamedTuple):
 
 
 class AmountRows(Sequence[OnAxes]):
-    """A column of amounts: ``amounts`` has one row each, shape (count, resources), and belongs to whoever is told."""
+    """A column of amounts: ``amounts`` has one row each, shape (count, resources), and belongs to the observer."""
 
     __slots__ = ("amounts", "axes")
 
@@ -326,7 +326,7 @@ Raw = TypeVar("Raw")
 
 
 class Derived(Mapping[str, float], Generic[Raw]):
-    """Figures that are worked out when somebody looks; what they are worked out of must not change any more."""
+    """Figures that are worked out when read; what they are worked out of must not change any more."""
 
     __slots__ = ("_figure", "_raw")
 

@@ -64,7 +64,7 @@ class Api:
 
     ``admissions`` come after the standard ones; ``objects`` are created at the start where they are missing, after the
     definitions of our own kinds.  ``certificate`` is the authority's certificate that namespaces are told; ``token`` is
-    the administrator's, without which nobody comes in from outside.
+    the administrator's, without which no client gets in.
     """
 
     def __init__(

@@ -180,7 +180,7 @@ def broken() -> ApiFailure:
 
 
 def unauthorized() -> ApiFailure:
-    """Nobody that the server knows."""
+    """The caller is unknown to the server."""
     return ApiFailure(401, "Unauthorized", "Unauthorized")
 
 

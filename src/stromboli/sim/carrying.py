@@ -33,7 +33,7 @@ Refuse = Callable[[str, str], object]
 class Carrier:
     """Writes what plans say into ``world``.  Answers are ``heard``; ``written`` and ``refused`` count, by verb.
 
-    A write that is refused is not tried again: the next cycle decides anew.
+    A write that is refused is not tried again: the next cycle decides again.
     """
 
     def __init__(self, world: World, mirror: Mirror, heard: Hear, refuse: Refuse = lambda _verb, _key: None) -> None:

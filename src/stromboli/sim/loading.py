@@ -159,7 +159,7 @@ class Loading:
 
     def _count(self, addition: Addition) -> None:
         kind = addition.event.kind
-        if kind != "Namespace":  # those decide nothing unless somebody selects by their labels
+        if kind != "Namespace":  # those decide nothing unless a selector asks for their labels
             counts = self.counts["changed" if isinstance(addition.event, Modified) else "added"]
             counts[kind] = counts.get(kind, 0) + 1
             self.added.append(addition.sentence)

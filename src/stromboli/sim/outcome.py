@@ -19,7 +19,7 @@ from stromboli.sim.explanation.unoffered_names import ByQueue
 Json = dict[str, Any]
 
 UNLIMITED = float(MAX_INT64)
-"""From here on a figure stands for no limit: scalars that nobody limits have it, cpu and memory more."""
+"""From here on a figure stands for no limit: unlimited scalars have it, cpu and memory more."""
 
 
 def amounts(resource: Resource) -> Json:

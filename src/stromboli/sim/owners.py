@@ -1,4 +1,4 @@
-"""Those who own pods in a world: they make evicted pods anew, and clear away what is done."""
+"""Owners of pods in a world: they recreate evicted pods, and clear away what is done."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SERVERS: Final = ("uid", "resourceVersion", "creationTimestamp")
 
 
 class Owners:
-    """Make every pod with a controller anew that goes before it has ended, ``delay`` seconds later.
+    """Recreate every pod with a controller that goes before it has ended, ``delay`` seconds later.
 
     A ReplicaSet's pod comes back under another name as soon as it is told to go, another owner's under its own once it
     is gone.  When all pods of a PodGroup have succeeded it goes, and they with it.
@@ -51,7 +51,7 @@ class Owners:
             self._world.timeline.after(self._delay, partial(self._make, made))
 
     def _make(self, old: Body) -> None:
-        """Make a pod anew as it was made first, unless its PodGroup has gone meanwhile."""
+        """Recreate a pod as it was made first, unless its PodGroup has gone meanwhile."""
         group = group_of(old)
         if group and self._world.get("PodGroup", group) is None:
             return
@@ -61,7 +61,7 @@ class Owners:
         spec = {field: value for field, value in old["spec"].items() if field != "nodeName"}
         try:
             self._world.create({**old, "metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
-        except ApiError:  # somebody else has made one of that name
+        except ApiError:  # another pod of that name exists
             return
 
     def _next(self, prefix: str) -> str:

@@ -23,7 +23,7 @@ from stromboli.sim.between import apply_change, apply_plan, leave_names, take, t
 from stromboli.sim.outcome import Json, close_figures, outcome, queue_figures
 
 NOW = 1_760_000_000.0
-"""The time at which scenarios run, in seconds since 1970, when nobody says otherwise; theirs lie far from it."""
+"""The time at which scenarios run, in seconds since 1970, by default; their own times lie far from it."""
 
 
 class Run:

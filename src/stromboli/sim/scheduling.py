@@ -63,7 +63,7 @@ class Scheduling:
             self.problems.append(error)
 
     def freshen(self) -> None:
-        """Read everything anew: what is not there any more is known to be gone, and what was missed is made up for."""
+        """Read everything again: what is not there any more is known to be gone, and what was missed is made up for."""
         listed = list(self.world.listed())
         there = {(change.kind, *_named(change.body)) for change in listed}
         for kind in list(self.mirror.versions):

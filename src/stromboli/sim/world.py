@@ -54,7 +54,7 @@ class World:
         return iter(list(self._objects.get(kind, {}).values()))
 
     def listed(self) -> Iterator[Change]:
-        """Everything there is, as news for somebody who knows nothing yet."""
+        """Everything there is, as news for a new follower."""
         for kind in list(self._objects):
             yield from (Change(Added, kind, body) for body in self.all(kind))
 

@@ -158,7 +158,7 @@ def _named(kind: str) -> Callable[[str | Manifest], Manifest]:
 def cluster(*objects: Manifest, complete: bool = True) -> Snapshot:
     """The cluster that the objects make.
 
-    Unless told not to ``complete`` it, it also has what they name and nobody gives: queue ``default``, namespaces, and
+    With ``complete`` it also has what they name and the caller does not give: queue ``default``, namespaces, and
     PodGroups with a minimum of one.  Raises :class:`~stromboli.errors.ManifestError` for an object that cannot be used.
     """
     return state(*objects, complete=complete).snapshot()

@@ -29,7 +29,7 @@ class Move(NamedTuple):
 
 
 def make(session: Session, statement: Statement, moves: Sequence[Move], spared: Sequence[Task] = ()) -> None:
-    """Make ``moves``, those that nobody can make left out; ``spared`` tasks are not touched."""
+    """Make ``moves``, impossible ones left out; ``spared`` tasks are not touched."""
     for move in moves:
         if move.verb == "rollback":
             statement.rollback(move.task % (len(statement.operations) + 1))

@@ -1,4 +1,4 @@
-"""Checks of forms beside the plain ones: ``.many`` for runs of equal tasks, ``.key`` for orders."""
+"""Checks of the other forms: ``.many`` for runs of equal tasks, ``.key`` for orders."""
 
 from __future__ import annotations
 

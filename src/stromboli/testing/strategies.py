@@ -1,6 +1,6 @@
 """Random small clusters, as Hypothesis strategies: manifests, so that a failing one can be read and kept.
 
-:func:`clusters` draws everything at once; its parts stand beside it.  Needs the package ``hypothesis``.
+:func:`clusters` draws everything at once; its parts can be drawn alone.  Needs the package ``hypothesis``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from stromboli.framework.extension.points import POINTS
 ADMITTING: Final = ("overcommit", "proportion", "capacity", "resourcequota")
 """Plugins that refuse PodGroups at the enqueue action."""
 PROTECTING: Final = ("conformance", "pdb")
-"""Plugins that keep pods from being evicted, whoever names them."""
+"""Plugins that keep pods from being evicted, whichever plugin names them."""
 SHARING: Final = ("proportion", "capacity")
 """Plugins that give queues their shares."""
 NAMING_VICTIMS: Final = {
@@ -23,7 +23,7 @@ NAMING_VICTIMS: Final = {
     "gangpreempt": "unified_evictable",
     "gangreclaim": "unified_evictable",
 }
-"""Where each evicting action asks who may go."""
+"""The point at which each evicting action asks for victims."""
 HIERARCHICAL: Final = ("drf", "capacity", "nodegroup", "overcommit")
 """Plugins that read the hierarchy of queues."""
 
@@ -268,7 +268,7 @@ def _loads_without_source(setup: Setup) -> Iterator[Spot]:
 
 
 def _moving(setup: Setup) -> list[Entry]:
-    """The entries that name pods to be moved; those that only protect pods from it name nobody."""
+    """The entries that name pods to be moved; those that only protect pods name none."""
     return [entry for entry in setup.answering("victim_tasks") if entry.option.name not in PROTECTING]
 
 

@@ -38,7 +38,7 @@ def _held(file: Path) -> Iterator[Held]:
     try:
         data = file.read_bytes()
         objects = list(whole_objects(file)) if all(mark in data for mark in _MARKS) else []
-    except (OSError, ManifestError):  # told by who reads the objects
+    except (OSError, ManifestError):  # reported when the objects are read
         return
     lines = [line.replace('"', "").strip() for line in data.decode(errors="replace").splitlines()]
     starts: dict[str, Iterator[int]] = {}

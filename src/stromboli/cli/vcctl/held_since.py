@@ -40,7 +40,7 @@ _decode: Final = msgspec.json.Decoder(_Written).decode
 def held_since(found: Object, raw: Raw) -> dict[str, float]:
     """What a session may remember of the reservation of ``found``, which ``raw`` spells; empty where nothing is known.
 
-    It is there to be told: a scheduler that starts anew begins its clocks anew, whatever the API server has noted.
+    It is there to be told: a scheduler that starts again begins its clocks again, whatever the API server has noted.
     """
     held = read(found.metadata.annotations) if isinstance(found, Pod) else None
     when = _last_written(raw) if held is not None else 0

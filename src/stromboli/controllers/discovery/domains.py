@@ -21,7 +21,7 @@ HYPER_NODE: Final = "HyperNode"
 class Domain:
     """A HyperNode that there should be; ``members`` are names of nodes or, with ``of_domains``, of HyperNodes.
 
-    ``patterns`` are regular expressions for names of further nodes, ``labels`` are written beside the source's.
+    ``patterns`` are regular expressions for names of further nodes, ``labels`` are written in addition to the source's.
     """
 
     name: str

@@ -66,7 +66,7 @@ def is_of(found: Mapping[str, Any], owner_uid: str) -> bool:
 def repair(change: Keep, found: Mapping[str, Any], made: Mapping[str, str], kept: Kept | None) -> Json:
     """The merge patch that makes ``found`` what the job needs; empty if it is.
 
-    ``made`` is what the object's maker adds.  An object that is somebody else's is not touched: it may stand in if it
+    ``made`` is what the object's maker adds.  An object of another owner is not touched: it may stand in if it
     says what is wanted.  Raises :class:`~stromboli.errors.ObjectInTheWay` where the job has to wait.
     """
     metadata = found.get("metadata", {})

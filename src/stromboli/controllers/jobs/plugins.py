@@ -98,7 +98,7 @@ def _checked(plugins: tuple[JobPlugin, ...]) -> Plugged:
 
 
 def _clash(objects: tuple[Wanted, ...], others: Mapping[tuple[str, str], tuple[str, Wanted]]) -> str:
-    """What is wrong with the objects that a plugin wants beside those of others."""
+    """What is wrong with the objects that a plugin wants in addition to those of others."""
     for one in objects:
         if one.resource not in SORTS:
             return f"wants one of {one.resource}; plugins may have {', '.join(SORTS)}"

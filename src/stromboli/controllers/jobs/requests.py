@@ -29,7 +29,7 @@ UNLIMITED: Final = -1
 
 
 class Request(NamedTuple):
-    """One thing that has happened to a job, or that somebody asks to be done to it (``action``).
+    """One thing that has happened to a job, or that is asked to be done to it (``action``).
 
     ``task``, ``pod``, ``pod_uid`` and ``partition`` say which part it concerns; ``version`` is the job's when the pod
     was made.
@@ -86,7 +86,7 @@ _ON_PHASE: Final = {POD_FAILED: ON_FAILED, POD_RUNNING: ON_RUNNING, POD_PENDING:
 
 
 def _heeded(event: str, pod: PodView, job: Job | None) -> Task | None:
-    """The task of ``pod``, if a policy is about ``event``: otherwise nobody needs to count its pods."""
+    """The task of ``pod``, if a policy is about ``event``: otherwise its pods need not be counted."""
     task = None if job is None else task_named(job, pod.task)
     if job is None or task is None:
         return None
@@ -95,7 +95,7 @@ def _heeded(event: str, pod: PodView, job: Job | None) -> Task | None:
 
 
 def _succeeded(pod: PodView, job: Job | None, pods: Mapping[str, PodView]) -> bool:
-    """Whether all pods of the task have succeeded, and somebody wants to know."""
+    """Whether all pods of the task have succeeded, and a policy asks for it."""
     task = _heeded(ON_TASK_COMPLETED, pod, job)
     if task is None:
         return False
@@ -104,7 +104,7 @@ def _succeeded(pod: PodView, job: Job | None, pods: Mapping[str, PodView]) -> bo
 
 
 def _worn_out(pod: PodView, job: Job | None, pods: Mapping[str, PodView]) -> bool:
-    """Whether the containers of the task have been restarted as often as they may be, and somebody wants to know."""
+    """Whether the containers of the task have been restarted as often as they may be, and a policy asks for it."""
     task = _heeded(ON_TASK_FAILED, pod, job)
     most = 0 if task is None else task.max_retry or DEFAULT_RETRIES
     if task is None or most == UNLIMITED:

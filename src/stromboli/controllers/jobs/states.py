@@ -179,6 +179,6 @@ STEPS: Final[Mapping[str, tuple[Mapping[str, Step], Step]]] = {
 
 
 def step_for(phase: str, action: str) -> Step:
-    """What ``action`` means in ``phase``; a phase that nobody knows counts as Pending."""
+    """What ``action`` means in ``phase``; an unknown phase counts as Pending."""
     steps, otherwise = STEPS.get(phase) or STEPS[PENDING]
     return steps.get(action, otherwise)

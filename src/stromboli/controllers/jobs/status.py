@@ -1,4 +1,4 @@
-"""The status of a job after somebody has looked at it."""
+"""The status of a job after a look at it."""
 
 from __future__ import annotations
 

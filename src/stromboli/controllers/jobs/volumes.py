@@ -1,6 +1,6 @@
 """The volumes of a job: claims that are made for it, and how its pods mount them.
 
-Names that must be unique are derived from the job's uid, so that a controller that starts anew finds what it made.
+Names that must be unique are derived from the job's uid, so that a restarted controller finds what it made.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def claim_name(job: Job, volume: Volume) -> str:
 
 
 def missing_claim(job: Job, world: World) -> str:
-    """Name of a claim that the job relies on and nobody has made; empty when there is none."""
+    """Name of a claim that the job relies on and that does not exist; empty when there is none."""
     namespace = job.metadata.namespace
     for volume in job.spec.volumes:
         named = volume.volume_claim_name

@@ -34,7 +34,7 @@ from stromboli.crds.topology import HyperNode
 from stromboli.errors import ManifestError
 
 DEFAULTS: Final = Settings()
-"""How admission is set up unless somebody says otherwise."""
+"""How admission is set up by default."""
 
 Defaulter = Callable[[Object, Scene], Object]
 Validator = Callable[[Object | None, Object | None, Scene], list[str]]

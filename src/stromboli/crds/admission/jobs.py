@@ -149,7 +149,7 @@ def _partition_sums(parts: PartitionPolicy, task: Task) -> str:
 
 
 def _in_order(tasks: tuple[Task, ...]) -> bool:
-    """Whether the tasks can be started one after the other without one waiting for itself or for nobody."""
+    """Whether the tasks can be started one after the other: none waits for itself or for a missing one."""
     waiting = {task.name: set(task.depends_on.name) for task in tasks if task.depends_on is not None}
     started = {task.name for task in tasks if task.depends_on is None}
     while waiting:

@@ -1,4 +1,4 @@
-"""Whether the amounts of a queue go with those above, beside and below it."""
+"""Whether the amounts of a queue agree with those of its parent, siblings and children."""
 
 from __future__ import annotations
 

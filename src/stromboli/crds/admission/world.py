@@ -1,4 +1,4 @@
-"""What admission looks at beside the object itself, and how it is set up."""
+"""What admission looks at besides the object itself, and how it is set up."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The controllers on a live cluster: what they follow, when they look, and how their changes are carried out.
 
 :class:`Controllers` is the runner: ``await Controllers(client, ...).run()``.  ``stromboli controllers`` runs it alone,
-``stromboli serve --controllers`` and the embedded cluster beside a scheduler.
+``stromboli serve --controllers`` and the embedded cluster, next to a scheduler.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LONGEST_PAUSE: Final = 1000.0
 
 AWAY_PAUSE: Final = 2.0
 """Seconds, or down to half of that, before a look is repeated that did not reach the server, or found an object of
-somebody else's in the way."""
+another owner's in the way."""
 
 
 class Controllers:

@@ -13,7 +13,7 @@ from stromboli.job_plugins.wanted import SORTS
 from stromboli.kube.contact import NOBODY
 
 UNHEARD: Final = NOBODY | {401, 429}
-"""Answers that say nothing of the object: nobody is there, does not know us just now, or has too much to do."""
+"""Answers that say nothing of the object: the server is away, does not accept our login now, or is overloaded."""
 
 
 class Failure(NamedTuple):

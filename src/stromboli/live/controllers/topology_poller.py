@@ -129,7 +129,7 @@ class TopologyPoller:
     # -- Trees -------------------------------------------------------------------------------------------------------
 
     async def _read_tree(self, source: Source) -> bytes:
-        """The text of the tree, from a file or a ConfigMap beside the configuration."""
+        """The text of the tree, from a file or a ConfigMap next to the configuration."""
         path, reference = source.config.get("path"), source.config.get("configMap")
         if isinstance(path, str) and path:
             return await asyncio.to_thread(_read, path)

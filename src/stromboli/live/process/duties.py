@@ -1,4 +1,4 @@
-"""Duties beside the cycles, done from time to time: one that fails is told, and done again at its next turn."""
+"""Periodic duties outside the cycles: one that fails is reported, and tried again at its next turn."""
 
 from __future__ import annotations
 

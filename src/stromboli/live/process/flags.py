@@ -1,7 +1,7 @@
 """The flags of ``stromboli serve``: the reference's with their names and defaults, and a few of our own.
 
 :data:`FLAGS` is the one table.  Flags are written as the reference's are: ``--name=value``, ``--name value``, and a
-switch alone or with ``=true`` or ``=false``.  A flag that nobody knows is refused.
+switch alone or with ``=true`` or ``=false``.  An unknown flag is refused.
 """
 
 from __future__ import annotations

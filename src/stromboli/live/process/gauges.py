@@ -1,4 +1,4 @@
-"""Figures of a live scheduler beside those of its cycles, read when metrics are asked for."""
+"""Figures of a live scheduler in addition to those of its cycles, read when metrics are asked for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREFIX = "stromboli_"
 
 
 class Figures(Collector):
-    """What stands somewhere and is read when ``registry`` is; nothing is read as long as nobody asks."""
+    """What stands somewhere and is read when ``registry`` is; nothing is read until then."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         registry.register(self)

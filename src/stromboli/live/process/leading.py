@@ -1,4 +1,4 @@
-"""Who may write: whoever holds the Lease, or everybody where nobody stands for election."""
+"""Who may write: the holder of the Lease, or every process without leader election."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Leadership:
         return self.election is None or self.election.leads
 
     async def lead(self) -> None:
-        """Win the Lease and hold it; returns when it is lost, never where nobody stands for election."""
+        """Win the Lease and hold it; returns when it is lost, never without leader election."""
         if self.election is None:
             await asyncio.Event().wait()
             return

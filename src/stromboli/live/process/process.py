@@ -112,7 +112,7 @@ def pages_of(
 
 
 class Process(Service):
-    """Everything that ``stromboli serve`` runs, from flags; ``beside`` are further works that go on while it does."""
+    """Everything that ``stromboli serve`` runs, from flags; ``beside`` are further coroutines."""
 
     def __init__(
         self, flags: Values, beside: Callable[[LiveScheduler], Collection[Coroutine[Any, Any, None]]] = lambda _: ()

@@ -29,7 +29,7 @@ LOST: Final = 1
 SWITCH: Final = 0.0002
 """Seconds for which a thread keeps the interpreter while another one wants it.
 
-The event loop gives it up at every look at its sockets and with all that is encrypted, so that beside a cycle's thread
+The event loop gives it up at every look at its sockets and with all that is encrypted, so that next to a cycle's thread
 it waits for so long several times a request.
 """
 
@@ -53,7 +53,7 @@ class Part(Protocol):
 class Service:
     """A process from its flags: ``parts`` run, ``pages`` are served, and the Lease is held meanwhile.
 
-    ``beside`` are works without an end.  :meth:`run` returns the exit code.  However it ends, it ends in this order:
+    ``beside`` are endless coroutines.  :meth:`run` returns the exit code.  However it ends, it ends in this order:
     parts, what signals have asked for, the Lease, pages, connections, log; so nothing of ours is under way any more
     when another may lead.
     """
@@ -70,7 +70,7 @@ class Service:
         self.pages: list[Pages] = []
         self.beside: Collection[Coroutine[Any, Any, None]] = ()
         self.asked: dict[int, Asked] = {}
-        """What is done beside everything else when a signal comes; what nobody foresaw in it is told."""
+        """What is done alongside everything else when a signal comes; unexpected errors in it are reported."""
         self.tell = Telling(self.log)
         for text in flags[IDLE]:
             self.tell("complaint", text=text)

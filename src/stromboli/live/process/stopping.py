@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Stop:
-    """The wish that something end; nobody takes it back."""
+    """A request to stop; it cannot be withdrawn."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Event()

@@ -24,7 +24,7 @@ _UNCHANGED: Final = (
 
 
 def guard(namespace: str, account: str, labels: Mapping[str, str]) -> list[Mapping[str, object]]:
-    """The policy, and that it is in force: nobody but ``account`` in ``namespace`` writes them, all may remove them.
+    """The policy, and that it is in force: only ``account`` in ``namespace`` may write them, all may remove them.
 
     Subresources are looked at, too, as statuses and bindings may bring annotations along.
     """

@@ -1,6 +1,6 @@
 """The keys by which the scheduler proves that reservations are its own, in a Secret that its replicas share.
 
-Whoever leads makes the Secret where it is missing, and a new key when the one there is :data:`ROTATE_AFTER` old.  The
+The leader creates the Secret where it is missing, and a new key when the one there is :data:`ROTATE_AFTER` old.  The
 key before it stays and is still accepted until the next one is made, so nothing that is written becomes void by it.
 """
 
@@ -94,7 +94,7 @@ class ReservationKeys:
         return held if self._clock() < held.made + ROTATE_AFTER else await self._rotated(found, held)
 
     async def _made(self) -> Held:
-        """Make the Secret: of the keys that are known, where somebody has deleted it.  Raises ApiError."""
+        """Make the Secret: of the known keys, after it has been deleted.  Raises ApiError."""
         held = self._held if self.keys else Held((secrets.token_bytes(KEY_BYTES),), self._clock())
         metadata = {"name": SECRET, "namespace": self._namespace}
         body = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": _data(held)}
@@ -105,7 +105,7 @@ class ReservationKeys:
         return _read(await self._client.get(SECRETS, SECRET, self._namespace))
 
     async def _rotated(self, found: dict[str, Any], held: Held) -> Held:
-        """Put a new key in front.  Raises ApiError: whoever has written meanwhile is read the next time."""
+        """Put a new key in front.  Raises ApiError: what others wrote meanwhile is read the next time."""
         fresh = Held((secrets.token_bytes(KEY_BYTES), held.keys[0]), self._clock())
         await self._client.replace(SECRETS, SECRET, self._namespace, {**found, "data": _data(fresh)})
         self._tell("reservation_key_made", secret=self._secret)

@@ -32,7 +32,7 @@ class Proving:
         self._context, self._proofs, self._keys, self._updater = context, proofs, keys, updater
 
     async def refresh(self) -> None:
-        """Read the keys; where they are others than before, judge anew what they have refused."""
+        """Read the keys; when they have changed, judge again what they have refused."""
         if not self._context.mirror.state.reserving or not self._context.may_write():
             return
         await self._keys.refresh()

@@ -1,4 +1,4 @@
-"""What the scheduler knows, written down when somebody asks."""
+"""What the scheduler knows, written to a file on request."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Options(msgspec.Struct, frozen=True):
 
     @property
     def component(self) -> str:
-        """Who says what events say."""
+        """The source that events name."""
         return self.scheduler_names[0] if len(self.scheduler_names) == 1 else SCHEDULER_NAME
 
     @property

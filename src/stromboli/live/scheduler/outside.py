@@ -85,7 +85,7 @@ class Outside:
         return found
 
     async def run(self) -> None:
-        """Answer until cancelled; whoever waits then is told that there is no answer."""
+        """Answer until cancelled; callers that wait then get no answer."""
         self._loop = asyncio.get_running_loop()
         try:
             while True:
@@ -296,7 +296,7 @@ def _devices(plural: str, kind: str, *, namespaced: bool = False) -> Iterator[Re
 
 
 class GateManager:
-    """Takes the queue's own scheduling gate off pods, beside the cycles; it never waits."""
+    """Takes the queue's own scheduling gate off pods, alongside the cycles; it never waits."""
 
     def __init__(self, outside: Outside, remove: Callable[[GateRemoval], None]) -> None:
         self._outside, self._remove = outside, remove

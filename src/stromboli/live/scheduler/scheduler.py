@@ -66,7 +66,7 @@ TOO_LONG: Final = 600.0
 """Seconds after which a cycle counts as stuck."""
 
 FEW: Final = 5
-"""Snapshots in a row that cannot be taken although everything has been read anew, before the process counts as sick."""
+"""Snapshots in a row that fail although everything has been read again, before the process counts as sick."""
 
 TOO_OFTEN: Final = 30.0
 """Seconds between two such attempts, at most."""
@@ -126,7 +126,7 @@ class LiveScheduler:
         self._stop = Stop()
 
     def _refused(self, found: Object, error: ManifestError) -> None:
-        """A pod of ours that cannot be used waits for ever; whoever made it is told why."""
+        """A pod of ours that cannot be used waits for ever; an event on it says why."""
         if isinstance(found, Pod) and found.spec.scheduler_name in self.options.scheduler_names and self.may_write():
             about = Regarding("v1", "Pod", found.metadata.namespace, found.metadata.name, found.metadata.uid)
             self.recorder.record(about, EVENT_WARNING, EVENT_FAILED_SCHEDULING, str(error))
@@ -207,7 +207,7 @@ class LiveScheduler:
         self.ready.set()
 
     async def freshen(self) -> None:
-        """Read everything anew: who begins to lead must know what the one before has decided last."""
+        """Read everything again: a new leader must know what the one before has decided last."""
         for kind in ("Node", "Pod", "PodGroup"):
             self.informers.by_kind[kind].refresh()
         await self.informers.synced()
@@ -231,7 +231,7 @@ class LiveScheduler:
 
     async def _begin_to_lead(self, fresh: bool) -> None:
         for queue in await create_queues(self.client, self.options.default_queue):
-            self.feed.answer(queue)  # the first cycle knows it already, and turns nobody away
+            self.feed.answer(queue)  # the first cycle knows it already, and turns no queue away
         if not fresh:
             self.mirror.forget_reservations()
             await self.freshen()
@@ -301,7 +301,7 @@ class LiveScheduler:
         return found
 
     async def _read_anew(self) -> None:
-        """After a snapshot that could not be taken: let the state be made anew of what the server says."""
+        """After a snapshot that could not be taken: rebuild the state from what the server says."""
         self.tell("read_anew", times=self._uncounted)
         self.mirror.begin_anew()
         for informer in self.informers.by_kind.values():
@@ -363,7 +363,7 @@ class LiveScheduler:
                 self.tell("inconsistency", text=text)
         self._told_of = found
 
-    # ------------------------------------------------------------------ beside the cycles
+    # ------------------------------------------------------------------ outside the cycles
 
     async def _measure(self) -> None:
         """Ask for the loads of nodes again and again, once nodes are known."""

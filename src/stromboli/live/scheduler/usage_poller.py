@@ -1,4 +1,4 @@
-"""Keeps the state's loads of nodes up to date, beside the cycles."""
+"""Keeps the state's loads of nodes up to date, between the cycles."""
 
 from __future__ import annotations
 

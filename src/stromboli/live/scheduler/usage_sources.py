@@ -198,7 +198,7 @@ class CustomMetrics:
         }
 
     async def close(self) -> None:
-        """The client belongs to somebody else."""
+        """The client is closed by its owner."""
 
     async def _values(self, metric: str) -> dict[str, tuple[float, float]]:
         """Percent and time by node."""
@@ -226,7 +226,7 @@ class CustomMetrics:
 
 
 class UsageFile:
-    """A file (see :mod:`stromboli.cluster.files.usage_file`), read anew each time."""
+    """A file (see :mod:`stromboli.cluster.files.usage_file`), read again each time."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._path, self._clock = settings.get("address", ""), clock

@@ -24,7 +24,7 @@ METRICS_PORT: Final = 8080
 HEALTH_PORT: Final = 11251
 REPLICAS: Final = 2
 USER: Final = 65532
-"""Nobody in particular: not root."""
+"""An unprivileged user: not root."""
 CONFIGURATION: Final = """\
 actions: "enqueue, allocate, backfill"
 tiers:

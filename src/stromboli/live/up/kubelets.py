@@ -21,7 +21,7 @@ class Reached:
         self._client = client
 
     async def call(self, method: str, path: str, body: Body | None = None, media: str = "application/json") -> Body:
-        """One request.  Raises ApiFailure, and OSError where nobody knows what became of it."""
+        """One request.  Raises ApiFailure, and OSError when the outcome is unknown."""
         data = None if body is None else msgspec.json.encode(body)
         where, _, query = path.partition("?")
         params = dict(pair.split("=", 1) for pair in query.split("&") if pair)

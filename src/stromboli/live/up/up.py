@@ -42,7 +42,7 @@ DONE: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
 _POD_GROUPS: Final = ("scheduling.volcano.sh", "podgroups")
 _WAITING: Final = ("Pending", "Inqueue", None)
 UP: Final = "stromboli-up"
-"""Who tells events that neither scheduler nor controllers tell."""
+"""The source of events that come from neither scheduler nor controllers."""
 _LOOK_EVERY: Final = 0.25
 """Seconds between two looks at the jobs."""
 _QUEUED: Final = ("Job", "PodGroup")
@@ -195,7 +195,7 @@ class Errors:
 
 @asynccontextmanager
 async def _running(works: Mapping[str, Any], tell: Telling) -> AsyncIterator[None]:
-    """Run works, by name, beside the block; the first that ends, which none should, is told and ends the block."""
+    """Run coroutines, by name, alongside the block; the first to end (none should) is reported and ends the block."""
     tasks = [asyncio.create_task(work, name=name) for name, work in works.items()]
     block = asyncio.current_task()
     failed: list[BaseException] = []

@@ -16,7 +16,7 @@ from stromboli.model import names
 class Binder:
     """Takes binds over: the pod stands on its node at once, and the request goes out when its turn comes.
 
-    Binding is idempotent: a pod that is found on the node that was meant is bound, whoever did it.  A bind that fails
+    Binding is idempotent: a pod that is found on the intended node is bound, whoever bound it.  A bind that fails
     gives its room back before anything else happens.  ``ended`` is called with each bind whose end is known, and the
     error or None.  ``bound`` and ``failed`` count.
     """

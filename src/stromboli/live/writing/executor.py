@@ -1,4 +1,4 @@
-"""Carrying plans out on a live cluster, beside the cycles."""
+"""Carries plans out on a live cluster, alongside the cycles."""
 
 from __future__ import annotations
 

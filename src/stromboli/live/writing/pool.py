@@ -1,4 +1,4 @@
-"""Work that goes on beside the cycle, so much of it at once."""
+"""Work that goes on alongside the cycle, a bounded amount at once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Pool:
         return len(self._queue)
 
     def put(self, what: str, work: Work, failed: Failed) -> None:
-        """Run ``work`` when its turn comes; ``failed`` is told of what nobody foresaw in it, and other work goes on.
+        """Run ``work`` when its turn comes; ``failed`` gets an unexpected error, and other work goes on.
 
         ``what`` names it.
         """

@@ -37,7 +37,7 @@ AGAIN_AFTER: Final = 60.0
 class Updater:
     """The :class:`~stromboli.cluster.executor.StatusUpdater` of a live cluster.
 
-    All patches name what is ours alone, so whoever writes something else of the same object is not disturbed.
+    All patches name what is ours alone, so other writers of the same object are not disturbed.
     Reservations have places of their own in the row of requests: they never make statuses wait.
     """
 
@@ -147,7 +147,7 @@ class Updater:
     # ------------------------------------------------------------------ reservations
 
     def update_pod_annotations(self, task: Task, desired: Held | None) -> None:
-        """The state has it at once; it is written beside the cycles, and only where the pod says something else."""
+        """The state has it at once; it is written alongside the cycles, and only where the pod says something else."""
         try:
             known = self._context.mirror.assume_reserved(task.key, task.uid, desired)
         except ManifestError as error:
@@ -167,7 +167,7 @@ class Updater:
             return
         if held is not None and mirror.proofs is not None and not mirror.proofs.keys:
             self._context.tell("metric.pod_annotation_patch", result="unsigned")
-            await self._say_later(f"Pod:reservation {key}")  # nobody would believe it: it stands in the state alone
+            await self._say_later(f"Pod:reservation {key}")  # no reader would accept it: it stands in the state alone
             return
         result = "skipped" if mirror.is_stated(key, held) else await self._annotated(key, uid, held)
         self._context.tell("metric.pod_annotation_patch", result=result)
@@ -238,7 +238,7 @@ class Updater:
         self._context.feed.answer(found)
 
     async def _still_concerns(self, kind: str, key: str, uid: str | None) -> bool:
-        """Whether an object, asked for anew, is the one that was meant, and has no node yet where it is a pod."""
+        """Whether an object, read again, is the one that was meant, and has no node yet where it is a pod."""
         found = await self._context.ask(kind, key)
         bound = isinstance(found, kinds.Pod) and found.spec.node_name
         return not bound and uid in (None, "", found.metadata.uid)

@@ -51,7 +51,7 @@ class Writes:
         self.pool.put(key, partial(self._say, key), partial(self._broken, key))
 
     def _broken(self, key: str, error: Exception) -> None:
-        """A word could not be said for a reason that nobody foresaw; a newer one is tried."""
+        """A write failed unexpectedly; a newer one is tried."""
         self._context.tell("write_failed", what=key, error=in_words(error))
         if key in self._next:
             self._put(key)

@@ -105,7 +105,7 @@ class Clockwork:
         one_by_one("node", nodes, partial(self._listen_to, now))
 
     def _listen_to(self, now: float, name: str) -> None:
-        """A node without a Lease has no kubelet, and is as whoever made it says."""
+        """A node without a Lease has no kubelet; its status stays as its creator wrote it."""
         node, lease = self.store.get(_NODES, ("", name)), self.store.get(_LEASES, (_OF_NODES, name))
         if node is None or lease is None:
             self._heard.pop(name, None)
@@ -143,7 +143,7 @@ class Clockwork:
             self._remove(_TAINTED, Deletion(), now, key)
 
     def _collect(self, now: float) -> None:
-        """Nobody ends pods of a node that is gone: they are deleted without waiting for it."""
+        """No kubelet ends pods of a node that is gone: they are deleted at once."""
         nodes, pods = self.store.of(_NODES).entries, self.store.of(_PODS).entries
         homes = {key: part(entry.body, "spec", "nodeName") for key, entry in pods.items()}
         gone = {name for name in homes.values() if name and ("", name) not in nodes and not self._is_aside(name)}

@@ -1,4 +1,4 @@
-"""Who may come in: a certificate authority, a server certificate, a token, and a kubeconfig that names them."""
+"""What clients need to get in: certificate authority, server certificate, token, and a kubeconfig that names them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stromboli.errors import CannotServe
 
 _VALID: Final = dt.timedelta(days=365)
 _RENEWED: Final = dt.timedelta(days=30)
-"""Certificates that end within this time are made anew."""
+"""Certificates that end within this time are made again."""
 _PAIR: Final = ("server.crt", "server.key")
 _NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 _PRIVATE: Final = 0o600
@@ -60,7 +60,7 @@ class Access:
 
 
 def access_in(directory: Path, address: str = "127.0.0.1") -> Access:
-    """Certificates and token of a directory, made anew where they are missing or will soon be of no use.
+    """Certificates and token of a directory, made again where they are missing or will soon be of no use.
 
     Raises CannotServe naming the file that cannot be used, and OSError.
     """

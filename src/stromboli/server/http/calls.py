@@ -41,7 +41,7 @@ _PATCHES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 @dataclass
 class Call:
     """One request: what it is about and what it asks for; ``form`` is the form of the answer, empty for the object;
-    ``agent`` is the name of the client, ``user`` who shows its token.
+    ``agent`` is the name of the client, ``user`` the owner of its token.
     """
 
     resource: Resource

@@ -62,7 +62,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Trailers, which follow a body in pieces, are no headers: nobody reads them."""
+        """Trailers, which follow a body in pieces, are no headers: nothing reads them."""
         if self._in_head:
             super().on_header(name, value)
 

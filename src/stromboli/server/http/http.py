@@ -33,7 +33,7 @@ _UNSPEAKABLE: Final = re.compile(r"[^\x20-\x7e]")
 
 
 class Front:
-    """The ASGI application.  Whoever shows a token that the server knows may everything; others nothing."""
+    """The ASGI application.  A known token allows everything; without one nothing is allowed."""
 
     def __init__(self, api: Api) -> None:
         self._api = api

@@ -117,7 +117,7 @@ def _references(raw: Any) -> Iterator[str]:
 
 
 def _linked(raw: Any) -> Any:
-    """The schema with references as OpenAPI writes them; what stands beside a reference needs allOf."""
+    """The schema with references as OpenAPI writes them; keys next to a reference need allOf."""
     if isinstance(raw, list):
         return [_linked(one) for one in raw]
     if not isinstance(raw, Mapping):

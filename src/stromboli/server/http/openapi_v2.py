@@ -51,7 +51,7 @@ def _words(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in raw.items():
         if key == "$ref":
             yield key, value.replace(_FROM, _TO)
-        elif key == "allOf" and len(value) == 1:  # what stands beside a reference may do so here
+        elif key == "allOf" and len(value) == 1:  # keys next to a reference are allowed here
             yield from schema_of(value[0]).items()
         elif key in ("properties", "patternProperties"):
             yield key, {name: schema_of(field) for name, field in value.items()}

@@ -119,7 +119,7 @@ def _settings(front: Front, access: Access) -> uvicorn.Config:
 
 
 class _Guest(uvicorn.Server):
-    """A server that leaves signals to whoever runs it, and waits for TLS handshakes no longer than for heads."""
+    """A server that leaves signals to its caller, and waits for TLS handshakes no longer than for heads."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept connections on ``sockets``."""

@@ -1,4 +1,4 @@
-"""Who shows a token: the administrator, or a service account with one that was issued to it for a while."""
+"""Users by their tokens: the administrator, or a service account with one that was issued to it for a while."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST: Final = 1 << 32
 
 
 class User(NamedTuple):
-    """Somebody with a name and groups, as reviews tell them."""
+    """A user with a name and groups, as reviews report them."""
 
     name: str
     groups: tuple[str, ...]
@@ -52,7 +52,7 @@ class Tokens:
         self._clock = clock
 
     def user_of(self, token: str) -> User | None:
-        """Who shows ``token``; None for nobody that is known."""
+        """The user that ``token`` belongs to; None when it is unknown."""
         if not self._secret or not token:
             return None
         if hmac.compare_digest(token.encode(), self._secret.encode()):

@@ -59,6 +59,6 @@ class Inside:
         resource = address and self._api.catalogue.find(address.group, address.version, address.plural)
         if address is None or resource is None:
             raise no_such_path()
-        # Through the codec once, so that nobody shares a body with the store.
+        # Through the codec once, so that no body is shared with the store.
         plain = None if body is None else decode(encode(body))
         return self._calls.answer(Call(resource, address, method, asked, plain, media, "", "kubelet")).content

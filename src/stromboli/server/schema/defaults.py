@@ -78,7 +78,7 @@ def _service(body: Body) -> Body:
 
 
 def _address(namespace: str, name: str) -> str:
-    """An address of a service, the same whenever a service of this name is made; nobody routes to it."""
+    """An address of a service, the same whenever a service of this name is made; no traffic is routed to it."""
     number = zlib.crc32(f"{namespace}/{name}".encode()) % 65_000 + 10
     return f"10.96.{number // 256}.{number % 256}"
 

@@ -183,7 +183,7 @@ def _port(port: Body, path: str) -> Iterator[Cause]:
 
 
 def _subject(subject: Body, path: str) -> Iterator[Cause]:
-    """Somebody whom a role is given."""
+    """A user, group or service account that a role is given to."""
     if not subject.get("name"):
         yield required(f"{path}.name")
 

@@ -22,7 +22,7 @@ from stromboli.server.storage.aside import Aside
 _LOG: Final = logging.getLogger(__name__)
 CollectionName: TypeAlias = tuple[str, str]
 HISTORY: Final = 10_000
-"""Changes that a collection remembers; a watcher that lags further behind has to list anew."""
+"""Changes that a collection remembers; a watcher that lags further behind has to list again."""
 HEAVIEST_HISTORY: Final = 16 << 20
 """Bytes of the encoded changes that all collections together remember, however few these are then.
 
@@ -147,7 +147,7 @@ class Collection:
         return [self.entries[key] for key in keys]
 
     def note(self, change: Change) -> None:
-        """Remember a change and wake who waits."""
+        """Remember a change and wake the waiters."""
         self.changes.append(change)
         self.weight += len(change.entry.encoded)
         if len(self.changes) > 2 * HISTORY:
@@ -164,7 +164,7 @@ class Collection:
         del self.changes[:number]
 
     def wake(self) -> None:
-        """Wake who waits for news."""
+        """Wake those that wait for news."""
         news, self.news = self.news, asyncio.Event()
         news.set()
 
@@ -182,7 +182,7 @@ class Store:
         self.listeners: list[Listener] = []
         """Told of every change, at once; they must not raise."""
         self.dependents: dict[str, set[tuple[CollectionName, Key]]] = {}
-        """Who names an owner of this uid."""
+        """The objects that name an owner of this uid."""
         self.places: dict[str, tuple[CollectionName, Key]] = {}
         """Where the object of this uid stands."""
         self.aside = Aside()
@@ -208,7 +208,7 @@ class Store:
             collection.floor = self.version
 
     def set_aside(self, name: CollectionName, entry: Entry, why: str) -> None:
-        """Take out what cannot be used, telling nobody but the log; the journal keeps it where no start reads it."""
+        """Take out what cannot be used, reporting it only to the log; the journal keeps it where no start reads it."""
         self.of(name).entries.pop(entry.key, None)
         self._unindex(name, entry)
         self._put_aside(Row(name, entry.key, entry.version, entry.encoded), why)

@@ -161,7 +161,7 @@ def _conflict_text(found: list[tuple[Manager, Path]]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The wish without nulls: who applies nothing for a field wishes nothing."""
+    """The applied object without nulls: applying null for a field wishes nothing."""
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items() if inner is not None}
     return [_plain(inner) for inner in value] if isinstance(value, list) else value

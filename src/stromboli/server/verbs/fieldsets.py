@@ -172,7 +172,7 @@ def _kept_item(schema: Schema, item: Any, tree: Mapping[str, Any]) -> Any:
         return item
     left = None if "." in named else _without(schema.items, item, named)
     if not left:
-        return None  # what nobody set in it, defaults for instance, goes with it
+        return None  # what no manager set in it, defaults for instance, goes with it
     return {**{key: item[key] for key in schema.map_keys if key in item}, **left}
 
 

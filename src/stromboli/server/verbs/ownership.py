@@ -1,4 +1,4 @@
-"""Who set which fields: ``metadata.managedFields``.
+"""The managers of fields: ``metadata.managedFields``.
 
 An object's fields are followed from its first apply on, by the client or the server; before that nothing asks for
 them.  What stood
@@ -19,7 +19,7 @@ from stromboli.server.verbs.fieldsets import Fields, is_tree, leaves, of_tree, t
 from stromboli.server.verbs.writing import Options, Tracker
 
 CLIENT_SIDE: Final = "kubectl-client-side-apply"
-"""Who applies from the client's side; kubectl makes these fields its own when it moves to server-side apply."""
+"""The manager of client-side ``kubectl apply``; its fields become kubectl's when it moves to server-side apply."""
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _FOLLOWED_META: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 _UNCHANGED: Final = object()
@@ -27,7 +27,7 @@ _UNCHANGED: Final = object()
 
 @dataclass(frozen=True)
 class Manager:
-    """Somebody who set fields, in one way: ``operation`` is Apply or Update."""
+    """A manager of fields, and how it set them: ``operation`` is Apply or Update."""
 
     name: str
     operation: str
@@ -44,7 +44,7 @@ class Manager:
 
     @property
     def rank(self) -> tuple[str, ...]:
-        """Who comes first: those who apply, the earlier, then by name."""
+        """The order: appliers first, then the earlier, then by name."""
         return self.operation, self.time, self.name, self.api_version, self.subresource
 
     @property
@@ -62,7 +62,7 @@ class Manager:
 
 
 def managers_of(body: Body) -> list[Manager]:
-    """Who set fields of the object."""
+    """The managers of the object's fields."""
     return [
         Manager(
             entry.get("manager", ""),
@@ -118,7 +118,7 @@ def track(clock: Callable[[], float]) -> Tracker:
         if options.owned or "managedFields" not in meta(old):
             return body
         if meta(body).get("managedFields") != meta(old).get("managedFields"):
-            # Somebody writes the owners themselves, as kubectl does when it moves to server-side apply.
+            # The client writes the owners itself, as kubectl does when it moves to server-side apply.
             return body if _readable(body) else with_meta(body, managedFields=meta(old).get("managedFields"))
         new, known = (followed(resource, one, subresource) for one in (body, old))
         other, gone = differing(resource.schema, known, new)
@@ -137,7 +137,7 @@ def _readable(body: Body) -> bool:
 
 
 def without_fields(managers: list[Manager], gone: Fields, taken: Fields) -> list[Manager]:
-    """Managers without what is gone and what somebody else took; that a thing is there may have many owners."""
+    """Managers without what is gone and what another manager took; that a thing is there may have many owners."""
     lost = gone | {path for path in taken if path[-1] != "."}
     return [replace(one, fields=one.fields - lost) for one in managers]
 

@@ -1,4 +1,4 @@
-"""Reviews of who somebody is and what they may: whoever has a token may everything."""
+"""Reviews of a user's identity and permissions: every known token allows everything."""
 
 from __future__ import annotations
 

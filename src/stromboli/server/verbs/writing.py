@@ -45,7 +45,7 @@ _GENERATED: Final = frozenset(
 class Options:
     """How a write is meant; ``warnings`` collects what its answer tells besides.
 
-    ``owned`` is set by whoever has noted the owners of the fields in the object already.
+    ``owned`` is set when the object already names the owners of its fields.
     """
 
     dry_run: bool = False
@@ -67,7 +67,7 @@ class Deletion:
 
 
 Tracker = Callable[[Resource, Body, Body | None, Options, str], Body]
-"""Notes in the object who set which fields; asked with the new object, the old one, and the subresource."""
+"""Notes the managers of fields in the object; asked with the new object, the old one, and the subresource."""
 
 
 class Writer:
@@ -152,7 +152,7 @@ class Writer:
         return self._store.put(resource.collection, body)
 
     def keep(self, resource: Resource, body: Body, options: Options) -> Entry:
-        """Store an object as it is: nothing is read, admitted or counted anew."""
+        """Store an object as it is: nothing is read, admitted or counted again."""
         return self._put(resource, body, options)
 
     # ----------------------------------------------------------------------------------------- changing

@@ -1,6 +1,6 @@
 """What evicting actions did for one job, heard while a cycle runs: nodes tried, votes, victims, and what failed.
 
-The cycle is run for this alone, on the cluster as it stood before; nobody else pays for such listening.
+The cycle is run for this alone, on the cluster as it stood before; no other cycle pays for such listening.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class EvictionTrace:
         self._hears[key](fields)
 
     def started(self, kind: str, name: str) -> None:
-        """As an evicting action starts, count whom the job might take from."""
+        """As an evicting action starts, count the tasks that the job might evict."""
         if kind == "action":
             self._action, self._within, self._open = name, False, None
             if name in POINTS and self.session is not None and (job := self.session.jobs.peek_at(self.uid)):
@@ -185,7 +185,7 @@ class EvictionTrace:
     ) -> list[Ballot]:
         """Every plugin asked on its own, so that its refusals are known as its own; guards first, by each candidate.
 
-        A guard that lets everybody who is named go, but not together, is asked about those besides whom ``agreed``.
+        A guard that lets each candidate go, but not all together, is asked about those not in ``agreed``.
         """
         answers = session.hooks.answers.of(POINTS[self._action])
         absolute = not session.compat.asks("protections-absolute")

@@ -32,7 +32,7 @@ Domain = tuple[str, str]
 
 
 def pod_affinity(world: World, task: Task) -> Verdict:
-    """Required company must stand in the node's domain, shunned company must not, and nobody there may shun the pod.
+    """Required company must stand in the node's domain, shunned company must not, and no pod there may shun the pod.
 
     Company counts only if one pod matches all required terms.  The first pod of a group, which matches its own terms
     while no such pod stands anywhere, may use every node that has the labels.
@@ -125,7 +125,7 @@ def _met(world: World, asker: Task, asked: Task) -> Iterator[tuple[str, int]]:
 
 
 class Spread(NamedTuple):
-    """One constraint, and which pods of the task's namespace it counts; an empty selector counts nobody."""
+    """One constraint, and which pods of the task's namespace it counts; an empty selector counts none."""
 
     constraint: SpreadConstraint
     takes: Takes

@@ -30,7 +30,7 @@ class Marks(Protocol):
 
 
 class PlainPlacer:
-    """A :class:`~stromboli.framework.engine.placer.Placer` that looks at every node anew for every task.
+    """A :class:`~stromboli.framework.engine.placer.Placer` that looks at every node again for every task.
 
     1. A node must have the room, future room counted, and pass the predicates of all plugins.
     2. Nodes with idle room come first; only without any those whose room is about to become free.

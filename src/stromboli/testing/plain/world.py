@@ -1,4 +1,4 @@
-"""The nodes as a session's placements leave them: every amount is added up anew from the pods."""
+"""The nodes as a session's placements leave them: every amount is added up again from the pods."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Site:
 
     @cached_property
     def idle(self) -> Amounts:
-        """What nobody uses; negative where the node is overfull."""
+        """What is not used; negative where the node is overfull."""
         return [offer - used for offer, used in zip(self.offers, self.used, strict=True)]
 
     @cached_property
