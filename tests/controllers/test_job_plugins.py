@@ -63,6 +63,20 @@ def test_objects_come_first_and_belong_to_the_job() -> None:
     assert there(cluster) == set()
 
 
+def test_plugins_that_others_need_are_there_without_webhooks() -> None:
+    cluster = Cluster()
+    cluster.store(QUEUES, queue("default"))
+    cluster.store(JOBS, job(task("master", 1), task("worker", 2), plugins={"mpi": []}))
+    go_on(cluster)
+    assert set(marks(cluster)) == {"plugin-mpi", "plugin-svc", "plugin-ssh"}
+    assert there(cluster) == {
+        ("configmaps", "j-svc"),
+        ("services", "j"),
+        ("networkpolicies", "j"),
+        ("secrets", "j-ssh"),
+    }
+
+
 def test_the_mark_is_written_before_the_objects_are_made() -> None:
     cluster = waiting(*HEAD, plugins=ALL)
     cluster.breaking[Keep] = 1
@@ -170,9 +184,9 @@ def test_scaling_shows_up_in_the_lists() -> None:
 
 def test_objects_of_a_plugin_that_is_no_longer_named_go() -> None:
     cluster = started(*HEAD, plugins=ALL)
-    cluster.change(JOBS, "j", {"spec": {"plugins": {"svc": None, "ssh": None}}})
+    cluster.change(JOBS, "j", {"spec": {"plugins": {"ssh": None}}})
     cluster.settle()
-    assert there(cluster) == {("services", "j-head-svc")}
+    assert there(cluster) == OBJECTS - {("secrets", "j-ssh")}
 
 
 # ---------------------------------------------------------------------- objects of others

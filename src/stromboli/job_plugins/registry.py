@@ -93,8 +93,10 @@ class JobPlugins:
             yield self.find(name), plugins[name]
 
 
-def offered() -> JobPlugins:
-    """The built-in plugins and those of installed packages."""
+def offered(directory: str = "") -> JobPlugins:
+    """The built-in plugins, those of installed packages, and those in files of a ``directory``.  Raises PluginError."""
     found = JobPlugins()
     found.add_entry_points()
+    if directory:
+        found.add_directory(directory)
     return found

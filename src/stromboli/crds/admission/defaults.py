@@ -43,7 +43,7 @@ def default_job(value: Object, scene: Scene) -> Object:
 
 
 def completed(job: Job) -> Job:
-    """``job`` with the queue, names and minimums that :func:`default_job` fills in; itself where nothing is missing.
+    """``job`` with what :func:`default_job` fills in and its pods depend on; itself where nothing is missing.
 
     On clusters without the webhooks jobs are stored as they were written.
     """
@@ -53,7 +53,9 @@ def completed(job: Job) -> Job:
         for number, task in enumerate(spec.tasks)
     )
     minimum = spec.min_available or sum(task.min_available or 0 for task in tasks)
-    whole = replace(spec, queue=spec.queue or DEFAULT_QUEUE, tasks=tasks, min_available=minimum)
+    plugins = {**spec.plugins, **dict.fromkeys(_needed_plugins(spec.plugins), ())}
+    queue = spec.queue or DEFAULT_QUEUE
+    whole = replace(spec, queue=queue, tasks=tasks, min_available=minimum, plugins=plugins)
     return job if whole == spec else replace(job, spec=whole)
 
 

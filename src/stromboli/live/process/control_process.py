@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from stromboli.controllers.selection import CONTROLLERS, looks_of
+from stromboli.job_plugins.registry import offered
 from stromboli.live.controllers.controller_runner import Controllers
 from stromboli.live.controllers.options import Options
 from stromboli.live.process.control_gauges import ControlGauges
@@ -23,7 +24,7 @@ _SHARED: Final = (
     "tls-private-key-file", "scheduler-name", "enable-healthz", "healthz-address", "enable-metrics", "enable-pprof",
     "version", "leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline",
     "leader-elect-retry-period", "leader-elect-resource-lock", "leader-elect-resource-namespace",
-    "lock-object-namespace", "v", "log-flush-frequency", "logtostderr", "log-format",
+    "lock-object-namespace", "job-plugins-dir", "v", "log-flush-frequency", "logtostderr", "log-format",
 )  # fmt: skip
 """Flags that the scheduler has too."""
 
@@ -59,6 +60,7 @@ class ControlProcess(Service):
             inherit_owner_annotations=flags["inherit_owner_annotations"],
             looks=looks_of(flags["controllers"]),
             group_by=frozenset(flags["group_by_owner_kinds"]),
+            job_plugins=offered(flags["job_plugins_dir"]),
             namespace=os.environ.get("KUBE_POD_NAMESPACE") or NAMESPACE,
             config_map=f"{os.environ.get('HELM_RELEASE_NAME') or 'volcano'}-controller-configmap",
         )

@@ -54,6 +54,7 @@ FLAGS: Final = (
     Flag("minimum-percentage-nodes-to-find", "int", "5", "Least share of nodes to find where the next flag is 0."),
     Flag("percentage-nodes-to-find", "int", "0", "Sample: find so many percent; 0: fewer the more there are."),
     Flag("plugins-dir", "text", "", "Load plugins from the Python files of this folder."),
+    Flag("job-plugins-dir", "text", "", "Load job plugins from the Python files of this folder.", own=True),
     Flag("csi-storage", "bool", "true", "Volumes are not looked at yet.", idle=True),
     Flag("node-selector", "texts", "", "label:value of the nodes to schedule on, any of them; may be repeated."),
     Flag("cache-dumper", "bool", "true", "SIGUSR1 writes the snapshot to a file, SIGUSR2 logs it."),

@@ -138,12 +138,14 @@ class Process(Service):
         if not self.flags["controllers"]:
             return
         from stromboli.controllers.selection import looks_of
+        from stromboli.job_plugins.registry import offered
         from stromboli.live.controllers.controller_runner import Controllers
         from stromboli.live.controllers.options import Options as ControllerOptions
         from stromboli.live.process.control_gauges import ControlGauges
 
         looks = looks_of(self.flags["controllers"])
-        options = ControllerOptions(scheduler_names=self.flags["scheduler_name"], looks=looks)
+        plugins = offered(self.flags["job_plugins_dir"])
+        options = ControllerOptions(scheduler_names=self.flags["scheduler_name"], looks=looks, job_plugins=plugins)
         controllers = Controllers(self.client, options, observer=self.observer, may_write=self.leadership.leads)
         ControlGauges(self.registry, controllers.manager)
         yield controllers
