@@ -9,6 +9,7 @@ from typing import Any
 from stromboli.cycle import run_cycle
 from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.gates import PIPELINED_STATE, switched_on
+from stromboli.framework.extension.action import Action
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.model.reservation import Held, read, stated
 from stromboli.narration.observe import Counting
@@ -36,7 +37,7 @@ class Story(Bench):
 
     def __init__(
         self, *objects: Sequence[Manifest], text: str = ALL, nodes: int = 1, cpu: Any = 4,
-        extra: Sequence[type[Plugin]] = (), compat: bool = False, gate: bool = True,
+        extra: Sequence[type[Plugin] | type[Action]] = (), compat: bool = False, gate: bool = True,
     ) -> None:  # fmt: skip
         machines = [node(f"n{i + 1}", cpu=cpu) for i in range(nodes)]
         super().__init__(

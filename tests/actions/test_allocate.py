@@ -13,6 +13,7 @@ from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
 from stromboli.plugin import Plugin, overused
 from stromboli.testing.builders import cluster, node, pod, pod_group
+from tests.acceptance.bench import Bench
 
 CONF = """
 actions: "allocate"
@@ -133,3 +134,9 @@ def test_roles_that_failed_are_noted_as_they_fail():
     failed = {name for name, text in said.items() if "Insufficient cpu" in text}
     passed_over = {name for name, text in said.items() if "already predicated failed" in text}
     assert (failed, passed_over) == ({"g-big-0", "g-large-0"}, {"g-big-1", "g-large-1"})
+
+
+@pytest.mark.parametrize(("cpu", "said"), [(1, 1), (9, 0)])
+def test_a_part_that_is_ready_is_logged(cpu, said):
+    lines = Bench([node("n1", cpu=4), pod_group("g", phase="Inqueue"), pod("g-0", group="g", cpu=cpu)]).logged(3)
+    assert len([line for line in lines if line.startswith('"SubJob ready, return statement" job="default/g"')]) == said

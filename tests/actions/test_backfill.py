@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from stromboli.framework.books.plan import Plan
-from stromboli.model.names import PREEMPTABLE
+from stromboli.framework.session.session import Session
 from stromboli.plugin import Reason
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
-from tests.acceptance.bench import Bench, answering, binds, conf
+from tests.acceptance.bench import Bench, acting, answering, binds, conf, task_of
 from tests.acceptance.stories import Story, held_on
 
 TIERS = "gang", "predicates"
@@ -108,10 +108,27 @@ def test_one_that_holds_room_starts_where_there_is_some_and_else_goes_on_holding
     assert story.nodes_held() == ({} if bound else {"g-0": "n1"})
 
 
-def test_without_lasting_reservations_what_waits_is_placed_as_any_other() -> None:
-    """allocate lets it wait for room, backfill looks for room now."""
-    objects = [node("n1", pods=1), node("n2", pods=1), pod_group("e", phase="Running"),
-               pod("e-0", group="e", on="n1", cpu=0, memory=0, deleting=True, annotations={PREEMPTABLE: "true"}),
-               *idle_pods("g")]  # fmt: skip
-    story = Story(objects, nodes=0, text=conf(*TIERS, actions="allocate, backfill"), gate=False)
-    assert binds(story.cycle()) == {"g-0": "n2"}
+FULL = "0/1 nodes are unavailable: 1 node(s) pod number exceeded."
+
+
+@pytest.mark.parametrize(("nodes", "bound", "told"), [(1, {}, [FULL]), (2, {"g-0": "n2"}, [])])
+def test_without_lasting_reservations_what_waits_is_placed_as_any_other(
+    nodes: int, bound: dict[str, str], told: list[str]
+) -> None:
+    """An earlier action lets it wait for n1, where a pod is ending; backfill looks for room that it can have now."""
+
+    def reserve(session: Session) -> None:
+        with session.statement() as statement:
+            statement.pipeline(task_of(session, "g-0"), "n1")
+            statement.keep()
+
+    machines = [node(f"n{i + 1}", pods=1) for i in range(nodes)]
+    ends = [pod_group("e", phase="Running"), pod("e-0", group="e", on="n1", cpu=0, memory=0, deleting=True)]
+    text = conf(*TIERS, actions="reserve, backfill")
+    story = Story(
+        [*machines, *ends, *idle_pods("g")], nodes=0, text=text, gate=False, extra=[acting("reserve", reserve)]
+    )
+    plan = story.cycle()
+    assert binds(plan) == bound
+    assert [change.message for change in plan.pod_conditions] == told
+    assert plan.reservations == []

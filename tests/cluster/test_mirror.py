@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.cluster import mirror as mirrors
 from stromboli.cluster.audit import differences, inconsistencies
+from stromboli.cluster.decoding.proofs import Proofs
 from stromboli.cluster.events import Added, Deleted, Event, Modified
 from stromboli.cluster.mirror import Mirror, Version
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import ClusterState
 from stromboli.framework.books.plan import Bind, Eviction
-from tests.support.live_world import group, node, picture, pod
+from stromboli.model.reservation import Held, restated
+from tests.support.live_world import KEY, group, node, picture, pod
 
 BIND = Bind("u1", "ns/a", "ns/job", "n1")
 EVICTION = Eviction("u1", "ns/a", "ns/job", "n1", "preempt")
@@ -92,6 +95,15 @@ def test_a_pod_that_no_longer_counts_is_gone() -> None:
 )
 def test_old_news_changes_nothing(events: list[Event], expected: tuple[str, str] | None) -> None:
     assert stands(mirror(*events)) == expected
+
+
+def test_as_many_deleted_objects_are_remembered_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mirrors, "REMEMBERED", 2)
+    found = mirror(a(12, event=Deleted))
+    found.take(at("Node", node("n2"), 13, "n2", Deleted))
+    assert not found.take(a(11))
+    found.take(at("Node", node("n3"), 14, "n3", Deleted))
+    assert found.take(a(11))
 
 
 def test_objects_without_versions_are_always_believed() -> None:
@@ -291,6 +303,29 @@ def test_nothing_piles_up_while_pods_come_and_go() -> None:
     assert most < 3000
     assert (found.state.tasks, found.assumed, found._real, room(found)) == ({}, {}, {}, 0)
     assert found.objects == 2
+
+
+# ---------------------------------------------------------------------- reservations
+
+
+@pytest.mark.parametrize(("held", "refused"), [(None, ["replayed"]), (Held("n1"), [])])
+def test_a_statement_that_is_restored_unseen_counts_until_its_removal_is_known(
+    held: Held | None, refused: list[str]
+) -> None:
+    """The pod is told of as it stands after both, as in a new list, before the answer to the removal arrives."""
+    proofs = Proofs()
+    proofs.keys = (KEY,)
+    found = mirror(a(10), proofs=proofs)
+    proof = proofs.sign("u1", Held("n1"), 1000.0)
+    made = pod("a", "job")
+    made["metadata"]["annotations"] = restated(made["metadata"]["annotations"], Held("n1"), str(proof))
+    found.take(at("Pod", made, 11))
+    assert stands(found) == ("Pipelined", "n1")
+    found.assume_reserved("ns/a", "u1", held)
+    found.take(at("Pod", made, 13))
+    found.reserved("ns/a", "u1", held)
+    assert [each.reason for each in proofs.unproven.values()] == refused
+    assert list(proofs.untold) == ["ns/a"] * len(refused)
 
 
 # ---------------------------------------------------------------------- audit

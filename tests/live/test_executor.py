@@ -178,6 +178,34 @@ def test_amounts_that_a_queue_no_longer_has_disappear(tmp_path: Path) -> None:
     run(story())
 
 
+def test_a_fault_that_the_server_drops_is_not_written_again_with_equal_amounts(tmp_path: Path) -> None:
+    """A definition of Queues that is not ours does not have the field."""
+
+    async def story() -> None:
+        world = Directed()
+
+        def drop(request: Request, when: str) -> Response | None:
+            if when == "before" and request.method == "PATCH" and b'"fault"' in (request.body or b""):
+                found = json.loads(request.body or b"")["status"]
+                written.append((found["allocated"]["cpu"], found["fault"]))
+            return None
+
+        written: list[tuple[str, str | None]] = []
+        world.server.faults.append(drop)
+        scheduler = await world.directed(tmp_path)
+        for amount, fault in (("1", "broken"), ("1", "broken"), ("2", "broken"), ("2", "worse"), ("2", "")):
+            scheduler.executor.finish(plan_of(queues=[QueueUpdate("default", {"cpu": amount}, fault)]))
+            await asyncio.sleep(1)
+            kept = world.server.get("queues", "default")
+            shown = {name: text for name, text in kept["status"].items() if name != "fault"}
+            world.server.put("queues", {**kept, "status": shown})
+            await asyncio.sleep(1)
+        assert written == [("1", "broken"), ("2", "broken"), ("2", "worse")]
+        await world.end()
+
+    run(story())
+
+
 def test_a_gate_is_taken_off(tmp_path: Path) -> None:
     async def story() -> None:
         world = Directed()
