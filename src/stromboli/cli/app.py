@@ -9,7 +9,7 @@ import typer
 from stromboli.cli import conf, controllers, imports, kubelets, lint, manifests, plan, scenario, serve, up
 from stromboli.cli.exits import EPILOG
 from stromboli.cli.hypernodes import topology
-from stromboli.cli.vcctl import job, pod, queue, top
+from stromboli.cli.vcctl import flow, job, pod, queue, top
 
 HELP = (
     "A batch scheduler for Kubernetes in Volcano's place: schedule a live cluster (serve, controllers), run an embedded"
@@ -36,6 +36,8 @@ app.command("top")(top.top)
 app.add_typer(job.app)
 app.add_typer(queue.app)
 app.add_typer(pod.app)
+app.add_typer(flow.flows)
+app.add_typer(flow.templates)
 app.add_typer(conf.app)
 app.add_typer(imports.app)
 app.add_typer(scenario.app)

@@ -8,17 +8,22 @@ from collections.abc import Sequence
 import typer
 
 from stromboli.cli.running import run
-from stromboli.cli.vcctl import job, pod, queue
+from stromboli.cli.vcctl import flow, job, pod, queue
 
 FAILED = 255
 """Exit code of Volcano's program for a command that failed."""
 
 app = typer.Typer(
-    name="vcctl", help="Jobs, queues and pods of a cluster.", no_args_is_help=True, pretty_exceptions_enable=False
+    name="vcctl",
+    help="Jobs, flows, queues and pods of a cluster.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
 )
 app.add_typer(job.app)
 app.add_typer(queue.app)
 app.add_typer(pod.app)
+app.add_typer(flow.flows)
+app.add_typer(flow.templates)
 
 
 @app.command()

@@ -1,24 +1,27 @@
-"""``stromboli job``: run, list, view, suspend, resume, delete and explain jobs."""
+"""``stromboli job``: run, list, view, suspend, resume, delete and explain jobs, and show their logs."""
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stromboli.cli.vcctl.columns import NOTHING, Column, table
 from stromboli.cli.vcctl.connection import AllNamespaces, Kubeconfig, Master, Namespace, failed, talk
+from stromboli.cli.vcctl.job_run import OneTask, from_file, submit
 
 if TYPE_CHECKING:
     from stromboli.crds.batch import Job
     from stromboli.kube.client import Client
     from stromboli.sim.planning import Planning
 
-app = typer.Typer(name="job", help="Jobs: run, list, view, suspend, resume, delete, explain.", no_args_is_help=True)
+app = typer.Typer(
+    name="job", help="Jobs: run, list, view, logs, suspend, resume, delete, explain.", no_args_is_help=True
+)
 
 Name = Annotated[str, typer.Option("--name", "-N", help="Name of the job.")]
+Named = Annotated[str, typer.Argument(metavar="NAME", help="Name of the job.", show_default=False)]
 COLUMNS = (
     Column("Name"),
     Column("Creation", 15),
@@ -46,6 +49,7 @@ def run(
     limits: Annotated[str, typer.Option("--limits", "-L", help="What a pod may use.")] = "cpu=1000m,memory=100Mi",
     scheduler: Annotated[str, typer.Option("--scheduler", "-S", help="Scheduler of the pods.")] = "volcano",
     filename: Annotated[str, typer.Option("--filename", "-f", help="A YAML file with the job.")] = "",
+    wait: Annotated[bool, typer.Option("--wait", help="Show how the job is doing until it has ended.")] = False,
     kubeconfig: Kubeconfig = "",
     master: Master = "",
 ) -> None:
@@ -53,67 +57,9 @@ def run(
     what = "job run"
     if not name and not filename:
         raise failed(what, "job name cannot be left blank")
-    body = _from_file(filename, what) if filename else _one_task(name, image, minimum, replicas, scheduler)
-    if not filename:
-        container = body["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
-        container["resources"] = {"limits": _amounts(limits, what), "requests": _amounts(requests, what)}
-
-    async def story(client: Client) -> Job:
-        from stromboli.live.controllers.controlled import JOB
-
-        return await client.create(JOB, body, namespace)
-
-    made = talk(what, kubeconfig, master, story)
-    print(f"run job {made.metadata.name} successfully")
-
-
-def _from_file(filename: str, what: str) -> dict[str, Any]:
-    import yaml
-
-    if ".yaml" not in filename and ".yml" not in filename:
-        raise failed(what, "only support yaml file")
-    try:
-        found = yaml.safe_load(Path(filename).read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise failed(what, f"failed to read file, err: {error}") from error
-    if not isinstance(found, dict):
-        raise failed(what, f"{filename} holds no object")
-    return found
-
-
-def _one_task(name: str, image: str, minimum: int, replicas: int, scheduler: str) -> dict[str, Any]:
-    container: dict[str, Any] = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent"}
-    labels = {"job.volcano.sh": name}
-    template = {
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"restartPolicy": "Never", "containers": [container]},
-    }
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {
-            "minAvailable": minimum,
-            "schedulerName": scheduler,
-            "tasks": [{"replicas": replicas, "template": template}],
-        },
-    }
-
-
-def _amounts(text: str, what: str) -> dict[str, str]:
-    """``cpu=1000m,memory=100Mi`` as a resource list."""
-    from stromboli.errors import QuantityError
-    from stromboli.model.resources import quantity
-
-    found: dict[str, str] = {}
-    for part in filter(None, text.split(",")):
-        name, _, amount = part.partition("=")
-        try:
-            quantity.parse(amount)
-        except QuantityError as error:
-            raise failed(what, f"{part}: {error}") from error
-        found[name] = amount
-    return found
+    one = OneTask(name, image, minimum, replicas, requests, limits, scheduler)
+    body = from_file(filename, what) if filename else one.body(what)
+    submit(body, namespace, what, kubeconfig, master, wait=wait)
 
 
 @app.command("list")
@@ -172,11 +118,17 @@ def _row(job: Job) -> list[object]:
 
 
 @app.command()
-def view(name: Name = "", namespace: Namespace = "default", kubeconfig: Kubeconfig = "", master: Master = "") -> None:
+def view(
+    named: Named = "",
+    name: Name = "",
+    namespace: Namespace = "default",
+    kubeconfig: Kubeconfig = "",
+    master: Master = "",
+) -> None:
     """Show everything about a job, with its conditions and events."""
     from stromboli.cli.vcctl.job_view import view_of
 
-    _need(name, "view")
+    name = _need(name or named, "view")
 
     async def story(client: Client) -> tuple[Job, list[dict[str, Any]]]:
         from stromboli.kube.client import Select
@@ -222,19 +174,25 @@ def _command(what: str, action: str, name: str, namespace: str, kubeconfig: str,
 @app.command()
 def delete(name: Name = "", namespace: Namespace = "default", kubeconfig: Kubeconfig = "", master: Master = "") -> None:
     """Delete a job and everything that belongs to it."""
-    _need(name, "delete")
+    remove(name, "delete", namespace, kubeconfig, master)
+
+
+def remove(name: str, word: str, namespace: str, kubeconfig: str, master: str) -> None:
+    """Delete a job; ``word`` is what the user calls that."""
+    _need(name, word)
 
     async def story(client: Client) -> None:
         from stromboli.live.controllers.controlled import JOB
 
         await client.delete(JOB, name, namespace)
 
-    talk("job delete", kubeconfig, master, story)
-    print(f"delete job {name} successfully")
+    talk(f"job {word}", kubeconfig, master, story)
+    print(f"{word} job {name} successfully")
 
 
 @app.command()
 def explain(
+    named: Named = "",
     name: Name = "",
     namespace: Namespace = "default",
     config: Annotated[
@@ -250,7 +208,7 @@ def explain(
     from stromboli.sim.explanation.explain import explain as explained
     from stromboli.sim.explanation.explain import find_job
 
-    _need(name, "explain")
+    name = _need(name or named, "explain")
 
     async def story(client: Client) -> tuple[Planning, str]:
         return await planned(client, config), await _group_name(client, namespace, name)
@@ -273,6 +231,29 @@ async def _group_name(client: Client, namespace: str, name: str) -> str:
     return f"{name}-{job.metadata.uid}"
 
 
-def _need(name: str, what: str) -> None:
+@app.command()
+def logs(
+    named: Named = "",
+    name: Name = "",
+    namespace: Namespace = "default",
+    task: Annotated[str, typer.Option("--task", "-t", help="Only pods of this task.")] = "",
+    container: Annotated[
+        str, typer.Option("--container", "-c", help="Container; needed where pods have several.")
+    ] = "",
+    tail: Annotated[int, typer.Option("--tail", help="Last lines of each pod; all below 0.")] = 10,
+    kubeconfig: Kubeconfig = "",
+    master: Master = "",
+) -> None:
+    """Show what the pods of a job have written."""
+    from stromboli.cli.vcctl.job_logs import Wanted, show_logs
+
+    name = _need(name or named, "show the logs of")
+    talk(
+        "job logs", kubeconfig, master, lambda client: show_logs(client, Wanted(namespace, name, task, container, tail))
+    )
+
+
+def _need(name: str, what: str) -> str:
     if not name:
         raise failed(f"job {what}", f"job name is mandatory to {what} a particular job")
+    return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,14 +20,15 @@ app = typer.Typer(name="queue", help="Queues: list, get, create, operate, delete
 Name = Annotated[str, typer.Option("--name", "-n", help="Name of the queue.")]
 PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 COLUMNS = (Column("Name", 25), *(Column(title, 8) for title in ("Weight", "State", "Parent", *PHASES)))
+SHORT_COLUMNS = tuple(column for column in COLUMNS if column.title not in ("Parent", "Completed"))
+"""What ``vqueues`` shows."""
 ACTIONS = {"open": "OpenQueue", "close": "CloseQueue"}
 
 
 @app.command("list")
 def list_queues(kubeconfig: Kubeconfig = "", master: Master = "") -> None:
     """List queues with the numbers of their PodGroups by phase."""
-    queues, groups = talk("queue list", kubeconfig, master, _everything)
-    print(_listed(queues, groups) if queues else NOTHING)
+    show("", COLUMNS, kubeconfig, master)
 
 
 @app.command()
@@ -34,36 +36,31 @@ def get(name: Name = "", kubeconfig: Kubeconfig = "", master: Master = "") -> No
     """Show one queue."""
     if not name:
         raise failed("queue get", "name is mandatory to get the particular queue details")
+    show(name, COLUMNS, kubeconfig, master)
+
+
+def show(name: str, columns: Sequence[Column], kubeconfig: str, master: str) -> None:
+    """Print one queue, or all for an empty name, with these of :data:`COLUMNS`."""
 
     async def story(client: Client) -> tuple[list[Queue], list[PodGroup]]:
         from stromboli.live.controllers.controlled import POD_GROUP, QUEUE
 
-        return [await client.get(QUEUE, name)], await client.list_all(POD_GROUP)
+        queues = [await client.get(QUEUE, name)] if name else await client.list_all(QUEUE)
+        return queues, await client.list_all(POD_GROUP)
 
-    print(_listed(*talk("queue get", kubeconfig, master, story)))
-
-
-async def _everything(client: Client) -> tuple[list[Queue], list[PodGroup]]:
-    from stromboli.live.controllers.controlled import POD_GROUP, QUEUE
-
-    return await client.list_all(QUEUE), await client.list_all(POD_GROUP)
+    queues, groups = talk("queue get" if name else "queue list", kubeconfig, master, story)
+    print(_listed(queues, groups, columns) if queues else NOTHING)
 
 
-def _listed(queues: list[Queue], groups: list[PodGroup]) -> str:
+def _listed(queues: list[Queue], groups: list[PodGroup], columns: Sequence[Column]) -> str:
     counts = Counter((group.spec.queue, group.status.phase) for group in groups)
-    return table(
-        COLUMNS,
-        [
-            [
-                queue.metadata.name,
-                queue.spec.weight,
-                queue.status.state,
-                queue.spec.parent,
-                *(counts[queue.metadata.name, phase] for phase in PHASES),
-            ]
-            for queue in queues
-        ],
-    )
+
+    def row(queue: Queue) -> dict[str, object]:
+        name, spec = queue.metadata.name, queue.spec
+        own = {"Name": name, "Weight": spec.weight, "State": queue.status.state, "Parent": spec.parent}
+        return {**own, **{phase: counts[name, phase] for phase in PHASES}}
+
+    return table(columns, [[found[column.title] for column in columns] for found in map(row, queues)])
 
 
 @app.command()
