@@ -24,6 +24,7 @@ PLUGINS = {
     "sla": "stromboli.plugins.sla:Sla",
     "resourcequota": "stromboli.plugins.resourcequota:ResourceQuotas",
     "network-topology-aware": "stromboli.plugins.network_topology_aware:NetworkTopologyAware",
+    "numa-aware": "stromboli.plugins.numa_aware:NumaAware",
     "resource-strategy-fit": "stromboli.plugins.resource_strategy_fit:ResourceStrategyFit",
     "task-topology": "stromboli.plugins.task_topology:TaskTopology",
 }

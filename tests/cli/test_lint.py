@@ -250,7 +250,7 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
     ("unknown-field", [m.queue("a", capabilities=ONE)], "did you mean capability?"),
     ("asked-in-vain", [vcjob(plugins={"env": [], "svcs": [], "shs": []})], "svcs, shs: not known here"),
     ("asked-in-vain", [vcjob(networkTopology={"mode": "hard", "highestTierAllowed": 1})], "keeps pods close together"),
-    ("asked-in-vain", [vcjob(topologyPolicy="single-numa-node")], "no plugin looks at NUMA nodes yet"),
+    ("asked-in-vain", [vcjob(topologyPolicy="single-numa-node")], "looks at NUMA nodes (numa-aware does)"),
     ("asked-in-vain", [alien("p"), alien("q")], "is left to scheduler default-scheduler, as are 1 more"),
     ("asked-in-vain", [kind("apps/v1", "ReplicaSet", spec={"selector": {}})], "none of its pods is listed"),
     (

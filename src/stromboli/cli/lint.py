@@ -118,15 +118,15 @@ def _of_files(files: list[str], setup: Setup | None) -> list[Finding]:
     from stromboli.cli.linting.ignored_rules import IGNORED_RULES
     from stromboli.cli.terminal import progress
     from stromboli.cluster.state import ClusterState
-    from stromboli.sim.ignored import KEEPS_CLOSE
+    from stromboli.sim.ignored import KEEPS_CLOSE, NOTHING_HEEDED, NUMA_AWARE, Heeded
     from stromboli.sim.loading import Loading
 
     loading = Loading(ClusterState())
     with progress() as told:
         loading.take(files, told)
     loading.complete()
-    keeps_close = bool(setup and setup.answering(KEEPS_CLOSE))
-    cluster = Cluster(loading, setup.config if setup else None, keeps_close=keeps_close)
+    heeded = Heeded(bool(setup.answering(KEEPS_CLOSE)), setup.lists(NUMA_AWARE)) if setup else NOTHING_HEEDED
+    cluster = Cluster(loading, setup.config if setup else None, heeded)
     return broken((*CLUSTER_RULES, *IGNORED_RULES), cluster)
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from stromboli.model.claims import ResourceClaimSpec
 from stromboli.model.names import LONGEST_NAME
+from stromboli.model.numa import NumaSpec
 from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStatus, UpstreamSpec, UpstreamStatus
 from stromboli.model.queue import QueueSpec, QueueStatus
 from stromboli.model.resources import request
@@ -255,6 +256,12 @@ class HyperNode(Object, frozen=True):
     spec: HyperNodeSpec = HyperNodeSpec()
 
 
+class Numatopology(Object, frozen=True):
+    """nodeinfo.volcano.sh/v1alpha1 Numatopology."""
+
+    spec: NumaSpec = NumaSpec()
+
+
 class TemplateMetadata(Wire, frozen=True):
     """Labels and annotations that a job's task gives its pods."""
 
@@ -361,6 +368,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "PriorityClass": Kind(PriorityClass, ("scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1"), "priorityClasses"),
     "ResourceQuota": Kind(ResourceQuota, ("v1",), "resourceQuotas"),
     "HyperNode": Kind(HyperNode, ("topology.volcano.sh/v1alpha1",), "hyperNodes"),
+    "Numatopology": Kind(Numatopology, ("nodeinfo.volcano.sh/v1alpha1",), "numatopologies"),
     "Job": Kind(Job, ("batch.volcano.sh/v1alpha1",), "jobs"),
 }
 """What is understood, by kind, in the order in which a scenario's lists are handed over."""

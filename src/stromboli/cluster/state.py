@@ -15,6 +15,7 @@ import msgspec
 from stromboli.cluster import kinds
 from stromboli.cluster.decoding import decode
 from stromboli.cluster.decoding.hyper_nodes import HyperNodeStore
+from stromboli.cluster.decoding.numa import NumaStore
 from stromboli.cluster.decoding.templates import TemplateStore
 from stromboli.cluster.decoding.upstream import any_group_of
 from stromboli.cluster.events import Deleted, Event
@@ -66,7 +67,7 @@ class ClusterState:
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         self.namespace_labels: dict[str, dict[str, str]] = {}
         self.services: dict[str, dict[str, LabelSelector]] = {}
-        self.hyper_nodes = HyperNodeStore()
+        self.hyper_nodes, self.numa = HyperNodeStore(), NumaStore()
         self.budgets: dict[str, DisruptionBudget] = {}
         self.claims: dict[str, Demand] = {}
         self.usage: dict[str, NodeUsage] = {}
@@ -83,8 +84,8 @@ class ClusterState:
             "Pod": self._pod, "Node": self._node, "PodGroup": self._pod_group, "UpstreamPodGroup": self._pod_group,
             "Queue": self._queue, "PriorityClass": self._priority_class, "ResourceQuota": self._quota,
             "Namespace": self._namespace, "Service": self._service, "ReplicationController": self._service,
-            "ReplicaSet": self._workload, "StatefulSet": self._workload, "HyperNode": self.hyper_nodes.apply,
-            "PodDisruptionBudget": self._disruption_budget, "ResourceClaim": self._claim,
+            "ReplicaSet": self._workload, "StatefulSet": self._workload, "PodDisruptionBudget": self._disruption_budget,
+            "ResourceClaim": self._claim, "HyperNode": self.hyper_nodes.apply, "Numatopology": self.numa.apply,
         }  # fmt: skip
 
     def emptied(self) -> ClusterState:
@@ -388,7 +389,7 @@ class ClusterState:
         found.usage = {name: self.usage[name] for name in table.statics.names if name in self.usage}
         found.budgets = [self.budgets[key] for key in sorted(self.budgets)]
         found.claims = dict(sorted(self.claims.items()))
-        found.memory, found.utc_offset = dict(self.memory), self.utc_offset
+        found.memory, found.utc_offset, found.numa = dict(self.memory), self.utc_offset, self.numa.shown()
         topology = self.hyper_nodes.topology(table.statics)
         found.hyper_nodes, found.hyper_node_tiers = dict(topology.infos), dict(topology.tiers)
         found.hyper_nodes_ready, found.number = topology.ready, self._number

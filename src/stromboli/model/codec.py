@@ -17,6 +17,7 @@ from stromboli.model.claims import Devices
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job, JobFacts
 from stromboli.model.job_sums import Sums
+from stromboli.model.numa import NumaSpec
 from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
 from stromboli.model.queue import Queue, ResourceQuota
 from stromboli.model.resources.axes import Axes, Vector
@@ -180,6 +181,7 @@ class _Body(msgspec.Struct, frozen=True):
     number: int
     inconsistencies: list[str]
     queueless: dict[str, str] = {}
+    numa: dict[str, NumaSpec] = {}
 
 
 SNAPSHOT: Final = Format("snapshot", 4, _Body)
@@ -229,11 +231,9 @@ class _Writer:
             reserved=[*map(self.task, snapshot.reserved)],
             axes=list(snapshot.axes.names), nodes=table.statics.specs,
             amounts={name: np.ascontiguousarray(getattr(table, name), dtype="<i8").tobytes() for name in AMOUNTS},
-            templates=list(self.templates.values()),
-            templates_known=known,
+            templates=list(self.templates.values()), templates_known=known,
             tasks=msgspec.Raw(msgspec.msgpack.encode([msgspec.Raw(row) for row in self.tasks])),
-            node_tasks=node_tasks, jobs=jobs,
-            queues=list(snapshot.queues.values()),
+            node_tasks=node_tasks, jobs=jobs, queues=list(snapshot.queues.values()), numa=dict(snapshot.numa),
             queue_sums={name: _QueueSums(_amounts(s, _QUEUE_SUMS), s.jobs) for name, s in snapshot.queue_sums.items()},
             namespace_labels=_dicts(snapshot.namespace_labels), services=_dicts(snapshot.services),
             usage=dict(snapshot.usage), budgets=list(snapshot.budgets),
@@ -329,7 +329,7 @@ class _Reader:
         found.queues = {queue.name: queue for queue in body.queues}
         found.queue_sums = {name: _queue_sums(row) for name, row in body.queue_sums.items()}
         found.quotas, found.namespace_labels, found.services = body.quotas, body.namespace_labels, body.services
-        found.usage, found.budgets, found.close_jobs = body.usage, body.budgets, body.close_jobs
+        found.usage, found.budgets, found.close_jobs, found.numa = body.usage, body.budgets, body.close_jobs, body.numa
         found.claims, found.memory, found.utc_offset = body.claims, body.memory, body.utc_offset
         found.hyper_nodes = {row.name: _hyper_node(row) for row in body.hyper_nodes}
         found.hyper_node_tiers, found.hyper_nodes_ready = body.hyper_node_tiers, body.hyper_nodes_ready

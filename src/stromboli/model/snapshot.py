@@ -8,6 +8,7 @@ from copy import copy
 from stromboli.model.claims import Demand
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job
+from stromboli.model.numa import Topologies
 from stromboli.model.queue import Queue, ResourceQuota
 from stromboli.model.resources.axes import Axes, minus
 from stromboli.model.selectors import belonging
@@ -87,13 +88,35 @@ class Snapshot:
     ``close_jobs`` are those that ask for closeness or lie in a hypernode; None: not known.
     ``usage`` is what was measured of nodes by name, ``budgets`` are the disruption budgets, ``claims`` the
     devices that ResourceClaims ask for by ``namespace/name``.  ``memory`` is what plugins
-    keep from cycle to cycle, by plugin.  ``utc_offset`` is how many seconds local time is ahead of UTC.
+    keep from cycle to cycle, by plugin; ``numa`` what is known of the NUMA nodes of nodes.
+    ``utc_offset`` is how many seconds local time is ahead of UTC.
     """
 
     __slots__ = (
-        "axes", "budgets", "claims", "close_jobs", "cluster_uid", "hyper_node_tiers", "hyper_nodes",
-        "hyper_nodes_ready", "inconsistencies", "jobs", "memory", "namespace_labels", "node_tasks", "number",
-        "queue_sums", "queueless", "queues", "quotas", "reserved", "services", "table", "templates", "usage",
+        "axes",
+        "budgets",
+        "claims",
+        "close_jobs",
+        "cluster_uid",
+        "hyper_node_tiers",
+        "hyper_nodes",
+        "hyper_nodes_ready",
+        "inconsistencies",
+        "jobs",
+        "memory",
+        "namespace_labels",
+        "node_tasks",
+        "numa",
+        "number",
+        "queue_sums",
+        "queueless",
+        "queues",
+        "quotas",
+        "reserved",
+        "services",
+        "table",
+        "templates",
+        "usage",
         "utc_offset",
     )  # fmt: skip
 
@@ -113,6 +136,7 @@ class Snapshot:
         self.claims: Mapping[str, Demand] = {}
         self.memory: Mapping[str, Mapping[str, float]] = {}
         self.utc_offset = 0
+        self.numa: Topologies = {}
         self.node_tasks: Sequence[Mapping[str, Task]] = ()
         self.reserved: Sequence[Task] = ()
         self.hyper_nodes: dict[str, HyperNodeInfo] = {}

@@ -16,6 +16,9 @@ from stromboli.model.task import Task
 KEEPS_CLOSE: Final = "hyper_node_gradient_for_job"
 """Without a plugin at this point pods are placed wherever there is room, whatever their network topology says."""
 
+NUMA_AWARE: Final = "numa-aware"
+"""The plugin without which policies for NUMA nodes are ignored."""
+
 _PODS_COUNT: Final = "it counts by its pods; list these too (kubectl get pods -o yaml)"
 _MADE: Final = "controllers make its Jobs on a live cluster; list these too to see where they go"
 _KINDS: Final[Mapping[str, str]] = {
@@ -23,7 +26,6 @@ _KINDS: Final[Mapping[str, str]] = {
     "flow.volcano.sh JobFlow": _MADE,
     "flow.volcano.sh JobTemplate": _MADE,
     "bus.volcano.sh Command": "controllers carry it out on a live cluster",
-    "nodeinfo.volcano.sh Numatopology": "no plugin looks at NUMA nodes yet",
     "shard.volcano.sh NodeShard": "there is no sharding yet",
     "apps DaemonSet": _PODS_COUNT,
     "batch CronJob": _PODS_COUNT,
@@ -53,17 +55,27 @@ def kind_text(kind: str, count: int) -> str:
     return f"{count} {objects} of kind {kind} {are} not looked at: {why}"
 
 
-def wishes(state: ClusterState, jobs: Mapping[str, VolcanoJob], *, keeps_close: bool) -> Iterator[Ignored]:
-    """What ``jobs`` and all pods ask for in vain; ``keeps_close``: whether a plugin answers :data:`KEEPS_CLOSE`."""
+class Heeded(NamedTuple):
+    """Which wishes plugins of a configuration heed: network topologies (:data:`KEEPS_CLOSE`), and NUMA policies."""
+
+    closeness: bool = False
+    numa: bool = False
+
+
+NOTHING_HEEDED: Final = Heeded()
+
+
+def wishes(state: ClusterState, jobs: Mapping[str, VolcanoJob], heeded: Heeded) -> Iterator[Ignored]:
+    """What ``jobs`` and all pods ask for in vain."""
     plugins = offered().names
     for key, found in jobs.items():
         if missing := [name for name in found.spec.plugins if name not in plugins]:
             names = ", ".join(name[:40] for name in missing[:8])
             yield Ignored(f"Job {key}", "spec.plugins", _WITHOUT_PLUGINS.format(names=names))
     for uid, job in sorted(state.jobs.items()):
-        if job.facts.is_close and not keeps_close:
+        if job.facts.is_close and not heeded.closeness:
             yield Ignored(f"PodGroup {uid}", "spec.networkTopology", FAR)
-        yield from _numa(job)
+        yield from () if heeded.numa else _numa(job)
     yield from _others(state)
 
 
@@ -80,7 +92,8 @@ FAR: Final = (
 def _numa(job: Job) -> Iterator[Ignored]:
     policies = (task.annotations.get(NUMA_TOPOLOGY_POLICY, "none") for task in job.tasks.values())
     if named := next((policy for policy in policies if policy != "none"), ""):
-        text = f"topology policy {named[:40]} is ignored: no plugin looks at NUMA nodes yet"
+        why = "no plugin of the configuration looks at NUMA nodes (numa-aware does)"
+        text = f"topology policy {named[:40]} is ignored: {why}"
         yield Ignored(f"PodGroup {job.uid}", f"metadata.annotations[{NUMA_TOPOLOGY_POLICY}]", text)
 
 

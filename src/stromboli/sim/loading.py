@@ -17,7 +17,7 @@ from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
 from stromboli.model.names import POD_PENDING, QUEUE_OPEN, SCHEDULER_NAME
 from stromboli.model.resources.request import with_default_requests
-from stromboli.sim.ignored import Ignored, kind_text, wishes
+from stromboli.sim.ignored import Heeded, Ignored, kind_text, wishes
 
 WORKLOADS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Deployment", "BatchJob")
 """Kinds whose pods are objects of their own, made of those that are ours where none is listed."""
@@ -132,10 +132,10 @@ class Loading:
         skipped = self.manifests.skipped if self.manifests else {}
         return [kind_text(kind, count) for kind, count in skipped.items()]
 
-    def unfulfilled(self, *, keeps_close: bool) -> list[Ignored]:
+    def unfulfilled(self, heeded: Heeded) -> list[Ignored]:
         """What the objects ask for in vain; see :func:`~stromboli.sim.ignored.wishes`."""
         return [
-            *wishes(self.state, self._completion.jobs, keeps_close=keeps_close),
+            *wishes(self.state, self._completion.jobs, heeded),
             *(
                 note
                 for (kind, namespace, name), note in self._childless.items()

@@ -28,7 +28,7 @@ from stromboli.narration.observe import SILENT, Observer, Several
 from stromboli.sim.between import apply_plan
 from stromboli.sim.explanation.notes import Hushed, Notes
 from stromboli.sim.explanation.reasons import Cycle, Reason
-from stromboli.sim.ignored import KEEPS_CLOSE
+from stromboli.sim.ignored import KEEPS_CLOSE, NUMA_AWARE, Heeded
 from stromboli.sim.loading import Loading
 from stromboli.sim.outcome import Json, close_figures, outcome, queue_figures
 
@@ -169,8 +169,9 @@ class Planning:
 
     def ignored(self) -> list[str]:
         """What the objects say or ask for in vain, after the last cycle."""
-        keeps_close = bool(self.last.session.hooks.answers.of(KEEPS_CLOSE))
-        unfulfilled = self.loading.unfulfilled(keeps_close=keeps_close)
+        session = self.last.session
+        heeded = Heeded(bool(session.hooks.answers.of(KEEPS_CLOSE)), NUMA_AWARE in session.plugins)
+        unfulfilled = self.loading.unfulfilled(heeded)
         return [*map(str, self.loading.ignored), *map(str, unfulfilled)]
 
     def reasons(self) -> dict[str, Reason]:

@@ -30,6 +30,7 @@ from stromboli.model.table import totals
 from stromboli.model.task import Task
 from stromboli.plugins.nodegroup import NO_RULES, limits_of, read_rules
 from stromboli.plugins.overcommit import read_factor
+from stromboli.sim.ignored import NOTHING_HEEDED, Heeded
 from stromboli.sim.loading import Loading
 
 Amounts = dict[str, float]
@@ -38,11 +39,11 @@ Amounts = dict[str, float]
 class Cluster:
     """Objects as the rules look at them; ``config`` says which queue plugin reads them, if it is known.
 
-    ``keeps_close`` says whether a plugin of the configuration heeds network topologies.
+    ``heeded`` says which wishes its plugins heed.
     """
 
-    def __init__(self, loading: Loading, config: Config | None = None, *, keeps_close: bool = False) -> None:
-        self.keeps_close = keeps_close
+    def __init__(self, loading: Loading, config: Config | None = None, heeded: Heeded = NOTHING_HEEDED) -> None:
+        self.heeded = heeded
         self.loading, self.state = loading, loading.state
         self.snapshot = loading.state.snapshot()
         self.config = config

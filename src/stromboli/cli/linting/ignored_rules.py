@@ -20,7 +20,7 @@ def _kind_not_read(cluster: Cluster) -> Iterator[Spot]:
 
 
 def _unfulfilled(cluster: Cluster) -> Iterator[Spot]:
-    for found in cluster.loading.unfulfilled(keeps_close=cluster.keeps_close):
+    for found in cluster.loading.unfulfilled(cluster.heeded):
         yield Spot(found.text, 0, found.object, found.path, severity="note" if found.minor else None)
 
 

@@ -63,6 +63,10 @@ class Setup:
         """The entries that are asked at a point: the plugin has a hook there and its switch is on."""
         return [e for e in self.entries if point in self.points(e.option) and e.option.enabled(POINTS[point])]
 
+    def lists(self, plugin: str) -> bool:
+        """Whether the configuration lists a plugin of that name."""
+        return any(entry.option.name == plugin for entry in self.entries)
+
     def knows(self, option: PluginOption) -> bool:
         """Whether the plugin can be looked at: it is one of ours, so all its hooks are in its class."""
         return option.name in self.registry.plugin_names and not option.path and bool(self.points(option))
@@ -85,7 +89,6 @@ class Setup:
 
 
 KNOWN_POINTS: Final = {
-    "numa-aware": ("predicate", "batch_node_order"),
     "deviceshare": ("predicate", "batch_node_order"),
 }  # fmt: skip
 """What the reference's plugins answer, as far as rules ask: for those that this release does not have."""

@@ -61,6 +61,7 @@ SCHEDULING: Final = (
     Grant(SCHEDULING_GROUP, "queues", (*READ, "create"), "whose jobs compete; root and default are made"),
     Grant(SCHEDULING_GROUP, "queues/status", ("patch",), "what a queue holds, and that ours are open"),
     Grant(TOPOLOGY_GROUP, "hypernodes", READ, "which nodes are close together"),
+    Grant("nodeinfo.volcano.sh", "numatopologies", READ, "plugin numa-aware"),
     EVENTS,
 )
 """What the scheduler does in the whole cluster."""

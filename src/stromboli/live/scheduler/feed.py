@@ -18,12 +18,12 @@ from stromboli.live.process.events import Telling
 
 FOLLOWED: Final = (
     "Namespace", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "PriorityClass", "ResourceQuota",
-    "Queue", "Node", "HyperNode", "PodDisruptionBudget", "ResourceClaim", "PodGroup", "UpstreamPodGroup",
-    "Pod",
+    "Queue", "Node", "HyperNode", "Numatopology", "PodDisruptionBudget", "ResourceClaim", "PodGroup",
+    "UpstreamPodGroup", "Pod",
 )  # fmt: skip
 """Kinds that scheduling looks at, the ones first that others refer to."""
 
-OPTIONAL: Final = frozenset({"HyperNode", "ResourceClaim", "UpstreamPodGroup"})
+OPTIONAL: Final = frozenset({"HyperNode", "Numatopology", "ResourceClaim", "UpstreamPodGroup"})
 """Kinds that a server may well do without."""
 
 _EVENTS: Final = {What.added: Added, What.modified: Modified, What.deleted: Deleted}

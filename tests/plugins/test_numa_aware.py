@@ -1,0 +1,196 @@
+"""numa-aware: which CPUs the kubelet would give, which nodes it would refuse, what is remembered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.model.codec import decode_snapshot, encode_snapshot
+from stromboli.model.numa import NumaSpec, cpus_of, mask_of
+from stromboli.plugins.numa_aware import NumaAware
+from stromboli.plugins.numa_aware.cpus import BEST_EFFORT, RESTRICTED, SINGLE, Layout, plan
+from stromboli.testing.builders import Manifest, node, pod, pod_group
+from stromboli.testing.check_plugin import check_plugin
+from tests.acceptance.bench import Bench, binds, conf, messages, task_of
+
+CONF = conf("gang", "predicates numa-aware")
+TWO = tuple((cpu, cpu // 4, cpu // 4, cpu) for cpu in range(8))
+"""Two NUMA nodes, a socket each, of four cores."""
+THREADS = tuple((cpu, cpu % 4 // 2, cpu % 4 // 2, cpu % 4) for cpu in range(8))
+"""Two sockets of two cores with two threads: CPU 0 and 4 are one core."""
+
+
+def numa(name: str, policy: str, free: str = "0-7", manager: str = "static", **spec: Any) -> Manifest:
+    detail = {str(cpu): {"numa": on, "socket": socket, "core": core} for cpu, on, socket, core in TWO}
+    return {
+        "apiVersion": "nodeinfo.volcano.sh/v1alpha1",
+        "kind": "Numatopology",
+        "metadata": {"name": name},
+        "spec": {
+            "policies": {"CPUManagerPolicy": manager, "TopologyManagerPolicy": policy},
+            "numares": {"cpu": {"allocatable": free, "capacity": 8}},
+            "cpuDetail": detail,
+            **spec,
+        },
+    }
+
+
+def guaranteed(name: str, cpu: object, policy: str = "") -> Manifest:
+    amounts = {"cpu": str(cpu), "memory": "1Gi"}
+    notes = {"volcano.sh/numa-topology-policy": policy} if policy else {}
+    resources = {"requests": amounts, "limits": amounts}
+    return pod(name, group="g", annotations=notes, container={"resources": resources})
+
+
+@pytest.mark.parametrize(
+    ("listed", "cpus"),
+    [
+        *(("", []), ("3", [3]), ("0,2,4-6", [0, 2, 4, 5, 6])),
+        *(("4-2", []), ("a", []), ("0,", []), ("-1", []), ("0-99999", None)),
+    ],
+)
+def test_lists_of_cpus(listed, cpus):
+    assert cpus_of(mask_of(listed)) == (list(range(4096)) if cpus is None else cpus)
+
+
+@pytest.mark.parametrize(
+    ("places", "free", "policy", "counts", "cpus"),
+    [
+        pytest.param(TWO, "0-7", RESTRICTED, [4], "0-3", id="one-node-is-enough"),
+        pytest.param(TWO, "0-2,4-6", BEST_EFFORT, [4], "0-2,4", id="best-effort-takes-two"),
+        pytest.param(TWO, "0-2,4-6", RESTRICTED, [4], None, id="restricted-refuses"),
+        pytest.param(TWO, "0-2,4-6", SINGLE, [4], None, id="single-refuses"),
+        pytest.param(TWO, "0-7", SINGLE, [6], None, id="single-refuses-what-needs-two"),
+        pytest.param(TWO, "0-7", RESTRICTED, [6], "0-5", id="restricted-takes-what-needs-two"),
+        pytest.param(TWO, "0,4-7", RESTRICTED, [3], "4-6", id="the-one-with-room"),
+        pytest.param(TWO, "0-7", SINGLE, [3, 3], "0-2,4-6", id="container-by-container"),
+        pytest.param(TWO, "0-7", SINGLE, [4, 4, 1], None, id="the-third-finds-none"),
+        pytest.param(TWO, "0-7", SINGLE, [0], "", id="parts-of-cpus-have-no-preference"),
+        pytest.param(TWO, "0-1", BEST_EFFORT, [4], "", id="too-few-at-all"),
+        pytest.param(TWO, "2-7", "none", [2], "2-3", id="policy-none"),
+        pytest.param(THREADS, "0-7", RESTRICTED, [2], "0,4", id="whole-cores"),
+        pytest.param(THREADS, "0-3,5-7", RESTRICTED, [1], "0", id="the-fuller-core"),
+        pytest.param((), "", RESTRICTED, [1], None, id="nothing-known"),
+    ],
+)
+def test_plans(places, free, policy, counts, cpus):
+    found = plan(Layout(places), mask_of(free), policy, counts)
+    assert (None if found.refused >= 0 else found.cpus) == (None if cpus is None else mask_of(cpus))
+
+
+policies = st.sampled_from((BEST_EFFORT, RESTRICTED, SINGLE, "none"))
+
+
+@given(st.integers(0, 255), st.lists(st.integers(0, 5), max_size=3), policies)
+def test_plans_take_free_cpus_alone(free, counts, policy):
+    for places in (TWO, THREADS):
+        layout = Layout(places)
+        found = plan(layout, free, policy, counts)
+        assert found.cpus & ~free == 0
+        if found.refused < 0 and found.cpus.bit_count() == sum(counts) and policy == SINGLE:
+            assert layout.spread(found.cpus) <= max(1, sum(count > 0 for count in counts))
+
+
+@pytest.mark.parametrize(
+    ("node_policy", "manager", "pod_policy", "cpu", "free", "why"),
+    [
+        ("restricted", "static", "restricted", 4, "0-7", ""),
+        ("restricted", "static", "", 4, "0-7", ""),
+        ("restricted", "static", "", 4, "0-2,4-6", "container main cannot be assigned by numa"),
+        ("restricted", "none", "", 4, "0-2,4-6", ""),
+        ("none", "static", "", 4, "0-2,4-6", ""),
+        ("restricted", "none", "restricted", 4, "0-7", "cpu manager policy isn't static"),
+        ("none", "static", "restricted", 4, "0-7", "task topology policy[restricted] is different with node[none]"),
+        ("restricted", "static", "restricted", 4, "", "cpu allocatable map is empty"),
+        ("restricted", "static", "restricted", "500m", "0-2", ""),
+        (None, "", "restricted", 4, "", "numa info is empty"),
+        (None, "", "", 4, "", ""),
+    ],
+)
+def test_which_nodes_are_refused(node_policy, manager, pod_policy, cpu, free, why):
+    described = [] if node_policy is None else [numa("n", node_policy, free, manager)]
+    objects = [node("n", cpu=8), *described, pod_group("g"), guaranteed("p", cpu, pod_policy)]
+    plan = Bench(objects, CONF).cycle()
+    assert bool(binds(plan)) is not bool(why)
+    assert any(why in text for text in messages(plan, "default/g")) or not why
+
+
+def test_burstable_pods_are_not_looked_at():
+    objects = [node("n", cpu=8), numa("n", "single-numa-node", "0"), pod_group("g"), pod("p", group="g", cpu=6)]
+    assert binds(Bench(objects, CONF).cycle()) == {"p": "n"}
+
+
+def test_what_the_system_keeps_is_not_given():
+    objects = [node("n", cpu=8), numa("n", "single-numa-node", resReserved={"cpu": "1500m"}), pod_group("g")]
+    assert binds(Bench([*objects, guaranteed("p", 3)], CONF).cycle()) == {"p": "n"}
+    reserved_everywhere = numa("n", "single-numa-node", resReserved={"cpu": "5"})
+    assert not binds(Bench([objects[0], reserved_everywhere, objects[2], guaranteed("p", 4)], CONF).cycle())
+
+
+def test_few_numa_nodes_are_better():
+    nodes = [node(name, cpu=8) for name in ("split", "whole")]
+    described = [numa("split", "best-effort", "0-2,4-6"), numa("whole", "best-effort")]
+    objects = [*nodes, *described, pod_group("g"), guaranteed("p", 4, "best-effort")]
+    with Bench(objects, CONF).open() as session:
+        plugin = session.plugins["numa-aware"]
+        assert isinstance(plugin, NumaAware)
+        raw = plugin.numa_nodes(task_of(session, "p"), session.table.view())
+        assert raw is not None
+        assert plugin.fewest_best(task_of(session, "p"), raw, 1, 2).tolist() == [0, 50]
+    assert binds(Bench(objects, CONF).cycle()) == {"p": "whole"}
+
+
+def test_pods_of_one_session_and_of_the_next_share_no_cpus():
+    """Each takes four CPUs; the third finds three on each NUMA node, and is refused until one of the others is gone."""
+    objects = [node("n", cpu=16), numa("n", "single-numa-node"), pod_group("g", min_member=0)]
+    bench = Bench([*objects, guaranteed("a", 4), guaranteed("b", 1), guaranteed("c", 4)], CONF)
+    assert set(binds(bench.cycle())) == {"a", "b"}
+    assert binds(bench.cycle()) == {}, "what was planned counts as taken before the node shows it"
+    bench.tell(guaranteed("b", 1), gone=True)
+    assert set(binds(bench.cycle())) == {"c"}
+
+
+def test_what_a_node_shows_is_not_remembered_any_more():
+    objects = [node("n", cpu=16), numa("n", "single-numa-node"), pod_group("g", min_member=0), guaranteed("a", 4)]
+    bench = Bench(objects, CONF)
+    bench.cycle()
+    uid = next(iter(bench.state.tasks.values())).uid
+    assert len(bench.state.memory["numa-aware"]) == 4
+    bench.tell(numa("n", "single-numa-node", "4-7", podAllocations=[{"uid": uid, "name": "a", "namespace": "default"}]))
+    bench.cycle()
+    assert bench.state.memory["numa-aware"] == {}
+
+
+def test_cpus_are_given_back():
+    objects = [node("n", cpu=16), numa("n", "restricted"), pod_group("g", min_member=3)]
+    bench = Bench([*objects, guaranteed("a", 4), guaranteed("b", 4), guaranteed("c", 4)], CONF)
+    with bench.open() as session:
+        plugin = session.plugins["numa-aware"]
+        assert isinstance(plugin, NumaAware)
+        with session.statement() as trial:
+            for name in "ab":
+                trial.pipeline(task_of(session, name), "n")
+            assert plugin._sites[0].usable == 0
+        assert plugin._sites[0].usable == 0xFF
+    assert session.plan.memory["numa-aware"] == {}
+
+
+def test_snapshots_keep_what_is_known():
+    bench = Bench([node("n"), numa("n", "restricted", resReserved={"cpu": "1500m"})], CONF)
+    before, after = bench.snapshot(), decode_snapshot(encode_snapshot(bench.snapshot()))
+    assert (after.numa, after.numa["n"].reserved, after.numa["n"].free) == (before.numa, 2, 0xFF)
+    bench.tell(numa("n", "restricted"), gone=True)
+    assert bench.snapshot().numa == {}
+
+
+def test_bad_descriptions_count_as_none():
+    assert NumaSpec(res_reserved={"cpu": "x"}).reserved == 0
+    assert NumaSpec().free == 0
+    assert NumaSpec(cpu_detail={"x": NumaSpec().cpu_detail.get("0")}).places == ()  # type: ignore[dict-item]
+
+
+def test_it_keeps_its_promises():
+    check_plugin(NumaAware, examples=10)
