@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from stromboli.metrics.printers import Fields, JsonPrinter, Printer, TextPrinter, Texts
 from stromboli.narration.catalogue import LINES
-from stromboli.narration.observe import Columns, Teller
+from stromboli.narration.observe import Columns, Silent, Teller
 
 
 class Stream(Protocol):
@@ -42,7 +42,7 @@ _LINES: Final = 1 << 13
 """Lines that are held back in tells of many."""
 
 
-class LogObserver:
+class LogObserver(Silent):
     """Prints lines up to a level to a stream.
 
     ``level`` is the N of ``-v N`` and may be changed at any time: what is more verbose ends at once, what is less so is
@@ -102,9 +102,6 @@ class LogObserver:
             self._room -= count
             if printer.urgent or self._room <= 0 or len(self._held) >= _TELLS:
                 self.flush()
-
-    def started(self, kind: str, name: str) -> None:
-        """Spans are not logged."""
 
     def ended(self, kind: str, name: str) -> None:
         """Write out what a cycle has told."""

@@ -80,6 +80,29 @@ class Silent:
         """Not heard."""
 
 
+class Passing:
+    """Passes everything on to another observer."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+
+    def wants(self, key: str) -> bool:
+        """Whether the other one does."""
+        return self.observer.wants(key)
+
+    def tell(self, key: str, fields: Mapping[str, object]) -> None:
+        """Pass it on."""
+        self.observer.tell(key, fields)
+
+    def started(self, kind: str, name: str) -> None:
+        """Pass it on."""
+        self.observer.started(kind, name)
+
+    def ended(self, kind: str, name: str) -> None:
+        """Pass it on."""
+        self.observer.ended(kind, name)
+
+
 SILENT: Final = Silent()
 """The observer of unobserved runs."""
 
@@ -115,20 +138,17 @@ STANDING: Final = frozenset(("complaint", "idle_negative", "node_out_of_sync", "
 """What lasts: every session finds and tells it until the cluster or the configuration has changed."""
 
 
-class Unrepeated:
+class Unrepeated(Passing):
     """Passes everything on to ``observer``, but of ``keys`` only what the cycle before has not told, too.
 
     What was told is compared as it is shown: a node that is overfull by another amount is told of again.
     """
 
     def __init__(self, observer: Observer, keys: Iterable[str] = STANDING) -> None:
-        self.observer, self.keys = observer, frozenset(keys)
+        super().__init__(observer)
+        self.keys = frozenset(keys)
         self._before: set[tuple[str, ...]] = set()
         self._now: set[tuple[str, ...]] = set()
-
-    def wants(self, key: str) -> bool:
-        """Whether the observer does."""
-        return self.observer.wants(key)
 
     def tell(self, key: str, fields: Mapping[str, object]) -> None:
         """Pass it on, unless it is one of ``keys`` and was so in the cycle before."""
@@ -139,10 +159,6 @@ class Unrepeated:
                 return
         self.observer.tell(key, fields)
 
-    def started(self, kind: str, name: str) -> None:
-        """Pass it on."""
-        self.observer.started(kind, name)
-
     def ended(self, kind: str, name: str) -> None:
         """Pass it on; with a cycle ends what its successor compares with."""
         self.observer.ended(kind, name)
@@ -150,7 +166,7 @@ class Unrepeated:
             self._before, self._now = self._now, set()
 
 
-class Counting:
+class Counting(Silent):
     """Counts what it is told and keeps the last of it; for tests.
 
     ``counts`` is by key, ``told`` holds the last ``keep`` pairs of key and fields, ``spans`` the finished spans as
@@ -173,9 +189,6 @@ class Counting:
         _check(key, fields)
         self.counts[key] += 1
         self.told.append((key, dict(fields)))
-
-    def started(self, kind: str, name: str) -> None:
-        """Only the end counts."""
 
     def ended(self, kind: str, name: str) -> None:
         """Keep the span."""

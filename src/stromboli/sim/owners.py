@@ -71,7 +71,9 @@ class Owners:
     def _clear(self, group: str) -> None:
         """Clear a PodGroup away whose pods have all succeeded."""
         pods = list(self._of(group))
-        if self._world.get("PodGroup", group) is None or not all(map(_is_done, pods)):
+        if self._world.get("PodGroup", group) is None or any(
+            part(pod, "status", "phase") != "Succeeded" for pod in pods
+        ):
             return
         self._world.remove("PodGroup", group)
         for pod in pods:
@@ -79,10 +81,6 @@ class Owners:
 
     def _of(self, group: str) -> Iterator[Body]:
         return (pod for pod in self._world.all("Pod") if group_of(pod) == group)
-
-
-def _is_done(pod: Body) -> bool:
-    return bool(part(pod, "status", "phase") == "Succeeded")
 
 
 def owner_of(pod: Body) -> str:

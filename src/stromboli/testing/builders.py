@@ -96,12 +96,10 @@ def resources_of(requests: Mapping[str, Amount]) -> dict[str, dict[str, Amount]]
 
     Those are the requests of extended resources and huge pages, which cannot be overcommitted.
     """
-    limits = {name: amount for name, amount in requests.items() if _needs_limit(name)}
+    limits = {
+        name: amount for name, amount in requests.items() if is_extended(name) or name.startswith(HUGE_PAGES_PREFIX)
+    }
     return {"requests": dict(requests), **({"limits": limits} if limits else {})}
-
-
-def _needs_limit(name: str) -> bool:
-    return is_extended(name) or name.startswith(HUGE_PAGES_PREFIX)
 
 
 def pod_group(

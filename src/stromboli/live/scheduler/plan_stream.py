@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from stromboli.cluster.executor import Executor
 from stromboli.framework.books.plan import Plan
 from stromboli.kube.turns import Slices
+from stromboli.narration.observe import Silent
 
 Call = Callable[..., object]
 T = TypeVar("T")
@@ -59,7 +60,7 @@ class Inbox:
             self._failed(error)
 
 
-class Handover:
+class Handover(Silent):
     """An observer of one cycle: what its plan has grown by reaches the executor through ``later``.
 
     ``later(function, *arguments)`` has the function called in the executor's thread, in order.
@@ -87,12 +88,6 @@ class Handover:
             self._later(self._executor.evict, some)
         for others in _parts(binds):
             self._later(self._executor.bind, others)
-
-    def started(self, kind: str, name: str) -> None:
-        """Not heard."""
-
-    def ended(self, kind: str, name: str) -> None:
-        """Not heard."""
 
 
 def _parts(decisions: Sequence[T]) -> Iterator[Sequence[T]]:

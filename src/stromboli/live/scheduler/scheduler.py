@@ -108,7 +108,9 @@ class LiveScheduler:
         remove_gate = self.executor.updater.remove_gate
         self.outside = Outside(client, self.recorder, may_write, tell=self.tell, remove_gate=remove_gate)
         self.strays = Strays(context, self.executor.status_updater())
-        self.closeness = Closeness(context, self._keeps_close)
+        self.closeness = Closeness(
+            context, lambda: may_keep_close(self.configuration.current, self.configuration.source.registry)
+        )
         keys = ReservationKeys(client, self.options.namespace, self.tell, clock)
         self.proving = Proving(context, proofs, keys, self.executor.updater)
         self.audit = Audit(client, self.feed, self.informers)
@@ -130,9 +132,6 @@ class LiveScheduler:
         if isinstance(found, Pod) and found.spec.scheduler_name in self.options.scheduler_names and self.may_write():
             about = Regarding("v1", "Pod", found.metadata.namespace, found.metadata.name, found.metadata.uid)
             self.recorder.record(about, EVENT_WARNING, EVENT_FAILED_SCHEDULING, str(error))
-
-    def _keeps_close(self) -> bool:
-        return may_keep_close(self.configuration.current, self.configuration.source.registry)
 
     def _poller(self) -> UsagePoller:
         """What asks for the loads of nodes, as the configuration of the moment says."""

@@ -21,7 +21,8 @@ from stromboli.cycle import run_cycle
 from stromboli.errors import ApiFailure, ManifestError
 from stromboli.framework.books.plan import Bind, Plan, PodConditionUpdate
 from stromboli.framework.config.config import load_config
-from stromboli.kube.recorder import Recorder, Regarding
+from stromboli.kube.recorder import Recorder
+from stromboli.live.scheduler.context import pod_of
 from stromboli.model import names
 from stromboli.server.api import Api
 from stromboli.server.print.conditions import with_condition
@@ -115,7 +116,7 @@ class DefaultScheduler:
             _LOG.debug("default scheduler: %s: %s", bind.key, failure)
             return
         text = f"Successfully assigned {bind.key} to {bind.node}"
-        self._recorder.record(_about(bind.key, bind.uid), names.EVENT_NORMAL, "Scheduled", text)
+        self._recorder.record(pod_of(bind.key, bind.uid), names.EVENT_NORMAL, "Scheduled", text)
 
     def _tell(self, plan: Plan) -> None:
         for update in plan.pod_conditions:
@@ -128,7 +129,7 @@ class DefaultScheduler:
             return
         said = {"type": names.POD_SCHEDULED, "status": "False", "reason": update.reason, "message": update.message}
         self._api.store.put(_PODS, {**pod, "status": with_condition(pod, said)})
-        about = _about(update.key, update.uid)
+        about = pod_of(update.key, update.uid)
         self._recorder.record(about, names.EVENT_WARNING, names.EVENT_FAILED_SCHEDULING, update.message)
 
 
@@ -152,8 +153,3 @@ def _added(kind: str, bodies: Iterable[Body]) -> Iterator[Event]:
             yield Added(kind, from_value(kind, body))
         except ManifestError as error:
             _LOG.debug("default scheduler: %s %s: %s", kind, "/".join(key_of(body)), error)
-
-
-def _about(key: str, uid: str) -> Regarding:
-    namespace, _, name = key.partition("/")
-    return Regarding("v1", "Pod", namespace, name, uid)

@@ -28,7 +28,7 @@ from stromboli.live.up.default_scheduler import DEFAULT_SCHEDULER, DefaultSchedu
 from stromboli.live.up.strangers import Strangers
 from stromboli.model.names import DEFAULT_QUEUE, POD_GROUP_NOT_ADMITTED, POD_GROUP_UNSCHEDULABLE
 from stromboli.narration.catalogue import LINES
-from stromboli.narration.observe import SILENT, Observer
+from stromboli.narration.observe import SILENT, Observer, Silent
 from stromboli.server.api import Api
 from stromboli.server.controllers.controllers import preinstalled
 from stromboli.server.controllers.workloads.room import Workloads
@@ -172,7 +172,7 @@ def _brains(setup: Setup, client: Client, api: Api) -> dict[str, Any]:
     return found
 
 
-class Errors:
+class Errors(Silent):
     """An observer that counts the errors it is told of."""
 
     def __init__(self) -> None:
@@ -185,12 +185,6 @@ class Errors:
     def tell(self, key: str, fields: Mapping[str, object]) -> None:
         """Count it."""
         self.count += 1
-
-    def started(self, kind: str, name: str) -> None:
-        """Not heard."""
-
-    def ended(self, kind: str, name: str) -> None:
-        """Not heard."""
 
 
 @asynccontextmanager

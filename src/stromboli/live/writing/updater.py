@@ -61,11 +61,8 @@ class Updater:
             self._tell_upstream(update, uid)
             return
         annotations = tuple(sorted((update.annotations or {}).items()))
-        send = partial(self._write_group, update, uid)
+        send = partial(self._write, "PodGroup", update.key, _group_body(update, uid))
         self.writes.want(f"PodGroup {update.key}", (uid, shown, annotations), send)
-
-    async def _write_group(self, update: PodGroupUpdate, uid: str) -> None:
-        await self._write("PodGroup", update.key, _group_body(update, uid))
 
     def _tell_upstream(self, update: PodGroupUpdate, uid: str) -> None:
         """A PodGroup of Kubernetes' own has one condition that is ours to write."""

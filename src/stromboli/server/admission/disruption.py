@@ -21,7 +21,11 @@ def status_of(budget: Body, world: World) -> Body:
     """The status that the budget should have, as pods are now."""
     pods = [pod for pod in covered(budget, world) if part(pod, "status", "phase") not in ("Succeeded", "Failed")]
     leaving = _leaving(budget, pods)
-    healthy = sum(1 for pod in pods if _healthy(pod) and meta(pod).get("name") not in leaving)
+    healthy = sum(
+        1
+        for pod in pods
+        if readiness(pod) == "True" and "deletionTimestamp" not in meta(pod) and meta(pod).get("name") not in leaving
+    )
     wanted = _desired(budget.get("spec") or {}, len(pods))
     allowed = max(0, healthy - wanted)
     return {
@@ -62,10 +66,6 @@ def covered(budget: Body, world: World) -> Iterable[Body]:
         return []
     pods = world.bodies("", "pods", meta(budget).get("namespace", ""))
     return [pod for pod in pods if matches(terms, meta(pod).get("labels"))]
-
-
-def _healthy(pod: Body) -> bool:
-    return readiness(pod) == "True" and "deletionTimestamp" not in meta(pod)
 
 
 def _desired(spec: Body, expected: int) -> int:

@@ -91,7 +91,7 @@ class Clockwork:
         now = self.clock()
         self._listen(now)
         self._expel(now)
-        self._thin_out()
+        one_by_one("event", _surplus(self.store.of(_EVENTS).entries), partial(self.store.drop, _EVENTS))
         for work, seconds in ((self._collect, _COLLECT_EVERY), (self._forget, _FORGET_EVERY)):
             if now - self._done.get(seconds, 0.0) >= seconds:
                 self._done[seconds] = now
@@ -146,14 +146,15 @@ class Clockwork:
         """No kubelet ends pods of a node that is gone: they are deleted at once."""
         nodes, pods = self.store.of(_NODES).entries, self.store.of(_PODS).entries
         homes = {key: part(entry.body, "spec", "nodeName") for key, entry in pods.items()}
-        gone = {name for name in homes.values() if name and ("", name) not in nodes and not self._is_aside(name)}
+        gone = {
+            name
+            for name in homes.values()
+            if name and ("", name) not in nodes and not self.store.aside.holds(_NODES, ("", name))
+        }
         lost = {meta(pods[key].body)["uid"]: key for key, name in homes.items() if name in gone}
         self._lost = {uid: self._lost.get(uid, now) for uid in lost}
         due = [lost[uid] for uid, since in self._lost.items() if now - since >= ORPHANED]
         one_by_one("pod", due, partial(self._remove, _LOST, Deletion(grace=0), now))
-
-    def _is_aside(self, node: str) -> bool:
-        return self.store.aside.holds(_NODES, ("", node))
 
     def _remove(self, why: tuple[str, str], how: Deletion, now: float, key: Key) -> None:
         reason, message = why
@@ -171,9 +172,6 @@ class Clockwork:
         end = stamp(now - FORGOTTEN)
         old = [key for key, entry in self.store.of(_EVENTS).entries.items() if _last_told(entry.body) < end]
         one_by_one("event", old, partial(self.store.drop, _EVENTS))
-
-    def _thin_out(self) -> None:
-        one_by_one("event", _surplus(self.store.of(_EVENTS).entries), partial(self.store.drop, _EVENTS))
 
     def _tell(self, about: Body, reason: str, message: str, who: str, now: float) -> None:
         """An event about an object, if it may be written; those of nodes stand in the namespace default."""

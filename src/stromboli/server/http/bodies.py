@@ -99,11 +99,12 @@ def is_deeper(value: Any, most: int) -> bool:
     """Whether lists and maps are nested more than ``most`` deep; itself it does not recurse."""
     level = [value]
     for _ in range(most + 1):
-        level = [inner for one in level if isinstance(one, dict | list) for inner in _inside(one)]
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
         if not level:
             return False
     return True
-
-
-def _inside(value: dict[str, Any] | list[Any]) -> Any:
-    return value.values() if isinstance(value, dict) else value

@@ -146,7 +146,7 @@ class Front:
             body,
             media,
             _form(request),
-            _agent(request),
+            request.headers.get("user-agent", "").partition("/")[0],
             user,
         )
         result = self._calls.answer(call)
@@ -182,8 +182,3 @@ def _form(request: Request) -> str:
     """The first form in which the client takes the answer that can be given: Table, PartialObjectMetadata or plain."""
     found = next((offer for offer in _offers(request) if offer.media == _JSON), None)
     return found.words.get("as", "").removesuffix("List") if found else ""
-
-
-def _agent(request: Request) -> str:
-    """The client's name: the part before the slash of what it calls itself."""
-    return request.headers.get("user-agent", "").partition("/")[0]

@@ -57,10 +57,9 @@ def _no_base64(text: str) -> str:
     try:
         base64.b64decode(plain, validate=True)
     except (binascii.Error, ValueError):
-        at = next((index for index, one in enumerate(plain) if not _is_base64(one)), len(plain))
+        at = next(
+            (index for index, one in enumerate(plain) if not (one.isascii() and (one.isalnum() or one in "+/="))),
+            len(plain),
+        )
         return f"illegal base64 data at input byte {at}"
     return ""
-
-
-def _is_base64(one: str) -> bool:
-    return one.isascii() and (one.isalnum() or one in "+/=")

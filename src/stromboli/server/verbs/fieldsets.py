@@ -23,11 +23,6 @@ MOST_STEPS: Final = 2_000_000
 """Steps of all paths of an object together; deep objects with many fields would grow beyond all bounds as paths."""
 
 
-def _bounded(number: int, path: Path) -> None:
-    if number * len(path) > MOST_STEPS:
-        raise too_large_to_keep()
-
-
 def leaves(schema: Schema | None, value: Any) -> dict[Path, Any]:
     """All fields of a value, with what stands in them; what is atomic is one field."""
     found: dict[Path, Any] = {}
@@ -45,7 +40,8 @@ def _collect(schema: Schema | None, value: Any, path: Path, found: dict[Path, An
             _collect_item(schema, item, path, found)
     else:
         found[path] = value
-        _bounded(len(found), path)
+        if len(found) * len(path) > MOST_STEPS:
+            raise too_large_to_keep()
 
 
 def _is_atomic(schema: Schema | None) -> bool:

@@ -20,7 +20,7 @@ from stromboli.framework.session.victim_order import VictimOrder
 from stromboli.model.job import BOUND, PIPELINED, RUNNING, Job
 from stromboli.model.task import Task
 from stromboli.preemption.gang_eviction import offers_itself
-from stromboli.sim.explanation.notes import Refused
+from stromboli.sim.explanation.notes import Hearing, Refused
 
 POINTS: Final[Mapping[str, str]] = {
     "preempt": "preemptable", "reclaim": "reclaimable",
@@ -88,7 +88,7 @@ class Start:
     dropped: dict[str, int]
 
 
-class EvictionTrace:
+class EvictionTrace(Hearing):
     """An observer of one job's way through the evicting actions; give it the ``session`` before they run."""
 
     def __init__(self, uid: str) -> None:
@@ -117,17 +117,9 @@ class EvictionTrace:
         }  # fmt: skip
         spared = {key: self._spares(text) for key, text in REFUSALS.items()}
         quota = {key: self._quota(plugin) for key, plugin in QUOTA.items()}
-        self._hears = {**hears, **spared, **quota}
+        self.hears = {**hears, **spared, **quota}
 
     # ------------------------------------------------------------------ an observer
-
-    def wants(self, key: str) -> bool:
-        """What is heard."""
-        return key in self._hears
-
-    def tell(self, key: str, fields: Mapping[str, object]) -> None:
-        """Hear it."""
-        self._hears[key](fields)
 
     def started(self, kind: str, name: str) -> None:
         """As an evicting action starts, count the tasks that the job might evict."""

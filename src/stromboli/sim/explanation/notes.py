@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from stromboli.model.job import Job
-from stromboli.narration.observe import SILENT, Observer
+from stromboli.narration.observe import SILENT, Observer, Passing, Silent
 
 
 class Refused(NamedTuple):
@@ -28,7 +28,21 @@ _REFUSALS: Final = {"proportion_refused": "proportion", "capacity_refused": "cap
 _OVERUSED: Final = {"proportion_overused": "proportion"}
 
 
-class Notes:
+class Hearing(Silent):
+    """Wants the keys of :attr:`hears` and calls, for each, what stands there with the fields."""
+
+    hears: Mapping[str, Callable[[Mapping[str, Any]], None]]
+
+    def wants(self, key: str) -> bool:
+        """Whether :attr:`hears` has it."""
+        return key in self.hears
+
+    def tell(self, key: str, fields: Mapping[str, object]) -> None:
+        """Call what stands there."""
+        self.hears[key](fields)
+
+
+class Notes(Hearing):
     """An observer that keeps, of the last cycle, what explains why jobs wait.
 
     ``invalid`` (reason, message) and ``skipped`` (reason) are by job, ``overused`` by queue, ``turns`` by job that
@@ -44,7 +58,7 @@ class Notes:
         self._action = ""
         self._turn = Turn({})
         self._said: Refused | None = None
-        self._hears: dict[str, Callable[[Mapping[str, Any]], None]] = {
+        self.hears = {
             "allocate_job": self._tried,
             "allocate_topology_job": self._tried,
             "allocate_job_invalid": self._found_invalid,
@@ -55,14 +69,6 @@ class Notes:
             "queue_closed_allocate": self._closed,
             **{key: self._refusal(plugin) for key, plugin in (*_REFUSALS.items(), *_OVERUSED.items())},
         }
-
-    def wants(self, key: str) -> bool:
-        """What is noted."""
-        return key in self._hears
-
-    def tell(self, key: str, fields: Mapping[str, object]) -> None:
-        """Note it."""
-        self._hears[key](fields)
 
     def started(self, kind: str, name: str) -> None:
         """Remember which action runs."""
@@ -109,29 +115,17 @@ class Notes:
         return said if said is not None and said.queue == queue else None
 
 
-class Hushed:
+class Hushed(Passing):
     """Passes on to another observer what happens while it is not ``quiet``."""
 
     def __init__(self, observer: Observer = SILENT) -> None:
-        self.observer = observer
+        super().__init__(observer)
         self.quiet = False
-
-    def wants(self, key: str) -> bool:
-        """What the other one wants."""
-        return self.observer.wants(key)
 
     def tell(self, key: str, fields: Mapping[str, object]) -> None:
         """Pass it on unless quiet."""
         if not self.quiet:
             self.observer.tell(key, fields)
-
-    def started(self, kind: str, name: str) -> None:
-        """Pass it on."""
-        self.observer.started(kind, name)
-
-    def ended(self, kind: str, name: str) -> None:
-        """Pass it on."""
-        self.observer.ended(kind, name)
 
 
 def _uid(job: object) -> str:

@@ -167,7 +167,7 @@ def _asked_raw(session: Session, answer: Answer, _world: World, task: Task, site
     if not raw:
         return [0.0] * len(sites)
     low, high = float(min(raw)), float(max(raw))
-    return [float(normalise(task, each.astype(float), low, high)[0]) for each in _numbers_as_arrays(raw)]
+    return [float(normalise(task, each.reshape(1).astype(float), low, high)[0]) for each in raw]
 
 
 def _numbers(session: Session, answer: Answer, task: Task, sites: Sequence[Site]) -> list[Any]:
@@ -180,8 +180,3 @@ def _numbers(session: Session, answer: Answer, task: Task, sites: Sequence[Site]
         return [None] * len(sites) if found is None else list(found)
     each = (answer.function(task, _view(session, [site])) for site in sites)
     return [None if found is None else found[0] for found in each]
-
-
-def _numbers_as_arrays(raw: Sequence[Any]) -> Iterator[Any]:
-    """Each number as an array of one entry."""
-    return (each.reshape(1) for each in raw)
