@@ -35,6 +35,7 @@ PAGES: tuple[Page, ...] = (
     Page("docs/metrics.md", "stromboli.metrics.prometheus:generate_page"),
     Page("docs/acceptance.md", "tools.acceptance:page"),
     Page("docs/fields.md", "tools.fields:page"),
+    Page("docs/integrations.md", "tools.integrations:page"),
     Page("docs/index.md", "tools.index:page"),
     Page("docs/fidelity.md", "tools.fidelity:page"),
 )
