@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from stromboli.live.scheduler import usage_sources
 from stromboli.live.scheduler.usage_poller import UsagePoller, interval_of
 from stromboli.live.scheduler.usage_sources import SUPPORTED, CustomMetrics, source_of
 from stromboli.model.usage import NodeUsage
+from tests.support.certificates import Authority
 
 NOW = 1_800_000_000.0
 NODES = ("n1", "n2", "n3")
@@ -25,8 +27,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def asked(
-    handler: Handler, settings: dict[str, str], *, nodes: Any = NODES, fills: bool = False
-) -> dict[str, NodeUsage]:
+    handler: Handler, settings: dict[str, str], *, nodes: Any = NODES, fills: bool = False,
+    tls: ssl.SSLContext | None = None,
+) -> dict[str, NodeUsage]:  # fmt: skip
     """What a source finds out from a server that answers with ``handler``."""
 
     async def story() -> dict[str, NodeUsage]:
@@ -34,9 +37,9 @@ def asked(
         app.router.add_route("*", "/{path:.*}", handler)
         runner = web.AppRunner(app)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
         await site.start()
-        address = f"http://127.0.0.1:{runner.addresses[0][1]}/"
+        address = f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}/"
         try:
             source = source_of({"address": address, **settings}, lambda: NOW, fills=fills)
             assert source is not None
@@ -130,6 +133,18 @@ def test_a_server_that_is_not_there_is_an_error() -> None:
 
     with pytest.raises(MeasurementError, match="Prometheus: ClientConnectorError"):
         asyncio.run(story())
+
+
+def test_a_certificate_is_believed_unchecked_only_where_the_settings_say_so(tmp_path: Path) -> None:
+    made = tmp_path / "server.pem"
+    made.write_bytes(b"".join(Authority().issue("127.0.0.1", server=True)))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(made)
+    handler = prometheus(vector(("n1", 5)), vector(("n1", 7)))
+    unchecked = {"type": "prometheus", "tls.insecureSkipVerify": "true"}
+    assert list(asked(handler, unchecked, tls=tls)) == ["n1"]
+    with pytest.raises(MeasurementError, match="certificate verify failed"):
+        asked(handler, {"type": "prometheus"}, tls=tls)
 
 
 # ---------------------------------------------------------------------- Elasticsearch
