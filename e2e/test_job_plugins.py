@@ -13,7 +13,8 @@ PATHS = (
     "/api/v1/namespaces/{}/services", "/api/v1/namespaces/{}/secrets", "/api/v1/namespaces/{}/configmaps",
     "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
 )  # fmt: skip
-OBJECTS = 12 + 2 + 5 + 12 + 10
+OBJECTS = 15 + 15 + 2 + 13 + 4
+"""ConfigMaps, Services, those of heads, NetworkPolicies, Secrets."""
 
 
 def _owned(stage: Stage, space: str) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stromboli.crds.kinds import KINDS, Kind
+from stromboli.crds.kubernetes_types import CLAIM, POD_TEMPLATE, structural
 from stromboli.crds.schema import Schema, schema_of
 from tests.crds.field_uses import ELSEWHERE, USES
 
@@ -17,6 +18,7 @@ PAGED = ("Job", "PodGroup", "Queue", "HyperNode", "Command")
 """Kinds that the page has."""
 STORED = "tests/server/test_fields.py"
 _HEAD = ("| field | type | meaning | acted on |", "|---|---|---|---|")
+_KUBERNETES = tuple(structural(name)["properties"] for name in (POD_TEMPLATE, CLAIM))
 _TOP = ("apiVersion", "kind", "metadata")
 
 
@@ -42,7 +44,8 @@ def _fields(schema: Schema, above: str) -> Iterator[Field]:
         path = f"{above}.{name}".lstrip(".")
         words, inner = _described(found)
         yield Field(path, words, str(found.get("description", "")))
-        yield from _fields(inner, path)
+        if inner.get("properties") not in _KUBERNETES:
+            yield from _fields(inner, path)
 
 
 def _described(schema: Schema) -> tuple[str, Schema]:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-OUTPUT = Path("src/stromboli/server/kubernetes_types.json")
+OUTPUT = Path("src/stromboli/crds/kubernetes_types.json")
 KINDS = frozenset(
     [
         "Binding",

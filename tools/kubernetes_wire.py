@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 OUTPUT = Path("src/stromboli/server/kubernetes_wire.json")
-TYPES = Path("src/stromboli/server/kubernetes_types.json")
+TYPES = Path("src/stromboli/crds/kubernetes_types.json")
 _TYPE = re.compile(r"^type (\w+) struct {")
 _FIELD = re.compile(r'^\t(?:(\w+)\s+)?(\S+)\s+`json:"([^"]*)"(?: \w+:"[^"]*")* protobuf:"[a-z0-9]+,(\d+),')
 _PREFIXES = {

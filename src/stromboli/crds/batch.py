@@ -18,10 +18,12 @@ from stromboli.crds.fields import (
     Resource,
     Texts,
     Time,
+    of_type,
     one_of,
     rule,
     says,
 )
+from stromboli.crds.kubernetes_types import CLAIM, POD_TEMPLATE
 from stromboli.model.spec import Wire
 
 EVENTS: Final = (
@@ -108,7 +110,9 @@ class Task(Wire, frozen=True):
     ] = ""
     replicas: Annotated[Count, says("Number of pods.")] = 0
     min_available: Annotated[Count | None, says("Pods that must run at once; the replicas when absent.")] = None
-    template: Annotated[Anything, says("The pod that copies are made of (PodTemplateSpec).")] = {}
+    template: Annotated[
+        dict[str, object], of_type(POD_TEMPLATE), says("The pod that copies are made of (PodTemplateSpec).")
+    ] = {}
     policies: Annotated[tuple[LifecyclePolicy, ...], says("What is done on events of this task's pods.")] = ()
     topology_policy: Annotated[str, one_of(*TOPOLOGY_POLICIES), says("NUMA topology policy of the pods.")] = ""
     max_retry: Annotated[
@@ -126,7 +130,9 @@ class Volume(Wire, frozen=True):
     ] = ""
     volume_claim_name: Annotated[Name, says("Name of a PersistentVolumeClaim that is there.")] = ""
     volume_claim: Annotated[
-        Anything | None, says("Spec of a PersistentVolumeClaim that is made for the job (PersistentVolumeClaimSpec).")
+        dict[str, object] | None,
+        of_type(CLAIM),
+        says("Spec of a PersistentVolumeClaim that is made for the job (PersistentVolumeClaimSpec)."),
     ] = None
 
 

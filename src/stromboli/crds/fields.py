@@ -60,6 +60,15 @@ Quantity: TypeAlias = Annotated[
 ]
 ResourceList: TypeAlias = dict[str, Quantity]
 Texts: TypeAlias = dict[str, str]
+KUBERNETES: Final = "x-stromboli-kubernetes-type"
+"""Key of a rule: the field is of the type of Kubernetes' own of that name, whose schema stands in its place."""
+
+
+def of_type(name: str) -> Meta:
+    """The field is of a type of Kubernetes' own (:mod:`stromboli.crds.kubernetes_types`)."""
+    return rule(x_stromboli_kubernetes_type=name)
+
+
 Anything: TypeAlias = Annotated[dict[str, object], rule(x_kubernetes_preserve_unknown_fields=True)]
 """An object of a kind that is Kubernetes' own: kept as it is, whatever it holds."""
 

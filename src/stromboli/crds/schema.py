@@ -9,8 +9,9 @@ from typing import Final
 
 from msgspec import inspect
 
-from stromboli.crds.fields import REQUIRED, Metadata, Resource
+from stromboli.crds.fields import KUBERNETES, REQUIRED, Metadata, Resource
 from stromboli.crds.kinds import Kind
+from stromboli.crds.kubernetes_types import structural
 
 Schema = dict[str, object]
 
@@ -75,7 +76,9 @@ def _needed(field: inspect.Field) -> bool:
 
 
 def _with_rules(schema: Schema, rules: Mapping[str, object]) -> Schema:
-    merged = {**schema, **{key: value for key, value in rules.items() if key != REQUIRED}}
+    if isinstance(name := rules.get(KUBERNETES), str):
+        schema = structural(name)
+    merged = {**schema, **{key: value for key, value in rules.items() if key not in (REQUIRED, KUBERNETES)}}
     if _PRESERVE in rules:
         merged.pop("additionalProperties", None)
     if _ANY_OF in rules:  # a quantity: a number or a text

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from importlib.resources import files
 from typing import Any, Final
 
-from stromboli.cluster.body import Body, decode
+from stromboli.cluster.body import Body
+from stromboli.crds.kubernetes_types import types
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -103,8 +103,7 @@ class Book:
         return Schema({**self.types[name], **beside}, self, name)
 
 
-_TYPES: Final[dict[str, Body]] = decode(files("stromboli.server").joinpath("kubernetes_types.json").read_bytes())
-BOOK: Final = Book(_TYPES)
+BOOK: Final = Book(types())
 """Kubernetes' own types."""
-CUSTOM: Final = Book(_TYPES, custom=True)
+CUSTOM: Final = Book(types(), custom=True)
 """For schemas of custom resources, which have Kubernetes' metadata."""
