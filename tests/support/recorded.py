@@ -1,6 +1,7 @@
 """Recorded integrations: what an operator writes, step by step, played on a server in memory with our programs.
 
-A recording is a YAML file: a head (``project``, ``version``, ``objects``, ``shows``) and a list of steps.  ``create``,
+A recording is a YAML file: a head (``project``, ``version``, ``objects``, ``shows``, perhaps ``plugins`` beyond the
+usual ones) and a list of steps.  ``create``,
 ``patch`` and ``delete`` are requests as the operator sends them; owner references get the uids that the server gave.
 ``pod`` makes a pod out of a few fields.  ``check`` waits a while and compares.
 """
@@ -40,7 +41,7 @@ def read(path: Path) -> tuple[Json, list[Json]]:
 class Stage:
     """A cluster of four nodes with scheduler, controllers and kubelets, and a hand that plays the operator."""
 
-    def __init__(self) -> None:
+    def __init__(self, conf: str = "") -> None:
         self.world = LiveWorld(on="embedded")
         self.api = self.world.server.api
         for number in range(4):
@@ -48,7 +49,7 @@ class Stage:
                 "nodes", merge_patched(self.world.server.get("nodes", f"n{number}"),
                                        {"metadata": {"labels": {"kubernetes.io/hostname": f"n{number}"}}})
             )  # fmt: skip
-        self.scheduler = self.world.scheduler()
+        self.scheduler = self.world.scheduler(conf)
 
     async def play(self, steps: list[Json]) -> None:
         """Play all steps."""
