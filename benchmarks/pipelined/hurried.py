@@ -14,7 +14,7 @@ from stromboli.cluster.events import Deleted
 from stromboli.cluster.lives import OVERSTAY, RUN_FOR, START_AFTER, STOP_AFTER
 from stromboli.model.reservation import Held, read
 from stromboli.model.values import duration
-from stromboli.sim.world import Change, World, key_of
+from stromboli.sim.world import SimChange, SimWorld, key_of
 
 HURRIED_CONFIGURATION: Final = f"""\
 {CONFIGURATION}configurations:
@@ -73,7 +73,7 @@ class Seen:
     finished.
     """
 
-    world: World
+    world: SimWorld
     outcome: Outcome = field(default_factory=Outcome)
     _going: set[str] = field(default_factory=set)
     _room: dict[str, str] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Seen:
     def __post_init__(self) -> None:
         self.world.follow(self._hear)
 
-    def _hear(self, change: Change) -> None:
+    def _hear(self, change: SimChange) -> None:
         if change.kind != "Pod":
             return
         pod, uid = change.body, str(meta(change.body)["uid"])

@@ -22,7 +22,7 @@ from stromboli.sim.kubelets import Kubelets
 from stromboli.sim.owners import Owners, group_of
 from stromboli.sim.scheduling import Scheduling
 from stromboli.sim.timeline import Timeline
-from stromboli.sim.world import Change, World
+from stromboli.sim.world import SimChange, SimWorld
 
 BEGINNING: Final = 1_760_000_000.0
 """When workloads begin, in seconds since 1970."""
@@ -61,7 +61,7 @@ def config_of(keep: bool) -> Config:
 def run(workload: Workload, seed: int, keep: bool, seconds: float = 1800.0, period: float = 5.0) -> Outcome:
     """Let a workload happen, with a cycle every ``period`` seconds."""
     timeline = Timeline(BEGINNING)
-    world = World(timeline)
+    world = SimWorld(timeline)
     Kubelets(world)
     Owners(world)
     clock = Clock(world)
@@ -80,7 +80,7 @@ def run(workload: Workload, seed: int, keep: bool, seconds: float = 1800.0, peri
     return decisions.outcome
 
 
-def _happen(world: World, happening: Happening) -> None:
+def _happen(world: SimWorld, happening: Happening) -> None:
     if happening.leaves:
         if world.get("Node", happening.leaves) is not None:
             world.remove("Node", happening.leaves)
@@ -95,7 +95,7 @@ def _happen(world: World, happening: Happening) -> None:
 class Clock:
     """Follows a world for how much of it works, and since when its gangs run."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimWorld) -> None:
         self._world = world
         self._working: dict[str, int] = {}
         self._offered: dict[str, int] = {}
@@ -105,7 +105,7 @@ class Clock:
         self._runs: dict[str, float] = {}
         world.follow(self._hear)
 
-    def _hear(self, change: Change) -> None:
+    def _hear(self, change: SimChange) -> None:
         if change.kind == "Node":
             self._tick()
             self._set(
@@ -169,7 +169,7 @@ class Decisions:
 
     _STATEMENTS: Final = frozenset({"committing", "keeping", "discarding", "evict_operation", "pipeline_operation"})
 
-    def __init__(self, world: World, keep: bool) -> None:
+    def __init__(self, world: SimWorld, keep: bool) -> None:
         self._world, self._keep = world, keep
         self.outcome = Outcome()
         self._committing = False

@@ -33,7 +33,7 @@ from stromboli.kube.informer import Informer, What
 from stromboli.kube.resources import RESOURCES, nothing, plain
 from stromboli.sim.owners import Owners, group_of
 from stromboli.sim.timeline import Timeline
-from stromboli.sim.world import Change, World, key_of
+from stromboli.sim.world import SimChange, SimWorld, key_of
 
 SERVERS: Final = {"embedded": Embedded, "real": Real}
 
@@ -43,7 +43,7 @@ _TICK: Final = 0.01
 """Seconds between two looks at what is due."""
 
 
-class Served(World):
+class Served(SimWorld):
     """The objects of a server, as far as watches have told; writes go to the server one after the other.
 
     The timeline goes :data:`SPEED` times as fast as the clock.
@@ -102,7 +102,7 @@ class Served(World):
         self._objects.setdefault(kind, {})[key_of(body)] = body
         if news.what is What.deleted:
             del self._objects[kind][key_of(body)]
-        self._told(Change(_EVENTS[news.what], kind, body))
+        self._told(SimChange(_EVENTS[news.what], kind, body))
 
     # ------------------------------------------------------------------ time
 
@@ -176,7 +176,7 @@ async def _played(stage: Stage, happenings: list[Happening], seconds: float) -> 
         return seen
 
 
-def _happen(world: World, happening: Happening) -> None:
+def _happen(world: SimWorld, happening: Happening) -> None:
     for body in happening.come:
         if body["kind"] in ("PodGroup", "Pod"):
             world.create(hurried(body) if body["kind"] == "Pod" else body)

@@ -9,7 +9,7 @@ from benchmarks.pipelined.workloads import WORKLOADS, Workload, history, staying
 from stromboli.cluster.lives import life_of
 from stromboli.model.reservation import Held, patch, stated
 from stromboli.sim.timeline import Timeline
-from stromboli.sim.world import World
+from stromboli.sim.world import SimWorld
 from stromboli.testing.builders import node, pod
 
 TRAINERS: Workload = staying(WORKLOADS[2])
@@ -44,7 +44,7 @@ def seen(*, after: float, moves_to: str = "", evicted: str = "", late: bool = Tr
 
     That it moves is heard of ``late``, after the eviction, or before; somebody of priority ``taken`` comes to n1.
     """
-    world = World(Timeline(BEGINNING))
+    world = SimWorld(Timeline(BEGINNING))
     counted = Seen(world)
     for each in (node("n1"), node("n2"), pod("on-n1", on="n1"), pod("on-n2", on="n2"), pod("high"), DONE):
         world.create(each)
@@ -80,7 +80,7 @@ def lost(
     *, after: float = SETTLED + 1, priority: int = 0, comes_to: str = "n1", bound: bool = False, by_rule: str = ""
 ) -> int:
     """Reservations that were taken, where that of n1 ends and somebody else comes; one was given up ``by_rule``."""
-    world = World(Timeline(BEGINNING))
+    world = SimWorld(Timeline(BEGINNING))
     counted = Seen(world)
     for each in (node("n1"), node("n2"), pod("holder", annotations=stated(Held("n1")))):
         world.create(each)

@@ -19,7 +19,7 @@ from stromboli.framework.books.plan import Bind, Eviction, Plan, Reservation
 from stromboli.model.reservation import Held, stated
 from stromboli.sim.runner import loaded
 from stromboli.sim.timeline import Timeline
-from stromboli.sim.world import World
+from stromboli.sim.world import SimWorld
 from stromboli.testing.builders import node, pod, pod_group
 
 SLOW = next(workload for workload in WORKLOADS if workload.name == "preempt, crowd")
@@ -63,7 +63,7 @@ def test_a_run_adds_up_and_is_the_same_again(keep: bool) -> None:
 
 def test_the_clock_counts_cores_that_work_and_when_gangs_run() -> None:
     timeline = Timeline(BEGINNING)
-    world = World(timeline)
+    world = SimWorld(timeline)
     clock = Clock(world)
     for each in (node("n1", cpu=4), pod_group("gang-1", min_member=2), pod("a", group="gang-1", cpu=2, on="n1")):
         world.create(each)
@@ -88,7 +88,7 @@ def bound(name: str, node: str = "n1") -> Bind:
 
 def seen(*plans: Plan, statements: Any = (), leaves: str = "", keep: bool = False) -> Outcome:
     """What is counted of two plans, with statements committed in the second cycle; mid states that it holds n1."""
-    world = World(Timeline(BEGINNING))
+    world = SimWorld(Timeline(BEGINNING))
     for each in (node("n1"), node("n2")):
         world.create(each)
     for name, importance in (("low", 1), ("mid", 5), ("mid2", 5), ("high", 9)):
@@ -107,7 +107,7 @@ def seen(*plans: Plan, statements: Any = (), leaves: str = "", keep: bool = Fals
 
 
 def test_evictions_are_counted_and_those_of_slow_victims() -> None:
-    world = World(Timeline(BEGINNING))
+    world = SimWorld(Timeline(BEGINNING))
     graces: dict[str, dict[str, Any]] = {
         "quick": {"terminationGracePeriodSeconds": 59}, "slow": {"terminationGracePeriodSeconds": 60}, "usual": {},
     }  # fmt: skip

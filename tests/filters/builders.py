@@ -94,7 +94,7 @@ def session(where: NodeTable, pods: Sequence[Placed] = (), pending: Sequence[Tas
             spread_selector=services.pop("spread_selector", lambda _task: None),
         ),
         "compat": Compat(),
-        "ledger": SimpleNamespace(follow=services.pop("follow", True), log=services.pop("log", [])),
+        "ledger": SimpleNamespace(follows_placements=services.pop("follow", True), log=services.pop("log", [])),
         "tells": lambda _key: None,
         "active_jobs": lambda: iter([job]),
     }

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.errors import ConfigError
-from stromboli.framework.config.document import Document, Node, read_document, resolve
+from stromboli.framework.config.document import Document, DocumentNode, read_document, resolve
 from stromboli.model.values.yaml_bounds import DEEPEST, MOST_ALIASED
 
 
@@ -52,7 +52,10 @@ def test_lines_are_those_of_the_keys():
     root = read_document("a: 1\n\nb:\n- x\n- y: 2\n", file="c.yaml").root
     assert root is not None
     match root.value:
-        case {"a": Node(line=1), "b": Node(line=3, value=[Node() as first, Node() as second])}:
+        case {
+            "a": DocumentNode(line=1),
+            "b": DocumentNode(line=3, value=[DocumentNode() as first, DocumentNode() as second]),
+        }:
             assert (first.line, second.line) == (4, 5)
         case other:
             pytest.fail(f"read as {other}")

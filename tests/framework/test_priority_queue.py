@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.framework.books.priority_queue import KeyTurns, LessTurns, Order, Turns, all_of
+from stromboli.framework.books.priority_queue import HeapQueue, Order, PriorityQueue, SortedQueue, all_of
 
 
 class Heap:
@@ -52,7 +52,7 @@ def test_by_comparison_what_comes_out_is_what_the_references_heap_gives(
     values: list[int], waiting: list[int], done: list[tuple[str, int, int]]
 ) -> None:
     heap = Heap(values)
-    turns: LessTurns[int] = LessTurns(lambda left, right: values[left] - values[right])
+    turns: HeapQueue[int] = HeapQueue(lambda left, right: values[left] - values[right])
     for item in waiting:
         heap.push(item)
         turns.push(item)
@@ -71,7 +71,7 @@ def test_by_comparison_what_comes_out_is_what_the_references_heap_gives(
 @given(st.lists(st.one_of(st.integers(0, 5), st.none()), max_size=40))
 def test_by_key_the_least_comes_first_and_of_equals_who_was_pushed_first(pushed: list[int | None]) -> None:
     """None takes a turn."""
-    turns: KeyTurns[tuple[int, int]] = KeyTurns(lambda item: item[:1])
+    turns: SortedQueue[tuple[int, int]] = SortedQueue(lambda item: item[:1])
     waiting: list[tuple[int, int]] = []
     for number, key in enumerate(pushed):
         if key is not None:
@@ -84,8 +84,8 @@ def test_by_key_the_least_comes_first_and_of_equals_who_was_pushed_first(pushed:
     assert all_of(turns, []) == sorted(waiting)
 
 
-@pytest.mark.parametrize("made", [lambda: KeyTurns(lambda item: (item,)), lambda: LessTurns(lambda a, b: a - b)])
-def test_nobody_waits(made: Callable[[], Turns[int]]) -> None:
+@pytest.mark.parametrize("made", [lambda: SortedQueue(lambda item: (item,)), lambda: HeapQueue(lambda a, b: a - b)])
+def test_nobody_waits(made: Callable[[], PriorityQueue[int]]) -> None:
     turns = made()
     with pytest.raises(IndexError):
         turns.pop()
@@ -96,7 +96,7 @@ def test_nobody_waits(made: Callable[[], Turns[int]]) -> None:
 
 
 def test_items_that_are_in_order_already_wait_as_they_are() -> None:
-    turns = LessTurns[int](lambda left, right: left - right, [1, 2, 3, 4])
+    turns = HeapQueue[int](lambda left, right: left - right, [1, 2, 3, 4])
     assert list(turns) == [1, 2, 3, 4]
     assert all_of(turns, [0]) == [0, 1, 2, 3, 4]
 
@@ -107,6 +107,6 @@ def test_an_order_sorts_alike_by_key_and_by_comparison(items: list[int]) -> None
         return (left > right) - (left < right)
 
     by_comparison, by_key = Order[int](compare, None), Order[int](compare, lambda item: (item,))
-    assert isinstance(by_comparison.turns(), LessTurns)
-    assert isinstance(by_key.turns(), KeyTurns)
+    assert isinstance(by_comparison.priority_queue(), HeapQueue)
+    assert isinstance(by_key.priority_queue(), SortedQueue)
     assert by_comparison.sorted(items) == by_key.sorted(items) == sorted(items)

@@ -13,7 +13,7 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from stromboli.cluster.files.scenario import Change
+from stromboli.cluster.files.scenario import ScenarioChange
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.framework.books.jobs import QueueInfo
@@ -494,7 +494,7 @@ def lived(
         ending = now if step.terminating else []
         running = sorted(task.key for task in state.tasks.values() if task.status is RUNNING)
         if running and step.done >= 0:
-            apply_change(state, Change(succeed_pods=(running[step.done % len(running)],)))
+            apply_change(state, ScenarioChange(succeed_pods=(running[step.done % len(running)],)))
         if 0 <= step.comes < len(newcomers):
             come(state, manifests, renamed(newcomers[step.comes], number))
 

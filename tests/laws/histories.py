@@ -24,7 +24,7 @@ from stromboli.sim.kubelets import Kubelets
 from stromboli.sim.owners import Owners
 from stromboli.sim.scheduling import Scheduling
 from stromboli.sim.timeline import Timeline
-from stromboli.sim.world import Change, Hear, World, key_of
+from stromboli.sim.world import Hear, SimChange, SimWorld, key_of
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.laws.crowds import CLASSES, TIERS, classes
 
@@ -180,13 +180,13 @@ class Ear:
     def __init__(self) -> None:
         self.loses = self.repeats = 0
         self.hear: Hear = lambda _: None
-        self.last: list[Change] = []
+        self.last: list[SimChange] = []
 
     def before(self, hear: Hear) -> Hear:
         self.hear = hear
         return self
 
-    def __call__(self, change: Change) -> None:
+    def __call__(self, change: SimChange) -> None:
         if self.loses:
             self.loses -= 1
             return
@@ -231,7 +231,7 @@ class Life:
         self.history, self.config, self.registry, self.looks = history, config, registry, looks
         self.observer = observer
         self.timeline = Timeline(BEGINNING)
-        self.world = World(self.timeline)
+        self.world = SimWorld(self.timeline)
         Kubelets(self.world)
         Owners(self.world)
         for each in history.objects:
@@ -346,7 +346,7 @@ class Life:
         self.leader.freshen()
 
 
-def stating(world: World) -> Iterator[tuple[Manifest, str]]:
+def stating(world: SimWorld) -> Iterator[tuple[Manifest, str]]:
     """Pods that state a reservation, with the node."""
     for each in world.all("Pod"):
         if at := (meta(each).get("annotations") or {}).get("volcano.sh/pipelined-node"):

@@ -58,7 +58,7 @@ def scores(session: Session) -> dict[str, Any]:
     for job in session.jobs.peek():
         for task in job.of(PENDING):
             cls = session.placer.classes.of(task)
-            found[task.uid] = cls.open.tolist(), cls.now.tolist(), cls.heads.tolist()
+            found[task.uid] = cls.open.tolist(), cls.now.tolist(), cls.best_now.tolist()
     return found
 
 

@@ -15,7 +15,7 @@ from stromboli.cluster.events import Added, Deleted
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import COUNTED_AT_ONCE, ClusterState
 from stromboli.cycle import run_cycle
-from stromboli.fairness.tree import Node
+from stromboli.fairness.tree import QueueNode
 from stromboli.framework.books.plan import Bind, Plan
 from stromboli.framework.session.session import Session
 from stromboli.kube.collecting import GENERATIONS, holding_a_cluster, not_collecting, tidy
@@ -229,7 +229,7 @@ def test_a_session_goes_with_its_cycle_without_the_garbage_collector(queues: str
     for kind, made in [("PodGroup", group("large", 1)), ("Pod", pod("large", "large", 100))]:
         found.apply(Added(kind, from_value(kind, made)))
     snapshot = found.snapshot()
-    of_sessions = (Session, Job, Worksheet, Account, Node)
+    of_sessions = (Session, Job, Worksheet, Account, QueueNode)
     gc.collect()
     gc.disable()
     try:

@@ -15,29 +15,29 @@ from stromboli.sim.kubelets import Kubelets
 from stromboli.sim.owners import Owners
 from stromboli.sim.scheduling import Scheduling
 from stromboli.sim.timeline import Timeline
-from stromboli.sim.world import Change, Hear, World
+from stromboli.sim.world import Hear, SimChange, SimWorld
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.laws.scenes import REGISTRY, config_of
 
 START = 1_760_000_000.0
 
 
-def world_of(*objects: Manifest) -> World:
-    world = World(Timeline(START))
+def world_of(*objects: Manifest) -> SimWorld:
+    world = SimWorld(Timeline(START))
     for each in objects:
         world.create(each)
     return world
 
 
-def after(world: World, seconds: float) -> None:
+def after(world: SimWorld, seconds: float) -> None:
     world.timeline.run(START + seconds)
 
 
-def names(world: World, kind: str = "Pod") -> list[str]:
+def names(world: SimWorld, kind: str = "Pod") -> list[str]:
     return [str(meta(each)["name"]) for each in world.all(kind)]
 
 
-def phase(world: World, name: str) -> str:
+def phase(world: SimWorld, name: str) -> str:
     return str(part(world.get("Pod", f"default/{name}") or {}, "status", "phase"))
 
 
@@ -66,7 +66,7 @@ def test_what_is_due_happens_in_order_and_first_come_first_at_one_time() -> None
 
 def test_every_change_is_heard_with_a_version_of_its_own() -> None:
     world = world_of()
-    heard: list[Change] = []
+    heard: list[SimChange] = []
     world.follow(heard.append)
     made = world.create(pod("a"))
     world.patch("Pod", "default/a", {"metadata": {"annotations": {"k": "v"}}})
@@ -91,7 +91,7 @@ REFUSED: list[tuple[str, Any, int]] = [
 @pytest.mark.parametrize(("what", "write", "code"), REFUSED)
 def test_writes_are_refused_as_a_server_refuses_them(what: str, write: Any, code: int) -> None:
     world = world_of(node("n1"), pod("a"), pod("on-n1", on="n1"))
-    heard: list[Change] = []
+    heard: list[SimChange] = []
     world.follow(heard.append)
     with pytest.raises(ApiError) as caught:
         write(world)
@@ -211,7 +211,7 @@ def crowd() -> list[Manifest]:
     ]  # fmt: skip
 
 
-def scheduler(world: World, **more: Any) -> Scheduling:
+def scheduler(world: SimWorld, **more: Any) -> Scheduling:
     return Scheduling(world, config_of(CONF), REGISTRY, period=5, **more)
 
 
@@ -254,7 +254,7 @@ def test_a_write_that_is_refused_is_decided_anew() -> None:
 def test_news_that_never_came_is_asked_for() -> None:
     world = world_of(*crowd())
     Kubelets(world)
-    heard: list[Change] = []
+    heard: list[SimChange] = []
 
     def deaf(hear: Hear) -> Hear:
         return heard.append

@@ -6,11 +6,11 @@ from collections.abc import Hashable
 
 from stromboli.allocation import gradients
 from stromboli.allocation.nominations import end_used, use_nomination
-from stromboli.allocation.pending_tasks import Tasks, Worksheet
-from stromboli.allocation.place_tasks import Lines
+from stromboli.allocation.pending_tasks import TaskCursor, Worksheet
+from stromboli.allocation.place_tasks import PlacementLines
 from stromboli.allocation.try_job import sheet_of, try_job
 from stromboli.framework.books.jobs import QueueInfo
-from stromboli.framework.books.priority_queue import Turns
+from stromboli.framework.books.priority_queue import PriorityQueue
 from stromboli.framework.extension.action import Action
 from stromboli.framework.session.session import Session
 from stromboli.framework.session.topology import has_topology
@@ -46,10 +46,10 @@ class Allocation:
         self.claims = (
             ClaimFromLower(session, self.book, self.precedence) if self.book is not None and self.holders else None
         )
-        self.queues: Turns[QueueInfo] = self.precedence.queues()
-        self.jobs: dict[str, Turns[Job]] = {}
-        self.sheets: dict[str, Tasks | Worksheet] = {}
-        self.lines = Lines(session)
+        self.queues: PriorityQueue[QueueInfo] = self.precedence.queues()
+        self.jobs: dict[str, PriorityQueue[Job]] = {}
+        self.sheets: dict[str, TaskCursor | Worksheet] = {}
+        self.lines = PlacementLines(session)
         self.full: dict[Hashable, int] = {}
         self.says = {key: session.tells(key) for key in ("allocate_job", "allocate_topology_job", "allocate_job_added")}
         self.admits = "enqueue" not in session.config.actions
@@ -174,7 +174,7 @@ class Allocation:
         if not (is_whole or has_topology(job) or gradients.is_split(self.session, job)):
             move(self.session, book, placed, job, self.full)
 
-    def _take_over(self, job: Job, untouched: Tasks | Worksheet) -> Statement | None:
+    def _take_over(self, job: Job, untouched: TaskCursor | Worksheet) -> Statement | None:
         """``job`` placed with the room that holders strictly after it have reserved; None, nothing changed, if not."""
         if self.claims is None or self.session.ask.job_ready(job) or self.session.ask.job_pipelined(job):
             return None
@@ -190,7 +190,7 @@ class Allocation:
             self.sheets.update({loser.uid: sheet_of(self.session, loser) for loser in losers})
         return placed
 
-    def _attempt(self, job: Job, sheet: Tasks | Worksheet) -> Statement | None:
+    def _attempt(self, job: Job, sheet: TaskCursor | Worksheet) -> Statement | None:
         session = self.session
         if isinstance(sheet, Worksheet):
             if say := self.says["allocate_topology_job"]:
@@ -198,7 +198,7 @@ class Allocation:
         elif say := self.says["allocate_job"]:
             nominated = job.nominated_hyper_nodes.get(job.uid, "")
             say(queue=job.queue, job=job.uid, hyper_node=nominated, tasks=len(sheet))
-        if job.nominated_hyper_nodes and isinstance(sheet, Tasks):
+        if job.nominated_hyper_nodes and isinstance(sheet, TaskCursor):
             part = SubJob(job, job.uid, job.uid, job.min_available)
             if placed := use_nomination(session, job, part, sheet, session.hyper_nodes.top):
                 return placed

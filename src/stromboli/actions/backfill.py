@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stromboli.errors import PluginError
 from stromboli.framework.books.jobs import QueueInfo
-from stromboli.framework.books.priority_queue import Turns
+from stromboli.framework.books.priority_queue import PriorityQueue
 from stromboli.framework.engine.fits import Fits
 from stromboli.framework.extension.action import Action
 from stromboli.framework.extension.reason import Reason
@@ -30,8 +30,8 @@ class Backfill(Action):
                     self._place(session, job, task)
 
     def _collect(self, session: Session) -> list[tuple[Job, list[Task]]]:
-        queues: Turns[QueueInfo] = session.hooks.orders["queue_order"].turns()
-        jobs: dict[str, Turns[Job]] = {}
+        queues: PriorityQueue[QueueInfo] = session.hooks.orders["queue_order"].priority_queue()
+        jobs: dict[str, PriorityQueue[Job]] = {}
         tasks: dict[str, list[Task]] = {}
         for peeked in session.active_jobs():
             if (PENDING not in peeked.index and PIPELINED not in peeked.index) or not self._eligible(session, peeked):
@@ -42,7 +42,7 @@ class Backfill(Action):
                 continue
             tasks[job.uid] = found
             if job.queue not in jobs:
-                jobs[job.queue] = session.hooks.orders["job_order"].turns()
+                jobs[job.queue] = session.hooks.orders["job_order"].priority_queue()
                 queues.push(session.queues[job.queue])
             jobs[job.queue].push(job)
         return _in_turn(queues, jobs, tasks)
@@ -95,7 +95,7 @@ class Backfill(Action):
 
 
 def _in_turn(
-    queues: Turns[QueueInfo], jobs: dict[str, Turns[Job]], tasks: dict[str, list[Task]]
+    queues: PriorityQueue[QueueInfo], jobs: dict[str, PriorityQueue[Job]], tasks: dict[str, list[Task]]
 ) -> list[tuple[Job, list[Task]]]:
     order: list[tuple[Job, list[Task]]] = []
     while len(queues):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stromboli.actions.not_admitted import NotAdmitted
 from stromboli.framework.books.jobs import QueueInfo
-from stromboli.framework.books.priority_queue import Turns
+from stromboli.framework.books.priority_queue import PriorityQueue
 from stromboli.framework.extension.action import Action
 from stromboli.framework.session.admission import Ballot
 from stromboli.framework.session.session import Session
@@ -31,9 +31,9 @@ class Enqueue(Action):
             self._admit(session, waiting.pop(), ballot, texts)
             queues.push(queue)
 
-    def _collect(self, session: Session) -> tuple[Turns[QueueInfo], dict[str, Turns[Job]]]:
-        queues: Turns[QueueInfo] = session.hooks.orders["queue_order"].turns()
-        jobs: dict[str, Turns[Job]] = {}
+    def _collect(self, session: Session) -> tuple[PriorityQueue[QueueInfo], dict[str, PriorityQueue[Job]]]:
+        queues: PriorityQueue[QueueInfo] = session.hooks.orders["queue_order"].priority_queue()
+        jobs: dict[str, PriorityQueue[Job]] = {}
         seen: set[str] = set()
         missing, added = session.tells("queue_missing"), session.tells("job_added")
         queue_added = session.tells("queue_added")
@@ -50,7 +50,7 @@ class Enqueue(Action):
                     queue_added(queue=queue.name, job=job)
             if job.is_pending():
                 if queue.name not in jobs:
-                    jobs[queue.name] = session.hooks.orders["job_order"].turns()
+                    jobs[queue.name] = session.hooks.orders["job_order"].priority_queue()
                 jobs[queue.name].push(session.jobs[job.uid])
                 if added:
                     added(job=job, queue=queue.name)

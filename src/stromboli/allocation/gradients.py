@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from stromboli.allocation.nominations import FIRST, use_nomination
-from stromboli.allocation.pending_tasks import Tasks, Worksheet
-from stromboli.allocation.place_tasks import Lines, TaskPlacer
+from stromboli.allocation.pending_tasks import TaskCursor, Worksheet
+from stromboli.allocation.place_tasks import PlacementLines, TaskPlacer
 from stromboli.errors import PlacementError
 from stromboli.framework.session.session import Session
 from stromboli.framework.session.topology import is_hard, job_topology
@@ -27,7 +27,7 @@ def is_split(session: Session, job: Job) -> bool:
     return job.has_sub_group_policy or is_hard(job_topology(session, job))
 
 
-def place_job(session: Session, lines: Lines, job: Job, sheet: Worksheet) -> Statement | None:
+def place_job(session: Session, lines: PlacementLines, job: Job, sheet: Worksheet) -> Statement | None:
     """The best placement of ``job``: every hypernode of the first gradient with a success is tried, the best is done.
 
     ``sheet`` keeps what is left to place afterwards.  None when no hypernode takes the job, or a handler objects to it.
@@ -52,7 +52,7 @@ def settle(session: Session, job: Job, sheet: Worksheet) -> None:
         session.pod_groups.moved.add(job.uid)
 
 
-def _best_of_gradients(session: Session, lines: Lines, job: Job, sheet: Worksheet) -> Statement | None:
+def _best_of_gradients(session: Session, lines: PlacementLines, job: Job, sheet: Worksheet) -> Statement | None:
     for gradient in session.ask.hyper_node_gradient_for_job(job, session.hyper_nodes.top, ALLOCATE):
         tried = [
             found for hyper_node in gradient if (found := _try_job(session, lines, job, sheet, hyper_node)) is not None
@@ -68,7 +68,7 @@ def _best_of_gradients(session: Session, lines: Lines, job: Job, sheet: Workshee
 
 
 def _try_job(
-    session: Session, lines: Lines, job: Job, sheet: Worksheet, hyper_node: HyperNodeInfo
+    session: Session, lines: PlacementLines, job: Job, sheet: Worksheet, hyper_node: HyperNodeInfo
 ) -> tuple[float, Saved, Worksheet, str] | None:
     """Place the parts of ``job`` below ``hyper_node`` and take it back; the operations if that would do."""
     job.fits.clear()
@@ -88,26 +88,26 @@ def _try_job(
 
 
 def _place_parts(
-    session: Session, lines: Lines, job: Job, left: Worksheet, hyper_node: HyperNodeInfo, trial: Statement
+    session: Session, lines: PlacementLines, job: Job, left: Worksheet, hyper_node: HyperNodeInfo, trial: Statement
 ) -> float:
     """Place parts in their turns until the job is ready, recorded in ``trial``; their scores added up."""
     score = 0.0
     while len(left):
-        part = left.turns.pop()
+        part = left.queue.pop()
         found = _place_part(session, lines, job, part, left, hyper_node)
         if found is None or not found[0].operations:
             continue
         trial.merge(found[0])
         score += found[1]
         if len(left.sheets[part.uid]):
-            left.turns.push(part)
+            left.queue.push(part)
         if session.ask.job_ready(job):
             break
     return score
 
 
 def _place_part(
-    session: Session, lines: Lines, job: Job, part: SubJob, sheet: Worksheet, hyper_node: HyperNodeInfo
+    session: Session, lines: PlacementLines, job: Job, part: SubJob, sheet: Worksheet, hyper_node: HyperNodeInfo
 ) -> tuple[Statement, float] | None:
     """The best placement of one part below ``hyper_node``, done, with its score."""
     nominated = job.nominated_hyper_nodes.get(part.uid, "")
@@ -115,7 +115,7 @@ def _place_part(
         _lies(session, part, nominated)
         return placed, FIRST
     for gradient in session.ask.hyper_node_gradient_for_sub_job(part, hyper_node, ALLOCATE):
-        tried: dict[str, tuple[Saved, Tasks]] = {}
+        tried: dict[str, tuple[Saved, TaskCursor]] = {}
         for candidate in gradient:
             for uid in part.task_uids:
                 job.fits.pop(uid, None)
@@ -130,7 +130,7 @@ def _place_part(
 
 
 def _best_part(
-    session: Session, part: SubJob, sheet: Worksheet, tried: dict[str, tuple[Saved, Tasks]]
+    session: Session, part: SubJob, sheet: Worksheet, tried: dict[str, tuple[Saved, TaskCursor]]
 ) -> tuple[Statement, float]:
     scores = session.ask.hyper_node_order(part, NodesBelow(session, tried))
     best = max(tried, key=lambda name: scores.get(name, 0.0))

@@ -6,7 +6,7 @@ tasks wait on these nodes again; once they fit they are placed there and the nom
 
 from __future__ import annotations
 
-from stromboli.allocation.pending_tasks import Tasks
+from stromboli.allocation.pending_tasks import TaskCursor
 from stromboli.errors import PlacementError
 from stromboli.framework.session.session import Session
 from stromboli.framework.session.topology import nominate
@@ -20,7 +20,9 @@ FIRST = float("inf")
 """Score of a hypernode in which room was freed for the part: no other comes before it."""
 
 
-def use_nomination(session: Session, job: Job, part: SubJob, tasks: Tasks, within: HyperNodeInfo) -> Statement | None:
+def use_nomination(
+    session: Session, job: Job, part: SubJob, tasks: TaskCursor, within: HyperNodeInfo
+) -> Statement | None:
     """Place all ``tasks`` of ``part`` on the nodes nominated for them, and empty ``tasks``.
 
     Returns None if nothing is nominated below ``within``, or if a task cannot be placed, which ends the nomination.

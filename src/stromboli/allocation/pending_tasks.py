@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 
-from stromboli.framework.books.priority_queue import LessTurns
+from stromboli.framework.books.priority_queue import HeapQueue
 from stromboli.framework.session.session import Session
 from stromboli.model.job import PENDING, Job
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
@@ -13,37 +13,37 @@ from stromboli.model.subjobs import SubJob
 from stromboli.model.task import Task
 
 
-class Tasks:
+class TaskCursor:
     """Waiting tasks of one part of a job; ``next`` is the place of the first one not taken yet.
 
-    With ``turns`` the order depends on what has been placed, and each task is chosen when its turn comes.
+    With ``queue`` the order depends on what has been placed, and each task is chosen when its turn comes.
     """
 
-    __slots__ = ("next", "tasks", "turns")
+    __slots__ = ("next", "queue", "tasks")
 
-    def __init__(self, tasks: list[Task], first: int = 0, turns: LessTurns[Task] | None = None) -> None:
-        self.tasks, self.next, self.turns = tasks, first, turns
+    def __init__(self, tasks: list[Task], first: int = 0, queue: HeapQueue[Task] | None = None) -> None:
+        self.tasks, self.next, self.queue = tasks, first, queue
 
     def __len__(self) -> int:
         return len(self.tasks) - self.next
 
-    def clone(self) -> Tasks:
+    def clone(self) -> TaskCursor:
         """The same tasks, to be taken again from the same place."""
-        if self.turns is None:
-            return Tasks(self.tasks, self.next)
-        return Tasks(list(self.tasks), self.next, self.turns.clone())
+        if self.queue is None:
+            return TaskCursor(self.tasks, self.next)
+        return TaskCursor(list(self.tasks), self.next, self.queue.clone())
 
     def choose_next(self) -> None:
         """Bring the task whose turn it is now to its place, unless it is there already."""
-        if self.turns is not None and len(self.turns) == len(self):
-            task = self.turns.pop()
+        if self.queue is not None and len(self.queue) == len(self):
+            task = self.queue.pop()
             self.tasks.remove(task)
             self.tasks.insert(self.next, task)
 
     @property
     def may_run(self) -> bool:
         """Whether several are left, in an order that stands."""
-        return self.turns is None and len(self) > 1
+        return self.queue is None and len(self) > 1
 
     @property
     def waiting(self) -> list[Task]:
@@ -57,29 +57,29 @@ class Worksheet:
     ``hyper_node`` is where the job was placed last and ``places`` where its parts lie then, by id.
     """
 
-    __slots__ = ("hyper_node", "job", "places", "required", "session", "sheets", "turns")
+    __slots__ = ("hyper_node", "job", "places", "queue", "required", "session", "sheets")
 
     def __init__(self, session: Session, job: Job, required: AbstractSet[str]) -> None:
         self.session, self.job, self.required = session, job, required
         self.hyper_node = ""
         self.places: dict[str, str] = {}
-        self.sheets: dict[str, Tasks] = {}
-        self.turns: LessTurns[SubJob] = LessTurns(_by_need(session, required))
+        self.sheets: dict[str, TaskCursor] = {}
+        self.queue: HeapQueue[SubJob] = HeapQueue(_by_need(session, required))
 
     def __len__(self) -> int:
-        return len(self.turns)
+        return len(self.queue)
 
     def clone(self) -> Worksheet:
         """An independent worksheet over the same tasks."""
         twin = Worksheet(self.session, self.job, self.required)
         twin.sheets = {uid: sheet.clone() for uid, sheet in self.sheets.items()}
-        for part in self.turns:
-            twin.turns.push(part)
+        for part in self.queue:
+            twin.queue.push(part)
         return twin
 
     def adopt(self, other: Worksheet, hyper_node: str) -> None:
         """Go on where ``other``, placed in ``hyper_node``, has stopped."""
-        self.sheets, self.turns, self.places, self.hyper_node = other.sheets, other.turns, other.places, hyper_node
+        self.sheets, self.queue, self.places, self.hyper_node = other.sheets, other.queue, other.places, hyper_node
 
 
 def _by_need(session: Session, required: AbstractSet[str]) -> Callable[[SubJob, SubJob], int]:
@@ -108,20 +108,20 @@ def waiting_tasks(session: Session, tasks: Iterable[Task]) -> list[Task]:
     return session.tasks_in_turn(found)
 
 
-def whole(session: Session, job: Job) -> Tasks:
+def whole(session: Session, job: Job) -> TaskCursor:
     """The waiting tasks of a job that is not split."""
     return _tasks(session, waiting_tasks(session, job.of(PENDING)))
 
 
-def _tasks(session: Session, tasks: list[Task]) -> Tasks:
+def _tasks(session: Session, tasks: list[Task]) -> TaskCursor:
     """``tasks`` to be taken in their order, which may change meanwhile where a plugin gives no key for it."""
     order = session.hooks.orders["task_order"]
     if order.key is not None:
-        return Tasks(tasks)
-    turns = LessTurns[Task](order.compare)
+        return TaskCursor(tasks)
+    queue = HeapQueue[Task](order.compare)
     for task in tasks:
-        turns.push(task)
-    return Tasks(tasks, 0, turns)
+        queue.push(task)
+    return TaskCursor(tasks, 0, queue)
 
 
 def by_part(session: Session, job: Job, *, gated: bool = True) -> Worksheet:
@@ -133,14 +133,14 @@ def by_part(session: Session, job: Job, *, gated: bool = True) -> Worksheet:
         tasks = _tasks(session, waiting_tasks(session, pending))
         if len(tasks):
             sheet.sheets[part.uid] = tasks
-            sheet.turns.push(part)
+            sheet.queue.push(part)
     return sheet
 
 
 def _required(session: Session, job: Job, parts: list[SubJob]) -> set[str]:
     """The fewest unready parts, in order, that bring every group to its minimum of ready ones."""
     count: dict[str, int] = {}
-    unready = LessTurns[SubJob](session.ask.sub_job_order)
+    unready = HeapQueue[SubJob](session.ask.sub_job_order)
     for part in parts:
         if session.ask.sub_job_ready(job, part):
             count[part.group] = count.get(part.group, 0) + 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stromboli.allocation.considering import considering
-from stromboli.allocation.pending_tasks import Tasks
+from stromboli.allocation.pending_tasks import TaskCursor
 from stromboli.errors import PlacementError, PluginError
 from stromboli.framework.books.hyper_nodes import TOP
 from stromboli.framework.books.plan import GateRemoval
@@ -37,7 +37,7 @@ Many = list[Callable[..., int]]
 """The forms for runs of tasks of all plugins at one point."""
 
 
-class Lines:
+class PlacementLines:
     """What the placing of tasks tells, asked for once an action."""
 
     __slots__ = (
@@ -87,7 +87,13 @@ class TaskPlacer:
     )  # fmt: skip
 
     def __init__(
-        self, session: Session, lines: Lines, job: Job, part: SubJob, tasks: Tasks, hyper_node: HyperNodeInfo
+        self,
+        session: Session,
+        lines: PlacementLines,
+        job: Job,
+        part: SubJob,
+        tasks: TaskCursor,
+        hyper_node: HyperNodeInfo,
     ) -> None:
         self.session, self.lines, self.job, self.part, self.tasks = session, lines, job, part, tasks
         self.queue = session.queues[job.queue]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stromboli.allocation import gradients
-from stromboli.allocation.pending_tasks import Tasks, Worksheet, by_part, whole
-from stromboli.allocation.place_tasks import Lines, TaskPlacer
+from stromboli.allocation.pending_tasks import TaskCursor, Worksheet, by_part, whole
+from stromboli.allocation.place_tasks import PlacementLines, TaskPlacer
 from stromboli.framework.session.session import Session
 from stromboli.framework.session.topology import has_topology
 from stromboli.framework.statement.statement import Statement
@@ -12,12 +12,12 @@ from stromboli.model.job import Job
 from stromboli.model.subjobs import SubJob
 
 
-def sheet_of(session: Session, job: Job) -> Tasks | Worksheet:
+def sheet_of(session: Session, job: Job) -> TaskCursor | Worksheet:
     """The tasks of ``job`` still to be placed, by part where it is placed part by part."""
     return by_part(session, job) if gradients.is_split(session, job) else whole(session, job)
 
 
-def try_job(session: Session, lines: Lines, job: Job, sheet: Tasks | Worksheet) -> Statement | None:
+def try_job(session: Session, lines: PlacementLines, job: Job, sheet: TaskCursor | Worksheet) -> Statement | None:
     """Place tasks of ``sheet`` until ``job`` is ready, or would be with pipelined ones; None, nothing changed, if not.
 
     ``sheet`` keeps what is left to place.

@@ -21,7 +21,7 @@ ROOT = "root"
 _WEIGHT = re.compile(r"[+-]?(\d++\.?\d*+|\.\d++)([eE][+-]?\d++)?", re.ASCII)
 
 
-class Node:
+class QueueNode:
     """One node; ``children`` is None for a job.
 
     ``allocated`` is by column: what a job holds, or what a branch counts for; ``request`` is what a job asks for in
@@ -32,10 +32,10 @@ class Node:
         "__weakref__", "_parent", "allocated", "children", "name", "request", "saturated", "share", "stale", "weight",
     )  # fmt: skip
 
-    def __init__(self, name: str, weight: float, parent: Node | None, is_job: bool = False) -> None:
+    def __init__(self, name: str, weight: float, parent: QueueNode | None, is_job: bool = False) -> None:
         self.name, self.weight = name, weight
         self._parent = ref(parent) if parent is not None else None  # no cycle: the root holds them all
-        self.children: dict[str, Node] | None = None if is_job else {}
+        self.children: dict[str, QueueNode] | None = None if is_job else {}
         self.allocated: list[float] = []
         self.request: list[int] = []
         self.share = 0.0
@@ -43,7 +43,7 @@ class Node:
 
     def mark(self) -> None:
         """Let this node and all above it be worked out again."""
-        node: Node | None = self
+        node: QueueNode | None = self
         while node is not None:
             node.stale = True
             node = node._parent() if node._parent is not None else None
@@ -59,8 +59,8 @@ class QueueTree:
         self._total = list(total)
         self._parts_of = divisors(total)
         self._demanding: list[bool] = []
-        self.root = Node(ROOT, 1.0, None)
-        self._jobs: dict[str, Node] = {}
+        self.root = QueueNode(ROOT, 1.0, None)
+        self._jobs: dict[str, QueueNode] = {}
 
     def place(
         self, uid: str, path: Sequence[str], weights: Sequence[float], held: Sequence[int], request: Sequence[int]
@@ -72,19 +72,19 @@ class QueueTree:
         job = self._jobs.get(uid)
         if job is None:
             branch = self._branch(path, weights)
-            job = self._jobs[uid] = Node(uid, 1.0, branch, is_job=True)
+            job = self._jobs[uid] = QueueNode(uid, 1.0, branch, is_job=True)
             _children(branch)[uid] = job
         job.allocated, job.request = [float(amount) for amount in held], list(request)
         job.share = dominant_share(held, self._parts_of)
         job.mark()
 
-    def _branch(self, path: Sequence[str], weights: Sequence[float]) -> Node:
+    def _branch(self, path: Sequence[str], weights: Sequence[float]) -> QueueNode:
         node = self.root
         for depth, name in enumerate(path[1:], 1):
             children = _children(node)
             if name not in children:
                 weight = weights[depth] if depth < len(weights) else 1.0
-                children[name] = Node(name, weight, node)
+                children[name] = QueueNode(name, weight, node)
             node = children[name]
         return node
 
@@ -96,7 +96,7 @@ class QueueTree:
         if everything or self.root.stale:
             self._renew(self.root, everything)
 
-    def _renew(self, node: Node, everything: bool) -> None:
+    def _renew(self, node: QueueNode, everything: bool) -> None:
         node.stale = False
         if node.children is None:
             node.saturated = self._is_saturated(node)
@@ -109,14 +109,14 @@ class QueueTree:
         node.allocated = self._combined([child for child in children if child.share])
         node.share = dominant_share(node.allocated, self._parts_of)
 
-    def _is_saturated(self, job: Node) -> bool:
+    def _is_saturated(self, job: QueueNode) -> bool:
         """Whether the job has all of something that it asks for, or asks for something of which nothing is left."""
         for have, asked, demanding in zip(job.allocated, job.request, self._demanding, strict=True):
             if have >= MIN and asked and (have >= asked or not demanding):
                 return True
         return False
 
-    def _combined(self, children: Sequence[Node]) -> list[float]:
+    def _combined(self, children: Sequence[QueueNode]) -> list[float]:
         """What a branch counts for: unsaturated children scaled to the smallest share among them."""
         smallest = min((child.share for child in children if not child.saturated), default=1.0)
         smallest = min(smallest, 1.0)
@@ -142,14 +142,14 @@ class QueueTree:
 
     def _walk(self, path: Sequence[str]) -> Iterator[tuple[bool, float]]:
         """(saturated, share over weight) from the root along ``path``; a branch without jobs has a share of 0."""
-        node: Node | None = self.root
+        node: QueueNode | None = self.root
         yield self.root.saturated, self.root.share
         for name in path[1:]:
             node = node.children.get(name) if node is not None and node.children is not None else None
             yield (False, 0.0) if node is None else (node.saturated, node.share / node.weight)
 
 
-def _children(branch: Node) -> dict[str, Node]:
+def _children(branch: QueueNode) -> dict[str, QueueNode]:
     """The children of a node that is no job."""
     if branch.children is None:
         branch.children = {}

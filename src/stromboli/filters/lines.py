@@ -18,7 +18,7 @@ Tells = Callable[[str], Callable[..., None] | None]
 EVENTS: Final = ("predicate_allocate", "predicate_allocated", "predicate_deallocate", "predicate_deallocated")
 
 
-class Lines:
+class FilterLines:
     """Reports the lines that an observer wants, of nodes by their ``names`` in the order of rows.
 
     ``events`` is whether an observer wants placements and removals, ``wants_skipped`` whether one wants the names of

@@ -97,7 +97,7 @@ class NodeOrder(Plugin, trusted=True):
         around = Surroundings.of(
             session.table,
             session.snapshot.pods_on_nodes,
-            session.ledger.log if session.ledger.follow else (),
+            session.ledger.log if session.ledger.follows_placements else (),
             pending,
             session.snapshot.namespace_labels,
             session.compat.asks("placed-terms"),

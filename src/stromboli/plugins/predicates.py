@@ -12,7 +12,7 @@ import numpy as np
 from stromboli.filters import proportions, selectors, taints
 from stromboli.filters.columns import Bools, Masks, SpecColumn, picked
 from stromboli.filters.interpod import InterPod
-from stromboli.filters.lines import Lines
+from stromboli.filters.lines import FilterLines
 from stromboli.filters.pod_terms import Surroundings
 from stromboli.filters.pods_on_nodes import Event
 from stromboli.filters.ports import PortsInUse
@@ -113,7 +113,7 @@ class Predicates(Plugin, trusted=True):
             session.snapshot.all_templates(),
         )
         self._inter_pod, self._spread = InterPod(self._around), Spread(self._around, self._taints)
-        self._lines = Lines(session.tells, session.table.statics.names)
+        self._lines = FilterLines(session.tells, session.table.statics.names)
         self._verdicts: dict[str, Masks] = {}
         self._first: dict[str, str] = {}
 

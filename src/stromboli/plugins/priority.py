@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 GANG_RECLAIM = "GangReclaim"
 
 
-class Eviction(Protocol):
+class GangEviction(Protocol):
     """The job and the action for which tasks are to be evicted."""
 
     @property
@@ -116,7 +116,7 @@ class Priority(Plugin, trusted=True):
         return own is not None and (job.uid == own.uid or job.priority < own.priority)
 
     @unified_evictable
-    def less_important_for_gang(self, context: Eviction, candidates: Sequence[Task]) -> Sequence[Task]:
+    def less_important_for_gang(self, context: GangEviction, candidates: Sequence[Task]) -> Sequence[Task]:
         """All candidates when a queue takes back what it deserves; else tasks of strictly less important jobs."""
         if context.kind == GANG_RECLAIM:
             return candidates

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from stromboli.allocation.pending_tasks import Tasks, Worksheet, by_part
+from stromboli.allocation.pending_tasks import TaskCursor, Worksheet, by_part
 from stromboli.errors import PlacementError
 from stromboli.framework.books.candidates import Reach
 from stromboli.framework.books.hyper_nodes import TOP
@@ -161,7 +161,7 @@ class Attempt:
 
     def _pending(self) -> list[Task]:
         """The tasks that need room: those of the next part of a ready job, else all of them."""
-        turns = self.sheet.clone().turns
+        turns = self.sheet.clone().queue
         parts = [turns.pop() for _ in range(len(turns))]
         return [task for part in parts[: 1 if self.was_ready else None] for task in self.sheet.sheets[part.uid].waiting]
 
@@ -272,7 +272,7 @@ class Attempt:
         places: dict[str, str] = {}
         sheet, pipelined = self.sheet.clone(), False
         while len(sheet):
-            part = sheet.turns.pop()
+            part = sheet.queue.pop()
             where = self._place_part(trial, part, sheet.sheets[part.uid], domain)
             if where is None:
                 return None
@@ -282,14 +282,16 @@ class Attempt:
                 break
         return places if pipelined else None
 
-    def _place_part(self, trial: Statement, part: SubJob, tasks: Tasks, domain: HyperNodeInfo) -> HyperNodeInfo | None:
+    def _place_part(
+        self, trial: Statement, part: SubJob, tasks: TaskCursor, domain: HyperNodeInfo
+    ) -> HyperNodeInfo | None:
         if not self.close:
             return domain if self._place_tasks(trial, part, tasks, domain) else None
         gradients = self.session.ask.hyper_node_gradient_for_sub_job(part, domain, EVICT)
         within = (hyper_node for gradient in gradients for hyper_node in gradient)
         return next((found for found in within if self._place_tasks(trial, part, tasks, found)), None)
 
-    def _place_tasks(self, trial: Statement, part: SubJob, tasks: Tasks, hyper_node: HyperNodeInfo) -> bool:
+    def _place_tasks(self, trial: Statement, part: SubJob, tasks: TaskCursor, hyper_node: HyperNodeInfo) -> bool:
         """Reserve nodes below ``hyper_node`` for all ``tasks``; False, nothing changed, if one finds none."""
         session = self.session
         within = None if hyper_node.name == TOP else session.table.mask(hyper_node.rows)

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from stromboli.allocation.gradients import is_split
-from stromboli.allocation.place_tasks import Lines
+from stromboli.allocation.place_tasks import PlacementLines
 from stromboli.allocation.try_job import sheet_of, try_job
 from stromboli.errors import PlacementError, PluginError
 from stromboli.framework.engine.rows import Bools
@@ -36,7 +36,7 @@ class IdleRoom:
         self.session, self._may_leave = session, ours and "allocate" in session.config.actions
         self.allocates = ours and "allocate" in session.to_come
         self.backfills = ours and "backfill" in session.to_come
-        self._lines = Lines(session)
+        self._lines = PlacementLines(session)
         self._left = session.statement()
 
     def __enter__(self) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from stromboli.framework.books.jobs import QueueInfo
-from stromboli.framework.books.priority_queue import Turns
+from stromboli.framework.books.priority_queue import PriorityQueue
 from stromboli.framework.session.session import Session
 from stromboli.model.job import PENDING, Job
 from stromboli.model.task import Task
@@ -82,17 +82,17 @@ def pending_tasks(session: Session, job: Job) -> list[Task]:
     return session.tasks_in_turn([task for task in job.of(PENDING) if not task.gates])
 
 
-def in_turn(session: Session, queues: dict[str, QueueInfo]) -> Turns[QueueInfo]:
+def in_turn(session: Session, queues: dict[str, QueueInfo]) -> PriorityQueue[QueueInfo]:
     """A priority queue of ``queues``."""
-    turns: Turns[QueueInfo] = session.hooks.orders["queue_order"].turns()
+    waiting: PriorityQueue[QueueInfo] = session.hooks.orders["queue_order"].priority_queue()
     for queue in queues.values():
-        turns.push(queue)
-    return turns
+        waiting.push(queue)
+    return waiting
 
 
-def jobs_in_turn(session: Session, jobs: list[Job]) -> Turns[Job]:
+def jobs_in_turn(session: Session, jobs: list[Job]) -> PriorityQueue[Job]:
     """A priority queue of ``jobs``."""
-    turns: Turns[Job] = session.hooks.orders["job_order"].turns()
+    waiting: PriorityQueue[Job] = session.hooks.orders["job_order"].priority_queue()
     for job in jobs:
-        turns.push(job)
-    return turns
+        waiting.push(job)
+    return waiting

@@ -221,9 +221,9 @@ class Search:
         if one_job(victims):
             yield from victims
             return
-        turns = self.order.turns(victims)
-        while len(turns):
-            yield turns.pop()
+        waiting = self.order.priority_queue(victims)
+        while len(waiting):
+            yield waiting.pop()
 
     def evict(self, statement: Statement, task: Task, victim: Task) -> None:
         """Evict ``victim`` for ``task``."""

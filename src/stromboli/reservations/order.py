@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from stromboli.framework.books.jobs import QueueInfo
-from stromboli.framework.books.priority_queue import KeyTurns, LessTurns, Turns, all_of
+from stromboli.framework.books.priority_queue import HeapQueue, PriorityQueue, SortedQueue, all_of
 from stromboli.framework.extension.order import age_key, by_age, by_queue, queue_key
 from stromboli.model.job import ALLOCATED, Job
 from stromboli.model.resources.axes import Vector, add_to
@@ -36,31 +36,31 @@ class Precedence:
 
     # ------------------------------------------------------------------ turns
 
-    def jobs(self) -> Turns[Job]:
+    def jobs(self) -> PriorityQueue[Job]:
         """An empty priority queue of jobs."""
         order = self._session.hooks.orders["job_order"]
         opinion = order.opinion
         if not self.holders or opinion is None:
-            return LessTurns(self.compare_jobs) if self.holders else order.turns()
+            return HeapQueue(self.compare_jobs) if self.holders else order.priority_queue()
 
         def key(job: Job) -> tuple[Any, ...]:
             with self.without_job(job):
                 return (*opinion(job), job.uid not in self.holders, *age_key(job))
 
-        return KeyTurns(key)
+        return SortedQueue(key)
 
-    def queues(self) -> Turns[QueueInfo]:
+    def queues(self) -> PriorityQueue[QueueInfo]:
         """An empty priority queue of queues."""
         order = self._session.hooks.orders["queue_order"]
         opinion = order.opinion
         if not self.holders or opinion is None:
-            return LessTurns(self.compare_queues) if self.holders else order.turns()
+            return HeapQueue(self.compare_queues) if self.holders else order.priority_queue()
 
         def key(queue: QueueInfo) -> tuple[Any, ...]:
             with self.without_queues(queue):
                 return (*opinion(queue), queue.name not in self._by_queue, *queue_key(queue))
 
-        return KeyTurns(key)
+        return SortedQueue(key)
 
     def compare_jobs(self, left: Job, right: Job) -> int:
         """Negative: ``left`` comes first; for jobs of one queue."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from stromboli.cluster.events import Event
-from stromboli.cluster.files.scenario import Change
+from stromboli.cluster.files.scenario import ScenarioChange
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
 from stromboli.framework.books.plan import Plan, QueueUpdate
@@ -97,7 +97,7 @@ def _end(state: ClusterState, key: str, terminating: bool) -> None:
         state.remove_task(state.tasks[key])
 
 
-def apply_change(state: ClusterState, change: Change) -> list[ManifestError]:
+def apply_change(state: ClusterState, change: ScenarioChange) -> list[ManifestError]:
     """Let what a scenario says happen; returns what could not be used."""
     for key in change.delete_pods:
         _end(state, key, terminating=False)

@@ -24,7 +24,7 @@ from stromboli.framework.books.plan import (
 from stromboli.model import names
 from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.reservation import patch
-from stromboli.sim.world import Change, Hear, World
+from stromboli.sim.world import Hear, SimChange, SimWorld
 
 Refuse = Callable[[str, str], object]
 """Called with the verb and the key of every write; what it raises, an ApiError, is the server's answer."""
@@ -36,7 +36,7 @@ class Carrier:
     A write that is refused is not tried again: the next cycle decides again.
     """
 
-    def __init__(self, world: World, mirror: Mirror, heard: Hear, refuse: Refuse = lambda _verb, _key: None) -> None:
+    def __init__(self, world: SimWorld, mirror: Mirror, heard: Hear, refuse: Refuse = lambda _verb, _key: None) -> None:
         self._world, self._mirror, self._heard = world, mirror, heard
         self.refuse = refuse
         self.written: Counter[str] = Counter()
@@ -129,7 +129,7 @@ class Carrier:
         if self._write(verb, key, lambda: self._world.patch(kind, key, change, uid)):
             answer = self._world.get(kind, key)
             if answer is not None:
-                self._heard(Change(Modified, kind, answer))
+                self._heard(SimChange(Modified, kind, answer))
 
     def _write(self, verb: str, key: str, write: Callable[[], object]) -> bool:
         try:

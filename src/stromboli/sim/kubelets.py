@@ -7,7 +7,7 @@ from functools import partial
 from stromboli.cluster.body import Body, meta, part, stamp
 from stromboli.cluster.events import Deleted
 from stromboli.cluster.lives import life_of
-from stromboli.sim.world import Change, World, key_of
+from stromboli.sim.world import SimChange, SimWorld, key_of
 
 
 class Kubelets:
@@ -16,7 +16,7 @@ class Kubelets:
     The pods of a node that has left are gone at once.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimWorld) -> None:
         self._world = world
         self._met: set[str] = set()
         self._ending: set[str] = set()
@@ -24,7 +24,7 @@ class Kubelets:
         for change in world.listed():
             self._hear(change)
 
-    def _hear(self, change: Change) -> None:
+    def _hear(self, change: SimChange) -> None:
         if change.kind == "Node" and change.how is Deleted:
             self._node_left(str(meta(change.body)["name"]))
         elif change.kind == "Pod":
@@ -35,7 +35,7 @@ class Kubelets:
             if part(pod, "spec", "nodeName") == name:
                 self._world.remove("Pod", key_of(pod))
 
-    def _pod(self, change: Change) -> None:
+    def _pod(self, change: SimChange) -> None:
         pod, uid = change.body, meta(change.body)["uid"]
         if change.how is Deleted:
             self._met.discard(uid)

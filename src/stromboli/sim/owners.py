@@ -10,7 +10,7 @@ from stromboli.cluster.body import Body, meta, part
 from stromboli.cluster.events import Added, Deleted
 from stromboli.errors import ApiError
 from stromboli.model.names import GROUP_NAME
-from stromboli.sim.world import Change, World, key_of
+from stromboli.sim.world import SimChange, SimWorld, key_of
 
 AT_ONCE: Final = "ReplicaSet"
 """The kind of owner that replaces a pod as soon as it is told to go; others wait until it is gone."""
@@ -26,7 +26,7 @@ class Owners:
     is gone.  When all pods of a PodGroup have succeeded it goes, and they with it.
     """
 
-    def __init__(self, world: World, delay: float = 1.0) -> None:
+    def __init__(self, world: SimWorld, delay: float = 1.0) -> None:
         self._world, self._delay = world, delay
         self._made: dict[str, Body] = {}
         self._numbers: dict[str, int] = {}
@@ -34,7 +34,7 @@ class Owners:
         for change in world.listed():
             self._hear(change)
 
-    def _hear(self, change: Change) -> None:
+    def _hear(self, change: SimChange) -> None:
         if change.kind != "Pod":
             return
         pod, uid = change.body, meta(change.body)["uid"]

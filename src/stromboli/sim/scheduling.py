@@ -18,7 +18,7 @@ from stromboli.framework.config.registry import Registry
 from stromboli.model.snapshot import Snapshot
 from stromboli.narration.observe import SILENT, Observer
 from stromboli.sim.carrying import Carrier
-from stromboli.sim.world import Change, Hear, World
+from stromboli.sim.world import Hear, SimChange, SimWorld
 
 PERIOD: Final = 1.0
 """Seconds between cycles, as live."""
@@ -32,7 +32,7 @@ class Scheduling:
     """
 
     def __init__(
-        self, world: World, config: Config, registry: Registry, *, period: float = PERIOD, seed: int = 0,
+        self, world: SimWorld, config: Config, registry: Registry, *, period: float = PERIOD, seed: int = 0,
         observer: Observer = SILENT, when_planned: Callable[[Plan], object] = lambda _: None,
         through: Callable[[Hear], Hear] = lambda hear: hear,
     ) -> None:  # fmt: skip
@@ -55,7 +55,7 @@ class Scheduling:
 
     # ------------------------------------------------------------------ hearing
 
-    def hear(self, change: Change, *, force: bool = False) -> None:
+    def hear(self, change: SimChange, *, force: bool = False) -> None:
         """Take news in; what cannot be used is one of the ``problems``, and leaves everything else as it is."""
         try:
             self.mirror.take(change.event, force=force)
@@ -109,7 +109,7 @@ class Scheduling:
         for key, uid in self.mirror.overdue(now):
             body = self.world.get("Pod", key)
             if body is not None:
-                self.hear(Change(Modified, "Pod", body), force=True)
+                self.hear(SimChange(Modified, "Pod", body), force=True)
             self.mirror.forget(key, uid)
 
 

@@ -13,7 +13,7 @@ from stromboli.model.task import GRACE
 from stromboli.sim.timeline import Timeline
 
 
-class Change(NamedTuple):
+class SimChange(NamedTuple):
     """An object of ``kind`` was added, modified or deleted; ``body`` is how it stands now, or stood last."""
 
     how: type[Event]
@@ -26,11 +26,11 @@ class Change(NamedTuple):
         return self.how(self.kind, from_value(self.kind, self.body))
 
 
-Hear = Callable[[Change], object]
+Hear = Callable[[SimChange], object]
 """What a follower does when it hears of a change."""
 
 
-class World:
+class SimWorld:
     """The objects of a cluster by kind and key (``namespace/name``, or the name alone), each with uid and version.
 
     Bodies are never changed in place.  Writes raise ApiError as an API server refuses them: 404 for what is not there,
@@ -53,10 +53,10 @@ class World:
         """All objects of a kind, older ones first."""
         return iter(list(self._objects.get(kind, {}).values()))
 
-    def listed(self) -> Iterator[Change]:
+    def listed(self) -> Iterator[SimChange]:
         """Everything there is, as news for a new follower."""
         for kind in list(self._objects):
-            yield from (Change(Added, kind, body) for body in self.all(kind))
+            yield from (SimChange(Added, kind, body) for body in self.all(kind))
 
     def follow(self, hear: Hear) -> None:
         """Have ``hear`` called with every change from now on."""
@@ -91,7 +91,7 @@ class World:
         found = self._there(kind, key, uid)
         del self._objects[kind][key]
         self._version += 1
-        self._told(Change(Deleted, kind, with_meta(found, resourceVersion=str(self._version))))
+        self._told(SimChange(Deleted, kind, with_meta(found, resourceVersion=str(self._version))))
 
     # ------------------------------------------------------------------ pods
 
@@ -127,10 +127,10 @@ class World:
         self._version += 1
         body = with_meta(body, resourceVersion=str(self._version))
         self._objects.setdefault(kind, {})[key] = body
-        self._told(Change(how, kind, body))
+        self._told(SimChange(how, kind, body))
         return body
 
-    def _told(self, change: Change) -> None:
+    def _told(self, change: SimChange) -> None:
         for hear in tuple(self._followers):
             hear(change)
 

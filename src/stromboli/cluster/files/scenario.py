@@ -83,7 +83,7 @@ class ScenarioOptions(Wire, frozen=True):
         return Sampling(**told) if told else None
 
 
-class Change(Wire, frozen=True):
+class ScenarioChange(Wire, frozen=True):
     """What happens to the cluster before cycle ``before_cycle`` (counted from 1); pods by ``namespace/name``."""
 
     before_cycle: int = 0
@@ -115,7 +115,7 @@ class Scenario:
         if not 0 <= self.cycles <= _MOST_CYCLES:
             raise ScenarioError(f"{self.cycles!r:.40} must be from 0 to {_MOST_CYCLES}", file=file, path="cycles")
         self.options = _part(parts, "options", ScenarioOptions, ScenarioOptions(), file)
-        self.events: tuple[Change, ...] = _part(parts, "events", tuple[Change, ...], (), file)
+        self.events: tuple[ScenarioChange, ...] = _part(parts, "events", tuple[ScenarioChange, ...], (), file)
         self._lists = {kind: _part(parts, key, list[msgspec.Raw], [], file) for key, kind in _LISTS.items()}
         self.skipped = {key: count for key in sorted(parts) if key not in _KNOWN and (count := _length(parts[key]))}
 

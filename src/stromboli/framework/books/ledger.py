@@ -18,7 +18,7 @@ from stromboli.model.status import TaskStatus
 from stromboli.model.table import Ints, NodeTable, totals
 from stromboli.model.task import Placement, PodTemplate, Task
 
-Short = Callable[[Job, Task, Mapping[int, int]], None]
+Underflow = Callable[[Job, Task, Mapping[int, int]], None]
 """Takes a job, the task that left, and by column how much less its queue held than the task gave back."""
 
 LogEntry = tuple[Task, int, int]
@@ -29,12 +29,12 @@ class Ledger:
     """The books of one session.
 
     ``log`` lists every task that came to a node or left it since the session opened, undone moves included.
-    ``evictions`` lists every task that began to end (False) or was taken back (True), in order.  ``follow`` says
-    whether Kubernetes' view of the nodes (``requested``, ``nonzero``) keeps up with placements, ``returns`` whether a
-    task whose eviction is taken back comes back to that view and to ``log``.
-    ``above`` has, by queue, further lists that count what the queue holds: those of the queues above it.
-    ``followers`` are told of jobs whose sums change without an event: each notes their uids.  ``short`` is called when
-    more is taken off a queue than it holds; its sums stop at zero.
+    ``evictions`` lists every task that was evicted (False) or whose eviction was taken back (True), in order.
+    ``follows_placements``: Kubernetes' view of the nodes (``requested``, ``nonzero``) counts placements.
+    ``restores_evicted``: a task whose eviction is taken back returns to that view and to ``log``.
+    ``above`` has, by queue, the sums of the queues above it, which count what the queue holds, too.
+    ``followers`` collect the uids of jobs whose sums change without an event.  ``on_underflow`` is called when more is
+    taken off a queue than it holds; its sums stop at zero.
     """
 
     __slots__ = (
@@ -43,12 +43,12 @@ class Ledger:
         "_total",
         "above",
         "evictions",
-        "follow",
         "followers",
+        "follows_placements",
         "log",
+        "on_underflow",
         "queues",
-        "returns",
-        "short",
+        "restores_evicted",
         "table",
     )
 
@@ -59,11 +59,11 @@ class Ledger:
         self._arrays: dict[int, tuple[Ints, Ints]] = {}
         self.log: list[LogEntry] = []
         self.evictions: list[tuple[Task, bool]] = []
-        self.follow = self.returns = True
+        self.follows_placements = self.restores_evicted = True
         self._gone: set[str] = set()
         self.above: Mapping[str, Sequence[list[int]]] = {}
         self.followers: list[dict[str, None]] = []
-        self.short: Short = _unheard
+        self.on_underflow: Underflow = _unheard
 
     @property
     def total(self) -> list[int]:
@@ -132,7 +132,7 @@ class Ledger:
         self._amount(task.template, "releasing", row, -1)
         self.table.journal.append(row)
         self.evictions.append((task, True))
-        if self.returns:
+        if self.restores_evicted:
             self._follow(task.template, row, 1)
             self.log.append((task, row, 1))
         else:
@@ -166,21 +166,21 @@ class Ledger:
         for amounts in changed:
             add_to(amounts, vector, times)
         if sign < 0 and (missing := _stop_at_zero(changed)):
-            self.short(job, tasks[0], missing)
+            self.on_underflow(job, tasks[0], missing)
 
     def _nodes(self, template: PodTemplate, rows: Sequence[int], column: str, sign: int) -> None:
         self.table.journal.extend(rows)
         request, nonzero = self.arrays(template)
         if len(rows) == 1:
             _add(getattr(self.table, column)[:, rows[0]], request, sign)
-            if self.follow:
+            if self.follows_placements:
                 _add(self.table.requested[:, rows[0]], request, sign)
                 _add(self.table.nonzero[:, rows[0]], nonzero, sign)
             return
         touched, counts = np.unique(np.asarray(rows, dtype=np.intp), return_counts=True)
         more = request[:, None] * (counts * sign)
         getattr(self.table, column)[:, touched] += more
-        if self.follow:
+        if self.follows_placements:
             self.table.requested[:, touched] += more
             self.table.nonzero[:, touched] += nonzero[:, None] * (counts * sign)
 
@@ -188,7 +188,7 @@ class Ledger:
         _add(getattr(self.table, column)[:, row], self.arrays(template)[0], sign)
 
     def _follow(self, template: PodTemplate, row: int, sign: int) -> None:
-        if not self.follow:
+        if not self.follows_placements:
             return
         request, nonzero = self.arrays(template)
         _add(self.table.requested[:, row], request, sign)

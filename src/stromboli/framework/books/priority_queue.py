@@ -1,4 +1,4 @@
-"""Whose turn it is: priority queues over jobs, queues and tasks."""
+"""Priority queues over jobs, queues and tasks."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from typing import Any, Generic, Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Turns(Protocol[T]):
-    """A priority queue; what is popped and pushed back takes its place anew."""
+class PriorityQueue(Protocol[T]):
+    """A priority queue; an item that is popped and pushed back is ordered again."""
 
     def push(self, item: T) -> None:
-        """Let ``item`` wait for its turn."""
+        """Add ``item``."""
 
     def pop(self) -> T:
-        """The item whose turn it is; IndexError when nobody waits."""
+        """Remove and return the first item; IndexError where there is none."""
 
     def __len__(self) -> int: ...
 
 
-def all_of(turns: Turns[T], items: Iterable[T]) -> list[T]:
-    """``items``, all at once, in the order of their ``turns``."""
+def all_of(queue: PriorityQueue[T], items: Iterable[T]) -> list[T]:
+    """``items`` in the order in which ``queue`` gives them."""
     for item in items:
-        turns.push(item)
-    return [turns.pop() for _ in range(len(turns))]
+        queue.push(item)
+    return [queue.pop() for _ in range(len(queue))]
 
 
-class KeyTurns(Generic[T]):
+class SortedQueue(Generic[T]):
     """Items by a key that is taken when they are pushed.
 
-    The key of a waiting item must not change; only what is popped and pushed back may.  Whoever waits before the first
-    turn is sorted once; only those who come later need a heap, a small one as a rule.
+    The key of a waiting item must not change.  Items pushed before the first pop are sorted once; only later ones need
+    a heap, as a rule a small one.
     """
 
     __slots__ = ("_begun", "_count", "_first", "_key", "_late")
 
     def __init__(self, key: Callable[[T], tuple[Any, ...]]) -> None:
         self._key = key
-        self._first: list[tuple[Any, ...]] = []  # the key's parts, a running number, the item; last in turn first
+        self._first: list[tuple[Any, ...]] = []  # the key's parts, a running number, the item; last one first
         self._late: list[tuple[Any, ...]] = []
         self._begun = False
         self._count = 0
 
     def push(self, item: T) -> None:
-        """Let ``item`` wait for its turn."""
+        """Add ``item``."""
         self._count += 1
         entry = (*self._key(item), self._count, item)
         if self._begun:
@@ -54,7 +54,7 @@ class KeyTurns(Generic[T]):
             self._first.append(entry)
 
     def pop(self) -> T:
-        """The item with the least key; IndexError when nobody waits."""
+        """Remove and return the item with the least key; IndexError where there is none."""
         first, late = self._first, self._late
         if not self._begun:
             self._begun = True
@@ -67,8 +67,8 @@ class KeyTurns(Generic[T]):
         return len(self._first) + len(self._late)
 
 
-class LessTurns(Generic[T]):
-    """Items by a comparison that may change its mind while they wait.
+class HeapQueue(Generic[T]):
+    """Items by a comparison whose result may change while they wait.
 
     A binary heap as in textbooks (sift up on push; on pop move the last item to the top and sift down): where waiting
     items change places unnoticed, what comes out depends on these very steps, and they are the reference's.
@@ -87,12 +87,12 @@ class LessTurns(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self._items)
 
-    def clone(self) -> LessTurns[T]:
+    def clone(self) -> HeapQueue[T]:
         """The same items in the same state."""
-        return LessTurns(self._compare, self._items)
+        return HeapQueue(self._compare, self._items)
 
     def push(self, item: T) -> None:
-        """Let ``item`` wait for its turn."""
+        """Add ``item``."""
         items = self._items
         items.append(item)
         child = len(items) - 1
@@ -102,7 +102,7 @@ class LessTurns(Generic[T]):
             child = parent
 
     def pop(self) -> T:
-        """The item at the top; IndexError when nobody waits."""
+        """Remove and return the item at the top; IndexError where there is none."""
         items = self._items
         top = items[0]
         last = items.pop()
@@ -141,12 +141,12 @@ class Order(Generic[T]):
     ) -> None:
         self.compare, self.key, self.opinion = compare, key, opinion
 
-    def turns(self) -> Turns[T]:
+    def priority_queue(self) -> PriorityQueue[T]:
         """An empty priority queue in this order."""
-        return LessTurns(self.compare) if self.key is None else KeyTurns(self.key)
+        return HeapQueue(self.compare) if self.key is None else SortedQueue(self.key)
 
     def sorted(self, items: list[T]) -> list[T]:
         """``items`` in the order in which a priority queue would give them."""
         if self.key is not None:
             return sorted(items, key=self.key)
-        return all_of(LessTurns(self.compare), items)
+        return all_of(HeapQueue(self.compare), items)

@@ -14,7 +14,7 @@ from typing import NoReturn
 from stromboli.errors import ConfigError
 from stromboli.framework.config.argument import Complaint, nearest
 from stromboli.framework.config.compat import Compat
-from stromboli.framework.config.document import Node, read_document
+from stromboli.framework.config.document import DocumentNode, read_document
 from stromboli.framework.config.gates import PIPELINED_STATE, switched_on
 from stromboli.framework.config.known_names import PLUGINS
 from stromboli.framework.config.sampling import Sampling
@@ -181,13 +181,13 @@ def load_config(
     loader.goes_on = without_unknown_actions
     for line, doubt in document.doubts:
         loader.mistake(doubt, line)
-    config = loader.config(loader.mapping(document.root or Node(1, {}), "the configuration", TOP_KEYS))
+    config = loader.config(loader.mapping(document.root or DocumentNode(1, {}), "the configuration", TOP_KEYS))
     if not allow_hdrf_with_proportion:
         _refuse_two_shares(config)
     return config
 
 
-def _asks_for_compat(root: Node | None) -> bool:
+def _asks_for_compat(root: DocumentNode | None) -> bool:
     entry = root.value.get("compat") if root and isinstance(root.value, dict) else None
     return entry is not None and entry.value == "volcano"
 
@@ -232,7 +232,7 @@ class _Loader:
 
     # ---- shapes
 
-    def mapping(self, node: Node, what: str, known: Collection[str] = ()) -> dict[str, Node]:
+    def mapping(self, node: DocumentNode, what: str, known: Collection[str] = ()) -> dict[str, DocumentNode]:
         """The entries of a mapping; with ``known`` any other key is a mistake.  Nothing at all is an empty mapping."""
         if node.value is None:
             return {}
@@ -243,7 +243,7 @@ class _Loader:
                 self.mistake(f"unknown key {key} in {what}", entry.line, key, known)
         return node.value
 
-    def sequence(self, node: Node | None, what: str) -> list[Node]:
+    def sequence(self, node: DocumentNode | None, what: str) -> list[DocumentNode]:
         """The items of a list; nothing at all is an empty one."""
         if node is None or node.value is None:
             return []
@@ -251,7 +251,7 @@ class _Loader:
             self.refuse(f"{what} must be a list, not {_shape(node)}", node.line)
         return node.value
 
-    def text(self, node: Node | None, what: str) -> str:
+    def text(self, node: DocumentNode | None, what: str) -> str:
         """A scalar as written; empty where there is none."""
         if node is None or node.value is None:
             return ""
@@ -261,7 +261,7 @@ class _Loader:
 
     # ---- sections
 
-    def config(self, top: dict[str, Node]) -> Config:
+    def config(self, top: dict[str, DocumentNode]) -> Config:
         tie_break = self._tie_break(top.get("tie-break"))
         self._check_compat(top.get("compat"))
         return Config(
@@ -277,7 +277,7 @@ class _Loader:
             source=self.file,
         )
 
-    def _actions(self, node: Node | None) -> tuple[str, ...]:
+    def _actions(self, node: DocumentNode | None) -> tuple[str, ...]:
         names = [name.strip() for name in self.text(node, "actions, a comma-separated text,").split(",")]
         for name in names:
             if ACTION_ALIASES.get(name, name) not in self.known_actions:
@@ -292,11 +292,11 @@ class _Loader:
             self.refuse(problem, line, name, known)
         self.complaints.append(Complaint("refused", problem, key=name, line=line, nearest=nearest(name, known)))
 
-    def _tier(self, node: Node) -> tuple[PluginOption, ...]:
+    def _tier(self, node: DocumentNode) -> tuple[PluginOption, ...]:
         tier = self.mapping(node, "a tier", ("plugins",))
         return tuple(self._plugin(entry) for entry in self.sequence(tier.get("plugins"), "plugins"))
 
-    def _plugin(self, node: Node) -> PluginOption:
+    def _plugin(self, node: DocumentNode) -> PluginOption:
         entry = self.mapping(node, "a plugin entry", _PLUGIN_KEYS)
         name, path = self.text(entry.get("name"), "name"), self.text(entry.get("path"), "path")
         if name not in self.known_plugins and not path:
@@ -309,7 +309,7 @@ class _Loader:
         hierarchy = HIERARCHY in written and bool(written[HIERARCHY].value)
         return PluginOption(name, switches, hierarchy, arguments, path, node.line, written, lines)
 
-    def _written(self, entry: dict[str, Node]) -> dict[str, Written]:
+    def _written(self, entry: dict[str, DocumentNode]) -> dict[str, Written]:
         written: dict[str, Written] = {}
         for switch in (*SWITCHES, HIERARCHY):
             for spelling in (other_spelling(switch), switch):
@@ -322,7 +322,7 @@ class _Loader:
                     written[switch] = Written(spelling, node.line, node.value)
         return written
 
-    def _counts(self, switch: str, spelling: str, entry: dict[str, Node], line: int) -> bool:
+    def _counts(self, switch: str, spelling: str, entry: dict[str, DocumentNode], line: int) -> bool:
         if spelling == switch:
             return True
         if self.ways.asks("switch-spelling"):
@@ -333,12 +333,12 @@ class _Loader:
             self.complaints.append(Complaint("tolerated", text, key=spelling, line=line, nearest=switch))
         return True
 
-    def _arguments(self, node: Node | None) -> tuple[dict[str, object], dict[str, int]]:
+    def _arguments(self, node: DocumentNode | None) -> tuple[dict[str, object], dict[str, int]]:
         entries = self.mapping(node, "arguments") if node else {}
         lines = {key: value.line for key, value in entries.items()}
         return {key: value.plain() for key, value in entries.items()}, lines
 
-    def _configuration(self, node: Node) -> ActionOption:
+    def _configuration(self, node: DocumentNode) -> ActionOption:
         entry = self.mapping(node, "a configuration", ("name", "arguments"))
         written = self.text(entry.get("name"), "name")
         name = ACTION_ALIASES.get(written, written)
@@ -348,17 +348,17 @@ class _Loader:
         arguments, lines = self._arguments(entry.get("arguments"))
         return ActionOption(name, arguments, node.line, lines)
 
-    def _metrics(self, node: Node | None) -> dict[str, str]:
+    def _metrics(self, node: DocumentNode | None) -> dict[str, str]:
         entries = self.mapping(node, "metrics", METRICS_KEYS) if node else {}
         return {key: self.text(value, f"metrics {key}") for key, value in entries.items()}
 
-    def _tie_break(self, node: Node | None) -> str:
+    def _tie_break(self, node: DocumentNode | None) -> str:
         written = self.text(node, "tie-break") or "first"
         if node and written not in TIE_BREAKS:
             self.mistake(f"tie-break knows {', '.join(TIE_BREAKS)}, not {written}", node.line, written, TIE_BREAKS)
         return written if written in TIE_BREAKS else "first"
 
-    def _check_compat(self, node: Node | None) -> None:
+    def _check_compat(self, node: DocumentNode | None) -> None:
         written = self.text(node, "compat")
         if node and written not in ("", "volcano"):
             self.mistake(f"compat knows volcano, not {written}", node.line, written, ("volcano",))
@@ -374,7 +374,7 @@ _PLUGIN_KEYS = (
 _EMPTY = '(an empty name; list the actions, e.g. actions: "enqueue, allocate, backfill")'
 
 
-def _shape(node: Node) -> str:
+def _shape(node: DocumentNode) -> str:
     if isinstance(node.value, dict):
         return "a mapping"
     return "a list" if isinstance(node.value, list) else repr(node.raw)

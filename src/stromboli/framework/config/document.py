@@ -23,14 +23,14 @@ Scalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DocumentNode:
     """A value and the line (counted from 1) it stands on; an entry of a mapping bears the line of its key.
 
     ``raw`` is a scalar as written, without quotes; ``size`` counts the nodes of the subtree, aliases expanded.
     """
 
     line: int
-    value: Scalar | list[Node] | dict[str, Node]
+    value: Scalar | list[DocumentNode] | dict[str, DocumentNode]
     raw: str = ""
     size: int = 1
 
@@ -50,7 +50,7 @@ class Document:
     A key that stands twice is such a spot: the last one counts.  So are further documents: the first one counts.
     """
 
-    root: Node | None
+    root: DocumentNode | None
     doubts: tuple[tuple[int, str], ...] = ()
 
 
@@ -86,16 +86,16 @@ class _Open:
     line: int
     mapping: bool
     anchor: str | None
-    items: list[Node] = field(default_factory=list)
+    items: list[DocumentNode] = field(default_factory=list)
 
 
 class _Builder:
     def __init__(self, file: str) -> None:
         self.file = file
-        self.roots: list[Node] = []
+        self.roots: list[DocumentNode] = []
         self.doubts: list[tuple[int, str]] = []
         self._open: list[_Open] = []
-        self._anchors: dict[str, Node] = {}
+        self._anchors: dict[str, DocumentNode] = {}
         self._aliased = 0
 
     def feed(self, event: yaml.Event) -> None:
@@ -118,12 +118,12 @@ class _Builder:
             self._refuse(opened.line, f"nested more than {DEEPEST} deep")
         self._open.append(opened)
 
-    def _add(self, node: Node, anchor: str | None) -> None:
+    def _add(self, node: DocumentNode, anchor: str | None) -> None:
         if anchor:
             self._anchors[anchor] = node
         (self._open[-1].items if self._open else self.roots).append(node)
 
-    def _alias(self, event: yaml.AliasEvent, line: int) -> Node:
+    def _alias(self, event: yaml.AliasEvent, line: int) -> DocumentNode:
         node = self._anchors.get(event.anchor or "")
         if node is None:
             self._refuse(line, f"alias *{event.anchor} has no anchor before it, or stands inside its own anchor")
@@ -132,26 +132,26 @@ class _Builder:
             self._refuse(line, f"aliases expand to more than {MOST_ALIASED} values")
         return node
 
-    def _scalar(self, event: yaml.ScalarEvent, line: int) -> Node:
+    def _scalar(self, event: yaml.ScalarEvent, line: int) -> DocumentNode:
         tag = event.tag
         if event.implicit[0]:
-            return Node(line, resolve(event.value), event.value)
+            return DocumentNode(line, resolve(event.value), event.value)
         if tag in (None, "!") or event.implicit[1] or tag == "tag:yaml.org,2002:str":
-            return Node(line, event.value, event.value)
+            return DocumentNode(line, event.value, event.value)
         value = resolve(event.value)
         if tag not in {f"tag:yaml.org,2002:{kind}" for kind in _KINDS.get(type(value), ())}:
             self._refuse(line, f"tag {tag} does not go with {event.value!r}")
-        return Node(line, value, event.value)
+        return DocumentNode(line, value, event.value)
 
-    def _closed(self, opened: _Open) -> Node:
+    def _closed(self, opened: _Open) -> DocumentNode:
         size = 1 + sum(item.size for item in opened.items)
         if not opened.mapping:
-            return Node(opened.line, opened.items, size=size)
-        return Node(opened.line, self._mapping(opened.items), size=size)
+            return DocumentNode(opened.line, opened.items, size=size)
+        return DocumentNode(opened.line, self._mapping(opened.items), size=size)
 
-    def _mapping(self, items: list[Node]) -> dict[str, Node]:
-        entries: dict[str, Node] = {}
-        merged: list[dict[str, Node]] = []
+    def _mapping(self, items: list[DocumentNode]) -> dict[str, DocumentNode]:
+        entries: dict[str, DocumentNode] = {}
+        merged: list[dict[str, DocumentNode]] = []
         for key, value in zip(items[::2], items[1::2], strict=True):
             if isinstance(key.value, (list, dict)):
                 self._refuse(key.line, "a key must be a plain text")
@@ -166,7 +166,7 @@ class _Builder:
                 entries.setdefault(name, node)  # in place: a new mapping a merge would take quadratic time
         return entries
 
-    def _merged(self, key: Node, value: Node) -> Iterator[dict[str, Node]]:
+    def _merged(self, key: DocumentNode, value: DocumentNode) -> Iterator[dict[str, DocumentNode]]:
         for source in value.value if isinstance(value.value, list) else [value]:
             if not isinstance(source.value, dict):
                 self._refuse(key.line, "<< takes a mapping or a list of mappings")

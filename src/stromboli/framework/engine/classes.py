@@ -35,18 +35,20 @@ class Hooks:
     ``keys`` are what they read of a task beyond its template; ``choosers`` are asked about the candidates each time.
     """
 
-    __slots__ = ("batch", "choosers", "fits", "keys", "raws", "scores", "shared")
+    __slots__ = ("batch", "choosers", "fits", "keys", "scores", "shared", "unnormalised")
 
     def __init__(
         self,
         fits: Sequence[Sequence[Fit]],
         scores: Sequence[Score],
-        raws: Sequence[Score],
+        unnormalised: Sequence[Score],
         batch: Sequence[Score],
         choosers: Choosers,
     ) -> None:
-        self.fits, self.scores, self.raws, self.batch, self.choosers = fits, scores, raws, batch, choosers
-        hooks = [fit.hook for plugin in fits for fit in plugin] + [score.hook for score in (*scores, *raws, *batch)]
+        self.fits, self.choosers = fits, choosers
+        self.scores, self.unnormalised, self.batch = scores, unnormalised, batch
+        hooks = [fit.hook for plugin in fits for fit in plugin]
+        hooks += [score.hook for score in (*scores, *unnormalised, *batch)]
         keys = dict.fromkeys(key_of(hook) for hook in hooks)
         self.keys: list[Callable[[Task], Hashable]] = [key for key in keys if key is not by_template]
         self.shared = own_uid not in self.keys
@@ -61,23 +63,23 @@ class TaskClass:
     """What the nodes say to tasks that are alike.  Arrays have one entry a node.
 
     ``open`` nodes pass every node-local predicate and have the room, future room included; ``now`` those with idle
-    room among them.  ``score`` adds up the node-local scores.  ``around`` are predicates that look at other nodes and
-    are asked anew each time; ``raws`` the scores that are normalised over the candidates.  ``far`` says that a score
-    looks at other nodes, so that each placement renews all rows.  ``simple``: the candidates with idle room are those
-    with ``heads``, and these are their scores.  ``curable`` keeps the rows that no incurable refusal rules out, and how
-    far the journal had come then.  ``runs``: nothing but the touched rows' own answers changes with a
-    placement of this class, and they can be asked what they will be after further ones.
+    room among them.  ``score`` adds up the node-local scores.  ``global_filters`` are predicates that look at other
+    nodes and are asked each time; ``unnormalised`` the scores that are normalised over the candidates.
+    ``global_scores``: a score looks at other nodes, so that each placement renews all rows.  ``simple``: the candidates
+    with idle room are those with ``best_now``, and these are their scores.  ``curable`` keeps the rows that an eviction
+    could open, and the length of the journal then.  ``runs``: a placement of this class changes only the answers
+    of the touched rows, and they can be asked what they will be after further ones.
     """
 
     __slots__ = (
-        "around",
         "batch",
         "batchers",
+        "best_now",
         "columns",
         "constant",
         "curable",
-        "far",
-        "heads",
+        "global_filters",
+        "global_scores",
         "hooks",
         "ledger",
         "levels",
@@ -86,7 +88,6 @@ class TaskClass:
         "nonzero",
         "now",
         "open",
-        "raws",
         "refused",
         "request",
         "row_forms",
@@ -98,6 +99,7 @@ class TaskClass:
         "static_ok",
         "table",
         "task",
+        "unnormalised",
         "want",
         "wants",
     )
@@ -117,7 +119,9 @@ class TaskClass:
         self._ask_scores(everywhere)
         self._ask_raws(everywhere)
         self.row_forms, self.runs = self._has_row_forms(), self._can_run()
-        self.simple = not (self.around or hooks.choosers) and (self.constant is not None or not self.raws)
+        self.simple = not (self.global_filters or hooks.choosers) and (
+            self.constant is not None or not self.unnormalised
+        )
         self._renew_all(everywhere)
         self.seen = len(self.table.journal)
 
@@ -126,7 +130,7 @@ class TaskClass:
     def _ask_predicates(self, nodes: NodeRows) -> None:
         self.static_ok: Bools = np.ones(len(nodes), dtype=bool)
         self.moving: list[Fit] = []
-        self.around: list[Fit] = []
+        self.global_filters: list[Fit] = []
         for fit in (fit for plugin in self.hooks.fits for fit in plugin):
             admitted = fit.admits(self.task, nodes)
             if admitted is None:
@@ -134,7 +138,7 @@ class TaskClass:
             if fit.hook.static:
                 self.static_ok &= admitted
             elif reads_more(fit.hook):
-                self.around.append(fit)
+                self.global_filters.append(fit)
             else:
                 self.moving.append(fit)
 
@@ -142,7 +146,7 @@ class TaskClass:
         self.scorers = self._speaking(self.hooks.scores, nodes)
         self.batchers = self._speaking(self.hooks.batch, nodes)
         moving = (scorer.hook for scorer, fixed in (*self.scorers, *self.batchers) if fixed is None)
-        self.far = any(reads_more(hook) for hook in moving)
+        self.global_scores = any(reads_more(hook) for hook in moving)
 
     def _speaking(self, scorers: Sequence[Score], nodes: NodeRows) -> list[tuple[Score, Floats | None]]:
         """The hooks that have something to say about this class, static ones with their answer."""
@@ -150,19 +154,24 @@ class TaskClass:
         return [(s, a.astype(np.float64) if s.hook.static else None) for s, a in answers if a is not None]
 
     def _ask_raws(self, nodes: NodeRows) -> None:
-        self.raws: list[tuple[Score, Floats | None]] = []
-        for scorer in self.hooks.raws:
+        self.unnormalised: list[tuple[Score, Floats | None]] = []
+        for scorer in self.hooks.unnormalised:
             answer = scorer.vector(self.task, nodes)
             if answer is not None:
-                self.raws.append((scorer, answer.astype(np.float64) if scorer.hook.static else None))
-        known = [raw for _, raw in self.raws if raw is not None]
+                self.unnormalised.append((scorer, answer.astype(np.float64) if scorer.hook.static else None))
+        known = [raw for _, raw in self.unnormalised if raw is not None]
         self.constant: Floats | None = None
-        if len(known) == len(self.raws) and all(raw.size and raw.min() == raw.max() for raw in known):
+        if len(known) == len(self.unnormalised) and all(raw.size and raw.min() == raw.max() for raw in known):
             with suppress(PluginError):  # whoever is placed by these scores is told
                 self.constant = self.normal(np.ones(len(nodes), dtype=bool))
 
     def _can_run(self) -> bool:
-        if self.around or self.far or self.hooks.choosers or any(raw is None for _, raw in self.raws):
+        if (
+            self.global_filters
+            or self.global_scores
+            or self.hooks.choosers
+            or any(raw is None for _, raw in self.unnormalised)
+        ):
             return False
         moving = (scorer.hook for scorer, fixed in (*self.scorers, *self.batchers) if fixed is None)
         # a hook for one node is given a node as it is, not as it would be
@@ -177,7 +186,7 @@ class TaskClass:
             return
         self.seen = len(self.table.journal)
         touched = sorted(set(new))
-        if self.far:
+        if self.global_scores:
             self._renew_all(self.table.view())
         elif len(touched) <= FEW and self.row_forms:
             for row in touched:
@@ -194,12 +203,12 @@ class TaskClass:
 
     def _renew_all(self, nodes: NodeRows) -> None:
         self.open, self.now, self.score, self.batch = self.look(nodes)
-        self.heads = np.where(self.now, self.total(slice(None), self.constant), NEVER)
+        self.best_now = np.where(self.now, self.total(slice(None), self.constant), NEVER)
 
     def _store(self, rows: Rows, fits: Bools, now: Bools, score: Floats, batch: Floats) -> None:
         self.open[rows], self.now[rows], self.score[rows], self.batch[rows] = fits, now, score, batch
         total = score + (batch if self.constant is None else batch + self.constant[rows])
-        self.heads[rows] = np.where(now, total, NEVER)
+        self.best_now[rows] = np.where(now, total, NEVER)
 
     def total(self, rows: Rows | slice, normal: Floats | None) -> Floats:
         """Score of ``rows``: node scores, plus batch scores, those normalised over the candidates included."""
@@ -217,11 +226,11 @@ class TaskClass:
             self.score[row] = score = _row_sum(self.scorers, self.task, node)
             self.batch[row] = batch = _row_sum(self.batchers, self.task, node)
         if not now:
-            self.heads[row] = NEVER
+            self.best_now[row] = NEVER
         elif self.constant is None:
-            self.heads[row] = score + batch
+            self.best_now[row] = score + batch
         else:
-            self.heads[row] = score + (batch + self.constant[row])
+            self.best_now[row] = score + (batch + self.constant[row])
 
     def _admitted(self, node: Node) -> bool:
         for fit in self.moving:  # noqa: SIM110 - asked of every touched row, and any() takes twice as long
@@ -265,7 +274,7 @@ class TaskClass:
     def normal(self, members: Bools) -> Floats | None:
         """Scores normalised over ``members``, added up; None where there are none.  Entries of others mean nothing."""
         total: Floats | None = None
-        for scorer, fixed in self.raws:
+        for scorer, fixed in self.unnormalised:
             raw = self._raw(scorer, members) if fixed is None else fixed
             if raw is None or scorer.normalise is None:
                 continue
@@ -289,15 +298,15 @@ class TaskClass:
 
     def extremes(self, members: Bools) -> list[tuple[float, float]]:
         """Least and greatest raw score over ``members``, of every normalised score that placements do not change."""
-        inside = [raw[members] for _, raw in self.raws if raw is not None]
+        inside = [raw[members] for _, raw in self.unnormalised if raw is not None]
         return [(float(raw.min()), float(raw.max())) if raw.size else (0.0, 0.0) for raw in inside]
 
     def fitting(self, within: Bools | None) -> Bools:
         """Nodes that pass everything, other nodes' pods included."""
         fits = self.open if within is None else self.open & within
-        if self.around and fits.any():
+        if self.global_filters and fits.any():
             everywhere = self.table.view()
-            for fit in self.around:
+            for fit in self.global_filters:
                 admitted = fit.admits(self.task, everywhere)
                 if admitted is not None:
                     fits = fits & admitted

@@ -23,7 +23,7 @@ def curable(cls: TaskClass) -> Bools:
 
 def _moves(cls: TaskClass) -> bool:
     """Whether placements may change which rows are out."""
-    return any(_may_abort(fit) or len(cls.hooks.fits) > 1 for fit in (*cls.moving, *cls.around))
+    return any(_may_abort(fit) or len(cls.hooks.fits) > 1 for fit in (*cls.moving, *cls.global_filters))
 
 
 def _curable(cls: TaskClass) -> Bools:
@@ -54,7 +54,7 @@ def ranking(cls: TaskClass, members: Bools) -> Floats:
     """Scores of ``members`` among themselves, every score hook of the session counted; other rows are never taken."""
     choosers = cls.hooks.choosers
     if cls.simple and np.array_equal(members, cls.open):
-        return cls.heads
+        return cls.best_now
     if not choosers:
         return scored(cls, members)
     task, table, rows = cls.task, cls.table, np.flatnonzero(members)
@@ -71,8 +71,8 @@ def passes(cls: TaskClass, row: int) -> bool:
     if not cls.open[row]:
         return False
     node = Node(cls.table, row)
-    if not cls.around:
+    if not cls.global_filters:
         return True
     one = cls.table.view(np.array([node.row], dtype=np.intp))
-    answers = (fit.admits(cls.task, one) for fit in cls.around)
+    answers = (fit.admits(cls.task, one) for fit in cls.global_filters)
     return all(answer is None or bool(answer[0]) for answer in answers)

@@ -99,8 +99,8 @@ def one(cls: TaskClass, ties: Ties, within: Bools | None = None, seen: Seen | No
     """The best node for one task; None when no node takes it."""
     if within is None and cls.simple:
         if seen:
-            seen(cls.heads)
-        row = ties.best(cls.heads)
+            seen(cls.best_now)
+        row = ties.best(cls.best_now)
         if row >= 0:
             return Choice([row], OperationKind.ALLOCATE)
     for members, kind in groups(cls, within):
@@ -118,12 +118,12 @@ def run(cls: TaskClass, count: int, within: Bools | None = None, seen: Seen | No
     if not members.any():
         return Choice([], OperationKind.ALLOCATE)
     normal = cls.constant if cls.constant is not None else cls.normal(members)
-    heads = np.where(members, cls.total(slice(None), normal), NEVER)
+    totals = np.where(members, cls.total(slice(None), normal), NEVER)
     if seen:
-        seen(heads)
-    rows = _best(heads, count)
-    chosen, left = _sequence(cls, rows, heads[rows], normal, count)
-    if cls.constant is None and cls.raws:
+        seen(totals)
+    rows = _best(totals, count)
+    chosen, left = _sequence(cls, rows, totals[rows], normal, count)
+    if cls.constant is None and cls.unnormalised:
         after = members.copy()
         after[rows[~left]] = False
         if not after.any() or cls.extremes(after) != cls.extremes(members):
@@ -131,18 +131,18 @@ def run(cls: TaskClass, count: int, within: Bools | None = None, seen: Seen | No
     return Choice(chosen, OperationKind.ALLOCATE)
 
 
-def _best(heads: Floats, count: int) -> Rows:
+def _best(totals: Floats, count: int) -> Rows:
     """The ``count`` best rows, ascending: no other row can be reached within so many steps."""
-    if count < heads.size:
-        limit = np.partition(heads, heads.size - count)[heads.size - count]
+    if count < totals.size:
+        limit = np.partition(totals, totals.size - count)[totals.size - count]
         if limit > NEVER:
-            above = np.flatnonzero(heads > limit)
-            level = np.flatnonzero(heads == limit)[: count - above.size]
+            above = np.flatnonzero(totals > limit)
+            level = np.flatnonzero(totals == limit)[: count - above.size]
             return np.sort(np.concatenate((above, level)))
-    return np.flatnonzero(heads > NEVER)
+    return np.flatnonzero(totals > NEVER)
 
 
-def _sequence(cls: TaskClass, rows: Rows, heads: Floats, normal: Floats | None, count: int) -> tuple[list[int], Bools]:
+def _sequence(cls: TaskClass, rows: Rows, totals: Floats, normal: Floats | None, count: int) -> tuple[list[int], Bools]:
     """Rows in the order of greedy choice, and which of ``rows`` still have idle room afterwards.
 
     On a node the pod number j + 1 is there to be chosen only after j, so the greedy order is the order of the running
@@ -150,7 +150,7 @@ def _sequence(cls: TaskClass, rows: Rows, heads: Floats, normal: Floats | None, 
     """
     while True:
         levels = min(cls.levels, count)
-        scores = _ladder(cls, rows, heads, normal, levels)
+        scores = _ladder(cls, rows, totals, normal, levels)
         running = np.minimum.accumulate(scores, axis=0).T.ravel()
         order = np.argsort(-running, kind="stable")[:count]
         order = order[running[order] > NEVER]
@@ -163,10 +163,10 @@ def _sequence(cls: TaskClass, rows: Rows, heads: Floats, normal: Floats | None, 
     return rows[picked].tolist(), left & (placed < levels)
 
 
-def _ladder(cls: TaskClass, rows: Rows, heads: Floats, normal: Floats | None, levels: int) -> Floats:
+def _ladder(cls: TaskClass, rows: Rows, totals: Floats, normal: Floats | None, levels: int) -> Floats:
     """Score of the next pod on each row after 0, 1, … pods of the class went there; shape (levels, rows)."""
     ladder = np.empty((levels, rows.size))
-    ladder[0] = heads
+    ladder[0] = totals
     if levels > 1:
         index = np.tile(rows, levels - 1)
         counts = np.repeat(np.arange(1, levels, dtype=np.int64), rows.size)

@@ -69,9 +69,9 @@ class Session:
         self.axes, self.table = snapshot.axes, snapshot.table.copy()
         self.jobs = Jobs(snapshot.jobs)
         self.ledger = Ledger(self.table, {name: snapshot.queue_sums[name].copy(self.axes) for name in snapshot.queues})
-        self.ledger.follow = config.follows_placements
-        self.ledger.returns = not self.compat.asks("spared-pods")
-        self.ledger.short = partial(tell_underflow, self)
+        self.ledger.follows_placements = config.follows_placements
+        self.ledger.restores_evicted = not self.compat.asks("spared-pods")
+        self.ledger.on_underflow = partial(tell_underflow, self)
         self.queues = Queues(snapshot, self.ledger, self.plan, self.memory, self.tells)
         self.pod_groups = PodGroups(self.plan, now)
         self.hooks = SessionHooks(len(config.tiers))

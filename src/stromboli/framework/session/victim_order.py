@@ -1,8 +1,8 @@
 """Which victim is evicted first: the order of every evicting action, and of the candidates that plugins are shown.
 
-Within a job the task whose turn comes last; between jobs of a queue the job whose turn comes last as the plugins alone
-order them, in ties the task whose turn comes last; between queues as the point ``victim_queue_order`` says.
-A task whose job the session does not know comes before all others.
+Within a job the last task goes first; between jobs of a queue the last job in the order of the plugins alone, in ties
+the last task; between queues as the point ``victim_queue_order`` says.  A task whose job is unknown comes before all
+others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
 from stromboli.framework.books.jobs import QueueInfo
-from stromboli.framework.books.priority_queue import LessTurns
+from stromboli.framework.books.priority_queue import HeapQueue
 from stromboli.model.job import Job
 from stromboli.model.task import Task
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class VictimOrder:
     """The order of victims for a preemptor of ``queue`` (None: its job is unknown), as things stand when it is asked.
 
-    ``sorted`` puts tasks into it, first victim first; ``turns`` takes them one by one where evicting one may change the
-    order of the others.
+    ``sorted`` puts tasks into it, first victim first; ``priority_queue`` gives them one by one where evicting one may
+    change the order of the others.
     """
 
     __slots__ = ("_queue", "_session")
@@ -57,12 +57,12 @@ class VictimOrder:
             found += self._within_queue(group, jobs)
         return found
 
-    def turns(self, tasks: Sequence[Task]) -> LessTurns[Task]:
-        """A priority queue of ``tasks``, which come in this order; who is popped has been chosen before it is evicted.
+    def priority_queue(self, tasks: Sequence[Task]) -> HeapQueue[Task]:
+        """A priority queue of ``tasks``, which are in this order.
 
-        What is evicted in between counts for those that still wait.
+        The order of those that still wait follows what is evicted in between.
         """
-        return LessTurns(self.compare, tasks)
+        return HeapQueue(self.compare, tasks)
 
     def _jobs(self, tasks: Sequence[Task]) -> dict[str, Job] | None:
         """The jobs of ``tasks`` by uid; None where the order within a queue has no key."""
@@ -88,12 +88,12 @@ class VictimOrder:
         uids = dict.fromkeys([task.job for task in tasks])
         # of a single job nothing needs to be known: its tasks are compared with each other alone
         ranks = {uid: opinion(jobs[uid]) if opinion and len(uids) > 1 else () for uid in uids}
-        turns = [
+        entries = [
             (ranks[task.job], [key(task) for key in keys], task.index, task.created, task.uid, place)
             for place, task in enumerate(tasks)
         ]
-        turns.sort(reverse=True)
-        return [tasks[turn[-1]] for turn in turns]
+        entries.sort(reverse=True)
+        return [tasks[entry[-1]] for entry in entries]
 
     def _by_queue(self, tasks: Sequence[Task], jobs: Mapping[str, Job]) -> list[Sequence[Task]]:
         """``tasks`` queue by queue, in the order of their queues."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
 
 
-class Lines(AccountLines):
+class CapacityLines(AccountLines):
     """Reports refusals and victims, too."""
 
     def __init__(self, session: ClusterView, plugin: str) -> None:

@@ -31,7 +31,7 @@ from stromboli.plugins.capacity.accounts import (
     within_levels,
 )
 from stromboli.plugins.capacity.devices import EXCEEDED, DeviceBooks, move
-from stromboli.plugins.capacity.lines import Lines
+from stromboli.plugins.capacity.lines import CapacityLines
 from stromboli.plugins.capacity.reclaiming import Reclaiming
 from stromboli.queue_accounts.plugin import QueueAccounts, added_up
 
@@ -49,7 +49,7 @@ def not_negative(level: int) -> str:
     return "" if level >= 0 else f"ancestorReclaimLevel should be non-negative, got {level}. Falling back to 0."
 
 
-class Eviction(Protocol):
+class GangEviction(Protocol):
     """What is known of an eviction for a gang."""
 
     @property
@@ -68,7 +68,7 @@ class Capacity(QueueAccounts[Account], trusted=True):
 
     name = "capacity"
     queue_accounts = 3
-    lines: Lines
+    lines: CapacityLines
     ancestor_level = arg("ancestorReclaimLevel", int, 0, not_negative)
     device_quota = arg("capacity.DynamicResourceAllocationEnable", bool, True)
     consumable_quota = arg("capacity.DRAConsumableCapacityEnable", bool, True)
@@ -76,7 +76,9 @@ class Capacity(QueueAccounts[Account], trusted=True):
     def on_session_open(self, session: ClusterView) -> None:
         """Open an account for every queue."""
         self.is_tree = session.config.hierarchy_enabled(self.name)
-        self.keep(session, Lines(session, self.name), open_tree(session) if self.is_tree else open_flat(session))
+        self.keep(
+            session, CapacityLines(session, self.name), open_tree(session) if self.is_tree else open_flat(session)
+        )
         self.stopped = self._find_faults()
         self.devices = DeviceBooks(session, self.accounts if self.device_quota else {}, self.consumable_quota)
         self.counts_reserved = ADMISSION in session.config.features
@@ -230,7 +232,7 @@ class Capacity(QueueAccounts[Account], trusted=True):
         return account is not None and not account.fault and self.reclaiming.may_give(job, account)
 
     @unified_evictable
-    def beyond_deserved_for_gang(self, context: Eviction, candidates: Sequence[Task]) -> Sequence[Task]:
+    def beyond_deserved_for_gang(self, context: GangEviction, candidates: Sequence[Task]) -> Sequence[Task]:
         """All candidates within a queue; from other queues, what holds more than it deserves, in the order given."""
         if context.kind == "GangPreempt":
             return candidates

@@ -12,7 +12,7 @@ from stromboli.model.job import Job
 from stromboli.model.resources.axes import PODS, Vector, add_to
 from stromboli.model.task import Task
 from stromboli.plugins.capacity.accounts import Account, ancestor_at, within_levels
-from stromboli.plugins.capacity.lines import Lines
+from stromboli.plugins.capacity.lines import CapacityLines
 
 Pair = tuple[Task, Account]
 """A candidate and the account of its queue."""
@@ -24,7 +24,7 @@ Running = dict[str, list[int]]
 class Reclaiming:
     """The rules of one session; ``levels`` says how many queues above the candidates' are looked at."""
 
-    def __init__(self, lines: Lines, levels: int) -> None:
+    def __init__(self, lines: CapacityLines, levels: int) -> None:
         self._lines, self._levels = lines, levels
 
     def victims(self, own: Account, reclaimer: Task, candidates: Iterable[Pair]) -> list[Task]:

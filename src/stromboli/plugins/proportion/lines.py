@@ -19,7 +19,7 @@ ROUND_LINES = (
 )  # fmt: skip
 
 
-class Lines(AccountLines):
+class ProportionLines(AccountLines):
     """Reports the rounds of the water filling, too."""
 
     def __init__(self, session: ClusterView, plugin: str) -> None:

@@ -11,7 +11,7 @@ from stromboli.model.resources.axes import Vector, add_to
 from stromboli.model.task import Task
 from stromboli.plugin import allocatable, overused, preemptive, reclaimable, simulate_allocatable
 from stromboli.plugins.proportion.accounts import Account, open_accounts
-from stromboli.plugins.proportion.lines import Lines
+from stromboli.plugins.proportion.lines import ProportionLines
 from stromboli.queue_accounts.plugin import QueueAccounts, added_up
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ class Proportion(QueueAccounts[Account], trusted=True):
 
     name = "proportion"
     queue_accounts = 2
-    lines: Lines
+    lines: ProportionLines
 
     def on_session_open(self, session: ClusterView) -> None:
         """Open an account for every queue and share the cluster out."""
-        self.keep(session, Lines(session, self.name), open_accounts(session))
+        self.keep(session, ProportionLines(session, self.name), open_accounts(session))
         self.say_overused = session.tells("proportion_overused")
         self.say_refused = session.tells("proportion_refused")
         self.lines.opened(self.accounts)

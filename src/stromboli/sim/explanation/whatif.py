@@ -24,7 +24,7 @@ MOST_NODES = 16
 """How many more nodes are tried at most."""
 
 
-class Change(NamedTuple):
+class WhatIf(NamedTuple):
     """Something that might help: in words, and a way to make it and to take it back."""
 
     words: str
@@ -44,7 +44,7 @@ class Series(NamedTuple):
     """Changes of one ``sort``, from little to much."""
 
     sort: str
-    changes: Sequence[Change]
+    changes: Sequence[WhatIf]
 
 
 def what_would_help(planning: Planning, uid: str) -> Help:
@@ -90,7 +90,7 @@ def _kept(planning: Planning) -> Iterator[None]:
         planning.observer.quiet = False
 
 
-def _helps(planning: Planning, uid: str, change: Change) -> bool:
+def _helps(planning: Planning, uid: str, change: WhatIf) -> bool:
     change.make()
     try:
         return any(bind.job == uid for bind in planning.cycle().session.plan.binds)
@@ -113,7 +113,7 @@ def _series(planning: Planning, job: Job) -> Iterator[Series]:
         yield Series("more nodes", list(_more_nodes(planning, spec)))
 
 
-def _smaller_gang(planning: Planning, job: Job) -> Iterator[Change]:
+def _smaller_gang(planning: Planning, job: Job) -> Iterator[WhatIf]:
     seen = planning.last.session.jobs.peek_at(job.uid)
     enough = seen.number(*PLACES) + placeable(seen) if seen is not None else 0
     if not 0 < enough < job.min_available:
@@ -122,7 +122,7 @@ def _smaller_gang(planning: Planning, job: Job) -> Iterator[Change]:
     yield _changed_group(planning, job, smaller, f"minMember {enough} instead of {job.min_available}")
 
 
-def _wider_topology(planning: Planning, job: Job) -> Iterator[Change]:
+def _wider_topology(planning: Planning, job: Job) -> Iterator[WhatIf]:
     """The next tier up, and so on, for the job as a whole."""
     session = planning.last.session
     topology = job_topology(session, job)
@@ -135,23 +135,23 @@ def _wider_topology(planning: Planning, job: Job) -> Iterator[Change]:
             yield _changed_group(planning, job, spec, f"highestTierAllowed {tier}")
 
 
-def _changed_group(planning: Planning, job: Job, spec: PodGroupSpec, words: str) -> Change:
+def _changed_group(planning: Planning, job: Job, spec: PodGroupSpec, words: str) -> WhatIf:
     state, group, changed = planning.state, job.group, replace(job.group, spec=spec)
-    return Change(
+    return WhatIf(
         f"{words} in PodGroup {job.uid}",
         lambda: state.set_group(job_facts(changed, state.default_queue, state.axes)),
         lambda: state.set_group(job_facts(group, state.default_queue, state.axes)),
     )
 
 
-def _wider_queue(planning: Planning, queue: Queue, spec: QueueSpec, words: str) -> Iterator[Change]:
+def _wider_queue(planning: Planning, queue: Queue, spec: QueueSpec, words: str) -> Iterator[WhatIf]:
     queues, name = planning.state.queues, queue.name
     if spec != queue.spec:
         wider = replace(queue, spec=spec)
-        yield Change(words, lambda: queues.__setitem__(name, wider), lambda: queues.__setitem__(name, queue))
+        yield WhatIf(words, lambda: queues.__setitem__(name, wider), lambda: queues.__setitem__(name, queue))
 
 
-def _more_nodes(planning: Planning, spec: NodeSpec) -> Iterator[Change]:
+def _more_nodes(planning: Planning, spec: NodeSpec) -> Iterator[WhatIf]:
     """One more node like ``spec``, two, four ..."""
     count = 1
     while count <= MOST_NODES:
@@ -168,7 +168,7 @@ def _kinds(planning: Planning) -> list[NodeSpec]:
     return list(kinds.values())
 
 
-def _copies(planning: Planning, spec: NodeSpec, count: int) -> Change:
+def _copies(planning: Planning, spec: NodeSpec, count: int) -> WhatIf:
     state, name = planning.state, spec.name
     names = [f"{name}-more-{number}" for number in range(1, count + 1)]
 
@@ -181,4 +181,4 @@ def _copies(planning: Planning, spec: NodeSpec, count: int) -> Change:
         for each in names:
             state.nodes.drop_node(each)
 
-    return Change(f"{count} more {'node' if count == 1 else 'nodes'} like {name}", make, undo)
+    return WhatIf(f"{count} more {'node' if count == 1 else 'nodes'} like {name}", make, undo)

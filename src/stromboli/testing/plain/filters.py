@@ -13,9 +13,9 @@ from stromboli.model.resources.axes import CPU, MEMORY, PODS
 from stromboli.model.task import Task
 from stromboli.testing.plain import matching
 from stromboli.testing.plain.neighbours import Verdict, pod_affinity, topology_spread
-from stromboli.testing.plain.world import Site, World
+from stromboli.testing.plain.world import PlainWorld, Site
 
-Filter = Callable[[World, Task], Verdict]
+Filter = Callable[[PlainWorld, Task], Verdict]
 Settings = Mapping[str, Any]
 """A plugin's arguments by their key in the configuration, defaults filled in."""
 
@@ -32,28 +32,28 @@ EVERY_ADDRESS = "0.0.0.0"
 MEGABYTE = 10**6
 
 
-def pod_number(_world: World, _task: Task) -> Verdict:
+def pod_number(_world: PlainWorld, _task: Task) -> Verdict:
     """The node must be allowed more pods than it has, waiting ones counted."""
     return lambda site: POD_NUMBER if site.offers[PODS] <= site.requested[PODS] else None
 
 
-def cordon(_world: World, task: Task) -> Verdict:
+def cordon(_world: PlainWorld, task: Task) -> Verdict:
     """The node must not be cordoned, unless the task tolerates the taint that stands for it."""
     bears = any(matching.tolerates(each, matching.CORDON) for each in task.spec.tolerations)
     return lambda site: CORDONED if site.spec.unschedulable and not bears else None
 
 
-def node_affinity(_world: World, task: Task) -> Verdict:
+def node_affinity(_world: PlainWorld, task: Task) -> Verdict:
     """The node must satisfy nodeSelector and required node affinity."""
     return lambda site: None if matching.suits(task.spec, site.spec) else NODE_AFFINITY
 
 
-def taints(_world: World, task: Task) -> Verdict:
+def taints(_world: PlainWorld, task: Task) -> Verdict:
     """The task must tolerate the node's NoSchedule and NoExecute taints."""
     return lambda site: TAINTED if matching.keeps_out(task.spec, site.spec) else None
 
 
-def ports(_world: World, task: Task) -> Verdict:
+def ports(_world: PlainWorld, task: Task) -> Verdict:
     """No pod on the node may have a host port in common with the task."""
     wanted = task.template.host_ports
 
@@ -78,7 +78,7 @@ def proportional(settings: Settings) -> Filter:
     names = [name for name in listed if name]
     rates: Mapping[str, float] = settings["predicate.resources.*"]
 
-    def made(world: World, task: Task) -> Verdict:
+    def made(world: PlainWorld, task: Task) -> Verdict:
         def verdict(site: Site) -> Reason | None:
             cpu = site.idle[CPU] - task.template.vector[CPU]
             memory = site.idle[MEMORY] - task.template.vector[MEMORY]
@@ -105,7 +105,7 @@ class Equivalence:
         self._filters = filters
         self._first: dict[str, Task] = {}
 
-    def __call__(self, world: World, task: Task) -> Verdict:
+    def __call__(self, world: PlainWorld, task: Task) -> Verdict:
         """The common verdict of the filters."""
         template = task.annotations.get(TEMPLATE_UID, "")
         first = self._first.setdefault(template, task) if template else task

@@ -13,7 +13,7 @@ from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task
 from stromboli.testing.plain import matching
 from stromboli.testing.plain.matching import Takes, pod_term
-from stromboli.testing.plain.world import Site, World
+from stromboli.testing.plain.world import PlainWorld, Site
 
 AFFINITY = Reason("node(s) didn't match pod affinity rules", resolvable=False, plugin="InterPodAffinity")
 ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules", plugin="InterPodAffinity")
@@ -31,7 +31,7 @@ Domain = tuple[str, str]
 # -- Pod affinity ----------------------------------------------------------------------------------------------------
 
 
-def pod_affinity(world: World, task: Task) -> Verdict:
+def pod_affinity(world: PlainWorld, task: Task) -> Verdict:
     """Required company must stand in the node's domain, shunned company must not, and no pod there may shun the pod.
 
     Company counts only if one pod matches all required terms.  The first pod of a group, which matches its own terms
@@ -51,7 +51,7 @@ def pod_affinity(world: World, task: Task) -> Verdict:
     return verdict
 
 
-def _lacks_company(world: World, task: Task) -> Callable[[Mapping[str, str]], bool]:
+def _lacks_company(world: PlainWorld, task: Task) -> Callable[[Mapping[str, str]], bool]:
     """Tells from a node's labels whether the required company of ``task`` is missing there."""
     needs = [pod_term(term, task, world.namespace_labels) for term in matching.company(task.spec).required]
     keys = list(dict.fromkeys(term.topology_key for term in needs))
@@ -60,13 +60,13 @@ def _lacks_company(world: World, task: Task) -> Callable[[Mapping[str, str]], bo
     return lambda labels: any(key not in labels or not (company[key, labels[key]] or starts) for key in keys)
 
 
-def _avoided(world: World, task: Task) -> set[Domain]:
+def _avoided(world: PlainWorld, task: Task) -> set[Domain]:
     """The domains with pods that ``task`` shuns."""
     shuns = [pod_term(term, task, world.namespace_labels) for term in matching.solitude(task.spec).required]
     return {domain for term in shuns for domain in domains(world, [term.topology_key], term.takes)}
 
 
-def domains(world: World, keys: Sequence[str], takes: Callable[[Task], bool]) -> Counter[Domain]:
+def domains(world: PlainWorld, keys: Sequence[str], takes: Callable[[Task], bool]) -> Counter[Domain]:
     """How many pods that ``takes`` accepts stand in each domain of the node labels ``keys``."""
     found: Counter[Domain] = Counter()
     for site in world.sites:
@@ -75,7 +75,7 @@ def domains(world: World, keys: Sequence[str], takes: Callable[[Task], bool]) ->
     return found
 
 
-def domains_against(world: World, task: Task) -> set[Domain]:
+def domains_against(world: PlainWorld, task: Task) -> set[Domain]:
     """The domains in which a pod stands that shuns ``task``.
 
     In compat mode only nodes count that had such pods when the session opened.
@@ -91,7 +91,7 @@ def domains_against(world: World, task: Task) -> set[Domain]:
     return found
 
 
-def pod_affinity_score(world: World, task: Task, sites: Sequence[Site]) -> list[int]:
+def pod_affinity_score(world: PlainWorld, task: Task, sites: Sequence[Site]) -> list[int]:
     """Weights of the pod's wishes met in the node's domains, and of those pods' wishes about it: 0 to 100 by extremes.
 
     Required affinity of pods already there counts nothing.  In compat mode tasks without wishes of their own are wished
@@ -114,7 +114,7 @@ def _by_extremes(worth: Mapping[Domain, int], sites: Sequence[Site]) -> list[int
     return [int(100.0 * (float(each - low) / float(high - low))) if high > low else 0 for each in raw]
 
 
-def _met(world: World, asker: Task, asked: Task) -> Iterator[tuple[str, int]]:
+def _met(world: PlainWorld, asker: Task, asked: Task) -> Iterator[tuple[str, int]]:
     """Topology key and weight of every wish of ``asker`` that ``asked`` meets."""
     for term, weight in matching.wishes(asker.spec):
         if pod_term(term, asker, world.namespace_labels).takes(asked):
@@ -164,7 +164,7 @@ def has_domains(node: NodeSpec, rules: Sequence[Spread]) -> bool:
     return all(each.constraint.topology_key in node.labels for each in rules)
 
 
-def topology_spread(world: World, task: Task) -> Verdict:
+def topology_spread(world: PlainWorld, task: Task) -> Verdict:
     """For each DoNotSchedule constraint: pods in the domain, the task included, less the emptiest domain's <= maxSkew.
 
     Domains are made by nodes that have the labels of all those constraints; with fewer domains than minDomains the
@@ -187,7 +187,7 @@ def topology_spread(world: World, task: Task) -> Verdict:
     return verdict
 
 
-def _by_domain(world: World, task: Task, each: Spread, rules: Sequence[Spread]) -> dict[str, int]:
+def _by_domain(world: PlainWorld, task: Task, each: Spread, rules: Sequence[Spread]) -> dict[str, int]:
     count: dict[str, int] = {}
     for site in world.sites:
         if has_domains(site.spec, rules) and each.includes(task, site.spec):
@@ -196,7 +196,7 @@ def _by_domain(world: World, task: Task, each: Spread, rules: Sequence[Spread]) 
     return count
 
 
-def topology_spread_score(world: World, task: Task, sites: Sequence[Site]) -> list[int]:
+def topology_spread_score(world: PlainWorld, task: Task, sites: Sequence[Site]) -> list[int]:
     """The fewer matching pods in the domains of the ScheduleAnyway constraints, the better: 0 to 100.
 
     A constraint weighs ln(domains + 2); candidates that lack one of the labels get 0.
@@ -212,7 +212,7 @@ def topology_spread_score(world: World, task: Task, sites: Sequence[Site]) -> li
     return [best.get(site.row, 0) for site in sites]
 
 
-def _crowding(world: World, task: Task, each: Spread, rules: Sequence[Spread], known: list[Site]) -> list[float]:
+def _crowding(world: PlainWorld, task: Task, each: Spread, rules: Sequence[Spread], known: list[Site]) -> list[float]:
     """What one constraint adds to the raw score of each of the candidates ``known``."""
     rule, key = each.constraint, each.constraint.topology_key
     if key == HOSTNAME:

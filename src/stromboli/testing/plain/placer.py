@@ -17,7 +17,7 @@ from stromboli.model.task import Task
 from stromboli.testing.plain import choosers
 from stromboli.testing.plain.rules import Verdict, session_rules
 from stromboli.testing.plain.scores import Scores
-from stromboli.testing.plain.world import Amounts, Site, World
+from stromboli.testing.plain.world import Amounts, PlainWorld, Site
 
 INSUFFICIENT = Reason("Insufficient {resource}")
 
@@ -42,7 +42,7 @@ class PlainPlacer:
     def __init__(self, session: Session, draws: int = 0) -> None:
         self.session, self.draws = session, draws
         self.rules = session_rules(session)
-        self._world: tuple[int, World] | None = None
+        self._world: tuple[int, PlainWorld] | None = None
 
     # ------------------------------------------------------------------ the seam
 
@@ -114,11 +114,11 @@ class PlainPlacer:
     # ------------------------------------------------------------------ whether a node takes the task
 
     @property
-    def world(self) -> World:
+    def world(self) -> PlainWorld:
         """The nodes as they stand now."""
         seen = len(self.session.ledger.log)
         if self._world is None or self._world[0] != seen:
-            self._world = seen, World(self.session)
+            self._world = seen, PlainWorld(self.session)
         return self._world[1]
 
     def _said(self, task: Task, within: Marks | None, room: bool) -> Iterator[tuple[Site, tuple[Reason, ...]]]:

@@ -21,12 +21,12 @@ from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
 from stromboli.testing.plain import filters, scores
 from stromboli.testing.plain.scores import Scores
-from stromboli.testing.plain.world import Site, World
+from stromboli.testing.plain.world import PlainWorld, Site
 
 Reasons = tuple[Reason, ...]
 Verdict = Callable[[Site], Reasons]
 """What one predicate says of a node."""
-Fit = Callable[[World, Task], Verdict]
+Fit = Callable[[PlainWorld, Task], Verdict]
 """A predicate, made for a task; then asked for each node."""
 
 
@@ -67,7 +67,7 @@ def predicates_rules(settings: filters.Settings) -> Rules:
     return Rules([partial(_as_fit, each) for each in filters.predicates(settings)])
 
 
-def _as_fit(made: filters.Filter, world: World, task: Task) -> Callable[[Site], Reasons]:
+def _as_fit(made: filters.Filter, world: PlainWorld, task: Task) -> Callable[[Site], Reasons]:
     verdict = made(world, task)
     return lambda site: () if (reason := verdict(site)) is None else (reason,)
 
@@ -129,7 +129,7 @@ def _view(session: Session, sites: Sequence[Site]) -> NodeRows:
     return table.view(table.view().rows[[site.row for site in sites]])
 
 
-def _asked_fit(session: Session, answer: Answer, _world: World, task: Task) -> Callable[[Site], Reasons]:
+def _asked_fit(session: Session, answer: Answer, _world: PlainWorld, task: Task) -> Callable[[Site], Reasons]:
     one = _row_form(answer)
     name = answer.plugin.name
 
@@ -154,14 +154,18 @@ def _spelled_out(reasons: Reasons, answer: Any) -> Reasons:
     return tuple(reason for bit, reason in enumerate(reasons) if said >> bit & 1)
 
 
-def _asked_score(session: Session, answer: Answer, _world: World, task: Task, sites: Sequence[Site]) -> Sequence[float]:
+def _asked_score(
+    session: Session, answer: Answer, _world: PlainWorld, task: Task, sites: Sequence[Site]
+) -> Sequence[float]:
     one = _row_form(answer)
     if one is not None:
         return [float(one(task, Node(session.table, site.row))) for site in sites]
     return [0.0 if each is None else float(each) for each in _numbers(session, answer, task, sites)]
 
 
-def _asked_raw(session: Session, answer: Answer, _world: World, task: Task, sites: Sequence[Site]) -> Sequence[float]:
+def _asked_raw(
+    session: Session, answer: Answer, _world: PlainWorld, task: Task, sites: Sequence[Site]
+) -> Sequence[float]:
     normalise = answer.normalise
     raw = [each for each in _numbers(session, answer, task, sites) if each is not None]
     if not raw:

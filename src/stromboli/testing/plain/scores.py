@@ -15,9 +15,9 @@ from stromboli.model.task import Task
 from stromboli.testing.plain import matching
 from stromboli.testing.plain.filters import Settings
 from stromboli.testing.plain.neighbours import pod_affinity_score, topology_spread_score
-from stromboli.testing.plain.world import Site, World
+from stromboli.testing.plain.world import PlainWorld, Site
 
-Scores = Callable[[World, Task, Sequence[Site]], Sequence[float]]
+Scores = Callable[[PlainWorld, Task, Sequence[Site]], Sequence[float]]
 
 GPU = "nvidia.com/gpu"
 MIB = 2**20
@@ -27,12 +27,12 @@ IMAGE_FLOOR, IMAGE_CEILING = 23 * MIB, 1000 * MIB
 # -- Amounts ---------------------------------------------------------------------------------------------------------
 
 
-def least_allocated(_world: World, task: Task, sites: Sequence[Site]) -> list[int]:
+def least_allocated(_world: PlainWorld, task: Task, sites: Sequence[Site]) -> list[int]:
     """Mean of the free shares of cpu and memory in percent, with the task on the node."""
     return [mean_share(site, task, lambda offered, wanted: max(offered - wanted, 0)) for site in sites]
 
 
-def most_allocated(_world: World, task: Task, sites: Sequence[Site]) -> list[int]:
+def most_allocated(_world: PlainWorld, task: Task, sites: Sequence[Site]) -> list[int]:
     """Mean of the used shares of cpu and memory in percent, with the task on the node, at most 100 each."""
     return [mean_share(site, task, lambda offered, wanted: min(wanted, offered)) for site in sites]
 
@@ -44,7 +44,7 @@ def mean_share(site: Site, task: Task, part: Callable[[int, int], int]) -> int:
     return sum(part(a, w) * 100 // a for a, w in offers) // len(offers) if offers else 0
 
 
-def balanced(world: World, task: Task, sites: Sequence[Site]) -> list[int]:
+def balanced(world: PlainWorld, task: Task, sites: Sequence[Site]) -> list[int]:
     """How much more evenly than before cpu, memory and GPUs would be used; 0 for tasks that ask for none of them."""
     vector = task.template.vector
     gpu = world.columns.get(GPU, len(vector))
@@ -71,7 +71,7 @@ def evenness(site: Site, more: Mapping[int, int]) -> int:
 # -- Labels, taints, images ------------------------------------------------------------------------------------------
 
 
-def node_affinity(_world: World, task: Task, sites: Sequence[Site]) -> list[int]:
+def node_affinity(_world: PlainWorld, task: Task, sites: Sequence[Site]) -> list[int]:
     """Weights of the preferred node affinity earned, the most preferred candidate being 100."""
     raw = [matching.preference(task.spec, site.spec) for site in sites]
     high = max(raw)
@@ -83,14 +83,14 @@ def node_affinity(_world: World, task: Task, sites: Sequence[Site]) -> list[int]
     return found
 
 
-def taints(_world: World, task: Task, sites: Sequence[Site]) -> list[int]:
+def taints(_world: PlainWorld, task: Task, sites: Sequence[Site]) -> list[int]:
     """100 without PreferNoSchedule taints that are not tolerated, 0 for the candidate with most of them."""
     raw = [matching.reluctance(task.spec, site.spec) for site in sites]
     high = max(raw)
     return [100 - (each * 100 // high if high else 0) for each in raw]
 
 
-def images(world: World, task: Task, sites: Sequence[Site]) -> list[int]:
+def images(world: PlainWorld, task: Task, sites: Sequence[Site]) -> list[int]:
     """How much of the task's images a node holds: 0 at 23 MiB, 100 at 1000 MiB a container.
 
     An image has the size that the first node holding it states, times the share of nodes that hold it (in compat mode:
@@ -151,7 +151,7 @@ def weighted(table: Mapping[str, Scores], settings: Settings) -> Scores:
     """The scores of ``table``, each times its weight, added up; those with weight 0, or none, are not asked."""
     asked = [(score, settings[key]) for key, score in table.items() if settings.get(key)]
 
-    def made(world: World, task: Task, sites: Sequence[Site]) -> list[float]:
+    def made(world: PlainWorld, task: Task, sites: Sequence[Site]) -> list[float]:
         columns = [[weight * each for each in score(world, task, sites)] for score, weight in asked]
         return [float(sum(column)) for column in zip(*columns, strict=True)] if columns else [0.0] * len(sites)
 
@@ -165,7 +165,7 @@ def binpack(settings: Settings) -> Scores:
     weights: dict[str, int] = {**listed, "cpu": settings["binpack.cpu"], "memory": settings["binpack.memory"]}
     factor = 100.0 * settings["binpack.weight"]
 
-    def made(world: World, task: Task, sites: Sequence[Site]) -> list[float]:
+    def made(world: PlainWorld, task: Task, sites: Sequence[Site]) -> list[float]:
         vector = task.template.vector
         order = sorted(world.columns, key=lambda name: (("cpu", "memory", name).index(name), name))
         columns = {world.columns[name]: weights[name] for name in order if name in weights}

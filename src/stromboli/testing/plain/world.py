@@ -67,7 +67,7 @@ class Site:
         return total
 
 
-class World:
+class PlainWorld:
     """All nodes of a session, in snapshot order, at the moment of asking."""
 
     def __init__(self, session: Session) -> None:
@@ -89,4 +89,4 @@ class World:
                 del pods[row][task.key]
         for site in self.sites:
             site.tasks = [task for task in tasks[site.row].values() if task.node_name == site.spec.name]
-            site.pods = list(pods[site.row].values()) if session.ledger.follow else site.before
+            site.pods = list(pods[site.row].values()) if session.ledger.follows_placements else site.before
