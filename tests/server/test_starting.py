@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from stromboli.framework.config.config import DEFAULT_CONFIG
 from stromboli.live.scheduler.configuration import Source
-from stromboli.live.shown_configuration import show_configuration
+from stromboli.live.up.shown_configuration import show_configuration
 from stromboli.server.storage.journal import SqliteJournal
 from tests.server.browser import Browser
 

@@ -23,8 +23,8 @@ from stromboli.live.process.events import Telling
 from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.scheduler import LiveScheduler
-from stromboli.live.shown_configuration import show_configuration
 from stromboli.live.up.default_scheduler import DEFAULT_SCHEDULER, DefaultScheduler
+from stromboli.live.up.shown_configuration import show_configuration
 from stromboli.live.up.strangers import Strangers
 from stromboli.model.names import DEFAULT_QUEUE, POD_GROUP_NOT_ADMITTED, POD_GROUP_UNSCHEDULABLE
 from stromboli.narration.catalogue import LINES
