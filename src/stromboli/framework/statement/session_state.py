@@ -88,7 +88,7 @@ class SessionState(ClusterView, Protocol):
 
     @property
     def registry(self) -> PluginSource:
-        """Where actions are found."""
+        """Where plugins and actions are found."""
         ...
 
     @property

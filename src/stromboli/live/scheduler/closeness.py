@@ -67,8 +67,5 @@ def _may_answer(name: str, registry: Registry) -> bool:
         return False
     if found is None:
         return True
-    registers = found.on_session_open is not Plugin.on_session_open and not found.__module__.startswith(_OURS)
+    registers = found.on_session_open is not Plugin.on_session_open and not found.trusted
     return registers or KEEPS_CLOSE in points_of(found)
-
-
-_OURS: Final = "stromboli.plugins."
