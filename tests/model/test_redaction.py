@@ -26,6 +26,11 @@ from stromboli.plugin import Plugin, arg
         ("address", "https://reader:hunter2@host:9200/x?token=abc&y=1", f"https://{HIDDEN}@host:9200/x?token={HIDDEN}&y=1"),
         ("address", "https://host/a@b", "https://host/a@b"),
         ("binpack.weight", 5, 5),
+        ("args", ["--password=hunter2", "--db-token", "t0p", "--port", "80"],
+         [f"--password={HIDDEN}", "--db-token", HIDDEN, "--port", "80"]),
+        ("command", ["sh", "-c", "run --api-key 'a b' --name x -token=y"],
+         ["sh", "-c", f"run --api-key {HIDDEN} --name x -token={HIDDEN}"]),
+        ("passwords", ["--a", "b"], [HIDDEN, HIDDEN]),
     ],
 )  # fmt: skip
 def test_settings(key: str, value: object, expected: object) -> None:
@@ -50,6 +55,11 @@ def env(name: str, value: str) -> str:
         ("example.com/copy", env("MODE", "fast"), env("MODE", "fast")),
         ("example.com/copy", env("DB_PASSWORD", "hunter2"), env("DB_PASSWORD", HIDDEN)),
         ("example.com/token", "hunter2", HIDDEN),
+        ("example.com/copy", '{"kind":"Secret","metadata":{"name":"s"},"data":{"a":"eA=="},"stringData":{"b":"y"}}',
+         f'{{"kind":"Secret","metadata":{{"name":"s"}},"data":{{"a":"{HIDDEN}"}},"stringData":{{"b":"{HIDDEN}"}}}}'),
+        ("example.com/copy", '{"kind":"ConfigMap","data":{"a":"x"}}', '{"kind":"ConfigMap","data":{"a":"x"}}'),
+        ("example.com/copy", "apiVersion: v1\nkind: Secret\ndata:\n  a: eA==\n", HIDDEN),
+        ("example.com/command", "run --password=hunter2 --x y", f"run --password={HIDDEN} --x y"),
         ("example.com/broken", "{env", "{env"),
         ("example.com/address", "https://me:hunter2@host", f"https://{HIDDEN}@host"),
         ("example.com/deep", "[" * 50_000 + "]" * 50_000, HIDDEN),

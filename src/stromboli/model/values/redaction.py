@@ -14,12 +14,17 @@ import msgspec
 HIDDEN: Final = "(hidden)"
 """Stands where a secret was."""
 
-_SECRET_KEY: Final = re.compile(
-    r"passw(or)?d|passphrase|secret|token|credential|api[-_.]?key|private[-_.]?key", re.IGNORECASE
+_SECRET: Final = r"passw(?:or)?d|passphrase|secret|token|credential|api[-_.]?key|private[-_.]?key"
+_SECRET_KEY: Final = re.compile(_SECRET, re.IGNORECASE)
+_FLAG: Final = re.compile(
+    rf"(?<![\w.-])(--?[\w.-]{{0,64}}?(?:{_SECRET})[\w.-]{{0,64}}[= ]\s*)(?:\"[^\"]*\"|'[^']*'|[^\s\"']+)", re.IGNORECASE
 )
+"""A flag of a command line, with its value."""
+_SECRET_TEXT: Final = re.compile(r"^[ ]{0,64}(?:- {1,64})?[\"']?kind[\"']? {0,64}: {0,64}[\"']?Secret\b", re.MULTILINE)
+"""What tells a Secret written as YAML."""
 _LOGIN: Final = re.compile(r"(?<=://)[^/?#\s\"']*@")
 _PARAMETER: Final = re.compile(
-    r"(?<=[?&])([\w.-]*(?:password|secret|token|api_?key)[\w.-]*=)[^&#\s\"']+", re.IGNORECASE
+    r"(?<=[?&])([\w.-]{0,64}?(?:password|secret|token|api_?key)[\w.-]{0,64}=)[^&#\s\"']+", re.IGNORECASE
 )
 
 _APPLIED: Final = re.compile(
@@ -45,16 +50,32 @@ def shown(key: str, value: object) -> object:
     if isinstance(value, Mapping):
         return {name: shown(_setting(key, str(name), value), one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [shown(key, one) for one in value]
+        return [shown(_argument(key, before), one) for before, one in zip((None, *value), value, strict=False)]
     if is_secret(key) and value not in (None, "") and not isinstance(value, bool):
         return HIDDEN
-    return without_logins(value) if isinstance(value, str) else value
+    return _text(value) if isinstance(value, str) else value
+
+
+def _text(text: str) -> str:
+    """``text`` without logins and without the values of secret flags."""
+    return without_logins(_FLAG.sub(rf"\g<1>{HIDDEN}", text))
+
+
+def _argument(key: str, before: object) -> str:
+    """What an element of a list sets: after a flag without a value that flag, else what the list sets."""
+    is_flag = isinstance(before, str) and before.startswith("-") and "=" not in before and " " not in before
+    return str(before) if is_flag and not is_secret(key) else key
 
 
 def _setting(key: str, name: str, siblings: Mapping[object, object]) -> str:
-    """What ``name`` below ``key`` sets: an environment variable has its name in a field of its own."""
+    """What ``name`` below ``key`` sets: an environment variable has its name in a field of its own.
+
+    Everything in the contents of a Secret is one.
+    """
     if is_secret(key):
         return key
+    if siblings.get("kind") == "Secret" and name in ("data", "stringData"):
+        return "secret"
     return str(siblings.get("name", name)) if name == "value" else name
 
 
@@ -68,12 +89,12 @@ def _annotation(key: str, text: str) -> str:
     if is_secret(key) or len(text) > _LONGEST:
         return HIDDEN
     if not text.lstrip().startswith(("{", "[")):
-        return without_logins(text)
+        return HIDDEN if _SECRET_TEXT.search(text) else _text(text)
     try:
         found = msgspec.json.decode(text)
         safe = shown("", found)
     except msgspec.DecodeError:
-        return without_logins(text)
+        return HIDDEN if _SECRET_TEXT.search(text) else _text(text)
     except RecursionError:
         return HIDDEN
     return text if safe == found else msgspec.json.encode(safe).decode()
