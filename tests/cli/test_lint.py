@@ -377,10 +377,10 @@ def test_a_plugin_that_this_release_lacks_is_told_by_plan_as_by_lint(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "scheduler.conf"
-    file.write_text(conf((*FIRST, "deviceshare"), SECOND), encoding="utf-8")
+    file.write_text(conf((*FIRST, "extender"), SECOND), encoding="utf-8")
     path = m.write(tmp_path, [N])
     assert main(["plan", path, "--config", str(file)]) == 2
-    told = "plugin deviceshare is the reference's, but this release does not have it"
+    told = "plugin extender is the reference's, but this release does not have it"
     assert told in capsys.readouterr().err
     _, findings = found_in(["--config", str(file)], capsys)
     assert told in [one["text"] for one in findings]

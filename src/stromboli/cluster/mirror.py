@@ -49,14 +49,14 @@ class Version(msgspec.Struct, frozen=True, gc=False):
 class Assumed:
     """What was decided about a pod and is not confirmed yet.
 
-    ``node`` is where it is being bound to, empty for an eviction.  ``until`` is when the decision's result should have
-    been seen, None while it is being carried out.
+    ``node`` is where it is being bound to, with ``annotations``; empty for an eviction.  ``until`` is when the
+    decision's result should have been seen, None while it is being carried out.
     """
 
-    __slots__ = ("node", "uid", "until")
+    __slots__ = ("annotations", "node", "uid", "until")
 
-    def __init__(self, uid: str, node: str = "") -> None:
-        self.uid, self.node = uid, node
+    def __init__(self, uid: str, node: str = "", annotations: Mapping[str, str] | None = None) -> None:
+        self.uid, self.node, self.annotations = uid, node, annotations or {}
         self.until: float | None = None
 
 
@@ -222,6 +222,8 @@ class Mirror:
         decided = twin(task)
         if assumed.node:
             decided.node_name = assumed.node
+            if assumed.annotations:
+                decided.annotations = {**task.annotations, **assumed.annotations}
             if task.status in WAITING:
                 decided.status = TaskStatus.Binding
         else:
@@ -244,7 +246,7 @@ class Mirror:
         task = self.state.tasks.get(bind.key)
         if task is None or task.uid != bind.uid or task.status not in WAITING:
             return False
-        self._assume(bind.key, Assumed(bind.uid, bind.node), task)
+        self._assume(bind.key, Assumed(bind.uid, bind.node, bind.annotations), task)
         return True
 
     def assume_evicted(self, eviction: Eviction) -> bool:

@@ -26,6 +26,8 @@ def apply_plan(state: ClusterState, plan: Plan, bound_become: str = "", evicted_
     now = TaskStatus.Bound if bound_become == "Bound" else TaskStatus.Running
     for bind in plan.binds:
         _change(state, bind.key, node_name=bind.node, status=now)
+        if bind.annotations and (task := state.tasks.get(bind.key)):
+            _change(state, bind.key, annotations={**task.annotations, **bind.annotations})
     state.learn(plan)
     for eviction in plan.evictions:
         _end(state, eviction.key, terminating=evicted_become == "terminating")

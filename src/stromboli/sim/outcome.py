@@ -18,6 +18,7 @@ from stromboli.sim.explanation.unoffered_names import ByQueue
 
 Json = dict[str, Any]
 
+_TIMES = ("predicate-time", "vgpu-time", "bind-time")
 UNLIMITED = float(MAX_INT64)
 """From here on a figure stands for no limit: unlimited scalars have it, cpu and memory more."""
 
@@ -87,6 +88,7 @@ def outcome(plans: list[Plan], state: ClusterState, figures: Json, shares: Json)
         "podGroups": pod_groups(state, last),
         "podConditions": {update.key: _pod_condition(update) for update in last.pod_conditions},
     }
+    found.update(_pod_annotations(plans))
     found["queues"] = with_status(figures, last)
     if shares:
         found["drfJobShares"] = shares
@@ -98,6 +100,17 @@ def outcome(plans: list[Plan], state: ClusterState, figures: Json, shares: Json)
 def _pod_condition(update: PodConditionUpdate) -> Json:
     nominated = {"nominatedNode": update.nominated_node} if update.nominated_node else {}
     return {"reason": update.reason, "message": update.message, **nominated}
+
+
+def _pod_annotations(plans: list[Plan]) -> Json:
+    """What pods are told with their bindings, if anything."""
+    shown = {bind.key: _lasting(bind.annotations) for plan in plans for bind in plan.binds if bind.annotations}
+    return {"podAnnotations": shown} if shown else {}
+
+
+def _lasting(annotations: Mapping[str, str]) -> Json:
+    """Annotations of a binding, those left out that say when it was decided."""
+    return {key: value for key, value in annotations.items() if not key.endswith(_TIMES)}
 
 
 def pod_groups(state: ClusterState, plan: Plan) -> Json:

@@ -89,6 +89,6 @@ class Setup:
 
 
 KNOWN_POINTS: Final = {
-    "deviceshare": ("predicate", "batch_node_order"),
+    "extender": ("predicate", "batch_node_order"),
 }  # fmt: skip
 """What the reference's plugins answer, as far as rules ask: for those that this release does not have."""

@@ -34,7 +34,8 @@ class Ledger:
     ``restores_evicted``: a task whose eviction is taken back returns to that view and to ``log``.
     ``above`` has, by queue, the sums of the queues above it, which count what the queue holds, too.
     ``followers`` collect the uids of jobs whose sums change without an event.  ``on_underflow`` is called when more is
-    taken off a queue than it holds; its sums stop at zero.
+    taken off a queue than it holds; its sums stop at zero.  ``bind_annotations`` are put on pods, by uid, with
+    their bindings: plugins write there which devices a pod gets.
     """
 
     __slots__ = (
@@ -42,6 +43,7 @@ class Ledger:
         "_gone",
         "_total",
         "above",
+        "bind_annotations",
         "evictions",
         "followers",
         "follows_placements",
@@ -54,6 +56,7 @@ class Ledger:
 
     def __init__(self, table: NodeTable, queues: Mapping[str, QueueSums]) -> None:
         self.table = table
+        self.bind_annotations: dict[str, Mapping[str, str]] = {}
         self._total: list[int] | None = None
         self.queues = queues
         self._arrays: dict[int, tuple[Ints, Ints]] = {}

@@ -9,12 +9,13 @@ from stromboli.model.reservation import Held
 
 
 class Bind(msgspec.Struct, frozen=True, gc=False):
-    """Bind pod ``key`` (``namespace/name``) to ``node``."""
+    """Bind pod ``key`` (``namespace/name``) to ``node``; ``annotations`` are put on the pod with the binding."""
 
     uid: str
     key: str
     job: str
     node: str
+    annotations: dict[str, str] = {}
 
 
 class Eviction(msgspec.Struct, frozen=True, gc=False):

@@ -86,6 +86,27 @@ _ROWS = (
         "Tasks should follow those that are there.",
     ),
     Difference(
+        "vgpu-spread",
+        "Spread scores cards that no pod shares yet by 100.",
+        "The pod itself is counted before, so that every card scores 0.",
+        "deviceshare",
+        "The policy would do nothing.",
+    ),
+    Difference(
+        "vgpu-terminating",
+        "A pod that is bound gets no card that terminating pods still fill.",
+        "Cards of terminating pods are free at once; only the node's amounts hold a pod back.",
+        "deviceshare",
+        "Two pods would share the memory of one.",
+    ),
+    Difference(
+        "vgpu-lock",
+        "A node's lock that a placement took is free again when the placement is taken back.",
+        "It stays for five minutes.",
+        "deviceshare",
+        "Nothing waits for a pod that was not bound.",
+    ),
+    Difference(
         "node-sampling",
         "All nodes are looked at unless a sampling flag is set explicitly.",
         "From 100 nodes on, a part of them is looked at, from a moving start.",

@@ -272,4 +272,8 @@ def dispatch(session: SessionState, job: Job, tasks: Sequence[Task]) -> None:
     session.statement_events.counters.bound(tasks)
     if session.reservations is not None:
         session.reservations.bound(tasks)
-    session.plan.binds += [Bind(task.uid, task.key, job.uid, task.node_name) for task in tasks]
+    given = session.ledger.bind_annotations
+    session.plan.binds += [
+        Bind(task.uid, task.key, job.uid, task.node_name, dict(given[task.uid]) if task.uid in given else {})
+        for task in tasks
+    ]

@@ -88,7 +88,7 @@ class Binder:
         """
         namespace, _, name = bind.key.partition("/")
         try:
-            await self._context.client.bind(namespace, name, bind.uid, bind.node)
+            await self._context.client.bind(namespace, name, bind.uid, bind.node, dict(bind.annotations))
         except ApiError as error:
             if error.code != 409 and error.code < 500 and not error.not_found:
                 raise

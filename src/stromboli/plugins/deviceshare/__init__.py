@@ -1,0 +1,8 @@
+"""deviceshare: pods share the cards of a node, each with a part of its memory or time, or get whole cards.
+
+A kind of device is one module with one class (:mod:`stromboli.plugins.deviceshare.kind`).
+"""
+
+from stromboli.plugins.deviceshare.plugin import DeviceShare
+
+__all__ = ["DeviceShare"]

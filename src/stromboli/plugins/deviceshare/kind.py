@@ -1,0 +1,62 @@
+"""What a kind of device is to the scheduler: cards of a node that pods ask for, get, and give back."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Protocol, TypeVar
+
+from stromboli.errors import QuantityError
+from stromboli.framework.extension.reason import Reason
+from stromboli.model.resources import quantity
+from stromboli.model.spec import Amount, NodeSpec
+from stromboli.model.task import Task
+
+Asked = TypeVar("Asked", bound=Hashable, contravariant=True)
+Demand = TypeVar("Demand", bound=Hashable)
+
+
+class Pool(Protocol[Asked]):
+    """The cards of one kind on one node, and which pods hold what of them.
+
+    A demand is what the kind made of a pod.  :meth:`assign` is asked only where :meth:`refusal` is None.
+    """
+
+    def refusal(self, demand: Asked) -> Reason | None:
+        """Why the cards do not suffice for another pod; None where they do."""
+
+    def score(self, demand: Asked) -> float:
+        """How well the pod suits the cards, from 0 to 100 for each card that it gets."""
+
+    def assign(self, task: Task, demand: Asked, now: float) -> Mapping[str, str]:
+        """Give a pod its cards; returns the annotations that tell the node's device plugin which."""
+
+    def restore(self, task: Task) -> None:
+        """Count what a pod's annotations say that it holds."""
+
+    def release(self, task: Task) -> None:
+        """Take back what a pod holds, if anything."""
+
+
+class Kind(Protocol[Demand]):
+    """One kind of device; ``lock`` is the annotation that locks a node while one of its pods starts, or empty."""
+
+    lock: str
+
+    def demand_of(self, task: Task) -> Demand | None:
+        """What a pod asks for, alike for pods that ask alike; None for nothing."""
+
+    def pool_of(self, node: NodeSpec) -> Pool[Demand] | None:
+        """The cards of a node; None for a node without."""
+
+
+def amount(amounts: Mapping[str, Amount], name: str) -> int:
+    """A whole number from a resource list; 0 for what is not there or no number."""
+    try:
+        return quantity.whole(amounts.get(name, 0))
+    except QuantityError:
+        return 0
+
+
+def words(text: str) -> Iterable[str]:
+    """The words of a comma-separated annotation."""
+    return [word for word in (part.strip() for part in text.split(",")) if word]

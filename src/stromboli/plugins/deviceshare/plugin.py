@@ -1,0 +1,179 @@
+"""The plugin deviceshare: asks the kinds of device that its arguments switch on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from stromboli.errors import ConfigError, ManifestError
+from stromboli.framework.extension.handlers import TaskEvent
+from stromboli.framework.extension.reason import Reason
+from stromboli.model.status import TaskStatus
+from stromboli.model.table import Node
+from stromboli.model.task import Task
+from stromboli.model.values.times import seconds
+from stromboli.plugin import Hook, Plugin, arg, node_order, on_allocate, on_deallocate, predicate
+from stromboli.plugins.deviceshare.gpushare import GpuShare
+from stromboli.plugins.deviceshare.kind import Kind, Pool
+from stromboli.plugins.deviceshare.vgpu import VGpu
+
+if TYPE_CHECKING:
+    from stromboli.framework.books.cluster_view import ClusterView
+
+
+LOCKED_FOR: Final = 300.0
+"""Seconds after which a node's lock no longer counts."""
+
+
+def _lock_doubts(locks: bool) -> Iterator[str]:
+    if locks:
+        yield "locks on nodes are honoured, but not written: of each node one pod a cycle is placed"
+
+
+class DeviceShare(Plugin, trusted=True):
+    """Lets pods share the cards of a node, and tells the node's device plugin by annotations which each pod gets."""
+
+    name = "deviceshare"
+    memory_shares = arg("deviceshare.GPUSharingEnable", bool, False)
+    whole_cards = arg("deviceshare.GPUNumberEnable", bool, False)
+    vgpu = arg("deviceshare.VGPUEnable", bool, False)
+    locks = arg("deviceshare.NodeLockEnable", bool, False, doubts=_lock_doubts)
+    policy = arg("deviceshare.SchedulePolicy", str, "")
+    weight = arg("deviceshare.ScheduleWeight", int, 0)
+    exclusive = arg("deviceshare.GPUExclusiveRules", list, [])
+
+    def on_session_open(self, session: ClusterView) -> None:
+        """Read the cards of all nodes, and what the pods on them hold.  Raises ConfigError for kinds that clash."""
+        self.session = session
+        self._demands: dict[str, tuple[Hashable | None, ...]] = {}
+        self._kinds = list(self._wanted())
+        self._pools: dict[str, tuple[Pool[Any] | None, ...]] = {}
+        self._locked: dict[str, str] = {}
+        self._leaving: dict[str, dict[str, Task]] = {}
+        """Terminating pods by node: their cards are free for what may wait for them."""
+        for spec in session.table.statics.specs if self._kinds else ():
+            pools = tuple(kind.pool_of(spec) for kind in self._kinds)
+            if any(pools):
+                self._pools[spec.name] = pools
+        for task, row in session.snapshot.pods_on_nodes() if self._pools else ():
+            node = session.table.statics.names[row]
+            if task.status is TaskStatus.Releasing:
+                self._leaving.setdefault(node, {})[task.uid] = task
+            else:
+                for pool in self._held_by(node):
+                    pool.restore(task)
+
+    def _wanted(self) -> Iterator[Kind[Any]]:
+        if self.memory_shares and self.whole_cards:
+            raise ConfigError("can not define true in both gpu sharing and gpu number")
+        if (self.memory_shares or self.whole_cards) and self.vgpu:
+            raise ConfigError("gpu-share and vgpu can't be used together")
+        if self.memory_shares or self.whole_cards:
+            yield GpuShare(whole=self.whole_cards)
+        if self.vgpu:
+            rules = [rule for rule in self.exclusive if isinstance(rule, dict)]
+            yield VGpu(self.policy, rules, spread_scores=not self.session.compat.asks("vgpu-spread"))
+
+    def _held_by(self, node: str) -> Iterator[Pool[Any]]:
+        return (pool for pool in self._pools.get(node, ()) if pool is not None)
+
+    def _demand(self, task: Task) -> tuple[Hashable | None, ...]:
+        found = self._demands.get(task.uid)
+        if found is None:
+            found = self._demands[task.uid] = tuple(kind.demand_of(task) for kind in self._kinds)
+        return found
+
+    def _asked(self, task: Task, node: str) -> Iterator[tuple[Pool[Any], Hashable]]:
+        """The pools of a node that have what a pod asks for, each with its demand."""
+        for pool, demand in zip(self._pools.get(node, ()), self._demand(task), strict=False):
+            if pool is not None and demand is not None:
+                yield pool, demand
+
+    def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
+        """The hooks, shared by pods that ask alike; none where no node has cards."""
+        for hook, function in super().hooks() if self._pools else ():
+            yield (replace(hook, key=self._demand) if hook.point.per_node else hook), function
+
+    @predicate(reads=("cluster",))
+    def has_cards(self, task: Task, node: Node) -> Reason | None:
+        """Whether each pool of the node has what the pod asks for; a node without cards is left to its amounts."""
+        return next((why for pool, demand in self._asked(task, node.name) if (why := pool.refusal(demand))), None)
+
+    @node_order(reads=("cluster",))
+    def suits(self, task: Task, node: Node) -> float:
+        """How well the pod suits the cards, times the weight."""
+        if self.weight <= 0:
+            return 0.0
+        return float(round(sum(pool.score(demand) for pool, demand in self._asked(task, node.name))) * self.weight)
+
+    @on_allocate
+    def come(self, event: TaskEvent) -> None:
+        """A pod has been placed: it gets its cards, those that it had before if it is back."""
+        task, annotations = event.task, dict[str, str]()
+        is_back = bool(task.own_node) and self._is_back(task)
+        for pool, demand in self._asked(task, task.node_name):
+            if is_back:
+                self._leaving.get(task.node_name, {}).pop(task.uid, None)
+                pool.restore(task)
+            elif self.locks and not self._lock(task):
+                event.err = f"node {task.node_name} has been locked within 5 minutes"
+            elif (given := self._assigned(pool, task, demand)) is None:
+                event.err = f"the node {task.node_name} can't place the pod {task.name} in ns {task.namespace}"
+            else:
+                annotations.update(given)
+        if annotations:
+            self.session.ledger.bind_annotations[task.uid] = annotations
+
+    @on_deallocate
+    def leave(self, event: TaskEvent) -> None:
+        """A pod has left its place, or is about to: its cards are free."""
+        task = event.task
+        for pool, _ in self._asked(task, task.node_name):
+            pool.release(task)
+        if task.status is TaskStatus.Releasing and self._pools:
+            self._leaving.setdefault(task.node_name, {})[task.uid] = task
+        self.session.ledger.bind_annotations.pop(task.uid, None)
+        if self._locked.get(task.node_name) == task.uid and not self.session.compat.asks("vgpu-lock"):
+            del self._locked[task.node_name]
+
+    def _assigned(self, pool: Pool[Any], task: Task, demand: Hashable) -> Mapping[str, str] | None:
+        """The annotations of a pod that gets its cards; None where they do not suffice.
+
+        A pod that is bound now must not share what terminating pods still use, as only their cards' sum is known to
+        the node's amounts.
+        """
+        waits = task.status is TaskStatus.Pipelined or self.session.compat.asks("vgpu-terminating")
+        leaving = () if waits else tuple(self._leaving.get(task.node_name, {}).values())
+        for other in leaving:
+            pool.restore(other)
+        given = pool.assign(task, demand, self.session.now) if pool.refusal(demand) is None else None
+        for other in leaving:
+            pool.release(other)
+        return given
+
+    def _lock(self, task: Task) -> bool:
+        """Lock the node for a pod that starts there; whether that could be done."""
+        keys = [kind.lock for kind in self._kinds if kind.lock]
+        if not keys:
+            return True
+        row = self.session.table.statics.row[task.node_name]
+        notes = self.session.table.statics.specs[row].annotations
+        fresh = any(self.session.now - _since(notes.get(key, "")) < LOCKED_FOR for key in keys)
+        if fresh or task.node_name in self._locked:
+            return False
+        self._locked[task.node_name] = task.uid
+        return True
+
+    def _is_back(self, task: Task) -> bool:
+        """Whether an eviction was undone: the pod runs where the snapshot has it."""
+        row = self.session.table.statics.row.get(task.node_name)
+        return row is not None and task.key in self.session.snapshot.node_tasks[row]
+
+
+def _since(text: str) -> float:
+    """When a lock was taken, in seconds since 1970; 0 for what is no time."""
+    try:
+        return seconds(text, "")
+    except ManifestError:
+        return 0.0

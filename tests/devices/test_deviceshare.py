@@ -1,0 +1,241 @@
+"""deviceshare: cards shared by memory, given whole, and vGPUs; what pods are told, and what is given back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.model.spec import NodeSpec
+from stromboli.plugins.deviceshare import DeviceShare
+from stromboli.plugins.deviceshare.gpushare import Demand, GpuPool
+from stromboli.plugins.deviceshare.vgpu import Demand as VGpuDemand
+from stromboli.plugins.deviceshare.vgpu import Share, VGpu
+from stromboli.testing.builders import Manifest, node, pod, pod_group
+from stromboli.testing.check_plugin import check_plugin
+from tests.acceptance.bench import NOW, Bench, binds, messages
+
+MEMORY, NUMBER, INDEX = "volcano.sh/gpu-memory", "volcano.sh/gpu-number", "volcano.sh/gpu-index"
+IDS, REGISTER = "volcano.sh/vgpu-ids-new", "volcano.sh/node-vgpu-register"
+V = "volcano.sh/vgpu-"
+
+
+def conf(**arguments: object) -> str:
+    lines = "".join(f"      deviceshare.{key}: {value}\n" for key, value in arguments.items())
+    plugins = "  - name: gang\n  - name: predicates\n  - name: deviceshare\n    arguments:\n"
+    return f'actions: "allocate, backfill, preempt"\ntiers:\n- plugins:\n{plugins}{lines}'
+
+
+SHARED, WHOLE, VGPU = conf(GPUSharingEnable="true"), conf(GPUNumberEnable="true"), conf(VGPUEnable="true")
+
+
+def cards(name: str, memory: int, number: int, **annotations: str) -> Manifest:
+    return node(name, cpu=64, memory="64Gi", resources={MEMORY: memory, NUMBER: number}, annotations=annotations)
+
+
+def asking(name: str, on: str = "", index: str = "", *, group: str = "", **amounts: int) -> Manifest:
+    """A pod with limits as the API server stores them, the requests equal to them."""
+    requests = {f"volcano.sh/{key.replace('_', '-')}": str(value) for key, value in amounts.items()}
+    return pod(name, group=group or name, on=on, requests=requests, annotations={INDEX: index} if index else {})
+
+
+def vgpus(name: str, *cards: str) -> Manifest:
+    offer = {f"{V}number": 20, f"{V}memory": 100_000, f"{V}cores": 1000}
+    return node(name, cpu=64, memory="64Gi", resources=offer, annotations={REGISTER: ":".join(cards) + ":"})
+
+
+def given(bench: Bench, key: str) -> dict[str, str]:
+    """One annotation of each bind."""
+    return {bind.key.partition("/")[2]: bind.annotations[key] for bind in bench.plan.binds if key in bind.annotations}
+
+
+# ---------------------------------------------------------------------- memory and whole cards
+
+
+def test_memory_is_taken_from_one_card_and_the_annotations_say_which() -> None:
+    bench = Bench([cards("n", 16000, 2), *(asking(name, gpu_memory=5000) for name in "abc")], SHARED)
+    plan = bench.cycle()
+    assert given(bench, INDEX) == {"a": "0", "b": "1"}, "3000 MB are left on each, 6000 together"
+    assert plan.binds[0].annotations["volcano.sh/predicate-time"] == str(int(NOW * 1e9))
+    assert "0/1 nodes are unavailable: 1 GpuShare no enough gpu memory on node n." in messages(plan, "default/c")
+
+
+@pytest.mark.parametrize(
+    ("running", "unhealthy", "given_to"),
+    [
+        ((), "", "0,1"),
+        ((("0", 1),), "", "1,2"),
+        ((), "0,2", None),
+        ((("0", 1), ("1", 1)), "", None),
+    ],
+)
+def test_whole_cards_go_to_one_pod_each(
+    running: tuple[tuple[str, int], ...], unhealthy: str, given_to: str | None
+) -> None:
+    there = [asking(f"r{i}", "n", index, gpu_number=count) for i, (index, count) in enumerate(running)]
+    annotations = {"volcano.sh/gpu-unhealthy-ids": unhealthy} if unhealthy else {}
+    bench = Bench([cards("n", 24000, 3, **annotations), *there, asking("p", gpu_number=2)], WHOLE)
+    bench.cycle()
+    assert given(bench, INDEX) == ({"p": given_to} if given_to else {})
+
+
+def test_the_next_cycle_knows_what_pods_hold() -> None:
+    bench = Bench([cards("n", 16000, 2), asking("a", gpu_memory=8000)], SHARED)
+    bench.cycle()
+    for name, memory in (("b", 8000), ("c", 1000)):
+        bench.tell(pod_group(name), asking(name, gpu_memory=memory))
+    bench.cycle()
+    assert given(bench, INDEX) == {"b": "1"}
+
+
+def test_a_gang_that_does_not_start_gives_its_cards_back() -> None:
+    gang = [pod_group("g", min_member=3), *(asking(f"g{i}", group="g", gpu_memory=8000) for i in range(3))]
+    bench = Bench([cards("n", 16000, 2), *gang, asking("single", gpu_memory=8000)], SHARED)
+    assert binds(bench.cycle()) == {"single": "n"}
+    assert given(bench, INDEX) == {"single": "0"}
+
+
+def test_a_pod_bound_now_gets_no_card_that_a_terminating_pod_fills() -> None:
+    leaving = asking("old", "n", "0", gpu_memory=8000)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    objects = [cards("n", 16000, 2), leaving, asking("new", gpu_memory=8000)]
+    bench = Bench(objects, SHARED)
+    bench.cycle()
+    assert given(bench, INDEX) == {"new": "1"}
+    reference = Bench(objects, SHARED, compat=True)
+    reference.cycle()
+    assert given(reference, INDEX) == {"new": "0"}
+
+
+def test_clashing_kinds_put_the_plugin_aside_with_the_references_words() -> None:
+    for arguments, told in (
+        (
+            {"GPUSharingEnable": "true", "GPUNumberEnable": "true"},
+            "can not define true in both gpu sharing and gpu number",
+        ),
+        ({"GPUSharingEnable": "true", "VGPUEnable": "true"}, "gpu-share and vgpu can't be used together"),
+    ):
+        plan = Bench([cards("n", 8000, 1)], conf(**arguments)).cycle()
+        assert any(told in text for text in plan.inconsistencies)
+
+
+def test_a_locked_node_takes_one_pod() -> None:
+    objects = [cards("n", 16000, 2), asking("a", gpu_memory=100), asking("b", gpu_memory=100)]
+    locked = conf(GPUSharingEnable="true", NodeLockEnable="true")
+    assert binds(Bench(objects, locked).cycle()) == {"a": "n"}
+    held = cards("n", 16000, 2, gpu="1970-01-12T13:46:30Z")
+    assert binds(Bench([held, *objects[1:]], locked).cycle()) == {}, "somebody else has locked it ten seconds ago"
+    stale = cards("n", 16000, 2, gpu="1970-01-12T13:30:00Z")
+    assert binds(Bench([stale, *objects[1:]], locked).cycle()) == {"a": "n"}
+
+
+# ---------------------------------------------------------------------- vGPU
+
+
+CARD = "GPU-{},{},{},NVIDIA-Tesla V100,true,hami-core"
+
+
+def test_a_share_of_a_vgpu_is_written_as_the_device_plugin_reads_it() -> None:
+    bench = Bench(
+        [vgpus("n", CARD.format(0, 10, 10000), CARD.format(1, 10, 10000)),
+         asking("p", vgpu_number=2, vgpu_memory=3000, vgpu_cores=20)],
+        VGPU,
+    )  # fmt: skip
+    (bind,) = bench.cycle().binds
+    ids = "GPU-1,NVIDIA,3000,20:GPU-0,NVIDIA,3000,20:"
+    assert bind.annotations == {
+        f"{V}node": "n", f"{V}time": str(int(NOW)), IDS: ids, "volcano.sh/devices-to-allocate": ids,
+        "volcano.sh/bind-phase": "allocating", "volcano.sh/bind-time": str(int(NOW)),
+    }  # fmt: skip
+
+
+def pool(policy: str = "", count: int = 3, rules: tuple[dict[str, str], ...] = ()) -> Any:
+    offer: dict[str, Any] = {f"{V}number": 9, f"{V}memory": 9, f"{V}cores": 9}
+    register = ":".join(f"GPU-{i},{count},10000,NVIDIA-{kind},true,hami-core" for i, kind in enumerate(("A100", "T4")))
+    spec = NodeSpec("n", annotations={REGISTER: register}, allocatable=offer)
+    return VGpu(policy, rules, spread_scores=True).pool_of(spec)
+
+
+def task(name: str, **annotations: str) -> Any:
+    session = Bench([node("n"), pod(name, annotations=annotations)], VGPU)
+    return next(iter(session.state.tasks.values()))
+
+
+HALF = VGpuDemand((Share(1, 5000, 50),))
+
+
+@pytest.mark.parametrize(
+    ("before", "demand", "cards"),
+    [
+        ([], VGpuDemand((Share(1, 1000, 0),)), [["GPU-1"]]),
+        ([], VGpuDemand((Share(2, None, 0),)), [["GPU-1", "GPU-0"]]),
+        ([], VGpuDemand((Share(3, 1000, 0),)), None),
+        ([], VGpuDemand((Share(1, 6000, 0), Share(1, 6000, 0))), [["GPU-1"], ["GPU-0"]]),
+        ([HALF], VGpuDemand((Share(1, 6000, 0),)), [["GPU-0"]]),
+        ([HALF], VGpuDemand((Share(1, 5000, 51),)), [["GPU-0"]]),
+        ([HALF], VGpuDemand((Share(1, 1000, 100),)), [["GPU-0"]]),
+        ([VGpuDemand((Share(1, 1000, 100),))], VGpuDemand((Share(1, 1000, 0),)), [["GPU-0"]]),
+        ([], VGpuDemand((Share(1, 1000, 0),), types=("a100",)), [["GPU-0"]]),
+        ([], VGpuDemand((Share(1, 1000, 0),), other_types=("t4",)), [["GPU-0"]]),
+        ([], VGpuDemand((Share(1, 1000, 0),), uuids=("GPU-0",)), [["GPU-0"]]),
+        ([], VGpuDemand((Share(1, 1000, 0),), uuids=("GPU-0",), other_uuids=("GPU-0",)), None),
+        ([], VGpuDemand((Share(1, 1000, 0),), mode="mig"), None),
+    ],
+)
+def test_which_cards_a_pod_gets(before: list[VGpuDemand], demand: VGpuDemand, cards: list[list[str]] | None) -> None:
+    found = pool()
+    for number, earlier in enumerate(before):
+        found.assign(task(f"t{number}"), earlier, NOW)
+    pieces = found._pieces(demand)
+    assert (None if pieces is None else [[piece.uuid for piece in row] for row in pieces]) == cards
+    assert (found.refusal(demand) is None) == (cards is not None)
+
+
+def test_policies_order_and_score_cards() -> None:
+    one = VGpuDemand((Share(1, 3000, 0),))
+    packed, spread = pool("binpack"), pool("spread")
+    for found in (packed, spread):
+        found.assign(task("t"), one, NOW)
+    assert [packed.score(one), spread.score(one)] == [60.0, 100.0]
+    assert packed._pieces(one)[0][0].uuid == "GPU-0"
+    assert spread._pieces(one)[0][0].uuid == "GPU-1"
+
+
+def test_pods_of_one_rule_share_no_card() -> None:
+    objects = [vgpus("n", CARD.format(0, 10, 10000), CARD.format(1, 10, 10000))]
+    for name, labels in (("a", {"workloadType": "training"}), ("b", {"workloadType": "training"}), ("c", {})):
+        objects.append(asking(name, vgpu_memory=1000))
+        objects[-1]["metadata"]["labels"] = labels
+    bench = Bench(objects, conf(VGPUEnable="true", GPUExclusiveRules="[{workloadType: training}]"))
+    bench.cycle()
+    assert {name: ids.split(",")[0] for name, ids in given(bench, IDS).items()} == {
+        "a": "GPU-1", "b": "GPU-0", "c": "GPU-1",
+    }  # fmt: skip
+
+
+def test_a_node_in_mig_mode_says_that_it_is_not_shared_yet() -> None:
+    card = "GPU-0,7,40000,NVIDIA-A100,true,mig"
+    plan = Bench([vgpus("n", card), asking("p", vgpu_memory=1000)], VGPU).cycle()
+    assert plan.binds == []
+    assert "MIG mode" in messages(plan, "default/p")[0]
+
+
+@pytest.mark.parametrize("register", ["", "GPU-0,10,10000", "GPU-0,x,10000,T,true,hami-core", "," * 5000])
+def test_cards_that_are_registered_in_another_form_are_no_cards(register: str) -> None:
+    offer: dict[str, Any] = {f"{V}number": 9, f"{V}memory": 9, f"{V}cores": 9}
+    assert (
+        VGpu("", (), spread_scores=True).pool_of(NodeSpec("n", annotations={REGISTER: register}, allocatable=offer))
+        is None
+    )
+
+
+@pytest.mark.parametrize(("found", "demand"), [(pool(), HALF), (GpuPool("n", 8000, [0, 1]), Demand(memory=5000))])
+def test_what_is_released_can_be_assigned_again(found: Any, demand: Any) -> None:
+    holder = task("a")
+    first = found.assign(holder, demand, NOW)
+    found.release(holder)
+    assert found.assign(holder, demand, NOW) == first
+
+
+def test_deviceshare_keeps_the_contract_of_plugins() -> None:
+    check_plugin(DeviceShare, {"deviceshare.GPUSharingEnable": True})
