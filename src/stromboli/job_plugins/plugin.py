@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from stromboli.crds.batch import Job, Task
-from stromboli.errors import PluginError
 from stromboli.job_plugins.edits import (
     AddEnv,
     AddInitContainer,
@@ -93,8 +92,8 @@ class JobPlugin:
     def __init__(self, job: Job, arguments: Sequence[str] = ()) -> None:
         self.job = job
         self.values, problem = parse_flags(arguments, self.flags())
-        if problem:
-            raise PluginError(self.name, f"flagset parse failed, err: {problem}")
+        self.flag_problem = f"flagset parse failed, err: {problem}" if problem else ""
+        """What is wrong with an argument; those before it count, all others keep their defaults."""
 
     @classmethod
     def flags(cls) -> Mapping[str, Value]:

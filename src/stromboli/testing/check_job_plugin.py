@@ -75,6 +75,8 @@ def _check(plugin_class: type[JobPlugin], arguments: tuple[str, ...], job: Job, 
         fail("changes the job")
     if answers[0] != answers[1] or answers[0] != answers[2]:
         fail("answers differently when it is asked again, or in another order")
+    if problem := plugin_class(job, arguments).flag_problem:
+        fail(problem)
     for flaw in _flaws(plugin_class(job, arguments), names):
         fail(flaw)
 

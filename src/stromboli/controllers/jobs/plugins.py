@@ -87,7 +87,8 @@ def _checked(plugins: tuple[JobPlugin, ...]) -> Plugged:
     for plugin in plugins:
         try:
             problem, objects = plugin.problem(), tuple(plugin.objects()) if not plugin.problem() else ()
-            warnings += [f"plugin {plugin.name}: {text}" for text in plugin.warnings()]
+            said = [text for text in (plugin.flag_problem, *plugin.warnings()) if text]
+            warnings += [f"plugin {plugin.name}: {text}" for text in said]
         except Exception as error:
             raise _failure(plugin.name, error) from error
         problem = problem or _clash(objects, wanted)
