@@ -64,5 +64,5 @@ def replica_set(name: str) -> Body:
     template = {"metadata": {"labels": {"app": name}}, "spec": {**pod_spec(1), "restartPolicy": "Always"}}
     return {
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": "default"},
-        "spec": {"replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": template},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": template},
     }  # fmt: skip
