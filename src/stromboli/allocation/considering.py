@@ -21,7 +21,7 @@ Consider = Callable[[Task, "Bools | None"], None]
 
 
 def considering(session: Session) -> Consider | None:
-    """What to call for every task for which nodes are looked at; None when nobody wants to know."""
+    """What to call for every task for which nodes are looked at; None where nothing listens."""
     compared, filtered = session.narrator.tells_all("considering_resources"), session.tells("node_filtered")
     return partial(_consider, session, compared, filtered) if compared or filtered else None
 

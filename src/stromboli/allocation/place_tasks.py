@@ -79,7 +79,7 @@ class TaskPlacer:
     """One attempt to place ``tasks`` of ``part`` within a hypernode, recorded in ``statement``.
 
     ``full`` is the template for which no run could be placed, and how far the nodes' journal had come then.
-    ``failed`` are the roles of those who have found no node, once somebody has asked.
+    ``failed`` are the roles of tasks that have found no node, None until it is asked for.
     """
 
     __slots__ = (

@@ -19,7 +19,7 @@ _PERCENT: Final = re.compile(r"([0-9]{1,3})%", re.ASCII)
 
 
 def is_bare(budget: PodDisruptionBudget) -> bool:
-    """Whether nobody has written a status yet."""
+    """Whether no status has been written yet."""
     return budget.status == DisruptionBudgetStatus()
 
 

@@ -1,4 +1,4 @@
-"""What objects say of each other that cannot be: names that nobody bears, and circles of parents.
+"""What objects say of each other that cannot be: names that do not exist, and circles of parents.
 
 Nothing is dropped for it; whoever works with the objects treats such a queue or hypernode by its own rules.
 """

@@ -1,4 +1,4 @@
-"""Amounts of every queue's jobs, added up once and kept: only jobs that changed are counted anew."""
+"""Amounts of every queue's jobs, added up once and kept: only jobs that changed are counted again."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class JobSums:
         self._count([] if share is None else [share], -1)
 
     def renew(self, jobs: Mapping[str, Job], some: Sequence[str]) -> None:
-        """Count ``some`` of the jobs that changed anew."""
+        """Count ``some`` of the jobs that changed again."""
         known, fresh, gone = self._shares, {}, []
         for uid in some:
             del self.dirty[uid]

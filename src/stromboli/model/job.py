@@ -93,7 +93,7 @@ class Job:
     is placed of the job, ``part_hyper_nodes`` what is placed of its parts, by their ids.
     ``best_effort`` is how many pending tasks ask for nothing; ``roles`` counts tasks by status and role, from the
     moment on at which that is first asked for.  ``settled`` is what sessions have found of a job of a snapshot
-    (:func:`~stromboli.framework.books.phases.is_settled`), which does not change any more; None: nobody has looked.
+    (:func:`~stromboli.framework.books.phases.is_settled`), which does not change any more; None: not known yet.
     """
 
     __slots__ = (

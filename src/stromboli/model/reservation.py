@@ -24,7 +24,7 @@ _YES: Final = "true"
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Room on ``node`` is held; ``evicted`` says that somebody was evicted for it."""
+    """Room on ``node`` is held; ``evicted`` says that tasks were evicted for it."""
 
     node: str
     evicted: bool = False

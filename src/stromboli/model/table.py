@@ -85,7 +85,7 @@ class NodeTable:
     nonzero    the same for cpu and memory (shape (2, nodes)), with their stand-ins for containers that ask for nothing
 
     ``idle = alloc - used`` and ``future = idle + releasing - pipelined``.  ``journal`` lists the rows that changed, in
-    order, undone changes included; whoever keeps something derived remembers how far it has read.
+    order, undone changes included; derived data remember how far they have read it.
     """
 
     __slots__ = (*AMOUNTS, "axes", "journal", "statics")
@@ -341,7 +341,7 @@ class Node:
 
     @property
     def idle(self) -> Resource:
-        """What nobody uses."""
+        """What is not in use."""
         return self.table.axes.resource((self.table.alloc[:, self.row] - self.table.used[:, self.row]).tolist())
 
     @property

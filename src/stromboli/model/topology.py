@@ -132,7 +132,7 @@ def _chain(above: list[str]) -> str:
 
 
 def ancestors(infos: Mapping[str, HyperNodeInfo], name: str) -> list[str]:
-    """``name`` and the hypernodes above it, nearest first; empty when nobody bears that name."""
+    """``name`` and the hypernodes above it, nearest first; empty where there is no such hypernode."""
     found: list[str] = []
     while name in infos:
         found.append(name)

@@ -1,10 +1,10 @@
-"""The running tasks that may be evicted at all, as columns: kept up with evictions, never searched through anew.
+"""The running tasks that may be evicted at all, as columns: kept up with evictions, never searched again.
 
 ``session.candidates`` holds them.  An action takes a :class:`Reach` of them for each job that needs room::
 
     reach = session.candidates.reach(lambda job: job.queue == mine.queue and job.uid != mine.uid)
     reach.refresh()
-    reach.freed        # what evicting everybody in reach would free, shape (resources, nodes)
+    reach.freed        # what evicting all tasks in reach would free, shape (resources, nodes)
     reach.count        # how many that are, shape (nodes,)
     reach.tasks(row)   # who they are on one node: the session's own tasks
 """
@@ -190,7 +190,7 @@ class Reach:
         return runs and (not only_best_effort or bool(candidates.best_effort[place]))
 
     def hopeful(self, table: NodeTable, columns: Sequence[int], request: Ints) -> Bools:
-        """Nodes that would have the room for ``request`` if everybody in reach left them, shape (nodes,).
+        """Nodes that would have the room for ``request`` if all tasks in reach left them, shape (nodes,).
 
         ``columns`` are those that count.  Kept up with the table as long as the request stays the same.
         """

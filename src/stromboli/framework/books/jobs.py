@@ -1,4 +1,4 @@
-"""The session's jobs and queues: copies on first use, so that jobs nobody touches cost nothing."""
+"""The session's jobs and queues: copies on first use, so that untouched jobs cost nothing."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class QueueInfo:
     """A queue in a session: what its object says, the sums of its jobs, and the figures that a queue plugin publishes.
 
     ``sums`` follow the session's placements, and so does ``branch``: what the queue and those below it hold, by column
-    (``sums.held`` itself as long as nobody has asked for a tree).  ``fault`` says why the queue cannot be used,
+    (``sums.held`` itself until a plugin asks for a tree).  ``fault`` says why the queue cannot be used,
     ``warning`` why it may not get what it is guaranteed.  Queues are known by name, so ``uid`` is the name.
     """
 

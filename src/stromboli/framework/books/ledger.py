@@ -211,7 +211,7 @@ def _stop_at_zero(sums: Iterable[list[int]]) -> dict[int, int]:
 
 
 def _unheard(job: Job, task: Task, missing: Mapping[int, int]) -> None:
-    """Nobody is told that ``task`` takes more off its queue than it holds."""
+    """The default of ``on_underflow``: nothing is reported."""
 
 
 def _add(amounts: Ints, more: Ints, sign: int) -> None:

@@ -29,7 +29,7 @@ class Eviction(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reservation(msgspec.Struct, frozen=True, gc=False):
-    """Task ``key`` waits for room on ``node``; ``evicted`` when somebody was evicted for it."""
+    """Task ``key`` waits for room on ``node``; ``evicted`` when tasks were evicted for it."""
 
     uid: str
     key: str

@@ -24,7 +24,7 @@ FEW = 7
 """Up to so many touched rows are renewed one by one in plain Python: cheaper there than array operations."""
 
 KEPT = 256
-"""How many classes keep their arrays; the one that waited longest is made anew when it comes back."""
+"""How many classes keep their arrays; the one unused for longest is computed again when it is needed."""
 
 NEVER = -np.inf
 

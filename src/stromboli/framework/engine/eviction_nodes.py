@@ -1,4 +1,4 @@
-"""Nodes for somebody who may evict: where predicates leave a chance, how good the nodes are, what they say now."""
+"""Nodes for evicting actions: where predicates leave a chance, their scores, and what they refuse now."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stromboli.model.table import Node
 
 
 def curable(cls: TaskClass) -> Bools:
-    """The rows that a task of ``cls`` fits, or may fit once somebody is evicted, shape (nodes,).
+    """The rows that a task of ``cls`` fits, or may fit once tasks are evicted, shape (nodes,).
 
     A row is out where the first plugin that refuses it gives a reason that no eviction cures.
     """

@@ -1,4 +1,4 @@
-"""Refusals: for one task, how many nodes said no and why.  Texts are made only when somebody reads them."""
+"""Refusals: for one task, how many nodes said no and why.  Texts are made only when they are read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from stromboli.framework.extension.reason import Reason, StatusCode
 
 ALL_NODES_UNAVAILABLE = "all nodes are unavailable"
-"""What is said where nobody has anything better to say."""
+"""The text where no better reason is known."""
 
 
 class Fits:

@@ -39,18 +39,18 @@ class Placer(Protocol):
         """How many of ``tasks``, from the first on, can be placed in one step: every hook sees them alike."""
 
     def kind(self, task: Task) -> Hashable:
-        """What ``task`` has in common with others to whom nodes say the same as to it."""
+        """What ``task`` has in common with the tasks that get the same answers from all nodes."""
 
     def eligible(self, task: Task) -> Bools | list[bool]:
-        """The nodes against which nothing is said that holds for the whole session, whoever comes or goes."""
+        """The nodes that no refusal excludes for the whole session, whatever is placed or evicted."""
 
     def hopeless(self, task: Task) -> bool:
-        """Whether no node will ever take ``task``, whoever leaves: it asks for what none offers."""
+        """Whether no node will ever take ``task``: it asks for what none offers."""
 
     # What evicting actions ask; amounts are not looked at.
 
     def curable(self, task: Task) -> Bools | list[bool]:
-        """The nodes that ``task`` fits, or would fit once somebody is evicted, shape (nodes,)."""
+        """The nodes that ``task`` fits, or would fit once tasks are evicted, shape (nodes,)."""
 
     def ranking(self, task: Task, members: Bools) -> Floats | list[float]:
         """Scores of ``members`` among themselves, shape (nodes,); minus infinity for all other rows.
@@ -59,7 +59,7 @@ class Placer(Protocol):
         """
 
     def sampled(self, members: Bools | list[bool]) -> Bools | list[bool]:
-        """Those of ``members`` that somebody who may evict looks at: all, unless nodes are sampled."""
+        """Those of ``members`` that an evicting action looks at: all, unless nodes are sampled."""
 
     def choose(self, task: Task, members: Bools) -> int:
         """The best row among ``members``, of which there is at least one."""

@@ -105,5 +105,5 @@ def key_of(hook: Hook) -> Callable[[Task], Hashable]:
 
 
 def own_uid(task: Task) -> Hashable:
-    """The key of an answer that is shared with nobody."""
+    """The key of an answer that no other task shares."""
     return task.uid

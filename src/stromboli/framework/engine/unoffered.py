@@ -1,4 +1,4 @@
-"""Tasks that ask for a resource that no node offers: no node takes them, whatever else it says and whoever leaves.
+"""Tasks that ask for a resource that no node offers: no node takes them, whatever is evicted.
 
 There may be as many of these names as there are pods, so such tasks are refused without asking predicates and scores.
 """

@@ -43,17 +43,17 @@ class Handlers:
         return all(handler.many is not None for handler in (*self.allocate, *self.deallocate))
 
     def allocated(self, tasks: Sequence[Task], rows: Sequence[int]) -> list[object]:
-        """Tell everybody that ``tasks`` have taken ``rows``; returns the objections."""
+        """Call every handler for ``tasks`` that have taken ``rows``; returns the objections."""
         return _tell(self.allocate, tasks, rows) if self.allocate else []
 
     def deallocated(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
-        """Tell everybody that ``tasks`` have left ``rows``; no rows: the node of a single task that is gone itself."""
+        """``tasks`` have left ``rows``: call every handler; no rows: the node of a single task is gone itself."""
         if self.deallocate:
             _tell(self.deallocate, tasks, rows)
 
 
 def _tell(handlers: list[Handler], tasks: Sequence[Task], rows: Sequence[int]) -> list[object]:
-    """Everybody is told, even when somebody fails: books that miss one event are wrong from then on."""
+    """Every handler is called even when one fails: sums that miss one event are wrong from then on."""
     event = TaskEvent(tasks[0])
     failure: Exception | None = None
     for handler in handlers:

@@ -206,7 +206,7 @@ def _for_everybody(
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """Everybody must say yes; ``silent`` where nobody is asked.
+    """All functions must say yes; ``silent`` where none is asked.
 
     With ``by_tier`` only the first tier that has any function of the point is asked.
     """
@@ -230,7 +230,7 @@ class All:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """One yes is enough; nobody asked is a no."""
+    """One yes is enough; without functions the answer is no."""
 
     def compile(self, chain: Chain[P, bool]) -> Callable[P, bool]:
         """Ask in order, stop at the first yes."""
@@ -280,7 +280,7 @@ class Sum:
     """Numbers add up in the order of the configuration; an exception stops."""
 
     def compile(self, chain: Chain[P, float]) -> Callable[P, float]:
-        """The sum; 0.0 where nobody answers."""
+        """The sum; 0.0 where no function answers."""
         functions = flat(chain)
 
         def total(*args: P.args, **kwargs: P.kwargs) -> float:

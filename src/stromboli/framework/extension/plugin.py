@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Plugin:
-    """A set of answers to extension points, made anew for every session.
+    """A set of answers to extension points, one instance for every session.
 
     A subclass sets ``name``, declares its arguments as class attributes with :func:`~stromboli.plugin.arg` and answers
     in methods under the points' decorators.  Methods keep their hooks when a subclass overrides them.

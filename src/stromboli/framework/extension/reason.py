@@ -22,7 +22,7 @@ class Reason:
     """Why a task does not fit a node, or nowhere.
 
     ``text`` may be a template with named gaps (``"Insufficient {resource}"``), to be filled by :meth:`of`.
-    ``resolvable`` says whether evicting somebody could help; ``code`` follows from it (Unschedulable, or
+    ``resolvable`` says whether evicting tasks could help; ``code`` follows from it (Unschedulable, or
     UnschedulableAndUnresolvable), or is given and decides: only plain Unschedulable is resolvable.  A refusal is never
     a Success, so that value stands for "not given".
     ``plugin`` is the plugin or filter that speaks; the framework fills it in where it is empty.

@@ -75,7 +75,7 @@ def nominate(session: SessionState, job: Job, places: Mapping[str, str]) -> None
 
 
 def settle(session: SessionState) -> None:
-    """Say which tier names nobody bears, and bring the hypernodes that jobs are said to occupy up to date.
+    """Report tier names that no HyperNode has, and bring the hypernodes that jobs are said to occupy up to date.
 
     The session's copy of a job whose hypernode changes gets the new one, and the job counts as dirty.
     """
