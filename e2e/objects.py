@@ -53,3 +53,28 @@ def priority_class(name: str, value: int) -> Json:
     """A priority class."""
     body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
     return {**body, "metadata": {"name": name}, "value": value}
+
+
+def cron_job(space: str, name: str, schedule: str, **of_job: Any) -> Json:
+    """A CronJob that makes jobs of one pod."""
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "CronJob",
+        "metadata": {"name": name, "namespace": space},
+        "spec": {"schedule": schedule, "jobTemplate": {"spec": job(space, name, 1, **of_job)["spec"]}},
+    }
+
+
+def job_template(space: str, name: str, **of_job: Any) -> Json:
+    """A JobTemplate of one pod."""
+    metadata = {"name": name, "namespace": space}
+    spec = job(space, name, 1, **of_job)["spec"]
+    return {"apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobTemplate", "metadata": metadata, "spec": spec}
+
+
+def job_flow(space: str, name: str, steps: dict[str, list[str]]) -> Json:
+    """A JobFlow whose jobs wait for others by name, and go when all have succeeded."""
+    flows = [{"name": step, **({"dependsOn": {"targets": needs}} if needs else {})} for step, needs in steps.items()]
+    metadata = {"name": name, "namespace": space}
+    spec = {"flows": flows, "jobRetainPolicy": "delete"}
+    return {"apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobFlow", "metadata": metadata, "spec": spec}

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from e2e.objects import job, plain_pod, priority_class
+from e2e.objects import cron_job, job, job_flow, job_template, plain_pod, priority_class
 from e2e.stage import GROUPS, PATIENCE, TERMS, Stage, until
 from stromboli.live.up.installation import CONFIGURATION
 
@@ -170,3 +170,31 @@ def test_no_secret_is_logged(stage: Stage, space: str) -> None:
 
 def _written(folder: Path) -> list[Path]:
     return [*folder.glob("*.log"), *folder.glob("*/snapshot-*.json"), *folder.glob("server/up.log")]
+
+
+def test_jobs_are_made_by_flows_and_by_the_clock(stage: Stage, space: str) -> None:
+    """A diamond of four jobs runs from top to bottom and is taken away; a schedule makes a job of its own meanwhile."""
+    flow = f"/apis/flow.volcano.sh/v1alpha1/namespaces/{space}"
+    cron = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{space}/cronjobs/clock"
+    jobs = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{space}/jobs"
+    with stage.scheduler():
+        stage.create(cron_job(space, "clock", "@every 2s", command="sleep 1"))
+        for name in "abcd":
+            stage.create(job_template(space, name, command="sleep 1"))
+        stage.create(job_flow(space, "diamond", {"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]}))
+        until(lambda: "lastSuccessfulTime" in stage.api.call("GET", cron).get("status", {}), "a job of the schedule")
+
+        def ended() -> bool:
+            found = stage.api.call("GET", f"{flow}/jobflows/diamond").get("status", {})
+            assert found.get("state", {}).get("phase") != "Failed", found
+            return bool(found.get("state", {}).get("phase") == "Succeed")
+
+        until(ended, "the flow has succeeded")
+        rows = stage.api.call("GET", f"{flow}/jobflows/diamond")["status"]["jobStatusList"]
+        began = {row["name"]: row["startTimestamp"] for row in rows}
+        assert sorted(began, key=lambda name: (began[name], name)) == [f"diamond-{name}" for name in "abcd"]
+        until(
+            lambda: not any(found["metadata"]["name"].startswith("diamond") for found in stage.items(jobs)), "clean-up"
+        )
+        stage.delete(cron)
+        stage.delete(f"{flow}/jobflows/diamond")
