@@ -5,6 +5,7 @@
     StromboliError
     ├── QuantityError         a text that is no Kubernetes quantity
     ├── DurationError         a text that is no Go duration
+    ├── ScheduleError         a schedule or time zone of a CronJob that cannot be read
     ├── PatternError          a regular expression that cannot be used
     ├── InsufficientResource  an amount was to be taken from a smaller one
     ├── PlacementError        a task cannot stand on, or leave, a node as asked
@@ -13,6 +14,7 @@
     ├── ConfigError           a scheduler configuration that is refused
     ├── ScenarioError         a scenario file that is refused
     ├── PluginError           a plugin that cannot be loaded, or that failed
+    ├── ObjectInTheWay        an object that bears the name of one that a job needs
     ├── CapabilityMissing     a plugin asked for what this run does not offer
     ├── SnapshotError         recorded data that cannot be read back
     ├── AccessError           no way to reach or log in to an API server is configured, or it is configured wrongly

@@ -20,6 +20,7 @@ def test_examples_say_what_the_page_says(
     command: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(PROJECT)
+    monkeypatch.delenv("COLUMNS", raising=False)  # workers of xdist have one
     main(command.split())
     assert said in capsys.readouterr().out
 

@@ -39,6 +39,8 @@ EXAMPLES = [
     (errors.ShapeError("--nodes '3y': write e.g. 3x8cpu,32Gi"), ["3y"]),
     (errors.CannotServe("port 1 of 127.0.0.1: in use"), ["port 1"]),
     (errors.ApiFailure(404, "NotFound", 'pods "a" not found', {"name": "a"}), ['"a" not found']),
+    (errors.ScheduleError("end of range (70) above maximum (59): 70"), ["above maximum"]),
+    (errors.ObjectInTheWay("Service j belongs to something else"), ["Service j"]),
     (errors.LostLease("leaderelection lost"), ["leaderelection lost"]),
 ]
 

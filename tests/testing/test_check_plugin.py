@@ -389,7 +389,7 @@ class Herd(Flawed):
         (WrongRowForm, r"plugin row, predicate.vector: says \('node is too big',\) .* in the form for one node, one,"),
         (NeighbouringRows, r"plugin neighbours, node_order.vector: says .* but asked"),
         (TableInsteadOfRows, r"plugin table, node_order.vector: says .* when asked beforehand; read amounts from"),
-        (LeakyKey, r"plugin leaky, predicate: says .* yet both have key 'other'"),
+        (LeakyKey, r"plugin leaky, predicate: says .* yet both have key '\w+'"),
         (UnhashableKey, r"plugin unhashable, node_order: its key \{.*\} cannot be hashed"),
         (SecretReader, r"plugin secret, node_order: said 0.0 .* though nothing happened there; declare reads="),
         (NotStatic, r"plugin moving, predicate.vector: said .* though it is static"),
