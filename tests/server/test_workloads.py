@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 import pytest
 
+from stromboli.server.controllers.workloads import jobs, room, stateful_sets
 from stromboli.server.controllers.workloads.deployments import bounds
 from stromboli.server.controllers.workloads.room import Workloads
 from tests.server.browser import MERGE, Browser
@@ -62,7 +64,7 @@ class Cluster:
         before = -1
         while before != self.api.store.version:
             before = self.api.store.version
-            self.room.settle()
+            assert sum(1 for _ in takewhile(bool, (self.room.look() for _ in range(1000)))) < 1000
             self.browser.settle()
 
     @property
@@ -208,7 +210,108 @@ def test_what_a_quota_refuses_is_told_and_made_once_there_is_room() -> None:
     assert len(cluster.pods) == 2
 
 
+def test_what_was_refused_is_tried_again_on_a_busy_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "AGAIN_AFTER", 0.01)
+    cluster = Cluster()
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
+    cluster.browser("POST", "/api/v1/namespaces/default/resourcequotas", quota)
+    cluster.make(f"{APPS}/deployments", "web", replicas=2)
+    cluster.make(f"{APPS}/daemonsets", "agent")
+    cluster.browser("PATCH", "/api/v1/namespaces/default/resourcequotas/q", {"spec": {"hard": {"pods": "5"}}}, MERGE)
+
+    async def busy() -> None:
+        looking = asyncio.create_task(cluster.room.run())
+        for _ in range(20_000):
+            cluster.room._ask((("apps", "daemonsets"), ("default", "agent")))
+            await asyncio.sleep(0)
+            if len(cluster.pods) == 2:
+                break
+        looking.cancel()
+
+    LOOP[0].run(busy())
+    assert len(cluster.pods) == 2
+
+
+def test_others_have_their_turn_while_there_is_much_to_do() -> None:
+    cluster = Cluster()
+    for number in range(20):
+        cluster.make(f"{APPS}/deployments", f"web{number}", replicas=0)
+    found = cluster.api.store.of(("apps", "deployments")).entries
+    cluster.room._due |= {(("apps", "deployments"), key): None for key in found}
+
+    async def beside() -> int:
+        looking = asyncio.create_task(cluster.room.run())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        looking.cancel()
+        return len(cluster.room._due)
+
+    assert LOOP[0].run(beside()) > 10
+
+
+def test_a_rollout_that_is_paused_halfway_stays_as_it_is() -> None:
+    cluster = Cluster()
+    cluster.make(f"{APPS}/deployments", "web", replicas=4, strategy={"rollingUpdate": {"maxSurge": 1}})
+    cluster.run()
+    cluster.patch(f"{APPS}/deployments/web", image("two"))
+    wanted = {"metadata": {"annotations": {"seen": "yes"}}, "spec": {"paused": True}}
+    before = [one["spec"]["replicas"] for one in cluster.get(f"{APPS}/replicasets")["items"]]
+    cluster.patch(f"{APPS}/deployments/web", wanted)
+    cluster.run()
+    assert [one["spec"]["replicas"] for one in cluster.get(f"{APPS}/replicasets")["items"]] == before
+    assert sorted(set(cluster.images())) == ["one", "two"]
+    cluster.patch(f"{APPS}/deployments/web", {"spec": {"paused": False}})
+    cluster.run()
+    assert cluster.images() == ["two"] * 4
+    cluster.patch(f"{APPS}/deployments/web", {"spec": {"paused": True, "replicas": 2}})
+    cluster.run()
+    assert cluster.images() == ["two"] * 2, "what is paused follows the number that is asked for"
+
+
 # ---------------------------------------------------------------------- stateful sets and daemon sets
+
+
+def test_pods_made_in_parallel_are_renewed_one_after_the_other_once_ready() -> None:
+    cluster = Cluster()
+    cluster.make(f"{APPS}/statefulsets", "db", replicas=3, podManagementPolicy="Parallel")
+    cluster.run()
+    cluster.patch(f"{APPS}/statefulsets/db", image("two"))
+    for _ in range(5):
+        cluster.step(phase="Pending", conditions=[])
+    assert cluster.images() == ["one", "one", "two"], "the pod that is not ready keeps the rest"
+    cluster.run()
+    assert cluster.images() == ["two"] * 3
+
+
+@pytest.mark.parametrize(
+    ("url", "spec"),
+    [
+        (f"{APPS}/statefulsets", {"replicas": 2**31 - 1, "podManagementPolicy": "Parallel"}),
+        (JOBS, {"completions": 2**31 - 1, "parallelism": 2**31 - 1, "completionMode": "Indexed"}),
+    ],
+)
+def test_one_look_makes_a_bounded_number_of_pods(monkeypatch: pytest.MonkeyPatch, url: str, spec: Any) -> None:
+    for module in (stateful_sets, jobs):
+        monkeypatch.setattr(module, "MOST_AT_ONCE", 3)
+    monkeypatch.setattr(Cluster, "settle", lambda cluster: None)
+    cluster = Cluster()
+    cluster.make(url, "many", **spec)
+    cluster.room.look()
+    assert len(cluster.pods) == 3
+    cluster.room.look()
+    assert len(cluster.pods) == 6
+
+
+def test_a_daemon_set_keeps_to_the_nodes_of_its_affinity() -> None:
+    cluster = Cluster(nodes=3)
+    cluster.patch("/api/v1/nodes/n1", {"metadata": {"labels": {"gpu": "yes"}}})
+    cluster.make(f"{APPS}/daemonsets", "agent")
+    term = {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}
+    needs = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    cluster.patch(f"{APPS}/daemonsets/agent", {"spec": {"template": {"spec": {"affinity": needs}}}})
+    cluster.run()
+    assert _nodes(cluster) == ["n1"]
+    assert cluster.get(f"{APPS}/daemonsets/agent")["status"]["desiredNumberScheduled"] == 1
 
 
 def test_pods_of_a_stateful_set_come_in_order_go_in_reverse_and_keep_their_claims() -> None:
@@ -285,6 +388,27 @@ def test_a_job_is_complete_once_enough_of_its_pods_have_succeeded() -> None:
     status = cluster.get(f"{JOBS}/j")["status"]
     assert (status["succeeded"], status["failed"], status.get("active")) == (3, 1, None)
     assert [one["type"] for one in status["conditions"]] == ["SuccessCriteriaMet", "Complete"]
+
+
+def test_a_job_that_states_only_its_parallelism_ends_once_its_pods_have() -> None:
+    cluster = Cluster()
+    cluster.make(JOBS, "j", parallelism=3)
+    first, second, third = cluster.pods
+    cluster.end(first, "Succeeded")
+    assert len(cluster.pods) == 3, "no new ones once one has succeeded"
+    assert "completions" not in cluster.get(f"{JOBS}/j")["spec"]
+    cluster.end(second, "Succeeded")
+    assert "conditions" not in cluster.get(f"{JOBS}/j")["status"]
+    cluster.end(third, "Failed")
+    assert cluster.get(f"{JOBS}/j")["status"]["conditions"][-1]["type"] == "Complete"
+
+
+def test_an_indexed_job_must_state_its_completions() -> None:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "one"}]}}
+    spec = {"completionMode": "Indexed", "parallelism": 2, "template": template}
+    answer = Cluster().browser("POST", JOBS, {"metadata": {"name": "j"}, "spec": spec})
+    assert answer.code == 422
+    assert "spec.completions: Required value: when completion mode is Indexed" in answer.body["message"]
 
 
 @pytest.mark.parametrize(("limit", "pods"), [(0, 1), (2, 3)])

@@ -157,7 +157,8 @@ def _updated(others: Default, **rolling: Any) -> Default:
 
 def _job(body: Body) -> Body:
     """A job, with a selector of its own unless it brings one; it bears its template's labels where it has none."""
-    body = _templated(**_JOB)(body)
+    alone = part(body, "spec", "parallelism") is None  # else a job without completions ends once its pods have
+    body = _templated(**_JOB, **({"completions": 1} if alone else {}))(body)
     spec, template = body["spec"], body["spec"].get("template") or {}
     labels = part(template, "metadata", "labels") or {}
     if not spec["manualSelector"] and "selector" not in spec:
@@ -193,7 +194,7 @@ _CRON_JOB: Final = {
     "concurrencyPolicy": "Allow", "failedJobsHistoryLimit": 1, "successfulJobsHistoryLimit": 3, "suspend": False,
 }  # fmt: skip
 _JOB: Final = {
-    "backoffLimit": 6, "completionMode": "NonIndexed", "completions": 1, "manualSelector": False, "parallelism": 1,
+    "backoffLimit": 6, "completionMode": "NonIndexed", "manualSelector": False, "parallelism": 1,
     "podReplacementPolicy": "TerminatingOrFailed", "suspend": False,
 }  # fmt: skip
 

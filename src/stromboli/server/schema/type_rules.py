@@ -188,6 +188,14 @@ def _subject(subject: Body, path: str) -> Iterator[Cause]:
         yield required(f"{path}.name")
 
 
+def _job(spec: Body, path: str) -> Iterator[Cause]:
+    yield from _counts(*_OF_JOBS)(spec, path)
+    numbered = spec.get("completionMode") == "Indexed" and spec.get("parallelism") is not None
+    if numbered and spec.get("completions") is None:
+        yield required(f"{path}.completions", "when completion mode is Indexed")
+
+
+_OF_JOBS: Final = ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished")
 _REPLICAS: Final = ("replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
 _RULES: Final[Mapping[str, Rule]] = {
     f"{_META}.LabelSelector": _labels,
@@ -210,9 +218,7 @@ _RULES: Final[Mapping[str, Rule]] = {
     f"{_APPS}.StatefulSetSpec": _counts(*_REPLICAS),
     f"{_APPS}.RollingUpdateDaemonSet": _rolling,
     f"{_APPS}.RollingUpdateDeployment": _rolling,
-    "io.k8s.api.batch.v1.JobSpec": _counts(
-        "parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"
-    ),
+    "io.k8s.api.batch.v1.JobSpec": _job,
     "io.k8s.api.coordination.v1.LeaseSpec": _lease,
     "io.k8s.api.policy.v1.PodDisruptionBudgetSpec": _budget,
     "io.k8s.api.rbac.v1.Subject": _subject,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
+import msgspec
+
 from stromboli.cluster.body import Body, meta, part
+from stromboli.filters.selectors import node_suits
+from stromboli.filters.taints import admits
+from stromboli.model.spec import NodeSpec, PodSpec, Taint, Toleration, without_nulls
 from stromboli.server.controllers.workloads.objects import (
     PODS,
     Objects,
@@ -26,6 +32,7 @@ _TOLERATED: Final = (
     *(f"node.kubernetes.io/{name}" for name in ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")),
 )
 """Taints that its pods tolerate."""
+_TOLERATIONS: Final = tuple(Toleration(key=key, operator="Exists") for key in _TOLERATED)
 
 
 def sync(objects: Objects, daemon_set: Body) -> None:
@@ -33,8 +40,8 @@ def sync(objects: Objects, daemon_set: Body) -> None:
     if meta(daemon_set).get("deletionTimestamp"):
         return
     revisions = revisions_of(objects, daemon_set)
-    nodes = {meta(entry.body)["name"]: entry.body for entry in objects.store.of(NODES).sorted()}
-    wanted = [name for name, node in nodes.items() if bears(node, template_of(daemon_set).get("spec") or {})]
+    asked, nodes = _asked(template_of(daemon_set)), objects.store.of(NODES).sorted()
+    wanted = {meta(node.body)["name"]: None for node in nodes if bears(node.body, asked)}
     try:
         _place(objects, daemon_set, revisions, wanted)
         _renew(objects, daemon_set, revisions)
@@ -42,24 +49,18 @@ def sync(objects: Objects, daemon_set: Body) -> None:
         _tell(objects, daemon_set, revisions, wanted)
 
 
-def bears(node: Body, spec: Body) -> bool:
-    """Whether a node is one for pods of ``spec``: by its labels and its taints."""
-    labels = meta(node).get("labels") or {}
-    if any(labels.get(key) != text for key, text in (spec.get("nodeSelector") or {}).items()):
-        return False
-    taints = part(node, "spec", "taints") or ()
-    return all(_tolerates(spec, taint) for taint in taints if taint.get("effect") in ("NoSchedule", "NoExecute"))
+def bears(node: Body, spec: PodSpec) -> bool:
+    """Whether a node is one for pods of ``spec``: by its labels, its name and its taints."""
+    taints = msgspec.convert(part(node, "spec", "taints") or (), tuple[Taint, ...])
+    found = NodeSpec(meta(node)["name"], meta(node).get("labels") or {})
+    return node_suits(spec, found) and admits((*spec.tolerations, *_TOLERATIONS), taints)
 
 
-def _tolerates(spec: Body, taint: Body) -> bool:
-    if taint.get("key") in _TOLERATED:
-        return True
-    return any(
-        one.get("effect", taint["effect"]) == taint["effect"]
-        and (one.get("key") == taint["key"] or not one.get("key"))
-        and (one.get("operator") == "Exists" or one.get("value", "") == taint.get("value", ""))
-        for one in spec.get("tolerations") or ()
-    )
+def _asked(template: Body) -> PodSpec:
+    """What pods of a template ask of their nodes."""
+    spec = template.get("spec") or {}
+    asked = {key: spec[key] for key in ("nodeSelector", "affinity", "tolerations") if key in spec}
+    return msgspec.convert(without_nulls(asked), PodSpec)
 
 
 def _node_of(pod: Body) -> str:
@@ -69,7 +70,7 @@ def _node_of(pod: Body) -> str:
     return str(fields[0]["values"][0]) if fields else str(part(pod, "spec", "nodeName") or "")
 
 
-def _place(objects: Objects, daemon_set: Body, revisions: Revisions, wanted: list[str]) -> None:
+def _place(objects: Objects, daemon_set: Body, revisions: Revisions, wanted: Collection[str]) -> None:
     there: set[str] = set()
     for pod in objects.owned(daemon_set):
         node = _node_of(pod)
@@ -111,7 +112,7 @@ def _renew(objects: Objects, daemon_set: Body, revisions: Revisions) -> None:
         objects.delete(PODS, old[0])
 
 
-def _tell(objects: Objects, daemon_set: Body, revisions: Revisions, wanted: list[str]) -> None:
+def _tell(objects: Objects, daemon_set: Body, revisions: Revisions, wanted: Collection[str]) -> None:
     current = objects.get(DAEMON_SETS, meta(daemon_set)["namespace"], meta(daemon_set)["name"])
     if current is None:
         return

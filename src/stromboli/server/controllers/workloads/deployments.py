@@ -51,8 +51,8 @@ def sync(objects: Objects, deployment: Body) -> None:
     if not part(deployment, "spec", "paused"):
         rollout = _with_new(objects, rollout)
         _roll(objects, rollout)
-    elif rollout.all:
-        _scale(objects, rollout.all[-1], rollout.replicas)
+    elif len(active := list(filter(_wanted, rollout.all)) or rollout.all[-1:]) == 1:  # a rollout stays as it is
+        _scale(objects, active[0], rollout.replicas)
     rollout = _rollout(objects, _current(objects, deployment))
     _forget_old(objects, rollout)
     _tell(objects, rollout)

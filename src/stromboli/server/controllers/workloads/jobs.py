@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice, repeat
 from typing import Final
 
 from stromboli.cluster.body import Body, meta, part
@@ -79,17 +81,14 @@ def _scale(objects: Objects, job: Body, pods: list[Body]) -> None:
         left = min(left, len(active))
     for pod in active[left:] if left < len(active) else ():
         objects.delete(PODS, pod)
-    missing = min(left - len(active), MOST_AT_ONCE)
-    free = _free_indices(job, pods)
-    for number in range(missing):
-        _make(objects, job, free[number] if _is_indexed(job) else None)
+    missing = max(min(left - len(active), MOST_AT_ONCE), 0)
+    for index in islice(_free_indices(job, pods) if _is_indexed(job) else repeat(None), missing):
+        _make(objects, job, index)
 
 
-def _free_indices(job: Body, pods: list[Body]) -> list[int]:
-    if not _is_indexed(job):
-        return []
+def _free_indices(job: Body, pods: list[Body]) -> Iterator[int]:
     taken = {_index(pod) for pod in pods if is_active(pod) or phase(pod) == "Succeeded"}
-    return [index for index in range(part(job, "spec", "completions") or 0) if index not in taken]
+    return (index for index in range(part(job, "spec", "completions") or 0) if index not in taken)
 
 
 def _make(objects: Objects, job: Body, index: int | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from stromboli.cluster.body import Body, Key, meta
@@ -18,8 +19,6 @@ from stromboli.server.storage.store import Change, CollectionName
 _LOG: Final = logging.getLogger(__name__)
 AGAIN_AFTER: Final = 1.0
 """Seconds before an object is looked at again whose wishes were refused, by a quota for example."""
-MOST_LOOKS: Final = 10_000
-"""Looks in a row, before others have their turn."""
 
 Sync = Callable[[Objects, Body], None]
 
@@ -48,14 +47,18 @@ class Workloads:
 
     async def run(self) -> None:
         """Look at what has changed, until cancelled."""
+        loop = asyncio.get_running_loop()
+        again = loop.time() + AGAIN_AFTER
         while True:
-            self.settle()
-            self._wake.clear()
-            try:
-                await asyncio.wait_for(self._wake.wait(), AGAIN_AFTER if self._refused else None)
-            except TimeoutError:
+            if loop.time() >= again:
                 self._due |= dict.fromkeys(self._refused)
-            await asyncio.sleep(0)
+                again = loop.time() + AGAIN_AFTER
+            if self.look():
+                await asyncio.sleep(0)  # others have their turn, however much there is to do
+                continue
+            self._wake.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), again - loop.time() if self._refused else None)
 
     def note(self, name: CollectionName, change: Change) -> None:
         """Remember what a change may call for."""
@@ -74,14 +77,14 @@ class Workloads:
         self._due[place] = None
         self._wake.set()
 
-    def settle(self) -> None:
-        """Look at everything that is due, and at what becomes due meanwhile."""
-        for _ in range(MOST_LOOKS):
-            place = next(iter(self._due), None)
-            if place is None:
-                return
-            del self._due[place]
-            self._look(*place)
+    def look(self) -> bool:
+        """Look at one object that is due; whether there was one."""
+        place = next(iter(self._due), None)
+        if place is None:
+            return False
+        del self._due[place]
+        self._look(*place)
+        return True
 
     def _look(self, collection: CollectionName, key: Key) -> None:
         place = (collection, key)

@@ -7,6 +7,7 @@ from typing import Final
 from stromboli.cluster.body import Body, meta, part
 from stromboli.errors import ApiFailure
 from stromboli.server.controllers.workloads.objects import (
+    MOST_AT_ONCE,
     PODS,
     Objects,
     is_ending,
@@ -55,9 +56,10 @@ def _scale(objects: Objects, stateful_set: Body, revisions: Revisions) -> bool:
     """Make what is missing and delete what is too much; whether all is as asked for."""
     pods, first = _by_index(objects, stateful_set), _first(stateful_set)
     ordered = part(stateful_set, "spec", "podManagementPolicy") != "Parallel"
-    last = first + int(part(stateful_set, "spec", "replicas"))
+    last, made = first + int(part(stateful_set, "spec", "replicas")), 0
     for index in range(first, last):
-        if not _settled(objects, stateful_set, revisions, index, pods.get(index)) and ordered:
+        made += index not in pods
+        if not _settled(objects, stateful_set, revisions, index, pods.get(index)) and (ordered or made == MOST_AT_ONCE):
             return False
     beyond = sorted((index for index in pods if not first <= index < last), reverse=True)
     for index in beyond[:1] if ordered else beyond:
@@ -111,15 +113,18 @@ def _claim(objects: Objects, stateful_set: Body, claim: Body, name: str) -> None
 
 
 def _renew(objects: Objects, stateful_set: Body, revisions: Revisions) -> None:
-    """Delete the last pod of an earlier template, once all others are ready."""
+    """Delete the last pod of an earlier template, once those after it are ready."""
     strategy = part(stateful_set, "spec", "updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         return
     partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
     pods = _by_index(objects, stateful_set)
-    for index in sorted(pods, reverse=True):
-        if index - _first(stateful_set) >= partition and label(pods[index], HASH) != revisions.name:
-            objects.delete(PODS, pods[index])
+    for index in sorted((index for index in pods if index - _first(stateful_set) >= partition), reverse=True):
+        pod = pods[index]
+        if label(pod, HASH) != revisions.name:
+            objects.delete(PODS, pod)
+            return
+        if is_ending(pod) or not is_ready(pod):
             return
 
 
