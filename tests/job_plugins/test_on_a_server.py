@@ -11,9 +11,15 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from stromboli.controllers.changes import Drop, Keep, Target
 from stromboli.controllers.jobs.kept import FRESH
+from stromboli.controllers.manager import Manager
+from stromboli.job_plugins.wanted import SSH_KEYS, secret
+from stromboli.kube.client import Client
 from stromboli.kube.transport import Request, Response
+from stromboli.live.controllers.keeper import Keeper
 from stromboli.live.controllers.ssh_keys import completed_keys
+from stromboli.live.controllers.writer import WRITES_AT_ONCE, Writer
 from tests.support.controller_world import ControllerWorld, job
 from tests.support.memory_server import merged, status
 from tests.support.virtual import run
@@ -194,3 +200,27 @@ def test_what_is_no_key_is_replaced_by_one(spoilt: str, monkeypatch: pytest.Monk
     assert isinstance(key, rsa.RSAPrivateKey)
     assert key.private_numbers() == known.private_numbers()
     assert json.dumps(made)
+
+
+def test_keys_that_are_being_made_keep_no_other_write_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        made = asyncio.Event()
+
+        async def slow(_keeper: Keeper, _change: Keep) -> None:
+            await made.wait()
+
+        async def answers(_target: Target) -> bool:
+            return True
+
+        monkeypatch.setattr(Keeper, "keep", slow)
+        world = World()
+        writer = Writer(Client(world.server), Manager(), {}, world.clock, answers)
+        keep = Keep("ssh", "ns", secret("j-ssh", {}, SSH_KEYS), {"uid": "u"})
+        keys = [asyncio.create_task(writer.carry_out(keep)) for _ in range(2 * WRITES_AT_ONCE)]
+        await asyncio.sleep(1)
+        async with asyncio.timeout(10):
+            await writer.carry_out(Drop("secrets", "ns", "other", "u"))
+        made.set()
+        await asyncio.gather(*keys)
+
+    run(story())

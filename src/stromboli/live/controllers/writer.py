@@ -41,6 +41,8 @@ from stromboli.model.names import CONTROLLER_OUT_OF_SYNC
 
 WRITES_AT_ONCE: Final = 64
 """Requests that are under way at once."""
+MADE_AT_ONCE: Final = 4
+"""Objects of which a part has to be made, such as keys, that are under way at once."""
 
 
 class Writer:
@@ -55,7 +57,7 @@ class Writer:
         ask: Callable[[Target], Awaitable[bool]],
     ) -> None:  # fmt: skip
         self._client, self._manager, self._resources, self._clock, self._ask = client, manager, resources, clock, ask
-        self._writes = asyncio.Semaphore(WRITES_AT_ONCE)
+        self._writes, self._made = asyncio.Semaphore(WRITES_AT_ONCE), asyncio.Semaphore(MADE_AT_ONCE)
         self._unsure: set[str] = set()
         keeper = Keeper(client, manager.world.kept, clock)
         self._doing: dict[type[Change], Callable[[Any], Awaitable[None]]] = {
@@ -73,7 +75,8 @@ class Writer:
         if isinstance(change, Query):  # pods that don't answer must not keep writes waiting
             await self._query(change)
             return
-        async with self._writes:
+        is_made = isinstance(change, Keep) and change.wanted.maker and not change.known
+        async with self._made if is_made else self._writes:  # keys take long: they must not keep writes waiting
             await self._doing[type(change)](change)
 
     async def _create(self, change: Create) -> None:
