@@ -332,3 +332,12 @@ def test_a_warning_is_an_event_and_keeps_nothing_back() -> None:
         "plugin ssh: invalid ssh port 0, falling back to default port 22"
     }  # fmt: skip
     assert len(cluster.names()) == 3
+
+
+def test_variables_times_containers_that_no_server_takes_keep_the_pods_back() -> None:
+    many = [{"name": f"c{number}", "image": "i"} for number in range(200)]
+    tasks = [{**task(f"t{number:03}{'x' * 40}", 0), "minAvailable": 0} for number in range(150)]
+    large = {**task("large", 1), "template": {"spec": {"containers": many}}}
+    cluster = waiting(large, *tasks, minAvailable=1, plugins={"svc": []})
+    go_on(cluster)
+    assert "plugin svc: its variables make a pod of task large larger than 3145728 bytes" in held(cluster)

@@ -10,6 +10,8 @@ Entry: TypeAlias = Mapping[str, Any]
 
 CONTAINERS: Final = "containers"
 INIT_CONTAINERS: Final = "initContainers"
+ENTRY: Final = 20
+"""Bytes that a variable takes at least besides its name and its value."""
 _BOTH: Final = (CONTAINERS, INIT_CONTAINERS)
 
 
@@ -18,6 +20,11 @@ class AddEnv(NamedTuple):
 
     entries: tuple[Entry, ...]
     init: bool = True
+
+    def size(self, pod: Json) -> int:
+        """About how many bytes they add to ``pod``, rather too few than too many."""
+        one = sum(len(str(entry.get("name"))) + len(str(entry.get("value", ""))) + ENTRY for entry in self.entries)
+        return one * sum(1 for _ in _containers(pod, init=self.init))
 
     def apply(self, pod: Json) -> None:
         """Change ``pod``."""

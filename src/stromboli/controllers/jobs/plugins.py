@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from stromboli.controllers.changes import Json
 from stromboli.crds.batch import Job
 from stromboli.errors import PluginError
-from stromboli.job_plugins.edits import apply, copied
+from stromboli.job_plugins.edits import AddEnv, Edit, apply, copied
 from stromboli.job_plugins.plugin import JobPlugin, Place
 from stromboli.job_plugins.registry import JobPlugins
 from stromboli.job_plugins.wanted import SORTS, Wanted
@@ -16,6 +16,10 @@ from stromboli.job_plugins.wanted import SORTS, Wanted
 FAILED: Final = "Execute plugin when job add failed, err: "
 MARK: Final = "plugin-"
 """Prefix of the entries of ``status.controlledResources`` that are about plugins."""
+
+
+MOST_ADDED: Final = 3 << 20
+"""Bytes of variables that a plugin may add to a pod; an API server takes no larger object."""
 
 
 class Plugged(NamedTuple):
@@ -41,7 +45,7 @@ class Plugged(NamedTuple):
         pod = copied(pod)
         for plugin in self.plugins:
             try:
-                apply(pod, plugin.pod(pod, place))
+                apply(pod, _edits(plugin, pod, place))
             except Exception as error:
                 raise _failure(plugin.name, error) from error
         return pod
@@ -71,6 +75,15 @@ class Plugins:
             return _checked(plugins)
         except PluginError as error:
             return Plugged(problem=f"{FAILED}{error}")
+
+
+def _edits(plugin: JobPlugin, pod: Json, place: Place) -> Iterator[Edit]:
+    """What a plugin changes of a pod.  Raises PluginError where variables times containers are too much."""
+    for edit in plugin.pod(pod, place):
+        if isinstance(edit, AddEnv) and edit.size(pod) > MOST_ADDED:
+            text = f"its variables make a pod of task {place.task.name[:63]} larger than {MOST_ADDED} bytes: "
+            raise PluginError(plugin.name, text + "have fewer tasks, shorter names or fewer containers")
+        yield edit
 
 
 def _plugin(kind: type[JobPlugin], job: Job, arguments: tuple[str, ...]) -> JobPlugin:
