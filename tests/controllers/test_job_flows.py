@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.controllers.changes import Create, Delete, Patch, Query, Target
-from stromboli.controllers.job_flows.probes import MOST_TARGETS, may_be_asked
+from stromboli.controllers.job_flows.probes import MOST_TARGETS, PERIOD, may_be_asked
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.work import About
 from stromboli.crds.kinds import JOB_FLOWS, JOB_TEMPLATES, JOBS
@@ -271,6 +271,42 @@ def test_of_many_pods_and_ports_a_few_are_asked() -> None:
     greedy.wait(greedy.now + 10)
     assert not any(isinstance(change, Query) for change in greedy.writes)
     assert f"more than {MOST_TARGETS} addresses" in list(greedy.told("Waiting"))[-1]
+
+
+class Slow(Flows):
+    """Whatever is asked takes its time."""
+
+    def _query(self, change: Query) -> None:
+        self.now += PERIOD - 1
+        super()._query(change)
+
+
+def test_pods_that_never_answer_keep_no_other_step_waiting() -> None:
+    def probe(*ports: int) -> Manifest:
+        sockets = [{"taskName": "t", "port": port} for port in ports]
+        return {"dependsOn": {"targets": ["a"], "probe": {"tcpSocketList": sockets}}}
+
+    dead = {f"dead{number}": probe(*range(100 * number, 100 * number + MOST_TARGETS)) for number in range(1, 5)}
+    flows = Slow({"a": [], "good": probe(22), **dead, "next": ["a"]})
+    flows.end("a", phase="Running", taskStatusCount={"t": {"phase": {"Running": 2}}})
+    flows.pod("p0", "f-a", "10.0.0.1")
+    flows.answering = {Target("10.0.0.1", 22)}
+    flows.wait(flows.now + 60)
+    assert flows.jobs() == ["f-a", "f-good"]
+    assert max(len(change.targets) for change in flows.writes if isinstance(change, Query)) <= MOST_TARGETS
+    flows.end("a")
+    assert "f-next" in flows.jobs()
+
+
+def test_jobs_whose_turn_it_is_are_made_before_anything_is_asked() -> None:
+    flows = Flows({"a": [], "b": {"dependsOn": {"targets": ["a"], "probe": TCP}}, "c": [], "d": ["c"]})
+    flows.end("a", phase="Running")
+    flows.pod("p0", "f-a", "10.0.0.1")
+    flows.wait(flows.now + 10)
+    before = len(flows.writes)
+    flows.end("c")
+    sorts = [type(change) for change in flows.writes[before:] if isinstance(change, Create | Query)]
+    assert sorts[:2] == [Create, Query]
 
 
 # ---------------------------------------------------------------------- bounds and failures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import itemgetter
 from typing import Any, Final
 
 from stromboli.controllers.changes import (
@@ -11,13 +12,14 @@ from stromboli.controllers.changes import (
     Outcome,
     Patch,
     Query,
+    Target,
     builtins,
     difference,
     normal,
     subject,
     warning,
 )
-from stromboli.controllers.job_flows.probes import PERIOD, Answers, verdict
+from stromboli.controllers.job_flows.probes import MOST_TARGETS, PERIOD, Answers, verdict
 from stromboli.controllers.job_flows.status import FAILED, FINAL, SUCCEED, status_of
 from stromboli.controllers.job_flows.steps import COMPLETED, KIND, Jobs, job_body, job_name
 from stromboli.controllers.world import Key, World
@@ -67,6 +69,7 @@ class Look:
         self._jobs = Jobs(flow, world)
         self._about = subject(KIND, flow.metadata)
         self._outcome = Outcome()
+        self._questions: list[tuple[float, tuple[Target, ...]]] = []
         self.ending = ""
 
     def outcome(self) -> Outcome:
@@ -109,6 +112,7 @@ class Look:
             self._outcome.then(normal(self._about, "Created", f"create a job named {metadata['name']}!"))
         if len(ready) > MOST_MADE:
             self._outcome.after = SOON
+        self._ask()
 
     def _job(self, step: Flow) -> Create | None:
         """The making of a flow's job; None, and an event, where it cannot be made."""
@@ -140,12 +144,21 @@ class Look:
         if found.holds:
             return True
         if found.ask:
-            self._outcome.then(Query(found.ask))
+            self._questions.append((min(map(self._answers.heard, found.ask)), found.ask))
         again = SOON if found.ask else PERIOD
         self._outcome.after = again if self._outcome.after is None else min(again, self._outcome.after)
         if found.waits:
             self._outcome.then(normal(self._about, "Waiting", f"flow {step[:63]} waits: {found.waits}"))
         return False
+
+    def _ask(self) -> None:
+        """Ask pods, after all else, since some never answer: a few at once, those first that were asked longest ago."""
+        chosen: dict[Target, None] = {}
+        for _, targets in sorted(self._questions, key=itemgetter(0)):
+            if len(chosen) + len(targets) <= MOST_TARGETS:
+                chosen |= dict.fromkeys(targets)
+        if chosen:
+            self._outcome.then(Query(tuple(chosen)))
 
     def _warn(self, reason: str, text: str) -> None:
         self._outcome.then(warning(self._about, reason, text))

@@ -23,7 +23,7 @@ MOST_PODS: Final = 8
 """Pods of one task that are asked; of a larger task the first ones."""
 
 MOST_TARGETS: Final = 32
-"""Addresses that are asked for one flow."""
+"""Addresses that are asked for one flow, and of one JobFlow at once."""
 
 LONGEST: Final = 1024
 """Characters of a path, or of a header."""
@@ -49,6 +49,10 @@ class Answers:
         """Whether an address has answered well of late; None if that is not known."""
         well, when = self._said.get(target, (False, now - PERIOD))
         return well if now - when < PERIOD else None
+
+    def heard(self, target: Target) -> float:
+        """When it was last known whether an address answers, in seconds since 1970; 0 for never."""
+        return self._said.get(target, (False, 0.0))[1]
 
 
 class Verdict(NamedTuple):
