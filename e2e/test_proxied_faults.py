@@ -18,7 +18,8 @@ from e2e.stage import PATIENCE, TERMS, Stage, until
 from stromboli.live.scheduler.feed import FOLLOWED
 
 SIZE: Final = 4
-WATCHED: Final = len(FOLLOWED)
+WATCHED: Final = len({*FOLLOWED} - {"UpstreamPodGroup"})
+"""Kinds that both servers serve: upstream PodGroups are alpha."""
 STRIKES: Final = {
     "conflict": Strike(409),
     "busy": Strike(429, after="1"),
