@@ -89,10 +89,14 @@ class DefaultScheduler:
 
     def _state(self, waiting: Iterable[Body]) -> ClusterState:
         """The cluster with the pods that wait, each a job of its own."""
-        state = ClusterState()
-        events = list(self._events(waiting))
-        for event in events:
-            state.apply(event)
+        state, events = ClusterState(), list[Event]()
+        for kind, body in self._bodies(waiting):
+            try:
+                event = Added(kind, from_value(kind, body))
+                state.apply(event)
+                events.append(event)
+            except ManifestError as error:
+                self._leave_out(kind, body, error)
         for addition in complete(events, (DEFAULT_SCHEDULER,)):
             if isinstance(addition, ManifestError):
                 _LOG.warning("default scheduler: %s", addition)
@@ -100,12 +104,19 @@ class DefaultScheduler:
                 state.apply(addition.event)
         return state
 
-    def _events(self, waiting: Iterable[Body]) -> Iterator[Event]:
+    def _bodies(self, waiting: Iterable[Body]) -> Iterator[tuple[str, Body]]:
         for kind, collection in _READ.items():
-            yield from _added(kind, self._api.bodies(*collection))
-        placed = (pod for pod in self._api.bodies(*_PODS) if part(pod, "spec", "nodeName"))
-        yield from _added("Pod", placed)
-        yield from _added("Pod", map(_plain, waiting))
+            yield from ((kind, body) for body in self._api.bodies(*collection))
+        yield from (("Pod", pod) for pod in self._api.bodies(*_PODS) if part(pod, "spec", "nodeName"))
+        yield from (("Pod", _plain(pod)) for pod in waiting)
+
+    def _leave_out(self, kind: str, body: Body, error: ManifestError) -> None:
+        """What cannot be read keeps no pod but itself from a node."""
+        key = "/".join(key_of(body))
+        _LOG.debug("default scheduler: %s %s: %s", kind, key, error)
+        if kind == "Pod" and not part(body, "spec", "nodeName"):
+            about = pod_of(key, str(meta(body)["uid"]))
+            self._recorder.record(about, names.EVENT_WARNING, names.EVENT_FAILED_SCHEDULING, str(error)[:1024])
 
     def _bind(self, bind: Bind) -> None:
         namespace, _, name = bind.key.partition("/")
@@ -145,11 +156,3 @@ def _plain(pod: Body) -> Body:
     """A pod that belongs to nothing: each is placed for itself."""
     spec = {name: value for name, value in pod["spec"].items() if name != "schedulingGroup"}
     return {**with_meta(pod, annotations=None, ownerReferences=None), "spec": spec}
-
-
-def _added(kind: str, bodies: Iterable[Body]) -> Iterator[Event]:
-    for body in bodies:
-        try:
-            yield Added(kind, from_value(kind, body))
-        except ManifestError as error:
-            _LOG.debug("default scheduler: %s %s: %s", kind, "/".join(key_of(body)), error)
