@@ -209,7 +209,13 @@ def test_what_does_not_answer_or_cannot_be_asked(monkeypatch: pytest.MonkeyPatch
             before = len(heard)
             assert await asked.ask(Target(HERE, port, "/", ("X", "a\r\nHost: evil"))) is False
             assert len(heard) == before, "a header with a line break is not sent"
-        for target in (Target(HERE, 1), Target(HERE, port), Target(HERE, 0, "/"), Target("no address", 80, "/")):
+        for target in (
+            Target(HERE, 1),
+            Target(HERE, port),
+            Target(HERE, 0, "/"),
+            Target(HERE, 1 << 17),
+            Target("no address", 80, "/"),
+        ):
             assert await asked.ask(target) is False
 
     asyncio.run(main())

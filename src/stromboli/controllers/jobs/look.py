@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from stromboli.cluster.job_pods import MOST_PODS
 from stromboli.controllers.changes import (
     Change,
     Create,
@@ -29,7 +30,7 @@ from stromboli.controllers.jobs.kept import FRESH, RECHECK
 from stromboli.controllers.jobs.plugins import FAILED, MARK, Plugged
 from stromboli.controllers.jobs.pods import YES, Maker, owner_of
 from stromboli.controllers.jobs.requests import Request
-from stromboli.controllers.jobs.states import FINISHED, How, Step, most_retries, stay, step_for
+from stromboli.controllers.jobs.states import FINISHED, How, Step, most_retries, stay, step_for, total
 from stromboli.controllers.jobs.status import (
     CLEAR,
     Obstacle,
@@ -144,7 +145,12 @@ class Look:
             marks: Json = {"metadata": {"annotations": {JOB_FORWARDING: YES}}}
             self._outcome.then(Patch(JOBS, job.metadata.namespace, job.metadata.name, marks))
         prepared = self._prepared()
-        if job.status.state.phase:
+        if not job.status.state.phase:
+            return self._outcome
+        if total(job) > MOST_PODS:  # what keeps it back is said already; so many names are not even made
+            self._counts.add_all(self._pods.values())
+            self._write(self._settled(step))
+        else:
             self._sync_pods(step, may_make=prepared, forwarding=bool(queue.spec.extend_clusters))
         return self._outcome
 

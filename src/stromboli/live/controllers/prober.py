@@ -16,7 +16,7 @@ AT_ONCE: Final = 16
 PATIENCE: Final = 2.0
 """Seconds within which an address has to answer."""
 
-_BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
+_BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError, ValueError, OverflowError)
 
 
 class Prober:
