@@ -52,6 +52,17 @@ def given(bench: Bench, key: str) -> dict[str, str]:
 # ---------------------------------------------------------------------- memory and whole cards
 
 
+@pytest.mark.parametrize("text", ["9" * 5000, "\N{SUPERSCRIPT TWO}", "-1"])
+def test_what_a_pod_states_of_its_cards_is_no_number(text: str) -> None:
+    """Tenants write annotations: what is no number there means no card, and ends no cycle."""
+    shared = GpuPool("n", 8000, [0, 1])
+    shared.restore(task("a", **{INDEX: f"{text},1"}))
+    assert [len(pods) for pods in shared.held.values()] == [0, 1]
+    virtual = pool()
+    virtual.restore(task("a", **{IDS: f"GPU-0,NVIDIA,{text},0:GPU-1,NVIDIA,10,{text}:"}))
+    assert [card.sharers for card in virtual.cards] == [0, 0]
+
+
 def test_memory_is_taken_from_one_card_and_the_annotations_say_which() -> None:
     bench = Bench([cards("n", 16000, 2), *(asking(name, gpu_memory=5000) for name in "abc")], SHARED)
     plan = bench.cycle()

@@ -178,6 +178,29 @@ def test_cpus_are_given_back():
     assert session.plan.memory["numa-aware"] == {}
 
 
+def test_a_pod_whose_eviction_is_undone_takes_no_further_cpus():
+    objects = [node("n", cpu=16), numa("n", "restricted"), pod_group("g", min_member=1)]
+    amounts = {"cpu": "4", "memory": "1Gi"}
+    runs = pod("a", group="g", on="n", container={"resources": {"requests": amounts, "limits": amounts}})
+    with Bench([*objects, runs], CONF).open() as session:
+        plugin = session.plugins["numa-aware"]
+        assert isinstance(plugin, NumaAware)
+        with session.statement() as trial:
+            trial.evict(task_of(session, "a"), "preempt")
+        assert plugin._sites[0].usable == 0xFF
+    assert session.plan.memory["numa-aware"] == {}
+
+
+def test_a_reserved_pod_is_not_kept_out_by_its_own_cpus():
+    ends = pod("b", on="n", cpu=4, deleting=True)
+    bench = Bench([node("n", cpu=8), numa("n", "restricted"), pod_group("g"), guaranteed("a", 8), ends], CONF)
+    plan = bench.cycle()
+    assert (binds(plan), [held.node for held in plan.reservations]) == ({}, ["n"])
+    bench.tell(ends, gone=True)
+    assert binds(bench.cycle()) == {"a": "n"}
+    assert len(bench.state.memory["numa-aware"]) == 8
+
+
 def test_snapshots_keep_what_is_known():
     bench = Bench([node("n"), numa("n", "restricted", resReserved={"cpu": "1500m"})], CONF)
     before, after = bench.snapshot(), decode_snapshot(encode_snapshot(bench.snapshot()))
@@ -189,6 +212,8 @@ def test_snapshots_keep_what_is_known():
 def test_bad_descriptions_count_as_none():
     assert NumaSpec(res_reserved={"cpu": "x"}).reserved == 0
     assert NumaSpec().free == 0
+    odd = Layout(((0, 0, -1, -1), (1, 0, -1, -1)))
+    assert plan(odd, 3, BEST_EFFORT, (2,)).cpus == 3
     assert NumaSpec(cpu_detail={"x": NumaSpec().cpu_detail.get("0")}).places == ()  # type: ignore[dict-item]
 
 

@@ -45,6 +45,7 @@ USED = [
 ]
 SPREAD = {"type": "LeastAllocated"}
 LONG = f'{{"{GPU}": 1}}' + " " * LONGEST
+HUGE = f'{{"{GPU}": {"9" * 400}}}'
 OWN = {TYPE: "MostAllocated", WEIGHT: f'{{"{GPU}": 1}}'}
 
 
@@ -66,6 +67,7 @@ OWN = {TYPE: "MostAllocated", WEIGHT: f'{{"{GPU}": 1}}'}
         pytest.param({"resources": PACKED}, asking(annotations={TYPE: "MostAllocated"}), 0, id="own-without-weights"),
         pytest.param({"resources": PACKED}, asking(annotations={**OWN, WEIGHT: "{"}), 0, id="own-unreadable"),
         pytest.param({"resources": PACKED}, asking(annotations={**OWN, WEIGHT: LONG}), 0, id="own-too-long"),
+        pytest.param({"resources": PACKED}, asking(annotations={**OWN, WEIGHT: HUGE}), 0, id="own-beyond-64-bits"),
         pytest.param({"resources": PACKED}, asking(annotations={**OWN, TYPE: "x"}), 0, id="own-type-unknown"),
     ],
 )  # fmt: skip

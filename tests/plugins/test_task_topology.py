@@ -120,6 +120,12 @@ def test_those_that_need_most_are_left_out_first():
         assert found.tolist() == [pytest.approx(200 / 3)]
 
 
+def test_empty_names_are_not_paired():
+    """They are not checked, so an annotation may have as many as it has commas; two billion pairs would not end."""
+    with opened([node("n1"), *job({"a": 1}, {AFFINITY: "a" + "," * (LONGEST - 1)})]) as session:
+        assert plugin_of(session)._jobs["default/g"].wishes.together == {("a", ""), ("", "a")}
+
+
 @pytest.mark.parametrize("compat", [False, True])
 def test_what_is_taken_back_does_not_count(compat):
     """Two that repel themselves: where one was tried in vain the other is as welcome as before; not so with compat."""

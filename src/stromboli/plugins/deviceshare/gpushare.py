@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from stromboli.framework.extension.reason import Reason
 from stromboli.model.spec import NodeSpec, PodSpec
 from stromboli.model.task import Task
-from stromboli.plugins.deviceshare.kind import amount, words
+from stromboli.plugins.deviceshare.kind import amount, number, words
 
 GPU_MEMORY: Final = "volcano.sh/gpu-memory"
 GPU_NUMBER: Final = "volcano.sh/gpu-number"
@@ -83,7 +83,8 @@ class GpuPool:
 
     def restore(self, task: Task) -> None:
         """Pods hold the cards that ``gpu-index`` names."""
-        named = [int(word) for word in words(task.annotations.get(INDEX, "")) if word.isascii() and word.isdigit()]
+        numbers = (number(word) for word in words(task.annotations.get(INDEX, "")))
+        named = [card for card in numbers if card is not None]
         self._hold(task, named, _asked(task.spec, GPU_MEMORY))
 
     def release(self, task: Task) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from stromboli.errors import QuantityError
 from stromboli.framework.extension.reason import Reason
 from stromboli.model.resources import quantity
 from stromboli.model.spec import Amount, NodeSpec
 from stromboli.model.task import Task
+
+MOST_DIGITS: Final = 12
+"""Numbers in annotations have fewer digits."""
 
 Asked = TypeVar("Asked", bound=Hashable, contravariant=True)
 Demand = TypeVar("Demand", bound=Hashable)
@@ -55,6 +58,11 @@ def amount(amounts: Mapping[str, Amount], name: str) -> int:
         return quantity.whole(amounts.get(name, 0))
     except QuantityError:
         return 0
+
+
+def number(text: str) -> int | None:
+    """The number that a part of an annotation is; None for other text, and for more digits than an amount has."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < MOST_DIGITS else None
 
 
 def words(text: str) -> Iterable[str]:

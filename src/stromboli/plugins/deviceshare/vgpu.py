@@ -15,7 +15,7 @@ from stromboli.framework.extension.reason import Reason
 from stromboli.model.names import GROUP_NAME
 from stromboli.model.spec import Container, NodeSpec
 from stromboli.model.task import Task
-from stromboli.plugins.deviceshare.kind import amount, words
+from stromboli.plugins.deviceshare.kind import amount, number, words
 
 _PREFIX: Final = "volcano.sh/"
 NUMBER, MEMORY, CORES = (f"{_PREFIX}vgpu-{name}" for name in ("number", "memory", "cores"))
@@ -197,7 +197,7 @@ def _share(container: Container) -> Share:
 
 
 def _is_whole(entry: Sequence[str]) -> bool:
-    return len(entry) >= FIELDS and all(text.isascii() and text.isdigit() and len(text) < 12 for text in entry[1:3])
+    return len(entry) >= FIELDS and all(number(text) is not None for text in entry[1:3])
 
 
 class VGpuPool:
@@ -251,8 +251,11 @@ class VGpuPool:
     def _read(self, text: str) -> Iterator[Piece]:
         for entry in text.split(":"):
             parts = entry.split(",")
-            if len(parts) >= 4 and parts[0] in self._by_uuid and parts[2].isdigit() and parts[3].isdigit():
-                yield Piece(parts[0], int(parts[2]), int(parts[3]))
+            if len(parts) < 4 or parts[0] not in self._by_uuid:
+                continue
+            memory, cores = number(parts[2]), number(parts[3])
+            if memory is not None and cores is not None:
+                yield Piece(parts[0], memory, cores)
 
     def _take(self, task: Task, rows: tuple[tuple[Piece, ...], ...]) -> None:
         self.held[task.uid] = rows

@@ -83,7 +83,7 @@ class _Taking:
         return [mask for socket in order for mask in by_socket[socket]]
 
     def _starts(self, mask: int, number: int) -> bool:
-        return bool(mask & self.free) and bool(self.free >> number & 1)
+        return bool(mask & self.free) and number >= 0 and bool(self.free >> number & 1)
 
     def singles(self) -> list[int]:
         """Single CPUs: on sockets where some are taken, on the fuller socket, on the fuller core, by number."""
@@ -111,7 +111,7 @@ class Hint(NamedTuple):
 def hints(layout: Layout, free: int, count: int) -> Iterator[Hint]:
     """Every set of NUMA nodes with ``count`` of ``free``, small sets first, then by number."""
     numbers = sorted(layout.numa)
-    if len(numbers) > MOST_NUMA_NODES:
+    if len(numbers) > MOST_NUMA_NODES or count > free.bit_count():
         return
     sets = [nodes for size in range(1, len(numbers) + 1) for nodes in combinations(numbers, size)]
     least = min((len(nodes) for nodes in sets if layout.in_numa(nodes).bit_count() >= count), default=len(numbers))

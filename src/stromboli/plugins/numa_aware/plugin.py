@@ -15,6 +15,7 @@ from stromboli.model.names import CPU, NUMA_TOPOLOGY_POLICY
 from stromboli.model.numa import NumaSpec, cpus_of
 from stromboli.model.resources import quantity
 from stromboli.model.resources.qos import Qos, qos_of
+from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import PodTemplate, Task
 from stromboli.plugin import Plugin, Reason, arg, batch_node_order, on_allocate, on_deallocate, predicate
@@ -84,7 +85,9 @@ class NumaAware(Plugin, trusted=True):
     def _remember(self) -> None:
         """Take what was planned before off the free CPUs; forget what nodes show, and pods that are gone."""
         kept = self.session.memory(self.name)
-        living = {task.uid for task, _ in self.session.snapshot.pods_on_nodes()}
+        # a pod with a reservation is planned for anew: what was kept for it would keep it out itself
+        placed = self.session.snapshot.pods_on_nodes()
+        living = {task.uid for task, _ in placed if task.status is not TaskStatus.Pipelined}
         rows = self.session.table.statics.row
         for key in list(kept):
             node, uid, cpu = key.rsplit(" ", 2)
@@ -181,8 +184,10 @@ class NumaAware(Plugin, trusted=True):
 
     @on_allocate
     def placed(self, event: TaskEvent) -> None:
-        """Take the CPUs that the task is to get."""
+        """Take the CPUs that the task is to get; one whose eviction is undone has its own."""
         task = event.task
+        if task.status is TaskStatus.Running:
+            return
         row = self.session.table.statics.row.get(task.node_name, -1)
         found = None if task.uid in self._taken else self._plan(task, row)
         if found is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,6 +20,9 @@ MOST, LEAST = "MostAllocated", "LeastAllocated"
 TYPE: Final = "volcano.sh/resource-strategy-scoring-type"
 WEIGHT: Final = "volcano.sh/resource-strategy-weight"
 """Annotations of a pod with a strategy of its own: one type for all resources, and their weights as a JSON object."""
+
+Weights = dict[str, Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]]
+"""What that object may hold: numbers of 64 bits."""
 
 LONGEST: Final = 1 << 14
 """Weights of more characters are not read."""
@@ -81,7 +84,7 @@ def of_pod(annotations: Mapping[str, str]) -> dict[str, Strategy] | None:
         return None
     written = annotations.get(WEIGHT, "")
     try:
-        weights = msgspec.json.decode(written, type=dict[str, int] | None) if len(written) <= LONGEST else None
+        weights = msgspec.json.decode(written, type=Weights | None) if len(written) <= LONGEST else None
     except msgspec.DecodeError:
         return {}
     return {name: Strategy(kind, weight) for name, weight in (weights or {}).items()}

@@ -49,7 +49,8 @@ class Wishes:
 
     def _add(self, groups: Iterable[Group], pairs: set[tuple[str, str]], alone: int, several: int) -> None:
         for group in groups:
-            found = combinations(group, 2) if len(group) > 1 else [(group[0], group[0])]
+            # empty names are not checked, and their pairs would be as many as an annotation has commas, squared
+            found = combinations(dict.fromkeys(group), 2) if len(group) > 1 else [(group[0], group[0])]
             for first, second in found:
                 pairs |= {(first, second), (second, first)}
             for name in group:
