@@ -23,11 +23,7 @@ JUDGE = SHARED / "tools/judge.py"
 
 
 SCOPE = "eviction"
-"""Cases whose configuration names nothing but the actions and plugins of every cluster: no topology, no devices."""
-
-
-DEVICES = {"gpushare", "vgpu"}
-"""The families of deviceshare whose devices are here."""
+"""Cases whose configuration names nothing but actions and plugins that are here."""
 
 
 VARYING: Mapping[str, str] = {
@@ -70,11 +66,9 @@ def judge_module() -> ModuleType:
     return module
 
 
-def cases(judge: ModuleType, scope: str = SCOPE) -> Iterator[Case]:
-    """All cases of a scope.  Meanwhile no run collects garbage before it starts, as runs do that are timed."""
-    found = judge.load([str(CASES)], set(), scope)
-    if scope != SCOPE:
-        found += judge.load([str(CASES)], DEVICES, "devices")
+def cases(judge: ModuleType) -> Iterator[Case]:
+    """All cases.  While they are judged no run collects garbage before it starts, as runs do that are timed."""
+    found = judge.load([str(CASES)], set(), SCOPE)
     gc.freeze()
     with patch("stromboli.sim.runner.gc.collect"):
         yield from map(Case._make, found)

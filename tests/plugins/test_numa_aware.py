@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -9,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.model.codec import decode_snapshot, encode_snapshot
-from stromboli.model.numa import NumaSpec, cpus_of, mask_of
+from stromboli.model.numa import CpuPlace, NumaSpec, cpus_of, mask_of
 from stromboli.plugins.numa_aware import NumaAware
-from stromboli.plugins.numa_aware.cpus import BEST_EFFORT, RESTRICTED, SINGLE, Layout, plan
+from stromboli.plugins.numa_aware.cpus import BEST_EFFORT, RESTRICTED, SINGLE, Hint, Layout, best, plan
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from stromboli.testing.check_plugin import check_plugin
 from tests.acceptance.bench import Bench, binds, conf, messages, task_of
@@ -94,6 +95,32 @@ def test_plans_take_free_cpus_alone(free, counts, policy):
             assert layout.spread(found.cpus) <= max(1, sum(count > 0 for count in counts))
 
 
+FIVE = tuple((cpu, 3 * (cpu % 5), 0, cpu) for cpu in range(12))
+"""Five NUMA nodes of two or three cores, numbered 0, 3, ..., 12."""
+
+
+@given(st.integers(0, 4095), st.integers(1, 12), st.booleans())
+def test_the_best_numa_nodes_are_those_the_kubelet_finds_among_all_sets(free, count, single):
+    """The kubelet's own way: each set with the room is a hint; preferred, then few, then low ones win."""
+    layout = Layout(FIVE)
+    sets = [nodes for size in range(1, 6) for nodes in combinations(sorted(layout.numa), size)]
+    least = min(len(nodes) for nodes in sets if layout.in_numa(nodes).bit_count() >= count)
+    hints = [nodes for nodes in sets if (layout.in_numa(nodes) & free).bit_count() >= count]
+    usable = [nodes for nodes in hints if not single or len(nodes) == least == 1]
+    wanted = min(usable, key=lambda nodes: (len(nodes) != least, len(nodes), sum(1 << n for n in nodes)), default=None)
+    expected = Hint(sets[-1], False) if wanted is None else Hint(wanted, len(wanted) == least)
+    assert best(layout, free, count, single) == expected
+
+
+def test_numbers_of_numa_nodes_and_cpus_have_no_price():
+    """A Numatopology may name any number; nothing is as large as the number says."""
+    far = 1 << 62
+    places = ((0, -far, far, -far), (1, far, -far, far), (2, far, far, far))
+    assert plan(Layout(places), 7, RESTRICTED, (2,)).cpus == 0b110
+    odd = NumaSpec(cpu_detail={"9" * 5000: CpuPlace(), "07": CpuPlace(), "7": CpuPlace(), str(far): CpuPlace()})
+    assert odd.places == ((7, 0, 0, 0),)
+
+
 @pytest.mark.parametrize(
     ("node_policy", "manager", "pod_policy", "cpu", "free", "why"),
     [
@@ -158,7 +185,7 @@ def test_what_a_node_shows_is_not_remembered_any_more():
     bench = Bench(objects, CONF)
     bench.cycle()
     uid = next(iter(bench.state.tasks.values())).uid
-    assert len(bench.state.memory["numa-aware"]) == 4
+    assert list(bench.state.memory["numa-aware"]) == [f"n {uid} f"]
     bench.tell(numa("n", "single-numa-node", "4-7", podAllocations=[{"uid": uid, "name": "a", "namespace": "default"}]))
     bench.cycle()
     assert bench.state.memory["numa-aware"] == {}
@@ -198,7 +225,7 @@ def test_a_reserved_pod_is_not_kept_out_by_its_own_cpus():
     assert (binds(plan), [held.node for held in plan.reservations]) == ({}, ["n"])
     bench.tell(ends, gone=True)
     assert binds(bench.cycle()) == {"a": "n"}
-    assert len(bench.state.memory["numa-aware"]) == 8
+    assert [key.rsplit(" ")[2] for key in bench.state.memory["numa-aware"]] == ["ff"]
 
 
 def test_snapshots_keep_what_is_known():

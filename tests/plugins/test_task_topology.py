@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stromboli.framework.session.session import Session
 from stromboli.plugins.task_topology import TaskTopology
-from stromboli.plugins.task_topology.wishes import AFFINITY, ANTI_AFFINITY, LONGEST, TASK_ORDER
+from stromboli.plugins.task_topology.buckets import Buckets
+from stromboli.plugins.task_topology.wishes import AFFINITY, ANTI_AFFINITY, LONGEST, MOST_NAMES, TASK_ORDER, Wishes
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from stromboli.testing.check_plugin import check_plugin
 from tests.acceptance.bench import Bench, binds, conf, task_of
@@ -74,9 +77,16 @@ def test_buckets(tasks, wishes, on, found):
     assert buckets([node("n1"), node("n2"), *job(tasks, wishes, on)]) == found
 
 
-def test_a_job_whose_wishes_cannot_be_read_is_named_in_the_log():
-    lines = Bench([node("n1"), *job({"a": 2}, {AFFINITY: "b"})], CONF).logged(4)
+def test_a_job_whose_wishes_cannot_be_read_is_named_in_the_log_and_told():
+    objects = [node("n1"), *job({"a": 2}, {AFFINITY: "b"})]
+    lines = Bench(objects, CONF).logged(4)
     assert any("task b do not exist in job <default/g>" in line for line in lines)
+    said = [
+        (event.kind, event.message)
+        for event in Bench(objects, CONF).cycle().events
+        if event.reason == "TaskTopologyIgnored"
+    ]
+    assert said == [("PodGroup", "task b do not exist in job <default/g>")]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +133,64 @@ def test_those_that_need_most_are_left_out_first():
 def test_empty_names_are_not_paired():
     """They are not checked, so an annotation may have as many as it has commas; two billion pairs would not end."""
     with opened([node("n1"), *job({"a": 1}, {AFFINITY: "a" + "," * (LONGEST - 1)})]) as session:
-        assert plugin_of(session)._jobs["default/g"].wishes.together == {("a", ""), ("", "a")}
+        assert plugin_of(session)._jobs["default/g"].wishes.together == {"a": {""}, "": {"a"}}
+
+
+@pytest.mark.parametrize(("names", "read"), [(MOST_NAMES, True), (MOST_NAMES + 1, False)])
+def test_more_names_than_are_read(names, read):
+    roles = [f"r{number}" for number in range(names)]
+    with opened([node("n1"), *job(dict.fromkeys(roles, 1), {AFFINITY: ",".join(roles)})]) as session:
+        assert ("default/g" in plugin_of(session)._jobs) is read
+
+
+class Counted(Wishes):
+    """Wishes that count how often they are asked."""
+
+    asked = 0
+
+    def attraction(self, name, other):
+        Counted.asked += 1
+        return super().attraction(name, other)
+
+
+@pytest.mark.parametrize("count", [60, 240])
+def test_buckets_are_not_compared_with_each_other(count):
+    """Each task of a role that is apart from itself has a bucket of its own; none looks at all of the others."""
+    with opened([node("n1"), *job({"a": count}, {ANTI_AFFINITY: "a"})]) as session:
+        found, Counted.asked = session.jobs["default/g"], 0
+        made = Buckets(found, Counted(apart={"a": {"a"}}, weight={"a": 4}), {})
+    assert (len(made.all), Counted.asked) == (count, count - 1)
+
+
+def test_what_is_evicted_does_not_wait_and_counts_again_when_that_is_undone():
+    objects = [node("n1", cpu=8), *job({"ps": 1, "w": 2}, {AFFINITY: "ps,w"}, {"g-ps-0": "n1"})]
+    with opened(objects) as session:
+        [bucket] = plugin_of(session)._jobs["default/g"].all
+        before = scores(session, "g-w-1")
+        with session.statement() as trial:
+            trial.evict(task_of(session, "g-ps-0"), "preempt")
+            assert (bucket.waits, +bucket.on_row) == (2, {})
+            assert scores(session, "g-w-1") < before
+        assert (bucket.waits, +bucket.on_row, scores(session, "g-w-1")) == (2, {0: 1}, before)
+
+
+def left_out_one_by_one(own, others, room):
+    """The rule in plain words: how many fit when those that request most are left out first."""
+    others = sorted(others, reverse=True)
+    while others and own + sum(others) > room:
+        others.pop(0)
+    return len(others) + 1
+
+
+@given(st.integers(1, 4), st.lists(st.integers(1, 4), max_size=6), st.lists(st.integers(0, 20), min_size=1, max_size=4))
+def test_how_many_fit(own, others, rooms):
+    pods = [pod(f"p{place}", group="g", role="a", cpu=cpu) for place, cpu in enumerate([own, *others])]
+    objects = [*(node(f"n{place}", cpu=room) for place, room in enumerate(rooms)), pod_group("g"), *pods]
+    objects[len(rooms)]["metadata"]["annotations"] = {AFFINITY: "a"}
+    with opened(objects) as session:
+        [bucket] = plugin_of(session)._jobs["default/g"].all
+        found = bucket.fitting(task_of(session, "p0"), session.table.view(), waits=True)
+    assert found.tolist() == [left_out_one_by_one(own, others, room) for room in rooms]
 
 
 @pytest.mark.parametrize("compat", [False, True])
@@ -138,8 +205,8 @@ def test_what_is_taken_back_does_not_count(compat):
         assert (before == after) is not compat
 
 
-def scores(session: Session) -> list[float]:
-    found = plugin_of(session).with_its_bucket(task_of(session, "g-a-1"), session.table.view())
+def scores(session: Session, name: str = "g-a-1") -> list[float]:
+    found = plugin_of(session).with_its_bucket(task_of(session, name), session.table.view())
     assert found is not None
     return [float(score) for score in found]
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from stromboli.kube.recorder import Regarding
 from stromboli.live.up.default_scheduler import DefaultScheduler
@@ -24,15 +21,8 @@ class Told:
         self.events[about.name] = (reason, message)
 
 
-@pytest.fixture
-def browser() -> Iterator[Browser]:
-    found = Browser()
-    with found.runner:
-        yield found
-
-
-def test_a_pod_that_cannot_be_read_is_told_and_keeps_no_other_waiting(browser: Browser) -> None:
-    told = Told()
+def test_a_pod_that_cannot_be_read_is_told_and_keeps_no_other_waiting() -> None:
+    browser, told = Browser(), Told()
     amounts = {"cpu": "4", "memory": "4Gi", "pods": "10"}
     browser("POST", "/api/v1/nodes", {"metadata": {"name": "n0"}, "status": {"allocatable": amounts}})
     for name, cpu in (("huge", "9e18"), ("usual", "1"), ("large", "100")):

@@ -74,8 +74,17 @@ class NumaSpec(Wire, frozen=True, dict=True, gc=True):
     @cached_property
     def places(self) -> tuple[tuple[int, int, int, int], ...]:
         """(CPU, NUMA node, socket, core) of each CPU, in order: equal for nodes that are built alike."""
-        numbered = ((int(cpu), place) for cpu, place in self.cpu_detail.items() if cpu.isascii() and cpu.isdecimal())
-        return tuple(sorted((cpu, at.numa, at.socket, at.core) for cpu, at in numbered if cpu < MOST_CPUS))
+        numbered = {int(cpu): at for cpu, at in self.cpu_detail.items() if _is_number(cpu)}
+        return tuple(sorted((cpu, at.numa, at.socket, at.core) for cpu, at in numbered.items() if cpu < MOST_CPUS))
+
+    @cached_property
+    def listed(self) -> frozenset[str]:
+        """The pods, by uid, of which the kubelet says that they have their CPUs."""
+        return frozenset(pod.uid for pod in self.pod_allocations)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 6
 
 
 def mask_of(listed: str) -> int:
@@ -84,7 +93,7 @@ def mask_of(listed: str) -> int:
     for part in listed.split(",") if listed else ():
         first, dash, last = part.partition("-")
         ends = (first.strip(), (last if dash else first).strip())
-        if not all(end.isascii() and end.isdecimal() and len(end) < 6 for end in ends):
+        if not all(map(_is_number, ends)):
             return 0
         low, high = int(ends[0]), min(int(ends[1]), MOST_CPUS - 1)
         mask |= ((1 << (high + 1)) - 1) & ~((1 << low) - 1) if low <= high else 0

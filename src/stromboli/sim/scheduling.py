@@ -9,7 +9,6 @@ from stromboli.cluster.body import Body, Key, meta
 from stromboli.cluster.events import Deleted, Modified
 from stromboli.cluster.mirror import Mirror
 from stromboli.cluster.objects import absent
-from stromboli.cluster.rim import Cut, GatesSet, Learned
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.errors import ManifestError
@@ -40,7 +39,7 @@ class Scheduling:
         self.world, self.config, self.registry = world, config, registry
         self.period, self.seed, self.observer = period, seed, observer
         self.mirror = Mirror(ClusterState())
-        self.mirror.rim.do(GatesSet(sorted(config.gates)))
+        self.mirror.state.set_gates(config.gates)
         self.carrier = Carrier(world, self.mirror, self.hear)
         self.problems: list[ManifestError] = []
         self._when_planned = when_planned
@@ -95,10 +94,10 @@ class Scheduling:
         """Run one cycle and carry its plan out."""
         now = self.world.timeline.now
         self._ask_for_overdue(now)
-        plan = self.decide(self.mirror.rim.do(Cut(now, 0, self.seed)), now)
+        plan = self.decide(self.state.snapshot(), now)
         self._when_planned(plan)
         self.carrier.carry_out(plan)
-        self.mirror.rim.do(Learned.of(plan, self.state))
+        self.state.learn(plan)
         return plan
 
     def decide(self, snapshot: Snapshot, now: float) -> Plan:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from itertools import combinations
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, reduce
+from itertools import accumulate
+from operator import or_
 from typing import NamedTuple
 
 from stromboli.model.numa import MOST_NUMA_NODES, cpus_of
@@ -25,7 +26,7 @@ class Layout:
             for found, key in ((self.numa, numa), (self.sockets, socket), (self.cores, core)):
                 found[key] = found.get(key, 0) | 1 << cpu
             self.socket_of.setdefault(core, socket)
-        self.all = sum(1 << cpu for cpu, *_ in places)
+        self.all = reduce(or_, self.numa.values(), 0)
         cores = len({(socket, core) for _, _, socket, core in places})
         self.per_socket = len(places) // len(self.sockets) if places else 0
         self.per_core = len(places) // cores if places else 0
@@ -108,30 +109,41 @@ class Hint(NamedTuple):
     preferred: bool
 
 
-def hints(layout: Layout, free: int, count: int) -> Iterator[Hint]:
-    """Every set of NUMA nodes with ``count`` of ``free``, small sets first, then by number."""
-    numbers = sorted(layout.numa)
-    if len(numbers) > MOST_NUMA_NODES or count > free.bit_count():
-        return
-    sets = [nodes for size in range(1, len(numbers) + 1) for nodes in combinations(numbers, size)]
-    least = min((len(nodes) for nodes in sets if layout.in_numa(nodes).bit_count() >= count), default=len(numbers))
-    for nodes in sets:
-        if (layout.in_numa(nodes) & free).bit_count() >= count:
-            yield Hint(nodes, len(nodes) == least)
+def best(layout: Layout, free: int, count: int, single: bool) -> Hint:
+    """The NUMA nodes where ``count`` of ``free`` are to be taken: the fewest that have them, of those the lowest mask.
 
-
-def best(layout: Layout, found: Iterable[Hint], single: bool) -> Hint:
-    """The best hint: preferred, then of few nodes, then of low ones; all nodes, not preferred, where there is none.
-
-    With ``single`` only preferred ones of one node are looked at.
+    Preferred where fewer would not do if all CPUs were free, with ``single`` only one node.  All nodes, not preferred,
+    where none have as many.  The kubelet looks at each set of nodes; their sums, largest first, tell the same.
     """
-    usable = [hint for hint in found if not single or (hint.preferred and len(hint.nodes) == 1)]
-    everywhere = Hint(tuple(sorted(layout.numa)), preferred=False)
-    return min(usable, key=lambda hint: (not hint.preferred, len(hint.nodes), _value(hint.nodes)), default=everywhere)
+    numbers = sorted(layout.numa)
+    everywhere = Hint(tuple(numbers), preferred=False)
+    if len(numbers) > MOST_NUMA_NODES or count > free.bit_count():
+        return everywhere
+    room = {node: (layout.numa[node] & free).bit_count() for node in numbers}
+    needed = _fewest(room.values(), count)
+    least = _fewest((mask.bit_count() for mask in layout.numa.values()), count)
+    if needed is None or (single and not least == needed == 1):
+        return everywhere
+    return Hint(_lowest(room, needed, count), needed == least)
 
 
-def _value(nodes: Sequence[int]) -> int:
-    return sum(1 << node for node in nodes)
+def _fewest(rooms: Iterable[int], count: int) -> int | None:
+    """How many of ``rooms`` together have ``count``; at least one."""
+    sums = accumulate(sorted(rooms, reverse=True))
+    return next((number for number, total in enumerate(sums, start=1) if total >= count), None)
+
+
+def _lowest(room: Mapping[int, int], number: int, count: int) -> tuple[int, ...]:
+    """The ``number`` NUMA nodes with room for ``count`` whose highest is lowest, then the next."""
+    taken: list[int] = []
+    left = sorted(room)
+    while len(taken) < number:
+        highest = left.pop()
+        open_places = number - len(taken)
+        if sum(sorted((room[node] for node in left), reverse=True)[:open_places]) < count or len(left) < open_places:
+            taken.append(highest)
+            count -= room[highest]
+    return tuple(reversed(taken))
 
 
 BEST_EFFORT, RESTRICTED, SINGLE = "best-effort", "restricted", "single-numa-node"
@@ -154,15 +166,16 @@ def plan(layout: Layout, free: int, policy: str, counts: Sequence[int]) -> Plan:
     """What containers get that ask for ``counts`` whole CPUs (0: it has no preference, and gets none of its own)."""
     taken = 0
     for place, count in enumerate(counts):
+        if not count:
+            continue
         left = free & ~taken
-        hint: Hint | None = None
+        near = 0
         if policy in (BEST_EFFORT, RESTRICTED, SINGLE):
-            unconcerned = Hint(tuple(sorted(layout.numa)), preferred=True)
-            hint = best(layout, hints(layout, left, count), policy == SINGLE) if count else unconcerned
+            hint = best(layout, left, count, policy == SINGLE)
             if policy != BEST_EFFORT and not hint.preferred:
                 return Plan(0, place)
-        near = left & layout.in_numa(hint.nodes) if hint is not None else 0
-        mine = layout.take(near, min(count, near.bit_count())) or 0
-        more = layout.take(left & ~mine, count - mine.bit_count())
-        taken |= 0 if more is None else mine | more
+            near = left & layout.in_numa(hint.nodes)
+        if count <= left.bit_count():
+            mine = layout.take(near, min(count, near.bit_count())) or 0
+            taken |= mine | (layout.take(left & ~mine, count - mine.bit_count()) or 0)
     return Plan(taken)

@@ -12,7 +12,7 @@ from stromboli.errors import QuantityError
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.extension.reason import StatusCode
 from stromboli.model.names import CPU, NUMA_TOPOLOGY_POLICY
-from stromboli.model.numa import NumaSpec, cpus_of
+from stromboli.model.numa import NumaSpec
 from stromboli.model.resources import quantity
 from stromboli.model.resources.qos import Qos, qos_of
 from stromboli.model.status import TaskStatus
@@ -90,18 +90,19 @@ class NumaAware(Plugin, trusted=True):
         living = {task.uid for task, _ in placed if task.status is not TaskStatus.Pipelined}
         rows = self.session.table.statics.row
         for key in list(kept):
-            node, uid, cpu = key.rsplit(" ", 2)
+            node, uid, cpus = key.rsplit(" ", 2)
             site = self._sites.get(rows.get(node, -1))
-            if site is None or uid not in living or any(uid == pod.uid for pod in site.info.pod_allocations):
+            if site is None or uid not in living or uid in site.info.listed:
                 del kept[key]
             else:
-                site.free &= ~(1 << int(cpu))
+                site.free &= ~int(cpus, 16)
 
     def on_session_close(self, session: ClusterView) -> None:
         """Keep what was planned for pods that have a node now."""
         kept, names = session.memory(self.name), session.table.statics.names
         for uid, (row, cpus) in self._taken.items():
-            kept.update({f"{names[row]} {uid} {cpu}": 1.0 for cpu in cpus_of(cpus)})
+            if cpus:
+                kept[f"{names[row]} {uid} {cpus:x}"] = 1.0
 
     # ------------------------------------------------------------------ plans
 

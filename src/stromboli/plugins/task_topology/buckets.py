@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Mapping
+from heapq import heappop, heappush
 
 import numpy as np
 
 from stromboli.model.job import Job
 from stromboli.model.names import TASK_SPEC
 from stromboli.model.resources.axes import CPU, MEMORY
+from stromboli.model.status import TaskStatus
 from stromboli.model.table import Ints, NodeRows
-from stromboli.model.task import Task
+from stromboli.model.task import PodTemplate, Task
 from stromboli.plugins.task_topology.wishes import Wishes
 
 MEBIBYTE = 1 << 20
@@ -24,65 +25,89 @@ def name_of(task: Task) -> str:
 
 
 class Bucket:
-    """Tasks that should share a node: those ``waiting`` by uid, and how many are on each node.
+    """Tasks that should share a node: those ``waiting`` by template, and how many are on each row.
 
-    ``names`` counts all of them by name; ``size`` adds up what the waiting ones request, a mebibyte counting as much
-    as a thousandth of a core.
+    ``number`` counts all of them, ``waits`` those that wait; ``size`` adds up what these request, a mebibyte
+    counting as much as a thousandth of a core.
     """
 
-    __slots__ = ("index", "names", "on_node", "size", "waiting")
+    __slots__ = ("_order", "index", "number", "on_row", "size", "waiting", "waits")
 
     def __init__(self, index: int) -> None:
-        self.index, self.size = index, 0.0
-        self.waiting: dict[str, Task] = {}
-        self.names: Counter[str] = Counter()
-        self.on_node: Counter[str] = Counter()
+        self.index, self.size, self.number, self.waits = index, 0.0, 0, 0
+        self.waiting: Counter[PodTemplate] = Counter()
+        self.on_row: Counter[int] = Counter()
+        self._order: _ByRequest | None = None
 
-    def add(self, task: Task) -> None:
-        """Add a task, placed or not."""
-        self.names[name_of(task)] += 1
-        if task.node_name:
-            self.on_node[task.node_name] += 1
-        else:
-            self.waiting[task.uid] = task
-            self.size += _size(task)
+    def wait(self, task: Task, change: int) -> None:
+        """One task more waits, or one less."""
+        self.waits += change
+        self.waiting[task.template] += change
+        self.size += change * _size(task)
+        if self._order is not None:
+            self._order = self._order.changed(task.template, change)
 
-    def number(self) -> int:
-        """How many tasks it has."""
-        return len(self.waiting) + sum(self.on_node.values())
-
-    def placed(self, task: Task) -> None:
-        """``task`` has its node."""
-        self.on_node[task.node_name] += 1
-        if self.waiting.pop(task.uid, None) is not None:
-            self.size -= _size(task)
-
-    def taken_back(self, task: Task) -> None:
-        """``task`` waits again."""
-        self.on_node[task.node_name] -= 1
-        if task.uid not in self.waiting:
-            self.waiting[task.uid] = task
-            self.size += _size(task)
-
-    def fitting(self, task: Task, nodes: NodeRows) -> Ints:
-        """How many waiting tasks, ``task`` among them, each row has room for, once those that are ending have left.
+    def fitting(self, task: Task, nodes: NodeRows, waits: bool) -> Ints:
+        """How many waiting tasks and ``task``, which may be one, each row has room for once those that end have left.
 
         Where not all have room, others are left out one by one, those that request most first; shape (rows,).
         """
+        order = self._order = self._order or _ByRequest(self.waiting)
+        numbers = order.others(task.template) if waits else order.numbers
+        others = int(numbers.sum())
+        own = np.zeros(max(len(order.amounts), len(task.template.vector)), dtype=np.int64)
+        own[: len(task.template.vector)] = task.template.vector
+        left_out, nothing = np.zeros((2, len(nodes)), dtype=np.int64)
         room = nodes.idle + nodes.releasing
-        others = [other for uid, other in self.waiting.items() if uid != task.uid]
-        others.sort(key=lambda other: ([-amount for amount in other.template.vector], other.template.number))
-        own, rest = list(task.template.vector), [list(other.template.vector) for other in others]
-        width = max(map(len, (own, *rest)))
-        left_out = np.zeros(len(nodes), dtype=np.int64)
-        for column in range(width):
-            amounts = [row[column] if column < len(row) else 0 for row in rest]
-            total = sum(amounts) + (own[column] if column < len(own) else 0)
-            if total or column in (CPU, MEMORY):
-                spare = room[column] if column < len(room) else np.zeros(len(nodes), dtype=np.int64)
-                saved = np.array([0, *accumulate(amounts)], dtype=np.int64)
-                left_out = np.maximum(left_out, np.searchsorted(saved, total - spare, side="left"))
-        return len(others) + 1 - np.minimum(left_out, len(others))
+        for column in range(len(own) if others else 0):
+            each = order.amounts[column] if column < len(order.amounts) else np.zeros_like(numbers)
+            needed = int(each @ numbers + own[column])
+            if needed or column in (CPU, MEMORY):
+                excess = needed - (room[column] if column < len(room) else nothing)
+                np.maximum(left_out, _until_saved(each, numbers, excess), out=left_out)
+        return others + 1 - np.minimum(left_out, others)
+
+
+class _ByRequest:
+    """How many tasks wait by template, the largest request first; ``amounts`` has a row for each resource."""
+
+    __slots__ = ("amounts", "numbers", "place")
+
+    def __init__(self, waiting: Mapping[PodTemplate, int]) -> None:
+        templates = sorted(waiting, key=lambda each: ([-amount for amount in each.vector], each.number))
+        self.place = {template: place for place, template in enumerate(templates)}
+        self.numbers = np.array([waiting[template] for template in templates], dtype=np.int64)
+        width = max((len(each.vector) for each in templates), default=0)
+        self.amounts = np.zeros((width, len(templates)), dtype=np.int64)
+        for place, each in enumerate(templates):
+            self.amounts[: len(each.vector), place] = each.vector
+
+    def changed(self, template: PodTemplate, change: int) -> _ByRequest | None:
+        """So many more of ``template``; None where it has not waited before."""
+        if template not in self.place:
+            return None
+        self.numbers[self.place[template]] += change
+        return self
+
+    def others(self, template: PodTemplate) -> Ints:
+        """The numbers, one of ``template`` left out."""
+        numbers = self.numbers.copy()
+        numbers[self.place[template]] -= 1
+        return numbers
+
+
+def _until_saved(each: Ints, numbers: Ints, excess: Ints) -> Ints:
+    """How many must be left out, in order, to save each ``excess``; ``numbers`` tasks request ``each``.
+
+    One more than there are where all of them save too little.
+    """
+    saved, counted = np.cumsum(each * numbers), np.cumsum(numbers)
+    group = np.searchsorted(saved, excess, side="left")
+    last = np.minimum(group, len(each) - 1)
+    before = saved[last] - each[last] * numbers[last]
+    begun = -(-(excess - before) // np.maximum(each[last], 1))
+    found = np.where(group < len(each), counted[last] - numbers[last] + begun, counted[-1] + 1)
+    return np.where(excess > 0, found, 0)
 
 
 def _size(task: Task) -> float:
@@ -90,17 +115,33 @@ def _size(task: Task) -> float:
     return sum(vector) - vector[MEMORY] + vector[MEMORY] / MEBIBYTE
 
 
+class _Ranking:
+    """The buckets of a job as one name sees them: the most attractive first, then the smallest, then the oldest."""
+
+    __slots__ = ("attraction", "heap", "seen")
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[int, float, int]] = []
+        self.attraction: Counter[int] = Counter()
+        self.seen = 0
+
+
 class Buckets:
     """The buckets of one job; ``most`` is the number of tasks in the largest.
 
-    ``on_node`` counts the tasks that this session has placed, by node and name.
+    What repels a name on each row, by the tasks that this session has placed, stands in ``repulsion``.
     """
 
-    def __init__(self, job: Job, wishes: Wishes) -> None:
-        self.wishes, self.most = wishes, 0
+    def __init__(self, job: Job, wishes: Wishes, rows: Mapping[str, int]) -> None:
+        self.wishes, self.rows, self.most = wishes, rows, 0
         self.all: list[Bucket] = []
         self.of: dict[str, Bucket] = {}
-        self.on_node: dict[str, Counter[str]] = {}
+        self.repulsion: dict[str, Counter[int]] = {}
+        self._waits: set[str] = set()
+        self._placed: set[str] = set()
+        self._evicted: set[str] = set()
+        self._additions: list[tuple[Bucket, str]] = []
+        self._rankings: dict[str, _Ranking] = {}
         wanted = [task for task in job.tasks.values() if name_of(task) in wishes.weight and name_of(task)]
         nodes: dict[str, Bucket] = {}
         for task in sorted(wanted, key=self._turn):
@@ -115,41 +156,88 @@ class Buckets:
         if found is None:
             found = Bucket(len(self.all))
             self.all.append(found)
-            if task.node_name:
-                nodes[task.node_name] = found
-        found.add(task)
+        if task.node_name:
+            nodes[task.node_name] = found
+            found.on_row[self.rows.get(task.node_name, -1)] += 1
+        else:
+            self._waits.add(task.uid)
+            found.wait(task, 1)
+        self._additions.append((found, name_of(task)))
         self.of[task.uid] = found
-        self.most = max(self.most, found.number())
+        found.number += 1
+        self.most = max(self.most, found.number)
 
     def _best(self, name: str) -> Bucket | None:
-        """The bucket that attracts ``name`` most, of equal ones the smaller; None where each repels it."""
-        found = max(self.all, key=lambda each: (self.wishes.attraction(name, each.names), -each.size), default=None)
-        return None if found is None or self.wishes.attraction(name, found.names) < 0 else found
+        """The bucket that attracts ``name`` most, of equal ones the smaller; None where each repels it.
+
+        Only what has been added since the last question about ``name`` is looked at.
+        """
+        ranking = self._rankings.setdefault(name, _Ranking())
+        for bucket, added in self._additions[ranking.seen :]:
+            ranking.attraction[bucket.index] += self.wishes.attraction(name, added)
+        changed = {bucket.index for bucket, _ in self._additions[ranking.seen :]}
+        ranking.seen = len(self._additions)
+        for index in changed:
+            heappush(ranking.heap, (-ranking.attraction[index], self.all[index].size, index))
+        while ranking.heap:
+            repels, size, index = ranking.heap[0]
+            if (repels, size) == (-ranking.attraction[index], self.all[index].size):
+                return self.all[index] if repels <= 0 else None
+            heappop(ranking.heap)
+        return None
+
+    # ------------------------------------------------------------------ keeping up
 
     def placed(self, task: Task) -> None:
-        """``task`` has its node."""
-        self.on_node.setdefault(task.node_name, Counter())[name_of(task)] += 1
-        if (bucket := self.of.get(task.uid)) is not None:
-            bucket.placed(task)
+        """``task`` has its node, or its eviction is undone."""
+        if (bucket := self.of.get(task.uid)) is None:
+            return
+        bucket.on_row[self.rows.get(task.node_name, -1)] += 1
+        if task.uid in self._evicted:
+            self._evicted.remove(task.uid)
+            return
+        self._placed.add(task.uid)
+        self._repel(task, 1)
+        if task.uid in self._waits:
+            self._waits.remove(task.uid)
+            bucket.wait(task, -1)
 
     def taken_back(self, task: Task) -> None:
-        """``task`` waits again."""
-        self.on_node.setdefault(task.node_name, Counter())[name_of(task)] -= 1
-        if (bucket := self.of.get(task.uid)) is not None:
-            bucket.taken_back(task)
+        """``task`` waits again; one that is evicted ends, and does not."""
+        if (bucket := self.of.get(task.uid)) is None:
+            return
+        bucket.on_row[self.rows.get(task.node_name, -1)] -= 1
+        if task.status is TaskStatus.Releasing:
+            self._evicted.add(task.uid)
+            return
+        if task.uid in self._placed:
+            self._placed.remove(task.uid)
+            self._repel(task, -1)
+        self._waits.add(task.uid)
+        bucket.wait(task, 1)
 
-    def score(self, task: Task, nodes: NodeRows, names: Sequence[str]) -> Ints:
-        """How many tasks of its bucket ``task`` would have with it on each row, and 0 where it does not fit."""
+    def _repel(self, task: Task, change: int) -> None:
+        row = self.rows.get(task.node_name, -1)
+        for name in self.wishes.apart.get(name_of(task), ()):
+            self.repulsion.setdefault(name, Counter())[row] += change
+
+    def score(self, task: Task, nodes: NodeRows) -> Ints:
+        """How many tasks of its bucket each row would have with ``task``, less those it is to be apart from."""
         bucket = self.of[task.uid]
-        found = bucket.fitting(task, nodes)
-        places = self._places(task, bucket)
-        if places:
-            found = found + np.fromiter((places.get(name, 0) for name in names), dtype=np.int64, count=len(names))
+        found = bucket.fitting(task, nodes, task.uid in self._waits)
+        found += _at(bucket.on_row, nodes, len(self.rows))
+        found -= _at(self.repulsion.get(name_of(task), {}), nodes, len(self.rows))
         return found
 
-    def _places(self, task: Task, bucket: Bucket) -> Mapping[str, int]:
-        """By node, how many tasks of ``bucket`` are there, less those that ``task`` is to be apart from."""
-        found = Counter(bucket.on_node)
-        for node, there in self.on_node.items():
-            found[node] -= self.wishes.repulsion(name_of(task), there)
-        return {node: number for node, number in found.items() if number}
+
+def _at(numbers: Mapping[int, int], nodes: NodeRows, size: int) -> Ints:
+    """``numbers`` by row as an array over ``nodes``; row -1 stands for nodes that are gone."""
+    everywhere = np.zeros(size + 1, dtype=np.int64)
+    everywhere[np.fromiter(numbers, dtype=np.int64, count=len(numbers))] = np.fromiter(
+        numbers.values(), dtype=np.int64, count=len(numbers)
+    )
+    found: Ints = everywhere[nodes.rows]
+    return found
+
+
+__all__ = ["Bucket", "Buckets", "name_of"]

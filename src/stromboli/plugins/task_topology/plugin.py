@@ -44,8 +44,9 @@ class TaskTopology(Plugin, trusted=True):
                 wishes, problem = read(job)
                 if problem:
                     session.tell("task_topology_invalid", job=job.uid, error=problem)
+                    session.pod_groups.record_event(job, "Warning", "TaskTopologyIgnored", problem)
                 if wishes is not None:
-                    self._jobs[job.uid] = Buckets(job, wishes)
+                    self._jobs[job.uid] = Buckets(job, wishes, session.table.statics.row)
 
     def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
         """The hooks, none where no job has such wishes; scores go by bucket, task and template."""
@@ -71,7 +72,7 @@ class TaskTopology(Plugin, trusted=True):
         if left.job != right.job:
             return 0
         if one is not other:
-            return (len(other.waiting) - len(one.waiting)) or one.index - other.index
+            return (other.waits - one.waits) or one.index - other.index
         first, second = lefts.wishes.rank(name_of(left)), lefts.wishes.rank(name_of(right))
         return (first > second) - (first < second)
 
@@ -83,11 +84,10 @@ class TaskTopology(Plugin, trusted=True):
         buckets = self._jobs.get(task.job)
         if buckets is None or task.uid not in buckets.of:
             return None
-        names = [self.session.table.statics.names[row] for row in nodes.rows.tolist()]
         room = nodes.idle + nodes.releasing
         request = self.session.ledger.arrays(task.template)[0][:, None]
         fits = np.all(room >= request, axis=0)
-        found = buckets.score(task, nodes, names) * float(self.weight) * MAX_SCORE / max(buckets.most, 1)
+        found = buckets.score(task, nodes) * float(self.weight) * MAX_SCORE / max(buckets.most, 1)
         return np.where(fits, found, 0.0)
 
     def as_it_is(self, _task: Task, raw: Floats, _low: float, _high: float) -> Floats:
