@@ -13,6 +13,7 @@ from stromboli.cli.linting.cluster_rules import CLUSTER_RULES
 from stromboli.cli.linting.conf_rules import CONF_RULES
 from stromboli.cli.linting.config_maps import held_in
 from stromboli.cli.linting.ignored_rules import IGNORED_RULES
+from stromboli.cli.linting.job_rules import JOB_RULES
 from stromboli.cli.main import main
 from stromboli.framework.config.config import DEFAULT_CONFIG
 from tests.cli import manifests as m
@@ -127,7 +128,7 @@ def annotated(name: str, text: str, **spec: Any) -> Obj:
 def test_every_rule_has_a_case() -> None:
     here_or_not = {"not-in-this-release"}  # depends on what the release has
     assert {rule.id for rule in CONF_RULES} - here_or_not == set(CONF)
-    assert {rule.id for rule in (*CLUSTER_RULES, *IGNORED_RULES)} == {rule for rule, *_ in CLUSTERS}
+    assert {rule.id for rule in (*CLUSTER_RULES, *JOB_RULES, *IGNORED_RULES)} == {rule for rule, *_ in CLUSTERS}
 
 
 @pytest.mark.parametrize("text", [m.CHART, DEFAULT_CONFIG], ids=["chart", "built-in"])
@@ -195,6 +196,22 @@ def vcjob(topologyPolicy: str = "", **spec: Any) -> Obj:  # noqa: N803 - as it i
     return kind("batch.volcano.sh/v1alpha1", "Job", spec={"tasks": [task], **spec})
 
 
+def waiting(least: int) -> Obj:
+    """A job whose second task waits for its first."""
+    found = vcjob(minAvailable=least)
+    first = found["spec"]["tasks"][0]
+    found["spec"]["tasks"].append({**first, "name": "u", "dependsOn": {"name": ["t"]}})
+    return found
+
+
+def wide(replicas: int, plugin: str, *arguments: str) -> Obj:
+    """A job of many pods; those of 1,005 have names of together less than 20,000 characters."""
+    found = vcjob(plugins={plugin: list(arguments)})
+    found["metadata"]["name"] = "abcdef"
+    found["spec"]["tasks"][0]["replicas"] = replicas
+    return found
+
+
 def alien(name: str) -> Obj:
     """A pod that no scheduler of ours is named in."""
     spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
@@ -246,6 +263,8 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
     ("too-few-pods", [N, *m.gang("j", 2, members=3)], "minMember is 3, but pods that can run are 2"),
     ("roles-not-checked", [m.group("j", 2, minTaskMember={"a": 2, "b": 1})], "adds up to 3"),
     ("fits-no-node", [N, m.node("n2", cpu="1", memory="99Gi"), m.pod("p", cpu="2", memory="9Gi")], "cpu 2, memory 9Gi"),
+    ("gang-waits-for-itself", [waiting(2)], "minAvailable is 2, but only 1 of its pods wait for no other task"),
+    ("long-lists-of-hosts", [wide(1006, "mpi")], "hosts of task t has 20015 characters"),
     ("unknown-field", [vcjob(minAvailabel=1)], "a Job has no such field, so it is ignored; did you mean minAvailable?"),
     ("unknown-field", [m.queue("a", capabilities=ONE)], "did you mean capability?"),
     ("asked-in-vain", [vcjob(plugins={"env": [], "svcs": [], "shs": []})], "svcs, shs: not known here"),
@@ -278,6 +297,14 @@ def test_objects(rule: str, objects: list[Obj], told: str, tmp_path: Path, capsy
     _, findings = found_in([m.write(tmp_path, objects), "--config", str(file)], capsys)
     texts = [finding["text"] for finding in findings if finding["rule"] == rule]
     assert any(told in one for one in texts), findings
+
+
+@pytest.mark.parametrize(
+    "job", [waiting(1), wide(1005, "svc"), wide(1006, "env"), wide(1006, "svc", "--inject-hosts-env=false")]
+)
+def test_jobs_that_are_in_order(job: Obj, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, findings = found_in([m.write(tmp_path, [job])], capsys)
+    assert not {one["rule"] for one in findings} & {rule.id for rule in JOB_RULES}
 
 
 SOUND = [

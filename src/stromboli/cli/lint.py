@@ -116,6 +116,7 @@ def _of_files(files: list[str], setup: Setup | None) -> list[Finding]:
     from stromboli.cli.linting.cluster_rules import CLUSTER_RULES, Cluster
     from stromboli.cli.linting.findings import broken
     from stromboli.cli.linting.ignored_rules import IGNORED_RULES
+    from stromboli.cli.linting.job_rules import JOB_RULES
     from stromboli.cli.terminal import progress
     from stromboli.cluster.state import ClusterState
     from stromboli.sim.ignored import KEEPS_CLOSE, NOTHING_HEEDED, NUMA_AWARE, Heeded
@@ -127,7 +128,7 @@ def _of_files(files: list[str], setup: Setup | None) -> list[Finding]:
     loading.complete()
     heeded = Heeded(bool(setup.answering(KEEPS_CLOSE)), setup.lists(NUMA_AWARE)) if setup else NOTHING_HEEDED
     cluster = Cluster(loading, setup.config if setup else None, heeded)
-    return broken((*CLUSTER_RULES, *IGNORED_RULES), cluster)
+    return broken((*CLUSTER_RULES, *JOB_RULES, *IGNORED_RULES), cluster)
 
 
 def counts(findings: Sequence[Finding]) -> dict[str, int]:

@@ -285,6 +285,12 @@ class PartitionPolicy(Wire, frozen=True):
     network_topology: NetworkTopology | None = None
 
 
+class DependsOn(Wire, frozen=True):
+    """The tasks that a job's task waits for."""
+
+    name: tuple[str, ...] = ()
+
+
 class JobTask(Wire, frozen=True):
     """A role of a job: ``replicas`` copies of ``template``."""
 
@@ -294,6 +300,7 @@ class JobTask(Wire, frozen=True):
     template: PodTemplateSpec = PodTemplateSpec()
     topology_policy: str = ""
     partition_policy: PartitionPolicy | None = None
+    depends_on: DependsOn | None = None
 
 
 class JobSpec(Wire, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from stromboli.cluster.budgets import is_bare, with_status
 from stromboli.cluster.complete import Addition, Completion
 from stromboli.cluster.events import Event, Modified
 from stromboli.cluster.files.reader import Manifests, Progress, Read, load, read
-from stromboli.cluster.kinds import KINDS, Object, Pod, PodDisruptionBudget, Queue, ReplicaSet, title
+from stromboli.cluster.kinds import KINDS, Job, Object, Pod, PodDisruptionBudget, Queue, ReplicaSet, title
 from stromboli.cluster.references import References
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
@@ -132,10 +132,15 @@ class Loading:
         skipped = self.manifests.skipped if self.manifests else {}
         return [kind_text(kind, count) for kind, count in skipped.items()]
 
+    @property
+    def jobs(self) -> Mapping[str, Job]:
+        """The Volcano Jobs that were read, by ``namespace/name``."""
+        return self._completion.jobs
+
     def unfulfilled(self, heeded: Heeded) -> list[Ignored]:
         """What the objects ask for in vain; see :func:`~stromboli.sim.ignored.wishes`."""
         return [
-            *wishes(self.state, self._completion.jobs, heeded),
+            *wishes(self.state, self.jobs, heeded),
             *(
                 note
                 for (kind, namespace, name), note in self._childless.items()
