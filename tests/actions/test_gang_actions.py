@@ -9,6 +9,7 @@ import pytest
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
 from stromboli.framework.config.config import load_config
+from stromboli.framework.session.session import Session
 from stromboli.model.names import PREEMPTABLE
 from stromboli.narration.observe import Counting
 from stromboli.plugin import Plugin, hyper_node_gradient_for_job, unified_evictable
@@ -91,6 +92,28 @@ def gone(made):
 
 
 # ------------------------------------------------------------------------------------------------ gangpreempt
+
+
+@pytest.mark.parametrize(
+    ("idle", "compat", "bound", "reserved"),
+    [
+        pytest.param((1, 1), False, ["default/high-0"], {}, id="ours"),
+        pytest.param((1, 1), True, ["default/high-0"], {"i0": 1}, id="another-idle-node-and-the-first-place-stays"),
+        pytest.param((1,), True, [], {"i0": 1, "n1": 1}, id="the-victim's-room-and-the-first-place-stays-taken"),
+        pytest.param((2,), True, [], {}, id="the-same-node-and-both-are-lost"),
+    ],
+)
+def test_compat_mode_places_a_gang_once_more_in_the_same_cycle(idle, compat, bound, reserved):
+    config, registry = conf()
+    config = replace(config, actions=("enqueue", "gangpreempt", "allocate"), compat=compat)
+    nodes = [node("n1"), *(node(f"i{number}", cpu=cpu) for number, cpu in enumerate(idle))]
+    snapshot = state(*CLASSES, *nodes, *running("low", 4), *waiting(count=1)).snapshot()
+    with Session.open(snapshot, config, registry) as session:
+        for name in config.actions:
+            registry.action(name)(config.arguments_of(name)).run(session)
+        cpu = zip(session.nodes, session.table.pipelined[0].tolist(), strict=True)
+        assert {name: held // 1000 for name, held in cpu if held} == reserved
+    assert [bind.key for bind in session.plan.binds] == bound
 
 
 def test_a_gang_takes_what_a_less_important_one_can_spare():

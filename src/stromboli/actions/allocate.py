@@ -54,7 +54,7 @@ class Allocation:
         self.says = {key: session.tells(key) for key in ("allocate_job", "allocate_topology_job", "allocate_job_added")}
         self.admits = "enqueue" not in session.config.actions
         for job in session.active_jobs():
-            if PENDING in job.index or job.is_pending() or job.uid in self.holders:
+            if PENDING in job.index or job.is_pending() or job.uid in self.holders or session.ledger.second_places.rows:
                 self._collect(job)
 
     # ------------------------------------------------------------------ jobs that wait

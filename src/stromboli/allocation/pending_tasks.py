@@ -110,7 +110,9 @@ def waiting_tasks(session: Session, tasks: Iterable[Task]) -> list[Task]:
 
 def whole(session: Session, job: Job) -> TaskCursor:
     """The waiting tasks of a job that is not split."""
-    return _tasks(session, waiting_tasks(session, job.of(PENDING)))
+    again = session.ledger.second_places
+    listed = filter(again.waits, job.tasks.values()) if again.rows else job.of(PENDING)
+    return _tasks(session, waiting_tasks(session, listed))
 
 
 def _tasks(session: Session, tasks: list[Task]) -> TaskCursor:
@@ -129,7 +131,9 @@ def by_part(session: Session, job: Job, *, gated: bool = True) -> Worksheet:
     parts = list(session.sub_jobs(job).values())
     sheet = Worksheet(session, job, _required(session, job, parts))
     for part in parts:
-        pending = (task for task in part.tasks if task.status is PENDING and (gated or not task.gates))
+        pending = (
+            task for task in part.tasks if session.ledger.second_places.waits(task) and (gated or not task.gates)
+        )
         tasks = _tasks(session, waiting_tasks(session, pending))
         if len(tasks):
             sheet.sheets[part.uid] = tasks

@@ -191,7 +191,7 @@ class TaskPlacer:
 
     def _plain(self, task: Task) -> bool:
         """Whether nothing about the task needs a look of its own."""
-        return not task.gates and not task.nominated_node
+        return not task.gates and not task.nominated_node and task.uid not in self.session.ledger.second_places.rows
 
     def _follows(self, task: Task, other: Task) -> bool:
         """Whether ``other`` may come after ``task`` in a run: of one role, since minimums and failures go by role."""

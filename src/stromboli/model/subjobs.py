@@ -57,9 +57,10 @@ class SubJob:
         """Whether this part's gang is complete."""
         return self.ready_task_num() + self.pending_best_effort_num() >= self.min_available
 
-    def is_pipelined(self) -> bool:
-        """Whether it is complete once pipelined tasks have their room."""
-        return self.ready_task_num() + self.number(PIPELINED) + self.pending_best_effort_num() >= self.min_available
+    def is_pipelined(self, more: int = 0) -> bool:
+        """Whether it is complete once pipelined tasks, and so many ``more``, have their room."""
+        coming = self.number(PIPELINED) + more
+        return self.ready_task_num() + coming + self.pending_best_effort_num() >= self.min_available
 
     @property
     def priority(self) -> int:

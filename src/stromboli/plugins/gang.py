@@ -115,7 +115,8 @@ class Gang(Plugin, trusted=True):
     @sub_job_pipelined
     def part_will_be_complete(self, sub_job: SubJob) -> int:
         """Permit if the sub-job has its minimum once pipelined tasks have their room, else reject."""
-        return PERMIT if sub_job.is_pipelined() else REJECT
+        again = len(self.session.ledger.second_places.counted.intersection(sub_job.task_uids))
+        return PERMIT if sub_job.is_pipelined(again) else REJECT
 
     @job_starving
     def lacks_tasks(self, job: Job) -> bool:

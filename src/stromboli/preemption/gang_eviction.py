@@ -25,6 +25,7 @@ from stromboli.framework.extension.action import Action
 from stromboli.framework.extension.guards import settled
 from stromboli.framework.session.session import Session
 from stromboli.framework.session.topology import is_hard, job_topology, nominate
+from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import Job
 from stromboli.model.names import PREEMPTABLE
@@ -95,6 +96,9 @@ class GangEviction(Action):
                 return
             if statement.has_evictions:
                 attempt.report_evictions(statement)
+            if session.compat.asks("placed-once"):
+                placed = (each for each in statement.operations if each.kind is OperationKind.PIPELINE)
+                session.ledger.second_places.rows.update((each.tasks[0].uid, each.rows[0]) for each in placed)
             holders.settle(released, yielded, statement)
             released.commit()
             nominate(session, job, places)

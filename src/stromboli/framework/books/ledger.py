@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from stromboli.framework.books.second_places import SecondPlaces
 from stromboli.model.job import BINDING, PENDING, PIPELINED, RELEASING, RUNNING, Job
 from stromboli.model.resources.axes import add_to
 from stromboli.model.snapshot import QueueSums
@@ -36,6 +37,7 @@ class Ledger:
     ``followers`` collect the uids of jobs whose sums change without an event.  ``on_underflow`` is called when more is
     taken off a queue than it holds; its sums stop at zero.  ``bind_annotations`` are put on pods, by uid, with
     their bindings: plugins write there which devices a pod gets.
+    ``second_places`` are compat mode's.
     """
 
     __slots__ = (
@@ -51,11 +53,13 @@ class Ledger:
         "on_underflow",
         "queues",
         "restores_evicted",
+        "second_places",
         "table",
     )
 
     def __init__(self, table: NodeTable, queues: Mapping[str, QueueSums]) -> None:
         self.table = table
+        self.second_places = SecondPlaces()
         self.bind_annotations: dict[str, Mapping[str, str]] = {}
         self._total: list[int] | None = None
         self.queues = queues

@@ -63,6 +63,13 @@ EVICTION: Final = (
         "The room that was freed should be taken by the job it was freed for.",
     ),
     Difference(
+        "placed-once",
+        "A pod has the one place that a gang action has reserved for it.",
+        "allocate places it a second time in the same cycle, and the first place stays taken until that is over.",
+        "gangpreempt, gangreclaim, allocate",
+        "A place that is held twice is room lost.",
+    ),
+    Difference(
         "gang-predicates",
         "A gang that evicts is placed by every predicate, its victims being gone.",
         "A refusal that some eviction might cure does not count, whether or not this one cures it.",

@@ -58,17 +58,17 @@ def parts(session: SessionState, job: Job, before: Mapping[str, SubJob]) -> dict
 def nominate(session: SessionState, job: Job, places: Mapping[str, str]) -> None:
     """Keep for later cycles that sub-jobs of ``job`` wait for room in hypernodes; an empty name: no more.
 
-    In the reference's way nothing is kept.
+    In the reference's way that lasts as long as the session.
     """
-    if session.compat.asks("nominated-hypernode"):
-        return
+    lasts = not session.compat.asks("nominated-hypernode")
     known = job.nominated_hyper_nodes
     for sub_job, hyper_node in places.items():
         if known.get(sub_job, "") != hyper_node:
             known[sub_job] = hyper_node
             if not hyper_node:
                 del known[sub_job]
-            session.plan.nominations.append(Nomination(job.uid, sub_job, hyper_node))
+            if lasts:
+                session.plan.nominations.append(Nomination(job.uid, sub_job, hyper_node))
 
 
 # ---------------------------------------------------------------------- as a session opens

@@ -15,6 +15,7 @@ from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task
 
 if TYPE_CHECKING:
+    from stromboli.framework.books.second_places import SecondPlaces
     from stromboli.framework.statement.session_state import SessionState
     from stromboli.framework.statement.statement import Statement
 
@@ -134,6 +135,8 @@ class Placement(Operation):
         """
         session, mark = statement.session, len(statement.operations)
         try:
+            if (again := session.ledger.second_places).rows:
+                self._take_up(session, again)
             if self.tasks[0].status is PIPELINED:
                 for task in self.tasks:
                     statement.unpipeline(task)
@@ -144,6 +147,12 @@ class Placement(Operation):
             statement.rollback(mark)
             raise
         statement.operations.append(self)
+
+    def _take_up(self, session: SessionState, again: SecondPlaces) -> None:
+        for task, row in zip(self.tasks, self.rows, strict=True):
+            if task.uid in again.rows and not again.take_up(self.job, task, row, self.status):
+                session.ledger.remove_orphaned(task, row)
+                raise PlacementError(f"task <{task.key}> already on node <{row}>")
 
     def take(self, session: SessionState) -> Sequence[object]:
         """Place the tasks and return the objections of handlers; if a handler fails, nothing has changed."""
