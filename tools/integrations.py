@@ -47,10 +47,17 @@ FOOT = """
 
 Pods with `spec.schedulingGroup.podGroupName` and our scheduler's name belong to the PodGroup of `scheduling.k8s.io`
 (v1beta1, v1alpha3 or v1alpha2, whichever the server has). It is a job called `<name>@scheduling.k8s.io`:
-`schedulingPolicy.gang.minCount` is its minMember (`basic`: 1), `priorityClassName` its priority, the annotation
-`scheduling.volcano.sh/queue-name` its queue, a topology key a hard bound on the HyperNode tier of that name. The
-condition `PodGroupInitiallyScheduled` tells how it stands; once it is True it stays so. Not read yet:
-`disruptionMode`, `resourceClaims`, Workloads, CompositePodGroups, and topology keys without such a tier.
+`schedulingPolicy.gang.minCount` is its minMember (`basic`: 1), `priority`, else `priorityClassName`, its priority,
+`preemptionPolicy: Never` lets it evict nothing, and the annotation `scheduling.volcano.sh/queue-name` names its queue.
+
+* `schedulingConstraints.topology`: all pods lie within one HyperNode of the tier called like the key. Where there
+  are no HyperNodes, nodes with one value of that label are a domain; nodes without the label do not count. Later pods
+  go there, too. No plugin is needed for that. A gang that no domain takes waits, and is told what each lacks.
+* `disruptionMode: {all: {}}` (v1alpha2: `PodGroup`): `preempt` and `reclaim`, which take single pods, leave its pods alone;
+  `gangpreempt` and `gangreclaim` evict all of them or none.
+
+The condition `PodGroupInitiallyScheduled` tells how it stands; once it is True it stays so. Not read yet:
+`resourceClaims`, Workloads, CompositePodGroups.
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,6 +147,124 @@ def test_a_topology_key_is_a_hard_bound_on_the_tier_of_that_name() -> None:
         found = scheduler.state.jobs["ns/g@scheduling.k8s.io"].facts.network_topology
         assert found is not None
         assert (found.mode, found.highest_tier_name) == ("hard", "rack")
+        await world.end()
+
+    run(main())
+
+
+def racked(world: LiveWorld, *racks: str) -> None:
+    for number, rack in enumerate(racks):
+        found = world.server.get("nodes", f"n{number}")
+        found["metadata"] = {**found["metadata"], "labels": {"rack": rack} if rack else {}}
+        world.server.put("nodes", found)
+
+
+@pytest.mark.parametrize(
+    ("racks", "nodes"),
+    [
+        (("a", "b", "b"), {"n1", "n2"}),
+        (("a", "", "a"), {"n0", "n2"}),
+        (("a", "b", "c"), {""}),
+        (("", "", ""), {""}),
+    ],
+)
+def test_the_nodes_labels_are_the_domains_where_there_are_no_hypernodes(
+    racks: tuple[str, ...], nodes: set[str]
+) -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=3, cpu=1)
+        racked(world, *racks)
+        world.server.objects[GROUPS] = {}
+        world.server.put(GROUPS, upstream(schedulingConstraints={"topology": [{"key": "rack"}]}))
+        for name in ("a", "b"):
+            world.server.put("pods", member(name))
+        world.start(world.scheduler())
+        await asyncio.sleep(20)
+        assert set(world.pods().values()) == nodes
+        if nodes == {""}:
+            assert "rack" in condition(world)["message"] or "HyperNode" in condition(world)["message"]
+        await world.end()
+
+    run(main())
+
+
+def test_a_later_pod_goes_into_the_domain_of_the_others_or_waits() -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=3, cpu=2)
+        racked(world, "a", "b", "b")
+        world.server.objects[GROUPS] = {}
+        world.server.put(GROUPS, upstream(schedulingConstraints={"topology": [{"key": "rack"}]}))
+        world.server.put("pods", member("a", cpu=2))
+        world.server.put("pods", member("b"))
+        world.start(world.scheduler())
+        await asyncio.sleep(20)
+        world.server.put("pods", member("small"))
+        world.server.put("pods", member("large", cpu=2))
+        await asyncio.sleep(20)
+        pods = world.pods()
+        assert pods.pop("large") == ""
+        assert set(pods.values()) == {"n1", "n2"}
+        await world.end()
+
+    run(main())
+
+
+def test_the_groups_own_priority_counts_before_its_class() -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=1, cpu=2)
+        world.server.objects[GROUPS] = {}
+        world.server.put("priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
+        world.server.put(GROUPS, upstream("g", 1, priorityClassName="high", priority=7))
+        scheduler = world.scheduler()
+        world.start(scheduler)
+        await asyncio.sleep(5)
+        assert scheduler.state.jobs["ns/g@scheduling.k8s.io"].priority == 7
+        await world.end()
+
+    run(main())
+
+
+CONF = """
+actions: "allocate, {action}"
+tiers:
+- plugins: [{{name: priority}}, {{name: gang, enablePreemptable: false}}, {{name: conformance}}]
+- plugins: [{{name: predicates}}, {{name: proportion}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "action", "left"),
+    [
+        ({"single": {}}, "preempt", 1),
+        ({"all": {}}, "preempt", 2),
+        ("PodGroup", "preempt", 2),
+        ("Pod", "preempt", 1),
+        ({"all": {}}, "gangpreempt", 0),
+        ({"single": {}}, "gangpreempt", 1),
+    ],
+)
+def test_what_is_disrupted_only_as_a_whole_goes_whole_or_not_at_all(
+    mode: Any, action: str, left: int, tmp_path: Path
+) -> None:
+    (tmp_path / "conf").write_text(CONF.format(action=action))
+
+    async def main() -> None:
+        world = LiveWorld(nodes=2, cpu=2)
+        world.server.objects[GROUPS] = {}
+        world.server.put("priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
+        world.server.put(GROUPS, upstream("low", 1, disruptionMode=mode))
+        world.server.put("pods", member("a", "low", 2))
+        world.server.put("pods", member("b", "low", 2))
+        world.start(world.scheduler(str(tmp_path / "conf")))
+        await asyncio.sleep(20)
+        for name in ("a", "b"):
+            world.server.put("pods", {**world.server.get("pods", name, "ns"), "status": {"phase": "Running"}})
+        world.server.put(GROUPS, upstream("high", 1, priorityClassName="high"))
+        world.server.put("pods", member("urgent", "high", 2))
+        await asyncio.sleep(20)
+        pods = [name for name, node in world.pods().items() if node and name in "ab"]
+        ending = [one for one in world.server.all("pods") if "deletionTimestamp" in one["metadata"]]
+        assert len(pods) - len(ending) == left
         await world.end()
 
     run(main())

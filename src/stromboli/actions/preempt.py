@@ -16,7 +16,7 @@ from stromboli.preemption.eviction_delay import PATIENCE, EvictionDelay, is_part
 from stromboli.preemption.eviction_policy import PREEMPT
 from stromboli.preemption.idle_room import IdleRoom
 from stromboli.preemption.preempt_loop import commit, run, while_starving
-from stromboli.preemption.starving import NEVER_PREEMPTS, in_turn, pending_tasks, waiting
+from stromboli.preemption.starving import in_turn, never_preempts, pending_tasks, waiting
 from stromboli.preemption.victim_search import Search
 from stromboli.reservations.claims import YieldBeforeEviction
 
@@ -106,7 +106,7 @@ class Preempt(Action):
 
     def _ineligible(self, search: Search, task: Task) -> str:
         """Why ``task`` may not preempt anybody; empty if it may."""
-        if task.spec.preemption_policy == NEVER_PREEMPTS:
+        if never_preempts(search.job, task):
             return POLICY_NEVER
         return self._waits_for_nomination(search, task) if task.nominated_node else ""
 

@@ -14,7 +14,7 @@ from stromboli.preemption.eviction_delay import PATIENCE, EvictionDelay, is_part
 from stromboli.preemption.eviction_policy import RECLAIM
 from stromboli.preemption.idle_room import IdleRoom
 from stromboli.preemption.preempt_loop import run, while_starving
-from stromboli.preemption.starving import NEVER_PREEMPTS, in_turn, pending_tasks, waiting
+from stromboli.preemption.starving import in_turn, never_preempts, pending_tasks, waiting
 from stromboli.preemption.victim_search import Search
 from stromboli.reservations.claims import YieldBeforeEviction
 
@@ -61,7 +61,7 @@ class Reclaim(Action):
     def may_reclaim(self, search: Search, task: Task) -> bool:
         """Whether ``task`` may take anything back for its queue."""
         session, queue = search.session, search.queue
-        if task.spec.preemption_policy == NEVER_PREEMPTS:
+        if never_preempts(search.job, task):
             if say := session.tells("reclaim_never"):
                 say(task=task)
             return False

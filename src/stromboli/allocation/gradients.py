@@ -10,9 +10,11 @@ from stromboli.allocation.pending_tasks import TaskCursor, Worksheet
 from stromboli.allocation.place_tasks import PlacementLines, TaskPlacer
 from stromboli.errors import PlacementError
 from stromboli.framework.session.session import Session
+from stromboli.framework.session.shortages import demands
 from stromboli.framework.session.topology import is_hard, job_topology
 from stromboli.framework.statement.statement import Saved, Statement
 from stromboli.model.job import Job
+from stromboli.model.podgroup import is_upstream
 from stromboli.model.snapshot import HyperNodeInfo
 from stromboli.model.subjobs import SubJob
 from stromboli.model.table import Node
@@ -20,6 +22,8 @@ from stromboli.model.topology import lowest_common
 
 ALLOCATE = "Allocate"
 """The purpose for which plugins are asked for gradients here."""
+MOST_DOMAINS = 64
+"""Most domains with room that a PodGroup of Kubernetes' own is tried in where no plugin names some."""
 
 
 def is_split(session: Session, job: Job) -> bool:
@@ -53,7 +57,7 @@ def settle(session: Session, job: Job, sheet: Worksheet) -> None:
 
 
 def _best_of_gradients(session: Session, lines: PlacementLines, job: Job, sheet: Worksheet) -> Statement | None:
-    for gradient in session.ask.hyper_node_gradient_for_job(job, session.hyper_nodes.top, ALLOCATE):
+    for gradient in _gradients(session, lines, job):
         tried = [
             found for hyper_node in gradient if (found := _try_job(session, lines, job, sheet, hyper_node)) is not None
         ]
@@ -65,6 +69,19 @@ def _best_of_gradients(session: Session, lines: PlacementLines, job: Job, sheet:
                 say(job=job.uid, hyper_node=name)
             return statement
     return None
+
+
+def _gradients(session: Session, lines: PlacementLines, job: Job) -> Sequence[Sequence[HyperNodeInfo]]:
+    """The domains to be tried.  Those of Kubernetes' own PodGroups need no plugin: their key says all."""
+    if session.hooks.answers.of("hyper_node_gradient_for_job") or not is_upstream(job.uid):
+        return session.ask.hyper_node_gradient_for_job(job, session.hyper_nodes.top, ALLOCATE)
+    found = [
+        each.domain
+        for demand in demands(session, job)
+        for each in lines.shortages.of(demand)
+        if not each.lacks and each.domain.tier == demand.topology.highest_tier_allowed
+    ]
+    return [found[:MOST_DOMAINS]]
 
 
 def _try_job(

@@ -17,7 +17,7 @@ from stromboli.cluster.decoding import decode
 from stromboli.cluster.decoding.hyper_nodes import HyperNodeStore
 from stromboli.cluster.decoding.numa import NumaStore
 from stromboli.cluster.decoding.templates import TemplateStore
-from stromboli.cluster.decoding.upstream import any_group_of
+from stromboli.cluster.decoding.upstream import any_group_of, topology_keys
 from stromboli.cluster.events import Deleted, Event
 from stromboli.cluster.listing import Listing
 from stromboli.cluster.nodes import NodeStore
@@ -345,8 +345,8 @@ class ClusterState:
         return job
 
     def _priority(self, job: Job) -> int:
-        named = self.priorities.get(job.group.spec.priority_class_name)
-        return self._default_priority if named is None else named.value
+        named, own = self.priorities.get(job.group.spec.priority_class_name), job.group.priority
+        return own if own is not None else self._default_priority if named is None else named.value
 
     # ------------------------------------------------------------------ snapshots
 
@@ -390,7 +390,7 @@ class ClusterState:
         found.budgets = [self.budgets[key] for key in sorted(self.budgets)]
         found.claims = dict(sorted(self.claims.items()))
         found.memory, found.utc_offset, found.numa = dict(self.memory), self.utc_offset, self.numa.shown()
-        topology = self.hyper_nodes.topology(table.statics)
+        topology = self.hyper_nodes.topology(table.statics, topology_keys(map(self.jobs.__getitem__, self.close_jobs)))
         found.hyper_nodes, found.hyper_node_tiers = dict(topology.infos), dict(topology.tiers)
         found.hyper_nodes_ready, found.number = topology.ready, self._number
         found.inconsistencies = [*topology.problems, *self.sums.problems(), *self._queue_names.problems()]

@@ -164,6 +164,8 @@ DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 """Type of the pod condition that carries the three reasons below."""
 REASON_SCHEDULABLE: Final = "Schedulable"
+NEVER_PREEMPTS: Final = "Never"
+"""The preemptionPolicy of pods that never preempt others."""
 REASON_UNSCHEDULABLE: Final = "Unschedulable"
 REASON_SCHEDULER_ERROR: Final = "SchedulerError"
 

@@ -62,7 +62,11 @@ class PodGroupStatus(Wire, frozen=True):
 
 
 class PodGroup(msgspec.Struct, frozen=True, gc=False):
-    """A PodGroup object; ``key`` is ``namespace/name`` and names its job; ``created`` in seconds since 1970."""
+    """A PodGroup object; ``key`` is ``namespace/name`` and names its job; ``created`` in seconds since 1970.
+
+    Kubernetes' own PodGroups may say more: a ``priority`` that is no class's, that the pods are only ``evicted_whole``,
+    all at once, and that they never evict others (``never_preempts``).
+    """
 
     uid: str
     namespace: str
@@ -72,6 +76,9 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
     annotations: dict[str, str] = {}
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
+    priority: int | None = None
+    evicted_whole: bool = False
+    never_preempts: bool = False
 
     @property
     def key(self) -> str:
@@ -119,12 +126,30 @@ class UpstreamConstraints(Wire, frozen=True):
     topology: tuple[UpstreamTopology, ...] = ()
 
 
+class UpstreamDisruption(Wire, frozen=True):
+    """How running pods may be evicted: each by itself, or where ``all`` is there, all together."""
+
+    all: dict[str, object] | None = None
+
+
 class UpstreamSpec(Wire, frozen=True):
-    """``spec`` of a PodGroup of scheduling.k8s.io (v1alpha2, v1alpha3, v1beta1), as far as scheduling reads it."""
+    """``spec`` of a PodGroup of scheduling.k8s.io (v1alpha2, v1alpha3, v1beta1), as far as scheduling reads it.
+
+    In v1alpha2 the disruption mode is a word, ``Pod`` or ``PodGroup``.
+    """
 
     scheduling_policy: UpstreamPolicy = UpstreamPolicy()
     scheduling_constraints: UpstreamConstraints = UpstreamConstraints()
+    disruption_mode: UpstreamDisruption | str | None = None
     priority_class_name: str = ""
+    priority: int | None = None
+    preemption_policy: str = ""
+
+    @property
+    def evicted_whole(self) -> bool:
+        """Whether running pods are evicted all together or not at all."""
+        mode = self.disruption_mode
+        return mode == "PodGroup" if isinstance(mode, str) else mode is not None and mode.all is not None
 
 
 class UpstreamCondition(Wire, frozen=True):

@@ -15,6 +15,7 @@ from functools import cmp_to_key
 from stromboli.framework.extension import order
 from stromboli.model.job import ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, Job
 from stromboli.model.resources.axes import Vector, add_to, amount_at
+from stromboli.model.status import ALLOCATED_STATUS
 from stromboli.model.subjobs import SubJob, counts_by_group
 from stromboli.model.task import Task
 
@@ -84,10 +85,15 @@ def total(tasks: Sequence[Task]) -> list[int]:
 
 
 def bundles_of(job: Job, tasks: Sequence[Task], parts: Mapping[str, SubJob]) -> list[Bundle]:
-    """``tasks`` of ``job`` as bundles; ``parts`` are the job's sub-jobs."""
+    """``tasks`` of ``job`` as bundles; ``parts`` are the job's sub-jobs.
+
+    What is evicted only whole is one gang bundle, and none where others of its tasks have nodes, too.
+    """
     in_turn = sorted(tasks, key=lambda task: (task.priority, task.uid))
-    spare = Spare(job, parts)
-    surplus = [task for task in in_turn if spare.take(task)]
+    spare, whole = Spare(job, parts), job.group.evicted_whole
+    if whole and len(in_turn) < job.number(*ALLOCATED_STATUS):
+        return []
+    surplus = [task for task in in_turn if not whole and spare.take(task)]
     uids = {task.uid for task in surplus}
     gang = [task for task in in_turn if task.uid not in uids]
     found = [Bundle(Kind.SURPLUS, job, tuple(surplus), total(surplus))] if surplus else []

@@ -8,11 +8,14 @@ from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.books.priority_queue import PriorityQueue
 from stromboli.framework.session.session import Session
 from stromboli.model.job import PENDING, Job
+from stromboli.model.names import NEVER_PREEMPTS
 from stromboli.model.task import Task
 from stromboli.narration.observe import Teller
 
-NEVER_PREEMPTS = "Never"
-"""The preemptionPolicy of pods that never preempt others."""
+
+def never_preempts(job: Job, task: Task) -> bool:
+    """Whether the preemption policy of the pod, or of the group it belongs to, lets it evict no other."""
+    return task.spec.preemption_policy == NEVER_PREEMPTS or job.group.never_preempts
 
 
 @dataclass(frozen=True, slots=True)

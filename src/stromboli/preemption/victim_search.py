@@ -58,7 +58,8 @@ class Search:
     def __init__(
         self, session: Session, job: Job, policy: EvictionPolicy, of: Callable[[Job], bool], *, minimal: bool
     ) -> None:
-        self.session, self.job, self.policy, self._of = session, job, policy, of
+        self.session, self.job, self.policy = session, job, policy
+        self._of: Callable[[Job], bool] = lambda other: of(other) and not other.group.evicted_whole
         self.minimal = minimal
         self.compares = minimal and session.reservations is not None and not session.compat.asks("fewest-victims")
         self.free_room = FreeRoom(session) if session.reservations is not None else None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from stromboli.cluster import kinds
-from stromboli.cluster.decoding.amounts import COUNT, check_whole
+from stromboli.cluster.decoding.amounts import COUNT, INT32, check_whole
 from stromboli.cluster.decoding.decode import naming, podgroup_of
 from stromboli.model import names
 from stromboli.model.job import Job
@@ -17,6 +17,7 @@ from stromboli.model.podgroup import (
     PodGroupSpec,
     PodGroupStatus,
     UpstreamSpec,
+    is_upstream,
     upstream_name,
 )
 from stromboli.model.values.times import seconds
@@ -43,6 +44,7 @@ def _translated(group: kinds.UpstreamPodGroup, jobs: Mapping[str, Job]) -> PodGr
     with naming("PodGroup", meta):
         least = spec.scheduling_policy.gang.min_count if spec.scheduling_policy.gang else 1
         check_whole(least, COUNT, "spec.schedulingPolicy.gang.minCount")
+        check_whole(spec.priority, INT32, "spec.priority")
         created = seconds(meta.creation_timestamp, "metadata.creationTimestamp")
     wanted = PodGroupSpec(
         min_member=least,
@@ -51,13 +53,22 @@ def _translated(group: kinds.UpstreamPodGroup, jobs: Mapping[str, Job]) -> PodGr
         network_topology=_topology(spec),
     )
     status = _status(group, jobs.get(f"{meta.namespace}/{name}"), uid)
-    return PodGroup(uid, meta.namespace, name, created, meta.labels, meta.annotations, wanted, status)
+    return PodGroup(
+        uid, meta.namespace, name, created, meta.labels, meta.annotations, wanted, status,
+        spec.priority, spec.evicted_whole, spec.preemption_policy == names.NEVER_PREEMPTS,
+    )  # fmt: skip
 
 
 def _topology(spec: UpstreamSpec) -> NetworkTopology | None:
-    """Within one domain of the first key: a tier of hypernodes that bears the label's name."""
+    """Within one domain of the first key: a tier of hypernodes that bears the label's name; without one nowhere."""
     keys = [one.key for one in spec.scheduling_constraints.topology if one.key]
-    return NetworkTopology(highest_tier_name=keys[0]) if keys else None
+    return NetworkTopology(highest_tier_allowed=0, highest_tier_name=keys[0]) if keys else None
+
+
+def topology_keys(jobs: Iterable[Job]) -> frozenset[str]:
+    """The labels of nodes within one value of which PodGroups of scheduling.k8s.io among ``jobs`` want their pods."""
+    asked = (job.facts.network_topology for job in jobs if is_upstream(job.uid))
+    return frozenset(topology.highest_tier_name for topology in asked if topology is not None)
 
 
 def _status(group: kinds.UpstreamPodGroup, known: Job | None, uid: str) -> PodGroupStatus:

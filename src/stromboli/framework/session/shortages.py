@@ -156,17 +156,21 @@ class Shortages:
         """What is needed, and where."""
         amounts = _without_pods(by_name(self.session.axes.resource(demand.need)))
         tier = demand.topology.highest_tier_allowed
+        if not tier and (label := demand.topology.highest_tier_name):
+            return f"{demand.name} needs {amounts} at once on nodes with one value of {label:.63}"
         lies = f" around {demand.lies_in}, where its pods run" if demand.lies_in else ""
         return f"{demand.name} needs {amounts} at once in one HyperNode up to tier {tier}{lies}"
 
     def _nearest(self, found: Sequence[Shortage]) -> str:
         if not found:
-            return "there is none"
+            return (
+                "there is none"  # no node bears the label, or there are HyperNodes and none of their tiers is called so
+            )
         of = f", the nearest of {len(found)}," if len(found) > 1 else ""
         return f"{found[0].domain.name}{of} lacks {_without_pods(found[0].lacks)}"
 
     def _elsewhere(self, demand: Demand) -> str:
-        info = None if demand.lies_in else self.wider(demand)
+        info = None if demand.lies_in or not demand.topology.highest_tier_allowed else self.wider(demand)
         return f"; {info.name} of tier {info.tier} would have the room" if info is not None else ""
 
 
