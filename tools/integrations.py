@@ -53,7 +53,7 @@ Pods with `spec.schedulingGroup.podGroupName` and our scheduler's name belong to
 * `schedulingConstraints.topology`: all pods lie within one HyperNode of the tier called like the key. Where there
   are no HyperNodes, nodes with one value of that label are a domain; nodes without the label do not count. Later pods
   go there, too. No plugin is needed for that. A gang that no domain takes waits, and is told what each lacks.
-* `disruptionMode: {all: {}}` (v1alpha2: `PodGroup`): `preempt` and `reclaim`, which take single pods, leave its pods alone;
+* `disruptionMode: {all: {}}` (v1alpha2: `PodGroup`): `preempt` and `reclaim`, which take single pods, spare its pods;
   `gangpreempt` and `gangreclaim` evict all of them or none.
 
 The condition `PodGroupInitiallyScheduled` tells how it stands; once it is True it stays so. Not read yet:

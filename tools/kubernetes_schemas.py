@@ -39,6 +39,7 @@ KINDS = frozenset(
         "Lease",
         "LimitRange",
         "LocalSubjectAccessReview",
+        "MutatingWebhookConfiguration",
         "Namespace",
         "NetworkPolicy",
         "Node",
@@ -72,6 +73,7 @@ KINDS = frozenset(
         "TokenReview",
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
         "VolumeAttachment",
     ]
 )

@@ -23,12 +23,12 @@ class Authority:
         builder = self._builder("test authority", self._key).add_extension(x509.BasicConstraints(True, None), True)
         self.certificate = builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
-    def issue(self, name: str, *, server: bool = False) -> tuple[bytes, bytes]:
-        """A certificate and its key, PEM; a server's ``name`` is its address."""
+    def issue(self, name: str, *also: str, server: bool = False) -> tuple[bytes, bytes]:
+        """A certificate and its key, PEM; a server's ``name`` is its address, ``also`` names it bears besides."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = self._builder(name, key)
         if server:
-            names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(name))])
+            names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(name)), *map(x509.DNSName, also)])
             builder = builder.add_extension(names, False)
         made = builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
         form = serialization.PrivateFormat.PKCS8

@@ -14,6 +14,7 @@ from stromboli.server.admission.admission import Admission, standard
 from stromboli.server.admission.limits import Limits
 from stromboli.server.admission.pods import Pods
 from stromboli.server.admission.quotas import Quotas, Usage
+from stromboli.server.admission.registered import Registered
 from stromboli.server.admission.webhooks import OwnKinds
 from stromboli.server.controllers.controllers import Keeper, preinstalled, renewed
 from stromboli.server.controllers.node_lifecycle import Clockwork
@@ -83,7 +84,7 @@ class Api:
         self.catalogue = Catalogue()
         self.store = Store(journal)
         usage = Usage(self.store, self)
-        chain = [*standard(self._taken), OwnKinds(), *admissions, Limits(), Quotas(usage)]
+        chain = [*standard(self._taken), OwnKinds(), *admissions, Limits(), Registered(self._versions), Quotas(usage)]
         self.writer = Writer(self.store, self, chain, clock, track(clock))
         self.reader = Reader(self.store)
         self.watcher = Watcher(self.store)
@@ -138,6 +139,9 @@ class Api:
         for key, entry in self.store.of((group, plural)).entries.items():
             if not namespace or key[0] == namespace:
                 yield entry.body
+
+    def _versions(self, resource: Resource) -> list[str]:
+        return [one.version for one in self.catalogue if one.collection == resource.collection]
 
     def _taken(self, group: str, plural: str) -> Resource | None:
         return self.catalogue.stored().get((group, plural))

@@ -15,9 +15,11 @@ from stromboli.cluster.body import encode
 from stromboli.errors import ApiFailure
 from stromboli.server import status_errors
 from stromboli.server.addresses import address_of
+from stromboli.server.admission.registered import Answers
 from stromboli.server.api import Api
 from stromboli.server.http import bodies, discovery
 from stromboli.server.http.accept_header import Offer, offers
+from stromboli.server.http.asking import answered
 from stromboli.server.http.calls import Call, Calls
 from stromboli.server.http.tokens import ADMINISTRATOR, User
 
@@ -149,7 +151,9 @@ class Front:
             request.headers.get("user-agent", "").partition("/")[0],
             user,
         )
-        result = self._calls.answer(call)
+        answers = Answers(user.body, call.options.dry_run)
+        result = await answered(lambda: self._calls.answer(call), answers)
+        call.options.warnings = [*dict.fromkeys([*call.options.warnings, *answers.warnings])]
         if isinstance(result.content, AsyncIterator):
             return StreamingResponse(result.content, media_type=_JSON)
         response = Response(result.content, result.code, media_type=result.media or _JSON)

@@ -274,6 +274,7 @@ _BINDING: Final = (
 )  # fmt: skip
 _BUDGET_UNSET: Final = "N/A"
 _VOLUME_CLASS: Final = Column("VolumeAttributesClass", at("spec", "volumeAttributesClassName", missing=UNSET))
+_WEBHOOKS: Final = (NAME, Column("Webhooks", count("webhooks"), type="integer"), AGE)
 _DATED: Final = (NAME, Column("Created At", at("metadata", "creationTimestamp", missing="")))
 
 
@@ -374,6 +375,8 @@ COLUMNS: Final[Mapping[tuple[str, str], Iterable[Column]]] = {
         Column("Max Unavailable", at("spec", "maxUnavailable", missing=_BUDGET_UNSET)),
         _amount("Allowed Disruptions", "status", "disruptionsAllowed"), AGE,
     ),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _WEBHOOKS,
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _WEBHOOKS,
     ("scheduling.k8s.io", "priorityclasses"): (
         NAME, Column("Value", at("value", missing=0), type="integer"),
         Column("Global-Default", lambda body, now: bool(body.get("globalDefault")), type="boolean"), AGE,

@@ -188,6 +188,25 @@ def _traffic(rule: Body) -> Body:
     return changed(rule, ports=ports or None)
 
 
+def _webhooks(**more: Any) -> Default:
+    def default(body: Body) -> Body:
+        return {**body, "webhooks": [_webhook({**_WEBHOOK, **more, **hook}) for hook in body.get("webhooks") or ()]}
+
+    return default
+
+
+def _webhook(hook: Body) -> Body:
+    rules = [{"scope": "*", **rule} for rule in hook.get("rules") or ()]
+    client = hook.get("clientConfig") or {}
+    if client.get("service"):
+        client = {**client, "service": {"port": 443, **client["service"]}}
+    return {**hook, "clientConfig": client, **({"rules": rules} if rules else {})}
+
+
+_WEBHOOK: Final = {
+    "failurePolicy": "Fail", "matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {},
+    "timeoutSeconds": 10,
+}  # fmt: skip
 _JOB_UID: Final = "batch.kubernetes.io/controller-uid"
 _ROLLING: Final = {"maxSurge": "25%", "maxUnavailable": "25%"}
 _CRON_JOB: Final = {
@@ -216,6 +235,8 @@ _BY_KIND: Final[dict[tuple[str, str], Default]] = {
     ("batch", "Job"): _job,
     ("batch", "CronJob"): _cron_job,
     ("networking.k8s.io", "NetworkPolicy"): _network_policy,
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _webhooks(reinvocationPolicy="Never"),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _webhooks(),
     ("scheduling.k8s.io", "PriorityClass"): _plain(value=0, preemptionPolicy="PreemptLowerPriority"),
     ("storage.k8s.io", "StorageClass"): _plain(reclaimPolicy="Delete", volumeBindingMode="Immediate"),
     ("storage.k8s.io", "CSIDriver"): _spec(attachRequired=True, podInfoOnMount=False),

@@ -97,8 +97,10 @@ _TABLE: Final = """
                            secrets                   Secret                   -       -
                            serviceaccounts           ServiceAccount           sa      token
                            services                  Service                  svc     status
+admissionregistration.k8s.io mutatingwebhookconfigurations MutatingWebhookConfiguration !- -
 admissionregistration.k8s.io validatingadmissionpolicies ValidatingAdmissionPolicy !- status
 admissionregistration.k8s.io validatingadmissionpolicybindings ValidatingAdmissionPolicyBinding !- -
+admissionregistration.k8s.io validatingwebhookconfigurations ValidatingWebhookConfiguration !- -
 apiextensions.k8s.io       customresourcedefinitions CustomResourceDefinition !crd,crds status
 apps                       controllerrevisions       ControllerRevision       -       -
 apps                       daemonsets                DaemonSet                ds      status

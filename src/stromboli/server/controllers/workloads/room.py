@@ -10,15 +10,19 @@ from typing import Final
 
 from stromboli.cluster.body import Body, Key, meta
 from stromboli.errors import ApiFailure
+from stromboli.server.admission.registered import Answers, Question, Unanswered
 from stromboli.server.api import Api
 from stromboli.server.controllers.workloads import daemon_sets, deployments, jobs, replica_sets, stateful_sets
 from stromboli.server.controllers.workloads.objects import PODS, Objects, controller_of
+from stromboli.server.http.asking import ask
 from stromboli.server.storage.aside import Place
 from stromboli.server.storage.store import Change, CollectionName
 
 _LOG: Final = logging.getLogger(__name__)
 AGAIN_AFTER: Final = 1.0
 """Seconds before an object is looked at again whose wishes were refused, by a quota for example."""
+CONTROLLER: Final = {"username": "system:kube-controller-manager", "groups": ["system:authenticated"]}
+"""Who webhooks are told to be asking."""
 
 Sync = Callable[[Objects, Body], None]
 
@@ -40,6 +44,8 @@ class Workloads:
         self._store = api.store
         self._due: dict[Place, None] = {}
         self._refused: dict[Place, str] = {}
+        self._answers: dict[Place, Answers] = {}
+        self._asking: dict[Place, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
         for name in SYNCS:
             self._due |= {(name, key): None for key in api.store.of(name).entries}
@@ -47,6 +53,14 @@ class Workloads:
 
     async def run(self) -> None:
         """Look at what has changed, until cancelled."""
+        try:
+            await self._look_on()
+        finally:
+            for task in list(self._asking.values()):
+                task.cancel()
+            await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    async def _look_on(self) -> None:
         loop = asyncio.get_running_loop()
         again = loop.time() + AGAIN_AFTER
         while True:
@@ -91,17 +105,38 @@ class Workloads:
         body = self._objects.get(collection, *key)
         if body is None:
             self._refused.pop(place, None)
+            self._answers.pop(place, None)
             return
+        answers = self._answers.setdefault(place, Answers(CONTROLLER))
         try:
-            SYNCS[collection](self._objects, body)
+            with answers.used():
+                SYNCS[collection](self._objects, body)
             self._refused.pop(place, None)
+            del self._answers[place]
+        except Unanswered as asked:
+            self._put_question(place, answers, asked.question)
         except ApiFailure as failure:
             if self._refused.get(place) != failure.reason:  # texts name a pod, which is another one each time
                 _LOG.warning("%s %s: %s", body["kind"], "/".join(key), failure)
                 self._tell(body, str(failure))
             self._refused[place] = failure.reason
+            del self._answers[place]
         except Exception:  # noqa: BLE001  # one object's trouble must not be all others'
             _LOG.exception("%s %s", collection[1], "/".join(key))
+
+    def _put_question(self, place: Place, answers: Answers, question: Question) -> None:
+        """Have a webhook asked, once at a time for each object, and look again when it has answered."""
+        if place in self._asking:
+            return
+
+        async def put() -> None:
+            try:
+                answers.known[question.key] = await ask(question)
+            finally:
+                del self._asking[place]
+            self._ask(place)
+
+        self._asking[place] = asyncio.create_task(put())
 
     def _tell(self, body: Body, why: str) -> None:
         """An event on the object whose pods are refused."""

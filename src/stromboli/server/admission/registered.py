@@ -1,0 +1,267 @@
+"""Webhooks that users register: which of them a write must pass, what they are asked, and what follows from answers.
+
+Writes are made at one go, and a webhook takes time.  A write that needs an answer raises :class:`Unanswered`; its maker
+asks (:mod:`stromboli.server.http.asking`), notes the answer in the write's :class:`Answers`, and makes the write again.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from stromboli.cluster.body import Body, encode, meta, part, with_meta
+from stromboli.errors import ApiFailure
+from stromboli.model.selectors import selects
+from stromboli.server.admission.admission import Rule, World
+from stromboli.server.admission.webhook_rules import Place, mistakes, place_of, selector_of, version_for
+from stromboli.server.schema.resources import Resource
+from stromboli.server.status_errors import invalid
+from stromboli.server.verbs.patching import json_patched
+
+GROUP: Final = "admissionregistration.k8s.io"
+MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
+POLICIES: Final = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+NO_CEL: Final = "it is stored and not evaluated: the embedded cluster has no CEL"
+NO_CONDITIONS: Final = (
+    "webhook {name}: matchConditions are not evaluated: it is asked about everything that its rules match"
+)
+MOST_WARNINGS: Final = 16
+"""Most warnings of one answer that are handed on."""
+MOST_ASKED: Final = 64
+"""Most webhooks that one write may pass."""
+
+
+class Question(NamedTuple):
+    """What a webhook is asked; ``key`` is the same for the same object.  A ``problem`` is why it cannot be asked."""
+
+    key: str
+    name: str
+    place: Place
+    authorities: str
+    seconds: int
+    is_fatal: bool
+    review: Body
+    problem: str = ""
+
+
+class Reply(NamedTuple):
+    """What a webhook answers: the ``response`` of its AdmissionReview, or why there is none."""
+
+    response: Mapping[str, Any]
+    failure: str = ""
+
+
+class Unanswered(Exception):
+    """A write has to wait for the answer to ``question``."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(question.name)
+        self.question = question
+
+
+@dataclass
+class Answers:
+    """What is known for one write, in each of its attempts.
+
+    ``born`` keeps the uid, the name and the time that an object was given by the first attempt.
+    """
+
+    user: Body
+    dry_run: bool = False
+    known: dict[str, Reply] = field(default_factory=dict)
+    born: dict[tuple[str, ...], Body] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Within it writes find these answers; others ask no webhook."""
+        token = _ANSWERS.set(self)
+        self.warnings.clear()
+        try:
+            yield
+        finally:
+            _ANSWERS.reset(token)
+
+
+_ANSWERS: ContextVar[Answers | None] = ContextVar("answers", default=None)
+_GIVEN: Final = ("name", "uid", "creationTimestamp")
+
+
+class Registered(Rule):
+    """Asks the webhooks of the cluster; ``versions`` names the versions in which a kind is served."""
+
+    def __init__(self, versions: Callable[[Resource], Sequence[str]]) -> None:
+        self._versions = versions
+
+    def admit(self, resource: Resource, body: Body, old: Body | None, world: World) -> Body:
+        """The object as the webhooks leave it, if all of them allow it."""
+        answers = _ANSWERS.get()
+        if resource.group == GROUP:
+            self._check(resource, body, answers)
+            return body
+        mutating, validating = ([*world.bodies(GROUP, kind)] for kind in (MUTATING, VALIDATING))
+        if answers is None or not (mutating or validating):
+            return body
+        if old is None:
+            body = _as_born(resource, body, answers, world)
+        ask = _Asking(self._versions(resource), resource, old, world, answers, "CREATE" if old is None else "UPDATE")
+        return ask.run(body, mutating, validating)
+
+    def admit_deletion(self, resource: Resource, body: Body, world: World) -> None:
+        """Raise if a webhook wants the object to stay."""
+        answers = _ANSWERS.get()
+        if answers is not None and resource.group != GROUP:
+            ask = _Asking(self._versions(resource), resource, body, world, answers, "DELETE")
+            ask.run(None, *([*world.bodies(GROUP, kind)] for kind in (MUTATING, VALIDATING)))
+
+    def _check(self, resource: Resource, body: Body, answers: Answers | None) -> None:
+        causes = [*mistakes(body)]
+        if causes:
+            raise invalid(resource, meta(body).get("name", ""), causes)
+        if answers is not None:
+            hooks = body.get("webhooks") or ()
+            answers.warnings += [NO_CONDITIONS.format(name=one["name"]) for one in hooks if one.get("matchConditions")]
+            answers.warnings += [NO_CEL] if resource.plural in POLICIES else []
+
+
+def _as_born(resource: Resource, body: Body, answers: Answers, world: World) -> Body:
+    """The new object with the name and uid of the first attempt, unless that has been stored by now."""
+    found = meta(body)
+    key = (resource.title, found.get("namespace", ""), found.get("generateName") or found.get("name", ""))
+    known = answers.born.get(key, {})
+    stored = world.body(*resource.collection, key[1], known.get("name", "")) or {}
+    if known and part(stored, "metadata", "uid") != known["uid"]:
+        return with_meta(body, **known)
+    answers.born[key] = {name: found[name] for name in _GIVEN if name in found}
+    answers.known.clear()
+    return body
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """One write on its way through the webhooks."""
+
+    versions: Sequence[str]
+    resource: Resource
+    old: Body | None
+    world: World
+    answers: Answers
+    operation: str
+
+    def run(self, body: Body | None, mutating: Iterable[Body], validating: Iterable[Body]) -> Body:
+        """The object after all webhooks; None stands for one that is deleted."""
+        seen: dict[str, Body | None] = {}
+        for again in (False, True):
+            for name, hook in _hooks(mutating):
+                if again and (hook.get("reinvocationPolicy") != "IfNeeded" or seen.get(name, body) == body):
+                    continue
+                body = seen[name] = self._changed(name, hook, body)
+        for name, hook in _hooks(validating):
+            self._changed(name, hook, body, may_patch=False)
+        return body or {}
+
+    def _changed(self, config: str, hook: Body, body: Body | None, *, may_patch: bool = True) -> Body | None:
+        """The object as one webhook leaves it; as it is where the webhook is not to be asked."""
+        version = version_for(hook, self.operation, self.resource, self.versions)
+        if not version or not self._selected(hook, body):
+            return body
+        question = self._question(config, hook, body, version)
+        reply = Reply({}, question.problem) if question.problem else self.answers.known.get(question.key)
+        if reply is None:
+            if len(self.answers.known) >= MOST_ASKED:
+                raise _failed(question.name, f"the write has passed {MOST_ASKED} webhooks already")
+            raise Unanswered(question)
+        return self._after(question, reply, body, may_patch)
+
+    def _after(self, question: Question, reply: Reply, body: Body | None, may_patch: bool) -> Body | None:
+        response, failure = reply
+        self.answers.warnings += [f"{text:.256}" for text in _texts(response.get("warnings"))]
+        if not failure and not response.get("allowed"):
+            raise _denied(question.name, response.get("status") or {})
+        if body is not None and may_patch and response.get("patch"):
+            try:
+                return _patched(body, response)
+            except (ApiFailure, ValueError, binascii.Error) as error:
+                failure = f"its patch cannot be used: {error}"
+        if failure and question.is_fatal:
+            raise _failed(question.name, failure)
+        if failure:
+            self.answers.warnings.append(f"webhook {question.name} was passed over: {failure}"[:256])
+        return body
+
+    def _selected(self, hook: Body, body: Body | None) -> bool:
+        whole = [one for one in (body, self.old) if one is not None]
+        if not any(selects(selector_of(hook.get("objectSelector")), meta(one).get("labels") or {}) for one in whole):
+            return False
+        if self.resource.namespaced:
+            namespace = self.world.body("", "namespaces", "", meta(whole[0]).get("namespace", "")) or {}
+        elif self.resource.collection == ("", "namespaces"):
+            namespace = whole[0]
+        else:
+            return True
+        return selects(selector_of(hook.get("namespaceSelector")), meta(namespace).get("labels") or {})
+
+    def _question(self, config: str, hook: Body, body: Body | None, version: str) -> Question:
+        group, plural = self.resource.collection
+        kind = {"group": group, "version": version, "kind": self.resource.kind}
+        place = {"group": group, "version": version, "resource": plural}
+        asked = {"group": group, "version": self.resource.version}
+        found = meta(body if body is not None else self.old or {})
+        shown = [
+            None if one is None else {**one, "apiVersion": f"{group}/{version}".lstrip("/")} for one in (body, self.old)
+        ]
+        options = f"{self.operation.capitalize()}Options"
+        request = {
+            "kind": kind, "resource": place, "requestKind": kind | asked, "requestResource": place | asked,
+            "name": found.get("name", ""), "namespace": found.get("namespace", ""), "operation": self.operation,
+            "userInfo": self.answers.user, "object": shown[0], "oldObject": shown[1], "dryRun": self.answers.dry_run,
+            "options": {"apiVersion": "meta.k8s.io/v1", "kind": options},
+        }  # fmt: skip
+        key = hashlib.sha256(encode([config, request])).hexdigest()
+        review: Body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+        review["request"] = {"uid": f"{key[:8]}-{key[8:12]}-4{key[13:16]}-8{key[17:20]}-{key[20:32]}", **request}
+        client = hook["clientConfig"]
+        where, problem = place_of(client, self.world)
+        if self.answers.dry_run and hook.get("sideEffects") not in ("None", "NoneOnDryRun"):
+            problem = "it has side effects, and so is not asked in a dry run"
+        fatal, seconds = hook.get("failurePolicy") != "Ignore", hook.get("timeoutSeconds", 10)
+        return Question(key, hook["name"], where, client.get("caBundle") or "", seconds, fatal, review, problem)
+
+
+def _patched(body: Body, response: Mapping[str, Any]) -> Body:
+    if response.get("patchType", "JSONPatch") != "JSONPatch":
+        raise ValueError(f"the patch type {response['patchType']!r:.40} is not JSONPatch")
+    found = json_patched(body, json.loads(base64.b64decode(response["patch"], validate=True)))
+    kept = {name: meta(body).get(name) for name in (*_GIVEN, "namespace")}
+    return {**with_meta(found, **kept), "apiVersion": body["apiVersion"], "kind": body["kind"]}
+
+
+def _hooks(configurations: Iterable[Body]) -> Iterator[tuple[str, Body]]:
+    """The webhooks with names of their own, in the order in which they are asked."""
+    for body in sorted(configurations, key=lambda one: meta(one)["name"]):
+        for number, hook in enumerate(body.get("webhooks") or ()):
+            yield f"{body['kind']}/{meta(body)['name']}/{number}/{meta(body).get('generation', 0)}", hook
+
+
+def _texts(found: object) -> list[str]:
+    return [text for text in found[:MOST_WARNINGS] if isinstance(text, str)] if isinstance(found, list) else []
+
+
+def _denied(name: str, status: Mapping[str, Any]) -> ApiFailure:
+    why = status.get("message") or status.get("reason")
+    told = f'admission webhook "{name}" denied the request' + (f": {why}" if why else " without explanation")
+    code = status.get("code")
+    details = status.get("details") if isinstance(status.get("details"), dict) else None
+    code = code if isinstance(code, int) and 400 <= code < 600 else 400
+    return ApiFailure(code, str(status.get("reason") or ""), told, details)
+
+
+def _failed(name: str, why: str) -> ApiFailure:
+    return ApiFailure(500, "InternalError", f'Internal error occurred: failed calling webhook "{name}": {why}')
