@@ -12,6 +12,7 @@ import typer
 from stromboli.cli.app import app
 from stromboli.cli.linting.cluster_rules import CLUSTER_RULES
 from stromboli.cli.linting.conf_rules import CONF_RULES
+from stromboli.cli.linting.job_rules import JOB_RULES
 from stromboli.cli.main import main
 
 PAGE = Path("docs/cli.md")
@@ -51,7 +52,7 @@ def test_every_rule_is_described_with_its_severity() -> None:
     described = dict(re.findall(r"^\| `([a-z-]+)` \| (error|warning|note) \|", text, re.MULTILINE))
     assert described == {
         **{rule.id: rule.severity for rule in CONF_RULES},
-        **{rule.id: rule.severity for rule in CLUSTER_RULES},
+        **{rule.id: rule.severity for rule in (*CLUSTER_RULES, *JOB_RULES)},
     }
 
 

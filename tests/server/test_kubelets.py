@@ -260,7 +260,7 @@ def test_a_pod_runs_and_ends_as_told(command, annotations, phase, code):
 
 
 def test_a_pod_that_is_to_restart_backs_off(monkeypatch):
-    monkeypatch.setattr("stromboli.server.kubelet.kubelets._BACKOFFS", (0.01,))
+    monkeypatch.setattr("stromboli.server.kubelet.kubelets.BACKOFFS", (0.01,))
 
     async def story(scene):
         await scene.make("a", ("sh", "-c", "sleep 0.02; exit 1"), "OnFailure")

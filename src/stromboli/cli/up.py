@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,15 @@ UP_HELP = (
     "Example: stromboli up --nodes 3x8cpu,32Gi --nodes 2x16cpu,64Gi,nvidia.com/gpu=4 --examples examples/cluster\n\n"
     + EPILOG
 )
+
+
+class Pods(StrEnum):
+    """What becomes of pods that are placed."""
+
+    simulated = "simulated"
+    real = "real"
+
+
 NODES = ["3x8cpu,32Gi"]
 NEXT = """\
 All jobs are over. To try next, in a terminal:
@@ -65,6 +75,10 @@ def up(
     ] = None,
     scheduler: Annotated[bool, typer.Option(help="Run the scheduler.")] = True,
     controllers: Annotated[bool, typer.Option(help="Run the controllers of jobs, queues and PodGroups.")] = True,
+    pods: Annotated[
+        Pods,
+        typer.Option(help="simulated, or real: run their commands as processes of this machine (trusted ones only)."),
+    ] = Pods.simulated,
     until_done: Annotated[
         bool | None,
         typer.Option(help="End when all jobs are over. Default: only without a terminal, and with --examples."),
@@ -92,6 +106,7 @@ def up(
         source=Source(str(config) if config else ""),
         examples=objects_in(examples or ()),
         until_done=until_done,
+        real_pods=pods is Pods.real,
     )
     _run(setup, kubeconfig)
 

@@ -20,6 +20,7 @@ from stromboli.server.controllers.controllers import Keeper, preinstalled, renew
 from stromboli.server.controllers.node_lifecycle import Clockwork
 from stromboli.server.http.openapi import Documents
 from stromboli.server.http.tokens import Tokens
+from stromboli.server.kubelet.logs import Written, stated
 from stromboli.server.schema.definitions import COLLECTION, collection_of
 from stromboli.server.schema.resources import Catalogue, Resource
 from stromboli.server.schema.validation import SYSTEM_CLASSES
@@ -93,6 +94,8 @@ class Api:
         if pods is None:
             raise LookupError("pods are not served")
         self.pods = Pods(pods, self.store, self.writer, self, clock)
+        self.written: Written = stated
+        """What containers have written, for ``kubectl logs``."""
         self.keeper = Keeper(self.store, self.catalogue, self.writer, self, later, usage, certificate, clock)
         self.clockwork = Clockwork(self.store, self.catalogue, self.writer, clock)
         self.keeper.start()

@@ -35,6 +35,7 @@ from stromboli.server.controllers.workloads.room import Workloads
 from stromboli.server.http.serving import Serving, serving
 from stromboli.server.kubelet.cluster import Inside
 from stromboli.server.kubelet.kubelets import Kubelets
+from stromboli.server.kubelet.real.pods import RealKubelets
 from stromboli.server.print.conditions import condition_of
 
 DONE: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
@@ -57,7 +58,7 @@ class Setup:
 
     ``nodes`` are Node objects; ``data`` is the directory that keeps everything, None for one that goes with the
     cluster; ``examples`` are objects to be created at the start; ``until_done`` ends the cluster when their jobs are
-    over.
+    over; ``real_pods`` runs pods as processes of this machine.
     """
 
     nodes: Sequence[Body] = ()
@@ -69,6 +70,7 @@ class Setup:
     period: float = 0.25
     examples: Sequence[Body] = ()
     until_done: bool = False
+    real_pods: bool = False
     observer: Observer = SILENT
 
 
@@ -144,7 +146,7 @@ async def up(setup: Setup) -> AsyncIterator[Up]:
         served = await stack.enter_async_context(serving(folder, durable=setup.data is not None, port=setup.port))
         if setup.scheduler:
             setup = replace(setup, source=show_configuration(served.api, setup.source, folder))
-        kubelets = Kubelets(Inside(served.api), setup.nodes)
+        kubelets = _kubelets(setup, served.api)
         parts: dict[str, Any] = {"simulated nodes": kubelets} if setup.nodes else {}
         if setup.scheduler or setup.controllers:
             client = Client.reaching(from_kubeconfig([str(served.access.kubeconfig)]), qps=0, burst=0)
@@ -156,6 +158,15 @@ async def up(setup: Setup) -> AsyncIterator[Up]:
         creation = await _created_soon(served.api, setup.examples)
         stack.callback(creation.cancel)
         yield Up(setup, served, creation)
+
+
+def _kubelets(setup: Setup, api: Api) -> Kubelets:
+    """The nodes' kubelets, with pods as processes if wished."""
+    if not setup.real_pods:
+        return Kubelets(Inside(api), setup.nodes)
+    real = RealKubelets(Inside(api), setup.nodes)
+    api.written = real.written
+    return real
 
 
 def _brains(setup: Setup, client: Client, api: Api) -> dict[str, Any]:

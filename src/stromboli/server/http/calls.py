@@ -169,7 +169,7 @@ class Calls:
         if call.address.subresource == "scale":
             return Result(encode(scale_of(entry.body)))
         if call.address.subresource == "log":
-            return Result(log_of(entry.body, call.query), media="text/plain")
+            return Result(log_of(entry.body, call.query, self._api.written), media="text/plain")
         return self._told(call, entry)
 
     def _told(self, call: Call, entry: Entry, code: int = 200) -> Result:

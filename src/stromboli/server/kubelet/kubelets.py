@@ -22,7 +22,7 @@ _STATUS_EVERY: Final = 30
 """Beats between two reports of a node's status."""
 _PAUSE: Final = 0.2
 """Seconds before a request or a watch that failed is tried again; doubled up to two seconds."""
-_BACKOFFS: Final = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
+BACKOFFS: Final = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 """Seconds before a container is started once more, as kubelets do."""
 _LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 NOT_READY: Final = "simulation.stromboli.dev/not-ready"
@@ -172,7 +172,7 @@ class Kubelets:
                 return
             stops = statuses.terminations(pod, self._clock(), life.runs)
             pod = await self._write(pod, statuses.backing_off(pod, stops, self._clock()))
-            await asyncio.sleep(_BACKOFFS[min(restarts, len(_BACKOFFS) - 1)])
+            await asyncio.sleep(BACKOFFS[min(restarts, len(BACKOFFS) - 1)])
             restarts += 1
             pod = await self._write(pod, self._running(pod, restarts, stops))
 
@@ -192,10 +192,14 @@ class Kubelets:
     def _running(self, pod: Body, restarts: int, stops: Sequence[Body]) -> Body:
         node = self._nodes[pod["spec"]["nodeName"]]
         host = node["status"]["addresses"][0]["address"]
+        address = part(pod, "status", "podIP") or self._address("10.244")
+        return statuses.running(pod, self._clock(), host, address, restarts, stops)
+
+    def _address(self, network: str) -> str:
+        """The next one of a network of 65,536."""
         self._addresses += 1
         high, low = divmod(self._addresses, 250)
-        address = part(pod, "status", "podIP") or f"10.244.{high % 256}.{low + 1}"
-        return statuses.running(pod, self._clock(), host, address, restarts, stops)
+        return f"{network}.{high % 256}.{low + 1}"
 
     async def _die(self, pod: Body, life: Life) -> None:
         """Stop as the pod does when it is told to, and let it go."""
@@ -204,11 +208,11 @@ class Kubelets:
         if part(pod, "status", "phase") == "Running":
             await self._write(pod, statuses.ended(pod, self._clock(), life.runs, killed=True))
         wish = {"gracePeriodSeconds": 0, "preconditions": {"uid": meta(pod)["uid"]}}
-        await self._ask("DELETE", _path(pod), wish)
+        await self._ask("DELETE", path_of(pod), wish)
 
     async def _write(self, pod: Body, status: Body) -> Body:
         found = {"uid": meta(pod)["uid"]}
-        return await self._ask("PATCH", f"{_path(pod)}/status", {"metadata": found, "status": status}, STRATEGIC)
+        return await self._ask("PATCH", f"{path_of(pod)}/status", {"metadata": found, "status": status}, STRATEGIC)
 
     # ----------------------------------------------------------------------------------------- requests
 
@@ -289,7 +293,8 @@ async def _settled(work: Coroutine[Any, Any, None]) -> None:
             _LOG.warning("kubelet: %s", failure)
 
 
-def _path(pod: Body) -> str:
+def path_of(pod: Body) -> str:
+    """The pod's address at the API server."""
     return f"/api/v1/namespaces/{meta(pod)['namespace']}/pods/{meta(pod)['name']}"
 
 

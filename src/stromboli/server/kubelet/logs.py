@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from stromboli.cluster.body import Body, meta, part
@@ -13,15 +13,25 @@ LOGS: Final = "simulation.stromboli.dev/logs"
 """Annotation of a pod: what its containers write."""
 
 
-def log_of(pod: Body, query: Mapping[str, str]) -> bytes:
+Written = Callable[[Body, str], bytes | None]
+"""What a pod's container of that name has written, None before it has started."""
+
+
+def stated(pod: Body, _: str) -> bytes | None:
+    """What the annotation says."""
+    text = str((meta(pod).get("annotations") or {}).get(LOGS, ""))
+    return None if part(pod, "status", "phase") in ("Pending", None) else text.encode()
+
+
+def log_of(pod: Body, query: Mapping[str, str], written: Written = stated) -> bytes:
     """The log of a pod's container, as ``kubectl logs`` asks for it.  Raises ApiFailure."""
     container = _container(pod, query.get("container", ""))
-    if part(pod, "status", "phase") in ("Pending", None):
+    text = written(pod, container)
+    if text is None:
         raise _not_yet(pod, container)
-    text = str((meta(pod).get("annotations") or {}).get(LOGS, ""))
     lines = text.splitlines(keepends=True)
     tail, most = _number(query, "tailLines"), _number(query, "limitBytes")
-    whole = "".join(lines if tail is None else lines[max(len(lines) - tail, 0) :]).encode()[:most]
+    whole = b"".join(lines if tail is None else lines[max(len(lines) - tail, 0) :])[:most]
     return whole if not whole or whole.endswith(b"\n") else whole + b"\n"
 
 
@@ -29,7 +39,7 @@ def _container(pod: Body, wanted: str) -> str:
     """The container that is asked for, which only a pod of one need not name."""
     name = meta(pod).get("name", "")
     containers = [one["name"] for one in part(pod, "spec", "containers") or ()]
-    if wanted and wanted not in containers:
+    if wanted and wanted not in (*containers, *(one["name"] for one in part(pod, "spec", "initContainers") or ())):
         raise bad_request(f"container {wanted} is not valid for pod {name}")
     if not wanted and len(containers) > 1:
         raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(containers)}]")

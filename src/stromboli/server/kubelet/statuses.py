@@ -49,7 +49,7 @@ def running(pod: Body, now: float, host: str, address: str, restarts: int = 0, l
     ]
     return {
         "phase": "Running",
-        "conditions": _conditions(pod, at, ready=True),
+        "conditions": conditions(pod, at, ready=True),
         "containerStatuses": statuses,
         "hostIP": host,
         "hostIPs": [{"ip": host}],
@@ -70,7 +70,7 @@ def ended(pod: Body, now: float, runs: Sequence[Run], *, killed: bool = False) -
     failed = any(stop["exitCode"] for stop in stops)
     return {
         "phase": "Failed" if failed else "Succeeded",
-        "conditions": _conditions(pod, stamp(now), ready=False),
+        "conditions": conditions(pod, stamp(now), ready=False),
         "containerStatuses": statuses,
     }
 
@@ -87,7 +87,7 @@ def backing_off(pod: Body, stops: Sequence[Body], now: float) -> Body:
         }
         for one, stop in zip(_containers(pod), stops, strict=True)
     ]
-    return {"conditions": _conditions(pod, stamp(now), ready=False), "containerStatuses": statuses}
+    return {"conditions": conditions(pod, stamp(now), ready=False), "containerStatuses": statuses}
 
 
 def terminations(pod: Body, now: float, runs: Sequence[Run], *, killed: bool = False) -> list[Body]:
@@ -103,7 +103,7 @@ def terminations(pod: Body, now: float, runs: Sequence[Run], *, killed: bool = F
                 "reason": "Error" if code else "Completed",
                 "startedAt": began or stamp(now),
                 "finishedAt": stamp(now),
-                "containerID": _identity(pod, one["name"]),
+                "containerID": identity(pod, one["name"]),
             }
         )
     return found
@@ -119,21 +119,22 @@ def _restarts(pod: Body) -> int:
 
 def _container(pod: Body, container: Body, restarts: int) -> Body:
     image: Any = container.get("image", "")
-    identity = _identity(pod, container["name"])
+    called = identity(pod, container["name"])
     return {
         "name": container["name"],
         "image": image,
         "imageID": image,
-        "containerID": identity,
+        "containerID": called,
         "restartCount": restarts,
     }
 
 
-def _identity(pod: Body, name: str) -> str:
+def identity(pod: Body, name: str) -> str:
+    """The identity of a container."""
     return "simulated://" + hashlib.sha256(f"{meta(pod).get('uid')}/{name}".encode()).hexdigest()
 
 
-def _conditions(pod: Body, at: str, *, ready: bool) -> list[Body]:
+def conditions(pod: Body, at: str, *, ready: bool) -> list[Body]:
     """Conditions with the times at which they changed; those that others wrote stay."""
     known = {one["type"]: one for one in part(pod, "status", "conditions") or ()}
     done: Body = {} if ready else {"reason": "PodCompleted"}
