@@ -6,8 +6,11 @@ do not wait for it.  A charge ends when both have been heard of since: the pod's
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
+from stromboli.cluster.rim import BudgetSet, Rim
 from stromboli.filters.disruption import counts_against
 from stromboli.filters.selectors import clauses
 from stromboli.model.disruption import DisruptionBudget
@@ -28,16 +31,16 @@ class Charge:
 
 
 class Charges:
-    """Keeps ``budgets``, a state's own by namespace/name, less what has been charged to them."""
+    """Keeps the budgets of the state behind ``rim``, by namespace/name, less what has been charged to them."""
 
-    def __init__(self, budgets: dict[str, DisruptionBudget]) -> None:
-        self._budgets = budgets
+    def __init__(self, rim: Rim) -> None:
+        self._rim = rim
         self._said: dict[str, DisruptionBudget] = {}
         self._of: dict[str, Charge] = {}
 
-    def move(self, budgets: dict[str, DisruptionBudget]) -> None:
-        """Keep ``budgets`` in the place of those before, of which everything is about to be heard anew."""
-        self._budgets = budgets
+    @property
+    def _budgets(self) -> Mapping[str, DisruptionBudget]:
+        return self._rim.state.budgets
 
     def charge(self, task: Task) -> None:
         """``task`` is being evicted."""
@@ -82,7 +85,9 @@ class Charges:
         if said is None:
             return
         number = sum(charge.holds(key) for charge in self._of.values())
-        self._budgets[key] = replace(said, allowed=max(0, said.allowed - number)) if number else said
+        budget = replace(said, allowed=max(0, said.allowed - number)) if number else said
+        if budget != self._budgets.get(key):
+            self._rim.do(BudgetSet(key, budget))
         if not number:
             del self._said[key]
 

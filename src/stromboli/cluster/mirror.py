@@ -16,10 +16,10 @@ import msgspec
 from stromboli.cluster import kinds
 from stromboli.cluster.charges import Charges
 from stromboli.cluster.decoding.proofs import REPLAYED, Proofs, Unproven
-from stromboli.cluster.events import Deleted, Event, Modified
+from stromboli.cluster.events import Deleted, Event
 from stromboli.cluster.kinds import Metadata
+from stromboli.cluster.rim import Applied, Decided, Emptied, Gone, Reserved, Rim
 from stromboli.cluster.state import ClusterState
-from stromboli.errors import ManifestError
 from stromboli.framework.books.plan import Bind, Eviction
 from stromboli.model.names import PIPELINED_PROOF, SCHEDULER_NAME
 from stromboli.model.reservation import Held, read, stated, with_reservation, written
@@ -106,15 +106,20 @@ class Mirror:
         node_selector: Iterable[str] = (),
         proofs: Proofs | None = None,
     ) -> None:
-        self.state, self.schedulers, self.proofs = state, frozenset(schedulers), proofs
+        self.rim, self.schedulers, self.proofs = Rim(state), frozenset(schedulers), proofs
         self._labels = node_labels(node_selector)
         self.versions: defaultdict[str, dict[tuple[str, str], Version]] = defaultdict(dict)
         self._gone: OrderedDict[Name, Version] = OrderedDict()
         self.assumed: dict[str, Assumed] = {}
         self._real: dict[str, Task] = {}
         self.unwritten: dict[str, Unwritten] = {}
-        self._charges = Charges(state.budgets)
+        self._charges = Charges(self.rim)
         self.stale = 0
+
+    @property
+    def state(self) -> ClusterState:
+        """The cluster as known; only to look at, as it changes through ``rim`` alone."""
+        return self.rim.state
 
     # ------------------------------------------------------------------ events
 
@@ -161,9 +166,9 @@ class Mirror:
         if isinstance(event.object, kinds.Pod):
             self._pod(event, event.object)
         elif isinstance(event.object, kinds.Node) and not self.matches(event.object):
-            self.state.apply(Deleted(event.kind, event.object))
+            self.rim.do(Applied(event.kind, False, event.object))
         else:
-            self.state.apply(event)
+            self.rim.do(Applied(event.kind, not isinstance(event, Deleted), event.object))
             if isinstance(event.object, kinds.PodDisruptionBudget):
                 self._charges.heard(f"{event.object.metadata.namespace}/{event.object.metadata.name}")
 
@@ -182,7 +187,7 @@ class Mirror:
         if isinstance(event, Deleted) or not self.counts(pod):
             self._forget_pod(key)
             return
-        self.state.apply(Modified(event.kind, self._judged(key, pod)))
+        self.rim.do(Applied(event.kind, True, self._judged(key, pod)))
         self._real.pop(key, None)
         self._restate(key)
         assumed = self.assumed.get(key)
@@ -205,8 +210,8 @@ class Mirror:
         self._real.pop(key, None)
         self.unwritten.pop(key, None)
         self._charges.gone(key)
-        if (task := self.state.tasks.get(key)) is not None:
-            self.state.remove_task(task)
+        if key in self.state.tasks:
+            self.rim.do(Gone(key))
 
     def _still(self, key: str, assumed: Assumed, task: Task) -> None:
         """After news of a pod: what was assumed is confirmed, overtaken, or stands."""
@@ -228,12 +233,7 @@ class Mirror:
                 decided.status = TaskStatus.Binding
         else:
             decided.status = TaskStatus.Releasing
-        self.state.remove_task(task)
-        try:
-            self.state.add_task(decided)
-        except ManifestError:
-            self.state.add_task(task)
-            raise
+        self.rim.do(Decided.to(decided))
         self._real.setdefault(key, task)  # what a decision is taken upon may be one itself
 
     # ------------------------------------------------------------------ decisions
@@ -276,10 +276,7 @@ class Mirror:
         del self.assumed[key]
         self._charges.failed(key)
         if (real := self._real.pop(key, None)) is not None:
-            decided = self.state.tasks[key]
-            self.state.remove_task(decided)
-            real.template = decided.template  # it was made anew where a name has got a column meanwhile
-            self.state.add_task(real)
+            self.rim.do(Decided.to(real))
 
     def overdue(self, now: float) -> list[tuple[str, str]]:
         """Key and uid of pods whose news has not come in time: somebody should ask for them."""
@@ -313,7 +310,7 @@ class Mirror:
 
     def _hold(self, task: Task, held: Held | None) -> None:
         if written(task.annotations) != stated(held):
-            self.state.set_reservation(task.key, task.uid, held)
+            self.rim.do(Reserved(task.key, task.uid, held))
         if (real := self._real.get(task.key)) is not None:
             self._real[task.key] = with_reservation(real, held)
 
@@ -355,14 +352,13 @@ class Mirror:
         found = None if self.proofs is None else self.proofs.accept(key)
         if found is not None and key not in self.unwritten:
             proof = found.annotations.get(PIPELINED_PROOF, "")
-            self.state.set_reservation(key, found.uid, read(found.annotations), proof)
+            self.rim.do(Reserved(key, found.uid, read(found.annotations), proof))
 
     # ------------------------------------------------------------------ beginning anew
 
     def begin_anew(self) -> None:
         """Forget all that events have said, but not what has been decided: everything is to be told once more."""
-        self.state = self.state.emptied()
-        self._charges.move(self.state.budgets)
+        self.rim.do(Emptied())
         self._real.clear()
         if self.proofs is not None:
             self.proofs.unproven.clear()

@@ -24,7 +24,7 @@ from stromboli.cluster.nodes import NodeStore
 from stromboli.cluster.resource_names import QueueNames, learn
 from stromboli.cluster.sums import JobSums
 from stromboli.errors import ManifestError
-from stromboli.framework.books.plan import Plan
+from stromboli.framework.books.plan import Lasting
 from stromboli.framework.config import gates
 from stromboli.model.claims import Demand
 from stromboli.model.disruption import DisruptionBudget
@@ -125,15 +125,7 @@ class ClusterState:
         task = decode.task_of(pod, self.templates, self.reserving)
         if stays and (other := self._uids.get(task.uid, task.key)) != task.key:
             raise ManifestError(f"is the uid of Pod {other}", object=f"Pod {task.key}", path="metadata.uid")
-        if (old := self.tasks.get(task.key)) is not None:
-            self.remove_task(old)
-        if stays:
-            try:
-                self.add_task(task)
-            except ManifestError:
-                if old is not None:
-                    self.add_task(old)
-                raise
+        self.replace_task(self.tasks.get(task.key), task if stays else None)
 
     def _pod_group(self, group: kinds.PodGroup | kinds.UpstreamPodGroup, stays: bool) -> None:
         value = any_group_of(group, self.jobs)
@@ -210,7 +202,7 @@ class ClusterState:
         """Take samples of nodes in; nodes that they leave out keep their last ones."""
         self.usage.update(usage)
 
-    def learn(self, plan: Plan) -> None:
+    def learn(self, plan: Lasting) -> None:
         """Take over what a plan leaves to later cycles: what plugins keep, where jobs lie, what they are promised."""
         self.remember(plan.memory)
         for place in plan.hyper_nodes:
@@ -253,6 +245,18 @@ class ClusterState:
                 self.sums.forget(job)
                 self._forget(job.uid)
 
+    def replace_task(self, old: Task | None, new: Task | None) -> None:
+        """Let ``new`` stand in the place of ``old``.  Raises ManifestError, nothing changed."""
+        if old is not None:
+            self.remove_task(old)
+        try:
+            if new is not None:
+                self.add_task(new)
+        except ManifestError:
+            if old is not None:
+                self.add_task(old)
+            raise
+
     def set_reservation(self, key: str, uid: str, held: Held | None, proof: str = "") -> bool:
         """Let pod ``key`` state ``held`` (None: no reservation), as news of it would; False if it is gone.
 
@@ -261,12 +265,7 @@ class ClusterState:
         task = self.tasks.get(key)
         if task is None or task.uid != uid:
             return False
-        self.remove_task(task)
-        try:
-            self.add_task(with_reservation(task, held, proof))
-        except ManifestError:
-            self.add_task(task)
-            raise
+        self.replace_task(task, with_reservation(task, held, proof))
         return True
 
     def set_group(self, facts: JobFacts) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from stromboli.cluster.body import Body, part, stamp
 from stromboli.cluster.events import Modified
 from stromboli.cluster.mirror import Mirror
+from stromboli.cluster.rim import StatusSet
 from stromboli.errors import ApiError
 from stromboli.framework.books.plan import (
     Bind,
@@ -89,7 +90,7 @@ class Carrier:
         if update.key not in self._mirror.state.jobs:
             return
         status = PodGroupStatus(update.phase, update.conditions, update.running, update.succeeded, update.failed)
-        self._mirror.state.set_status(update.key, status)
+        self._mirror.rim.do(StatusSet(update.key, status))
         change: Body = {"status": msgspec.to_builtins(status)}
         if update.annotations is not None:
             change["metadata"] = {"annotations": update.annotations}

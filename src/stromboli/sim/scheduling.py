@@ -9,6 +9,7 @@ from stromboli.cluster.body import Body, Key, meta
 from stromboli.cluster.events import Deleted, Modified
 from stromboli.cluster.mirror import Mirror
 from stromboli.cluster.objects import absent
+from stromboli.cluster.rim import Cut, GatesSet, Learned
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.errors import ManifestError
@@ -39,7 +40,7 @@ class Scheduling:
         self.world, self.config, self.registry = world, config, registry
         self.period, self.seed, self.observer = period, seed, observer
         self.mirror = Mirror(ClusterState())
-        self.mirror.state.set_gates(config.gates)
+        self.mirror.rim.do(GatesSet(sorted(config.gates)))
         self.carrier = Carrier(world, self.mirror, self.hear)
         self.problems: list[ManifestError] = []
         self._when_planned = when_planned
@@ -94,10 +95,10 @@ class Scheduling:
         """Run one cycle and carry its plan out."""
         now = self.world.timeline.now
         self._ask_for_overdue(now)
-        plan = self.decide(self.state.snapshot(), now)
+        plan = self.decide(self.mirror.rim.do(Cut(now, 0, self.seed)), now)
         self._when_planned(plan)
         self.carrier.carry_out(plan)
-        self.state.learn(plan)
+        self.mirror.rim.do(Learned.of(plan, self.state))
         return plan
 
     def decide(self, snapshot: Snapshot, now: float) -> Plan:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
 import msgspec
 
 from stromboli.model.podgroup import PodGroupCondition
@@ -131,3 +134,19 @@ class Plan(msgspec.Struct):
     inconsistencies: list[str] = []
     memory: dict[str, dict[str, float]] = {}
     replayable: bool = True
+
+
+class Lasting(Protocol):
+    """The part of a plan that later cycles look at."""
+
+    @property
+    def memory(self) -> Mapping[str, Mapping[str, float]]:
+        """What plugins keep."""
+
+    @property
+    def hyper_nodes(self) -> Iterable[HyperNodeUpdate]:
+        """Where jobs lie."""
+
+    @property
+    def nominations(self) -> Iterable[Nomination]:
+        """What jobs are promised."""

@@ -19,6 +19,7 @@ from typing import Any, Final
 from stromboli.cluster.decoding.proofs import Proofs
 from stromboli.cluster.kinds import Object, Pod
 from stromboli.cluster.mirror import Mirror
+from stromboli.cluster.rim import Cut, GatesSet, Learned, Measured
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.errors import ApiError, ManifestError, StromboliError, in_words
@@ -99,7 +100,7 @@ class LiveScheduler:
         self.configuration = Configuration(source, self.tell)
         names, proofs = self.options.scheduler_names, Proofs()
         self.mirror = Mirror(ClusterState(self.options.default_queue), names, self.options.node_selector, proofs)
-        self.state.set_gates(self.configuration.current.gates)
+        self.mirror.rim.do(GatesSet(sorted(self.configuration.current.gates)))
         self.feed = Feed(self.mirror, self.tell, clock, self._refused)
         self.informers = self.feed.informers(client, selected(FOLLOWED, self.options.unwatched))
         self.recorder = Recorder(client, self.options.component, clock)
@@ -138,7 +139,7 @@ class LiveScheduler:
         return UsagePoller(
             lambda: self.configuration.current.metrics,
             lambda: [name for name, entry in self.state.nodes.entries().items() if entry.spec is not None],
-            lambda usage: self.state.measured(usage),  # noqa: PLW0108  # the state may be another one by then
+            lambda usage: self.mirror.rim.do(Measured(usage)),
             self.tell,
             client=self.client,
             clock=self.clock,
@@ -279,25 +280,26 @@ class LiveScheduler:
     async def _cycle(self) -> Plan:
         self.configuration.refresh()
         self.tell.renew()
-        self.state.utc_offset = time.localtime(self.clock()).tm_gmtoff
         self.proving.remove_unproven()
-        snapshot = await self._snapshot()
+        cut, snapshot = await self._snapshot()
         try:
-            plan = await self._plan_for(snapshot)
+            plan = await self._plan_for(snapshot, cut)
         finally:
             self.decided = asyncio.get_running_loop().time()
         await self.take_over(plan)
         return plan
 
-    async def _snapshot(self) -> Snapshot:
-        """The cluster as it stands; what has changed is counted in slices before, so that it does not take long."""
+    async def _snapshot(self) -> tuple[Cut, Snapshot]:
+        """The cluster as it stands, and when that is; what has changed is counted in slices before."""
         busy = Slices()
         self._uncounted, self._astray = self._uncounted + 1, True
         for _ in self.state.catching_up():
             await busy.give_way()
-        found = self.state.snapshot()
+        now = self.clock()
+        cut = Cut(now, time.localtime(now).tm_gmtoff, self.options.seed)
+        found: Snapshot = self.mirror.rim.do(cut)
         self._uncounted, self._astray = 0, False
-        return found
+        return cut, found
 
     async def _read_anew(self) -> None:
         """After a snapshot that could not be taken: rebuild the state from what the server says."""
@@ -310,14 +312,14 @@ class LiveScheduler:
         self._astray = False
         await asyncio.sleep(self.client.backoff(self._uncounted, LOOK_EVERY, TOO_OFTEN))
 
-    async def _plan_for(self, snapshot: Snapshot) -> Plan:
+    async def _plan_for(self, snapshot: Snapshot, cut: Cut) -> Plan:
         """The plan, of which binds and evictions have been handed over meanwhile."""
         config = self.configuration.current
         if self._thread is None:
-            return self._decide(snapshot, config, Handover(self.executor, _at_once))
+            return self._decide(snapshot, cut, config, Handover(self.executor, _at_once))
         inbox = Inbox(self._not_handed_over)
         making = asyncio.create_task(inbox.run())
-        work = partial(self._decide, snapshot, config, Handover(self.executor, inbox.later))
+        work = partial(self._decide, snapshot, cut, config, Handover(self.executor, inbox.later))
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         finally:
@@ -334,18 +336,18 @@ class LiveScheduler:
         since = 0.0 if self._began is None else asyncio.get_running_loop().time() - self._began
         return f"a cycle has gone on for {since:.0f} s" if since >= TOO_LONG else ""
 
-    def _decide(self, snapshot: Snapshot, config: Config, handover: Handover) -> Plan:
+    def _decide(self, snapshot: Snapshot, cut: Cut, config: Config, handover: Handover) -> Plan:
         observer = Several([handover, self.observer])
         registry = self.configuration.source.registry
         may_wait = self._thread is not None  # the event loop answers plugins while the cycle's thread waits
         offered = self.outside.offered(config.features) if may_wait else NOTHING
-        plan = run_cycle(snapshot, config, registry, self.clock(), self.options.seed, observer, offered)
+        plan = run_cycle(snapshot, config, registry, cut.now, cut.seed, observer, offered)
         handover.rest(plan)
         return plan
 
     async def take_over(self, plan: Plan) -> None:
         """Have all of a plan but its binds and evictions carried out, and let the state know it."""
-        self.state.learn(plan)
+        self.mirror.rim.do(Learned.of(plan, self.state))
         self._tell_inconsistencies(plan.inconsistencies)
         busy = Slices()
         for _ in self.executor.steps(plan):

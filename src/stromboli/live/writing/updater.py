@@ -14,6 +14,7 @@ import msgspec
 
 from stromboli.cluster import kinds
 from stromboli.cluster.decoding.upstream import told_upstream
+from stromboli.cluster.rim import StatusSet
 from stromboli.errors import ApiError, ManifestError, StromboliError
 from stromboli.framework.books.plan import GateRemoval, PodConditionUpdate, PodGroupUpdate, QueueUpdate
 from stromboli.kube.client import Patch
@@ -56,7 +57,7 @@ class Updater:
             return
         shown = (update.phase, update.conditions, update.running, update.succeeded, update.failed)
         uid = job.group.uid
-        self._context.mirror.state.set_status(update.key, PodGroupStatus(*shown))
+        self._context.mirror.rim.do(StatusSet(update.key, PodGroupStatus(*shown)))
         if is_upstream(update.key):
             self._tell_upstream(update, uid)
             return
