@@ -221,6 +221,14 @@ class SnapshotError(StromboliError):
     """Recorded data that cannot be read back: wrong version, damaged, or not a snapshot at all."""
 
 
+class RecordError(StromboliError):
+    """A record cannot be read: ``file`` and ``place``, in bytes from its beginning, say where."""
+
+    def __init__(self, file: object, place: int, problem: str) -> None:
+        super().__init__(f"{file}, byte {place}: {problem}")
+        self.file, self.place, self.problem = str(file), place, problem
+
+
 class AccessError(StromboliError):
     """What leads to an API server (a kubeconfig, a token, a credential plugin) is missing or wrong.
 

@@ -10,7 +10,10 @@ from stromboli.errors import ConfigError
 from stromboli.live.process.control_process import CONTROL_FLAGS
 from stromboli.live.process.flags import FLAGS, KLOG, help_text, parse
 
-OWN = {"log-format", "audit-period", "compat", "lenient-config", "context", "controllers", "job-plugins-dir"}
+OWN = {
+    "log-format", "audit-period", "compat", "lenient-config", "context", "controllers", "job-plugins-dir", "record",
+    "record-max-size", "record-max-age",
+}  # fmt: skip
 IDLE = {
     "node-worker-threads", "csi-storage", "gate-removal-worker-num", "ignored-provisioners", "logtostderr",
     "scheduler-sharding-name",

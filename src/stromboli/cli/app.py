@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from stromboli.cli import conf, controllers, imports, kubelets, lint, manifests, plan, scenario, serve, up
+from stromboli.cli import conf, controllers, imports, kubelets, lint, manifests, plan, record, scenario, serve, up
 from stromboli.cli.exits import EPILOG
 from stromboli.cli.hypernodes import topology
 from stromboli.cli.vcctl import flow, job, pod, queue, top
@@ -31,6 +31,7 @@ app.command("serve", context_settings=serve.SETTINGS)(serve.serve)
 app.command("controllers", context_settings=serve.SETTINGS)(controllers.controllers)
 app.command("kubelets", epilog=kubelets.KUBELETS_HELP)(kubelets.kubelets)
 app.command("manifests")(manifests.manifests)
+app.command("replay", epilog=record.REPLAY_HELP)(record.replay)
 app.command("up", epilog=up.UP_HELP)(up.up)
 app.command("top")(top.top)
 app.add_typer(job.app)
@@ -41,6 +42,7 @@ app.add_typer(flow.templates)
 app.add_typer(conf.app)
 app.add_typer(imports.app)
 app.add_typer(scenario.app)
+app.add_typer(record.app)
 
 
 def _version(wanted: bool) -> None:

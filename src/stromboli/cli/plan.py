@@ -108,7 +108,7 @@ def plan(
         refuse_arguments(loaded, registry)
     say_some("warning", [f"{loaded.source}:{c.line}: {c.told}" for c in loaded.complaints])
     planning = Planning(
-        loaded, registry, now=time_of(now), seed=seed or 0, strict=strict, observer=_observer(verbosity, log_format)
+        loaded, registry, now=time_of(now), seed=seed or 0, strict=strict, observer=observer_of(verbosity, log_format)
     )
     with progress() as told:
         planning.load(_files(files), told)
@@ -139,7 +139,8 @@ def _files(files: list[str] | None) -> list[str]:
     return ["-"]
 
 
-def _observer(verbosity: int, form: LogForm) -> Observer:
+def observer_of(verbosity: int, form: LogForm) -> Observer:
+    """What logs cycles to standard error up to level ``verbosity``; 0 is silent."""
     from stromboli.narration.observe import SILENT
 
     if not verbosity:

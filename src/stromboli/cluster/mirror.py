@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from stromboli.cluster import kinds
 from stromboli.cluster.charges import Charges
@@ -129,6 +130,8 @@ class Mirror:
         ``force`` believes the event even if the version is known already: what was assumed on top of it is dropped.
         """
         name, version = name_of(event), version_of(event.object.metadata)
+        if self.rim.scrub is not None:
+            event = replace(event, object=self.rim.scrub(event.object))
         if isinstance(event, Deleted):
             return self._deleted(event, name, version)
         if not force and self._is_old(name, version):

@@ -52,8 +52,7 @@ class ClusterState:
     """
 
     def __init__(self, default_queue: str = "default") -> None:
-        self.default_queue = default_queue
-        self.axes = Axes()
+        self.default_queue, self.axes = default_queue, Axes()
         self.templates = TemplateStore(self.axes)
         self.nodes = NodeStore(self.axes)
         self.jobs: dict[str, Job] = {}
@@ -347,6 +346,10 @@ class ClusterState:
         named, own = self.priorities.get(job.group.spec.priority_class_name), job.group.priority
         return own if own is not None else self._default_priority if named is None else named.value
 
+    def keep_jobs(self) -> None:
+        """Let the next change of each job that stands here make a copy first."""
+        self._stamp += 1
+
     # ------------------------------------------------------------------ snapshots
 
     def catching_up(self) -> Iterator[None]:
@@ -393,5 +396,5 @@ class ClusterState:
         found.hyper_nodes, found.hyper_node_tiers = dict(topology.infos), dict(topology.tiers)
         found.hyper_nodes_ready, found.number = topology.ready, self._number
         found.inconsistencies = [*topology.problems, *self.sums.problems(), *self._queue_names.problems()]
-        self._stamp += 1
+        self.keep_jobs()
         return found

@@ -7,7 +7,7 @@ numbers of any size, and what was shared between pods is shared again.  Take it 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -28,6 +28,7 @@ from stromboli.model.status import TaskStatus
 from stromboli.model.table import AMOUNTS, NodeStatics, NodeTable
 from stromboli.model.task import PodTemplate, Task
 from stromboli.model.usage import NodeUsage
+from stromboli.model.values.format import Format
 
 T = TypeVar("T")
 
@@ -35,50 +36,6 @@ Whole = int | str
 """A whole number; a text of its digits where it needs more than 64 bits, which MessagePack does not have."""
 
 LARGEST: Final = 2**63 - 1
-
-
-class _Header(NamedTuple):
-    kind: str
-    version: int
-    body: msgspec.Raw
-
-
-class Format(Generic[T]):
-    """One kind of record: its name (``snapshot``), the version that is written and read, and the type of its body."""
-
-    __slots__ = ("_decoder", "kind", "version")
-
-    def __init__(self, kind: str, version: int, body: type[T]) -> None:
-        self.kind, self.version = kind, version
-        self._decoder = msgspec.msgpack.Decoder(body)
-
-    def pack(self, body: T) -> bytes:
-        """``body`` as bytes.  Raises :class:`~stromboli.errors.SnapshotError` for what cannot be written."""
-        try:
-            return msgspec.msgpack.encode((f"stromboli {self.kind}", self.version, body))
-        except (OverflowError, TypeError) as error:
-            raise SnapshotError(f"this {self.kind} cannot be written: {error}") from error
-
-    def unpack(self, data: bytes) -> T:
-        """The body that :meth:`pack` wrote.  Raises :class:`~stromboli.errors.SnapshotError` for anything else."""
-        header = self._header(data)
-        if header.kind != f"stromboli {self.kind}":
-            raise SnapshotError(f"this is {header.kind!r:.60}, not a Stromboli {self.kind}")
-        if header.version != self.version:
-            raise SnapshotError(
-                f"this {self.kind} has version {header.version}, but version {self.version} is read here;"
-                " record it again, or use the release that wrote it"
-            )
-        try:
-            return self._decoder.decode(header.body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise SnapshotError(f"this {self.kind} is damaged: {error}") from error
-
-    def _header(self, data: bytes) -> _Header:
-        try:
-            return msgspec.msgpack.decode(data, type=_Header)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise SnapshotError(f"these bytes are no Stromboli {self.kind}: {error}") from error
 
 
 # ---------------------------------------------------------------------- the records
@@ -95,7 +52,9 @@ class _Amount(_Row, frozen=True):
     max_task_num: int
 
 
-class _Template(_Row, frozen=True):
+class TemplateRow(_Row, frozen=True):
+    """A template of pods."""
+
     number: int
     spec: PodSpec
     request: _Amount
@@ -122,7 +81,9 @@ class _Facts(_Row, frozen=True):
     network_topology: NetworkTopology | None
 
 
-class _Job(_Row, frozen=True):
+class JobRow(_Row, frozen=True):
+    """A job, its tasks as numbers."""
+
     uid: str
     facts: _Facts
     tasks: list[int]
@@ -157,12 +118,12 @@ class _Body(msgspec.Struct, frozen=True):
     axes: list[str]
     nodes: list[NodeSpec]
     amounts: dict[str, bytes]
-    templates: list[_Template]
+    templates: list[TemplateRow]
     templates_known: int | None
     tasks: msgspec.Raw
     node_tasks: list[list[int]]
     reserved: list[int]
-    jobs: list[_Job]
+    jobs: list[JobRow]
     queues: list[Queue]
     queue_sums: dict[str, _QueueSums]
     quotas: dict[str, dict[str, ResourceQuota]]
@@ -193,7 +154,7 @@ _QUEUE_SUMS: Final = ("allocated", "held", "request", "elastic", "inqueue", "adm
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """``snapshot`` as bytes.  Raises :class:`~stromboli.errors.SnapshotError` for what cannot be written."""
-    return SNAPSHOT.pack(_Writer(snapshot).body())
+    return SNAPSHOT.pack(_body(Writer(), snapshot))
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
@@ -203,7 +164,7 @@ def decode_snapshot(data: bytes) -> Snapshot:
     """
     body = SNAPSHOT.unpack(data)
     try:
-        return _Reader(body).snapshot()
+        return _snapshot(Reader(body.templates, body.tasks), body)
     except (IndexError, KeyError, ValueError, OverflowError, msgspec.DecodeError) as error:
         raise SnapshotError(f"this snapshot is damaged: {type(error).__name__}: {error}") from error
 
@@ -211,57 +172,38 @@ def decode_snapshot(data: bytes) -> Snapshot:
 # ---------------------------------------------------------------------- writing
 
 
-class _Writer:
-    """Takes one snapshot down, every template and every task once."""
+class Writer:
+    """Takes templates, tasks and jobs down, every template and every task once, by numbers."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-        self.templates: dict[int, _Template] = {}
-        self.tasks: dict[bytes, int] = {}
-        self.encode = msgspec.msgpack.Encoder(enc_hook=self._number).encode
+    def __init__(self) -> None:
+        self.templates: dict[int, TemplateRow] = {}
+        self._tasks: dict[bytes, int] = {}
+        self._encode = msgspec.msgpack.Encoder(enc_hook=self.number).encode
 
-    def body(self) -> _Body:
-        snapshot, table = self.snapshot, self.snapshot.table
-        for template in snapshot.templates or ():
-            self._number(template)
-        known = None if snapshot.templates is None else len(self.templates)
-        node_tasks = [[*map(self.task, tasks.values())] for tasks in snapshot.node_tasks]
-        jobs = [*map(self.job, snapshot.jobs.values())]
-        return _Body(
-            reserved=[*map(self.task, snapshot.reserved)],
-            axes=list(snapshot.axes.names), nodes=table.statics.specs,
-            amounts={name: np.ascontiguousarray(getattr(table, name), dtype="<i8").tobytes() for name in AMOUNTS},
-            templates=list(self.templates.values()), templates_known=known,
-            tasks=msgspec.Raw(msgspec.msgpack.encode([msgspec.Raw(row) for row in self.tasks])),
-            node_tasks=node_tasks, jobs=jobs, queues=list(snapshot.queues.values()), numa=dict(snapshot.numa),
-            queue_sums={name: _QueueSums(_amounts(s, _QUEUE_SUMS), s.jobs) for name, s in snapshot.queue_sums.items()},
-            namespace_labels=_dicts(snapshot.namespace_labels), services=_dicts(snapshot.services),
-            usage=dict(snapshot.usage), budgets=list(snapshot.budgets),
-            claims=_dicts(snapshot.claims), memory=_dicts(snapshot.memory), utc_offset=snapshot.utc_offset,
-            close_jobs=None if snapshot.close_jobs is None else list(snapshot.close_jobs),
-            hyper_nodes=[msgspec.convert(h, _HyperNode, from_attributes=True) for h in snapshot.hyper_nodes.values()],
-            hyper_node_tiers=snapshot.hyper_node_tiers, hyper_nodes_ready=snapshot.hyper_nodes_ready,
-            cluster_uid=snapshot.cluster_uid, number=snapshot.number, queueless=dict(snapshot.queueless),
-            inconsistencies=snapshot.inconsistencies, quotas=_dicts(snapshot.quotas),
-        )  # fmt: skip
+    @property
+    def tasks(self) -> msgspec.Raw:
+        """All tasks, in the order of their numbers."""
+        return msgspec.Raw(msgspec.msgpack.encode([msgspec.Raw(row) for row in self._tasks]))
 
     def task(self, task: Task) -> int:
         """The number of ``task``; equal tasks have one."""
-        row = self.encode(_TaskRow(*msgspec.structs.astuple(task)))
-        return self.tasks.setdefault(row, len(self.tasks))
+        row = self._encode(_TaskRow(*msgspec.structs.astuple(task)))
+        return self._tasks.setdefault(row, len(self._tasks))
 
-    def _number(self, template: object) -> int:
+    def number(self, template: object) -> int:
+        """The number of ``template``."""
         if not isinstance(template, PodTemplate):
             raise TypeError(f"no way to write a {type(template).__name__}")
         if template.number not in self.templates:
-            self.templates[template.number] = _Template(
+            self.templates[template.number] = TemplateRow(
                 template.number, template.spec, _amount(template.request), _wholes(template.vector),
                 _wholes(template.nonzero),
             )  # fmt: skip
         return template.number
 
-    def job(self, job: Job) -> _Job:
-        return _Job(
+    def job(self, job: Job) -> JobRow:
+        """``job`` as it is written."""
+        return JobRow(
             uid=job.uid,
             facts=_facts(job.facts),
             tasks=[*map(self.task, job.tasks.values())],
@@ -277,6 +219,32 @@ class _Writer:
             started=job.started,
             stamp=job.stamp,
         )
+
+
+def _body(rows: Writer, snapshot: Snapshot) -> _Body:
+    table = snapshot.table
+    for template in snapshot.templates or ():
+        rows.number(template)
+    known = None if snapshot.templates is None else len(rows.templates)
+    node_tasks = [[*map(rows.task, tasks.values())] for tasks in snapshot.node_tasks]
+    jobs = [*map(rows.job, snapshot.jobs.values())]
+    return _Body(
+        reserved=[*map(rows.task, snapshot.reserved)],
+        axes=list(snapshot.axes.names), nodes=table.statics.specs,
+        amounts={name: np.ascontiguousarray(getattr(table, name), dtype="<i8").tobytes() for name in AMOUNTS},
+        templates=list(rows.templates.values()), templates_known=known,
+        tasks=rows.tasks,
+        node_tasks=node_tasks, jobs=jobs, queues=list(snapshot.queues.values()), numa=dict(snapshot.numa),
+        queue_sums={name: _QueueSums(_amounts(s, _QUEUE_SUMS), s.jobs) for name, s in snapshot.queue_sums.items()},
+        namespace_labels=_dicts(snapshot.namespace_labels), services=_dicts(snapshot.services),
+        usage=dict(snapshot.usage), budgets=list(snapshot.budgets),
+        claims=_dicts(snapshot.claims), memory=_dicts(snapshot.memory), utc_offset=snapshot.utc_offset,
+        close_jobs=None if snapshot.close_jobs is None else list(snapshot.close_jobs),
+        hyper_nodes=[msgspec.convert(h, _HyperNode, from_attributes=True) for h in snapshot.hyper_nodes.values()],
+        hyper_node_tiers=snapshot.hyper_node_tiers, hyper_nodes_ready=snapshot.hyper_nodes_ready,
+        cluster_uid=snapshot.cluster_uid, number=snapshot.number, queueless=dict(snapshot.queueless),
+        inconsistencies=snapshot.inconsistencies, quotas=_dicts(snapshot.quotas),
+    )  # fmt: skip
 
 
 def _dicts(nested: Mapping[str, Mapping[str, T]]) -> dict[str, dict[str, T]]:
@@ -308,36 +276,16 @@ def _wholes(vector: Vector) -> list[Whole]:
 # ---------------------------------------------------------------------- reading
 
 
-class _Reader:
-    """Makes one snapshot from its records."""
+class Reader:
+    """Makes templates (by their numbers) and tasks of what a :class:`Writer` took down, and jobs of them."""
 
-    def __init__(self, body: _Body) -> None:
-        self.body = body
-        self.templates = {row.number: _template(row) for row in body.templates}
+    def __init__(self, templates: Sequence[TemplateRow], tasks: msgspec.Raw) -> None:
+        self.templates = {row.number: _template(row) for row in templates}
         decoder = msgspec.msgpack.Decoder(list[_TaskRow], dec_hook=lambda _, number: self.templates[number])
-        self.tasks = [Task(*msgspec.structs.astuple(row)) for row in decoder.decode(body.tasks)]
+        self.tasks = [Task(*msgspec.structs.astuple(row)) for row in decoder.decode(tasks)]
 
-    def snapshot(self) -> Snapshot:
-        body = self.body
-        axes = Axes(body.axes)
-        found = Snapshot(axes, _table(axes, body))
-        if body.templates_known is not None:
-            found.templates = list(self.templates.values())[: body.templates_known]
-        found.node_tasks = [{self.tasks[n].key: self.tasks[n] for n in numbers} for numbers in body.node_tasks]
-        found.reserved = [self.tasks[number] for number in body.reserved]
-        found.jobs = {row.uid: self._job(row) for row in body.jobs}
-        found.queues = {queue.name: queue for queue in body.queues}
-        found.queue_sums = {name: _queue_sums(row) for name, row in body.queue_sums.items()}
-        found.quotas, found.namespace_labels, found.services = body.quotas, body.namespace_labels, body.services
-        found.usage, found.budgets, found.close_jobs, found.numa = body.usage, body.budgets, body.close_jobs, body.numa
-        found.claims, found.memory, found.utc_offset = body.claims, body.memory, body.utc_offset
-        found.hyper_nodes = {row.name: _hyper_node(row) for row in body.hyper_nodes}
-        found.hyper_node_tiers, found.hyper_nodes_ready = body.hyper_node_tiers, body.hyper_nodes_ready
-        found.cluster_uid, found.number, found.queueless = body.cluster_uid, body.number, body.queueless
-        found.inconsistencies = [*body.inconsistencies]
-        return found
-
-    def _job(self, row: _Job) -> Job:
+    def job(self, row: JobRow) -> Job:
+        """The job of ``row``."""
         job = Job(row.uid, _facts_of(row.facts))
         tasks = {self.tasks[number].uid: self.tasks[number] for number in row.tasks}
         job.fill(tasks, {status: {uid: tasks[uid] for uid in members} for status, members in row.index})
@@ -350,7 +298,27 @@ class _Reader:
         return job
 
 
-def _template(row: _Template) -> PodTemplate:
+def _snapshot(rows: Reader, body: _Body) -> Snapshot:
+    axes = Axes(body.axes)
+    found = Snapshot(axes, _table(axes, body))
+    if body.templates_known is not None:
+        found.templates = list(rows.templates.values())[: body.templates_known]
+    found.node_tasks = [{rows.tasks[n].key: rows.tasks[n] for n in numbers} for numbers in body.node_tasks]
+    found.reserved = [rows.tasks[number] for number in body.reserved]
+    found.jobs = {row.uid: rows.job(row) for row in body.jobs}
+    found.queues = {queue.name: queue for queue in body.queues}
+    found.queue_sums = {name: _queue_sums(row) for name, row in body.queue_sums.items()}
+    found.quotas, found.namespace_labels, found.services = body.quotas, body.namespace_labels, body.services
+    found.usage, found.budgets, found.close_jobs, found.numa = body.usage, body.budgets, body.close_jobs, body.numa
+    found.claims, found.memory, found.utc_offset = body.claims, body.memory, body.utc_offset
+    found.hyper_nodes = {row.name: _hyper_node(row) for row in body.hyper_nodes}
+    found.hyper_node_tiers, found.hyper_nodes_ready = body.hyper_node_tiers, body.hyper_nodes_ready
+    found.cluster_uid, found.number, found.queueless = body.cluster_uid, body.number, body.queueless
+    found.inconsistencies = [*body.inconsistencies]
+    return found
+
+
+def _template(row: TemplateRow) -> PodTemplate:
     cpu, memory = _ints(row.nonzero)
     return PodTemplate(row.number, row.spec, _resource(row.request), tuple(_ints(row.vector)), (cpu, memory))
 
@@ -397,4 +365,4 @@ def _table(axes: Axes, body: _Body) -> NodeTable:
     return NodeTable(axes, NodeStatics(body.nodes), arrays)
 
 
-__all__ = ["SNAPSHOT", "Format", "decode_snapshot", "encode_snapshot"]
+__all__ = ["SNAPSHOT", "JobRow", "Reader", "TemplateRow", "Writer", "decode_snapshot", "encode_snapshot"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from stromboli.framework.books.plan import Plan
-from stromboli.model.codec import Format
+from stromboli.model.values.format import Format
 
 PLAN: Final = Format("plan", 3, Plan)
 """How plans are written."""

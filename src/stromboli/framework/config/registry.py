@@ -146,9 +146,14 @@ class Registry:
         For the rest see :func:`~stromboli.framework.config.config.load_config`.  Raises ConfigError, PluginError and
         OSError.
         """
+        text = read_text(file) if file else DEFAULT_CONFIG
+        return self.configured_by(text, file or BUILT_IN, lenient=lenient, compat=compat)
+
+    def configured_by(self, text: str, file: str, *, lenient: bool = False, compat: bool = False) -> Config:
+        """The configuration of a ``text``, which stands in ``file``; see :meth:`configured`."""
         config = load_config(
-            read_text(file) if file else DEFAULT_CONFIG,
-            source=file or BUILT_IN,
+            text,
+            source=file,
             known_plugins=self.plugin_names,
             known_actions=self.action_names,
             lenient=lenient,

@@ -27,6 +27,8 @@ class Plugin:
     """Whether an error of a hook is an error of the scheduler; hooks of other plugins are guarded, which takes time."""
     queue_accounts: ClassVar[int] = 0
     """How much the plugin derives from the sums of queues: texts about wrong sums name the one that derives most."""
+    annotations: ClassVar[tuple[str, ...]] = ()
+    """Domains of annotations that the plugin reads beside Volcano's and Kubernetes' own: records keep them."""
     arguments: ClassVar[Mapping[str, Argument[Any]]] = {}
     _hooked: ClassVar[Mapping[str, tuple[Hook, ...]]] = {}
 

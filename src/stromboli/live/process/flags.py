@@ -89,6 +89,9 @@ FLAGS: Final = (
     Flag("compat", "text", "", "volcano: do as Volcano does wherever Stromboli decides otherwise.", own=True),
     Flag("lenient-config", "bool", "false", "Skip what is unknown in the configuration with a warning.", own=True),
     Flag("context", "text", "", "Context of the kubeconfig.", own=True),
+    Flag("record", "text", "", "Record what changes the state in this folder, for stromboli replay.", own=True),
+    Flag("record-max-size", "text", "10Gi", "Bytes of the record that are kept, the newest.", own=True),
+    Flag("record-max-age", "duration", "168h", "How old segments of the record may become.", own=True),
     Flag("controllers", "some", "false", "Run the controllers too; a list chooses some of them.", own=True),
 )
 

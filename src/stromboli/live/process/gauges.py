@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
+    from stromboli.live.scheduler.recording import Recorder
     from stromboli.live.scheduler.scheduler import LiveScheduler
     from stromboli.metrics.logs import LogObserver
 
@@ -30,8 +31,8 @@ class Figures(Collector):
 class LiveGauges(Figures):
     """Shows what a scheduler counts; the reference has no such figures, so they bear our own prefix."""
 
-    def __init__(self, registry: CollectorRegistry, scheduler: LiveScheduler) -> None:
-        self._scheduler = scheduler
+    def __init__(self, registry: CollectorRegistry, scheduler: LiveScheduler, recorder: Recorder | None = None) -> None:
+        self._scheduler, self._recorder = scheduler, recorder
         super().__init__(registry)
 
     def collect(self) -> Iterator[Metric]:
@@ -51,6 +52,9 @@ class LiveGauges(Figures):
         yield _gauge("writes_in_flight", "Requests that wait or are under way.", one.executor.in_flight)
         yield _gauge("assumed_pods", "Pods whose binding or eviction is not confirmed yet.", len(one.mirror.assumed))
         yield _gauge("leading", "1 where this process leads.", float(one.may_write()))
+        if self._recorder is not None:
+            yield _counter("record_failures", "Times that recording has stopped.", self._recorder.failures)
+            yield _counter("record_bytes", "Bytes recorded.", self._recorder.bytes)
         relists = CounterMetricFamily(PREFIX + "relists", "Whole lists of a kind that were read.", labels=["kind"])
         for kind, (lists, _watches) in one.informers.figures().items():
             relists.add_metric([kind], lists)

@@ -8,12 +8,13 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
 from stromboli.cluster.files.written import manifests
-from stromboli.errors import ConfigError
+from stromboli.errors import ConfigError, QuantityError
 from stromboli.framework.config.sampling import Sampling
 from stromboli.kube.lease import Terms
 from stromboli.kube.turns import Slices
@@ -24,8 +25,10 @@ from stromboli.live.process.web import Pages, health_pages, metrics_page, server
 from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.dump import summary, write_dump
 from stromboli.live.scheduler.options import Options
+from stromboli.live.scheduler.recording import Limits, Recorder, record
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.metrics.prometheus import MetricsObserver
+from stromboli.model.resources import quantity
 from stromboli.narration.observe import Observer, Several
 
 AGENT: Final = "stromboli-scheduler"
@@ -111,6 +114,17 @@ def pages_of(
     return found
 
 
+def recorder_of(flags: Values, scheduler: LiveScheduler) -> Recorder | None:
+    """What records the scheduler, if flags ask for it.  Raises ConfigError and OSError."""
+    if not flags["record"]:
+        return None
+    try:
+        most = int(quantity.whole(flags["record_max_size"]))
+    except QuantityError as error:
+        raise ConfigError(f"--record-max-size={flags['record_max_size']}: {error}") from error
+    return record(scheduler, Path(flags["record"]), Limits(bytes=most, seconds=flags["record_max_age"]))
+
+
 class Process(Service):
     """Everything that ``stromboli serve`` runs, from flags; ``beside`` are further coroutines."""
 
@@ -127,11 +141,12 @@ class Process(Service):
             self.leadership.stand(self.client, terms_of(flags), self.tell, self.scheduler.recorder)
         self.parts = [self.scheduler, *self._controllers()]
         self.pages = pages_of(flags, self.registry, self.scheduler.stuck, self._unready)
-        LiveGauges(self.registry, self.scheduler)
         self.beside = beside(self.scheduler)
         if flags["cache_dumper"]:
             self.asked = {signal.SIGUSR1: self._dump, signal.SIGUSR2: self._log_state}
         self._one_at_a_time = asyncio.Lock()
+        self.recorder = recorder_of(flags, self.scheduler)
+        LiveGauges(self.registry, self.scheduler, self.recorder)
 
     def _controllers(self) -> Iterator[Part]:
         """The controllers, which write while the scheduler does; most schedulers do without, so without their code."""
@@ -149,6 +164,14 @@ class Process(Service):
         controllers = Controllers(self.client, options, observer=self.observer, may_write=self.leadership.leads)
         ControlGauges(self.registry, controllers.manager)
         yield controllers
+
+    async def run(self) -> int:
+        """See :class:`Service`; a record is closed in the end."""
+        try:
+            return await super().run()
+        finally:
+            if self.recorder is not None:
+                await asyncio.to_thread(self.recorder.close)
 
     def _unready(self) -> str:
         return "" if self.scheduler.ready.is_set() else "not all objects have been read"

@@ -31,7 +31,7 @@ class Source:
         self, path: str = "", *, plugins: str = "", compat: bool = False, lenient: bool = False, strict: bool = False,
         features: frozenset[str] | None = None, sampling: Sampling | None = None,
     ) -> None:  # fmt: skip
-        self.path, self.compat, self._lenient, self._strict = path, compat, lenient, strict
+        self.path, self.compat, self.lenient, self._strict = path, compat, lenient, strict
         self._features, self._sampling = features, sampling
         self.registry = full_registry(plugins)
 
@@ -45,7 +45,7 @@ class Source:
         """The configuration as it stands now.  Raises ConfigError, PluginError and OSError."""
         if not self.path and self._strict:
             raise ConfigError("no configuration file is named, and the built-in one is disabled")
-        config = self.registry.configured(self.path, lenient=self._lenient, compat=self.compat)
+        config = self.registry.configured(self.path, lenient=self.lenient, compat=self.compat)
         config = replace(config, sampling=self._sampling)
         return config if self._features is None else replace(config, features=self._features)
 

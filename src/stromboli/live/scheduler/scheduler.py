@@ -124,7 +124,7 @@ class LiveScheduler:
         self._uncounted, self._astray = 0, False
         self._told_of: list[str] = []
         self.last_plan: Plan | None = None
-        self._when_planned = when_planned
+        self.when_planned = when_planned
         self._thread = ThreadPoolExecutor(1, "cycle") if self.options.in_thread else None
         self._stop = Stop()
 
@@ -354,7 +354,7 @@ class LiveScheduler:
             await busy.give_way()
         self.cycles += 1
         self.last_plan = plan
-        self._when_planned(plan)
+        self.when_planned(plan)
 
     def _tell_inconsistencies(self, found: list[str]) -> None:
         """What did not add up and was left out of the cycle; what was so the last time is not told again."""

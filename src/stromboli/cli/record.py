@@ -1,0 +1,111 @@
+"""``stromboli record`` and ``stromboli replay``: what a record holds, whether it is whole, and its cycles once more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stromboli.cli.exits import BAD_INPUT, EPILOG, WAITING
+from stromboli.cli.options import PluginsDirectory
+from stromboli.cli.terminal import console, counted, say
+
+if TYPE_CHECKING:
+    from stromboli.study.contents import Contents
+    from stromboli.study.replay import Difference
+
+REPLAY_HELP = (
+    """\
+Examples:
+
+stromboli replay rec
+
+stromboli replay rec --until 2026-11-20T10:03:00Z --job team-a/train-7
+
+"""
+    + EPILOG
+)
+
+app = typer.Typer(name="record", help="Look at what serve --record has written.", no_args_is_help=True, epilog=EPILOG)
+
+Record = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the record, or one of its files.")]
+Until = Annotated[str | None, typer.Option("--until", metavar="T", help="End before this time: RFC 3339, or seconds.")]
+Job = Annotated[str | None, typer.Option("--job", metavar="JOB", help="Show what became of namespace/podgroup.")]
+
+
+@app.command("info", epilog=EPILOG)
+def info(record: Record) -> None:
+    """Say what the segments of a record hold: times, cycles, entries, bytes, versions."""
+    from rich.table import Table
+
+    from stromboli.model.values.times import stamp
+    from stromboli.study.contents import contents
+
+    table = Table("SEGMENT", "FROM", "UNTIL", "CYCLES", "ENTRIES", "BYTES", "STROMBOLI", box=None)
+    bad = False
+    for one in contents(record):
+        times = [stamp(time) if time else "-" for time in (one.since, one.until)]
+        table.add_row(one.file.name, *times, str(one.cycles), str(one.entries), str(one.bytes), one.version)
+        bad = _tell(one) or bad
+    console().print(table)
+    raise typer.Exit(BAD_INPUT if bad else 0)
+
+
+@app.command("verify", epilog=EPILOG)
+def verify(record: Record) -> None:
+    """Read a record whole, and say what of it is damaged; ends with 2 then.
+
+    A file that ends in the middle of a frame is no damage: its scheduler was killed.
+    """
+    from stromboli.study.contents import contents
+
+    found = list(contents(record))
+    bad = [one for one in found if _tell(one)]
+    whole = f"{len(found) - len(bad)} of {counted(len(found), 'segment')} whole"
+    console().print(f"{whole}, {counted(sum(one.cycles for one in found), 'cycle')}")
+    raise typer.Exit(BAD_INPUT if bad else 0)
+
+
+def _tell(one: Contents) -> bool:
+    """Say what is odd about a segment; whether it is damaged."""
+    if one.problem:
+        say(f"error: {one.problem}")
+    elif one.cut_off:
+        say(f"note: {one.file} ends in the middle of a frame, which is left out")
+    return bool(one.problem)
+
+
+def replay(
+    record: Record, until: Until = None, job: Job = None, plugins_dir: PluginsDirectory = None,
+    verbosity: Annotated[int, typer.Option("-v", metavar="N", min=0, max=5, help="Log the cycles up to level N.")] = 0,
+) -> None:  # fmt: skip
+    """Run recorded cycles once more and compare their plans; ends with 1 at the first that differs, and shows it."""
+    from stromboli.builtin import full_registry
+    from stromboli.cli.options import time_of
+    from stromboli.cli.plan import LogForm, observer_of
+    from stromboli.journal.segments import segments
+    from stromboli.study.replay import Replay
+    from stromboli.study.story import Story
+
+    observer = observer_of(verbosity, LogForm.text)
+    story = None if job is None else Story(job)
+    found = Replay(full_registry(plugins_dir or ""), observer, story)
+    for segment in segments(record):
+        if not found.read(segment, float("inf") if until is None else time_of(until)):
+            break
+    for span in story.spans if story is not None else ():
+        console().print(str(span), highlight=False, soft_wrap=True)
+    outside = f", {found.outside} not replayable" if found.outside else ""
+    console().print(f"{found.equal} of {counted(found.equal + found.outside, 'cycle')} equal{outside}")
+    if found.difference is not None:
+        _show(found.difference)
+        raise typer.Exit(WAITING)
+
+
+def _show(found: Difference) -> None:
+    from stromboli.model.values.times import stamp
+
+    say(f"{found.file}, entry {found.entry}: the plan of {stamp(found.now)} is another one now")
+    for line in found.lines:
+        say(f"  {line}")

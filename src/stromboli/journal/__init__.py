@@ -1,0 +1,1 @@
+"""Records of schedulers: what changed their states, in files that are read again bit by bit."""

@@ -1,0 +1,88 @@
+"""The entries of a record, as MessagePack: what changed the state, by which configuration, and what was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+
+from stromboli.cluster import rim
+from stromboli.cluster.kinds import KINDS
+from stromboli.cluster.rim import Change
+from stromboli.errors import SnapshotError
+from stromboli.framework.books.plan import Bind, Eviction, Plan
+
+
+class Configured(Change, frozen=True):
+    """The configuration of the cycles from here on: its text, and what the process was told besides."""
+
+    text: str
+    compat: bool
+    lenient: bool
+    features: list[str]
+    sampling: tuple[int, int, int] | None
+
+
+class Planned(Change, frozen=True):
+    """What the last :class:`~stromboli.cluster.rim.Cut` has led to.
+
+    ``digest`` is the BLAKE2b of the whole plan, ``parts`` the count and the digest of each of its fields.
+    """
+
+    digest: bytes
+    binds: list[Bind]
+    evictions: list[Eviction]
+    parts: dict[str, tuple[int, bytes]]
+    replayable: bool
+
+    @staticmethod
+    def of(plan: Plan) -> Planned:
+        """The entry of ``plan``."""
+        fields = {field: getattr(plan, field) for field in plan.__struct_fields__}
+        parts = {field: (_size(value), _digest(value, 8)) for field, value in fields.items() if value}
+        return Planned(_digest(plan, 16), plan.binds, plan.evictions, parts, plan.replayable)
+
+
+def _size(value: object) -> int:
+    return len(value) if isinstance(value, (list, dict)) else 1
+
+
+def _digest(value: object, size: int) -> bytes:
+    return blake2b(msgspec.msgpack.encode(value), digest_size=size).digest()
+
+
+class _AppliedRow(Change, frozen=True, tag="Applied"):
+    kind: str
+    stays: bool
+    object: msgspec.Raw
+
+
+_ROWS: Final = msgspec.msgpack.Decoder(list[
+    _AppliedRow | rim.Gone | rim.Decided | rim.Reserved | rim.StatusSet | rim.BudgetSet | rim.Learned | rim.Measured
+    | rim.GatesSet | rim.Emptied | rim.Cut | Configured | Planned
+])  # fmt: skip
+_OBJECTS: Final = {kind: msgspec.msgpack.Decoder(row.type) for kind, row in KINDS.items()}
+encode: Final = msgspec.msgpack.Encoder().encode
+"""One entry as bytes."""
+
+
+def join(entries: Sequence[bytes]) -> bytes:
+    """Encoded entries as one piece."""
+    return msgspec.msgpack.encode([msgspec.Raw(entry) for entry in entries])
+
+
+def decode(data: bytes) -> list[Change]:
+    """The entries that :func:`join` put together.  Raises :class:`~stromboli.errors.SnapshotError`."""
+    try:
+        return [_whole(row) for row in _ROWS.decode(data)]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError) as error:
+        raise SnapshotError(f"its entries cannot be read: {error}") from error
+
+
+def _whole(row: Any) -> Change:
+    if isinstance(row, _AppliedRow):
+        return rim.Applied(row.kind, row.stays, _OBJECTS[row.kind].decode(row.object))
+    found: Change = row
+    return found

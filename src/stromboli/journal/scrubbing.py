@@ -1,0 +1,53 @@
+"""What objects say that no record shall hold is taken off before the state sees them.
+
+So no decision depends on what a record lacks.  Environments, commands and volumes of pods are not read in the first
+place; what is left is annotations, of which those are kept that schedulers read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
+
+from stromboli.cluster.kinds import Metadata, Object, ReplicaSet, WorkloadSpec
+from stromboli.model.names import SLA_WAITING_TIME_BARE
+
+KEPT: Final = ("volcano.sh", "k8s.io", "hami.io", "stromboli.dev")
+"""Domains of annotations that are kept, with all below them."""
+
+O = TypeVar("O", bound=Object)  # noqa: E741
+
+
+class Scrub:
+    """Takes off all annotations but those of :data:`KEPT` and of ``domains``, which plugins declare that they read.
+
+    ``dropped`` are the keys that were taken off, up to a hundred of them.
+    """
+
+    def __init__(self, domains: Collection[str] = ()) -> None:
+        self._domains = (*KEPT, *domains)
+        self.dropped: set[str] = set()
+
+    def __call__(self, found: O) -> O:
+        """``found`` without what no record shall hold."""
+        annotations = found.metadata.annotations
+        kept = {key: text for key, text in annotations.items() if self._is_kept(key)}
+        if len(kept) < len(annotations):
+            found = replace(found, metadata=_with(found.metadata, kept))
+        if isinstance(found, ReplicaSet) and found.spec.template is not None:
+            found = replace(found, spec=WorkloadSpec(selector=found.spec.selector))
+        return found
+
+    def _is_kept(self, key: str) -> bool:
+        domain = key.partition("/")[0]
+        if key == SLA_WAITING_TIME_BARE or any(domain == one or domain.endswith(f".{one}") for one in self._domains):
+            return True
+        if len(self.dropped) < 100:
+            self.dropped.add(key)
+        return False
+
+
+def _with(metadata: Metadata, annotations: dict[str, str]) -> Metadata:
+    return replace(metadata, annotations=annotations)

@@ -1,0 +1,188 @@
+"""Recorded cycles, run once more: the same inputs give the same plans, or the first difference is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from stromboli.builtin import full_registry
+from stromboli.cluster.rim import Change, Cut, Rim
+from stromboli.cluster.state import ClusterState
+from stromboli.cycle import run_cycle
+from stromboli.errors import RecordError, SnapshotError
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config.config import Config
+from stromboli.framework.config.registry import Registry
+from stromboli.framework.config.sampling import Sampling
+from stromboli.journal.checkpoint import restored
+from stromboli.journal.entries import Configured, Planned, decode
+from stromboli.journal.segments import CHECKPOINT, ENTRIES, Frame, Segment
+from stromboli.model.snapshot import Snapshot
+from stromboli.narration.observe import SILENT, Observer
+from stromboli.study.story import Story
+
+
+class Entry(NamedTuple):
+    """An entry of a segment: its number, the frame that it stands in, and the change."""
+
+    number: int
+    frame: Frame
+    change: Change
+
+
+def entries(segment: Segment) -> Iterator[tuple[ClusterState, None] | Entry]:
+    """The state of a segment's checkpoint, with None, then its entries.  Raises RecordError at the first damage."""
+    number, begun = 0, False
+    for frame in segment.frames():
+        try:
+            if frame.kind == CHECKPOINT and not begun:
+                begun = True
+                yield restored(frame.content), None
+            elif frame.kind == ENTRIES:
+                if not begun or frame.first != number:
+                    raise SnapshotError(f"it begins with entry {frame.first}, and {number} is the next")
+                for change in decode(frame.content):
+                    yield Entry(number, frame, change)
+                    number += 1
+        except SnapshotError as error:
+            raise RecordError(segment.path, frame.at, str(error)) from error
+
+
+class Moment(NamedTuple):
+    """A recorded cycle: the state behind ``rim`` and ``snapshot`` are as they were when it began, ``config`` too.
+
+    ``entry`` is its number in ``segment``.
+    """
+
+    segment: Segment
+    entry: int
+    cut: Cut
+    rim: Rim
+    snapshot: Snapshot
+    config: Config
+
+
+class Reading:
+    """Reads segments.  ``cycles`` and ``changes`` count, ``refused`` those that the state refused, as it did live.
+
+    ``begun`` is called when a cycle begins, ``planned`` with what it led to, ``changed`` after each other change.
+    """
+
+    def __init__(self, registry: Registry | None = None) -> None:
+        self.registry = registry or full_registry("")
+        self.cycles = self.changes = self.refused = 0
+        self._config: Config | None = None
+
+    def read(
+        self, segment: Segment, begun: Callable[[Moment], None], planned: Callable[[Planned], None] = lambda _: None,
+        changed: Callable[[Rim, Change], None] = lambda rim, change: None, until: float = float("inf"),
+    ) -> bool:  # fmt: skip
+        """Read a segment; False once a cycle begins later than ``until``.  Raises RecordError."""
+        rim = Rim(ClusterState())
+        for found in entries(segment):
+            if not isinstance(found, Entry):
+                rim = Rim(found[0])
+                continue
+            change = found.change
+            if isinstance(change, Configured):
+                self._config = self.configured(change, segment)
+            elif isinstance(change, Planned):
+                planned(change)
+            elif isinstance(change, Cut):
+                if change.now > until:
+                    return False
+                self._begin(segment, found, change, rim, begun)
+            else:
+                self._make(rim, change)
+                changed(rim, change)
+        return True
+
+    def _begin(self, segment: Segment, entry: Entry, cut: Cut, rim: Rim, begun: Callable[[Moment], None]) -> None:
+        if self._config is None:
+            raise RecordError(segment.path, entry.frame.at, "a cycle begins before any configuration")
+        snapshot = self._make(rim, cut)
+        if isinstance(snapshot, Snapshot):
+            self.cycles += 1
+            begun(Moment(segment, entry.number, cut, rim, snapshot, self._config))
+
+    def _make(self, rim: Rim, change: Change) -> object:
+        self.changes += 1
+        try:
+            return rim.do(change)
+        except Exception:  # noqa: BLE001  # what the state refused live, whatever it was, it refuses again
+            self.refused += 1
+            return None
+
+    def configured(self, entry: Configured, segment: Segment) -> Config:
+        """The configuration of an entry.  Raises ConfigError and PluginError."""
+        config = self.registry.configured_by(entry.text, str(segment.path), lenient=entry.lenient, compat=entry.compat)
+        sampling = None if entry.sampling is None else Sampling(*entry.sampling)
+        return replace(config, features=frozenset(entry.features), sampling=sampling)
+
+
+class Difference(NamedTuple):
+    """A cycle whose plan is another one now: where it stands, when it was, and what differs, a line each."""
+
+    file: Path
+    entry: int
+    now: float
+    lines: list[str]
+
+
+class Replay:
+    """Verifies cycles: ``equal`` of them gave the recorded plan, ``outside`` asked what no record holds.
+
+    ``story`` follows a job meanwhile.
+    """
+
+    def __init__(
+        self, registry: Registry | None = None, observer: Observer = SILENT, story: Story | None = None
+    ) -> None:
+        self.reading, self._observer, self._story = Reading(registry), observer, story
+        self.equal = self.outside = 0
+        self.difference: Difference | None = None
+        self._last: tuple[Moment, Plan] | None = None
+
+    def read(self, segment: Segment, until: float = float("inf")) -> bool:
+        """Verify a segment; False once there is nothing more to do.  Raises RecordError."""
+        self._last = None
+        more = self.reading.read(segment, self._run, self._compare, until=until)
+        return more and self.difference is None
+
+    def _run(self, moment: Moment) -> None:
+        if self.difference is None:
+            cut, registry = moment.cut, self.reading.registry
+            plan = run_cycle(moment.snapshot, moment.config, registry, cut.now, cut.seed, self._observer)
+            self._last = moment, plan
+
+    def _compare(self, planned: Planned) -> None:
+        if self._last is None or self.difference is not None:
+            return
+        (moment, plan), self._last = self._last, None
+        if self._story is not None:
+            self._story.look(moment.rim.state, moment.cut.now)
+        if not planned.replayable:
+            self.outside += 1
+        elif (now := Planned.of(plan)).digest == planned.digest:
+            self.equal += 1
+        else:
+            self.difference = Difference(
+                moment.segment.path, moment.entry, moment.cut.now, list(differing(planned, now))
+            )
+
+
+def differing(then: Planned, now: Planned) -> Iterator[str]:
+    """What tells two plans apart: binds and evictions one by one, and the names of all other fields."""
+    for what in ("binds", "evictions"):
+        before = {one.key: one.node for one in getattr(then, what)}
+        after = {one.key: one.node for one in getattr(now, what)}
+        for key in sorted(before.keys() | after.keys()):
+            if before.get(key) != after.get(key):
+                where = [f"on {side[key]}" if key in side else "none" for side in (before, after)]
+                yield f"{what} {key}: recorded {where[0]}, now {where[1]}"
+    for field in sorted(then.parts.keys() | now.parts.keys()):
+        old, new = then.parts.get(field, (0, b"")), now.parts.get(field, (0, b""))
+        if old != new:
+            yield f"{field}: recorded {old[0]}, now {new[0]}, not the same"

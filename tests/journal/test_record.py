@@ -1,0 +1,284 @@
+"""Recording live schedulers, and replaying what was recorded: every plan once more, bit by bit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest
+
+from stromboli.cli.main import main
+from stromboli.cluster.rim import Cut, Rim
+from stromboli.cluster.state import ClusterState
+from stromboli.cycle import run_cycle
+from stromboli.errors import ConfigError, RecordError
+from stromboli.framework.books.plan import Plan
+from stromboli.journal.entries import Configured
+from stromboli.journal.segments import Segment, segments, surplus
+from stromboli.live.process.events import Telling
+from stromboli.live.process.flags import parse
+from stromboli.live.process.process import Process
+from stromboli.live.scheduler.configuration import Configuration, Source
+from stromboli.live.scheduler.recording import Configurations, Limits, Recorder, record
+from stromboli.narration.observe import SILENT, Counting
+from stromboli.study.replay import Replay
+from tests.support.contested import Contested
+from tests.support.live_world import PREEMPTING, gang, node, pod
+from tests.support.virtual import run
+
+HOUR = 3600.0
+PERIOD = 20.0
+SECRET = "hunter2-planted"
+
+
+class Hour(Contested):
+    """An hour of a cluster: jobs and nodes come and go, faults, evictions, two schedulers that lead in turn."""
+
+    def __init__(self, conf: Path, folder: Path) -> None:
+        super().__init__(conf)
+        self.folder, self.leader = folder, 0
+        self.dice = random.Random(7)
+        self.recorders: list[object] = []
+
+    def leading(self, number: int) -> asyncio.Task[None]:
+        scheduler = self.mortal(may_write=lambda: self.leader == number, schedule_period=PERIOD)
+        self.recorders.append(record(scheduler, self.folder / f"s{number}", Limits(segment_seconds=900)))
+        return self.start(scheduler)
+
+    async def churn(self) -> None:
+        for number in range(60):
+            await asyncio.sleep(self.dice.uniform(20, 80))
+            match number % 5:
+                case 0:
+                    self.server.put("nodes", node(f"extra{number}", 4, zone=str(number)))
+                case 1 if number > 5:
+                    self.server.drop("nodes", f"extra{number - 6}")
+                case 2:
+                    gang(self.server, f"job{number}", self.dice.randint(1, 6), least=1)
+                case 3:
+                    self.fail(number)
+                case 4:
+                    secret = {"example.com/token": SECRET, "kubectl.kubernetes.io/last-applied-configuration": SECRET}
+                    lone = pod(f"lone{number}", cpu=self.dice.randint(1, 3))
+                    lone["metadata"]["annotations"] |= secret
+                    lone["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": SECRET}]
+                    self.server.put("pods", lone)
+
+    def fail(self, number: int) -> None:
+        """The watches end, and pods that run are done."""
+        self.server.cut()
+        for found in self.server.all("pods"):
+            if found["status"]["phase"] == "Running" and self.dice.random() < 0.4:
+                self.server.drop("pods", found["metadata"]["name"], "ns")
+
+
+def recorded_hour(tmp_path: Path) -> Path:
+    async def story() -> None:
+        world = Hour(tmp_path / "conf.yaml", tmp_path / "rec")
+        first = world.leading(0)
+        world.leading(1)
+        churn = asyncio.create_task(world.churn())
+        await asyncio.sleep(60)
+        world.contend()
+        await asyncio.sleep(HOUR / 3)
+        world.leader = 1
+        await asyncio.sleep(HOUR / 3)
+        first.cancel()
+        world.leader = 2
+        world.leading(2)
+        await asyncio.sleep(HOUR / 3)
+        churn.cancel()
+        await world.end()
+        for one in world.recorders:
+            one.close()  # type: ignore[attr-defined]
+
+    run(story())
+    return tmp_path / "rec"
+
+
+@pytest.fixture(scope="module")
+def hour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stromboli.live.scheduler.scheduler.LOOK_EVERY", PERIOD / 2)
+        yield recorded_hour(tmp_path_factory.mktemp("hour"))
+
+
+def replayed(folder: Path) -> Replay:
+    replay = Replay()
+    for segment in segments(folder):
+        if not replay.read(segment):
+            break
+    return replay
+
+
+def test_an_hour_with_faults_and_changes_of_leaders_is_replayed_bit_by_bit(hour: Path) -> None:
+    found = {folder.name: replayed(folder) for folder in sorted(hour.iterdir())}
+    assert {name: one.difference for name, one in found.items()} == dict.fromkeys(("s0", "s1", "s2"))
+    assert all(one.equal > 50 for one in found.values())
+    assert sum(one.equal for one in found.values()) > 0.9 * HOUR / PERIOD
+
+
+def test_nothing_that_was_planted_is_in_the_record(hour: Path) -> None:
+    content = b"".join(frame.content for file in hour.rglob("*.stj") for frame in Segment(file).frames())
+    assert b"lone" in content
+    assert SECRET.encode() not in content
+    assert {file.stat().st_mode & 0o777 for file in hour.rglob("*.stj")} == {0o600}
+
+
+def small(hour: Path) -> Path:
+    return min((hour / "s2").glob("*.stj"), key=lambda file: file.stat().st_size)
+
+
+def failure(segment: Segment, read: list[tuple[int, bytes]]) -> RecordError | None:
+    """What is wrong with a segment; ``read`` gets the places and kinds of the frames before."""
+    try:
+        read.extend((frame.at, frame.kind) for frame in segment.frames())
+    except RecordError as error:
+        return error
+    return None
+
+
+def damaged(content: bytes, dice: random.Random) -> bytes:
+    """A record cut short, with a bit turned over, a part gone or twice there, or two parts in each other's place."""
+    a, b, c = sorted(dice.randrange(len(content) + 1) for _ in range(3))
+    flipped = bytearray(content)
+    flipped[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
+    parts = (content[:a], content[:a] + content[b:], content[:b] + content[a:], bytes(flipped))
+    return dice.choice((*parts, content[:a] + content[b:c] + content[a:b] + content[c:]))
+
+
+def test_a_damaged_record_is_read_up_to_the_damage_which_is_named(hour: Path, tmp_path: Path) -> None:
+    content = small(hour).read_bytes()
+    whole = [(frame.at, frame.kind) for frame in Segment(small(hour)).frames()]
+    file, dice = tmp_path / "rec-1-0.stj", random.Random(11)
+    refused = 0
+    for _ in range(200):
+        file.write_bytes(broken := damaged(content, dice))
+        segment, read = Segment(file), list[tuple[int, bytes]]()
+        error = failure(segment, read)
+        assert error is None or (error.file == str(file) and 0 <= error.place <= len(broken))
+        assert read == whole[: len(read)]
+        assert error is not None or segment.cut_off or broken == content or not segment.closed
+        refused += error is not None
+    assert refused > 50
+
+
+def frames(file: Path) -> list[bytes]:
+    content = file.read_bytes()
+    begins = [frame.at for frame in Segment(file).frames()]
+    return [content[a:b] for a, b in zip(begins, [*begins[1:], len(content)], strict=True)]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 3, 2), (0, 1, 2, 2), (0, 1, 3), (0, 2, 1, 3), (1, 0, 2)])
+def test_frames_that_are_missing_or_elsewhere_are_refused(hour: Path, tmp_path: Path, order: tuple[int, ...]) -> None:
+    found = frames(small(hour))
+    file = tmp_path / "rec-1-0.stj"
+    file.write_bytes(b"".join(found[number] for number in order))
+    result = main(["record", "verify", str(file)])
+    assert result == (0 if order == (1, 0, 2) else 2)
+
+
+def test_it_is_replayed_under_another_hash_seed(hour: Path) -> None:
+    seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    asked = [sys.executable, "-m", "stromboli.cli.main", "replay", str(small(hour))]
+    done = subprocess.run(
+        asked, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " equal" in done.stdout
+
+
+def test_another_plan_is_shown_where_it_stands(
+    hour: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def another(*given: object) -> Plan:
+        plan = run_cycle(*given)  # type: ignore[arg-type]
+        plan.binds = []
+        return plan
+
+    monkeypatch.setattr("stromboli.study.replay.run_cycle", another)
+    assert main(["replay", str(hour / "s0"), "--job", "ns/high"]) == 1
+    out, told = capsys.readouterr()
+    assert "is another one now" in told
+    assert "binds ns/" in told
+    assert "now none" in told
+    assert "ns/high" not in out or "cycle" in out
+
+
+def test_a_disk_that_is_full_ends_the_record_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    async def story() -> None:
+        world = Contested(tmp_path / "conf.yaml")
+        scheduler = world.mortal()
+        recorder = record(scheduler, tmp_path / "rec")
+        with monkeypatch.context() as patch:
+            patch.setattr("stromboli.live.scheduler.recording.segments.write", full)
+            world.start(scheduler)
+            while not recorder.failures:
+                await asyncio.sleep(1)
+                await asyncio.get_running_loop().run_in_executor(None, time.sleep, 0.001)
+        world.contend()
+        await asyncio.sleep(100)
+        assert all(world.high())
+        await world.end()
+        recorder.close()
+        assert recorder.failures == 1
+        assert world.told.counts["record_stopped"] == 1
+
+    run(story())
+    assert replayed(tmp_path / "rec").equal > 20
+
+
+def test_the_oldest_segments_are_removed_first_and_the_newest_never() -> None:
+    files = [(Path(str(number)), 100, 1000.0 * number) for number in range(5)]
+    assert [path.name for path in surplus(files, 250, 0.0)] == ["0", "1", "2"]
+    assert [path.name for path in surplus(files, 10_000, 1500.0)] == ["0", "1"]
+    assert [path.name for path in surplus(files, 0, 9000.0)] == ["0", "1", "2", "3"]
+
+
+def test_flags_say_where_is_recorded_and_how_much(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--master=http://127.0.0.1:1", "--leader-elect=false", f"--record={tmp_path / 'rec'}"]
+    process = Process(parse([*flags, "--record-max-size=1Mi", "--record-max-age=1h"]))
+    assert process.recorder is not None
+    assert process.recorder.limits[2:] == (1 << 20, 3600.0)
+    process.scheduler.mirror.rim.do(Cut(1_800_000_000.0, 0, 0))
+    process.scheduler.when_planned(Plan())
+    process.recorder.close()
+    assert b"stromboli_record_bytes_total" in generate_latest(process.registry)
+    (segment,) = segments(tmp_path / "rec")
+    assert [frame.kind for frame in segment.frames()] == [b"A", b"C", b"E", b"Z"]
+    assert main(["record", "info", str(tmp_path / "rec")]) == 0
+    assert "2027-01-15T08:00:00Z" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="--record-max-size=much"):
+        Process(parse([*flags, "--record-max-size=much"]))
+
+
+def test_the_configuration_is_recorded_without_its_secrets(tmp_path: Path) -> None:
+    conf = tmp_path / "conf.yaml"
+    metrics = f"metrics: {{type: elasticsearch, address: 'http://u:{SECRET}@h', elasticsearch.password: {SECRET}}}\n"
+    conf.write_text(f"{PREEMPTING}{metrics}")
+    entry = Configurations(Configuration(Source(str(conf)), Telling(SILENT)))()
+    assert "elasticsearch.password" in entry.text
+    assert SECRET not in entry.text
+
+
+def test_what_cannot_be_recorded_ends_the_record_and_not_the_cycle(tmp_path: Path) -> None:
+    def gone() -> Configured:
+        raise OSError(2, "No such file or directory")
+
+    told, rim = Counting(keep=10), Rim(ClusterState())
+    recorder = Recorder(tmp_path, rim, gone, Telling(told), lambda: 1000.0)
+    rim.do(Cut(1000.0, 0, 0))
+    recorder.planned(Plan())
+    recorder.close()
+    (fields,) = told.of("record_stopped")
+    assert "No such file or directory" in str(fields["error"])
