@@ -111,7 +111,7 @@ def test_a_gang_gives_up_all_as_one_is_too_old_even_if_the_others_are_enough(old
     pods = [pod(f"g-{i}", group="g", cpu=4, memory=0, annotations=held_on(f"n{i}")) for i in (1, 2)]
     story = Story(ending("a", "n1"), ending("b", "n2"), [pod_group("g"), *pods], nodes=2, text=ALLOCATE)
     since = {f"held default/g-{i} n{i}": NOW - (10 if f"n{i}" == old else 1) * MINUTE for i in (1, 2)}
-    story.state.memory["reservations"] = since
+    story.state.memory["stromboli/reservations"] = since
     assert written(story.cycle()) == {"g-1": None, "g-2": None}
     assert story.told("metric.pipelined_given_up") == [{"reason": "timeout"}] * 2
 

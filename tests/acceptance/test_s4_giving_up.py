@@ -223,7 +223,7 @@ def test_a_higher_job_that_may_hold_nothing_takes_nothing(plugins: str, least: i
     lax = answering("lax", job_pipelined=lambda job: 1 if job.number(PIPELINED) else -1)
     text = conf(plugins, "predicates", actions="allocate")
     story = Story(ending("a", "n1"), one_pod("h", "low", "n1"), newcomer, text=text, extra=[lax])
-    story.state.memory["reservations"] = memory
+    story.state.memory["stromboli/reservations"] = memory
     assert written(story.cycle()) == {}
 
 
@@ -236,7 +236,7 @@ def test_who_is_taken_from_holds_other_room_only_if_it_may_hold_anything_new(may
     held = one_pod("h", "low", "n1", *gated)
     story = Story(ending("a", "n1"), ending("b", "n2"), held, newcomer, nodes=2, text=NO_VICTIMS)
     story.tell(node("n1", cpu=4, labels={HOSTNAME: "n1"}))
-    story.state.memory["reservations"] = (
+    story.state.memory["stromboli/reservations"] = (
         {"cooling default/h": NOW + MINUTE, "held default/h-0 n1": NOW} if cooling else {}
     )
     left = Held("n2") if may_hold and not cooling else None
@@ -334,7 +334,7 @@ def test_a_gang_that_cools_down_holds_all_it_has_once_somebody_was_evicted_for_a
     """n1 is about to be free anyway; l has to go from n2.  Held alone, h-1 would be half a gang."""
     gang = waiting("h", 2, cpu=4)
     story = Story(ending("a", "n1"), running("l", 1, on="n2", cpu=4), gang, nodes=2, text=NO_QUEUES)
-    story.state.memory["reservations"] = {"cooling default/h": NOW + MINUTE}
+    story.state.memory["stromboli/reservations"] = {"cooling default/h": NOW + MINUTE}
     assert written(story.cycle()) == {"h-0": Held("n1"), "h-1": Held("n2", evicted=True)}
     assert written(story.cycle()) == {}
 
@@ -345,7 +345,7 @@ def test_a_gang_that_cools_down_goes_on_holding_all_it_has_when_a_pod_of_it_move
     gang += [pod(f"h-{i}", group="h", cpu=4, memory=0, priority=10, nodeSelector={"z": str(i)}) for i in (0, 1)]
     story = Story(ending("a", "n1"), running("l", 1, on="n2", cpu=4), gang, nodes=2, text=NO_QUEUES)
     story.tell(node("n1", cpu=4, labels={"z": "0"}), node("n2", cpu=4, labels={"z": "1"}))
-    story.state.memory["reservations"] = {"cooling default/h": NOW + MINUTE}
+    story.state.memory["stromboli/reservations"] = {"cooling default/h": NOW + MINUTE}
     assert written(story.cycle()) == {"h-0": Held("n1"), "h-1": Held("n2", evicted=True)}
     story.tell(node("n3", cpu=4, labels={"z": "1"}))
     assert written(story.cycle()) == {"h-1": Held("n3", evicted=True)}
@@ -473,7 +473,10 @@ def test_a_ready_jobs_surplus_ages_singly() -> None:
     pods = [pod(f"h-{i}", group="h", cpu=4, memory=0, annotations=held_on(f"n{i}")) for i in (2, 3)]
     job = [pod_group("h", phase="Running"), pod("h-1", group="h", on="n1", cpu=4, memory=0), *pods]
     story = Story(ending("a", "n2"), ending("b", "n3"), job, nodes=3)
-    story.state.memory["reservations"] = {"held default/h-2 n2": NOW - 10 * MINUTE, "held default/h-3 n3": NOW - MINUTE}
+    story.state.memory["stromboli/reservations"] = {
+        "held default/h-2 n2": NOW - 10 * MINUTE,
+        "held default/h-3 n3": NOW - MINUTE,
+    }
     story.cycle()
     assert story.nodes_held() == {"h-3": "n3"}
 

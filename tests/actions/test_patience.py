@@ -174,10 +174,10 @@ def test_a_snapshot_that_was_written_and_read_again_knows_how_long_was_waited():
 def test_nothing_is_remembered_of_who_is_gone():
     story = crowded()
     story.cycle()
-    assert sorted(story.state.memory["reservations"]) == ["asking default/h", "excess default/h"]
+    assert sorted(story.state.memory["stromboli/reservations"]) == ["asking default/h", "excess default/h"]
     story.tell(*waiting("h", 1, cpu=4), gone=True)
     story.cycle(now=NOW + 1)
-    assert not story.state.memory["reservations"]
+    assert not story.state.memory["stromboli/reservations"]
 
 
 def test_who_cannot_ask_for_a_while_has_not_begun_anew():
@@ -204,11 +204,11 @@ def test_a_gate_that_was_off_for_a_while_changes_nothing_for_who_waits():
 def test_nothing_is_remembered_of_who_runs():
     story = crowded()
     story.cycle()
-    assert story.state.memory["reservations"]
+    assert story.state.memory["stromboli/reservations"]
     story.gone("a-0")
     story.cycle(now=NOW + 1)
     story.cycle(now=NOW + 2)
-    assert not story.state.memory["reservations"]
+    assert not story.state.memory["stromboli/reservations"]
 
 
 def test_it_is_told_and_explained_until_when():

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from stromboli.controllers.changes import Create, KillPod, Patch
-from stromboli.controllers.jobs import look
 from stromboli.controllers.jobs.counting import Counts
 from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.jobs.states import FINISHED, How, step_for
@@ -121,18 +120,6 @@ def test_without_its_queue_a_job_waits_and_says_so() -> None:
     cluster.settle()
     assert cluster.errors == ["queue default of the job is not there"]
     assert cluster.groups() == []
-
-
-def test_a_job_of_too_many_pods_costs_nothing_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def counted_up(*_: object) -> str:
-        raise AssertionError("a name was made")
-
-    cluster = started(task("t", 2))
-    monkeypatch.setattr(look, "pod_name", counted_up)
-    cluster.change(JOBS, "j", {"spec": {"tasks": [task("t", 2_000_000_000)]}})
-    cluster.settle()
-    assert len(cluster.names()) == 2, "the pods that there are stay"
-    assert "its tasks have more than 1000000 replicas together" in cluster.job()["status"]["state"]["message"]
 
 
 def test_the_scheduler_s_reason_becomes_an_event() -> None:
@@ -432,8 +419,8 @@ def test_what_fails_half_way_is_done_again() -> None:
 
 
 def test_a_job_with_its_own_claims() -> None:
-    volumes = [{"mountPath": "/data", "volumeClaim": {"storageClassName": "fast"}}]
-    cluster = started(task("a", 1, pod={"initContainers": [{"name": "i", "image": "x"}]}), volumes=volumes)
+    own = [{"mountPath": "/data", "volumeClaim": {"storageClassName": "fast"}}]
+    cluster = started(task("a", 1, pod={"initContainers": [{"name": "i", "image": "x"}]}), volumes=own)
     ((claim_key, claim),) = cluster.objects["persistentvolumeclaims"].items()
     assert claim_key[1].startswith("j-pvc-")
     assert len(claim_key[1]) == len("j-pvc-") + 12

@@ -165,6 +165,10 @@ def test_logins_that_cannot_be_used(secret: dict[str, str], problem: str) -> Non
         ({"source": "ufm", "config": {}}, "UFM endpoint is not configured"),
         ({"source": "ufm", "config": {"endpoint": "u"}}, "UFM authentication credentials are not configured"),
         (ufm_source("u"), "failed to get secret volcano-system/ufm-credentials: "),
+        (
+            {**ufm_source("u"), "credentials": {"secretRef": {"name": "any", "namespace": "kube-system"}}},
+            "secret kube-system/any is not in namespace volcano-system; put the login there",
+        ),
         ({"source": "file"}, "config.path or config.configMap must say where the tree is"),
         ({"source": "file", "config": {"path": "/no/such/file"}}, "No such file or directory"),
         ({"source": "file", "config": {"configMap": {"name": "t", "key": "y"}}}, "t has no key 'y'"),

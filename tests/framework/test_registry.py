@@ -174,6 +174,12 @@ def test_what_new_gives_is_checked(write, source, message):
         registry.build("made", {})
 
 
+class Own(Plugin):
+    """Would overwrite what the scheduler remembers of queues."""
+
+    name = "stromboli/queues"
+
+
 @pytest.mark.parametrize(
     ("attempt", "error", "message"),
     [
@@ -184,6 +190,7 @@ def test_what_new_gives_is_checked(write, source, message):
         (lambda r: r.add_file("nowhere.py"), PluginError, r"nowhere\.py is not a Python file"),
         (lambda r: r.add_directory("nowhere"), PluginError, "nowhere is not a directory of plugins"),
         (lambda r: r.add(Plugin), PluginError, "has no name"),
+        (lambda r: (r.add(Own), r.build(Own.name, {})), PluginError, "names that begin with 'stromboli/' are"),
     ],
 )
 def test_what_is_not_there(attempt, error, message):

@@ -302,6 +302,8 @@ def test_a_job_that_cannot_be_served_is_terminated_in_the_end() -> None:
         assert world.phase("j") == "Terminated"
         texts = [event["message"] for event in world.server.all("events")]
         assert "Job failed on action SyncJob for retry limit reached" in texts
+        told = "given up after 4 attempts, until something about it changes: queue nowhere of the job is not there"
+        assert told in texts
         await world.end()
 
     run(main())
@@ -413,12 +415,19 @@ def test_a_command_that_nobody_may_delete_is_forgotten_in_the_end() -> None:
         await world.go(scheduling=False)
         world.server.put("jobs", job("j", 1))
 
+        bodies: list[bytes | None] = []
+
         def refuses(request: Request, at: str) -> Response | None:
-            return status(403, "Forbidden") if at == "before" and "/commands/" in request.path else None
+            if at != "before" or "/commands/" not in request.path:
+                return None
+            bodies.append(request.body)
+            return status(403, "Forbidden")
 
         world.server.faults.append(refuses)
         world.command("AbortJob", "Job", "j")
         await asyncio.sleep(5)
+        assert bodies
+        assert all(b"preconditions" in (body or b"") for body in bodies), "another one of its name is not deleted"
         assert len(world.told.of("control_given_up")) == 1
         assert world.controllers.manager.commands.taking == {}
         await world.end()

@@ -288,6 +288,24 @@ def test_the_key_is_made_at_the_first_start_and_shared(tmp_path: Path) -> None:
     run(story())
 
 
+def test_where_the_namespace_is_missing_it_says_how_to_make_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        world = Waiting()
+        world.server.drop("secrets", SECRET, NAMESPACE)
+        told = f'namespaces "{NAMESPACE}" not found'
+        world.server.faults.append(
+            lambda request, _: (
+                status(404, "NotFound", told) if request.method == "POST" and "/secrets" in request.path else None
+            )
+        )
+        await world.begun(tmp_path)
+        (fields,) = world.told.of("reservation_key_trouble")
+        assert fields["error"] == f"{told}; make it: kubectl create namespace {NAMESPACE}"
+        await world.end()
+
+    run(story())
+
+
 def test_two_that_start_at_once_come_to_the_same_key(tmp_path: Path) -> None:
     async def story() -> None:
         world = Waiting()

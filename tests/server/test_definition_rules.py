@@ -121,6 +121,18 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         _field({"type": "object", "anyOf": [{"properties": {"metadata": {}}}]}),
         "must not be specified in a nested context",
     ),
+    (
+        _field({"type": "object", "anyOf": [{"properties": {"a": {"minimum": 1}}}]}),
+        "openAPIV3Schema.properties[spec].properties[a]: Required value: because it is defined in spec.versions[0]",
+    ),
+    (
+        _field({"type": "array", "items": {"type": "object"}, "not": {"items": {"properties": {"b": {}}}}}),
+        f"{SCHEMA}.properties[spec].items.properties[b]: Required value: because it is defined in",
+    ),
+    (
+        _field({"type": "object", "allOf": [{"oneOf": [{"items": {"minimum": 1}}]}]}),
+        f"{SCHEMA}.properties[spec].items: Required value: because it is defined in",
+    ),
     (_field({"type": "integer", "default": "x"}), f'{SCHEMA}.properties[spec].default: Invalid value: "string"'),
     (
         _field({"type": "string", "enum": ["a"], "default": "b"}),
@@ -160,6 +172,7 @@ SOUND: list[dict[str, Any]] = [
     _field({"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}),
     _field({"type": "object", "properties": {"a": {"type": "integer", "default": 3}}, "default": {}}),
     _root({"properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}}}}}),
+    _field({"type": "object", "properties": {"a": {"type": "integer"}}, "not": {"properties": {"a": {"minimum": 1}}}}),
     _list("map", ["a"], required=["a"]),
     _list("map", ["a"], {"type": "string", "default": "x"}),
     _field({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}),

@@ -39,7 +39,7 @@ LONGEST: Final = 1024
 COMPARED: Final = 512
 """Characters of the first reason that are compared."""
 
-MEMORY: Final = "not-admitted"
+MEMORY: Final = "stromboli/not-admitted"
 """Where the time of the last cycle that refused a job is kept."""
 
 _AMOUNT: Final = re.compile(r"\d[\w.]*")

@@ -27,8 +27,8 @@ from stromboli.model.reservation import Held, read, stated, with_reservation, wr
 from stromboli.model.status import COMPLETED_STATUS, TaskStatus
 from stromboli.model.task import Task, twin
 
-REMEMBERED: Final = 20_000
-"""Deleted objects that are remembered, so that late news of them does not bring them back."""
+REMEMBERED: Final = 5_000
+"""Deleted objects that are remembered, so that late news of them does not bring them back; each takes half a KiB."""
 
 CONFIRMED_WITHIN: Final = 30.0
 """Seconds after which the news of a bound or evicted pod is asked for if it has not come."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
-MEMORY: Final = "reservations"
+MEMORY: Final = "stromboli/reservations"
 """The name under which snapshots and plans carry the memory."""
 
 

@@ -60,6 +60,8 @@ from stromboli.model.names import (
 )
 
 PODS = "pods"
+MADE_AT_ONCE = 5_000
+"""Pods that one look makes at most, as their bodies are made before the first is sent; the next look goes on."""
 ANY_OF = "any"
 """Iteration of a task's dependencies: one is enough."""
 
@@ -176,6 +178,8 @@ class Look:
         if missing:
             text = f"pvc {missing} is not found, the job will be in the Pending state until the PVC is created"
             return self._hinder("PVCError", text, again=True)
+        if too_many := volumes.too_many(self._job):
+            return self._hinder("PVCError", too_many)
         self._outcome.then(*volumes.claim_changes(self._job, self._world, owner_of(self._job)))
         try:
             self._outcome.then(*self._groups.changes(self._job, self._world))
@@ -243,7 +247,9 @@ class Look:
         self._write(self._marked(step) if may_make else self._settled(step))
 
     def _made(self, maker: Maker, missing: list[tuple[int, int]]) -> list[Change]:
-        """The pods that are missing, by number of the task and within it; none where a plugin fails for one."""
+        """The first pods that are missing, by number of the task and within it; none where a plugin fails for one."""
+        if len(missing) > MADE_AT_ONCE:
+            missing, self._outcome.after = missing[:MADE_AT_ONCE], 0.0
         try:
             bodies = [maker.body(*place) for place in missing]
         except PluginError as error:

@@ -17,6 +17,8 @@ from stromboli.crds.kinds import JOBS
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LENGTH: Final = 12
+MOST_MOUNTS: Final = 20_000
+"""Mounts of a job's volumes in one pod; an API server takes no pod with so many."""
 
 
 def token(*parts: str) -> str:
@@ -41,6 +43,17 @@ def missing_claim(job: Job, world: World) -> str:
         named = volume.volume_claim_name
         if volume.volume_claim is None and named and (namespace, named) not in world.claims:
             return named
+    return ""
+
+
+def too_many(job: Job) -> str:
+    """What is wrong with the number of volumes, which every container of a pod mounts; empty if nothing is."""
+    for task in job.spec.tasks:
+        spec = task.template.get("spec")
+        containers = len(rows(spec.get("containers"))) if isinstance(spec, dict) else 0
+        if containers * len(job.spec.volumes) > MOST_MOUNTS:
+            each = f"{len(job.spec.volumes)} volumes of the job in each of {containers} containers"
+            return f"task {task.name} would mount {each}; {MOST_MOUNTS} mounts in a pod are the most"
     return ""
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 GROUP = "stromboli.plugins"
 """The entry-point group of installed packages that bring plugins."""
+OWN = "stromboli/"
+"""How the names begin under which the scheduler itself keeps something for later cycles, next to plugins by theirs."""
 
 Factory: TypeAlias = Callable[[Mapping[str, object]], object]
 """Makes a plugin from the arguments of the configuration: a class, or a module's ``New``; what it makes is checked."""
@@ -105,6 +107,8 @@ class Registry:
     def factory(self, name: str) -> Factory:
         """What makes the plugin.  Raises PluginError for an unknown name or one that cannot be imported."""
         known = self._plugins.get(name)
+        if name.startswith(OWN) and known is not None:
+            raise PluginError(name, f"names that begin with {OWN!r} are the scheduler's own; give the plugin another")
         if known is None:
             close = nearest(name, self._plugins)
             hint = f" Did you mean {close!r}?" if close else ""

@@ -14,7 +14,7 @@ from stromboli.framework.books.cluster_view import ClusterView
 from stromboli.framework.config.sampling import Sampling
 from stromboli.framework.engine.rows import Bools
 
-MEMORY: Final = "node-sampling"
+MEMORY: Final = "stromboli/node-sampling"
 """Under which name it is kept where the last look ended."""
 
 NEXT: Final = "next"

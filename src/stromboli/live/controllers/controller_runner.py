@@ -245,6 +245,9 @@ class Controllers:
         if 0 <= self.options.max_requeue < tries:
             del self._failures[work]
             self.tell("control_given_up", what=work, tries=tries, error=error)
+            if (about := regarding(work, self.manager.world)) is not None:
+                text = f"given up after {tries} attempts, until something about it changes: {error}"
+                self.recorder.record(Regarding(*about), EVENT_WARNING, "GivenUp", text)
             last = self.manager.give_up(work)
             await self._carry_out(work, last)
             if last.after is not None:

@@ -112,6 +112,8 @@ class TopologyPoller:
         if source.secret is None:
             raise MeasurementError("UFM", "UFM authentication credentials are not configured")
         namespace, name = source.secret
+        if namespace != (own := self._topology.discovery.namespace):  # or an address could be sent any login
+            raise MeasurementError("UFM", f"secret {namespace}/{name} is not in namespace {own}; put the login there")
         try:
             data: Any = (await self._client.get(_SECRET, name, namespace)).get("data") or {}
         except StromboliError as error:

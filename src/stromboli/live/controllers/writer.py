@@ -122,7 +122,8 @@ class Writer:
     async def _delete_command(self, change: Delete) -> None:
         """Take a command.  Who finds it gone was not the one, unless an earlier attempt may have done it."""
         try:
-            await self._client.delete(self._resources[COMMANDS], change.name, change.namespace)
+            commands = self._resources[COMMANDS]  # one attempt: after a second one "gone" would say nothing
+            await self._client.delete(commands, change.name, change.namespace, uid=change.uid, patient=False)
         except StromboliError as error:
             if not isinstance(error, ApiError) or not error.not_found:
                 self._unsure.add(change.uid)

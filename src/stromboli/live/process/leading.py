@@ -11,6 +11,12 @@ from stromboli.kube.recorder import Recorder
 from stromboli.live.process.events import Telling
 
 
+def hinted(trouble: str, namespace: str) -> str:
+    """``trouble`` with something in ``namespace``, and what helps where that is not there."""
+    missing = f'namespaces "{namespace}" not found' in trouble
+    return f"{trouble}; make it: kubectl create namespace {namespace}" if missing else trouble
+
+
 class Leadership:
     """What a process knows of its leading; without :meth:`stand` it always leads."""
 
@@ -21,7 +27,7 @@ class Leadership:
         """Stand for election: from now on only the holder of the Lease leads."""
 
         def troubled(error: Exception) -> None:
-            tell("lease_trouble", lease=terms.name, error=error)
+            tell("lease_trouble", lease=terms.name, error=hinted(str(error), terms.namespace))
 
         self._tell = tell
         self.election = Election(client, terms, troubled=troubled, recorder=recorder)

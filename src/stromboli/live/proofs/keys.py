@@ -11,13 +11,13 @@ import base64
 import binascii
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from stromboli.errors import ApiError, ManifestError, StromboliError
 from stromboli.kube.client import Client
 from stromboli.kube.resources import SECRETS
 from stromboli.live.process.events import Telling
+from stromboli.live.process.leading import hinted
 from stromboli.model.proof import KEY_BYTES
 from stromboli.model.values.times import seconds, stamp
 
@@ -72,7 +72,7 @@ class ReservationKeys:
         except TimeoutError:
             trouble = "no answer"
         except StromboliError as error:
-            trouble = str(error)
+            trouble = hinted(str(error), self._namespace)
         if trouble and trouble != self._trouble:
             self._tell("reservation_key_trouble", secret=self._secret, error=trouble, then=self._then())
         self._trouble = trouble
@@ -98,11 +98,17 @@ class ReservationKeys:
         held = self._held if self.keys else Held((secrets.token_bytes(KEY_BYTES),), self._clock())
         metadata = {"name": SECRET, "namespace": self._namespace}
         body = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": _data(held)}
-        with suppress(ApiError):  # another replica may have made it meanwhile; then what stands there counts
+        try:
             await self._client.create(SECRETS, body, self._namespace)
+        except ApiError as error:
+            if error.not_found:  # the namespace
+                raise
+        else:
             self._tell("reservation_key_made", secret=self._secret)
             return held
-        return _read(await self._client.get(SECRETS, SECRET, self._namespace))
+        return _read(  # another replica may have made it meanwhile; then what stands there counts
+            await self._client.get(SECRETS, SECRET, self._namespace)
+        )
 
     async def _rotated(self, found: dict[str, Any], held: Held) -> Held:
         """Put a new key in front.  Raises ApiError: what others wrote meanwhile is read the next time."""

@@ -61,6 +61,7 @@ class DeviceBooks:
 
     def __init__(self, session: ClusterView, accounts: Mapping[str, Account], consumable: bool) -> None:
         self._claims, self._consumable = session.snapshot.claims, consumable
+        self._leasts: dict[str, Demand] = {}
         inherit = not session.compat.asks("root-queue")
         self._books = {name: Book(limits) for name, limits in _named(accounts.values(), inherit)}
         for job in session.jobs.peek() if self._books else ():
@@ -116,7 +117,11 @@ class DeviceBooks:
 
     def least(self, account: Account, job: Job) -> Demand:
         """What the job claims at least, where its queue names device classes; nothing elsewhere."""
-        return self._least(job) if account.name in self._books else {}
+        if account.name not in self._books:
+            return {}
+        if (known := self._leasts.get(job.uid)) is None:
+            known = self._leasts[job.uid] = self._least(job)
+        return known
 
     def _least(self, job: Job) -> Demand:
         tasks = sorted(job.tasks.values(), key=lambda task: (task.namespace, task.name, task.uid))

@@ -159,12 +159,34 @@ def _key(items: Raw, schema: Raw, key: str, path: str) -> Iterator[Cause]:
 
 
 def _choices(schema: Raw, path: str) -> Iterator[Cause]:
+    for one, where in _narrowed_by(schema, path):
+        yield from _narrowing(one, where)
+        yield from _undescribed(one, where, schema, path)
+
+
+def _narrowed_by(schema: Raw, path: str) -> Iterator[tuple[Raw, str]]:
+    """The schemas by which a schema narrows its values, with their paths."""
     for name in _CHOICES:
         for index, one in enumerate(schema.get(name) or ()):
             if not (name == "anyOf" and schema[name] == _INT_OR_STRING):
-                yield from _narrowing(one, f"{path}.{name}[{index}]")
+                yield one, f"{path}.{name}[{index}]"
     if schema.get("not") is not None:
-        yield from _narrowing(schema["not"], f"{path}.not")
+        yield schema["not"], f"{path}.not"
+
+
+def _undescribed(schema: Raw, path: str, described: Raw | None, where: str) -> Iterator[Cause]:
+    """Parts of a narrowing ``schema`` that the schema ``described`` at ``where``, which it narrows, does not have."""
+    if not isinstance(described, Mapping):
+        yield required(where, f"because it is defined in {path}")
+        return
+    for one, at in _narrowed_by(schema, path):
+        yield from _undescribed(one, at, described, where)
+    if isinstance(schema.get("items"), Mapping):
+        yield from _undescribed(schema["items"], f"{path}.items", described.get("items"), f"{where}.items")
+    known = described.get("properties") or {}
+    for name, inner in (schema.get("properties") or {}).items():
+        at = f"properties[{name}]"
+        yield from _undescribed(inner, f"{path}.{at}", known.get(name), f"{where}.{at}")
 
 
 def _narrowing(schema: Raw, path: str) -> Iterator[Cause]:
