@@ -21,7 +21,7 @@ def wrong(workload: Workload, answer: Json) -> list[str]:
     outcome = answer["outcome"]
     found = [f"error: {text}" for text in outcome.get("errors", ())]
     found += [f"problem: {text}" for text in answer.get("problems", ())]
-    if workload.kind in {"default", "binpack", "hetero"}:
+    if workload.kind in {"default", "topology", "binpack", "hetero"}:
         return [*found, *_placed(workload, outcome["binds"])]
     if outcome["binds"]:
         found.append(f"{len(outcome['binds'])} pods were bound, though nothing can be")
@@ -50,6 +50,9 @@ def _placed(workload: Workload, binds: dict[str, str]) -> Iterator[str]:
         yield f"{len(over)} nodes hold more than they have, such as {node_name(over[0])}"
     if workload.kind == "hetero":
         yield from _obeyed(places)
+    homes = {(r // batch.size, i // (8 * workload.rack)) for r, i in places}
+    if workload.kind == "topology" and len(homes) > workload.jobs:
+        yield f"{len(homes) - workload.jobs} gangs lie in more than one domain of tier 2"
 
 
 def keys(batch: Batch) -> Iterator[str]:

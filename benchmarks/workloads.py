@@ -2,7 +2,8 @@
 
 Nodes have index i, pods index r, jobs index j = r // size of a job.  Kinds: ``default``, ``binpack`` and ``hetero``
 (everything waits, everything fits), ``preempt`` and ``reclaim`` (a full cluster, and gangs that need room) are
-those on which the reference was measured.  In ``names`` each pod asks for a resource of its own that no node offers.
+those on which the reference was measured.  ``topology`` is ``default`` on a network of four tiers, each gang in one
+domain of the two closest.  In ``names`` each pod asks for a resource of its own that no node offers.
 Two more look at a cycle in which nothing has changed since the one before
 it: ``running`` (the pods of ``default``, each on a node already) and ``full`` (the full cluster, and small gangs that
 wait in queues of their own).
@@ -40,7 +41,8 @@ class Workload:
     """One cluster of a kind, with its sizes.
 
     ``nodes`` and ``pods`` are N and P; ``gang`` is G, pods a job.  Kinds with a full cluster have ``pods`` running pods
-    and ``waiting`` more that wait, in jobs of ``gang``; elsewhere ``waiting`` is 0.
+    and ``waiting`` more that wait, in jobs of ``gang``; elsewhere ``waiting`` is 0.  ``rack`` is how many nodes a
+    hypernode of the first tier has.
     """
 
     kind: str
@@ -48,6 +50,7 @@ class Workload:
     pods: int
     gang: int = 100
     waiting: int = 0
+    rack: int = 16
 
     @property
     def cycles(self) -> int:
@@ -73,6 +76,8 @@ class Workload:
     def lists(self) -> Iterator[tuple[str, Iterator[Json]]]:
         """The objects by the key of their list in a scenario, made one at a time."""
         yield "nodes", (_node(self, i) for i in range(self.nodes))
+        if self.kind == "topology":
+            yield "hyperNodes", _hyper_nodes(self)
         yield "priorityClasses", iter(_CLASSES if self.kind in EVICTING else ())
         yield "queues", (_queue(f"q{k}") for k in range(_queues(self.kind)))
         yield "podGroups", chain.from_iterable(batch.groups() for batch in self.batches())
@@ -97,7 +102,7 @@ class Batch:
     ``name``, ``cores`` (of each pod), ``queue`` and ``second`` (of creation, after the first of January 2025) are
     functions of a job's index; ``node`` is the index of the node on which pod r runs, None when the pods wait;
     ``place_rules`` are parts of the metadata and the spec of pod r that say where it may run, ``beside`` is what it
-    asks for beside cpu and memory.
+    asks for beside cpu and memory; ``topology`` how close together a job is to be.
     """
 
     pods: int
@@ -112,6 +117,7 @@ class Batch:
     preemptable: bool = False
     place_rules: Callable[[int], tuple[Json, Json]] | None = None
     beside: Callable[[int], Json] | None = None
+    topology: Json | None = None
 
     def groups(self) -> Iterator[Json]:
         """The PodGroups."""
@@ -122,6 +128,7 @@ class Batch:
                 "queue": self.queue(j),
                 "minResources": _amounts(least * self.cores(j)),
                 **self._class(),
+                **({"networkTopology": self.topology} if self.topology else {}),
             }
             metadata: Json = {"name": self.name(j), "uid": f"pg-{self.name(j)}", **self._metadata(j, {})}
             yield {"metadata": metadata, "spec": spec, "status": {"phase": self._phase}}
@@ -163,7 +170,8 @@ def configuration(kind: str) -> str:
     tier = tuple(
         name for name in _TIER if kind != "names" or name != "proportion"
     )  # there nodes are to refuse, not queues
-    second = ("overcommit", "drf", *tier, *(["binpack"] if kind == "binpack" else []))
+    more = {"binpack": ["binpack"], "topology": ["network-topology-aware"]}.get(kind, [])
+    second = ("overcommit", "drf", *tier, *more)
     lines = [f'actions: "enqueue, allocate, {last}"', "tiers:"]
     for tier in (("priority", "gang", "conformance"), second):
         lines += ["- plugins:", *(f"  - name: {name}" for name in tier)]
@@ -197,6 +205,7 @@ def _everyday(workload: Workload) -> Batch:
         node=(lambda r: r % workload.nodes) if workload.kind == "running" else None,
         place_rules=_hetero if workload.kind == "hetero" else None,
         beside=(lambda r: {resource_name(r): "1"}) if workload.kind == "names" else None,
+        topology={"mode": "hard", "highestTierAllowed": 2} if workload.kind == "topology" else None,
     )
 
 
@@ -248,7 +257,7 @@ _CLASSES: Final = tuple(
     {"metadata": {"name": name, "uid": f"pc-{name}"}, "value": value} for name, value in (("low", 10), ("high", 1000))
 )
 
-KINDS: Final = ("default", "binpack", "hetero", "preempt", "reclaim", "running", "full", "names")
+KINDS: Final = ("default", "topology", "binpack", "hetero", "preempt", "reclaim", "running", "full", "names")
 """All kinds."""
 
 
@@ -271,6 +280,18 @@ def _node(workload: Workload, i: int) -> Json:
     if workload.kind == "hetero" and pool(i) == POOLS - 1:
         found["spec"] = {"taints": [{"key": "dedicated", "value": "batch", "effect": "NoSchedule"}]}
     return found
+
+
+def _hyper_nodes(workload: Workload) -> Iterator[Json]:
+    """Racks, pods of 8 racks, zones of 4 pods, and a region of all."""
+    kind, names = "Node", [node_name(i) for i in range(workload.nodes)]
+    for tier, size in enumerate((workload.rack, 8, 4, len(names)), 1):
+        groups = [names[first : first + size] for first in range(0, len(names), size)]
+        names = [f"tier{tier}-{number:04d}" for number in range(len(groups))]
+        for name, group in zip(names, groups, strict=True):
+            members = [{"type": kind, "selector": {"exactMatch": {"name": member}}} for member in group]
+            yield {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": {"tier": tier, "members": members}}
+        kind = "HyperNode"
 
 
 def _queue(name: str) -> Json:

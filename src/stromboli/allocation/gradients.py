@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from stromboli.allocation.nominations import FIRST, use_nomination
-from stromboli.allocation.pending_tasks import TaskCursor, Worksheet
+from stromboli.allocation.pending_tasks import Worksheet
 from stromboli.allocation.place_tasks import PlacementLines, TaskPlacer
 from stromboli.errors import PlacementError
 from stromboli.framework.session.session import Session
@@ -58,12 +58,14 @@ def settle(session: Session, job: Job, sheet: Worksheet) -> None:
 
 def _best_of_gradients(session: Session, lines: PlacementLines, job: Job, sheet: Worksheet) -> Statement | None:
     for gradient in _gradients(session, lines, job):
-        tried = [
-            found for hyper_node in gradient if (found := _try_job(session, lines, job, sheet, hyper_node)) is not None
-        ]
-        if tried:
-            _score, saved, left, name = max(tried, key=lambda found: found[0])
-            statement = _again(session, saved)
+        part = _lone_part(session, job, gradient)
+        found = (
+            _first_of(session, lines, job, sheet, part, gradient)
+            if part is not None
+            else _best_of(session, lines, job, sheet, gradient)
+        )
+        if found is not None:
+            statement, left, name = found
             sheet.adopt(left, name)
             if say := session.tells("job_in_hyper_node"):
                 say(job=job.uid, hyper_node=name)
@@ -84,10 +86,63 @@ def _gradients(session: Session, lines: PlacementLines, job: Job) -> Sequence[Se
     return [found[:MOST_DOMAINS]]
 
 
+Placed = tuple[Statement, Worksheet, str]
+"""A job's placement, what it leaves to place, and the hypernode."""
+
+
+def _lone_part(session: Session, job: Job, gradient: Sequence[HyperNodeInfo]) -> SubJob | None:
+    """The part of a job that has only one, nothing of it placed, if no hypernode of ``gradient`` has others below."""
+    parts = list(session.sub_jobs(job).values())
+    if len(parts) > 1 or parts[0].allocated_hyper_node or job.nominated_hyper_nodes:
+        return None
+    return None if any(info.children for info in gradient) else parts[0]
+
+
+def _first_of(
+    session: Session, lines: PlacementLines, job: Job, sheet: Worksheet, part: SubJob, gradient: Sequence[HyperNodeInfo]
+) -> Placed | None:
+    """The best placement of a lone part: its score is known beforehand, so the first that works is the best."""
+    last: Mapping[str, object] = {}
+    for hyper_node, _score in _by_score(session, part, gradient):
+        found = _try_job(session, lines, job, sheet, hyper_node)
+        if found is not None:
+            return found[1:]
+        last = dict(job.fits) if hyper_node is gradient[-1] else last
+    job.fits = dict(last)
+    return None
+
+
+def _by_score(
+    session: Session, part: SubJob, gradient: Sequence[HyperNodeInfo]
+) -> Iterator[tuple[HyperNodeInfo, float]]:
+    """``gradient`` and scores, the best for ``part`` first; asked after each, as ties count among those left."""
+    left = {info.name: info for info in gradient}
+    while left:
+        scores = session.ask.hyper_node_order(part, NodesBelow(session, left))
+        best = max(left, key=lambda name: scores.get(name, 0.0))
+        yield left.pop(best), scores.get(best, 0.0)
+
+
+def _best_of(
+    session: Session, lines: PlacementLines, job: Job, sheet: Worksheet, gradient: Sequence[HyperNodeInfo]
+) -> Placed | None:
+    """The placement whose parts score best of all in ``gradient``."""
+    tried: list[tuple[float, Saved, Worksheet, str]] = []
+    for hyper_node in gradient:
+        if (found := _try_job(session, lines, job, sheet, hyper_node)) is not None:
+            score, statement, left, name = found
+            tried.append((score, statement.save(), left, name))
+            statement.discard()
+    if not tried:
+        return None
+    _score, saved, left, name = max(tried, key=lambda found: found[0])
+    return _again(session, saved), left, name
+
+
 def _try_job(
     session: Session, lines: PlacementLines, job: Job, sheet: Worksheet, hyper_node: HyperNodeInfo
-) -> tuple[float, Saved, Worksheet, str] | None:
-    """Place the parts of ``job`` below ``hyper_node`` and take it back; the operations if that would do."""
+) -> tuple[float, Statement, Worksheet, str] | None:
+    """Place the parts of ``job`` below ``hyper_node``; None, nothing changed, if that does not do."""
     job.fits.clear()
     left = sheet.clone()
     parts = session.sub_jobs(job).values()
@@ -96,12 +151,14 @@ def _try_job(
         with session.statement() as trial:
             score = _place_parts(session, lines, job, left, hyper_node, trial)
             left.places = {part.uid: part.allocated_hyper_node for part in parts}
-            saved = trial.save()
-            works = bool(saved) and (session.ask.job_ready(job) or session.ask.job_pipelined(job))
+            if not trial.operations or not (session.ask.job_ready(job) or session.ask.job_pipelined(job)):
+                return None
+            placed = session.statement()
+            placed.merge(trial)
     finally:
         for part, place in zip(parts, before, strict=True):
             part.allocated_hyper_node = place
-    return (score, saved, left, hyper_node.name) if works else None
+    return score, placed, left, hyper_node.name
 
 
 def _place_parts(
@@ -132,32 +189,29 @@ def _place_part(
         _lies(session, part, nominated)
         return placed, FIRST
     for gradient in session.ask.hyper_node_gradient_for_sub_job(part, hyper_node, ALLOCATE):
-        tried: dict[str, tuple[Saved, TaskCursor]] = {}
-        for candidate in gradient:
-            for uid in part.task_uids:
-                job.fits.pop(uid, None)
-            tasks = sheet.sheets[part.uid].clone()
-            statement = TaskPlacer(session, lines, job, part, tasks, candidate).run()
-            if statement is not None and statement.operations:
-                tried[candidate.name] = statement.save(), tasks
-                statement.discard()
-        if tried:
-            return _best_part(session, part, sheet, tried)
+        if (found := _first_for_part(session, lines, job, part, sheet, gradient)) is not None:
+            return found
     return None
 
 
-def _best_part(
-    session: Session, part: SubJob, sheet: Worksheet, tried: dict[str, tuple[Saved, TaskCursor]]
-) -> tuple[Statement, float]:
-    scores = session.ask.hyper_node_order(part, NodesBelow(session, tried))
-    best = max(tried, key=lambda name: scores.get(name, 0.0))
-    saved, left = tried[best]
-    statement = _again(session, saved)
-    sheet.sheets[part.uid] = left
-    _lies(session, part, best)
-    if say := session.tells("sub_job_in_hyper_node"):
-        say(sub_job=part.uid, hyper_node=best)
-    return statement, scores.get(best, 0.0)
+def _first_for_part(
+    session: Session, lines: PlacementLines, job: Job, part: SubJob, sheet: Worksheet, gradient: Sequence[HyperNodeInfo]
+) -> tuple[Statement, float] | None:
+    last: Mapping[str, object] = {}
+    for candidate, score in _by_score(session, part, gradient):
+        for uid in part.task_uids:
+            job.fits.pop(uid, None)
+        tasks = sheet.sheets[part.uid].clone()
+        placed = TaskPlacer(session, lines, job, part, tasks, candidate).run()
+        if placed is not None and placed.operations:
+            sheet.sheets[part.uid] = tasks
+            _lies(session, part, candidate.name)
+            if say := session.tells("sub_job_in_hyper_node"):
+                say(sub_job=part.uid, hyper_node=candidate.name)
+            return placed, score
+        last = dict(job.fits) if candidate is gradient[-1] else last
+    job.fits = dict(last)
+    return None
 
 
 class NodesBelow(Mapping[str, Sequence[Node]]):

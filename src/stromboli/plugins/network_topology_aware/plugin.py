@@ -176,8 +176,10 @@ class NetworkTopologyAware(Plugin, trusted=True):
 
     def _shares(self, part: SubJob, names: Sequence[str]) -> Floats:
         """The share of the tasks of ``part`` that is in each of the hypernodes."""
-        nodes, tasks = self.session.hyper_nodes.node_names, part.tasks
-        found = (sum(task.node_name in nodes[name] for task in tasks) / max(len(tasks), 1) for name in names)
+        nodes, tasks = self.session.hyper_nodes.node_names, [task for task in part.tasks if task.node_name]
+        if not tasks:
+            return np.zeros(len(names))
+        found = (sum(task.node_name in nodes[name] for task in tasks) / len(part.task_uids) for name in names)
         return np.fromiter(found, dtype=np.float64, count=len(names))
 
     # ------------------------------------------------------------------ the best node
