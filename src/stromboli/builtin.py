@@ -27,6 +27,7 @@ PLUGINS = {
     "numa-aware": "stromboli.plugins.numa_aware:NumaAware",
     "resource-strategy-fit": "stromboli.plugins.resource_strategy_fit:ResourceStrategyFit",
     "task-topology": "stromboli.plugins.task_topology:TaskTopology",
+    "extender": "stromboli.plugins.extender:Extender",
     "deviceshare": "stromboli.plugins.deviceshare:DeviceShare",
 }
 """Built-in plugins: name to ``module:Class``."""

@@ -22,6 +22,7 @@
     ├── Unreachable           no answer from an API server: what became of the request is unknown
     ├── LostLease             somebody else leads, or nobody could be told that we still do
     ├── MeasurementError      a source of nodes' loads that gives no answer, or one that cannot be read
+    ├── ExtenderError         an extender that gives no answer, or one that cannot be used
     ├── ShapeError            a description of simulated nodes that cannot be read
     ├── CannotServe           the embedded API server cannot start
     └── ApiFailure            what the embedded API server refuses a request with
@@ -295,6 +296,15 @@ class MeasurementError(StromboliError):
     def __init__(self, source: str, problem: str) -> None:
         super().__init__(f"{source}: {problem}" if source else problem)
         self.source = source
+        self.problem = problem
+
+
+class ExtenderError(StromboliError):
+    """An extender (``url``) gave no usable answer; ``problem`` says why."""
+
+    def __init__(self, url: str, problem: str) -> None:
+        super().__init__(f"extender {url}: {problem}" if url else problem)
+        self.url = url
         self.problem = problem
 
 

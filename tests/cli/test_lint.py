@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from stromboli import builtin
 from stromboli.cli.linting.cluster_rules import CLUSTER_RULES
 from stromboli.cli.linting.conf_rules import CONF_RULES
 from stromboli.cli.linting.config_maps import held_in
@@ -401,8 +402,9 @@ def test_a_guard_whose_switch_is_off_guards_nobody(tmp_path: Path, capsys: pytes
 
 
 def test_a_plugin_that_this_release_lacks_is_told_by_plan_as_by_lint(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delitem(builtin.PLUGINS, "extender")
     file = tmp_path / "scheduler.conf"
     file.write_text(conf((*FIRST, "extender"), SECOND), encoding="utf-8")
     path = m.write(tmp_path, [N])

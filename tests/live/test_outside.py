@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from aiohttp import web
 
 from stromboli.builtin import full_registry
-from stromboli.errors import ApiError, CapabilityMissing, LostLease, NotFoundError, Unreachable
+from stromboli.errors import ApiError, CapabilityMissing, ExtenderError, LostLease, NotFoundError, Unreachable
 from stromboli.framework.books.plan import GateRemoval, Plan
 from stromboli.framework.config.gates import ADMISSION
 from stromboli.kube.access import from_kubeconfig
@@ -21,6 +22,7 @@ from stromboli.kube.recorder import Recorder
 from stromboli.kube.resources import Resource, plain
 from stromboli.kube.transport import Request, Response
 from stromboli.live.process.events import Telling
+from stromboli.live.scheduler import extenders
 from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.outside import Outside
@@ -364,3 +366,53 @@ def test_S0_39_without_its_feature_the_gate_manager_is_refused_by_the_name_of_th
 
 def test_what_no_run_has_is_refused_without_advice() -> None:
     assert "use it only" not in str(CapabilityMissing("gate_manager", "p", "live"))
+
+
+def test_extenders_are_asked_in_the_event_loop_for_a_bounded_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extenders, "LARGEST", 10)
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        found = (await request.json())["say"]
+        if found == "nothing":
+            await over.wait()
+        return web.Response(text=found, status=500 if found == "500" else 200)
+
+    over = asyncio.Event()
+
+    async def story() -> list[str]:
+        app = web.Application()
+        app.router.add_post("/x/verb", answer)
+        runner = web.AppRunner(app, shutdown_timeout=0)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        client = Client(MemoryServer())
+        outside = Outside(client, Recorder(client, "volcano"), lambda: True)
+        running = asyncio.create_task(outside.run())
+        await asyncio.sleep(0)
+        found = []
+        for say, limit, at in (
+            ("yes", 30, port),
+            ("long" * 3, 30, port),
+            ("500", 30, port),
+            ("nothing", 0.01, port),
+            ("", 30, 1),
+        ):
+            try:
+                _, body = await asyncio.to_thread(
+                    outside.extenders.post, f"http://127.0.0.1:{at}/x/verb", b'{"say": "%s"}' % say.encode(), limit
+                )
+                found.append(body.decode())
+            except ExtenderError as error:
+                found.append(error.problem.partition(":")[0])
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        over.set()
+        await runner.cleanup()
+        return found
+
+    assert asyncio.run(story()) == [
+        *("yes", "the answer is larger than 10 bytes", "answered with code 500", "no answer within 0.01 s"),
+        "ClientConnectorError",
+    ]

@@ -36,6 +36,7 @@ EXAMPLES = [
     (errors.ApiError(409, "Conflict", "the object has been modified", request="PUT /a"), ["the object has been"]),
     (errors.MeasurementError("prometheus", "no answer within 5 s"), ["prometheus", "no answer within 5 s"]),
     (errors.Unreachable("no answer within 60 s", request="GET /a"), ["GET /a", "no answer"]),
+    (errors.ExtenderError("http://x/verb", "no answer within 1 s"), ["http://x/verb", "no answer within 1 s"]),
     (errors.ShapeError("--nodes '3y': write e.g. 3x8cpu,32Gi"), ["3y"]),
     (errors.CannotServe("port 1 of 127.0.0.1: in use"), ["port 1"]),
     (errors.ApiFailure(404, "NotFound", 'pods "a" not found', {"name": "a"}), ['"a" not found']),

@@ -218,6 +218,9 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
         ("hyper_node_gradient_failed", "E",
          '"build hyperNode gradient fail" job="{job}" hyperNode="{hyper_node}" err="{error}"'),
     ),
+    "extender": (
+        ("extender_failed", "W", "Failed to call extender for {verb}: {error}"),
+    ),
     "task-topology": (
         ("task_topology_invalid", 4, "Failed to read task topology from job <{job}> annotations, error: {error}."),
     ),

@@ -72,9 +72,9 @@ class Setup:
         return option.name in self.registry.plugin_names and not option.path and bool(self.points(option))
 
     def points(self, option: PluginOption) -> frozenset[str]:
-        """The points that a plugin answers; of the reference's plugins that are not there, those that are known."""
+        """The points that a plugin answers; none for one that is not there."""
         if option.name not in self.registry.plugin_names:
-            return frozenset(KNOWN_POINTS.get(option.name, ()))
+            return frozenset()
         found = self.registry.plugin_class(option.name)
         return points_of(found) if found is not None else frozenset()
 
@@ -86,9 +86,3 @@ class Setup:
     def lines(self, *names: str) -> Iterator[int]:
         """The lines of entries with these names."""
         return (entry.option.line for entry in self.entries if entry.option.name in names)
-
-
-KNOWN_POINTS: Final = {
-    "extender": ("predicate", "batch_node_order"),
-}  # fmt: skip
-"""What the reference's plugins answer, as far as rules ask: for those that this release does not have."""

@@ -112,10 +112,21 @@ class GateRemoval(msgspec.Struct, frozen=True, gc=False):
     key: str
 
 
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """What an extender answered to a request (its SHA-256) at ``url`` after ``seconds``, or the ``problem`` with it."""
+
+    url: str
+    request: str
+    body: str = ""
+    problem: str = ""
+    seconds: float = 0.0
+
+
 class Plan(msgspec.Struct):
     """Everything that one cycle decided.  ``replayable`` is False once a plugin has used the outside world.
 
     ``memory`` is what plugins keep for later cycles, by plugin; the next snapshot must hold it.
+    ``answers`` are those of extenders: with them the cycle can be repeated.
     """
 
     session: str = ""
@@ -133,6 +144,7 @@ class Plan(msgspec.Struct):
     annotations: list[PodAnnotations] = []
     inconsistencies: list[str] = []
     memory: dict[str, dict[str, float]] = {}
+    answers: list[Answer] = []
     replayable: bool = True
 
 

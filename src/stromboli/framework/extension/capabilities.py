@@ -16,8 +16,11 @@ CAPABILITIES: Final = (
     "recorder",
     "shared_dra_manager",
     "gate_manager",
+    "extender",
 )
 """Names under which a session hands them out."""
+RECORDED: Final = frozenset({"extender"})
+"""Those whose answers stand in the plan, so that it can be repeated."""
 NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 """What a run without an API server offers."""
 

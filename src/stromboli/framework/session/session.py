@@ -19,7 +19,7 @@ from stromboli.framework.books.queues import Queues
 from stromboli.framework.config.config import Config
 from stromboli.framework.engine.placement import Ties
 from stromboli.framework.engine.placer import Placer
-from stromboli.framework.extension.capabilities import CAPABILITIES, NOTHING, capability
+from stromboli.framework.extension.capabilities import CAPABILITIES, NOTHING, RECORDED, capability
 from stromboli.framework.extension.guarded import PluginFailed
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.points import POINTS
@@ -215,7 +215,7 @@ class Session:
                 return partial(self.register, name[4:])
             if name in CAPABILITIES:
                 offered = capability(self._capabilities, name, self.hooks.opening_name)
-                self.plan.replayable = False  # it depends on more than the snapshot from now on
+                self.plan.replayable &= name in RECORDED  # it depends on more than the snapshot from now on
                 return offered
             if name.startswith("_") or not hasattr(ReferenceView, name):
                 raise AttributeError(name)

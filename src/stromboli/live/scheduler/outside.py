@@ -22,6 +22,7 @@ from stromboli.kube.recorder import Recorder, Regarding
 from stromboli.kube.resources import COMMANDS, EVENTS, JOBS, LEASES, RESOURCES, Resource, plain
 from stromboli.kube.transport import Checked
 from stromboli.live.process.events import Telling
+from stromboli.live.scheduler.extenders import Extenders
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.task import Task
 from stromboli.narration.observe import SILENT
@@ -62,6 +63,7 @@ class Outside:
         self.client = client.through(lambda transport: Checked(transport, self.refuse_unless_leading))
         self.recorder, self._may_write, self._tell = recorder, may_write, tell or Telling(SILENT)
         self._remove_gate = remove_gate
+        self.extenders = Extenders(self.wait)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._informers: dict[str, Informer[Body]] = {}
         self._refusals: dict[str, Refusal] = {}
@@ -77,6 +79,7 @@ class Outside:
             "informers": Listers(self),
             "recorder": Events(self),
             "shared_dra_manager": SharedDevices(self),
+            "extender": self.extenders,
         }
         if self.client.access is not None:
             found["client_config"] = self.client.access
@@ -98,6 +101,7 @@ class Outside:
                 asked.cancel()
             for task in self._following:
                 task.cancel()
+            await self.extenders.close()
 
     # ------------------------------------------------------------------ from the cycle's thread
 
