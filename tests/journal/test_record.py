@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import shlex
 import subprocess
 import sys
 import time
@@ -15,12 +16,12 @@ import pytest
 from prometheus_client import generate_latest
 
 from stromboli.cli.main import main
-from stromboli.cluster.rim import Cut, Rim
+from stromboli.cluster.rim import Applied, Cut, Decided, Learned, Reserved, Rim, StatusSet
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.errors import ConfigError, RecordError
 from stromboli.framework.books.plan import Plan
-from stromboli.journal.entries import Configured
+from stromboli.journal.entries import Configured, Planned
 from stromboli.journal.segments import Segment, segments, surplus
 from stromboli.live.process.events import Telling
 from stromboli.live.process.flags import parse
@@ -28,13 +29,13 @@ from stromboli.live.process.process import Process
 from stromboli.live.scheduler.configuration import Configuration, Source
 from stromboli.live.scheduler.recording import Configurations, Limits, Recorder, record
 from stromboli.narration.observe import SILENT, Counting
-from stromboli.study.replay import Replay
+from stromboli.study.replay import Entry, Replay, entries
 from tests.support.contested import Contested
 from tests.support.live_world import PREEMPTING, gang, node, pod
 from tests.support.virtual import run
 
 HOUR = 3600.0
-PERIOD = 20.0
+PERIOD = 30.0
 SECRET = "hunter2-planted"
 
 
@@ -84,9 +85,10 @@ def recorded_hour(tmp_path: Path) -> Path:
         world = Hour(tmp_path / "conf.yaml", tmp_path / "rec")
         first = world.leading(0)
         world.leading(1)
-        churn = asyncio.create_task(world.churn())
         await asyncio.sleep(60)
         world.contend()
+        await asyncio.sleep(120)
+        churn = asyncio.create_task(world.churn())
         await asyncio.sleep(HOUR / 3)
         world.leader = 1
         await asyncio.sleep(HOUR / 3)
@@ -121,8 +123,11 @@ def replayed(folder: Path) -> Replay:
 def test_an_hour_with_faults_and_changes_of_leaders_is_replayed_bit_by_bit(hour: Path) -> None:
     found = {folder.name: replayed(folder) for folder in sorted(hour.iterdir())}
     assert {name: one.difference for name, one in found.items()} == dict.fromkeys(("s0", "s1", "s2"))
-    assert all(one.equal > 50 for one in found.values())
+    assert all(one.equal > 30 for one in found.values())
     assert sum(one.equal for one in found.values()) > 0.9 * HOUR / PERIOD
+    made = [one.change for file in hour.rglob("*.stj") for one in entries(Segment(file)) if isinstance(one, Entry)]
+    assert {type(change) for change in made} >= {Applied, Decided, Reserved, StatusSet, Learned, Cut, Planned}
+    assert any(isinstance(change, Planned) and change.evictions for change in made)
 
 
 def test_nothing_that_was_planted_is_in_the_record(hour: Path) -> None:
@@ -282,3 +287,41 @@ def test_what_cannot_be_recorded_ends_the_record_and_not_the_cycle(tmp_path: Pat
     recorder.close()
     (fields,) = told.of("record_stopped")
     assert "No such file or directory" in str(fields["error"])
+
+
+def test_another_policy_is_compared_cycle_by_cycle(
+    hour: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same, other = tmp_path / "same.conf", tmp_path / "other.conf"
+    same.write_text(PREEMPTING)
+    other.write_text(PREEMPTING.replace("enqueue, allocate, preempt, backfill", "enqueue, backfill"))
+    first = str(min((hour / "s0").glob("*.stj")))
+    assert main(["diff", first, "--conf", str(same)]) == 0
+    assert capsys.readouterr().out.startswith("0 differences in ")
+    assert main(["diff", first, "--conf", str(other)]) == 1
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:-1]]
+    evicted = [row for row in rows if row[1] == "evict"]
+    assert evicted, rows
+    assert {row[5] for row in evicted} == {"-"}
+    assert {row[2] for row in evicted} == {"ns/low"}
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "insight.md"
+
+
+def test_the_page_leads_from_a_record_to_a_policy_diff_in_five_commands(
+    hour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    segment = min((hour / "s0").glob("*.stj"))
+    (tmp_path / "rec").mkdir()
+    (tmp_path / "rec" / segment.name).write_bytes(segment.read_bytes())
+    (tmp_path / "new.conf").write_text(PREEMPTING.replace("allocate, preempt", "allocate"))
+    monkeypatch.chdir(tmp_path)
+    block = PAGE.read_text(encoding="utf-8").split("```sh\n")[2].split("```")[0]
+    commands = [shlex.split(line, comments=True) for line in block.splitlines()]
+    assert [main(command[1:]) for command in commands] == [0, 0, 0, 0, 1]
+    out = capsys.readouterr().out
+    assert "1 of 1 segment whole" in out
+    assert "0 of 2 pods on nodes" in out
+    assert "2 of 2 pods on nodes" in out
+    assert "evict  ns/low" in out

@@ -32,6 +32,7 @@ app.command("controllers", context_settings=serve.SETTINGS)(controllers.controll
 app.command("kubelets", epilog=kubelets.KUBELETS_HELP)(kubelets.kubelets)
 app.command("manifests")(manifests.manifests)
 app.command("replay", epilog=record.REPLAY_HELP)(record.replay)
+app.command("diff", epilog=record.DIFF_HELP)(record.diff)
 app.command("up", epilog=up.UP_HELP)(up.up)
 app.command("top")(top.top)
 app.add_typer(job.app)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stromboli.cli.exits import BAD_INPUT, EPILOG, WAITING
-from stromboli.cli.options import PluginsDirectory
+from stromboli.cli.options import Compatibility, PluginsDirectory
 from stromboli.cli.terminal import console, counted, say
 
 if TYPE_CHECKING:
@@ -27,10 +27,13 @@ stromboli replay rec --until 2026-11-20T10:03:00Z --job team-a/train-7
     + EPILOG
 )
 
+DIFF_HELP = "Example: stromboli diff rec --conf new.conf --from 2026-11-20T10:00:00Z\n\n" + EPILOG
+
 app = typer.Typer(name="record", help="Look at what serve --record has written.", no_args_is_help=True, epilog=EPILOG)
 
 Record = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the record, or one of its files.")]
 Until = Annotated[str | None, typer.Option("--until", metavar="T", help="End before this time: RFC 3339, or seconds.")]
+Since = Annotated[str | None, typer.Option("--from", metavar="T", help="Begin at this time: RFC 3339, or seconds.")]
 Job = Annotated[str | None, typer.Option("--job", metavar="JOB", help="Show what became of namespace/podgroup.")]
 
 
@@ -82,7 +85,6 @@ def replay(
 ) -> None:  # fmt: skip
     """Run recorded cycles once more and compare their plans; ends with 1 at the first that differs, and shows it."""
     from stromboli.builtin import full_registry
-    from stromboli.cli.options import time_of
     from stromboli.cli.plan import LogForm, observer_of
     from stromboli.journal.segments import segments
     from stromboli.study.replay import Replay
@@ -92,7 +94,7 @@ def replay(
     story = None if job is None else Story(job)
     found = Replay(full_registry(plugins_dir or ""), observer, story)
     for segment in segments(record):
-        if not found.read(segment, float("inf") if until is None else time_of(until)):
+        if not found.read(segment, _time(until, float("inf"))):
             break
     for span in story.spans if story is not None else ():
         console().print(str(span), highlight=False, soft_wrap=True)
@@ -109,3 +111,43 @@ def _show(found: Difference) -> None:
     say(f"{found.file}, entry {found.entry}: the plan of {stamp(found.now)} is another one now")
     for line in found.lines:
         say(f"  {line}")
+
+
+def diff(
+    record: Record,
+    conf: Annotated[str, typer.Option("--conf", metavar="FILE", help="The configuration to compare with.")],
+    since: Since = None, until: Until = None,
+    job: Annotated[str | None, typer.Option("--job", metavar="JOB", help="Only this job: namespace/podgroup.")] = None,
+    compat: Compatibility = None, plugins_dir: PluginsDirectory = None,
+) -> None:  # fmt: skip
+    """Show what another configuration would have decided in each recorded cycle; ends with 1 if anything.
+
+    Every cycle begins from what was recorded, so the table says what would have been decided at that moment, and not
+    what would have followed.
+    """
+    from rich.table import Table
+
+    from stromboli.builtin import full_registry
+    from stromboli.journal.segments import segments
+    from stromboli.model.values.times import stamp
+    from stromboli.study.diff import PolicyDiff
+
+    registry = full_registry(plugins_dir or "")
+    found = PolicyDiff(registry.configured(conf, compat=compat is not None), registry, _time(since, 0.0))
+    for segment in segments(record):
+        if not found.read(segment, _time(until, float("inf"))):
+            break
+    table = Table("TIME", "WHAT", "JOB", "POD", "RECORDED", "OTHER", box=None)
+    rows = [row for row in found.rows if job in (None, row.job)]
+    for row in rows:
+        table.add_row(stamp(row.now), row.what, row.job, row.pod, row.recorded or "-", row.other or "-")
+    if rows:
+        console().print(table)
+    console().print(f"{counted(len(rows), 'difference')} in {counted(found.cycles, 'cycle')}")
+    raise typer.Exit(WAITING if rows else 0)
+
+
+def _time(text: str | None, otherwise: float) -> float:
+    from stromboli.cli.options import time_of
+
+    return otherwise if text is None else time_of(text)
