@@ -20,7 +20,10 @@ FLAT = pytest.mark.parametrize("text", [PROPORTION, CAPACITY])
 ALL = pytest.mark.parametrize("text", [PROPORTION, CAPACITY, TREE], ids=["proportion", "capacity", "tree"])
 AMOUNTS = pytest.mark.parametrize("amount", ["9", "1e30", "1E", "1e400", 2**63])
 FAULT = "guarantee is beyond the whole cluster in {}; lower it, or add nodes"
-TOGETHER = "all guarantees are beyond the cluster in cpu; lower them, or add nodes"
+TOGETHER = (
+    "all guarantees are beyond the cluster in cpu; lower them, or add nodes"
+    " (kept for this queue as far as there is room: cpu {})"
+)
 
 
 def gang(name: str, of: str, phase: str = "Pending", on: str = "") -> list[Manifest]:
@@ -98,10 +101,24 @@ def test_a_queue_keeps_its_share_when_nodes_go(text: str) -> None:
     bench.tell(*gang("c", "greedy", "Inqueue"))
     plan = bench.cycle()
     assert [bind.job for bind in plan.binds] == ["default/c"]
-    assert plan.inconsistencies == [f"queue greedy: {TOGETHER}"]
-    assert bench.state.queues["greedy"].status.fault == TOGETHER
+    assert plan.inconsistencies == [f"queue greedy: {TOGETHER.format(6)}"]
+    assert bench.state.queues["greedy"].status.fault == TOGETHER.format(6)
     bench.tell(greedy({"cpu": "9"}))
     assert bench.cycle().inconsistencies == [f"queue greedy: {FAULT.format('cpu')}"]
+
+
+@ALL
+def test_a_scheduler_that_starts_anew_goes_on_to_keep_a_share(text: str) -> None:
+    """What it has no memory of stands in the queue's status, and holds only of the guarantee that it names."""
+    bench = Bench(cluster(greedy({"cpu": "6"})), text)
+    bench.cycle()
+    bench.tell(node("n2", cpu=4), gone=True)
+    bench.cycle()
+    for guarantee, expected in (("6", TOGETHER.format(6)), ("7", FAULT.format("cpu"))):
+        bench.state.memory.clear()
+        changed = greedy({"cpu": guarantee})
+        bench.tell({**changed, "status": {**changed["status"], "fault": TOGETHER.format(6)}})
+        assert bench.cycle().inconsistencies == [f"queue greedy: {expected}"]
 
 
 @ALL
@@ -113,7 +130,10 @@ def test_guarantees_that_exceed_the_cluster_only_together_are_told_of_each(text:
     told = Counting()
     plan = bench.cycle(told)
     assert sorted(bind.job for bind in plan.binds) == ["default/a", "default/b"]
-    assert sorted(plan.inconsistencies) == [f"queue greedy: {TOGETHER}", f"queue second: {TOGETHER}"]
+    assert sorted(plan.inconsistencies) == [
+        f"queue greedy: {TOGETHER.format(5)}",
+        f"queue second: {TOGETHER.format(5)}",
+    ]
     assert [(event.key, event.reason) for event in plan.events if event.kind == "Queue"] == [
         ("greedy", "GuaranteeNotKept"),
         ("second", "GuaranteeNotKept"),

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from stromboli.model.names import DEVICE_CLASS_PREFIX
 from stromboli.model.names import ROOT_QUEUE as ROOT
-from stromboli.model.queue import Queue
+from stromboli.model.queue import KEPT, Queue
 from stromboli.model.resources.amounts import MIN
 from stromboli.model.resources.axes import CPU, MEMORY, Axes
 from stromboli.model.resources.quantity import MAX_INT64
@@ -214,7 +214,11 @@ def warn_of_shortage(quotas: Collection[Quota], total: Resource) -> None:
     short = _not_there(total_guarantee(quotas), total)
     for quota in quotas:
         if names := [name for name in short if quota.guarantee.get(name) >= MIN]:
-            quota.warning = f"all guarantees are beyond the cluster in {', '.join(names)}; lower them, or add nodes"
+            short_of, own = ", ".join(names), quota.guarantee.to_list()
+            told = ", ".join(f"{name} {own[name]}" for name in names)
+            quota.warning = (
+                f"all guarantees are beyond the cluster in {short_of}; lower them, or add nodes{KEPT}{told})"
+            )
 
 
 def _not_there(promised: Resource, total: Resource) -> list[str]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import Amount, Wire
+
+KEPT = " (kept for this queue as far as there is room: "
+"""Introduces, in ``status.fault``, the amounts that a scheduler which starts anew goes on to keep."""
 
 
 class Guarantee(Wire, frozen=True):
@@ -68,3 +72,11 @@ class ResourceQuota(msgspec.Struct, frozen=True):
     name: str
     hard: dict[str, Amount] = {}
     used: dict[str, Amount] = {}
+
+
+def kept_before(queue: Queue) -> Resource:
+    """Of what the queue is guaranteed, that which its status says was kept before nodes went."""
+    told = queue.status.fault.partition(KEPT)[2].removesuffix(")").split(", ")
+    stated = queue.spec.guarantee.resource if queue.spec.guarantee else None
+    guarantee = Resource.from_list(stated or {}).to_list()
+    return Resource.from_list({name: own for name, own in guarantee.items() if f"{name} {own}" in told})

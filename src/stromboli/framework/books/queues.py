@@ -8,6 +8,7 @@ from typing import Final
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.books.ledger import Ledger
 from stromboli.framework.books.plan import Event, Plan
+from stromboli.model.queue import kept_before
 from stromboli.model.resources.axes import add_to
 from stromboli.model.resources.resource import Resource, maximum
 from stromboli.model.snapshot import Snapshot
@@ -56,13 +57,15 @@ class Queues(dict[str, QueueInfo]):
     def most_of(self, total: Resource) -> Resource:
         """The most that the cluster has had of what queues are guaranteed, ``total`` now; nodes may come back.
 
-        It is remembered from cycle to cycle as long as a queue is guaranteed some of it.
+        It is remembered from cycle to cycle as long as a queue is guaranteed some of it; after a restart the queues'
+        statuses tell.
         """
         names = sorted({name for queue in self.values() for name in queue.guarantee.names()})
         if not names and _MEMORY not in self._snapshot.memory:
             return total
         kept = self._memory(_MEMORY)
-        most = {name: max(kept.get(name, 0.0), total.get(name)) for name in names}
+        told = [kept_before(queue.queue) for queue in self.values() if queue.status.fault]
+        most = {name: max(kept.get(name, 0.0), *(one.get(name) for one in (total, *told))) for name in names}
         kept.clear()
         kept.update(most)
         scalars = {name: amount for name, amount in most.items() if name not in {"cpu", "memory"}}
