@@ -79,6 +79,16 @@ def test_groups_that_must_lie_close_are_told_once_that_nothing_sees_to_it(keeps:
         for name, spec in asked.items():
             world.server.put("podgroups", group(name, 1, **spec))
             world.server.put("pods", pod(f"{name}-0", name))
+        owner = {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "name": "job",
+            "uid": "u1",
+            "controller": True,
+        }
+        world.server.put("podgroups", group("job-u1", 1, networkTopology=HARD))
+        owned = pod("job-t-0", "job-u1")
+        world.server.put("pods", {**owned, "metadata": {**owned["metadata"], "ownerReferences": [owner]}})
         scheduler = world.scheduler(schedule_period=30.0)
         if keeps:
             is_kept: Callable[[], bool] = lambda: True  # noqa: E731
@@ -86,7 +96,7 @@ def test_groups_that_must_lie_close_are_told_once_that_nothing_sees_to_it(keeps:
         world.start(scheduler)
         await asyncio.sleep(400 + CHECK_EVERY)
         text = f"spec.networkTopology: {FAR}"
-        assert events(world) == ({} if keeps else dict.fromkeys(("hard", "parts"), (text, 1)))
+        assert events(world) == ({} if keeps else dict.fromkeys(("hard", "parts", "job-u1", "job"), (text, 1)))
         await world.end()
 
     run(main())

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
+from stromboli.controllers.pods import JOB_API, JOB_KIND
 from stromboli.errors import PluginError
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
 from stromboli.framework.extension.hook import points_of
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.points import POINTS
+from stromboli.kube.recorder import Regarding
 from stromboli.live.scheduler.context import Context, group_of
 from stromboli.model.job import Job
 from stromboli.model.names import EVENT_WARNING
 from stromboli.sim.ignored import FAR, KEEPS_CLOSE
 
 MOST: Final = 100
-"""PodGroups that are told in one look; the others are told in the next ones."""
+"""Objects that are told in one look; the others are told in the next ones."""
 
 REASON: Final = "NetworkTopologyIgnored"
 HARD: Final = "hard"
@@ -28,23 +30,29 @@ class Closeness:
 
     def __init__(self, context: Context, is_kept: Callable[[], bool]) -> None:
         self._context, self._is_kept = context, is_kept
-        self._told: set[str] = set()
+        self._told: set[Regarding] = set()
 
     def look(self) -> None:
-        """Tell each PodGroup once, as long as it asks for it in vain."""
+        """Tell each PodGroup, and the Job that it was made for, once, as long as it asks for it in vain."""
         if not self._context.may_write():
             return
         state = self._context.mirror.state
         wanting = [] if self._is_kept() else [state.jobs[uid] for uid in sorted(state.close_jobs)]
-        found = {job.group.uid: job for job in wanting if is_hard(job)}
-        self._told &= found.keys()
-        for uid in [uid for uid in found if uid not in self._told][:MOST]:
-            self._told.add(uid)
-            self._tell(found[uid])
+        found = [about for job in wanting if is_hard(job) for about in _asking(job)]
+        self._told.intersection_update(found)
+        for about in [about for about in found if about not in self._told][:MOST]:
+            self._told.add(about)
+            self._context.recorder.record(about, EVENT_WARNING, REASON, f"spec.networkTopology: {FAR}")
 
-    def _tell(self, job: Job) -> None:
-        about = group_of(job.uid, job.group.uid)
-        self._context.recorder.record(about, EVENT_WARNING, REASON, f"spec.networkTopology: {FAR}")
+
+def _asking(job: Job) -> Iterator[Regarding]:
+    """The PodGroup, and our Job for which it was made: pods name that one, and the PodGroup's name ends in its uid."""
+    yield group_of(job.uid, job.group.uid)
+    owner = next((task.controller for task in job.tasks.values()), "")
+    kind, _, name = owner.partition("/")
+    uid = job.group.name.removeprefix(f"{name}-")
+    if kind == JOB_KIND and uid != job.group.name:
+        yield Regarding(JOB_API, JOB_KIND, job.group.namespace, name, uid)
 
 
 def is_hard(job: Job) -> bool:
