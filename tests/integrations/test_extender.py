@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from stromboli.cluster.rim import Cut, Rim
 from stromboli.cycle import run_cycle
 from stromboli.errors import ExtenderError
 from stromboli.framework.books.plan import Plan
+from stromboli.journal import entries
+from stromboli.journal.segments import Segment
 from stromboli.plugins.extender import calls
 from stromboli.plugins.extender.calls import Recorded
+from stromboli.study.replay import Moment, Replay
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from tests.acceptance.bench import NOW, Bench, binds, conf
 
@@ -186,3 +191,18 @@ def test_a_run_without_a_way_out_puts_the_plugin_aside():
     plan = bench(TWO, {}, "predicate").cycle()
     assert binds(plan)
     assert any("plugin extender asks for extender" in text for text in plan.inconsistencies)
+
+
+def test_a_recorded_cycle_is_replayed_with_what_was_answered():
+    verbs = ("predicate", "prioritize")
+    found = bench(TWO, {}, *verbs)
+    plan = cycle(found, Server(predicate=on_n2, prioritize=prefers("n2")))
+    written = entries.decode(entries.join([entries.encode(entries.Planned.of(plan))]))
+    replay = Replay(found.registry)
+    again = bench(TWO, {}, *verbs)
+    moment = Moment(Segment(Path("none")), 1, Cut(NOW, 0, 0), Rim(again.state), again.snapshot(), again.config)
+    replay._run(moment)
+    [planned] = written
+    assert isinstance(planned, entries.Planned)
+    replay._compare(planned)
+    assert (replay.equal, replay.outside, replay.difference) == (1, 0, None)

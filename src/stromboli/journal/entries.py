@@ -12,7 +12,7 @@ from stromboli.cluster import rim
 from stromboli.cluster.kinds import KINDS
 from stromboli.cluster.rim import Change
 from stromboli.errors import SnapshotError
-from stromboli.framework.books.plan import Bind, Eviction, Plan
+from stromboli.framework.books.plan import Answer, Bind, Eviction, Plan
 
 
 class Configured(Change, frozen=True):
@@ -29,6 +29,7 @@ class Planned(Change, frozen=True):
     """What the last :class:`~stromboli.cluster.rim.Cut` has led to.
 
     ``digest`` is the BLAKE2b of the whole plan, ``parts`` the count and the digest of each of its fields.
+    ``answers`` are those of extenders, with which the cycle is repeated.
     """
 
     digest: bytes
@@ -36,13 +37,14 @@ class Planned(Change, frozen=True):
     evictions: list[Eviction]
     parts: dict[str, tuple[int, bytes]]
     replayable: bool
+    answers: list[Answer] = []
 
     @staticmethod
     def of(plan: Plan) -> Planned:
         """The entry of ``plan``."""
         fields = {field: getattr(plan, field) for field in plan.__struct_fields__}
         parts = {field: (_size(value), _digest(value, 8)) for field, value in fields.items() if value}
-        return Planned(_digest(plan, 16), plan.binds, plan.evictions, parts, plan.replayable)
+        return Planned(_digest(plan, 16), plan.binds, plan.evictions, parts, plan.replayable, plan.answers)
 
 
 def _size(value: object) -> int:

@@ -12,7 +12,6 @@ from stromboli.cluster.rim import Change, Cut, Rim
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.errors import RecordError, SnapshotError
-from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
 from stromboli.framework.config.sampling import Sampling
@@ -21,6 +20,7 @@ from stromboli.journal.entries import Configured, Planned, decode
 from stromboli.journal.segments import CHECKPOINT, ENTRIES, Frame, Segment
 from stromboli.model.snapshot import Snapshot
 from stromboli.narration.observe import SILENT, Observer
+from stromboli.plugins.extender.calls import Recorded
 from stromboli.study.story import Story
 
 
@@ -143,7 +143,7 @@ class Replay:
         self.reading, self._observer, self._story = Reading(registry), observer, story
         self.equal = self.outside = 0
         self.difference: Difference | None = None
-        self._last: tuple[Moment, Plan] | None = None
+        self._last: Moment | None = None
 
     def read(self, segment: Segment, until: float = float("inf")) -> bool:
         """Verify a segment; False once there is nothing more to do.  Raises RecordError."""
@@ -153,14 +153,14 @@ class Replay:
 
     def _run(self, moment: Moment) -> None:
         if self.difference is None:
-            cut, registry = moment.cut, self.reading.registry
-            plan = run_cycle(moment.snapshot, moment.config, registry, cut.now, cut.seed, self._observer)
-            self._last = moment, plan
+            self._last = moment  # the snapshot stands; what the cycle was answered comes with its plan
 
     def _compare(self, planned: Planned) -> None:
         if self._last is None or self.difference is not None:
             return
-        (moment, plan), self._last = self._last, None
+        moment, self._last = self._last, None
+        cut, registry, offered = moment.cut, self.reading.registry, {"extender": Recorded(planned.answers)}
+        plan = run_cycle(moment.snapshot, moment.config, registry, cut.now, cut.seed, self._observer, offered)
         if self._story is not None:
             self._story.look(moment.rim.state, moment.cut.now)
         if not planned.replayable:
