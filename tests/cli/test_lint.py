@@ -279,7 +279,7 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
         "CronJob is not looked at: controllers make its Jobs",
     ),
     ("kind-not-read", [kind("flow.volcano.sh/v1alpha1", "JobFlow")], "controllers make its Jobs"),
-    ("kind-not-read", [kind("apps/v1", "DaemonSet")], "apps/v1 DaemonSet is not looked at: it counts by its pods"),
+    ("kind-not-read", [kind("batch/v1", "CronJob")], "batch/v1 CronJob is not looked at: it counts by its pods"),
     (
         "asked-in-vain",
         [kind("apps/v1", "Deployment", spec={"template": {"spec": {}}})],
@@ -343,11 +343,11 @@ def test_workloads_whose_pods_are_listed_are_in_order(tmp_path: Path, capsys: py
 
 def test_a_plan_says_what_it_ignores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     topology = {"mode": "hard", "highestTierAllowed": 1}
-    objects = [N, vcjob(minAvailabel=1, networkTopology=topology, plugins={"svcs": []}), kind("apps/v1", "DaemonSet")]
+    objects = [N, vcjob(minAvailabel=1, networkTopology=topology, plugins={"svcs": []}), kind("batch/v1", "CronJob")]
     path = m.write(tmp_path, objects)
     assert main(["plan", path, "-o", "json"]) == 0
     told = capsys.readouterr()
-    said = ["DaemonSet is not looked at", "did you mean minAvailable?", "svcs: not known here", "keeps pods close"]
+    said = ["CronJob is not looked at", "did you mean minAvailable?", "svcs: not known here", "keeps pods close"]
     assert [any(text in line for text in said) for line in json.loads(told.out)["ignored"]] == [True] * 4
     assert all(text in told.err for text in said)
     assert main(["plan", path, "--strict"]) == 2

@@ -52,6 +52,28 @@ def test_pods_are_made_of_a_workload_and_share_a_group(found: Obj, pods: int, tm
     assert planning.ignored() == []
 
 
+def test_a_daemon_set_has_a_pod_on_each_node_that_bears_it(tmp_path: Path) -> None:
+    def labelled(name: str, **spec: Any) -> Obj:
+        found = m.node(name, cpu="4")
+        found["metadata"]["labels"] = {"pool": "gpu"}
+        return {**found, "spec": {**found.get("spec", {}), **spec}}
+
+    found = workload("apps/v1", "DaemonSet")
+    found["spec"]["template"]["spec"]["nodeSelector"] = {"pool": "gpu"}
+    kept = {"key": "mine", "value": "x", "effect": "NoSchedule"}
+    cordoned = {"unschedulable": True, "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]}
+    nodes = labelled("n2"), labelled("n3"), labelled("n4", taints=[kept]), labelled("n5", **cordoned)
+    planning = planned(tmp_path, found, *nodes)
+    assert sorted(bind.node for bind in planning.plans[-1].binds) == ["n2", "n3", "n5"]
+    assert planning.ignored() == []
+
+
+@pytest.mark.parametrize("scheduler", ["", "other"])
+def test_a_daemon_set_of_another_scheduler_is_told(scheduler: str, tmp_path: Path) -> None:
+    planning = planned(tmp_path, workload("apps/v1", "DaemonSet", scheduler))
+    assert planning.ignored() == [f"DaemonSet ns/w: its pods are left to scheduler {scheduler or 'default-scheduler'}"]
+
+
 @pytest.mark.parametrize(("replicas", "placed"), [(4, 4), (5, 0)])
 def test_the_owners_minimum_is_a_gangs(replicas: int, placed: int, tmp_path: Path) -> None:
     least = {"scheduling.volcano.sh/group-min-member": str(replicas)}

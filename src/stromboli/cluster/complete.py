@@ -20,6 +20,7 @@ from stromboli.cluster.kinds import (
     Metadata,
     Namespace,
     NamespacedMetadata,
+    Node,
     OwnerReference,
     Pod,
     PodGroup,
@@ -75,6 +76,7 @@ class Completion:
         self._used_namespaces: dict[str, None] = {}
         self._workloads: dict[Whose, ReplicaSet] = {}
         self._with_children: set[Whose] = set()
+        self._nodes: dict[str, Node] = {}
         self.made: set[Whose] = set()
         """Workloads of which pods were made."""
 
@@ -87,6 +89,8 @@ class Completion:
         match found:
             case Pod():
                 self._see_pod(found, key)
+            case Node():
+                self._nodes[metadata.name] = found
             case Job():
                 self._jobs[key] = found
             case ReplicaSet():
@@ -145,7 +149,7 @@ class Completion:
         self.made.add(name)
         called = title(name[1], workload.metadata)
         try:
-            for pod in pods_of(workload):
+            for pod in pods_of(workload, self._nodes.values()):
                 yield from self._pod_of(workload, pod, called, groups)
         except ManifestError as error:
             yield ManifestError(error.problem, object=called, path=error.path)

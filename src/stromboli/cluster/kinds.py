@@ -166,6 +166,12 @@ class Deployment(ReplicaSet, frozen=True):
     metadata: NamespacedMetadata = NamespacedMetadata()
 
 
+class DaemonSet(ReplicaSet, frozen=True):
+    """apps/v1 DaemonSet: a pod for each node that bears it."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+
+
 class BatchJob(ReplicaSet, frozen=True):
     """batch/v1 Job."""
 
@@ -364,6 +370,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "ReplicaSet": Kind(ReplicaSet, ("apps/v1",), "replicaSets"),
     "StatefulSet": Kind(StatefulSet, ("apps/v1",), "statefulSets"),
     "Deployment": Kind(Deployment, ("apps/v1",), "deployments"),
+    "DaemonSet": Kind(DaemonSet, ("apps/v1",), "daemonSets"),
     "BatchJob": Kind(BatchJob, ("batch/v1",), "batchJobs", "Job"),
     "PodDisruptionBudget": Kind(PodDisruptionBudget, ("policy/v1", "policy/v1beta1"), "podDisruptionBudgets"),
     "ResourceClaim": Kind(ResourceClaim, ("resource.k8s.io/v1", "resource.k8s.io/v1beta2"), "resourceClaims"),

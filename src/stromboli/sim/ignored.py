@@ -27,7 +27,6 @@ _KINDS: Final[Mapping[str, str]] = {
     "flow.volcano.sh JobTemplate": _MADE,
     "bus.volcano.sh Command": "controllers carry it out on a live cluster",
     "shard.volcano.sh NodeShard": "there is no sharding yet",
-    "apps DaemonSet": _PODS_COUNT,
     "batch CronJob": _PODS_COUNT,
     " ConfigMap": "lint reads the configuration in it, plan takes one with --config",
 }

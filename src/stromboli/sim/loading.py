@@ -19,7 +19,7 @@ from stromboli.model.names import POD_PENDING, QUEUE_OPEN, SCHEDULER_NAME
 from stromboli.model.resources.request import with_default_requests
 from stromboli.sim.ignored import Heeded, Ignored, kind_text, wishes
 
-WORKLOADS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Deployment", "BatchJob")
+WORKLOADS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Deployment", "DaemonSet", "BatchJob")
 """Kinds whose pods are objects of their own, made of those that are ours where none is listed."""
 NO_PODS = "none of its pods is listed, and none is made of it; list them too (kubectl get pods -o yaml)"
 LEFT = "its pods are left to scheduler {name}"

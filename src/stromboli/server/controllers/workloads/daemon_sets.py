@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from stromboli.cluster.body import Body, meta, part
+from stromboli.cluster.owners.workload_pods import TOLERATED
 from stromboli.filters.selectors import node_suits
 from stromboli.filters.taints import admits
 from stromboli.model.spec import NodeSpec, PodSpec, Taint, Toleration, without_nulls
@@ -27,12 +28,7 @@ from stromboli.server.controllers.workloads.revisions import HASH, Revisions, fo
 DAEMON_SETS: Final = ("apps", "daemonsets")
 NODES: Final = ("", "nodes")
 _GENERATION: Final = "pod-template-generation"
-_TOLERATED: Final = (
-    *(f"node.kubernetes.io/{name}" for name in ("not-ready", "unreachable")),
-    *(f"node.kubernetes.io/{name}" for name in ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")),
-)
-"""Taints that its pods tolerate."""
-_TOLERATIONS: Final = tuple(Toleration(key=key, operator="Exists") for key in _TOLERATED)
+_TOLERATIONS: Final = tuple(Toleration(key=key, operator="Exists") for key in TOLERATED)
 
 
 def sync(objects: Objects, daemon_set: Body) -> None:
@@ -88,7 +84,7 @@ def _make(objects: Objects, daemon_set: Body, revisions: Revisions, node: str) -
     metadata, spec = pod_parts(template_of(daemon_set), labels)
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    tolerations = [{"key": key, "operator": "Exists", "effect": _effect(key)} for key in _TOLERATED]
+    tolerations = [{"key": key, "operator": "Exists", "effect": _effect(key)} for key in TOLERATED]
     spec = {
         **spec,
         "affinity": {**(spec.get("affinity") or {}), "nodeAffinity": affinity},
@@ -98,7 +94,7 @@ def _make(objects: Objects, daemon_set: Body, revisions: Revisions, node: str) -
 
 
 def _effect(key: str) -> str:
-    return "NoExecute" if key in _TOLERATED[:2] else "NoSchedule"
+    return "NoExecute" if key in TOLERATED[:2] else "NoSchedule"
 
 
 def _renew(objects: Objects, daemon_set: Body, revisions: Revisions) -> None:
