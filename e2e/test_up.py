@@ -131,7 +131,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 def _phase_of(api: Api, path: str, *keys: str) -> str:
-    found: Any = api.call("GET", path)["status"]
+    found: Any = api.call("GET", path).get("status", {})
     for key in keys:
         found = found.get(key, {})
     return str(found)
@@ -182,7 +182,7 @@ def _state(api: Api, pod: str, kind: str) -> Json:
     """The state of a pod's container once it is of that kind."""
 
     def look() -> Json | None:
-        [found] = api.call("GET", f"{PODS}/{pod}")["status"].get("containerStatuses") or [{}]
+        [found] = api.call("GET", f"{PODS}/{pod}").get("status", {}).get("containerStatuses") or [{}]
         state: Json | None = found.get("state", {}).get(kind)
         return state
 

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from functools import cache
+from itertools import count
+from typing import Any, NamedTuple
 
 import pytest
 
 from stromboli.controllers.changes import Target
 from stromboli.controllers.work import About
+from stromboli.kube import turns
 from stromboli.kube.client import Client
+from stromboli.kube.transport import Request, Response
 from stromboli.live.controllers import prober
 from stromboli.live.controllers.controller_runner import Controllers
 from stromboli.live.controllers.options import Options
 from stromboli.live.controllers.prober import Prober
 from stromboli.model.values.times import stamp
-from tests.support.contested import Mortal
+from tests.support.awaits import Chain, awaits, chains
+from tests.support.contested import TROUBLES, Mortal, counts
 from tests.support.controller_world import ControllerWorld, job
 from tests.support.memory_server import status
-from tests.support.virtual import run
+from tests.support.virtual import VirtualLoop, run
 
 LOOKS = frozenset({About.cron_job, About.job_flow, About.job_template})
 EVERY = 60
 HERE = "127.0.0.1"
+BeforeTurn = Callable[[int, Mortal, ControllerWorld], None]
 
 
 def controllers(world: ControllerWorld, wire: Any, ask: Any = None) -> Controllers:
@@ -52,13 +59,23 @@ def complete(world: ControllerWorld, *names: str) -> None:
             world.server.put("jobs", {**one, "status": done})
 
 
-def play(number: int, arrives: bool) -> int:
-    """The story, the controllers killed at their ``number``-th write; how many writes they came to."""
+def play(number: int = 0, arrives: bool = True, trouble: str = "", before_turn: BeforeTurn | None = None) -> int:
+    """The story, the controllers killed at their ``number``-th write; how many writes they came to.
+
+    ``before_turn`` is called with each turn's number, the connection and the world; ``trouble`` meets the first write
+    of each sort.
+    """
 
     async def main() -> int:
         world = ControllerWorld()
         fill(world)
         wire = Mortal(world.server, number, arrives=arrives)
+        turn, loop = count(1), asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        if trouble:
+            world.server.faults.append(once(*TROUBLES[trouble]))
+        if before_turn:
+            loop.before_turns.append(lambda: before_turn(next(turn), wire, world))
         wire.process = asyncio.create_task(controllers(world, wire).run())
         world.tasks.append(wire.process)
         for _ in range(30):
@@ -66,6 +83,7 @@ def play(number: int, arrives: bool) -> int:
             complete(world, "f-a", "f-b")
             if wire.dead and len(world.tasks) == 1:
                 world.tasks.append(asyncio.create_task(controllers(world, world.server).run()))
+        loop.before_turns.clear()
         made = [one["metadata"]["name"] for one in world.server.all("jobs")]
         assert len(made) == 1, "two slots, the second of which replaced the first; the flow's jobs are gone"
         cron = world.server.get("cronjobs", "c", "ns")["status"]
@@ -74,11 +92,26 @@ def play(number: int, arrives: bool) -> int:
         assert (flow["state"]["phase"], flow["completedJobs"]) == ("Succeed", ["f-a", "f-b"])
         posted = [request.path for request in world.server.requests
                   if request.method == "POST" and request.path.endswith("/jobs")]  # fmt: skip
-        assert len(posted) <= 4 + (number > 0), "what was made is not made again, but for the one request that was lost"
+        lost = 1 if number or before_turn else 0
+        assert trouble or len(posted) <= 4 + lost, "what was made is made again only where a request was lost"
         await world.end()
         return wire.writes
 
     return run(main())
+
+
+def once(refuse: Callable[[], Response | None], at: str) -> Callable[[Request, str], Response | None]:
+    """Has the first write of each sort in trouble."""
+    struck: set[tuple[str, str]] = set()
+
+    def strike(request: Request, when: str) -> Response | None:
+        what = request.method, request.path
+        if when != at or what in struck or not counts(request) or "/namespaces/ns/" not in request.path:
+            return None
+        struck.add(what)
+        return refuse()
+
+    return strike
 
 
 def test_the_story_of_controllers_that_live() -> None:
@@ -89,6 +122,82 @@ def test_the_story_of_controllers_that_live() -> None:
 @pytest.mark.parametrize("number", range(1, 15))
 def test_the_next_controllers_go_on(number: int, arrives: bool) -> None:
     play(number, arrives)
+
+
+class Moment(NamedTuple):
+    """Before which turn of the loop, in which story, tasks stand where."""
+
+    trouble: str
+    turn: int
+    chains: frozenset[Chain]
+
+
+@cache
+def moments() -> tuple[Moment, ...]:
+    """Those at which a task stands where none has stood after as many writes; in trouble, where none has stood."""
+    found: list[Moment] = []
+    known: set[tuple[Chain, int]] = set()
+
+    def look(turn: int, wire: Mortal, world: ControllerWorld) -> None:
+        here = chains()
+        if new := {(chain, 0 if trouble else wire.writes) for chain in here} - known:
+            known.update(new)
+            found.append(Moment(trouble, turn, here))
+
+    for trouble in ("", "conflict", "broken"):
+        known |= {(chain, 0) for chain, _ in known}
+        play(trouble=trouble, before_turn=look)
+    return tuple(found)
+
+
+@pytest.fixture
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who gives way now and then does so each time."""
+    monkeypatch.setattr(turns, "SLICE", -1.0)
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_killed_at_every_await() -> None:
+    for moment in moments():
+
+        def strike(turn: int, wire: Mortal, world: ControllerWorld, moment: Moment = moment) -> None:
+            if turn == moment.turn:
+                assert chains() == moment.chains, "the story has gone another way"
+                wire.kill()
+
+        play(trouble=moment.trouble, before_turn=strike)
+
+
+ELSEWHERE = {
+    "_delete: self._delete_command(change)",
+    "_delete_command: self._client.delete(self._resources[COMMANDS], change.name, change.namespace)",
+    "_failed: self._carry_out(work, last)",
+    "_kill: self._client.delete(pods, change.name, change.namespace, uid=change.uid)",
+    "_kill: self._client.patch(pods.read_as(nothing), change.name, change.namespace, mark, again=True)",
+    "_look: self._carry_out(work, self.manager.carry_out(work.key))",
+    "_look: self._failed(work, in_words(error))",
+    "_look: self._failed(work, outcome.error)",
+    "_look: self._say_hindered(work)",
+    "_query: asyncio.gather(*map(self._ask, change.targets))",
+    "_read: read_owner(self._client, change)",
+    "_say_hindered: self._carry_out(work, self.manager.jobs.hindered(work.key, *refused, self._clock()))",
+    "_wind_down: asyncio.timeout(self.options.stop_timeout)",
+    "_wind_down: asyncio.wait(self._looking)",
+    "_wind_down: self.recorder.drain()",
+    "carry_out: self._made if is_made else self._writes",
+    "carry_out: self._query(change)",
+    "run: asyncio.TaskGroup() as group",
+    "run: self._wind_down()",
+}
+"""Awaits at another time than while CronJobs and JobFlows are looked after."""
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_no_await_is_left_out() -> None:
+    stood = {place for moment in moments() for chain in moment.chains for place in chain}
+    modules = ("live/controllers/controller_runner.py", "live/controllers/writer.py")
+    missed = {place for module in modules for place in awaits(module).values()} - stood
+    assert {f"{place.function}: {place.text}" for place in missed} == ELSEWHERE
 
 
 def test_a_refused_job_is_told_and_the_next_slot_has_its_chance() -> None:
