@@ -14,6 +14,7 @@ from stromboli.cycle import run_actions
 from stromboli.framework.session.session import Session
 from stromboli.model.names import GPU
 from stromboli.model.podgroup import NetworkTopology
+from stromboli.model.status import ALLOCATED_STATUS
 from stromboli.plugins.network_topology_aware import NetworkTopologyAware
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from stromboli.testing.plain.cycle import PlainSession
@@ -68,12 +69,11 @@ def lies_close(session: Session, nodes: Iterable[str], topology: NetworkTopology
     return not rows or any(rows.issubset(each.rows) and each.tier <= topology.highest_tier_allowed for each in infos)
 
 
-@pytest.mark.law("a gang, or a part of one, that must lie close together is placed below one switch of its tier")
-@given(close_scenes())
-def test_closeness(scene: Scene) -> None:
-    session = planned(scene)
+def assert_close(session: Session) -> dict[str, str]:
+    """What is placed of each gang, and of each part, lies close enough; the node of each placed pod by its key."""
     assert session.plan.inconsistencies == []
-    places = {bind.uid: bind.node for bind in session.plan.binds}
+    tasks = [task for job in session.jobs.peek() for task in job.tasks.values() if task.status in ALLOCATED_STATUS]
+    places = {task.uid: task.node_name for task in tasks}
     for job in session.jobs.peek():
         spec = job.group.spec
         assert lies_close(session, (places[uid] for uid in job.tasks if uid in places), spec.network_topology)
@@ -81,6 +81,28 @@ def test_closeness(scene: Scene) -> None:
             for app in "ab":
                 mine = [uid for uid, task in job.tasks.items() if task.labels.get("app") == app and uid in places]
                 assert lies_close(session, (places[uid] for uid in mine), policy.network_topology)
+    return {task.key: task.node_name for task in tasks}
+
+
+@pytest.mark.law("a gang, or a part of one, that must lie close together is placed below one switch of its tier")
+@given(close_scenes())
+def test_closeness(scene: Scene) -> None:
+    assert_close(planned(scene))
+
+
+@pytest.mark.law("a gang that must lie close together still does when a node dies and the scheduler starts again")
+@given(close_scenes(), st.integers(0, 3))
+def test_closeness_outlives_a_node(scene: Scene, lost: int) -> None:
+    dead, places = f"n{lost}", assert_close(planned(scene))
+    found: list[Manifest] = []
+    for each in scene.objects:
+        where = places.get(f"default/{each['metadata']['name']}", dead)
+        if each["kind"] == "Pod" and where != dead:
+            each = {**each, "spec": {**each["spec"], "nodeName": where}, "status": {"phase": "Running"}}
+        if (each["kind"], each["metadata"]["name"]) != ("Node", dead):
+            found.append(each)
+    after = assert_close(planned(Scene(found, scene.conf)))
+    assert {key: after.get(key) for key, node in places.items() if node != dead}.items() <= places.items()
 
 
 @pytest.mark.law("hypernodes are tried by the engine as by the plain evaluation")
