@@ -29,7 +29,8 @@ from stromboli.live.process.process import Process
 from stromboli.live.scheduler.configuration import Configuration, Source
 from stromboli.live.scheduler.recording import Configurations, Limits, Recorder, record
 from stromboli.narration.observe import SILENT, Counting
-from stromboli.study.replay import Entry, Replay, entries
+from stromboli.study.past import planning_of
+from stromboli.study.replay import Entry, Moment, Reading, Replay, entries
 from tests.support.contested import Contested
 from tests.support.live_world import PREEMPTING, gang, node, pod
 from tests.support.virtual import run
@@ -325,3 +326,35 @@ def test_the_page_leads_from_a_record_to_a_policy_diff_in_five_commands(
     assert "0 of 2 pods on nodes" in out
     assert "2 of 2 pods on nodes" in out
     assert "evict  ns/low" in out
+
+
+def test_a_past_wait_is_explained_with_its_numbers(hour: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    segment = str(min((hour / "s0").glob("*.stj")))
+    assert main(["job", "explain", "high", "-n", "ns", "--record", segment]) == 0
+    out = capsys.readouterr().out
+    spans, *explanations = out.split("\n\n")
+    assert "0 of 2 pods on nodes" in spans
+    assert "2 of 2 pods on nodes" in spans
+    assert len(explanations) >= 2
+    waiting = next(text for text in explanations if "0 of 2 pods on nodes" in text)
+    assert "job ns/high: waits: 2 pods without a node, 2 needed at once" in waiting
+    assert "idle cpu 0" in waiting
+    assert main(["job", "explain", "nobody", "-n", "ns", "--record", segment]) == 2
+
+
+def test_the_cycle_that_is_explained_is_the_recorded_one(hour: Path) -> None:
+    begun: list[Moment] = []
+    digests: list[tuple[bytes, bytes]] = []
+    again: list[Plan] = []
+    reading = Reading()
+
+    def begin(moment: Moment) -> None:
+        begun.append(moment)
+        again[:] = planning_of(moment, reading.registry).plans if len(begun) % 9 == 4 else []
+
+    def planned(entry: Planned) -> None:
+        digests.extend((entry.digest, Planned.of(plan).digest) for plan in again)
+
+    reading.read(segments(hour / "s0")[0], begin, planned)
+    assert len(digests) >= 2
+    assert all(then == now for then, now in digests)

@@ -10,6 +10,7 @@ import typer
 from stromboli.cli.exits import BAD_INPUT, EPILOG, WAITING
 from stromboli.cli.options import Compatibility, PluginsDirectory
 from stromboli.cli.terminal import console, counted, say
+from stromboli.errors import NotFoundError
 
 if TYPE_CHECKING:
     from stromboli.study.contents import Contents
@@ -151,3 +152,20 @@ def _time(text: str | None, otherwise: float) -> float:
     from stromboli.cli.options import time_of
 
     return otherwise if text is None else time_of(text)
+
+
+def explain_past(record: str, job: str, since: str, until: str) -> None:
+    """Print when the standing of ``job`` changed in a record, and why it was so."""
+    from stromboli.builtin import full_registry
+    from stromboli.cli.explain_view import show_explanation
+    from stromboli.study.past import Past
+
+    past = Past(Path(record), job, full_registry(""), _time(since or None, 0.0), _time(until or None, float("inf")))
+    told = past.spans()
+    if not any(span.pods for span in told):
+        raise NotFoundError("job", job, message=f"there is no job {job} in that part of the record")
+    for span in told:
+        console().print(str(span), highlight=False, soft_wrap=True)
+    for span, found in past.explained():
+        console().print(f"\n{span}", highlight=False, soft_wrap=True)
+        show_explanation(console(), found)

@@ -105,11 +105,16 @@ def _copied(found: dict[str, Any]) -> Any:
     return {key: dict(value) if isinstance(value, dict) else value for key, value in found.items()}
 
 
-def restored(data: bytes) -> ClusterState:
-    """The state that a :class:`Checkpoint` wrote.  Raises :class:`~stromboli.errors.SnapshotError`."""
+def restored(data: bytes, *, again: bool = False) -> ClusterState:
+    """The state that a :class:`Checkpoint` wrote; ``again``: its next snapshot has the number of the last one.
+
+    Raises :class:`~stromboli.errors.SnapshotError`.
+    """
     body = CHECKPOINT.unpack(data)
     try:
-        return _state(body, Reader(body.templates, body.tasks))
+        found = _state(body, Reader(body.templates, body.tasks))
+        found._number -= again
+        return found
     except (IndexError, KeyError, TypeError, ValueError, OverflowError, msgspec.DecodeError) as error:
         raise SnapshotError(f"this checkpoint is damaged: {type(error).__name__}: {error}") from error
 

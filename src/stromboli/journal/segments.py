@@ -53,6 +53,7 @@ class Segment:
 
     def frames(self) -> Iterator[Frame]:
         """All whole frames in order.  Raises RecordError at the first that is damaged, and OSError."""
+        self.cut_off = self.closed = False
         with self.path.open("rb") as file:
             while head := file.read(HEADER.size):
                 if len(head) < HEADER.size:

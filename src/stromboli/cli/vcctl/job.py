@@ -200,8 +200,16 @@ def explain(
     ] = None,
     kubeconfig: Kubeconfig = "",
     master: Master = "",
+    record: Annotated[
+        str, typer.Option("--record", metavar="DIR", help="Explain what a record holds, and not the present.")
+    ] = "",
+    since: Annotated[str, typer.Option("--from", metavar="T", help="With --record: begin at this time.")] = "",
+    until: Annotated[str, typer.Option("--to", metavar="T", help="With --record: end at this time.")] = "",
 ) -> None:
-    """Say step by step why a job waits: what a scheduling cycle over the cluster as it is now makes of it."""
+    """Say step by step why a job waits: what a scheduling cycle over the cluster as it is now makes of it.
+
+    With --record: when its standing changed, and what the cycle at each of these moments made of it.
+    """
     from stromboli.cli.explain_view import show_explanation
     from stromboli.cli.terminal import console
     from stromboli.cli.vcctl.live_plan import planned
@@ -209,6 +217,11 @@ def explain(
     from stromboli.sim.explanation.explain import find_job
 
     name = _need(name or named, "explain")
+    if record:
+        from stromboli.cli.record import explain_past
+
+        explain_past(record, f"{namespace}/{name}", since, until)
+        return
 
     async def story(client: Client) -> tuple[Planning, str]:
         return await planned(client, config), await _group_name(client, namespace, name)
