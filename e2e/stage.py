@@ -235,17 +235,17 @@ class Stage:
     def _created(self, body: Json) -> bool:
         """Whether an object is there: if it was so before, an answer was lost."""
         try:
-            self.api.call("POST", _collection(body), body)
+            self.api.call("POST", collection_of(body), body)
         except Refused as error:
             if error.is_final and error.code != ALREADY_THERE:
                 raise AssertionError(str(error)) from error
             return error.code == ALREADY_THERE
         return True
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, **options: str) -> None:
         """Delete an object, which may be gone by now."""
         try:
-            self.api.call("DELETE", path, {})
+            self.api.call("DELETE", path, options)
         except Refused as error:
             if error.code != GONE:
                 raise
@@ -347,7 +347,8 @@ GROUPS: Final = "/apis/scheduling.volcano.sh/v1beta1/namespaces/{}/podgroups"
 JOBS: Final = "/apis/batch.volcano.sh/v1alpha1/namespaces/{}/jobs"
 
 
-def _collection(body: Json) -> str:
+def collection_of(body: Json) -> str:
+    """The path of the collection that an object belongs to."""
     plurals = {"PriorityClass": "priorityclasses"}
     version, kind = body["apiVersion"], body["kind"]
     space = body["metadata"].get("namespace")

@@ -18,8 +18,9 @@ This page is generated from the recordings in `tests/integrations/recorded/` and
 ## What is played
 
 Each recording holds what a project's operator writes, in its order, with updates and deletions; pods are reduced to
-what scheduling reads. It is played on the embedded server with scheduler, controllers and simulated kubelets in
-virtual time.
+what scheduling reads. The tests play it on the embedded server with scheduler, controllers and simulated kubelets in
+virtual time; `make test-e2e` plays it with real processes on the embedded server and on a kube-apiserver
+(`e2e/integrations/`).
 
 | project | form | objects | what is checked |
 |---|---|---|---|

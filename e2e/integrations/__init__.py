@@ -1,0 +1,1 @@
+"""Recorded integrations on servers with sockets."""
