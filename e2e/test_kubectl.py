@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 
 from e2e.real import RealServer
-from e2e.stage import PATIENCE
-from e2e.transcripts import FOLDER, Step, masked, minor_of, played, steps_of
+from e2e.stage import PATIENCE, Stage
+from e2e.transcripts import FOLDER, Step, masked, minor_of, played, printed, steps_of
 
 ANY_SERVER = FOLDER / "any-server.txt"
 CLUSTER = FOLDER / "cluster.txt"
+WORKLOADS = FOLDER / "workloads.txt"
+EXPLAINED = ("activeDeadlineSeconds", "containers", "nodeSelector", "schedulerName", "volumes")
+"""Some fields of a pod's spec."""
 LEAST_COMMANDS = 60
 WAITS_SINCE = 23
 """The first minor version of kubectl that waits for what any field of an object says."""
@@ -93,8 +96,16 @@ def test_a_real_server(tmp_path: Path, kubectl: str, kube_apiserver: RealServer)
     _check(ANY_SERVER, kubeconfig, tmp_path, kubectl)
 
 
-def test_the_whole_cluster(tmp_path: Path, kubectl: str) -> None:
+@pytest.mark.parametrize("transcript", [CLUSTER, WORKLOADS], ids=lambda path: path.stem)
+def test_the_whole_cluster(tmp_path: Path, kubectl: str, transcript: Path) -> None:
     if minor_of(kubectl) < WAITS_SINCE:
         pytest.skip("kubectl before 1.23 cannot wait for the state of a queue or job")
     with _up(tmp_path, "--nodes", "2x4cpu,8Gi") as kubeconfig:
-        _check(CLUSTER, kubeconfig, tmp_path, kubectl)
+        _check(transcript, kubeconfig, tmp_path, kubectl)
+
+
+def test_the_pod_template_of_a_job_is_explained(stage: Stage, tmp_path: Path, kubectl: str) -> None:
+    environment = {"KUBECONFIG": str(stage.server.kubeconfig), "HOME": str(tmp_path)}
+    told = printed("kubectl explain vcjob.spec.tasks.template.spec", environment, kubectl)
+    fields = {line.split()[0] for line in told.partition("FIELDS:")[2].splitlines() if line.strip()}
+    assert set(EXPLAINED) <= fields, told

@@ -46,6 +46,7 @@ _READ: Final = {
     "Node": ("", "nodes"),
     "PriorityClass": ("scheduling.k8s.io", "priorityclasses"),
 }
+_WORKLOADS: Final = ("ReplicaSet", "StatefulSet")
 _PODS: Final = ("", "pods")
 _LOG: Final = logging.getLogger(__name__)
 
@@ -94,7 +95,8 @@ class DefaultScheduler:
             try:
                 event = Added(kind, from_value(kind, body))
                 state.apply(event)
-                events.append(event)
+                if kind not in _WORKLOADS:  # their pods are there
+                    events.append(event)
             except ManifestError as error:
                 self._leave_out(kind, body, error)
         for addition in complete(events, (DEFAULT_SCHEDULER,)):
