@@ -44,6 +44,10 @@ VARYING: Mapping[str, str] = {
 """Cases whose recorded arithmetic is a matter of chance, with the reason; their other levels count."""
 
 
+DEVICES = ("gpushare", "vgpu", "vgpu_mig", "npu", "devices_cycles")
+"""Families with the plugin deviceshare; they are decided in compat mode alone."""
+
+
 class Case(NamedTuple):
     """A recorded case: what was decided for a scenario."""
 
@@ -66,9 +70,14 @@ def judge_module() -> ModuleType:
     return module
 
 
-def cases(judge: ModuleType) -> Iterator[Case]:
-    """All cases.  While they are judged no run collects garbage before it starts, as runs do that are timed."""
+def cases(judge: ModuleType, *, devices: bool = False) -> Iterator[Case]:
+    """All cases, with ``devices`` those of :data:`DEVICES`, too.
+
+    While they are judged no run collects garbage before it starts, as runs do that are timed.
+    """
     found = judge.load([str(CASES)], set(), SCOPE)
+    if devices:
+        found += judge.load([str(CASES)], set(DEVICES), "devices")
     gc.freeze()
     with patch("stromboli.sim.runner.gc.collect"):
         yield from map(Case._make, found)

@@ -38,7 +38,7 @@ def outcome_of(scenario: Mapping[str, Any]) -> Any:
 def tallied(judge: ModuleType) -> Tally:
     """By family: the number of its cases, and how many pass each level."""
     found: Tally = {}
-    for family, name, case, scenario in cases(judge):
+    for family, name, case, scenario in cases(judge, devices=True):
         wrong = judge.verdicts(case, scenario, outcome_of(scenario))
         if name in VARYING:
             wrong["arithmetic"] = []

@@ -120,15 +120,15 @@ def test_versions_that_are_read(tmp_path):
 
 def test_kinds_that_are_not_read_are_counted(tmp_path):
     others = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}},
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": 5},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": 5},
         {"apiVersion": "apps/v1", "kind": "DaemonSet"},
         {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "j"}},
         {"kind": "Thing"},
     ]
     objects = read([written(tmp_path, json.dumps([*others, sound("Pod", "p")]))])
     assert names(objects) == ["p"]
-    assert objects.skipped == {"v1 ConfigMap": 2, "apps/v1 DaemonSet": 1, "batch/v1 CronJob": 1, "Thing": 1}
+    assert objects.skipped == {"v1 Secret": 2, "apps/v1 DaemonSet": 1, "batch/v1 CronJob": 1, "Thing": 1}
     assert objects.count == 1
 
 

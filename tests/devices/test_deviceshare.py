@@ -224,13 +224,6 @@ def test_pods_of_one_rule_share_no_card() -> None:
     }  # fmt: skip
 
 
-def test_a_node_in_mig_mode_says_that_it_is_not_shared_yet() -> None:
-    card = "GPU-0,7,40000,NVIDIA-A100,true,mig"
-    plan = Bench([vgpus("n", card), asking("p", vgpu_memory=1000)], VGPU).cycle()
-    assert plan.binds == []
-    assert "MIG mode" in messages(plan, "default/p")[0]
-
-
 @pytest.mark.parametrize("register", ["", "GPU-0,10,10000", "GPU-0,x,10000,T,true,hami-core", "," * 5000])
 def test_cards_that_are_registered_in_another_form_are_no_cards(register: str) -> None:
     offer: dict[str, Any] = {f"{V}number": 9, f"{V}memory": 9, f"{V}cores": 9}

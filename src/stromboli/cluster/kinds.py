@@ -1,7 +1,6 @@
 """The objects of Kubernetes and Volcano that scheduling reads, as they stand in manifests.
 
-Every class mirrors the API's own field names (camelCase on the wire) and ignores the fields it does not know.
-:data:`KINDS` is the one table of what is understood.
+Every class mirrors the API's field names (camelCase on the wire), others are ignored.  :data:`KINDS` lists all classes.
 """
 
 from __future__ import annotations
@@ -268,6 +267,13 @@ class Numatopology(Object, frozen=True):
     spec: NumaSpec = NumaSpec()
 
 
+class ConfigMap(Object, frozen=True):
+    """v1 ConfigMap, of which one may describe devices."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+    data: dict[str, str] = msgspec.field(default_factory=dict)
+
+
 class TemplateMetadata(Wire, frozen=True):
     """Labels and annotations that a job's task gives its pods."""
 
@@ -362,9 +368,9 @@ class Kind(NamedTuple):
 
 _UPSTREAM: Final = tuple(f"scheduling.k8s.io/{version}" for version in ("v1beta1", "v1alpha3", "v1alpha2"))
 _SCHEDULING: Final = ("scheduling.volcano.sh/v1beta1", "scheduling.volcano.sh/v1alpha1")
-
 KINDS: Final[Mapping[str, Kind]] = {
     "Namespace": Kind(Namespace, ("v1",), "namespaces"),
+    "ConfigMap": Kind(ConfigMap, ("v1",), "configMaps"),
     "Service": Kind(Service, ("v1",), "services"),
     "ReplicationController": Kind(ReplicationController, ("v1",), "replicationControllers"),
     "ReplicaSet": Kind(ReplicaSet, ("apps/v1",), "replicaSets"),
@@ -390,6 +396,5 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 def title(kind: str, metadata: Metadata) -> str:
     """How messages name an object: ``Pod ns/name``, ``Node name``; what is too long for a name is cut."""
-    name = f"{metadata.name:.{LONGEST_NAME}}" or "without a name"
-    kind = (KINDS[kind].wire if kind in KINDS else "") or kind
+    kind, name = (kind in KINDS and KINDS[kind].wire) or kind, f"{metadata.name:.{LONGEST_NAME}}" or "without a name"
     return f"{kind:.63} {metadata.namespace:.63}/{name}" if metadata.namespace else f"{kind:.63} {name}"

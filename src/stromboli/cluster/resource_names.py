@@ -14,7 +14,7 @@ from stromboli.cluster.decoding.decode import job_facts
 from stromboli.model.queue import Queue, QueueSpec
 from stromboli.model.resources.axes import UNOFFERED
 from stromboli.model.resources.resource import Resource
-from stromboli.model.spec import Amount
+from stromboli.model.spec import Amount, NodeSpec
 
 if TYPE_CHECKING:
     from stromboli.cluster.state import ClusterState
@@ -24,6 +24,12 @@ Amounts: TypeAlias = dict[str, Amount]
 
 MOST_OF_QUEUES: Final = 128
 """Columns that a state has at most for names that no node offered when a queue named them."""
+
+
+REGISTER: Final = "hami.io/node-register-"
+"""With the name of a chip, the annotation of a node in which HAMi's device plugin registers its devices."""
+MOST_IGNORED: Final = 64
+"""Names of parts of devices that a state notes."""
 
 
 class QueueNames:
@@ -82,6 +88,18 @@ def names_in(spec: QueueSpec) -> Iterator[str]:
     guarantee = spec.guarantee.resource if spec.guarantee else None
     for amounts in (spec.capability, spec.deserved, guarantee):
         yield from Resource.from_list(amounts or {}).scalars or ()
+
+
+def learn_node(state: ClusterState, node: NodeSpec) -> None:
+    """Take over the names that a node offers; those of its devices' parts are no longer counted."""
+    learn(state, node.allocatable)
+    chips = (key.removeprefix(REGISTER) for key in node.annotations if key.startswith(REGISTER))
+    parts = {f"huawei.com/{chip}-{part}" for chip in chips for part in ("memory", "core")}
+    new = parts - state.axes.ignored
+    if new and len(state.axes.ignored) < MOST_IGNORED:
+        state.axes.ignored |= new
+        _recount_tasks(state, frozenset(new))
+        _recount_jobs(state, frozenset(new))
 
 
 def learn(state: ClusterState, names: Iterable[str]) -> None:

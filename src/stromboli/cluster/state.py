@@ -14,6 +14,7 @@ import msgspec
 
 from stromboli.cluster import kinds
 from stromboli.cluster.decoding import decode
+from stromboli.cluster.decoding.devices import DeviceSettingsStore
 from stromboli.cluster.decoding.hyper_nodes import HyperNodeStore
 from stromboli.cluster.decoding.numa import NumaStore
 from stromboli.cluster.decoding.templates import TemplateStore
@@ -21,7 +22,7 @@ from stromboli.cluster.decoding.upstream import any_group_of, topology_keys
 from stromboli.cluster.events import Deleted, Event
 from stromboli.cluster.listing import Listing
 from stromboli.cluster.nodes import NodeStore
-from stromboli.cluster.resource_names import QueueNames, learn
+from stromboli.cluster.resource_names import QueueNames, learn_node
 from stromboli.cluster.sums import JobSums
 from stromboli.errors import ManifestError
 from stromboli.framework.books.plan import Lasting
@@ -53,8 +54,7 @@ class ClusterState:
 
     def __init__(self, default_queue: str = "default") -> None:
         self.default_queue, self.axes = default_queue, Axes()
-        self.templates = TemplateStore(self.axes)
-        self.nodes = NodeStore(self.axes)
+        self.templates, self.nodes = TemplateStore(self.axes), NodeStore(self.axes)
         self.jobs: dict[str, Job] = {}
         self.tasks: dict[str, Task] = {}
         self._uids: dict[str, str] = {}
@@ -66,25 +66,24 @@ class ClusterState:
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         self.namespace_labels: dict[str, dict[str, str]] = {}
         self.services: dict[str, dict[str, LabelSelector]] = {}
-        self.hyper_nodes, self.numa = HyperNodeStore(), NumaStore()
+        self.hyper_nodes, self.numa, self.sums = HyperNodeStore(), NumaStore(), JobSums()
+        self.device_settings = DeviceSettingsStore()
         self.budgets: dict[str, DisruptionBudget] = {}
         self.claims: dict[str, Demand] = {}
         self.usage: dict[str, NodeUsage] = {}
         self.memory: dict[str, dict[str, float]] = {}
-        self.utc_offset = 0
-        self.sums = JobSums()
         self._stamp = 1
         self._listing = Listing()
         self.close_jobs: set[str] = set()
         self.ignored: frozenset[str] = frozenset()
-        self._number = 0
-        self._default_priority = 0
+        self._number, self._default_priority, self.utc_offset = 0, 0, 0
         self._applied: dict[str, Callable[[Any, bool], None]] = {
             "Pod": self._pod, "Node": self._node, "PodGroup": self._pod_group, "UpstreamPodGroup": self._pod_group,
             "Queue": self._queue, "PriorityClass": self._priority_class, "ResourceQuota": self._quota,
             "Namespace": self._namespace, "Service": self._service, "ReplicationController": self._service,
             "ReplicaSet": self._workload, "StatefulSet": self._workload, "PodDisruptionBudget": self._disruption_budget,
             "ResourceClaim": self._claim, "HyperNode": self.hyper_nodes.apply, "Numatopology": self.numa.apply,
+            "ConfigMap": self.device_settings.apply,
         }  # fmt: skip
 
     def emptied(self) -> ClusterState:
@@ -114,7 +113,7 @@ class ClusterState:
     def _node(self, node: kinds.Node, stays: bool) -> None:
         if stays:
             spec = decode.node_of(node)
-            learn(self, spec.allocatable)
+            learn_node(self, spec)
             self.nodes.set_node(spec, self.axes.vector(decode.offer_of(spec)))
         else:
             self.nodes.drop_node(node.metadata.name)
@@ -375,7 +374,7 @@ class ClusterState:
         self._number += 1
         self._count()
         table = self.nodes.snapshot()
-        table.axes = Axes(self.axes.names)  # neither do later events number columns there, nor sessions here
+        table.axes = Axes(self.axes.names, self.axes.ignored)  # later events number no columns there
         found = Snapshot(table.axes, table)
         found.node_tasks = self.nodes.tasks()
         found.reserved = [self.tasks[key] for key in sorted(self._reserved)]
@@ -391,7 +390,8 @@ class ClusterState:
         found.usage = {name: self.usage[name] for name in table.statics.names if name in self.usage}
         found.budgets = [self.budgets[key] for key in sorted(self.budgets)]
         found.claims = dict(sorted(self.claims.items()))
-        found.memory, found.utc_offset, found.numa = dict(self.memory), self.utc_offset, self.numa.shown()
+        found.memory, found.utc_offset = dict(self.memory), self.utc_offset
+        found.numa, found.device_settings = self.numa.shown(), dict(self.device_settings)
         topology = self.hyper_nodes.topology(table.statics, topology_keys(map(self.jobs.__getitem__, self.close_jobs)))
         found.hyper_nodes, found.hyper_node_tiers = dict(topology.infos), dict(topology.tiers)
         found.hyper_nodes_ready, found.number = topology.ready, self._number

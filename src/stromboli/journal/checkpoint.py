@@ -16,6 +16,7 @@ from stromboli.model.job import Job
 from stromboli.model.numa import NumaSpec
 from stromboli.model.queue import PriorityClass, Queue, ResourceQuota
 from stromboli.model.reservation import mentioned
+from stromboli.model.resources.device_settings import DeviceSettings
 from stromboli.model.resources.request import RequestGates
 from stromboli.model.spec import LabelSelector, NodeSpec
 from stromboli.model.task import PodTemplate, Task
@@ -35,6 +36,8 @@ class _Settings(msgspec.Struct, frozen=True, array_like=True):
     templates_made: int
     templates_kept: int
     queue_columns: int
+    uncounted: list[str] = []
+    """Names of :attr:`~stromboli.model.resources.axes.Axes.ignored`."""
 
 
 class _Values(msgspec.Struct, frozen=True):
@@ -48,6 +51,7 @@ class _Values(msgspec.Struct, frozen=True):
     budgets: dict[str, DisruptionBudget]
     claims: dict[str, dict[str, Devices]]
     usage: dict[str, NodeUsage]
+    device_settings: dict[str, DeviceSettings]
     memory: dict[str, dict[str, float]]
 
 
@@ -78,6 +82,7 @@ class Checkpoint:
             state.default_queue, sorted(state.ignored), state.reserving,
             (gates.pod_level_resources, gates.in_place_resize), state.utc_offset, state._number,
             list(state.axes.names), templates._next, templates._many, state._queue_names._columns,
+            sorted(state.axes.ignored),
         )  # fmt: skip
         self._values = {field: _copied(getattr(state, field)) for field in _Values.__struct_fields__}
         self._hyper_nodes, self._numa = dict(state.hyper_nodes.specs()), state.numa.shown()
@@ -123,6 +128,7 @@ def _state(body: _Body, rows: Reader) -> ClusterState:
     found, settings = ClusterState(body.settings.default_queue), body.settings
     found.ignored, found.reserving = frozenset(settings.ignored), settings.reserving
     found.utc_offset, found._number = settings.utc_offset, settings.number
+    found.axes.ignored = frozenset(settings.uncounted)
     for name in settings.axes[len(found.axes) :]:
         found.axes.column(name)
     for field in _Values.__struct_fields__:

@@ -21,6 +21,7 @@ from stromboli.model.numa import NumaSpec
 from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
 from stromboli.model.queue import Queue, ResourceQuota
 from stromboli.model.resources.axes import Axes, Vector
+from stromboli.model.resources.device_settings import DeviceSettings
 from stromboli.model.resources.resource import Resource
 from stromboli.model.snapshot import HyperNodeInfo, QueueSums, Snapshot
 from stromboli.model.spec import LabelSelector, NodeSpec, PodSpec
@@ -143,6 +144,9 @@ class _Body(msgspec.Struct, frozen=True):
     inconsistencies: list[str]
     queueless: dict[str, str] = {}
     numa: dict[str, NumaSpec] = {}
+    device_settings: dict[str, DeviceSettings] = {}
+    uncounted: list[str] = []
+    """Names of :attr:`~stromboli.model.resources.axes.Axes.ignored`."""
 
 
 SNAPSHOT: Final = Format("snapshot", 4, _Body)
@@ -230,6 +234,7 @@ def _body(rows: Writer, snapshot: Snapshot) -> _Body:
     jobs = [*map(rows.job, snapshot.jobs.values())]
     return _Body(
         reserved=[*map(rows.task, snapshot.reserved)],
+        device_settings=dict(snapshot.device_settings), uncounted=sorted(snapshot.axes.ignored),
         axes=list(snapshot.axes.names), nodes=table.statics.specs,
         amounts={name: np.ascontiguousarray(getattr(table, name), dtype="<i8").tobytes() for name in AMOUNTS},
         templates=list(rows.templates.values()), templates_known=known,
@@ -299,7 +304,7 @@ class Reader:
 
 
 def _snapshot(rows: Reader, body: _Body) -> Snapshot:
-    axes = Axes(body.axes)
+    axes = Axes(body.axes, frozenset(body.uncounted))
     found = Snapshot(axes, _table(axes, body))
     if body.templates_known is not None:
         found.templates = list(rows.templates.values())[: body.templates_known]
@@ -311,6 +316,7 @@ def _snapshot(rows: Reader, body: _Body) -> Snapshot:
     found.quotas, found.namespace_labels, found.services = body.quotas, body.namespace_labels, body.services
     found.usage, found.budgets, found.close_jobs, found.numa = body.usage, body.budgets, body.close_jobs, body.numa
     found.claims, found.memory, found.utc_offset = body.claims, body.memory, body.utc_offset
+    found.device_settings = body.device_settings
     found.hyper_nodes = {row.name: _hyper_node(row) for row in body.hyper_nodes}
     found.hyper_node_tiers, found.hyper_nodes_ready = body.hyper_node_tiers, body.hyper_nodes_ready
     found.cluster_uid, found.number, found.queueless = body.cluster_uid, body.number, body.queueless

@@ -11,6 +11,7 @@ from stromboli.model.job import Job
 from stromboli.model.numa import Topologies
 from stromboli.model.queue import Queue, ResourceQuota
 from stromboli.model.resources.axes import Axes, minus
+from stromboli.model.resources.device_settings import DeviceSettings
 from stromboli.model.selectors import belonging
 from stromboli.model.spec import LabelSelector
 from stromboli.model.table import NodeTable
@@ -88,7 +89,8 @@ class Snapshot:
     ``close_jobs`` are those that ask for closeness or lie in a hypernode; None: not known.
     ``usage`` is what was measured of nodes by name, ``budgets`` are the disruption budgets, ``claims`` the
     devices that ResourceClaims ask for by ``namespace/name``.  ``memory`` is what plugins
-    keep from cycle to cycle, by plugin; ``numa`` what is known of the NUMA nodes of nodes.
+    keep from cycle to cycle, by plugin; ``numa`` what is known of the NUMA nodes of nodes,
+    ``device_settings`` what ConfigMaps say of devices, by ``namespace/name``.
     ``utc_offset`` is how many seconds local time is ahead of UTC.
     """
 
@@ -98,6 +100,7 @@ class Snapshot:
         "claims",
         "close_jobs",
         "cluster_uid",
+        "device_settings",
         "hyper_node_tiers",
         "hyper_nodes",
         "hyper_nodes_ready",
@@ -137,6 +140,7 @@ class Snapshot:
         self.memory: Mapping[str, Mapping[str, float]] = {}
         self.utc_offset = 0
         self.numa: Topologies = {}
+        self.device_settings: Mapping[str, DeviceSettings] = {}
         self.node_tasks: Sequence[Mapping[str, Task]] = ()
         self.reserved: Sequence[Task] = ()
         self.hyper_nodes: dict[str, HyperNodeInfo] = {}

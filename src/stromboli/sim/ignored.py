@@ -28,10 +28,13 @@ _KINDS: Final[Mapping[str, str]] = {
     "bus.volcano.sh Command": "controllers carry it out on a live cluster",
     "shard.volcano.sh NodeShard": "there is no sharding yet",
     "batch CronJob": _PODS_COUNT,
-    " ConfigMap": "lint reads the configuration in it, plan takes one with --config",
 }
 """By group and kind: why an object is not looked at, or what to do instead."""
 _OTHERS: Final = "it has no part in scheduling"
+
+
+NO_DEVICES: Final = "describes no devices; lint reads a configuration in it, plan takes one with --config"
+"""What is said of a ConfigMap without ``device-config.yaml``."""
 
 
 class Ignored(NamedTuple):

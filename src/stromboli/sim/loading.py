@@ -9,15 +9,16 @@ from msgspec.structs import replace
 
 from stromboli.cluster.budgets import is_bare, with_status
 from stromboli.cluster.complete import Addition, Completion
+from stromboli.cluster.decoding.devices import KEY
 from stromboli.cluster.events import Event, Modified
 from stromboli.cluster.files.reader import Manifests, Progress, Read, load, read
-from stromboli.cluster.kinds import KINDS, Job, Object, Pod, PodDisruptionBudget, Queue, ReplicaSet, title
+from stromboli.cluster.kinds import KINDS, ConfigMap, Job, Object, Pod, PodDisruptionBudget, Queue, ReplicaSet, title
 from stromboli.cluster.references import References
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
 from stromboli.model.names import POD_PENDING, QUEUE_OPEN, SCHEDULER_NAME
 from stromboli.model.resources.request import with_default_requests
-from stromboli.sim.ignored import Heeded, Ignored, kind_text, wishes
+from stromboli.sim.ignored import NO_DEVICES, Heeded, Ignored, kind_text, wishes
 
 WORKLOADS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Deployment", "DaemonSet", "BatchJob")
 """Kinds whose pods are objects of their own, made of those that are ours where none is listed."""
@@ -93,6 +94,10 @@ class Loading:
         self._completion.see(event)
         self._references.see(event)
         self._note_owner(event)
+        if isinstance(event.object, ConfigMap) and KEY not in event.object.data:
+            meta = event.object.metadata
+            note = Ignored(title("ConfigMap", meta), "data", NO_DEVICES, minor=True)
+            self._childless["ConfigMap", meta.namespace, meta.name] = note
 
     def _note_owner(self, event: Event) -> None:
         """Keep which workloads have no pods so far."""

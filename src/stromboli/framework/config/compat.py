@@ -93,6 +93,27 @@ _ROWS = (
         "The policy would do nothing.",
     ),
     Difference(
+        "vgpu-mig-sizes",
+        "A MIG card in use gives any free instance of its geometry.",
+        "It gives only sizes of which one is taken already.",
+        "deviceshare",
+        "The other instances of the geometry would never be used.",
+    ),
+    Difference(
+        "vgpu-mig-slots",
+        "Each container gets a MIG instance of its own.",
+        "Containers of one pod may get the same instance of a card.",
+        "deviceshare",
+        "An instance belongs to one container.",
+    ),
+    Difference(
+        "npu-memory",
+        "A pod that asks for more memory than an NPU has is refused.",
+        "It counts as one that asks for no memory.",
+        "deviceshare",
+        "It would share a full device.",
+    ),
+    Difference(
         "vgpu-terminating",
         "A pod that is bound gets no card that terminating pods still fill.",
         "Cards of terminating pods are free at once; only the node's amounts hold a pod back.",

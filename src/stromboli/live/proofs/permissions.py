@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from stromboli.cluster.owners.kinds import TABLE
 from stromboli.live.proofs.keys import SECRET
 from stromboli.model.names import CONTROLLERS_LEASE, SCHEDULER_LEASE
+from stromboli.model.resources.device_settings import DEVICE_CONFIG
 
 SCHEDULING_GROUP: Final = "scheduling.volcano.sh"
 BATCH_GROUP: Final = "batch.volcano.sh"
@@ -62,6 +63,7 @@ SCHEDULING: Final = (
     Grant(SCHEDULING_GROUP, "queues/status", ("patch",), "what a queue holds, and that ours are open"),
     Grant(TOPOLOGY_GROUP, "hypernodes", READ, "which nodes are close together"),
     Grant("nodeinfo.volcano.sh", "numatopologies", READ, "plugin numa-aware"),
+    Grant("", "configmaps", READ, "plugin deviceshare: what kinds of device there are", (DEVICE_CONFIG,)),
     EVENTS,
 )
 """What the scheduler does in the whole cluster."""

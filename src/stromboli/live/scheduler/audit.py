@@ -84,7 +84,8 @@ class Audit:
     async def _listed(self, kind: str) -> tuple[dict[tuple[str, str], Version], int]:
         fresh: dict[tuple[str, str], Version] = {}
         upto = 0
-        async for page in self._client.pages(self._informers.by_kind[kind].resource):
+        informer = self._informers.by_kind[kind]
+        async for page in self._client.pages(informer.resource, informer.namespace, informer.select):
             upto = int(page.resource_version or 0)
             for meta in map(identity, page.items):
                 fresh[meta.namespace, meta.name] = Version(meta.uid, int(meta.resource_version or 0))

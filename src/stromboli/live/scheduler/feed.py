@@ -11,20 +11,24 @@ from stromboli.cluster.kinds import Object
 from stromboli.cluster.mirror import Mirror, name_of
 from stromboli.cluster.objects import absent
 from stromboli.errors import ApiError, ManifestError, StromboliError
-from stromboli.kube.client import Client
+from stromboli.kube.client import ALL, Client, Select
 from stromboli.kube.informer import Change, Informer, Informers, What, unforeseen
 from stromboli.kube.resources import RESOURCES, versions_of
 from stromboli.live.process.events import Telling
+from stromboli.model.resources.device_settings import DEVICE_CONFIG
 
 FOLLOWED: Final = (
-    "Namespace", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "PriorityClass", "ResourceQuota",
-    "Queue", "Node", "HyperNode", "Numatopology", "PodDisruptionBudget", "ResourceClaim", "PodGroup",
+    "Namespace", "ConfigMap", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "PriorityClass",
+    "ResourceQuota", "Queue", "Node", "HyperNode", "Numatopology", "PodDisruptionBudget", "ResourceClaim", "PodGroup",
     "UpstreamPodGroup", "Pod",
 )  # fmt: skip
 """Kinds that scheduling looks at, the ones first that others refer to."""
 
-OPTIONAL: Final = frozenset({"HyperNode", "Numatopology", "ResourceClaim", "UpstreamPodGroup"})
-"""Kinds that a server may well do without."""
+OPTIONAL: Final = frozenset({"ConfigMap", "HyperNode", "Numatopology", "ResourceClaim", "UpstreamPodGroup"})
+"""Kinds that a server may well do without, or not let us see."""
+
+SELECTED: Final = {"ConfigMap": Select(fields=f"metadata.name={DEVICE_CONFIG}")}
+"""Of which kinds some objects are followed only."""
 
 _EVENTS: Final = {What.added: Added, What.modified: Modified, What.deleted: Deleted}
 
@@ -50,7 +54,15 @@ class Feed:
         for kind in kinds_followed:
             newest, *older = versions_of(kind)
             told, optional = self._troubled(kind), kind in OPTIONAL
-            informer = Informer(client, newest, keep=False, troubled=told, older=older, optional=optional)
+            informer = Informer(
+                client,
+                newest,
+                select=SELECTED.get(kind, ALL),
+                keep=False,
+                troubled=told,
+                older=older,
+                optional=optional,
+            )
             informer.subscribe(self._subscriber(kind))
             found.add(informer, kind)
         return found

@@ -32,14 +32,16 @@ class Axes:
     Only names that nodes offer or queues name have a column of their own.  Pods may ask for anything, and a column
     costs an amount a node, a job and a queue: other names share the column :data:`UNOFFERED`.  Every limit of these
     names is alike, zero or none, so what exceeds it does not depend on how much was added up.
+    ``ignored`` are names that a plugin counts in place of nodes, such as memory of shared devices.
     """
 
-    __slots__ = ("_order", "index", "names")
+    __slots__ = ("_order", "ignored", "index", "names")
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
+    def __init__(self, names: Iterable[str] = (), ignored: frozenset[str] = frozenset()) -> None:
         self.names: list[str] = ["cpu", "memory", "pods"]
         self.index: dict[str, int] = {name: i for i, name in enumerate(self.names)}
         self._order: list[int] = [0, 1, 2]
+        self.ignored = ignored
         for name in names:
             self.column(name)
 
@@ -74,6 +76,9 @@ class Axes:
 
     def requested(self, resource: Resource) -> tuple[int, ...]:
         """``resource`` by column as pods ask for it: names without a column are added up in that of the unoffered."""
+        if resource.scalars and not self.ignored.isdisjoint(resource.scalars):
+            counted = {name: amount for name, amount in resource.scalars.items() if name not in self.ignored}
+            resource = Resource(resource.milli_cpu, resource.memory, counted)
         others = self.unoffered(resource)
         if not others:
             return self.vector(resource)
@@ -87,7 +92,8 @@ class Axes:
 
     def unoffered(self, resource: Resource) -> dict[str, float]:
         """What ``resource`` asks for by names that have no column, in thousandths."""
-        return {name: amount for name, amount in (resource.scalars or {}).items() if name not in self.index}
+        known = self.index.keys() | self.ignored if self.ignored else self.index
+        return {name: amount for name, amount in (resource.scalars or {}).items() if name not in known}
 
     def names_of(self, columns: Container[int], request: Resource | None) -> list[str]:
         """Names of ``columns`` in the order of shortages; the unoffered ones are those that ``request`` asks for."""
@@ -110,7 +116,7 @@ class Axes:
         columns = [CPU, MEMORY]
         for name, amount in (request.scalars or {}).items():
             column = self.known(name)
-            if column not in columns and (amount or name in self.index):
+            if name not in self.ignored and column not in columns and (amount or name in self.index):
                 columns.append(column)
         return columns
 

@@ -8,15 +8,13 @@ from typing import Final, NamedTuple
 from stromboli.framework.extension.reason import Reason
 from stromboli.model.spec import NodeSpec, PodSpec
 from stromboli.model.task import Task
-from stromboli.plugins.deviceshare.kind import amount, number, words
+from stromboli.plugins.deviceshare.kind import MOST_CARDS, amount, number, words
 
 GPU_MEMORY: Final = "volcano.sh/gpu-memory"
 GPU_NUMBER: Final = "volcano.sh/gpu-number"
 UNHEALTHY: Final = "volcano.sh/gpu-unhealthy-ids"
 INDEX: Final = "volcano.sh/gpu-index"
 PREDICATE_TIME: Final = "volcano.sh/predicate-time"
-MOST_CARDS: Final = 1024
-"""Cards of a node that are looked at."""
 
 NO_MEMORY: Final = Reason("GpuShare no enough gpu memory on node {node}")
 NO_CARDS: Final = Reason("GpuNumber no enough gpu number on node {node}")
@@ -70,6 +68,15 @@ class GpuPool:
         if self._cards_for(demand) is not None:
             return None
         return self._no_cards if demand.number else self._no_memory
+
+    def shortage(self, demand: Demand) -> str:
+        """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
+        if demand.number:
+            return f"free: {sum(not pods for pods in self.held.values())} of {len(self.held)} cards"
+        left = (
+            f"{card} {max(self.size - sum(pods.values()), 0)} of {self.size} MB" for card, pods in self.held.items()
+        )
+        return "free: " + ", ".join(left)
 
     def score(self, demand: Demand) -> float:
         """Nodes are alike."""

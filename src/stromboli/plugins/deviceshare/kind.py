@@ -8,8 +8,16 @@ from typing import Final, Protocol, TypeVar
 from stromboli.errors import QuantityError
 from stromboli.framework.extension.reason import Reason
 from stromboli.model.resources import quantity
-from stromboli.model.spec import Amount, NodeSpec
+from stromboli.model.spec import Amount, Container, NodeSpec
 from stromboli.model.task import Task
+
+SPREAD, BINPACK = "spread", "binpack"
+
+MOST_CARDS: Final = 1024
+"""Cards of a node that are looked at."""
+
+MOST_WORDS: Final = 256
+"""Words of an annotation that count."""
 
 MOST_DIGITS: Final = 12
 """Numbers in annotations have fewer digits."""
@@ -26,6 +34,9 @@ class Pool(Protocol[Asked]):
 
     def refusal(self, demand: Asked) -> Reason | None:
         """Why the cards do not suffice for another pod; None where they do."""
+
+    def shortage(self, demand: Asked) -> str:
+        """What each card has left, for explanations."""
 
     def score(self, demand: Asked) -> float:
         """How well the pod suits the cards, from 0 to 100 for each card that it gets."""
@@ -52,6 +63,19 @@ class Kind(Protocol[Demand]):
         """The cards of a node; None for a node without."""
 
 
+def card_score(policy: str, memory: int, size: int, sharers: int) -> float:
+    """The score of a card of ``size`` MB with ``memory`` used by ``sharers``, from 0 to 100."""
+    if policy == BINPACK and size:
+        return 100.0 * memory / size
+    return 100.0 if policy == SPREAD and not sharers else 0.0
+
+
+def stated(container: Container, name: str) -> int:
+    """What a container asks for, by its limit if it has one."""
+    resources = container.resources
+    return amount(resources.limits if name in resources.limits else resources.requests, name)
+
+
 def amount(amounts: Mapping[str, Amount], name: str) -> int:
     """A whole number from a resource list; 0 for what is not there or no number."""
     try:
@@ -66,5 +90,6 @@ def number(text: str) -> int | None:
 
 
 def words(text: str) -> Iterable[str]:
-    """The words of a comma-separated annotation."""
-    return [word for word in (part.strip() for part in text.split(",")) if word]
+    """The words of a comma-separated annotation, :data:`MOST_WORDS` at most."""
+    parts = (part.strip() for part in text.split(",", MOST_WORDS)[:MOST_WORDS])
+    return list(dict.fromkeys(word for word in parts if word))

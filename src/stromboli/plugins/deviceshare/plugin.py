@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from stromboli.errors import ConfigError, ManifestError
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.extension.reason import Reason
+from stromboli.model.resources.device_settings import DEFAULTS, DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACE
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.model.task import Task
@@ -16,6 +17,7 @@ from stromboli.model.values.times import seconds
 from stromboli.plugin import Hook, Plugin, arg, node_order, on_allocate, on_deallocate, predicate
 from stromboli.plugins.deviceshare.gpushare import GpuShare
 from stromboli.plugins.deviceshare.kind import Kind, Pool
+from stromboli.plugins.deviceshare.npu import AscendNpu
 from stromboli.plugins.deviceshare.vgpu import VGpu
 
 if TYPE_CHECKING:
@@ -38,6 +40,9 @@ class DeviceShare(Plugin, trusted=True):
     memory_shares = arg("deviceshare.GPUSharingEnable", bool, False)
     whole_cards = arg("deviceshare.GPUNumberEnable", bool, False)
     vgpu = arg("deviceshare.VGPUEnable", bool, False)
+    npu = arg("deviceshare.AscendHAMiVNPUEnable", bool, False)
+    settings_name = arg("deviceshare.KnownGeometriesCMName", str, DEVICE_CONFIG)
+    settings_namespace = arg("deviceshare.KnownGeometriesCMNamespace", str, DEVICE_CONFIG_NAMESPACE)
     locks = arg("deviceshare.NodeLockEnable", bool, False, doubts=_lock_doubts)
     policy = arg("deviceshare.SchedulePolicy", str, "")
     weight = arg("deviceshare.ScheduleWeight", int, 0)
@@ -47,9 +52,10 @@ class DeviceShare(Plugin, trusted=True):
         """Read the cards of all nodes, and what the pods on them hold.  Raises ConfigError for kinds that clash."""
         self.session = session
         self._demands: dict[str, tuple[Hashable | None, ...]] = {}
+        self._check()
         self._kinds = list(self._wanted())
         self._pools: dict[str, tuple[Pool[Any] | None, ...]] = {}
-        self._locked: dict[str, str] = {}
+        self._locked = self._locked_before()
         self._leaving: dict[str, dict[str, Task]] = {}
         """Terminating pods by node: their cards are free for what may wait for them."""
         for spec in session.table.statics.specs if self._kinds else ():
@@ -64,16 +70,44 @@ class DeviceShare(Plugin, trusted=True):
                 for pool in self._held_by(node):
                     pool.restore(task)
 
-    def _wanted(self) -> Iterator[Kind[Any]]:
+    def _check(self) -> None:
         if self.memory_shares and self.whole_cards:
             raise ConfigError("can not define true in both gpu sharing and gpu number")
         if (self.memory_shares or self.whole_cards) and self.vgpu:
             raise ConfigError("gpu-share and vgpu can't be used together")
+
+    def _wanted(self) -> Iterator[Kind[Any]]:
+        asks, key = self.session.compat.asks, f"{self.settings_namespace}/{self.settings_name}"
+        settings = self.session.snapshot.device_settings.get(key, DEFAULTS)
         if self.memory_shares or self.whole_cards:
             yield GpuShare(whole=self.whole_cards)
         if self.vgpu:
             rules = [rule for rule in self.exclusive if isinstance(rule, dict)]
-            yield VGpu(self.policy, rules, spread_scores=not self.session.compat.asks("vgpu-spread"))
+            yield VGpu(
+                self.policy, rules, settings.nvidia,
+                spread_scores=not asks("vgpu-spread"), started_only=asks("vgpu-mig-sizes"),
+                same_slots=asks("vgpu-mig-slots"),
+            )  # fmt: skip
+        for chip in settings.vnpus.configs if self.npu else ():
+            soft = settings.vnpus.hami_vnpu_core
+            yield AscendNpu(chip, self.policy, soft=soft, over_capacity=asks("npu-memory"))
+
+    def _locked_before(self) -> dict[str, str]:
+        """Nodes on which a pod is about to start, or was in compat mode within five minutes."""
+        if not self.locks:
+            return {}
+        if self.session.compat.asks("vgpu-lock"):
+            kept = self.session.memory(self.name).items()
+            return {node: "" for node, since in kept if self.session.now - since < LOCKED_FOR}
+        names = self.session.table.statics.names
+        placed = self.session.snapshot.pods_on_nodes()
+        starting = (row for task, row in placed if task.status is TaskStatus.Binding and any(self._demand(task)))
+        return {names[row]: "" for row in starting}
+
+    def on_session_close(self, session: ClusterView) -> None:
+        """Keep the locks that the reference leaves on nodes."""
+        if self.locks and session.compat.asks("vgpu-lock"):
+            session.memory(self.name).update(dict.fromkeys(self._locked, session.now))
 
     def _held_by(self, node: str) -> Iterator[Pool[Any]]:
         return (pool for pool in self._pools.get(node, ()) if pool is not None)
@@ -95,12 +129,12 @@ class DeviceShare(Plugin, trusted=True):
         for hook, function in super().hooks() if self._pools else ():
             yield (replace(hook, key=self._demand) if hook.point.per_node else hook), function
 
-    @predicate(reads=("cluster",))
+    @predicate()
     def has_cards(self, task: Task, node: Node) -> Reason | None:
         """Whether each pool of the node has what the pod asks for; a node without cards is left to its amounts."""
         return next((why for pool, demand in self._asked(task, node.name) if (why := pool.refusal(demand))), None)
 
-    @node_order(reads=("cluster",))
+    @node_order()
     def suits(self, task: Task, node: Node) -> float:
         """How well the pod suits the cards, times the weight."""
         if self.weight <= 0:

@@ -7,43 +7,45 @@ the pod's annotations (https://github.com/Project-HAMi/volcano-vgpu-device-plugi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
 from stromboli.framework.extension.reason import Reason
 from stromboli.model.names import GROUP_NAME
+from stromboli.model.resources.device_settings import DEFAULTS, Geometry, NvidiaSettings
 from stromboli.model.spec import Container, NodeSpec
 from stromboli.model.task import Task
-from stromboli.plugins.deviceshare.kind import amount, number, words
+from stromboli.plugins.deviceshare import mig
+from stromboli.plugins.deviceshare.kind import BINPACK, MOST_CARDS, SPREAD, amount, card_score, number, stated, words
 
 _PREFIX: Final = "volcano.sh/"
-NUMBER, MEMORY, CORES = (f"{_PREFIX}vgpu-{name}" for name in ("number", "memory", "cores"))
 REGISTER: Final = f"{_PREFIX}node-vgpu-register"
 MODE: Final = f"{_PREFIX}vgpu-mode"
 IDS: Final = f"{_PREFIX}vgpu-ids-new"
 USE_TYPE, NO_TYPE = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
 USE_UUID, NO_UUID = f"{_PREFIX}vgpu-use-gpuuuid", f"{_PREFIX}vgpu-nouse-gpuuuid"
 GROUP_POLICY: Final = f"{_PREFIX}vgpu-podgroup-policy"
-SPREAD, BINPACK = "spread", "binpack"
 ALLOCATING: Final = "allocating"
 FIELDS: Final = 6
 """Fields of a registered card: UUID, count, memory in MB, type, health, mode."""
-MOST_CARDS: Final = 1024
 WHOLE: Final = 100
 """Percent of a card's cores, and of its memory."""
 
-MIG: Final = "mig"
-NO_MIG: Final = Reason("node(s) with vGPUs in MIG mode, which are not shared yet", resolvable=False)
+MIG, SHARED = "mig", "hami-core"
+"""Modes of nodes; cards whose type has no geometries are not cut."""
 REFUSED: Final = Reason("hami-vgpuDeviceSharing error")
 
 
 class Share(NamedTuple):
-    """What one container asks for: a number of cards, and of each some memory (MB; None: all of it) and cores (%)."""
+    """What one container asks for: ``cards``, and of each some memory (MB, or percent) and cores (%)."""
 
-    number: int
+    cards: int
     memory: int | None
     cores: int
+    percent: int = 100
+    """Where ``memory`` is None."""
 
 
 class Demand(NamedTuple):
@@ -67,6 +69,16 @@ class Piece(NamedTuple):
     uuid: str
     memory: int
     cores: int
+    name: str = ""
+    """What the device plugin calls it, if it is not all of the card's name."""
+    booked: int = 0
+    """The memory that is taken: that of the MIG instance, where it is one."""
+
+    @property
+    def slot(self) -> tuple[str, int] | None:
+        """Group and position of the MIG instance."""
+        found = mig.split(self.name)
+        return found and found[1:]
 
 
 @dataclass(slots=True)
@@ -78,16 +90,21 @@ class Card:
     count: int
     memory: int
     type: str
+    geometries: tuple[Geometry, ...] = ()
     used_memory: int = 0
     used_cores: int = 0
     sharers: int = 0
     holders: dict[str, _Holder] = field(default_factory=dict)
+    slots: tuple[tuple[str, int], ...] = ()
+    """MIG instances that are taken."""
 
     def take(self, uid: str, holder: _Holder, piece: Piece, times: int = 1) -> None:
         """Count a share, or with ``times`` -1 no longer."""
-        self.used_memory += piece.memory * times
+        self.used_memory += piece.booked * times
         self.used_cores += piece.cores * times
         self.sharers += times
+        if (slot := piece.slot) is not None:
+            self.slots = (*self.slots, slot) if times > 0 else _without(self.slots, slot)
         if times > 0:
             self.holders[uid] = holder
         else:
@@ -95,7 +112,7 @@ class Card:
 
     def need(self, share: Share) -> int:
         """The memory that a share takes here."""
-        return self.memory if share.memory is None else share.memory
+        return self.memory * share.percent // WHOLE if share.memory is None else share.memory
 
     def has_room(self, share: Share) -> bool:
         """Whether another share fits by count, memory and cores."""
@@ -104,6 +121,16 @@ class Card:
         if self.used_cores + share.cores > WHOLE or (share.cores == WHOLE and self.sharers):
             return False
         return not (self.used_cores == WHOLE and share.cores == 0)
+
+    def piece(self, share: Share, kind: VGpu) -> Piece | None:
+        """What a container would get here, if there is room."""
+        if not self.has_room(share):
+            return None
+        need = self.need(share)
+        if not self.geometries:
+            return Piece(self.uuid, need, share.cores, self.uuid, need)
+        slot = mig.slot_for(need * kind.factor, self.geometries, self.slots, started_only=kind.started_only)
+        return slot and Piece(self.uuid, need, share.cores, slot.id_of(self.uuid), slot.memory // kind.factor)
 
     def allows(self, demand: Demand) -> bool:
         """Whether the pod's annotations, and the pods that are here, let it use the card."""
@@ -129,16 +156,27 @@ class _Holder(NamedTuple):
 
 
 class VGpu:
-    """The kind; ``policy`` is ``binpack``, ``spread`` or empty, ``rules`` are labels of pods that share no card."""
+    """The kind; ``policy`` is ``binpack``, ``spread`` or empty, ``rules`` are labels of pods that share no card.
 
-    def __init__(self, policy: str, rules: Sequence[Mapping[str, str]], *, spread_scores: bool) -> None:
-        self.lock = "hamivgpu"
+    With ``started_only`` a MIG card in use offers only sizes of which an instance is taken; with ``same_slots``
+    containers of one pod may get the same instance.
+    """
+
+    lock = "hamivgpu"
+
+    def __init__(
+        self, policy: str, rules: Sequence[Mapping[str, str]], settings: NvidiaSettings = DEFAULTS.nvidia, *,
+        spread_scores: bool, started_only: bool = False, same_slots: bool = False,
+    ) -> None:  # fmt: skip
         self._policy, self._rules, self._spread_scores = policy, rules, spread_scores
+        self._settings, self.factor = settings, max(settings.gpu_memory_factor, 1)
+        self.started_only, self.same_slots = started_only, same_slots
+        self._names = (settings.resource_count_name, settings.resource_memory_name, settings.resource_core_name)
 
     def demand_of(self, task: Task) -> Demand | None:
         """What the limits of the pod's containers ask for; init containers do not count."""
-        shares = tuple(_share(container) for container in task.spec.containers)
-        if not any(share.number for share in shares):
+        shares = tuple(found for container in task.spec.containers if (found := self._share(container)) is not None)
+        if not shares:
             return None
         notes = task.annotations
         types = tuple(word.lower() for word in words(notes.get(USE_TYPE, "")))
@@ -152,13 +190,29 @@ class VGpu:
 
     def pool_of(self, node: NodeSpec) -> VGpuPool | None:
         """The cards that the device plugin has registered; None where some entry is not whole."""
-        if any(amount(node.allocatable, name) <= 0 for name in (NUMBER, MEMORY, CORES)):
+        if any(amount(node.allocatable, name) <= 0 for name in self._names):
             return None
-        entries = [entry.split(",") for entry in node.annotations.get(REGISTER, "").split(":") if entry.strip()]
-        if not entries or len(entries) > MOST_CARDS or not all(_is_whole(entry) for entry in entries):
+        entries = _registered(node.annotations.get(REGISTER, ""))
+        if not entries:
             return None
-        cards = [Card(e[0], i, int(e[1]), int(e[2]), e[3]) for i, e in enumerate(entries)]
-        return VGpuPool(node.name, cards, entries[-1][5], self)
+        cut = [self._settings.geometries_of(one.type) for one in entries]
+        mode = MIG if entries[-1].mode == MIG and cut[-1] else SHARED
+        cards = [
+            Card(one.uuid, i, one.shares, one.memory, one.type, cut[i] if mode == MIG else ())
+            for i, one in enumerate(entries)
+        ]
+        return VGpuPool(node.name, cards, mode, self)
+
+    def _share(self, container: Container) -> Share | None:
+        limits, (count, memory_name, cores) = container.resources.limits, self._names
+        if count not in limits and memory_name not in limits:
+            return None
+        number = max(amount(limits, count), 0) if count in limits else 1
+        percentage = self._settings.resource_memory_percentage_name
+        percent = stated(container, percentage) if percentage else 0
+        memory = stated(container, memory_name)
+        whole = percent or not memory
+        return Share(number, None if whole else memory, stated(container, cores), min(percent or WHOLE, WHOLE))
 
     def ordered(self, cards: Iterable[Card]) -> list[Card]:
         """``cards`` in the order in which they are tried."""
@@ -170,9 +224,8 @@ class VGpu:
 
     def score_of(self, card: Card, memory: int) -> float:
         """The score of a card that gets ``memory`` MB more."""
-        if self._policy == BINPACK and card.memory:
-            return 100.0 * (card.used_memory + memory) / card.memory
-        return 100.0 if self._policy == SPREAD and self._spread_scores and not card.sharers else 0.0
+        policy = "" if self._policy == SPREAD and not self._spread_scores else self._policy
+        return card_score(policy, card.used_memory + memory, card.memory, card.sharers)
 
     def holder(self, task: Task) -> _Holder:
         """What a card remembers of a pod."""
@@ -189,15 +242,33 @@ def matching(rules: Sequence[Mapping[str, str]], labels: Mapping[str, str]) -> t
     return tuple(number for number, rule in enumerate(rules) if rule and rule.items() <= labels.items())
 
 
-def _share(container: Container) -> Share:
-    limits, requests = container.resources.limits, container.resources.requests
-    memory = amount(limits, MEMORY) or amount(requests, MEMORY)
-    number = amount(limits, NUMBER) or (1 if memory else 0)
-    return Share(max(number, 0), memory or None, amount(limits, CORES))
+class _Registered(NamedTuple):
+    """A card as the node's device plugin registers it; ``shares`` is how many containers may share it."""
+
+    uuid: str
+    shares: int
+    memory: int
+    type: str
+    mode: str
+
+
+@lru_cache(maxsize=4096)
+def _registered(text: str) -> tuple[_Registered, ...]:
+    """The cards of a register; none where some entry is not whole, or there are too many."""
+    entries = [entry.split(",") for entry in text.split(":", MOST_CARDS) if entry.strip()]
+    if len(entries) > MOST_CARDS or not all(_is_whole(entry) for entry in entries):
+        return ()
+    return tuple(_Registered(e[0], int(e[1]), int(e[2]), e[3], e[5]) for e in entries)
 
 
 def _is_whole(entry: Sequence[str]) -> bool:
     return len(entry) >= FIELDS and all(number(text) is not None for text in entry[1:3])
+
+
+def _without(slots: tuple[tuple[str, int], ...], slot: tuple[str, int]) -> tuple[tuple[str, int], ...]:
+    """``slots`` without one of those that are equal to ``slot``."""
+    at = slots.index(slot)
+    return slots[:at] + slots[at + 1 :]
 
 
 class VGpuPool:
@@ -210,9 +281,19 @@ class VGpuPool:
 
     def refusal(self, demand: Demand) -> Reason | None:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
-        if self._mode == MIG:
-            return NO_MIG
         return REFUSED if self._pieces(demand) is None else None
+
+    def shortage(self, demand: Demand) -> str:
+        """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
+        if demand.mode and demand.mode != self._mode:
+            return f"pod required sharing mode {demand.mode:.40} is not the same as the node mode {self._mode:.40}"
+        cards = (
+            f"{card.uuid} {max(card.memory - card.used_memory, 0)} of {card.memory} MB, "
+            f"{WHOLE - card.used_cores} % of its cores, {card.count - card.sharers} of {card.count} shares"
+            + ("" if card.allows(demand) else " (not allowed to this pod)")
+            for card in self.cards
+        )
+        return "free: " + "; ".join(cards)
 
     def score(self, demand: Demand) -> float:
         """The sum over the cards that the pod would get."""
@@ -222,7 +303,7 @@ class VGpuPool:
             for piece in pieces:
                 before = [other for other in taken if other.uuid == piece.uuid]
                 card = self._by_uuid[piece.uuid]
-                score += self._kind.score_of(card, piece.memory + sum(other.memory for other in before))
+                score += self._kind.score_of(card, piece.booked + sum(other.booked for other in before))
                 taken.append(piece)
         return score
 
@@ -230,7 +311,7 @@ class VGpuPool:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
         pieces = self._pieces(demand) or ()
         self._take(task, pieces)
-        ids = ";".join("".join(f"{p.uuid},NVIDIA,{p.memory},{p.cores}:" for p in row) for row in pieces)
+        ids = ";".join("".join(f"{p.name},NVIDIA,{p.memory},{p.cores}:" for p in row) for row in pieces)
         seconds = str(int(now))
         return {
             f"{_PREFIX}vgpu-node": self._node, f"{_PREFIX}vgpu-time": seconds, IDS: ids,
@@ -251,11 +332,14 @@ class VGpuPool:
     def _read(self, text: str) -> Iterator[Piece]:
         for entry in text.split(":"):
             parts = entry.split(",")
-            if len(parts) < 4 or parts[0] not in self._by_uuid:
+            instance = mig.split(parts[0])
+            card = self._by_uuid.get(instance[0] if instance else parts[0])
+            if len(parts) < FIELDS - 2 or card is None:
                 continue
             memory, cores = number(parts[2]), number(parts[3])
             if memory is not None and cores is not None:
-                yield Piece(parts[0], memory, cores)
+                slot = instance and mig.slot_at(card.geometries, *instance[1:])
+                yield Piece(card.uuid, memory, cores, parts[0], slot.memory // self._kind.factor if slot else memory)
 
     def _take(self, task: Task, rows: tuple[tuple[Piece, ...], ...]) -> None:
         self.held[task.uid] = rows
@@ -272,24 +356,24 @@ class VGpuPool:
         found: list[tuple[Piece, ...]] = []
         for share in demand.shares:
             fitting = (
-                card for card in self._kind.ordered(trial.values()) if card.has_room(share) and card.allows(demand)
-            )
-            pieces = tuple(Piece(card.uuid, card.need(share), share.cores) for card in islice(fitting, share.number))
-            if len(pieces) < share.number:
+                piece for card in self._kind.ordered(trial.values())
+                if card.allows(demand) and (piece := card.piece(share, self._kind)) is not None
+            )  # fmt: skip
+            pieces = tuple(islice(fitting, share.cards))
+            if len(pieces) < share.cards:
                 return None
             found.append(pieces)
             if len(demand.shares) > 1:
                 trial = {uuid: self._with(card, pieces) for uuid, card in trial.items()}
         return tuple(found)
 
-    @staticmethod
-    def _with(card: Card, pieces: Iterable[Piece]) -> Card:
+    def _with(self, card: Card, pieces: Iterable[Piece]) -> Card:
         """``card`` with those of ``pieces`` on it that are its own, without a trace of their pod."""
         own = [piece for piece in pieces if piece.uuid == card.uuid]
         if not own:
             return card
-        memory, cores = sum(p.memory for p in own), sum(p.cores for p in own)
-        return Card(
-            card.uuid, card.index, card.count, card.memory, card.type,
-            card.used_memory + memory, card.used_cores + cores, card.sharers + len(own), card.holders,
+        return replace(
+            card, used_memory=card.used_memory + sum(p.booked for p in own),
+            used_cores=card.used_cores + sum(p.cores for p in own), sharers=card.sharers + len(own),
+            slots=card.slots if self._kind.same_slots else (*card.slots, *(p.slot for p in own if p.slot is not None)),
         )  # fmt: skip
