@@ -25,6 +25,8 @@ SCENARIOS = (
     *(f"live/test_{name}.py" for name in ("binds", "seldom_told")),
     "docs/test_eviction_page.py",
     "framework/test_seldom_told.py",
+    "integrations/test_extender.py::test_verbs_and_their_failures",
+    "journal/test_record.py::test_what_cannot_be_recorded_ends_the_record_and_not_the_cycle",
     "live/test_controlling.py::test_a_job_that_cannot_be_served_is_terminated_in_the_end",
     "live/test_controlling.py::test_a_kind_that_the_server_has_only_later_is_followed_from_then_on",
     "live/test_controlling.py::test_jobs_run_and_complete",
