@@ -8,7 +8,7 @@ are taken back.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from stromboli.cluster import kinds
 from stromboli.cluster.charges import Charges
+from stromboli.cluster.decoding.ours import Ours, everything, node_labels
 from stromboli.cluster.decoding.proofs import REPLAYED, Proofs, Unproven
 from stromboli.cluster.events import Deleted, Event
 from stromboli.cluster.kinds import Metadata
@@ -72,12 +73,6 @@ class Unwritten(NamedTuple):
     states: Mapping[str, str]
 
 
-def node_labels(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """The labels that entries ``label:value`` name; those without a label or a value say nothing."""
-    pairs = ([part.strip() for part in entry.partition(":")[::2]] for entry in entries)
-    return tuple((key, value) for key, value in pairs if key and value)
-
-
 def version_of(metadata: Metadata) -> Version:
     """The version of an object; resource versions of one kind are numbers that grow."""
     text = metadata.resource_version
@@ -97,6 +92,7 @@ class Mirror:
     are entries ``label:value``, of which a node must match one; none at all match every node.  ``versions`` of objects
     stand by kind, then by namespace and name.  ``stale`` counts events that brought nothing new.
 
+    ``owns`` says which of the names of nodes and of owners are ours, where several schedulers divide them.
     ``proofs`` judges what pods state of reservations; without it all of that counts, as in a file that is trusted.
     """
 
@@ -106,9 +102,10 @@ class Mirror:
         schedulers: Collection[str] = (SCHEDULER_NAME,),
         node_selector: Iterable[str] = (),
         proofs: Proofs | None = None,
+        owns: Callable[[str], bool] = everything,
     ) -> None:
-        self.rim, self.schedulers, self.proofs = Rim(state), frozenset(schedulers), proofs
-        self._labels = node_labels(node_selector)
+        self.rim, self.proofs = Rim(state), proofs
+        self.ours = Ours(frozenset(schedulers), node_labels(node_selector), owns)
         self.versions: defaultdict[str, dict[tuple[str, str], Version]] = defaultdict(dict)
         self._gone: OrderedDict[Name, Version] = OrderedDict()
         self.assumed: dict[str, Assumed] = {}
@@ -168,26 +165,18 @@ class Mirror:
     def _apply(self, event: Event) -> None:
         if isinstance(event.object, kinds.Pod):
             self._pod(event, event.object)
-        elif isinstance(event.object, kinds.Node) and not self.matches(event.object):
+        elif not self.ours.matches(event.object):
             self.rim.do(Applied(event.kind, False, event.object))
         else:
             self.rim.do(Applied(event.kind, not isinstance(event, Deleted), event.object))
             if isinstance(event.object, kinds.PodDisruptionBudget):
                 self._charges.heard(f"{event.object.metadata.namespace}/{event.object.metadata.name}")
 
-    def matches(self, node: kinds.Node) -> bool:
-        """Whether the node is one of those that we schedule on."""
-        return not self._labels or any(node.metadata.labels.get(key) == value for key, value in self._labels)
-
     # ------------------------------------------------------------------ pods
-
-    def counts(self, pod: kinds.Pod) -> bool:
-        """Whether scheduling looks at the pod: it is ours, or has a node."""
-        return bool(pod.spec.node_name) or pod.spec.scheduler_name in self.schedulers
 
     def _pod(self, event: Event, pod: kinds.Pod) -> None:
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        if isinstance(event, Deleted) or not self.counts(pod):
+        if isinstance(event, Deleted) or not self.ours.counts(pod):
             self._forget_pod(key)
             return
         self.rim.do(Applied(event.kind, True, self._judged(key, pod)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import time
@@ -24,6 +25,7 @@ from stromboli.live.process.service import Part, Service, Values, run_service
 from stromboli.live.process.web import Pages, health_pages, metrics_page, server_tls, stacks_page
 from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.dump import summary, write_dump
+from stromboli.live.scheduler.hash_ring import replica_of
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.recording import Limits, Recorder, record
 from stromboli.live.scheduler.scheduler import LiveScheduler
@@ -53,6 +55,7 @@ def options_of(flags: Values) -> Options:
         node_selector=flags["node_selector"],
         audit_period=flags["audit_period"],
         namespace=namespace_of(flags),
+        replica=replica_of(os.environ),
     )
 
 

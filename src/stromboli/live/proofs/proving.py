@@ -55,7 +55,7 @@ class Proving:
     def _remove(self, key: str) -> None:
         found, mirror = self._proofs.unproven[key], self._context.mirror
         task = mirror.state.tasks.get(key)
-        if task is None or task.uid != found.uid or task.scheduler not in mirror.schedulers:
+        if task is None or task.uid != found.uid or task.scheduler not in mirror.ours.schedulers:
             return
         node = found.annotations.get(PIPELINED_NODE, "")[:80]
         self._context.tell("reservation_unproven", task=key, node=node, why=WHY[found.reason])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from stromboli.live.scheduler.hash_ring import Replica
 from stromboli.model.names import DEFAULT_QUEUE, NAMESPACE, SCHEDULER_NAME
 
 
@@ -12,7 +13,8 @@ class Options(msgspec.Struct, frozen=True):
 
     ``audit_period`` is how often the state is compared with a fresh list, 0 for never; ``in_thread`` runs cycles in a
     thread of their own, so that the event loop goes on meanwhile.  ``namespace`` is the scheduler's
-    own, where the Secret is by which it proves its reservations.
+    own, where the Secret is by which it proves its reservations; ``replica`` is which of several schedulers it is that
+    divide nodes and jobs.
     """
 
     scheduler_names: tuple[str, ...] = (SCHEDULER_NAME,)
@@ -29,6 +31,7 @@ class Options(msgspec.Struct, frozen=True):
     seed: int = 0
     in_thread: bool = True
     namespace: str = NAMESPACE
+    replica: Replica | None = None
 
     @property
     def component(self) -> str:

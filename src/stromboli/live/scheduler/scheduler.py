@@ -42,6 +42,7 @@ from stromboli.live.scheduler.closeness import Closeness, may_keep_close
 from stromboli.live.scheduler.configuration import Configuration, Source
 from stromboli.live.scheduler.context import Context
 from stromboli.live.scheduler.feed import FOLLOWED, Feed, selected
+from stromboli.live.scheduler.hash_ring import owned_by
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.outside import Outside
 from stromboli.live.scheduler.plan_stream import Handover, Inbox
@@ -98,8 +99,9 @@ class LiveScheduler:
         self.may_write, self.clock = may_write, clock
         self.tell = Telling(observer)
         self.configuration = Configuration(source, self.tell)
-        names, proofs = self.options.scheduler_names, Proofs()
-        self.mirror = Mirror(ClusterState(self.options.default_queue), names, self.options.node_selector, proofs)
+        proofs, options = Proofs(), self.options
+        ours = options.scheduler_names, options.node_selector, proofs, owned_by(options.replica)
+        self.mirror = Mirror(ClusterState(options.default_queue), *ours)
         self.mirror.rim.do(GatesSet(sorted(self.configuration.current.gates)))
         self.feed = Feed(self.mirror, self.tell, clock, self._refused)
         self.informers = self.feed.informers(client, selected(FOLLOWED, self.options.unwatched))
@@ -118,9 +120,8 @@ class LiveScheduler:
         self.usage = self._poller()
         self.ready = asyncio.Event()
         self.duties = Duties(self.ready, self.tell)
-        self.cycles = 0
+        self.cycles, self.decided = 0, 0.0
         self._began: float | None = None
-        self.decided = 0.0
         self._uncounted, self._astray = 0, False
         self._told_of: list[str] = []
         self.last_plan: Plan | None = None

@@ -94,7 +94,7 @@ class LiveExecutor:
         mirror = self._context.mirror
         task, assumed = mirror.state.tasks.get(wish.key), mirror.assumed.get(wish.key)
         being_bound = assumed is not None and assumed.node
-        if task is None or task.uid != wish.uid or being_bound or task.scheduler not in mirror.schedulers:
+        if task is None or task.uid != wish.uid or being_bound or task.scheduler not in mirror.ours.schedulers:
             return
         self.update_pod_annotations(task, wish.held)
 
