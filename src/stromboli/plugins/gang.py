@@ -115,8 +115,10 @@ class Gang(Plugin, trusted=True):
     @sub_job_pipelined
     def part_will_be_complete(self, sub_job: SubJob) -> int:
         """Permit if the sub-job has its minimum once pipelined tasks have their room, else reject."""
-        again = len(self.session.ledger.second_places.counted.intersection(sub_job.task_uids))
-        return PERMIT if sub_job.is_pipelined(again) else REJECT
+        if sub_job.is_pipelined():
+            return PERMIT
+        again = self.session.ledger.second_places.counted
+        return PERMIT if again and sub_job.is_pipelined(len(again.intersection(sub_job.task_uids))) else REJECT
 
     @job_starving
     def lacks_tasks(self, job: Job) -> bool:
