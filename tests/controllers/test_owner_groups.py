@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from stromboli.cluster.kinds import OwnerReference
+from stromboli.cluster.owners.gangs import owner_of
+from stromboli.cluster.owners.kinds import OWNER_KINDS
 from stromboli.controllers.changes import Read
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.owners import DEEPEST
@@ -297,3 +299,11 @@ def test_a_train_job_is_as_large_as_its_job_set_and_a_cron_job_keeps_runs_apart(
     assert group["metadata"]["name"] == "podgroup-uid-of-tj"
     assert (group["spec"]["minMember"], group["spec"]["queue"]) == (7, "team")
     assert group["spec"]["networkTopology"] == {"mode": "soft"}
+
+
+@pytest.mark.parametrize(("leader", "cpu"), [({}, "4"), ({"leaderTemplate": container("3")}, "6")])
+def test_a_leader_takes_what_its_own_template_says(leader: Manifest, cpu: str) -> None:
+    workers = {"size": 4, "workerTemplate": container(), **leader}
+    body = {"metadata": owned("o"), "spec": {"leaderWorkerTemplate": workers}}
+    found = owner_of(OWNER_KINDS["leaderworkerset.x-k8s.io", "LeaderWorkerSet"], body)
+    assert found.usage()["cpu"] == cpu

@@ -143,8 +143,12 @@ def _entries(role: Role, body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield from ((_text(entry, (role.name,)), entry) for entry in found)
 
 
+def _template(role: Role, entry: Any) -> Any:
+    return _value(entry, role.template) or (_value(entry, role.instead) if role.instead else None)
+
+
 def _part(role: Role, name: str, entry: Any, elastic: bool, late: bool) -> Part | None:
-    template = _value(entry, role.template)
+    template = _template(role, entry)
     if not isinstance(template, Mapping):
         return None
     paths = (role.least, *role.counts[1:]) if elastic and role.least else role.counts

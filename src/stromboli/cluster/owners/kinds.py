@@ -15,8 +15,8 @@ class Role(NamedTuple):
     object itself is the role.  ``name`` is the field that names an entry, or after ``=`` the name itself; keys of a
     mapping are names in lower case.  The number of pods is the product of the fields ``counts``, those absent being 1,
     less ``minus``; the field ``most`` bounds the last one, and ``least`` stands in for the first in an elastic object.
-    ``template`` is the path of the pod's spec, without which there is no such role; roles whose field ``after`` holds
-    something start later than others.
+    ``template`` is the path of the pod's spec, ``instead`` where that is absent; without both there is no such role.
+    Roles whose field ``after`` holds something start later than others.
     """
 
     at: str = ""
@@ -26,6 +26,7 @@ class Role(NamedTuple):
     most: str = ""
     least: str = ""
     template: str = "template.spec"
+    instead: str = ""
     after: str = ""
 
 
@@ -136,7 +137,7 @@ TABLE: Final = (
         "leaderworkerset.x-k8s.io",
         "LeaderWorkerSet",
         (
-            Role(name="=leader", template=f"{_WORKERS}.workerTemplate.spec"),
+            Role(name="=leader", template=f"{_WORKERS}.leaderTemplate.spec", instead=f"{_WORKERS}.workerTemplate.spec"),
             Role(name="=worker", counts=(f"{_WORKERS}.size",), minus=1, template=f"{_WORKERS}.workerTemplate.spec"),
         ),
         part="leaderworkerset.sigs.k8s.io/group-index",
