@@ -122,13 +122,13 @@ def test_kinds_that_are_not_read_are_counted(tmp_path):
     others = [
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}},
         {"apiVersion": "v1", "kind": "Secret", "metadata": 5},
-        {"apiVersion": "apps/v1", "kind": "DaemonSet"},
+        {"apiVersion": "apps/v1", "kind": "ControllerRevision"},
         {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "j"}},
         {"kind": "Thing"},
     ]
     objects = read([written(tmp_path, json.dumps([*others, sound("Pod", "p")]))])
     assert names(objects) == ["p"]
-    assert objects.skipped == {"v1 Secret": 2, "apps/v1 DaemonSet": 1, "batch/v1 CronJob": 1, "Thing": 1}
+    assert objects.skipped == {"v1 Secret": 2, "apps/v1 ControllerRevision": 1, "batch/v1 CronJob": 1, "Thing": 1}
     assert objects.count == 1
 
 
