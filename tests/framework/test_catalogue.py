@@ -33,6 +33,7 @@ UNLISTED = {
     *("capacity_spared_guarantee", "capacity_spared_deserved", "capacity_spared_family", "queue_faulty"),
     *("tdm_entered", "tdm_left", "tdm_next", "tdm_victims", "tdm_budget"),
     *("pdb_left", "cdp_opened", "cdp_invalid", "hyper_node_gradient_failed", "task_topology_invalid"),
+    "extender_failed",
 }
 """Lines of plugins that the list leaves out: its column of plugins names the important ones."""
 

@@ -170,7 +170,7 @@ def test_killed_at_every_await() -> None:
 
 ELSEWHERE = {
     "_delete: self._delete_command(change)",
-    "_delete_command: self._client.delete(self._resources[COMMANDS], change.name, change.namespace)",
+    "_delete_command: self._client.delete(commands, change.name, change.namespace, uid=change.uid, patient=False)",
     "_failed: self._carry_out(work, last)",
     "_kill: self._client.delete(pods, change.name, change.namespace, uid=change.uid)",
     "_kill: self._client.patch(pods.read_as(nothing), change.name, change.namespace, mark, again=True)",

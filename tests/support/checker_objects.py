@@ -102,7 +102,7 @@ def pod_request(pod: Obj) -> Amounts:
 @dataclass(frozen=True)
 class Pod:
     """A pod and what the plan does with it. `node` is where it was before the cycle, `bound` and `reserved` where the
-    plan puts it."""
+    plan puts it, `held` the one that an earlier cycle reserved for it."""
 
     key: str
     raw: Obj
@@ -110,6 +110,7 @@ class Pod:
     bound: str | None = None
     reserved: str | None = None
     evicted: bool = False
+    held: str | None = None
 
     @property
     def namespace(self) -> str:

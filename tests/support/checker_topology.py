@@ -129,7 +129,8 @@ def matches_all(terms: list[Obj], owner: Pod, other: Pod, world: World) -> bool:
 
 def has_company(pod: Pod, terms: list[Obj], others: Iterable[Pod], world: World) -> bool:
     """Whether every term's domain of the pod holds another pod that matches all terms."""
-    placed = [(other.place or other.reserved) for other in others if matches_all(terms, pod, other, world)]
+    near = [other for other in others if matches_all(terms, pod, other, world)]
+    placed = [place for other in near for place in (other.place or other.reserved, other.held) if place]
     return all(
         any(same_domain(world, term["topologyKey"], str(pod.place), str(place)) for place in placed) for term in terms
     )
@@ -139,13 +140,14 @@ def affinity_broken(world: World) -> Iterator[str]:
     """Other pods only arrive, so a pod whose domains are empty of company at the end found none when it was placed
     either. It may then only be a founder: one that matches its own terms while nobody else did. Who stood there before
     the cycle rules that out, and of two founders that match one another the later one was wrong. Reserved and evicted
-    pods count as company: the pod may have seen them."""
+    pods count as company, and so does a place that an earlier cycle held: the pod may have seen them there before they
+    moved, as in the reference."""
     founders: list[Pod] = []
     for pod in world.fresh:
         terms = terms_of(pod, "podAffinity")
         if not terms:
             continue
-        others = [one for one in world.pods.values() if one.key != pod.key and (one.place or one.reserved)]
+        others = [one for one in world.pods.values() if one.key != pod.key and (one.place or one.reserved or one.held)]
         if has_company(pod, terms, others, world):
             continue
         matching = (one for one in others if matches_all(terms, pod, one, world) and not one.bound and one.place)

@@ -103,7 +103,8 @@ def world_of(manifests: Sequence[Obj], plan: Obj, scheduler: str, *, compat: boo
     def pod_from(raw: Obj) -> Pod:
         key = key_of(raw)
         kept = reserved.get(key) if reserved.get(key) in nodes else None
-        return Pod(key, raw, pod_request(raw), binds.get(key), kept, key in evicted)
+        held = (raw["metadata"].get("annotations") or {}).get("volcano.sh/pipelined-node")
+        return Pod(key, raw, pod_request(raw), binds.get(key), kept, key in evicted, held if held in nodes else None)
 
     return World(
         nodes,

@@ -9,7 +9,7 @@ import typer
 
 from stromboli.cli.exits import BAD_INPUT, EPILOG, WAITING
 from stromboli.cli.options import Compatibility, PluginsDirectory
-from stromboli.cli.terminal import console, counted, say
+from stromboli.cli.terminal import console, counted, say, table
 from stromboli.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -41,18 +41,16 @@ Job = Annotated[str | None, typer.Option("--job", metavar="JOB", help="Show what
 @app.command("info", epilog=EPILOG)
 def info(record: Record) -> None:
     """Say what the segments of a record hold: times, cycles, entries, bytes, versions."""
-    from rich.table import Table
-
     from stromboli.model.values.times import stamp
     from stromboli.study.contents import contents
 
-    table = Table("SEGMENT", "FROM", "UNTIL", "CYCLES", "ENTRIES", "BYTES", "STROMBOLI", box=None)
+    view = table("SEGMENT", "FROM", "UNTIL", ">CYCLES", ">ENTRIES", ">BYTES", "STROMBOLI")
     bad = False
     for one in contents(record):
         times = [stamp(time) if time else "-" for time in (one.since, one.until)]
-        table.add_row(one.file.name, *times, str(one.cycles), str(one.entries), str(one.bytes), one.version)
+        view.add_row(one.file.name, *times, str(one.cycles), str(one.entries), str(one.bytes), one.version)
         bad = _tell(one) or bad
-    console().print(table)
+    console().print(view)
     raise typer.Exit(BAD_INPUT if bad else 0)
 
 

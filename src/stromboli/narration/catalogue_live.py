@@ -34,7 +34,7 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
         ("state_line", "W", "{line}"),
         ("dumped", "W", "Snapshot written to {path}"),
         ("dump_failed", "E", "Snapshot could not be written: {error}"),
-        ("record_stopped", "E", "Recording has stopped and is tried again in {seconds:.0f} s: {error}"),
+        ("record_stopped", "E", "Recording has stopped and is tried again in {seconds} s: {error}"),
         ("signal_failed", "E", "What {signal} asks for failed: {error}"),
         ("controlled", 4, "Looked at {what}: {changes} changes"),
         ("control_retried", 2, "Looking at {what} is repeated: {error}"),

@@ -34,7 +34,7 @@ FRAME: Final = 1 << 18
 """Bytes of entries after which they are handed to the writer even if no cycle begins."""
 WAITING: Final = 64
 """Pieces of work that may wait for the writer."""
-AGAIN: Final = 60.0
+AGAIN: Final = 60
 """Seconds after a failure until recording is tried again."""
 
 

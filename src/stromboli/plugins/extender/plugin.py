@@ -85,13 +85,15 @@ class Extender(Plugin):
     deallocate_verb = arg("extender.deallocateFuncVerb", str, "")
 
     def on_session_open(self, session: ClusterView) -> None:
-        """Send the cluster; where that fails and may not be ignored, nothing is asked in this session."""
+        """Send the cluster; where that fails and may not be ignored, or without a verb, nothing is asked."""
         self.session, self._names = session, dict.fromkeys(map(str, self.managed))
+        self._asks = any((self.open_verb, self.close_verb, *(getattr(self, verb) for verb in VERBS.values())))
+        if not self._asks:
+            return
         seconds = duration.seconds(self.timeout)
         timeout = min(seconds if seconds > 0 else SECOND, LONGEST)
         self._calls = Calls(cast("Any", session).extender, self.url, timeout, session.plan)
         self._unscored = ""
-        self._asks = True
         if self.open_verb:
             opened = self._ask(self.open_verb, say.session_body(session), say.Ignored)
             self._asks = opened is not None or self.ignorable
