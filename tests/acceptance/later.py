@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 LATER: Mapping[str, str] = {
     "S0-46": "no NodeShard objects reach the cluster state",
-    "S3-30": "CSI drivers and volumes do not reach the cluster state",
     "S3-38": "needs shared devices and their plugin",
 }
 """Rows without a test."""
@@ -15,8 +14,6 @@ PARTLY: Mapping[str, str] = {
     "S0-04": "pods and nodes; other kinds of object take the same way",
     "S0-05": "the CSI status and the shard set are empty: neither drivers nor shards reach the cluster state yet",
     "S0-09": "the notice is the line `session_closed`; there is no cache to be told beside it",
-    "S3-22": "five filters: limits and zones of volumes are not looked at yet, and their switches say so",
-    "S3-24": "limits and zones of volumes are not in the order yet",
     "S3-39": "an unknown node; there are no device errors without devices",
 }
 """Rows with a test that leaves something open."""

@@ -25,12 +25,10 @@ GANG: list[Manifest] = [
 ]  # fmt: skip
 
 
-VOLUMES = "volumes are not looked at yet, so pods are placed whatever their claims"
 DEVICES = "devices are the plugin deviceshare's"
 TOLD: dict[str, dict[str, str]] = {
     "Y1": {}, "Y2": {}, "Y3": {}, "Y4": {}, "Y6": {},
     "Y5": {
-        "predicate.NodeVolumeLimitsEnable": VOLUMES, "predicate.VolumeZoneEnable": VOLUMES,
         "predicate.GPUSharingEnable": DEVICES, "predicate.GPUNumberEnable": DEVICES,
     },
     "Y7": {"topologyAwarePreemptWorkerNum": "nodes are tried in order, and more workers would find the same"},

@@ -220,14 +220,14 @@ def test_S3_19_S3_20_the_full_example_loads_and_warns_of_what_has_moved() -> Non
         assert isinstance(plugin, Predicates)
         assert plugin.rates == {f"{GPU}.cpu": 4.0, f"{GPU}.memory": 8.0}
         without_effect = {c.key: c.kind for c in plugin.complaints}
-        names = ("GPUSharingEnable", "GPUNumberEnable", "NodeVolumeLimitsEnable", "VolumeZoneEnable")
+        names = ("GPUSharingEnable", "GPUNumberEnable")
         assert without_effect == {f"predicate.{name}": "tolerated" for name in names}
         assert all("accepted, but has no effect here: " in c.text for c in plugin.complaints)
 
 
 @pytest.mark.parametrize(
     "key",
-    ["predicate.DynamicResourceAllocationEnable", "predicate.VolumeBindingEnable", "volumebinding.bindTimeoutSeconds"],
+    ["predicate.DynamicResourceAllocationEnable", "volumebinding.bindTimeoutSeconds"],
 )
 def test_S3_20_a_key_whose_filter_is_not_there_yet_says_so_and_is_no_mistake(key: str) -> None:
     bench = Bench([node("n1")], Y5.replace("predicate.CacheEnable", key), *IDLE)

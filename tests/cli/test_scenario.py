@@ -129,12 +129,11 @@ def test_feature_gates_are_given_on_the_command_line() -> None:
 
 def test_what_changes_nothing_is_named() -> None:
     options = {"shardingMode": "hard", "nodesInShard": ["n1"], "ignoredProvisioners": ["p"]}
-    sharded = scenario("s", options=options, persistentVolumes=[{}, {}])
+    sharded = scenario("s", options=options, podTemplates=[{}, {}])
     one, other = (json.loads(line) for line in answers([sharded.encode(), scenario("t").encode()], compat=False))
     assert one["ignored"] == [
         "shardingMode: there is no sharding yet",
         "nodesInShard: there is no sharding yet",
-        "ignoredProvisioners: volumes are not looked at yet",
-        "persistentVolumes: 2 objects of a kind that is not read",
+        "podTemplates: 2 objects of a kind that is not read",
     ]
     assert "ignored" not in other

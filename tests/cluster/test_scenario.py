@@ -45,13 +45,13 @@ def test_parts():
             "later": "ignored",
         },
         expect={"binds": {}},
-        persistentVolumes=[{}, {}],
+        podTemplates=[{}, {}],
     )
     assert (found.name, found.conf, found.cycles) == ("s", "actions: x", 3)
     options = found.options
     assert (options.scheduler_name, options.allow_hdrf_with_proportion, options.bound_become) == ("mine", True, "Bound")
     assert (options.node_usage["n"].cpu, options.node_usage["n"].age_seconds) == (39.5, 60)
-    assert found.skipped == {"persistentVolumes": 2}
+    assert found.skipped == {"podTemplates": 2}
 
 
 def test_a_case_file_holds_its_scenario_under_a_key():

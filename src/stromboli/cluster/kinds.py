@@ -10,51 +10,27 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from stromboli.model.claims import ResourceClaimSpec
+from stromboli.model.claims import DeviceClass as DeviceClass
+from stromboli.model.claims import ResourceClaim as ResourceClaim
+from stromboli.model.claims import ResourceSlice as ResourceSlice
 from stromboli.model.names import LONGEST_NAME
 from stromboli.model.numa import NumaSpec
+from stromboli.model.objects.base import Metadata as Metadata
+from stromboli.model.objects.base import NamespacedMetadata as NamespacedMetadata
+from stromboli.model.objects.base import Object as Object
+from stromboli.model.objects.base import OwnerReference as OwnerReference
+from stromboli.model.objects.storage import CSIDriver as CSIDriver
+from stromboli.model.objects.storage import CSINode as CSINode
+from stromboli.model.objects.storage import CSIStorageCapacity as CSIStorageCapacity
+from stromboli.model.objects.storage import PersistentVolume as PersistentVolume
+from stromboli.model.objects.storage import PersistentVolumeClaim as PersistentVolumeClaim
+from stromboli.model.objects.storage import StorageClass as StorageClass
+from stromboli.model.objects.storage import VolumeAttachment as VolumeAttachment
 from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStatus, UpstreamSpec, UpstreamStatus
 from stromboli.model.queue import QueueSpec, QueueStatus
 from stromboli.model.resources import request
 from stromboli.model.spec import Amount, Image, LabelSelector, PodSpec, Taint, Wire
 from stromboli.model.topology import HyperNodeSpec
-
-
-class OwnerReference(Wire, frozen=True):
-    """Who an object belongs to; ``controller`` marks the one that manages it."""
-
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool = False
-
-
-class Metadata(Wire, frozen=True):
-    """Identity of an object.  Times are RFC 3339 texts, None when absent."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-    annotations: dict[str, str] = msgspec.field(default_factory=dict)
-    owner_references: tuple[OwnerReference, ...] = ()
-
-
-class NamespacedMetadata(Metadata, frozen=True):
-    """Identity of an object that lives in a namespace: ``default`` unless another is named."""
-
-    namespace: str = "default"
-
-
-class Object(Wire, frozen=True):
-    """Base of all kinds."""
-
-    metadata: Metadata = Metadata()
 
 
 class PodCondition(request.PodCondition, frozen=True):
@@ -225,13 +201,6 @@ class PodDisruptionBudget(Object, frozen=True):
     status: DisruptionBudgetStatus = DisruptionBudgetStatus()
 
 
-class ResourceClaim(Object, frozen=True):
-    """resource.k8s.io/v1 ResourceClaim: devices for one or more pods."""
-
-    metadata: NamespacedMetadata = NamespacedMetadata()
-    spec: ResourceClaimSpec = ResourceClaimSpec()
-
-
 class PodGroup(Object, frozen=True):
     """scheduling.volcano.sh/v1beta1 PodGroup."""
 
@@ -368,6 +337,10 @@ class Kind(NamedTuple):
 
 _UPSTREAM: Final = tuple(f"scheduling.k8s.io/{version}" for version in ("v1beta1", "v1alpha3", "v1alpha2"))
 _SCHEDULING: Final = ("scheduling.volcano.sh/v1beta1", "scheduling.volcano.sh/v1alpha1")
+
+_STORAGE: Final = ("storage.k8s.io/v1",)
+_DEVICES: Final = ("resource.k8s.io/v1", "resource.k8s.io/v1beta2")
+
 KINDS: Final[Mapping[str, Kind]] = {
     "Namespace": Kind(Namespace, ("v1",), "namespaces"),
     "ConfigMap": Kind(ConfigMap, ("v1",), "configMaps"),
@@ -379,7 +352,16 @@ KINDS: Final[Mapping[str, Kind]] = {
     "DaemonSet": Kind(DaemonSet, ("apps/v1",), "daemonSets"),
     "BatchJob": Kind(BatchJob, ("batch/v1",), "batchJobs", "Job"),
     "PodDisruptionBudget": Kind(PodDisruptionBudget, ("policy/v1", "policy/v1beta1"), "podDisruptionBudgets"),
-    "ResourceClaim": Kind(ResourceClaim, ("resource.k8s.io/v1", "resource.k8s.io/v1beta2"), "resourceClaims"),
+    "StorageClass": Kind(StorageClass, _STORAGE, "storageClasses"),
+    "CSIDriver": Kind(CSIDriver, _STORAGE, "csiDrivers"),
+    "CSINode": Kind(CSINode, _STORAGE, "csiNodes"),
+    "CSIStorageCapacity": Kind(CSIStorageCapacity, _STORAGE, "csiStorageCapacities"),
+    "PersistentVolume": Kind(PersistentVolume, ("v1",), "persistentVolumes"),
+    "PersistentVolumeClaim": Kind(PersistentVolumeClaim, ("v1",), "persistentVolumeClaims"),
+    "VolumeAttachment": Kind(VolumeAttachment, _STORAGE, "volumeAttachments"),
+    "DeviceClass": Kind(DeviceClass, _DEVICES, "deviceClasses"),
+    "ResourceSlice": Kind(ResourceSlice, _DEVICES, "resourceSlices"),
+    "ResourceClaim": Kind(ResourceClaim, _DEVICES, "resourceClaims"),
     "Node": Kind(Node, ("v1",), "nodes"),
     "Pod": Kind(Pod, ("v1",), "pods"),
     "PodGroup": Kind(PodGroup, _SCHEDULING, "podGroups"),

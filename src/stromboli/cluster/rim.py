@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from stromboli.cluster.decoding.attachable import Attachable
 from stromboli.cluster.events import Deleted, Modified
 from stromboli.cluster.kinds import Object
 from stromboli.cluster.state import ClusterState
@@ -147,6 +148,30 @@ class GatesSet(Change, frozen=True):
     def make(self, state: ClusterState) -> None:
         """See :class:`Change`."""
         state.set_gates(frozenset(self.on))
+
+
+class VolumesSet(Change, frozen=True):
+    """What is looked at of volumes; see :meth:`~stromboli.cluster.decoding.stored.StoredVolumes.configure`."""
+
+    capacity: bool
+    ignored: frozenset[str]
+    counted: bool
+
+    def make(self, state: ClusterState) -> None:
+        """See :class:`Change`."""
+        attachable = Attachable(state, self.ignored) if self.counted else None
+        state.storage.configure(self.capacity, self.ignored, attachable)
+
+
+class VolumesGiven(Change, frozen=True):
+    """What the claims of pod ``uid`` are about to get; nothing once objects say it, or it is taken back."""
+
+    uid: str
+    volumes: Mapping[str, str] = {}
+
+    def make(self, state: ClusterState) -> None:
+        """See :class:`Change`."""
+        state.storage.give(self.uid, self.volumes)
 
 
 class Emptied(Change, frozen=True):

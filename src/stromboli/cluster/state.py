@@ -17,6 +17,7 @@ from stromboli.cluster.decoding import decode
 from stromboli.cluster.decoding.devices import DeviceSettingsStore
 from stromboli.cluster.decoding.hyper_nodes import HyperNodeStore
 from stromboli.cluster.decoding.numa import NumaStore
+from stromboli.cluster.decoding.stored import StoredVolumes
 from stromboli.cluster.decoding.templates import TemplateStore
 from stromboli.cluster.decoding.upstream import any_group_of, topology_keys
 from stromboli.cluster.events import Deleted, Event
@@ -27,7 +28,6 @@ from stromboli.cluster.sums import JobSums
 from stromboli.errors import ManifestError
 from stromboli.framework.books.plan import Lasting
 from stromboli.framework.config import gates
-from stromboli.model.claims import Demand
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job, JobFacts
 from stromboli.model.podgroup import PodGroupStatus
@@ -69,7 +69,7 @@ class ClusterState:
         self.hyper_nodes, self.numa, self.sums = HyperNodeStore(), NumaStore(), JobSums()
         self.device_settings = DeviceSettingsStore()
         self.budgets: dict[str, DisruptionBudget] = {}
-        self.claims: dict[str, Demand] = {}
+        self.storage = StoredVolumes()
         self.usage: dict[str, NodeUsage] = {}
         self.memory: dict[str, dict[str, float]] = {}
         self._stamp = 1
@@ -82,14 +82,15 @@ class ClusterState:
             "Queue": self._queue, "PriorityClass": self._priority_class, "ResourceQuota": self._quota,
             "Namespace": self._namespace, "Service": self._service, "ReplicationController": self._service,
             "ReplicaSet": self._workload, "StatefulSet": self._workload, "PodDisruptionBudget": self._disruption_budget,
-            "ResourceClaim": self._claim, "HyperNode": self.hyper_nodes.apply, "Numatopology": self.numa.apply,
-            "ConfigMap": self.device_settings.apply,
+            "HyperNode": self.hyper_nodes.apply, "Numatopology": self.numa.apply,
+            "ConfigMap": self.device_settings.apply, **self.storage.handlers(), **self.storage.devices.handlers(),
         }  # fmt: skip
 
     def emptied(self) -> ClusterState:
         """A state of no objects, with the settings of this one and what it keeps from cycle to cycle."""
         fresh = ClusterState(self.default_queue)
         fresh.ignored, fresh.reserving, fresh.templates.gates = self.ignored, self.reserving, self.templates.gates
+        fresh.storage.take_over(self.storage, self.storage.attachable and self.storage.attachable.of(fresh))
         fresh.memory, fresh.usage, fresh._number = self.memory, self.usage, self._number
         return fresh
 
@@ -109,10 +110,13 @@ class ClusterState:
         take = None if event.kind in self.ignored else self._applied.get(event.kind)
         if take is not None:
             take(event.object, not isinstance(event, Deleted))
+            if self.storage.attachable is not None:
+                self.storage.attachable.heard(event)
 
     def _node(self, node: kinds.Node, stays: bool) -> None:
         if stays:
-            spec = decode.node_of(node)
+            spec, attachable = decode.node_of(node), self.storage.attachable
+            spec = spec if attachable is None else attachable.offered(spec)
             learn_node(self, spec)
             self.nodes.set_node(spec, self.axes.vector(decode.offer_of(spec)))
         else:
@@ -121,6 +125,7 @@ class ClusterState:
 
     def _pod(self, pod: kinds.Pod, stays: bool) -> None:
         task = decode.task_of(pod, self.templates, self.reserving)
+        task = task if self.storage.attachable is None else self.storage.attachable.counted(task)
         if stays and (other := self._uids.get(task.uid, task.key)) != task.key:
             raise ManifestError(f"is the uid of Pod {other}", object=f"Pod {task.key}", path="metadata.uid")
         self.replace_task(self.tasks.get(task.key), task if stays else None)
@@ -157,11 +162,9 @@ class ClusterState:
 
     def _quota(self, quota: kinds.ResourceQuota, stays: bool) -> None:
         value = decode.quota_of(quota)
-        quotas = self.quotas.setdefault(value.namespace, {})
+        self.quotas.setdefault(value.namespace, {}).pop(value.name, None)
         if stays:
-            quotas[value.name] = value
-        else:
-            quotas.pop(value.name, None)
+            self.quotas[value.namespace][value.name] = value
 
     def _service(self, service: kinds.Service | kinds.ReplicationController, stays: bool) -> None:
         self._selects(service, LabelSelector(service.spec.selector), stays)
@@ -171,30 +174,21 @@ class ClusterState:
 
     def _selects(self, whose: kinds.Object, selector: LabelSelector, stays: bool) -> None:
         named = self.services.setdefault(whose.metadata.namespace, {})
+        named.pop(key := f"{type(whose).__name__}/{whose.metadata.name}", None)
         if stays:
-            named[f"{type(whose).__name__}/{whose.metadata.name}"] = selector
-        else:
-            named.pop(f"{type(whose).__name__}/{whose.metadata.name}", None)
+            named[key] = selector
 
     def _disruption_budget(self, budget: kinds.PodDisruptionBudget, stays: bool) -> None:
         value = decode.disruption_budget_of(budget)
         key = f"{value.namespace}/{value.name}"
+        self.budgets.pop(key, None)
         if stays:
             self.budgets[key] = value
-        else:
-            self.budgets.pop(key, None)
-
-    def _claim(self, claim: kinds.ResourceClaim, stays: bool) -> None:
-        key, demand = f"{claim.metadata.namespace}/{claim.metadata.name}", decode.demand_of(claim)
-        self.claims.pop(key, None)
-        if stays:
-            self.claims[key] = demand
 
     def _namespace(self, namespace: kinds.Object, stays: bool) -> None:
+        self.namespace_labels.pop(namespace.metadata.name, None)
         if stays:
             self.namespace_labels[namespace.metadata.name] = namespace.metadata.labels
-        else:
-            self.namespace_labels.pop(namespace.metadata.name, None)
 
     def measured(self, usage: Mapping[str, NodeUsage]) -> None:
         """Take samples of nodes in; nodes that they leave out keep their last ones."""
@@ -389,9 +383,10 @@ class ClusterState:
         found.services = {namespace: dict(sorted(named.items())) for namespace, named in self.services.items()}
         found.usage = {name: self.usage[name] for name in table.statics.names if name in self.usage}
         found.budgets = [self.budgets[key] for key in sorted(self.budgets)]
-        found.claims = dict(sorted(self.claims.items()))
+        found.claims = dict(sorted(self.storage.devices.demands.items()))
         found.memory, found.utc_offset = dict(self.memory), self.utc_offset
         found.numa, found.device_settings = self.numa.shown(), dict(self.device_settings)
+        found.storage, found.devices = self.storage.shown(), self.storage.devices.shown()
         topology = self.hyper_nodes.topology(table.statics, topology_keys(map(self.jobs.__getitem__, self.close_jobs)))
         found.hyper_nodes, found.hyper_node_tiers = dict(topology.infos), dict(topology.tiers)
         found.hyper_nodes_ready, found.number = topology.ready, self._number

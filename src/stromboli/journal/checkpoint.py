@@ -7,13 +7,15 @@ from typing import Any, Final
 import msgspec
 
 from stromboli.cluster.decoding import decode
+from stromboli.cluster.decoding.attachable import Attachable
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import SnapshotError
-from stromboli.model.claims import Devices
+from stromboli.model.claims import DeviceObjects
 from stromboli.model.codec import JobRow, Reader, TemplateRow, Writer
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job
 from stromboli.model.numa import NumaSpec
+from stromboli.model.objects.storage import Storage
 from stromboli.model.queue import PriorityClass, Queue, ResourceQuota
 from stromboli.model.reservation import mentioned
 from stromboli.model.resources.device_settings import DeviceSettings
@@ -49,7 +51,6 @@ class _Values(msgspec.Struct, frozen=True):
     namespace_labels: dict[str, dict[str, str]]
     services: dict[str, dict[str, LabelSelector]]
     budgets: dict[str, DisruptionBudget]
-    claims: dict[str, dict[str, Devices]]
     usage: dict[str, NodeUsage]
     device_settings: dict[str, DeviceSettings]
     memory: dict[str, dict[str, float]]
@@ -61,6 +62,10 @@ class _Body(msgspec.Struct, frozen=True):
     hyper_nodes: dict[str, HyperNodeSpec]
     numa: dict[str, NumaSpec]
     refused: dict[str, list[str]]
+    storage: Storage
+    given: dict[str, dict[str, str]]
+    attachable: bool
+    devices: DeviceObjects
     templates: list[TemplateRow]
     keys: list[tuple[bytes, int]]
     tasks: msgspec.Raw
@@ -69,7 +74,7 @@ class _Body(msgspec.Struct, frozen=True):
     jobs: list[JobRow]
 
 
-CHECKPOINT: Final = Format("checkpoint", 1, _Body)
+CHECKPOINT: Final = Format("checkpoint", 2, _Body)
 """How states are written."""
 
 
@@ -87,6 +92,9 @@ class Checkpoint:
         self._values = {field: _copied(getattr(state, field)) for field in _Values.__struct_fields__}
         self._hyper_nodes, self._numa = dict(state.hyper_nodes.specs()), state.numa.shown()
         self._refused = {name: sorted(some) for name, some in state._queue_names._refused.items()}
+        self._storage, self._devices = state.storage.plain(), state.storage.devices.plain()
+        self._given = {uid: dict(volumes) for uid, volumes in state.storage.given.items()}
+        self._attachable = state.storage.attachable is not None
         self._templates = dict(templates._known)
         self._pods: list[Task] = list(state.tasks.values())
         self._nodes = [(name, one.spec, [*one.tasks.values()]) for name, one in state.nodes.entries().items()]
@@ -102,6 +110,7 @@ class Checkpoint:
         jobs = [*map(rows.job, self._jobs)]
         return CHECKPOINT.pack(_Body(
             self._settings, _Values(**self._values), self._hyper_nodes, self._numa, self._refused,
+            self._storage, self._given, self._attachable, self._devices,
             list(rows.templates.values()), keys, rows.tasks, pods, nodes, jobs,
         ))  # fmt: skip
 
@@ -134,6 +143,9 @@ def _state(body: _Body, rows: Reader) -> ClusterState:
     for field in _Values.__struct_fields__:
         getattr(found, field).update(getattr(body.values, field))
     found._default_priority = found._stated_default()
+    found.storage.restore(body.storage)
+    found.storage.devices.restore(body.devices)
+    found.storage.given = dict(body.given)
     found.hyper_nodes._specs, found.numa._specs = body.hyper_nodes, body.numa
     names = found._queue_names
     names._columns, names._refused = (
@@ -141,6 +153,8 @@ def _state(body: _Body, rows: Reader) -> ClusterState:
         {key: frozenset(some) for key, some in body.refused.items()},
     )
     _fill_templates(found, body, rows.templates)
+    if body.attachable:
+        found.storage.attachable = Attachable(found, body.storage.ignored)
     _fill_nodes(found, body, rows)
     for row in body.jobs:
         job = found.jobs[row.uid] = rows.job(row)
@@ -160,6 +174,8 @@ def _fill_templates(state: ClusterState, body: _Body, made: dict[int, PodTemplat
 def _fill_nodes(state: ClusterState, body: _Body, rows: Reader) -> None:
     for task in (rows.tasks[number] for number in body.pods):
         state.tasks[task.key], state._uids[task.uid] = task, task.key
+        if state.storage.attachable is not None:
+            state.storage.attachable.follow(task)
         if state.reserving and mentioned(task.annotations):
             state._reserved.add(task.key)
     for _name, spec, numbers in body.nodes:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from stromboli.model.names import DEVICE_CLASS_PREFIX
+from stromboli.model.objects.base import NamespacedMetadata, Object
 from stromboli.model.resources import quantity
 from stromboli.model.resources.quantity import saturating_add, saturating_multiply
-from stromboli.model.spec import Amount, Wire
+from stromboli.model.spec import Amount, NodeSelector, Toleration, Wire
 
 
 class Devices(msgspec.Struct, frozen=True):
@@ -60,6 +61,18 @@ def read_classes(written: Mapping[str, Amount] | None) -> dict[str, Devices]:
 # -- As claims are written -------------------------------------------------------------------------------------------
 
 
+class CelSelector(Wire, frozen=True):
+    """An expression in CEL over ``device``."""
+
+    expression: str = ""
+
+
+class DeviceSelector(Wire, frozen=True):
+    """What a device must satisfy."""
+
+    cel: CelSelector | None = None
+
+
 class ClaimedCapacity(Wire, frozen=True):
     """Amounts of each device's dimensions, by name, as written."""
 
@@ -67,28 +80,176 @@ class ClaimedCapacity(Wire, frozen=True):
 
 
 class ExactRequest(Wire, frozen=True):
-    """A request for devices of one class."""
+    """A request for devices of one class; an alternative of several has a name."""
 
+    name: str = ""
     device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
     count: int = 0
     allocation_mode: str = ""
+    admin_access: bool = False
+    tolerations: tuple[Toleration, ...] = ()
     capacity: ClaimedCapacity | None = None
 
 
 class DeviceRequest(Wire, frozen=True):
-    """One request of a claim; ``exactly`` is None where it is a choice among several."""
+    """One request of a claim; ``exactly`` is None where it is a choice among several, the best first."""
 
     name: str = ""
     exactly: ExactRequest | None = None
+    first_available: tuple[ExactRequest, ...] = ()
+
+
+class DeviceConstraint(Wire, frozen=True):
+    """An attribute that is the same on all devices of the requests (none named: all), or different on each."""
+
+    requests: tuple[str, ...] = ()
+    match_attribute: str = ""
+    distinct_attribute: str = ""
 
 
 class ClaimedDevices(Wire, frozen=True):
     """The devices that a claim asks for."""
 
     requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
 
 
 class ResourceClaimSpec(Wire, frozen=True):
     """``spec`` of a ResourceClaim."""
 
     devices: ClaimedDevices = ClaimedDevices()
+
+
+class DeviceResult(Wire, frozen=True):
+    """A device given to a claim, and the request that it meets (``request/alternative`` of a choice)."""
+
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool | None = None
+
+
+class DeviceResults(Wire, frozen=True):
+    """All devices given to a claim."""
+
+    results: tuple[DeviceResult, ...] = ()
+
+
+class Allocation(Wire, frozen=True):
+    """What a claim was given, and the nodes where it can be used; without a selector everywhere."""
+
+    devices: DeviceResults = DeviceResults()
+    node_selector: NodeSelector | None = None
+
+
+class Consumer(Wire, frozen=True):
+    """A pod (``resource`` ``pods``) that may use a claim."""
+
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class ResourceClaimStatus(Wire, frozen=True):
+    """``status`` of a ResourceClaim."""
+
+    allocation: Allocation | None = None
+    reserved_for: tuple[Consumer, ...] = ()
+
+
+class ResourceClaim(Object, frozen=True):
+    """resource.k8s.io/v1 ResourceClaim: devices for one or more pods."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+
+# -- As devices are offered ------------------------------------------------------------------------------------------
+
+
+class Attribute(Wire, frozen=True):
+    """A property of a device: one of four types."""
+
+    int_: int | None = msgspec.field(name="int", default=None)
+    bool_: bool | None = msgspec.field(name="bool", default=None)
+    string: str | None = None
+    version: str | None = None
+
+
+class Capacity(Wire, frozen=True):
+    """How much of something a device has."""
+
+    value: Amount = 0
+
+
+class DeviceTaint(Wire, frozen=True):
+    """A mark on a device that keeps claims without a matching toleration away."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Device(Wire, frozen=True):
+    """One device; attributes and capacities without a domain are its driver's own."""
+
+    name: str = ""
+    attributes: dict[str, Attribute] = {}
+    capacity: dict[str, Capacity] = {}
+    node_name: str = ""
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    taints: tuple[DeviceTaint, ...] = ()
+    consumes_counters: tuple[dict[str, object], ...] = ()
+    allow_multiple_allocations: bool = False
+    binding_conditions: tuple[str, ...] = ()
+
+
+class Pool(Wire, frozen=True):
+    """The pool that a slice is part of: its newest generation counts, once all of its slices are there."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 1
+
+
+class ResourceSliceSpec(Wire, frozen=True):
+    """``spec`` of a ResourceSlice: devices of one driver, and the nodes that reach them."""
+
+    driver: str = ""
+    pool: Pool = Pool()
+    node_name: str = ""
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    per_device_node_selection: bool = False
+    devices: tuple[Device, ...] = ()
+
+
+class ResourceSlice(Object, frozen=True):
+    """resource.k8s.io/v1 ResourceSlice."""
+
+    spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class DeviceClassSpec(Wire, frozen=True):
+    """``spec`` of a DeviceClass."""
+
+    selectors: tuple[DeviceSelector, ...] = ()
+
+
+class DeviceClass(Object, frozen=True):
+    """resource.k8s.io/v1 DeviceClass: what devices of a kind have in common."""
+
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class DeviceObjects(msgspec.Struct, frozen=True):
+    """All of it: claims by ``namespace/name``, slices and classes by name."""
+
+    claims: Mapping[str, ResourceClaim] = {}
+    slices: Mapping[str, ResourceSlice] = {}
+    classes: Mapping[str, DeviceClass] = {}

@@ -13,11 +13,12 @@ import msgspec
 import numpy as np
 
 from stromboli.errors import SnapshotError
-from stromboli.model.claims import Devices
+from stromboli.model.claims import DeviceObjects, Devices
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job, JobFacts
 from stromboli.model.job_sums import Sums
 from stromboli.model.numa import NumaSpec
+from stromboli.model.objects.storage import Storage
 from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
 from stromboli.model.queue import Queue, ResourceQuota
 from stromboli.model.resources.axes import Axes, Vector
@@ -144,6 +145,8 @@ class _Body(msgspec.Struct, frozen=True):
     inconsistencies: list[str]
     queueless: dict[str, str] = {}
     numa: dict[str, NumaSpec] = {}
+    storage: Storage = Storage()
+    devices: DeviceObjects = DeviceObjects()
     device_settings: dict[str, DeviceSettings] = {}
     uncounted: list[str] = []
     """Names of :attr:`~stromboli.model.resources.axes.Axes.ignored`."""
@@ -248,6 +251,7 @@ def _body(rows: Writer, snapshot: Snapshot) -> _Body:
         hyper_nodes=[msgspec.convert(h, _HyperNode, from_attributes=True) for h in snapshot.hyper_nodes.values()],
         hyper_node_tiers=snapshot.hyper_node_tiers, hyper_nodes_ready=snapshot.hyper_nodes_ready,
         cluster_uid=snapshot.cluster_uid, number=snapshot.number, queueless=dict(snapshot.queueless),
+        storage=snapshot.storage, devices=snapshot.devices,
         inconsistencies=snapshot.inconsistencies, quotas=_dicts(snapshot.quotas),
     )  # fmt: skip
 
@@ -319,6 +323,7 @@ def _snapshot(rows: Reader, body: _Body) -> Snapshot:
     found.device_settings = body.device_settings
     found.hyper_nodes = {row.name: _hyper_node(row) for row in body.hyper_nodes}
     found.hyper_node_tiers, found.hyper_nodes_ready = body.hyper_node_tiers, body.hyper_nodes_ready
+    found.storage, found.devices = body.storage, body.devices
     found.cluster_uid, found.number, found.queueless = body.cluster_uid, body.number, body.queueless
     found.inconsistencies = [*body.inconsistencies]
     return found

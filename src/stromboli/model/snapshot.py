@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 
-from stromboli.model.claims import Demand
+from stromboli.model.claims import Demand, DeviceObjects
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job
 from stromboli.model.numa import Topologies
+from stromboli.model.objects.storage import Storage
 from stromboli.model.queue import Queue, ResourceQuota
 from stromboli.model.resources.axes import Axes, minus
 from stromboli.model.resources.device_settings import DeviceSettings
@@ -88,8 +89,9 @@ class Snapshot:
     ``queueless`` are the jobs that are left out because their queue does not exist, each with the queue's name.
     ``close_jobs`` are those that ask for closeness or lie in a hypernode; None: not known.
     ``usage`` is what was measured of nodes by name, ``budgets`` are the disruption budgets, ``claims`` the
-    devices that ResourceClaims ask for by ``namespace/name``.  ``memory`` is what plugins
-    keep from cycle to cycle, by plugin; ``numa`` what is known of the NUMA nodes of nodes,
+    devices that ResourceClaims ask for by ``namespace/name``, ``storage`` and ``devices`` the objects of volumes and
+    devices.  ``memory`` is what plugins keep from cycle to cycle, by plugin; ``numa`` what is known of the NUMA nodes
+    of nodes,
     ``device_settings`` what ConfigMaps say of devices, by ``namespace/name``.
     ``utc_offset`` is how many seconds local time is ahead of UTC.
     """
@@ -101,6 +103,7 @@ class Snapshot:
         "close_jobs",
         "cluster_uid",
         "device_settings",
+        "devices",
         "hyper_node_tiers",
         "hyper_nodes",
         "hyper_nodes_ready",
@@ -117,6 +120,7 @@ class Snapshot:
         "quotas",
         "reserved",
         "services",
+        "storage",
         "table",
         "templates",
         "usage",
@@ -137,6 +141,7 @@ class Snapshot:
         self.usage: Mapping[str, NodeUsage] = {}
         self.budgets: Sequence[DisruptionBudget] = ()
         self.claims: Mapping[str, Demand] = {}
+        self.storage, self.devices = Storage(), DeviceObjects()
         self.memory: Mapping[str, Mapping[str, float]] = {}
         self.utc_offset = 0
         self.numa: Topologies = {}

@@ -185,6 +185,24 @@ class PodClaim(Wire, frozen=True):
     resource_claim_template_name: str = ""
 
 
+class ClaimSource(Wire, frozen=True):
+    """The PersistentVolumeClaim that a volume stands for."""
+
+    claim_name: str = ""
+
+
+class EphemeralSource(Wire, frozen=True):
+    """A claim that is made for the pod alone."""
+
+
+class PodVolume(Wire, frozen=True):
+    """A volume of a pod; scheduling looks at those that are claims."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: EphemeralSource | None = None
+
+
 class PodSpec(Wire, frozen=True):
     """What scheduling reads of a pod's ``spec``."""
 
@@ -203,6 +221,7 @@ class PodSpec(Wire, frozen=True):
     preemption_policy: str = ""
     scheduling_gates: tuple[Gate, ...] = ()
     resource_claims: tuple[PodClaim, ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
     termination_grace_period_seconds: int | None = None
     scheduling_group: SchedulingGroup | None = None
 

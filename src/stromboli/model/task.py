@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from stromboli.model.objects.storage import Mount
 from stromboli.model.resources.request import RequestGates, nonzero_request
 from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import PodSpec
@@ -83,7 +84,8 @@ class Task(msgspec.Struct, eq=False, gc=False):
     seconds since 1970; ``index`` is the number at the end of a name of three or more dash-separated parts, else -1;
     ``gates`` names the scheduling gates; ``condition`` is the pod's PodScheduled condition as last written;
     ``preempted`` says that the pod's DisruptionTarget condition names the scheduler's preemption; ``claims`` are the
-    ResourceClaims that the pod uses, by ``namespace/name``, those that are yet to be made for it left out; ``ends`` is
+    ResourceClaims that the pod uses, by ``namespace/name``, those that are yet to be made for it left out
+    (``lacks_claims``); ``volumes`` are the PersistentVolumeClaims that it mounts; ``ends`` is
     the latest moment at which a pod that is being deleted is gone (its deletionTimestamp), 0 for others;
     ``grace`` is how many seconds it has to end once it is told to.
     """
@@ -118,6 +120,8 @@ class Task(msgspec.Struct, eq=False, gc=False):
     claims: tuple[str, ...] = ()
     ends: int = 0
     grace: int = GRACE
+    volumes: tuple[Mount, ...] = ()
+    lacks_claims: bool = False
 
     def __repr__(self) -> str:
         return f"Task({self.key}, {self.status.name})"

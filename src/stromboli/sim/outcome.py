@@ -103,9 +103,10 @@ def _pod_condition(update: PodConditionUpdate) -> Json:
 
 
 def _pod_annotations(plans: list[Plan]) -> Json:
-    """What pods are told with their bindings, if anything."""
+    """What pods are told with their bindings, and what their claims get, if anything."""
     shown = {bind.key: _lasting(bind.annotations) for plan in plans for bind in plan.binds if bind.annotations}
-    return {"podAnnotations": shown} if shown else {}
+    volumes = {claim: what for plan in plans for bind in plan.binds for claim, what in bind.volumes.items()}
+    return {name: given for name, given in (("podAnnotations", shown), ("volumes", volumes)) if given}
 
 
 def _lasting(annotations: Mapping[str, str]) -> Json:

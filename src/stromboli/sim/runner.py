@@ -10,6 +10,7 @@ from typing import Any
 
 from stromboli.builtin import builtin_registry
 from stromboli.cluster.files.scenario import Scenario, decode_scenario
+from stromboli.cluster.rim import VolumesSet
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_actions
 from stromboli.errors import ManifestError
@@ -35,6 +36,8 @@ class Run:
         self.scenario, self.config, self.registry, self.observer, self.now = scenario, config, registry, observer, now
         self.state = ClusterState()
         self.state.set_gates(config.gates)
+        ignored = frozenset(scenario.options.ignored_provisioners)
+        VolumesSet(True, ignored, config.ways.asks("attachable-volumes")).make(self.state)
         self.problems: list[ManifestError] = []
         self.plans: list[Plan] = []
         self.figures: Json = {}

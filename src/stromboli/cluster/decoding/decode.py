@@ -33,6 +33,7 @@ from stromboli.model.names import (
     TASK_PRIORITY,
     TASK_SPEC,
 )
+from stromboli.model.objects.storage import Mount
 from stromboli.model.podgroup import PodGroup, upstream_name
 from stromboli.model.queue import PriorityClass, Queue, ResourceQuota
 from stromboli.model.reservation import take_up
@@ -116,6 +117,8 @@ def _task_of(pod: kinds.Pod, store: TemplateStore) -> Task:
         node_name=spec.node_name,
         preempted=any(map(_is_preemption, status.conditions)),
         claims=_claims(pod) if spec.resource_claims else (),
+        lacks_claims=_lacks_claims(pod),
+        volumes=tuple(_mounts(pod)),
         ends=ends,
         grace=GRACE if spec.termination_grace_period_seconds is None else spec.termination_grace_period_seconds,
     )
@@ -131,6 +134,21 @@ def _claims(pod: kinds.Pod) -> tuple[str, ...]:
     made = {one.name: one.resource_claim_name or "" for one in pod.status.resource_claim_statuses}
     names = (claim.resource_claim_name or made.get(claim.name, "") for claim in pod.spec.resource_claims)
     return tuple(sorted({f"{pod.metadata.namespace}/{name}" for name in names if name}))
+
+
+def _lacks_claims(pod: kinds.Pod) -> bool:
+    """Whether a claim is yet to be made from its template; an empty name in the status says that none is needed."""
+    made = {one.name for one in pod.status.resource_claim_statuses}
+    return any(not claim.resource_claim_name and claim.name not in made for claim in pod.spec.resource_claims)
+
+
+def _mounts(pod: kinds.Pod) -> Iterator[Mount]:
+    namespace, name = pod.metadata.namespace, pod.metadata.name
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield Mount(f"{namespace}/{volume.persistent_volume_claim.claim_name}")
+        elif volume.ephemeral is not None:
+            yield Mount(f"{namespace}/{name}-{volume.name}", pod.metadata.uid or f"{namespace}/{name}")
 
 
 _CREATED: Final = "metadata.creationTimestamp"

@@ -21,7 +21,7 @@ from stromboli.model.resources.request import (
     pod_request,
 )
 from stromboli.model.resources.resource import Resource
-from stromboli.model.spec import Affinity, Container, PodSpec, PreferredTerm, WeightedTerm
+from stromboli.model.spec import Affinity, Container, PodClaim, PodSpec, PodVolume, PreferredTerm, WeightedTerm
 from stromboli.model.task import PodTemplate
 
 FEW: Final = 2048
@@ -29,6 +29,7 @@ FEW: Final = 2048
 
 _PORTS: Final = range(65536)
 _NO_STATE: Final = PodState()
+_SOME_VOLUME, _SOME_CLAIM = (PodVolume(),), (PodClaim(),)
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -71,31 +72,35 @@ class TemplateStore:
                 found[old.number] = self._known[key] = self._numbered(old.spec, old.request, vector, old.nonzero)
         return found
 
-    def template(self, spec: PodSpec, state: PodState = _NO_STATE) -> PodTemplate:
-        """The template of a pod of ``spec``, its node's name and its time for ending aside.
+    def template(
+        self, spec: PodSpec, state: PodState = _NO_STATE, more: tuple[tuple[str, int], ...] = ()
+    ) -> PodTemplate:
+        """The template of a pod of ``spec``, its node's name, its time for ending and the names of its claims aside.
 
-        ``state`` makes a difference while a resize in place is under way.  Raises
+        ``state`` makes a difference while a resize in place is under way; ``more`` are scalars that the pod asks for
+        beside those of its spec, in thousandths.  Raises
         :class:`~stromboli.errors.ManifestError` naming the field for amounts and numbers that cannot be used.
         """
-        if spec.node_name or spec.termination_grace_period_seconds is not None:
-            spec = msgspec.structs.replace(spec, node_name="", termination_grace_period_seconds=None)
+        spec = _common(spec)
         resized = _resized(spec, state)
         try:
-            key = _encode(spec) if resized is None else _encode((spec, resized))
+            key = _encode(spec) if resized is None and not more else _encode((spec, resized, more))
         except OverflowError as error:
             raise ManifestError("holds a number of more than 64 bits", path="spec") from error
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._made(spec, resized)
+            found = self._known[key] = self._made(spec, resized, more)
         return found
 
-    def _made(self, spec: PodSpec, state: PodState | None) -> PodTemplate:
+    def _made(self, spec: PodSpec, state: PodState | None, more: tuple[tuple[str, int], ...]) -> PodTemplate:
         check_spec(spec)
         try:
             request = pod_request(spec, state, gates=self.gates, ignored=self.ignored)
             nonzero = nonzero_request(spec, state, gates=self.gates)
         except QuantityError as error:  # the spec's own amounts are sound, so it is the kubelet's
             raise ManifestError(error.message, path="status.containerStatuses") from error
+        if more:
+            request.scalars = {**(request.scalars or {}), **dict(more)}
         vector = self.axes.requested(request)
         asked = (*vector, *(request.scalars or {}).values())  # each name by itself: it may get a column later
         if max(asked) > POD_LARGEST or min(asked) < 0:
@@ -107,6 +112,21 @@ class TemplateStore:
     ) -> PodTemplate:
         self._next += 1
         return PodTemplate(self._next - 1, spec, request, vector, nonzero)
+
+
+def _common(spec: PodSpec) -> PodSpec:
+    """What pods of a spec have in common; that they have claims stays visible."""
+    own = spec.node_name or spec.resource_claims or spec.volumes or spec.termination_grace_period_seconds is not None
+    if not own:
+        return spec
+    claims = any(each.persistent_volume_claim or each.ephemeral for each in spec.volumes)
+    return msgspec.structs.replace(
+        spec,
+        node_name="",
+        termination_grace_period_seconds=None,
+        volumes=_SOME_VOLUME if claims else (),
+        resource_claims=_SOME_CLAIM if spec.resource_claims else (),
+    )
 
 
 def check_spec(spec: PodSpec, path: str = "spec") -> None:

@@ -44,7 +44,6 @@ NOT_HEEDED: Final = {
     "sharding_mode": "shardingMode: there is no sharding yet",
     "shard_name": "shardName: there is no sharding yet",
     "nodes_in_shard": "nodesInShard: there is no sharding yet",
-    "ignored_provisioners": "ignoredProvisioners: volumes are not looked at yet",
 }
 """Options of recorded scenarios that change nothing here, each as it is written and why."""
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
-from stromboli.cluster.kinds import KINDS
+from stromboli.cluster.kinds import KINDS, Object
 from stromboli.cluster.state import ClusterState
-from stromboli.model.claims import Demand
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.names import POD_SCHEDULED
+from stromboli.model.objects.storage import Mount
 from stromboli.model.podgroup import PodGroup
 from stromboli.model.queue import Queue
 from stromboli.model.spec import LabelSelector, NodeSpec
@@ -55,7 +55,8 @@ def _of_namespaces(state: ClusterState) -> Iterable[Manifest]:
     for namespace, named in state.services.items():
         yield from (_selecting(namespace, key, selector) for key, selector in named.items())
     yield from map(_budget, state.budgets.values())
-    yield from (_claim(key, demand) for key, demand in state.claims.items())
+    for kind, found in (*state.storage.written(), *state.storage.devices.written()):
+        yield _as_read(kind, found)
 
 
 def as_list(found: Iterable[Manifest]) -> Iterator[bytes]:
@@ -104,21 +105,6 @@ def _budget(budget: DisruptionBudget) -> Manifest:
     return found
 
 
-def _claim(key: str, demand: Demand) -> Manifest:
-    """A ResourceClaim that asks for as much: one device of a class has all of the capacity."""
-    namespace, _, name = key.partition("/")
-    requests: list[Manifest] = []
-    for place, (of, devices) in enumerate(demand.items()):
-        whole = {"requests": {dimension: f"{amount}m" for dimension, amount in devices.capacity.items()}}
-        counts = [(1, {"capacity": whole}), (devices.count - 1, {})]
-        requests += [
-            {"name": f"r{place}-{number}", "exactly": {"deviceClassName": of, "count": count, **more}}
-            for number, (count, more) in enumerate(counts)
-            if count
-        ]
-    return _object("ResourceClaim", name, namespace) | {"spec": {"devices": {"requests": requests}}}
-
-
 def _queue(queue: Queue) -> Manifest:
     found = _object(
         "Queue", queue.name, created=queue.created, uid=queue.uid, labels=queue.labels, annotations=queue.annotations
@@ -134,6 +120,24 @@ def _group(group: PodGroup) -> Manifest:
     return found | {"spec": msgspec.to_builtins(group.spec), "status": msgspec.to_builtins(group.status)}
 
 
+def _as_read(kind: str, read: Object) -> Manifest:
+    """An object that is kept as it was read."""
+    meta = read.metadata
+    owners = msgspec.to_builtins(meta.owner_references)
+    head = _object(
+        kind, meta.name, meta.namespace, uid=meta.uid, labels=meta.labels, annotations=meta.annotations,
+        ownerReferences=owners, deletionTimestamp=meta.deletion_timestamp,
+    )  # fmt: skip
+    return {**msgspec.to_builtins(read), **head}
+
+
+def _volume(task: Task, number: int, mount: Mount) -> Manifest:
+    name = mount.claim.partition("/")[2]
+    if mount.owner:
+        return {"name": name.removeprefix(f"{task.name}-"), "ephemeral": {}}
+    return {"name": f"v{number}", "persistentVolumeClaim": {"claimName": name}}
+
+
 def _pod(task: Task, now: float) -> Manifest:
     owners = [{"apiVersion": "", "kind": "", "name": task.owner, "uid": ""}] if task.owner else []
     found = _object(
@@ -145,6 +149,8 @@ def _pod(task: Task, now: float) -> Manifest:
     found["spec"] = msgspec.to_builtins(task.template.spec) | {"nodeName": task.own_node}
     if task.grace != GRACE:
         found["spec"]["terminationGracePeriodSeconds"] = task.grace
+    if task.volumes:
+        found["spec"]["volumes"] = [_volume(task, number, mount) for number, mount in enumerate(task.volumes)]
     if task.claims:
         names = (claim.partition("/")[2] for claim in task.claims)
         found["spec"]["resourceClaims"] = [{"name": name, "resourceClaimName": name} for name in names]

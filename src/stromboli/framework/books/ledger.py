@@ -36,7 +36,7 @@ class Ledger:
     ``above`` has, by queue, the sums of the queues above it, which count what the queue holds, too.
     ``followers`` collect the uids of jobs whose sums change without an event.  ``on_underflow`` is called when more is
     taken off a queue than it holds; its sums stop at zero.  ``bind_annotations`` are put on pods, by uid, with
-    their bindings: plugins write there which devices a pod gets.
+    their bindings: plugins write there which devices a pod gets.  ``bind_volumes`` are what their claims get first.
     ``second_places`` are compat mode's.
     """
 
@@ -46,6 +46,7 @@ class Ledger:
         "_total",
         "above",
         "bind_annotations",
+        "bind_volumes",
         "evictions",
         "followers",
         "follows_placements",
@@ -61,6 +62,7 @@ class Ledger:
         self.table = table
         self.second_places = SecondPlaces()
         self.bind_annotations: dict[str, Mapping[str, str]] = {}
+        self.bind_volumes: dict[str, Mapping[str, str]] = {}
         self._total: list[int] | None = None
         self.queues = queues
         self._arrays: dict[int, tuple[Ints, Ints]] = {}

@@ -12,13 +12,17 @@ from stromboli.model.reservation import Held
 
 
 class Bind(msgspec.Struct, frozen=True, gc=False):
-    """Bind pod ``key`` (``namespace/name``) to ``node``; ``annotations`` are put on the pod with the binding."""
+    """Bind pod ``key`` (``namespace/name``) to ``node``; ``annotations`` are put on the pod with the binding.
+
+    ``volumes`` says what each of its claims gets before: ``pv:NAME``, a volume, or ``node:NAME``, one made for a node.
+    """
 
     uid: str
     key: str
     job: str
     node: str
     annotations: dict[str, str] = {}
+    volumes: dict[str, str] = {}
 
 
 class Eviction(msgspec.Struct, frozen=True, gc=False):

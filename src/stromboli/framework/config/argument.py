@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _SHARED = "pods alike share their answers node by node, and each is renewed where something has changed"
 _DEVICES = "devices are the plugin deviceshare's"
-_VOLUMES = "volumes are not looked at yet, so pods are placed whatever their claims"
+_VOLUMES = "claims have Kubernetes' 600 seconds to be bound, and storage is not scored yet"
 _CLAIMS = "claims of devices are not allocated yet"
 _NEVER_WRITTEN = "descriptions name it, and the reference has nothing behind it either"
 
@@ -30,9 +30,6 @@ TOLERATED: Mapping[str, Mapping[str, str]] = MappingProxyType(
             **dict.fromkeys(("predicate.GPUSharingEnable", "predicate.GPUNumberEnable"), _DEVICES),
             **dict.fromkeys(
                 (
-                    "predicate.NodeVolumeLimitsEnable",
-                    "predicate.VolumeZoneEnable",
-                    "predicate.VolumeBindingEnable",
                     "volumebinding.bindTimeoutSeconds",
                     "volumebinding.weight",
                     "volumebinding.shape",

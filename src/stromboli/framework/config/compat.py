@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from stromboli.framework.config.compat_claims import CLAIMS
 from stromboli.framework.config.compat_controllers import CONTROLLERS
 from stromboli.framework.config.compat_eviction import EVICTION
 from stromboli.framework.config.difference import Difference
@@ -325,7 +326,7 @@ _ROWS = (
     ),
 )
 
-_ALL = (*_ROWS, *EVICTION, *CONTROLLERS)
+_ALL = (*_ROWS, *CLAIMS, *EVICTION, *CONTROLLERS)
 
 DIFFERENCES: Mapping[str, Difference] = MappingProxyType({row.name: row for row in _ALL})
 """Every known difference by name."""

@@ -281,8 +281,11 @@ def dispatch(session: SessionState, job: Job, tasks: Sequence[Task]) -> None:
     session.statement_events.counters.bound(tasks)
     if session.reservations is not None:
         session.reservations.bound(tasks)
-    given = session.ledger.bind_annotations
+    given = session.ledger
     session.plan.binds += [
-        Bind(task.uid, task.key, job.uid, task.node_name, dict(given[task.uid]) if task.uid in given else {})
+        Bind(
+            task.uid, task.key, job.uid, task.node_name,
+            dict(given.bind_annotations.get(task.uid, ())), dict(given.bind_volumes.get(task.uid, ())),
+        )
         for task in tasks
-    ]
+    ]  # fmt: skip

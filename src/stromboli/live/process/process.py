@@ -52,6 +52,8 @@ def options_of(flags: Values) -> Options:
         priority_class=flags["priority_class"] and flags["feature_gates"]["PriorityClass"],
         disruption_budgets=flags["feature_gates"]["PodDisruptionBudgetsSupport"],
         workloads=flags["feature_gates"]["WorkLoadSupport"],
+        csi_storage=flags["csi_storage"],
+        ignored_provisioners=frozenset(flags["ignored_provisioners"]),
         node_selector=flags["node_selector"],
         audit_period=flags["audit_period"],
         namespace=namespace_of(flags),

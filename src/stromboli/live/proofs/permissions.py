@@ -53,6 +53,12 @@ SCHEDULING: Final = (
     Grant("", "resourcequotas", READ, "plugin resourcequota"),
     Grant("apps", "replicasets", READ, "pods of one owner are spread"),
     Grant("apps", "statefulsets", READ, "pods of one owner are spread"),
+    Grant("", "persistentvolumes", (*READ, "patch"), "where volumes are; which claim gets one is noted"),
+    Grant("", "persistentvolumeclaims", (*READ, "patch"), "volumes of pods; for which node one is made is noted"),
+    *(
+        Grant("storage.k8s.io", plural, READ, "where volumes can be made, and how many nodes attach")
+        for plural in ("storageclasses", "csidrivers", "csinodes", "csistoragecapacities", "volumeattachments")
+    ),
     Grant("policy", "poddisruptionbudgets", READ, "plugin pdb"),
     Grant("resource.k8s.io", "resourceclaims", READ, "devices that pods of a queue claim"),
     Grant("scheduling.k8s.io", "priorityclasses", READ, "priorities of jobs"),

@@ -19,12 +19,15 @@ from stromboli.model.resources.device_settings import DEVICE_CONFIG
 
 FOLLOWED: Final = (
     "Namespace", "ConfigMap", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "PriorityClass",
-    "ResourceQuota", "Queue", "Node", "HyperNode", "Numatopology", "PodDisruptionBudget", "ResourceClaim", "PodGroup",
-    "UpstreamPodGroup", "Pod",
+    "ResourceQuota", "StorageClass", "CSIDriver", "CSINode", "CSIStorageCapacity", "PersistentVolume",
+    "PersistentVolumeClaim", "VolumeAttachment", "Queue", "Node", "HyperNode", "Numatopology", "PodDisruptionBudget",
+    "ResourceClaim", "PodGroup", "UpstreamPodGroup", "Pod",
 )  # fmt: skip
 """Kinds that scheduling looks at, the ones first that others refer to."""
 
-OPTIONAL: Final = frozenset({"ConfigMap", "HyperNode", "Numatopology", "ResourceClaim", "UpstreamPodGroup"})
+OPTIONAL: Final = frozenset(
+    {"ConfigMap", "HyperNode", "Numatopology", "ResourceClaim", "UpstreamPodGroup", "CSIDriver", "CSIStorageCapacity"}
+)
 """Kinds that a server may well do without, or not let us see."""
 
 SELECTED: Final = {"ConfigMap": Select(fields=f"metadata.name={DEVICE_CONFIG}")}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
+from stromboli.cluster.rim import Change, GatesSet, VolumesSet
+from stromboli.framework.config.config import Config
 from stromboli.live.scheduler.hash_ring import Replica
 from stromboli.model.names import DEFAULT_QUEUE, NAMESPACE, SCHEDULER_NAME
 
@@ -25,6 +29,8 @@ class Options(msgspec.Struct, frozen=True):
     priority_class: bool = True
     disruption_budgets: bool = True
     workloads: bool = True
+    csi_storage: bool = True
+    ignored_provisioners: frozenset[str] = frozenset()
     node_selector: tuple[str, ...] = ()
     audit_period: float = 300.0
     stop_timeout: float = 20.0
@@ -38,9 +44,15 @@ class Options(msgspec.Struct, frozen=True):
         """The source that events name."""
         return self.scheduler_names[0] if len(self.scheduler_names) == 1 else SCHEDULER_NAME
 
+    def changes(self, config: Config) -> Sequence[Change]:
+        """What a state is told at the start: feature gates, and what is looked at of volumes."""
+        counted = config.ways.asks("attachable-volumes")
+        return GatesSet(sorted(config.gates)), VolumesSet(self.csi_storage, self.ignored_provisioners, counted)
+
     @property
     def unwatched(self) -> tuple[str, ...]:
         """Kinds that are not looked at."""
         switches = {"PriorityClass": self.priority_class, "PodDisruptionBudget": self.disruption_budgets}
+        switches |= dict.fromkeys(("CSIDriver", "CSIStorageCapacity"), self.csi_storage)
         switches |= dict.fromkeys(("ReplicationController", "ReplicaSet", "StatefulSet"), self.workloads)
         return tuple(kind for kind, wanted in switches.items() if not wanted)

@@ -19,7 +19,7 @@ from typing import Any, Final
 from stromboli.cluster.decoding.proofs import Proofs
 from stromboli.cluster.kinds import Object, Pod
 from stromboli.cluster.mirror import Mirror
-from stromboli.cluster.rim import Cut, GatesSet, Learned, Measured
+from stromboli.cluster.rim import Cut, Learned, Measured
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.errors import ApiError, ManifestError, StromboliError, in_words
@@ -96,18 +96,18 @@ class LiveScheduler:
         self.client, self.options = client, options or Options()
         source = source or Source()
         self.observer = observer if source.compat else Unrepeated(observer)
-        self.may_write, self.clock = may_write, clock
-        self.tell = Telling(observer)
+        self.may_write, self.clock, self.tell = may_write, clock, Telling(observer)
         self.configuration = Configuration(source, self.tell)
         proofs, options = Proofs(), self.options
         ours = options.scheduler_names, options.node_selector, proofs, owned_by(options.replica)
         self.mirror = Mirror(ClusterState(options.default_queue), *ours)
-        self.mirror.rim.do(GatesSet(sorted(self.configuration.current.gates)))
+        for change in options.changes(self.configuration.current):
+            self.mirror.rim.do(change)
         self.feed = Feed(self.mirror, self.tell, clock, self._refused)
         self.informers = self.feed.informers(client, selected(FOLLOWED, self.options.unwatched))
-        self.recorder = Recorder(client, self.options.component, clock)
+        self.recorder = Recorder(client, options.component, clock)
         context = Context(client, self.feed, self.recorder, may_write=may_write, clock=clock)
-        self.executor = LiveExecutor(context, self.options.component)
+        self.executor = LiveExecutor(context, options.component)
         remove_gate = self.executor.updater.remove_gate
         self.outside = Outside(client, self.recorder, may_write, tell=self.tell, remove_gate=remove_gate)
         self.strays = Strays(context, self.executor.status_updater())

@@ -10,6 +10,7 @@ from stromboli.errors import ApiError, StromboliError, Unreachable
 from stromboli.framework.books.plan import Bind
 from stromboli.live.scheduler.context import Context, is_hopeless, pod_of
 from stromboli.live.writing.pool import Pool
+from stromboli.live.writing.volumes import PAUSE, VolumeWriter
 from stromboli.model import names
 
 
@@ -26,26 +27,34 @@ class Binder:
         self.pool = Pool(size, context.tell)
         self._waiting: dict[str, Bind] = {}
         self.bound = self.failed = 0
+        self._volumes = VolumeWriter(context)
 
     def take(self, bind: Bind) -> None:
         """Carry ``bind`` out, unless its pod is gone or has a node by now."""
         if self._context.mirror.assume_bound(bind):
-            self._waiting[bind.uid] = bind
-            self.pool.put(f"Pod:binding {bind.key}", partial(self._carry_out, bind), partial(self._fail, bind))
+            self._volumes.assume(bind)
+            self._put(bind)
+
+    def _put(self, bind: Bind) -> None:
+        self._waiting[bind.uid] = bind
+        self.pool.put(f"Pod:binding {bind.key}", partial(self._carry_out, bind), partial(self._fail, bind))
 
     def hand_back(self) -> int:
         """Let go of binds that have not been sent: their pods wait again.  Returns how many there were."""
         self.pool.clear()
         handed, self._waiting = self._waiting, {}
         for bind in handed.values():
-            self._context.mirror.forget(bind.key, bind.uid)
+            self._forget(bind)
         return len(handed)
 
     # ------------------------------------------------------------------ one bind
 
     async def _carry_out(self, bind: Bind) -> None:
-        """Try until it is known how it ends."""
-        self._waiting.pop(bind.uid, None)
+        """Try until it is known how it ends; while claims wait for their volumes, others have their turn."""
+        if self._waiting.pop(bind.uid, None) is None:
+            return
+        if bind.volumes and self._still_wanted(bind) and not await self._has_volumes(bind):
+            return
         began = asyncio.get_running_loop().time()
         attempt = 0
         while self._still_wanted(bind):
@@ -63,7 +72,28 @@ class Binder:
         if attempt and self._is_confirmed(bind):
             self._succeeded(bind, asyncio.get_running_loop().time() - began)
         elif self._stands(bind):
-            self._context.mirror.forget(bind.key, bind.uid)
+            self._forget(bind)
+
+    async def _has_volumes(self, bind: Bind) -> bool:
+        """Whether the claims are bound; if not, the bind comes again, or has failed."""
+        try:
+            if await self._volumes.ready(bind):
+                return True
+        except StromboliError as error:
+            await self._volumes.take_back(bind)
+            self._fail(bind, error)
+            return False
+        self._waiting[bind.uid] = bind
+        asyncio.get_running_loop().call_later(PAUSE, self._again, bind)
+        return False
+
+    def _again(self, bind: Bind) -> None:
+        if bind.uid in self._waiting:
+            self._put(bind)
+
+    def _forget(self, bind: Bind) -> None:
+        self._context.mirror.forget(bind.key, bind.uid)
+        self._volumes.forget(bind)
 
     def _stands(self, bind: Bind) -> bool:
         """Whether the decision does: nothing else is known, or has been decided, of the pod."""
@@ -101,7 +131,7 @@ class Binder:
         """What has become of a pod whose binding was answered by ``error``: one that still waits may be tried again."""
         pod = await self._context.look(bind.key)
         if pod is None or pod.metadata.uid != bind.uid:
-            self._context.mirror.forget(bind.key, bind.uid)
+            self._forget(bind)
             return False
         if pod.spec.node_name == bind.node:
             self._context.tell("metric.bind_already_bound", result="same_node")
@@ -122,6 +152,7 @@ class Binder:
         context = self._context
         self.bound += 1
         context.mirror.carried_out(bind.key, bind.uid, context.clock())
+        self._volumes.forget(bind)
         text = names.SUCCESSFULLY_ASSIGNED.format(pod=bind.key, node=bind.node)
         context.recorder.record_once(pod_of(bind.key, bind.uid), names.EVENT_NORMAL, names.EVENT_SCHEDULED, text)
         context.tell("bind_ok", latency=f"{took * 1000:.3f}ms")
@@ -132,6 +163,6 @@ class Binder:
 
     def _fail(self, bind: Bind, error: Exception) -> None:
         self.failed += 1
-        self._context.mirror.forget(bind.key, bind.uid)
+        self._forget(bind)
         self._context.tell("bind_failed", task=bind.key, node=bind.node, error=error)
         self._ended(bind, error)

@@ -12,7 +12,7 @@ from stromboli.cluster.body import Body, Key, meta
 from stromboli.errors import ApiFailure
 from stromboli.server.admission.registered import Answers, Question, Unanswered
 from stromboli.server.api import Api
-from stromboli.server.controllers.workloads import daemon_sets, deployments, jobs, replica_sets, stateful_sets
+from stromboli.server.controllers.workloads import daemon_sets, deployments, jobs, replica_sets, stateful_sets, volumes
 from stromboli.server.controllers.workloads.objects import PODS, Objects, controller_of
 from stromboli.server.http.asking import ask
 from stromboli.server.storage.aside import Place
@@ -32,8 +32,14 @@ SYNCS: Final[Mapping[CollectionName, Sync]] = {
     stateful_sets.STATEFUL_SETS: stateful_sets.sync,
     daemon_sets.DAEMON_SETS: daemon_sets.sync,
     jobs.JOBS: jobs.sync,
+    **volumes.SYNCS,
 }
 """What a look at an object of each kind does."""
+
+
+def _is_looked_at(name: CollectionName, body: Body) -> bool:
+    """Whether an object is one that needs looks: of pods, those with claims of their own."""
+    return name != PODS or any(volumes.ephemeral(body))
 
 
 class Workloads:
@@ -48,7 +54,8 @@ class Workloads:
         self._asking: dict[Place, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
         for name in SYNCS:
-            self._due |= {(name, key): None for key in api.store.of(name).entries}
+            entries = api.store.of(name).entries
+            self._due |= {(name, key): None for key, entry in entries.items() if _is_looked_at(name, entry.body)}
         api.store.listeners.append(self.note)
 
     async def run(self) -> None:
@@ -77,8 +84,10 @@ class Workloads:
     def note(self, name: CollectionName, change: Change) -> None:
         """Remember what a change may call for."""
         body = change.entry.body
-        if name in SYNCS:
+        if name in SYNCS and _is_looked_at(name, body):
             self._ask((name, change.entry.key))
+        for place in volumes.related(self._store, name, body):
+            self._ask(place)
         if name == daemon_sets.NODES:
             for key in self._store.of(daemon_sets.DAEMON_SETS).entries:
                 self._ask((daemon_sets.DAEMON_SETS, key))

@@ -39,6 +39,7 @@ from stromboli.plugin import (
     simulate_predicate,
     simulate_remove_task,
 )
+from stromboli.plugins.predicates.volumes import BINDING, IN_USE, LIMIT, ZONE, VolumeFilters
 
 if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
@@ -71,6 +72,14 @@ NAMES_CONFLICT = Reason("plugin NodeAffinity pre-predicates failed pod affinity 
 TRIED = "PreFilterInterPodAffinity"
 """Key of the cycle state under which pods are kept that are tried on, or off, their nodes."""
 
+VOLUME_HOOKS = {
+    "volume_limits": "NodeVolumeLimits",
+    "volume_zone": "VolumeZone",
+    "volume_restrictions": "VolumeRestrictions",
+    "volume_binding": "VolumeBinding",
+}
+"""The hooks about volumes, and what Kubernetes calls their filters."""
+
 STABLE = ("cordon", "node_affinity", "taint_toleration")
 """The hooks whose common answer the equivalence cache keeps."""
 
@@ -83,8 +92,8 @@ def not_negative(rate: float) -> str:
 class Predicates(Plugin, trusted=True):
     """Kubernetes' filters in the reference's order.
 
-    Plain refusals add up; one that no eviction could cure ends the evaluation of the node.  Volumes and claims are not
-    looked at here.  ``sidecar_containers`` is Kubernetes' feature gate SidecarContainers.
+    Plain refusals add up; one that no eviction could cure ends the evaluation of the node.
+    ``sidecar_containers`` is Kubernetes' feature gate SidecarContainers.
     """
 
     name = "predicates"
@@ -93,6 +102,9 @@ class Predicates(Plugin, trusted=True):
     taint_toleration_enable = arg("predicate.TaintTolerationEnable", bool, True)
     pod_affinity_enable = arg("predicate.PodAffinityEnable", bool, True)
     topology_spread_enable = arg("predicate.PodTopologySpreadEnable", bool, True)
+    volume_limits_enable = arg("predicate.NodeVolumeLimitsEnable", bool, True)
+    volume_zone_enable = arg("predicate.VolumeZoneEnable", bool, True)
+    volume_binding_enable = arg("predicate.VolumeBindingEnable", bool, True)
     cache_enable = arg("predicate.CacheEnable", bool, False)
     proportional_enable = arg("predicate.ProportionalEnable", bool, False)
     resources = arg("predicate.resources", str, "")
@@ -102,7 +114,7 @@ class Predicates(Plugin, trusted=True):
 
     def on_session_open(self, session: ClusterView) -> None:
         """See which pods say something of others; what is derived from pods on nodes is made when first needed."""
-        self._table = session.table
+        self._session, self._table = session, session.table
         self._around = Surroundings.of(
             session.table,
             session.snapshot.pods_on_nodes,
@@ -113,6 +125,7 @@ class Predicates(Plugin, trusted=True):
             session.snapshot.all_templates(),
         )
         self._inter_pod, self._spread = InterPod(self._around), Spread(self._around, self._taints)
+        self._volumes = VolumeFilters(session, self._looks_at)
         self._lines = FilterLines(session.tells, session.table.statics.names)
         self._verdicts: dict[str, Masks] = {}
         self._first: dict[str, str] = {}
@@ -123,7 +136,7 @@ class Predicates(Plugin, trusted=True):
             **dict.fromkeys(STABLE, not self.cache_enable),
             **{name: False for name, on in self._filters.items() if not on},
             "cached": self.cache_enable,
-            **dict.fromkeys(("placed", "removed"), self._lines.events),
+            **dict.fromkeys(("placed", "removed"), self._lines.events or self._volumes.used),
             "proportional": self.proportional_enable and bool(self._proportions),
         }
         for hook, function in super().hooks():
@@ -138,6 +151,7 @@ class Predicates(Plugin, trusted=True):
             "cached": self._cache_key,
             "pod_affinity": self._around.identity,
             "topology_spread": self._around.identity,
+            **dict.fromkeys(VOLUME_HOOKS, self._volumes.wanted),
         }
         return {"key": keys[hook]} if hook in keys else {}
 
@@ -150,8 +164,19 @@ class Predicates(Plugin, trusted=True):
             "taint_toleration": self.taint_toleration_enable,
             "ports": self.node_ports_enable,
             "topology_spread": self.topology_spread_enable and self._spread.refusing,
+            **{name: self._volumes.used and self._looks_at(on) for name, on in VOLUME_HOOKS.items()},
             **dict.fromkeys(("pod_affinity", "simulate_add", "simulate_remove", "simulate_fit"), pod_affinity),
         }
+
+    def _looks_at(self, name: str) -> bool:
+        """Whether a filter of volumes is on, by its name in Kubernetes."""
+        switches = {
+            "NodeVolumeLimits": self.volume_limits_enable,
+            "VolumeZone": self.volume_zone_enable,
+            "VolumeBinding": self.volume_binding_enable,
+            "VolumeRestrictions": not self._session.compat.asks("read-write-once-pod"),
+        }
+        return switches[name]
 
     @pre_predicate
     def pre_filter(self, task: Task) -> Reason | None:
@@ -161,7 +186,9 @@ class Predicates(Plugin, trusted=True):
             self._lines.skipped(task, self._skipped(task))
         if not self.sidecar_containers and any(each.restart_policy == "Always" for each in spec.init_containers):
             return SIDECARS_OFF
-        return NAMES_CONFLICT if self.node_affinity_enable and selectors.names_conflict(spec) else None
+        if self.node_affinity_enable and selectors.names_conflict(spec):
+            return NAMES_CONFLICT
+        return self._volumes.problem(task, "VolumeZone") or self._volumes.problem(task, "VolumeBinding")
 
     def _skipped(self, task: Task) -> Iterator[str]:
         """Filters that are on and have nothing to ask of the task, by their names in Kubernetes."""
@@ -291,10 +318,32 @@ class Predicates(Plugin, trusted=True):
         reason = POD_AFFINITY[number]
         return replace(reason, text=f"failed to filter pod on node {node.name}: {reason.text}")
 
+    # -- Volumes -----------------------------------------------------------------------------------------------------
+
+    @predicate.vector(reads=("cluster",), reasons=(LIMIT,))
+    def volume_limits(self, task: Task, nodes: NodeRows) -> Bools | None:
+        """Rows whose CSI drivers can attach the pod's volumes, too; None where no limit concerns them."""
+        return self._volumes.attachable(task, nodes)
+
+    @predicate.vector(static=True, reasons=(ZONE,))
+    def volume_zone(self, task: Task, nodes: NodeRows) -> Bools | None:
+        """Rows in the zones of the pod's volumes; None where these name none."""
+        return self._volumes.in_zone(task, nodes)
+
     @predicate.vector(reads=("cluster",), reasons=(UNLABELLED, SKEWED))
     def topology_spread(self, task: Task, nodes: NodeRows) -> Masks | None:
         """The pod's constraints that must hold; None for a pod without any."""
         return self._spread.refusals(task, nodes)
+
+    @predicate.vector(reads=("cluster",), reasons=(IN_USE,))
+    def volume_restrictions(self, task: Task, nodes: NodeRows) -> Bools | None:
+        """No row while another pod has a claim of the pod that is for one pod at a time."""
+        return self._volumes.is_alone(task, nodes)
+
+    @predicate.vector(reads=("cluster",), reasons=BINDING)
+    def volume_binding(self, task: Task, nodes: NodeRows) -> Masks | None:
+        """Rows that reach the pod's volumes, and those where it can get what it lacks; None for a pod without."""
+        return self._volumes.binding(task, nodes)
 
     # -- Proportions -------------------------------------------------------------------------------------------------
 
@@ -320,17 +369,21 @@ class Predicates(Plugin, trusted=True):
         """In the order of ``predicate.resources``."""
         return proportions.read(self.resources, self.rates)
 
-    # -- Telling -----------------------------------------------------------------------------------------------------
+    # -- Placements --------------------------------------------------------------------------------------------------
 
     @on_allocate
     def placed(self, event: TaskEvent) -> None:
-        """Report a task that is placed on a node; asked only while an observer wants it."""
-        self._lines.came(event.task)
+        """Give a pod that is placed what its claims lack; report it where an observer wants that."""
+        self._volumes.placed(event)
+        if self._lines.events:
+            self._lines.came(event.task)
 
     @on_deallocate
     def removed(self, event: TaskEvent) -> None:
-        """Report a task that is removed from a node; asked only while an observer wants it."""
-        self._lines.left(event.task)
+        """Take back what a pod was given that is removed; report it where an observer wants that."""
+        self._volumes.removed(event.task)
+        if self._lines.events:
+            self._lines.left(event.task)
 
 
 def _tried(state: CycleState) -> tuple[Event, ...]:

@@ -1,0 +1,237 @@
+"""The volumes of a session: what pods want, what nodes have, and what placements have taken so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from stromboli.filters.columns import Bools, Masks
+from stromboli.filters.volumes.limits import Limits, ignoring
+from stromboli.filters.volumes.pools import FITS, NO_VOLUME, Pool, Provisioning, Reach, kept_for, pools_of
+from stromboli.filters.volumes.resolving import (
+    NOTHING,
+    ZONE_LABELS,
+    Shape,
+    Wanted,
+    Wish,
+    Zones,
+    delayed,
+    resolve,
+    shape_of,
+)
+from stromboli.model.objects.storage import NODE, ONE_POD, SELECTED_NODE, VOLUME, Storage
+from stromboli.model.table import Ints, NodeTable
+from stromboli.model.task import Task
+
+FAR, UNBOUND, TOO_SMALL, GONE = range(4)
+REFUSALS: Final = ((FAR,), (UNBOUND,), (TOO_SMALL,), (GONE,), (FAR, UNBOUND), (FAR, TOO_SMALL), (GONE, UNBOUND),
+                   (GONE, TOO_SMALL))  # fmt: skip
+"""What VolumeBinding refuses together, a bit of its masks each."""
+_BIT: Final = {each: np.uint64(1 << bit) for bit, each in enumerate(REFUSALS)}
+
+
+class VolumeBook:
+    """Answers for pods with claims.  ``tasks`` are all pods, ``placed`` those on nodes with their rows."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        table: NodeTable,
+        tasks: Iterable[Task],
+        placed: Iterable[tuple[Task, int]],
+        *,
+        looks_at_capacity: bool = True,
+        ignored: frozenset[str] = frozenset(),
+    ) -> None:
+        self.storage, self._table = storage, table
+        self._mounted = Counter(mount.claim for task in tasks for mount in task.volumes)
+        self._kept = dict(kept_for(storage))
+        self._reach = Reach(table)
+        self._pools = pools_of(storage, self._reach, len(table))
+        self._provisioning = Provisioning(storage, table, looks_at_capacity)
+        self.limits = Limits(storage, table, ignoring(ignored))
+        self._wanted: dict[str, Wanted] = {}
+        self._given: dict[str, str] = {}
+        self._users: dict[str, set[str]] = {}
+        self._pods: dict[str, set[str]] = {}
+        self._zones: dict[Zones, Bools] = {}
+        self._codes: dict[tuple[Wish, ...], tuple[int, Ints]] = {}
+        self._version = 0
+        for task, row in placed:
+            if task.volumes:
+                self._mount(task, row, 1)
+
+    def wanted(self, task: Task) -> Wanted:
+        """What the claims of a pod come to."""
+        if not task.volumes:
+            return NOTHING
+        found = self._wanted.get(task.uid)
+        if found is None:
+            own = lambda key: self._mounted[key] <= 1  # noqa: E731
+            found = resolve(task, self.storage, own, self._kept.__contains__, self._reach.number)
+            self._wanted[task.uid] = found
+        return found
+
+    # ------------------------------------------------------------------ answers, over all rows
+
+    def in_zone(self, task: Task) -> Bools | None:
+        """Rows in the zones of the pod's volumes; nodes that name no zone are anywhere.  None: volumes name none."""
+        zones = self.wanted(task).zones
+        if zones and zones not in self._zones:
+            statics = self._table.statics
+            somewhere = [statics.label(key).where(lambda _: True, absent=False) for key in ZONE_LABELS]
+            near = [statics.label(key).where(values.__contains__, absent=False) for key, values in zones]
+            self._zones[zones] = ~np.logical_or.reduce(somewhere) | np.logical_and.reduce(near)
+        return self._zones[zones] if zones else None
+
+    def attachable(self, task: Task) -> Bools | None:
+        """Rows whose CSI drivers attach the pod's volumes, too; None where no limit concerns it."""
+        wanted = self.wanted(task)
+        return self.limits.fit(wanted, lambda: np.ones(len(self._table), dtype=bool)) if self.limits else None
+
+    def is_alone(self, task: Task) -> bool:
+        """Whether no other pod has one of the claims that are for one pod at a time."""
+        return all(self._pods.get(claim, set()) <= {task.uid} for claim in self.wanted(task).alone)
+
+    def binding(self, task: Task) -> Masks | None:
+        """Refusals of each row, as bits that number :data:`REFUSALS`; None where there is nothing to bind or reach."""
+        wanted = self.wanted(task)
+        if not (wanted.bound or wanted.gone or wanted.wishes):
+            return None
+        masks = np.zeros(len(self._table), dtype=np.uint64)
+        codes = self._codes_of(wanted.wishes)
+        far = np.zeros(len(self._table), dtype=bool)
+        for number in wanted.bound if not wanted.gone else ():
+            far |= ~self._reach.rows[number]
+        head = np.where(far, 1, 2 if wanted.gone else 0)
+        for number, first in enumerate(((), (FAR,), (GONE,))):
+            for code, second in enumerate(((), (UNBOUND,), (TOO_SMALL,))):
+                if first + second:
+                    masks[(head == number) & (codes == code)] = _BIT[first + second]
+        return masks
+
+    def _codes_of(self, wishes: tuple[Wish, ...]) -> Ints:
+        if not wishes:
+            return np.zeros(len(self._table), dtype=np.int64)
+        version, codes = self._codes.get(wishes, (-1, None))
+        if codes is None or version != self._version:
+            codes = self._codes_now(wishes)
+            self._codes[wishes] = self._version, codes
+        return codes
+
+    def _codes_now(self, wishes: tuple[Wish, ...]) -> Ints:
+        shapes = sorted((wish for wish in wishes if isinstance(wish, Shape)), key=lambda shape: shape.size)
+        if len(shapes) < len(wishes):
+            return np.array([self._code(wishes, row) for row in range(len(self._table))], dtype=np.int64)
+        found = np.zeros(len(self._table), dtype=np.int64)
+        close = np.zeros(len(self._table), dtype=bool)
+        for shape in shapes:
+            pool = self._pools.get(shape.storage_class)
+            counts = pool.counts(shape) if pool is not None else np.zeros(len(self._table), dtype=np.int64)
+            making = self._provisioning.codes(shape.storage_class, shape.size)
+            found = np.where((found == FITS) & (counts == 0), making, found)
+            close |= (counts < len(shapes)) & (making != FITS)
+        for row in np.flatnonzero(close & (found == FITS)).tolist() if len(shapes) > 1 else ():
+            found[row] = self._code(wishes, row)
+        return found
+
+    def _code(self, wishes: Sequence[Wish], row: int) -> int:
+        found = self._choose(wishes, row)
+        return found if isinstance(found, int) else FITS
+
+    # ------------------------------------------------------------------ one row
+
+    def _choose(self, wishes: Sequence[Wish], row: int) -> list[str] | int:
+        """What each claim gets on a row, in the order of ``wishes``; the code of the first that gets nothing."""
+        chosen: set[str] = set()
+        found = [""] * len(wishes)
+        shapes = [self._shape(wish) for wish in wishes]
+        for place in sorted(range(len(wishes)), key=lambda place: shapes[place].size):
+            given = self._one(wishes[place], shapes[place], row, chosen)
+            if isinstance(given, int):
+                return given
+            found[place] = given
+            chosen.add(given.removeprefix(VOLUME))
+        return found
+
+    def _shape(self, wish: Wish) -> Shape:
+        return wish if isinstance(wish, Shape) else shape_of(self.storage.claims[wish])
+
+    def _one(self, wish: Wish, shape: Shape, row: int, chosen: set[str]) -> str | int:
+        node = self._table.statics.names[row]
+        if isinstance(wish, str):
+            given = self._given.get(wish, "")
+            selected = self.storage.claims[wish].metadata.annotations.get(SELECTED_NODE, "")
+            place = given.removeprefix(NODE) if given.startswith(NODE) else selected
+            if place:
+                code = self._made(shape, row) if place == node else NO_VOLUME
+                return NODE + node if code == FITS else code
+            kept = given.removeprefix(VOLUME) or self._kept.get(wish, "")
+            if kept:
+                return VOLUME + kept if self._reach.of(self.storage.volumes[kept])[row] else self._make(shape, row)
+        pool = self._pools.get(shape.storage_class)
+        volume = pool.smallest(shape, row, chosen) if pool is not None else ""
+        return VOLUME + volume if volume else self._make(shape, row)
+
+    def _made(self, shape: Shape, row: int) -> int:
+        return int(self._provisioning.codes(shape.storage_class, shape.size)[row])
+
+    def _make(self, shape: Shape, row: int) -> str | int:
+        code = self._made(shape, row)
+        return NODE + self._table.statics.names[row] if code == FITS else code
+
+    # ------------------------------------------------------------------ placements
+
+    def place(self, task: Task, row: int, binds: bool) -> dict[str, str] | None:
+        """A pod takes a row: what its unbound claims get if ``binds``; None, nothing changed, where one cannot."""
+        wanted = self.wanted(task)
+        given: dict[str, str] = {}
+        if binds and wanted.wishes:
+            found = self._choose(wanted.wishes, row)
+            if isinstance(found, int):
+                return None
+            given = dict(zip(delayed(task, self.storage), found, strict=True))
+            for claim, what in given.items():
+                self._give(claim, what, task.uid)
+        self._mount(task, row, 1)
+        return given
+
+    def leave(self, task: Task, row: int) -> None:
+        """A pod leaves a row; what only it was given is free again."""
+        for mount in task.volumes:
+            users = self._users.get(mount.claim)
+            if users and task.uid in users:
+                users.discard(task.uid)
+                if not users:
+                    self._take_back(mount.claim)
+        self._mount(task, row, -1)
+
+    def _give(self, claim: str, what: str, uid: str) -> None:
+        self._users.setdefault(claim, set()).add(uid)
+        if claim not in self._given:
+            self._given[claim] = what
+            self._version += 1
+            if (pool := self._pool_of(what)) is not None:
+                pool.take(what.removeprefix(VOLUME))
+
+    def _take_back(self, claim: str) -> None:
+        what = self._given.pop(claim)
+        self._version += 1
+        if (pool := self._pool_of(what)) is not None:
+            pool.free(what.removeprefix(VOLUME))
+
+    def _pool_of(self, what: str) -> Pool | None:
+        """The pool from which a volume is given; None for what is made, or was kept for the claim."""
+        name = what.removeprefix(VOLUME)
+        return next((pool for pool in self._pools.values() if name in pool), None) if name != what else None
+
+    def _mount(self, task: Task, row: int, times: int) -> None:
+        self.limits.count(task, row, times)
+        for mount in task.volumes:
+            claim = self.storage.claims.get(mount.claim)
+            if claim is not None and ONE_POD in claim.spec.access_modes:
+                pods = self._pods.setdefault(mount.claim, set())
+                (pods.add if times > 0 else pods.discard)(task.uid)

@@ -1,0 +1,25 @@
+"""Where volumes and claims of devices depart from the reference; rows of :mod:`.compat`'s table."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from stromboli.framework.config.difference import Difference
+
+CLAIMS: Final = (
+    Difference(
+        "attachable-volumes",
+        "How many volumes a node's CSI drivers attach is their CSINode's say; nodes without one attach any number.",
+        "Each claim also asks for a thousandth of `attachable-volumes-csi-DRIVER`, which nodes without a CSINode do "
+        "not offer, local volumes included: `kubernetes.io/no-provisioner` counts as a driver.",
+        "cluster state, predicates",
+        "Pods with local volumes should be bound without a flag that excuses them.",
+    ),
+    Difference(
+        "read-write-once-pod",
+        "A pod waits while another has its claim with access mode ReadWriteOncePod.",
+        "It is bound, and waits at its kubelet.",
+        "predicates",
+        "A gang would hold its nodes and not start.",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Objects of an API server that scheduling keeps as they are."""
