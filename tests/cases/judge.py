@@ -23,7 +23,7 @@ JUDGE = SHARED / "tools/judge.py"
 
 
 SCOPE = "eviction"
-"""Cases whose configuration names nothing but actions and plugins that are here."""
+"""Cases whose configuration names nothing but the actions and plugins of every cluster: no topology, no devices."""
 
 
 VARYING: Mapping[str, str] = {
@@ -70,12 +70,12 @@ def judge_module() -> ModuleType:
     return module
 
 
-def cases(judge: ModuleType, *, devices: bool = False) -> Iterator[Case]:
-    """All cases, with ``devices`` those of :data:`DEVICES`, too.
+def cases(judge: ModuleType, scope: str = SCOPE, *, devices: bool = False) -> Iterator[Case]:
+    """All cases of a scope, with ``devices`` those of :data:`DEVICES`, too.
 
-    While they are judged no run collects garbage before it starts, as runs do that are timed.
+    Meanwhile no run collects garbage before it starts, as runs do that are timed.
     """
-    found = judge.load([str(CASES)], set(), SCOPE)
+    found = judge.load([str(CASES)], set(), scope)
     if devices:
         found += judge.load([str(CASES)], set(DEVICES), "devices")
     gc.freeze()

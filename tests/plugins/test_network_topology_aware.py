@@ -218,6 +218,16 @@ def test_a_job_says_why_it_waits_in_which_domain():
     ] == [True]
 
 
+def test_a_part_of_which_no_pod_waits_needs_no_domain():
+    """One pod of a part runs and the other is not there yet; a pod that belongs to no part waits."""
+    policy = {"name": "w", "subGroupSize": 2, "minSubGroups": 1, "matchLabelKeys": ["app"], "networkTopology": HARD_1}
+    group = pod_group("g", min_member=0, subGroupPolicy=[policy])
+    pods = [pod("g-0", group="g", on="s0-n0", labels={"app": "a"}), pod("g-1", group="g")]
+    plan = Bench([*TREE, group, *pods], tiers()).cycle()
+    assert plan.inconsistencies == []
+    assert binds(plan) == {}
+
+
 def test_an_elastic_gang_grows_within_its_domain():
     """What runs holds the job in its switch: a second pod would have room elsewhere, and waits."""
     objects = [*TREE, *gang("g", 4, HARD_1, cpu=8, min_member=1)]

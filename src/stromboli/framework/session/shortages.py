@@ -69,16 +69,16 @@ class Shortage(NamedTuple):
 
 
 def demands(session: ClusterView, job: Job) -> Iterator[Demand]:
-    """What ``job`` and its parts that are not ready need within a domain each."""
+    """What ``job`` and its parts that are not ready need within a domain each, where any of their tasks wait."""
     topology = job_topology(session, job)
-    if topology is not None and is_hard(topology):
-        need = needed_at_once(job, job.tasks.values())
+    if topology is not None and is_hard(topology) and any(need := needed_at_once(job, job.tasks.values())):
         yield Demand(f"job {job.name}", topology, job.allocated_hyper_node, need)
     for part in session.sub_jobs(job).values() if job.has_sub_group_policy else ():
-        if part.network_topology is not None and is_hard(part.network_topology) and not part.is_ready():
-            name = f"part {part.uid.removeprefix(f'{job.uid}/')}"
-            need = needed_at_once(part, part.tasks)
-            yield Demand(name, part.network_topology, part.allocated_hyper_node, need)
+        topology = part.network_topology
+        if topology is None or not is_hard(topology) or part.is_ready():
+            continue
+        if any(need := needed_at_once(part, part.tasks)):
+            yield Demand(f"part {part.uid.removeprefix(f'{job.uid}/')}", topology, part.allocated_hyper_node, need)
 
 
 class Shortages:
