@@ -13,6 +13,7 @@ OTHERS = "tests/controllers/test_others.py"
 LAWS = "tests/controllers/test_laws.py"
 ADMISSION = "tests/crds/test_admission.py"
 LIVE = "tests/live/test_controlling.py"
+FIFO = "tests/actions/test_fifo.py"
 GANG = "tests/plugins/test_gang.py"
 CAPACITY = "tests/plugins/test_capacity.py"
 POLICY = "tests/acceptance/test_s3_policy.py"
@@ -88,6 +89,7 @@ USES: Mapping[str, Mapping[str, str]] = {
         "status.conditions.transitionID": _MARKED,
     },
     "Queue": {
+        "spec.dequeueStrategy": f"{FIFO}::test_a_job_that_waits_keeps_those_behind_it_waiting_in_its_own_queue",
         "spec": f"{OTHERS}::test_a_new_queue_is_open_and_below_root",
         "spec.weight": f"{POLICY}::test_S3_62_shares_go_by_weight_until_requests_are_met",
         "spec.capability": f"{POLICY}::test_a_capability_limits_where_it_is_above_0",
@@ -123,7 +125,6 @@ ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "PodGroup": {},
     "Queue": {
-        "spec.dequeueStrategy": "kept; Volcano does not act on it either",
         "spec.type": "a word for people",
         "spec.extendClusters.name": "jobs are marked for forwarding; forwarding them is another program's",
         "spec.extendClusters.weight": "as above",

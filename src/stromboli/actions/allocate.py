@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from stromboli.allocation import gradients
+from stromboli.allocation.fifo import hold_back, is_fifo
 from stromboli.allocation.nominations import end_used, use_nomination
 from stromboli.allocation.pending_tasks import TaskCursor, Worksheet
 from stromboli.allocation.place_tasks import PlacementLines
@@ -124,6 +125,8 @@ class Allocation:
             job = jobs.pop()
             if self._try(job):
                 jobs.push(job)
+            elif is_fifo(session, queue) and not session.ask.job_ready(job):
+                hold_back(jobs, queue)
             queues.push(queue)
 
     def _try(self, job: Job) -> bool:

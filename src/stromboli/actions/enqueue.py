@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stromboli.actions.not_admitted import NotAdmitted
+from stromboli.allocation.fifo import hold_back, is_fifo
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.books.priority_queue import PriorityQueue
 from stromboli.framework.extension.action import Action
@@ -12,7 +13,7 @@ from stromboli.model.job import Job
 
 
 class Enqueue(Action):
-    """Queue after queue, one job a turn; a refused job waits for the next cycle and does not block those behind it."""
+    """Queue after queue, one job a turn; a refused job waits for the next cycle, with those behind it if it is fifo."""
 
     name = "enqueue"
 
@@ -28,7 +29,8 @@ class Enqueue(Action):
             waiting = jobs.get(queue.name)
             if waiting is None or not len(waiting):
                 continue
-            self._admit(session, waiting.pop(), ballot, texts)
+            if not self._admit(session, waiting.pop(), ballot, texts) and is_fifo(session, queue):
+                hold_back(waiting, queue)
             queues.push(queue)
 
     def _collect(self, session: Session) -> tuple[PriorityQueue[QueueInfo], dict[str, PriorityQueue[Job]]]:
@@ -56,10 +58,11 @@ class Enqueue(Action):
                     added(job=job, queue=queue.name)
         return queues, jobs
 
-    def _admit(self, session: Session, job: Job, ballot: Ballot, texts: NotAdmitted) -> None:
+    def _admit(self, session: Session, job: Job, ballot: Ballot, texts: NotAdmitted) -> bool:
         first = None if job.group.spec.min_resources is None else ballot.refused(job)
         if first is None:
             session.ask.job_enqueued(job)
             job.phase = "Inqueue"
         else:
             texts.refused(job, first)
+        return first is None

@@ -51,6 +51,14 @@ _ROWS = (
         "Events expire, and name no amounts.",
     ),
     Difference(
+        "dequeue-strategy",
+        "In a queue of `dequeueStrategy: fifo` a job that waits keeps those behind it waiting, at enqueue and at "
+        "allocate; each says so. A job whose minimum runs holds up no other.",
+        "The field is read nowhere: all jobs of all queues are tried.",
+        "enqueue, allocate",
+        "The field says what it does.",
+    ),
+    Difference(
         "root-queue",
         "Capability, deserved and guarantee of the queue `root` are not enforced; its values are still inherited.",
         "They are checked and enforced like any queue's.",
