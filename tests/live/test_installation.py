@@ -68,9 +68,9 @@ MAKERS = (("batch.volcano.sh", "jobs"), ("batch.volcano.sh", "cronjobs"), ("flow
 NOT_SEEN: dict[str, Uses] = {
     SCHEDULER.name: {
         *LEADING,
-        ("", "pods/status", "patch"),  # said once a pod waits; here none does
         ("", "pods", "delete"),  # here nobody is evicted; the next test has it
-        ("", "events", "patch"),  # after five minutes
+        *(("", plural, "patch") for plural in ("persistentvolumes", "persistentvolumeclaims")),  # no pod has a claim
+        *(("resource.k8s.io", f"resourceclaims{part}", "patch") for part in ("", "/status", "/binding")),
     },
     CONTROLLERS.name: {
         *LEADING,

@@ -199,6 +199,12 @@ ELSEWHERE = {
     "_overdue: self._context.look(key, force=True)",
     # where there is no key to sign with
     "_annotate: self._say_later(f'Pod:reservation {key}')",
+    # pods with claims: here none has one
+    "_has_volumes: self._volumes.ready(bind)",
+    "_has_volumes: self._volumes.take_back(bind)", "_carry_out: self._has_claims(bind)",
+    "_has_claims: self._claims.write(bind)", "_has_claims: self._give_up(bind, error)",
+    "_carry_out: self._give_up(bind, error)", "_give_up: self._claims.take_back(bind)",
+    "_as_it_stands: self._give_up(bind, ApiError(409, 'Conflict', text))", "_as_it_stands: self._give_up(bind, error)",
     # where nobody ever waits
     "_synced: asyncio.timeout(timeout)",
 }  # fmt: skip

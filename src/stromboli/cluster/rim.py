@@ -16,6 +16,7 @@ from stromboli.cluster.events import Deleted, Modified
 from stromboli.cluster.kinds import Object
 from stromboli.cluster.state import ClusterState
 from stromboli.framework.books.plan import HyperNodeUpdate, Nomination, Plan
+from stromboli.model.claims import Allocation
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.reservation import Held
@@ -172,6 +173,18 @@ class VolumesGiven(Change, frozen=True):
     def make(self, state: ClusterState) -> None:
         """See :class:`Change`."""
         state.storage.give(self.uid, self.volumes)
+
+
+class ClaimsGiven(Change, frozen=True):
+    """The devices that claims of pod ``key`` are about to get; nothing once objects say it, or it is taken back."""
+
+    uid: str
+    key: str
+    claims: Mapping[str, Allocation] = {}
+
+    def make(self, state: ClusterState) -> None:
+        """See :class:`Change`."""
+        state.storage.devices.give(self.uid, self.key, self.claims)
 
 
 class Emptied(Change, frozen=True):

@@ -10,7 +10,7 @@ from stromboli.cluster.decoding import decode
 from stromboli.cluster.decoding.attachable import Attachable
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import SnapshotError
-from stromboli.model.claims import DeviceObjects
+from stromboli.model.claims import Allocation, DeviceObjects
 from stromboli.model.codec import JobRow, Reader, TemplateRow, Writer
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job
@@ -66,6 +66,7 @@ class _Body(msgspec.Struct, frozen=True):
     given: dict[str, dict[str, str]]
     attachable: bool
     devices: DeviceObjects
+    given_devices: dict[str, tuple[str, dict[str, Allocation]]]
     templates: list[TemplateRow]
     keys: list[tuple[bytes, int]]
     tasks: msgspec.Raw
@@ -94,6 +95,7 @@ class Checkpoint:
         self._refused = {name: sorted(some) for name, some in state._queue_names._refused.items()}
         self._storage, self._devices = state.storage.plain(), state.storage.devices.plain()
         self._given = {uid: dict(volumes) for uid, volumes in state.storage.given.items()}
+        self._given_devices = {uid: (key, dict(claims)) for uid, (key, claims) in state.storage.devices.given.items()}
         self._attachable = state.storage.attachable is not None
         self._templates = dict(templates._known)
         self._pods: list[Task] = list(state.tasks.values())
@@ -110,7 +112,7 @@ class Checkpoint:
         jobs = [*map(rows.job, self._jobs)]
         return CHECKPOINT.pack(_Body(
             self._settings, _Values(**self._values), self._hyper_nodes, self._numa, self._refused,
-            self._storage, self._given, self._attachable, self._devices,
+            self._storage, self._given, self._attachable, self._devices, self._given_devices,
             list(rows.templates.values()), keys, rows.tasks, pods, nodes, jobs,
         ))  # fmt: skip
 
@@ -146,6 +148,7 @@ def _state(body: _Body, rows: Reader) -> ClusterState:
     found.storage.restore(body.storage)
     found.storage.devices.restore(body.devices)
     found.storage.given = dict(body.given)
+    found.storage.devices.given = dict(body.given_devices)
     found.hyper_nodes._specs, found.numa._specs = body.hyper_nodes, body.numa
     names = found._queue_names
     names._columns, names._refused = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -113,6 +114,7 @@ class ClaimedDevices(Wire, frozen=True):
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
+    config: tuple[dict[str, Any], ...] = ()
 
 
 class ResourceClaimSpec(Wire, frozen=True):
@@ -129,12 +131,14 @@ class DeviceResult(Wire, frozen=True):
     pool: str = ""
     device: str = ""
     admin_access: bool | None = None
+    tolerations: tuple[Toleration, ...] = ()
 
 
 class DeviceResults(Wire, frozen=True):
-    """All devices given to a claim."""
+    """All devices given to a claim, and what their drivers are told; configurations are passed on as they are."""
 
     results: tuple[DeviceResult, ...] = ()
+    config: tuple[dict[str, Any], ...] = ()
 
 
 class Allocation(Wire, frozen=True):
@@ -239,6 +243,7 @@ class DeviceClassSpec(Wire, frozen=True):
     """``spec`` of a DeviceClass."""
 
     selectors: tuple[DeviceSelector, ...] = ()
+    config: tuple[dict[str, Any], ...] = ()
 
 
 class DeviceClass(Object, frozen=True):

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from stromboli.cluster.events import Event
 from stromboli.cluster.files.scenario import ScenarioChange
+from stromboli.cluster.rim import ClaimsGiven
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
 from stromboli.framework.books.plan import Plan, QueueUpdate
@@ -26,6 +27,7 @@ def apply_plan(state: ClusterState, plan: Plan, bound_become: str = "", evicted_
     now = TaskStatus.Bound if bound_become == "Bound" else TaskStatus.Running
     for bind in plan.binds:
         _change(state, bind.key, node_name=bind.node, status=now)
+        ClaimsGiven(bind.uid, bind.key, bind.claims).make(state)
         if bind.annotations and (task := state.tasks.get(bind.key)):
             _change(state, bind.key, annotations={**task.annotations, **bind.annotations})
     state.learn(plan)

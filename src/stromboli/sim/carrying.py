@@ -11,7 +11,7 @@ import msgspec
 from stromboli.cluster.body import Body, part, stamp
 from stromboli.cluster.events import Modified
 from stromboli.cluster.mirror import Mirror
-from stromboli.cluster.rim import StatusSet
+from stromboli.cluster.rim import ClaimsGiven, StatusSet
 from stromboli.errors import ApiError
 from stromboli.framework.books.plan import (
     Bind,
@@ -64,6 +64,7 @@ class Carrier:
 
     def _bind(self, bind: Bind) -> None:
         if self._mirror.assume_bound(bind):
+            self._mirror.rim.do(ClaimsGiven(bind.uid, bind.key, bind.claims))
             done = self._write("bind", bind.key, lambda: self._world.bind(bind.key, bind.uid, bind.node))
             self._settle(bind.key, bind.uid, done)
 

@@ -88,7 +88,7 @@ def outcome(plans: list[Plan], state: ClusterState, figures: Json, shares: Json)
         "podGroups": pod_groups(state, last),
         "podConditions": {update.key: _pod_condition(update) for update in last.pod_conditions},
     }
-    found.update(_pod_annotations(plans))
+    found.update(_pod_annotations(plans, state))
     found["queues"] = with_status(figures, last)
     if shares:
         found["drfJobShares"] = shares
@@ -102,11 +102,23 @@ def _pod_condition(update: PodConditionUpdate) -> Json:
     return {"reason": update.reason, "message": update.message, **nominated}
 
 
-def _pod_annotations(plans: list[Plan]) -> Json:
+def _pod_annotations(plans: list[Plan], state: ClusterState) -> Json:
     """What pods are told with their bindings, and what their claims get, if anything."""
     shown = {bind.key: _lasting(bind.annotations) for plan in plans for bind in plan.binds if bind.annotations}
     volumes = {claim: what for plan in plans for bind in plan.binds for claim, what in bind.volumes.items()}
-    return {name: given for name, given in (("podAnnotations", shown), ("volumes", volumes)) if given}
+    told = (("podAnnotations", shown), ("volumes", volumes), ("claims", _claims(plans, state)))
+    return {name: given for name, given in told if given}
+
+
+def _claims(plans: list[Plan], state: ClusterState) -> Json:
+    """The devices of allocated ResourceClaims."""
+    before = state.storage.devices.shown().claims.items()
+    found = {key: claim.status.allocation for key, claim in before if claim.status.allocation is not None}
+    found.update((key, given) for plan in plans for bind in plan.binds for key, given in bind.claims.items())
+    return {
+        key: [f"{one.request}={one.driver}/{one.pool}/{one.device}" for one in given.devices.results]
+        for key, given in sorted(found.items())
+    }
 
 
 def _lasting(annotations: Mapping[str, str]) -> Json:

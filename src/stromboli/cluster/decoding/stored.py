@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stromboli.cluster.decoding.amounts import check_amounts
 from stromboli.cluster.decoding.decode import demand_of, naming
 from stromboli.cluster.events import Event
-from stromboli.model.claims import Demand, DeviceObjects, ResourceClaim
+from stromboli.model.claims import Allocation, Consumer, Demand, DeviceObjects, ResourceClaim, ResourceClaimStatus
 from stromboli.model.objects.base import Object
 from stromboli.model.objects.storage import (
     NODE,
@@ -127,6 +127,32 @@ class StoredDevices(Stored[DeviceObjects]):
     def __init__(self) -> None:
         super().__init__(DeviceObjects, DEVICE_FIELDS)
         self.demands: dict[str, Demand] = {}
+        self.given: dict[str, tuple[str, Mapping[str, Allocation]]] = {}
+
+    def give(self, uid: str, pod: str, claims: Mapping[str, Allocation]) -> None:
+        """The claims of ``pod`` have these devices; see :class:`~stromboli.framework.books.plan.Bind`."""
+        self._shown = None
+        self.given.pop(uid, None)
+        if claims:
+            self.given[uid] = pod, claims
+
+    def keep(self, pods: Container[str]) -> None:
+        """Forget what was given to pods that are not among ``pods``, by uid."""
+        for uid in [uid for uid in self.given if uid not in pods]:
+            self.give(uid, "", {})
+
+    def _overlay(self, found: dict[str, dict[str, Any]]) -> None:
+        for uid, (pod, claims) in self.given.items():
+            user = Consumer(resource="pods", name=pod.rpartition("/")[2], uid=uid)
+            for key, allocation in claims.items():
+                if (claim := found["claims"].get(key)) is None:
+                    continue
+                status: ResourceClaimStatus = claim.status
+                users = status.reserved_for if any(one.uid == uid for one in status.reserved_for) else (
+                    *status.reserved_for, user)  # fmt: skip
+                found["claims"][key] = replace(
+                    claim, status=ResourceClaimStatus(status.allocation or allocation, users)
+                )
 
     def handlers(self) -> dict[str, Callable[[Any, bool], None]]:
         """What takes in an object of each kind."""

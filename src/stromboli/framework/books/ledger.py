@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from stromboli.framework.books.second_places import SecondPlaces
+from stromboli.model.claims import Allocation
 from stromboli.model.job import BINDING, PENDING, PIPELINED, RELEASING, RUNNING, Job
 from stromboli.model.resources.axes import add_to
 from stromboli.model.snapshot import QueueSums
@@ -36,7 +37,8 @@ class Ledger:
     ``above`` has, by queue, the sums of the queues above it, which count what the queue holds, too.
     ``followers`` collect the uids of jobs whose sums change without an event.  ``on_underflow`` is called when more is
     taken off a queue than it holds; its sums stop at zero.  ``bind_annotations`` are put on pods, by uid, with
-    their bindings: plugins write there which devices a pod gets.  ``bind_volumes`` are what their claims get first.
+    their bindings: plugins write there which devices a pod gets.  ``bind_volumes`` and
+    ``bind_claims`` are what their claims get first.
     ``second_places`` are compat mode's.
     """
 
@@ -46,6 +48,7 @@ class Ledger:
         "_total",
         "above",
         "bind_annotations",
+        "bind_claims",
         "bind_volumes",
         "evictions",
         "followers",
@@ -62,6 +65,7 @@ class Ledger:
         self.table = table
         self.second_places = SecondPlaces()
         self.bind_annotations: dict[str, Mapping[str, str]] = {}
+        self.bind_claims: dict[str, Mapping[str, Allocation]] = {}
         self.bind_volumes: dict[str, Mapping[str, str]] = {}
         self._total: list[int] | None = None
         self.queues = queues

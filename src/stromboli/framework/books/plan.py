@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from stromboli.model.claims import Allocation
 from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.reservation import Held
 
@@ -15,6 +16,7 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
     """Bind pod ``key`` (``namespace/name``) to ``node``; ``annotations`` are put on the pod with the binding.
 
     ``volumes`` says what each of its claims gets before: ``pv:NAME``, a volume, or ``node:NAME``, one made for a node.
+    ``claims`` are the devices that each of its ResourceClaims has, those included that it had before.
     """
 
     uid: str
@@ -23,6 +25,7 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
     node: str
     annotations: dict[str, str] = {}
     volumes: dict[str, str] = {}
+    claims: dict[str, Allocation] = {}
 
 
 class Eviction(msgspec.Struct, frozen=True, gc=False):

@@ -21,7 +21,7 @@ T = TypeVar("T")
 _SHARED = "pods alike share their answers node by node, and each is renewed where something has changed"
 _DEVICES = "devices are the plugin deviceshare's"
 _VOLUMES = "claims have Kubernetes' 600 seconds to be bound, and storage is not scored yet"
-_CLAIMS = "claims of devices are not allocated yet"
+_CLAIMS = "the search for devices is bounded in steps, so that it does not depend on the clock"
 _NEVER_WRITTEN = "descriptions name it, and the reference has nothing behind it either"
 
 TOLERATED: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -36,9 +36,7 @@ TOLERATED: Mapping[str, Mapping[str, str]] = MappingProxyType(
                 ),
                 _VOLUMES,
             ),
-            **dict.fromkeys(
-                ("predicate.DynamicResourceAllocationEnable", "dynamicresources.filterTimeoutSeconds"), _CLAIMS
-            ),
+            "dynamicresources.filterTimeoutSeconds": _CLAIMS,
         },
         "rescheduling": {"queueSelector": _NEVER_WRITTEN, "labelSelector": _NEVER_WRITTEN},
         "allocate": {"predicateErrorCacheEnable": _SHARED},

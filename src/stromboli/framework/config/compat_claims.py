@@ -16,6 +16,13 @@ CLAIMS: Final = (
         "Pods with local volumes should be bound without a flag that excuses them.",
     ),
     Difference(
+        "claims-under-way",
+        "Pods of one cycle share a ResourceClaim that the cycle allocates.",
+        "Such pods wait until the claim's allocation is written: a gang that shares a claim never starts.",
+        "predicates",
+        "A gang with a shared device should start.",
+    ),
+    Difference(
         "read-write-once-pod",
         "A pod waits while another has its claim with access mode ReadWriteOncePod.",
         "It is bound, and waits at its kubelet.",

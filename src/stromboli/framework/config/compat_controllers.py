@@ -207,11 +207,4 @@ CONTROLLERS = (
         "controllers",
         "The others come later; their kinds are served and kept.",
     ),
-    _row(
-        "device-allocation",
-        "ResourceClaims count against queues' capabilities; which devices a pod gets is left to their driver.",
-        "With the feature gate, plugin predicates allocates devices of ResourceSlices to claims.",
-        "predicates",
-        "Allocation comes later; pods whose claims need it should not be given to this scheduler yet.",
-    ),
 )

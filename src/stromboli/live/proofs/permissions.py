@@ -60,7 +60,15 @@ SCHEDULING: Final = (
         for plural in ("storageclasses", "csidrivers", "csinodes", "csistoragecapacities", "volumeattachments")
     ),
     Grant("policy", "poddisruptionbudgets", READ, "plugin pdb"),
-    Grant("resource.k8s.io", "resourceclaims", READ, "devices that pods of a queue claim"),
+    Grant("resource.k8s.io", "resourceclaims", (*READ, "patch"), "devices that pods claim; what is in use is kept"),
+    *(
+        Grant("resource.k8s.io", f"resourceclaims/{part}", ("patch",), "which devices a claim has, and for which pods")
+        for part in ("status", "binding")
+    ),
+    *(
+        Grant("resource.k8s.io", plural, READ, "which devices there are")
+        for plural in ("deviceclasses", "resourceslices")
+    ),
     Grant("scheduling.k8s.io", "priorityclasses", READ, "priorities of jobs"),
     Grant("scheduling.k8s.io", "podgroups", READ, "Kubernetes' own PodGroups, where the server has them"),
     Grant("scheduling.k8s.io", "podgroups/status", ("patch",), "whether such a gang has been placed"),

@@ -21,12 +21,22 @@ FOLLOWED: Final = (
     "Namespace", "ConfigMap", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "PriorityClass",
     "ResourceQuota", "StorageClass", "CSIDriver", "CSINode", "CSIStorageCapacity", "PersistentVolume",
     "PersistentVolumeClaim", "VolumeAttachment", "Queue", "Node", "HyperNode", "Numatopology", "PodDisruptionBudget",
-    "ResourceClaim", "PodGroup", "UpstreamPodGroup", "Pod",
+    "DeviceClass", "ResourceSlice", "ResourceClaim", "PodGroup", "UpstreamPodGroup", "Pod",
 )  # fmt: skip
 """Kinds that scheduling looks at, the ones first that others refer to."""
 
 OPTIONAL: Final = frozenset(
-    {"ConfigMap", "HyperNode", "Numatopology", "ResourceClaim", "UpstreamPodGroup", "CSIDriver", "CSIStorageCapacity"}
+    {
+        "ConfigMap",
+        "HyperNode",
+        "Numatopology",
+        "DeviceClass",
+        "ResourceSlice",
+        "ResourceClaim",
+        "UpstreamPodGroup",
+        "CSIDriver",
+        "CSIStorageCapacity",
+    }
 )
 """Kinds that a server may well do without, or not let us see."""
 

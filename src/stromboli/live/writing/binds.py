@@ -9,6 +9,7 @@ from functools import partial
 from stromboli.errors import ApiError, StromboliError, Unreachable
 from stromboli.framework.books.plan import Bind
 from stromboli.live.scheduler.context import Context, is_hopeless, pod_of
+from stromboli.live.writing.claims import ClaimWriter
 from stromboli.live.writing.pool import Pool
 from stromboli.live.writing.volumes import PAUSE, VolumeWriter
 from stromboli.model import names
@@ -27,12 +28,13 @@ class Binder:
         self.pool = Pool(size, context.tell)
         self._waiting: dict[str, Bind] = {}
         self.bound = self.failed = 0
-        self._volumes = VolumeWriter(context)
+        self._volumes, self._claims = VolumeWriter(context), ClaimWriter(context)
 
     def take(self, bind: Bind) -> None:
         """Carry ``bind`` out, unless its pod is gone or has a node by now."""
         if self._context.mirror.assume_bound(bind):
             self._volumes.assume(bind)
+            self._claims.assume(bind)
             self._put(bind)
 
     def _put(self, bind: Bind) -> None:
@@ -53,7 +55,7 @@ class Binder:
         """Try until it is known how it ends; while claims wait for their volumes, others have their turn."""
         if self._waiting.pop(bind.uid, None) is None:
             return
-        if bind.volumes and self._still_wanted(bind) and not await self._has_volumes(bind):
+        if self._still_wanted(bind) and not (await self._has_volumes(bind) and await self._has_claims(bind)):
             return
         began = asyncio.get_running_loop().time()
         attempt = 0
@@ -65,7 +67,7 @@ class Binder:
                 return
             except StromboliError as error:
                 if is_hopeless(error, attempt):
-                    self._fail(bind, error)
+                    await self._give_up(bind, error)
                     return
                 self._context.tell("bind_retried", task=bind.key, node=bind.node, error=error)
                 await self._context.pause(attempt, error)
@@ -87,6 +89,20 @@ class Binder:
         asyncio.get_running_loop().call_later(PAUSE, self._again, bind)
         return False
 
+    async def _has_claims(self, bind: Bind) -> bool:
+        """Whether the devices of the claims are written; if not, the bind has failed."""
+        try:
+            await self._claims.write(bind)
+        except StromboliError as error:
+            await self._give_up(bind, error)
+            return False
+        return True
+
+    async def _give_up(self, bind: Bind, error: StromboliError) -> None:
+        """The pod waits again; first its claims get back what was written, so that it may go elsewhere."""
+        await self._claims.take_back(bind)
+        self._fail(bind, error)
+
     def _again(self, bind: Bind) -> None:
         if bind.uid in self._waiting:
             self._put(bind)
@@ -94,6 +110,7 @@ class Binder:
     def _forget(self, bind: Bind) -> None:
         self._context.mirror.forget(bind.key, bind.uid)
         self._volumes.forget(bind)
+        self._claims.forget(bind)
 
     def _stands(self, bind: Bind) -> bool:
         """Whether the decision does: nothing else is known, or has been decided, of the pod."""
@@ -139,10 +156,10 @@ class Binder:
         if pod.spec.node_name:
             self._context.tell("metric.bind_already_bound", result="other_node")
             text = names.POD_ALREADY_BOUND.format(pod=bind.key, node=pod.spec.node_name, expected=bind.node)
-            self._fail(bind, ApiError(409, "Conflict", text))
+            await self._give_up(bind, ApiError(409, "Conflict", text))
             return False
         if pod.metadata.deletion_timestamp:
-            self._fail(bind, error)
+            await self._give_up(bind, error)
             return False
         raise error
 
@@ -153,6 +170,7 @@ class Binder:
         self.bound += 1
         context.mirror.carried_out(bind.key, bind.uid, context.clock())
         self._volumes.forget(bind)
+        self._claims.forget(bind)
         text = names.SUCCESSFULLY_ASSIGNED.format(pod=bind.key, node=bind.node)
         context.recorder.record_once(pod_of(bind.key, bind.uid), names.EVENT_NORMAL, names.EVENT_SCHEDULED, text)
         context.tell("bind_ok", latency=f"{took * 1000:.3f}ms")

@@ -89,8 +89,8 @@ def not_negative(rate: float) -> str:
     return "" if rate >= 0 else f"rate {rate} of a resource is negative; 1 counts instead"
 
 
-class Predicates(Plugin, trusted=True):
-    """Kubernetes' filters in the reference's order.
+class NodeFilters(Plugin, trusted=True):
+    """Kubernetes' filters in the reference's order, all but the last: the one of claimed devices.
 
     Plain refusals add up; one that no eviction could cure ends the evaluation of the node.
     ``sidecar_containers`` is Kubernetes' feature gate SidecarContainers.
@@ -136,12 +136,16 @@ class Predicates(Plugin, trusted=True):
             **dict.fromkeys(STABLE, not self.cache_enable),
             **{name: False for name, on in self._filters.items() if not on},
             "cached": self.cache_enable,
-            **dict.fromkeys(("placed", "removed"), self._lines.events or self._volumes.used),
+            **dict.fromkeys(("placed", "removed"), self._counts_placements),
             "proportional": self.proportional_enable and bool(self._proportions),
         }
         for hook, function in super().hooks():
             if switches.get(function.__name__, True):
                 yield replace(hook, **self._particulars(function.__name__)), function
+
+    @property
+    def _counts_placements(self) -> bool:
+        return self._lines.events or self._volumes.used
 
     def _particulars(self, hook: str) -> dict[str, Any]:
         """What only this instance knows of a hook."""

@@ -1,0 +1,132 @@
+"""What a claim asks for, made ready for the search: classes looked up, alternatives in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stromboli.filters.devices.offers import Candidate, common
+from stromboli.model.claims import (
+    Allocation,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceResult,
+    DeviceResults,
+    ExactRequest,
+    ResourceClaimSpec,
+)
+from stromboli.model.spec import Toleration
+
+ALL: Final = "All"
+MOST_DEVICES: Final = 32
+"""Devices that one claim can be given; what its status has room for in Kubernetes."""
+MOST_ALTERNATIVES: Final = 8
+"""Alternatives of one request."""
+MOST_CONSUMERS: Final = 256
+"""Pods that can share a claim."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selector:
+    """An expression, and what its errors begin with; ``{claim}`` stands for the claim."""
+
+    expression: str
+    whose: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Option:
+    """One way to meet a request; ``count`` 0: all devices that match; better alternatives have a higher ``score``."""
+
+    name: str
+    request: str
+    device_class: str
+    selectors: tuple[Selector, ...]
+    count: int
+    admin: bool
+    tolerations: tuple[Toleration, ...]
+    unsupported: bool
+    score: int = 0
+
+    def concerns(self, constraint: DeviceConstraint) -> bool:
+        """Whether a constraint is about this request; one that names none is about all."""
+        return not constraint.requests or self.name in constraint.requests or self.request in constraint.requests
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wish:
+    """What one claim asks for: the options of each request, the best first.  ``problem`` makes it hopeless."""
+
+    requests: tuple[tuple[Option, ...], ...]
+    constraints: tuple[DeviceConstraint, ...]
+    problem: str = ""
+
+
+def wish_of(spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -> Wish:
+    """The wish of a claim; ``problem`` names a class that does not exist, or what no scheduler could meet."""
+    requests, problem = [], ""
+    for request in spec.devices.requests:
+        options = tuple(_options(request, classes))
+        requests.append(options)
+        for option in options:
+            if not option.device_class:
+                problem = problem or f"request {option.name}: unsupported request type"
+            elif option.device_class not in classes:
+                problem = problem or f"request {option.name}: device class {option.device_class} does not exist"
+    return Wish(tuple(requests), spec.devices.constraints, problem)
+
+
+def _options(request: DeviceRequest, classes: Mapping[str, DeviceClass]) -> Iterator[Option]:
+    if request.exactly is not None or not request.first_available:
+        yield _option(request.name, request.name, request.exactly or ExactRequest(), classes)
+    for place, each in enumerate(request.first_available if request.exactly is None else ()):
+        yield _option(f"{request.name}/{each.name}", request.name, each, classes, MOST_ALTERNATIVES - place)
+
+
+def _option(name: str, request: str, asked: ExactRequest, classes: Mapping[str, DeviceClass], score: int = 0) -> Option:
+    found = classes.get(asked.device_class_name)
+    own = found.spec.selectors if found is not None else ()
+    selectors = [(one, f"class {asked.device_class_name}: selector #{place}: ") for place, one in enumerate(own)]
+    selectors += [(one, f"claim {{claim}}: selector #{place}: ") for place, one in enumerate(asked.selectors)]
+    return Option(
+        name,
+        request,
+        asked.device_class_name,
+        tuple(Selector(one.cel.expression if one.cel is not None else "", whose) for one, whose in selectors),
+        0 if asked.allocation_mode == ALL else max(1, asked.count),
+        asked.admin_access,
+        asked.tolerations,
+        asked.capacity is not None,
+        score,
+    )
+
+
+Given = tuple[Option, Candidate]
+
+
+def allocation(spec: ResourceClaimSpec, given: Sequence[Given], classes: Mapping[str, DeviceClass]) -> Allocation:
+    """What is written into a claim's status: devices, their drivers' configuration, and where they can be used."""
+    results = tuple(
+        DeviceResult(option.name, *one.key, True if option.admin else None, option.tolerations) for option, one in given
+    )
+    configs = tuple(_configs(spec, dict.fromkeys(option for option, _ in given), classes))
+    return Allocation(DeviceResults(results, configs), common(one.node_selector for _, one in given))
+
+
+def _configs(
+    spec: ResourceClaimSpec, options: Mapping[Option, None], classes: Mapping[str, DeviceClass]
+) -> Iterator[dict[str, Any]]:
+    """Of each class in use, then of the claim where it is about a request, or an alternative, in use."""
+    by_class: dict[str, list[str]] = {}
+    for option in options:
+        by_class.setdefault(option.device_class, []).append(option.name)
+    for name, requests in by_class.items():
+        whose = {"requests": requests} if len(requests) < len(spec.devices.requests) else {}
+        for config in classes[name].spec.config if name in classes else ():
+            yield {"source": "FromClass", **whose, **config}
+    used = {name for option in options for name in (option.name, option.request)}
+    for config in spec.devices.config:
+        if not config.get("requests") or used.intersection(config["requests"]):
+            yield {"source": "FromClaim", **config}

@@ -1,0 +1,126 @@
+"""ResourceClaims of pods that are about to be bound: allocation and reservation are written first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from stromboli.cluster.body import part
+from stromboli.cluster.objects import from_value
+from stromboli.cluster.rim import ClaimsGiven
+from stromboli.errors import ApiError, StromboliError
+from stromboli.framework.books.plan import Bind
+from stromboli.kube.resources import RESOURCES, plain
+from stromboli.live.scheduler.context import Context
+from stromboli.model.claims import Allocation
+
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+"""Keeps a claim from going while devices are allocated to it."""
+ATTEMPTS: Final = 5
+"""How often a claim is written while others write it, too."""
+_CLAIMS: Final = RESOURCES["ResourceClaim"]
+_PLAIN: Final = _CLAIMS.read_as(plain)
+
+
+class ClaimWriter:
+    """Writes what claims get into their status, with the pod that may use them."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._written: dict[str, list[str]] = {}
+
+    def assume(self, bind: Bind) -> None:
+        """Let later cycles see what the claims have."""
+        self._give(bind, bind.claims)
+
+    def forget(self, bind: Bind) -> None:
+        """The bind has ended: what objects say counts."""
+        self._give(bind, {})
+        self._written.pop(bind.uid, None)
+
+    def _give(self, bind: Bind, claims: Mapping[str, Allocation]) -> None:
+        if bind.claims:
+            self._context.mirror.rim.do(ClaimsGiven(bind.uid, bind.key, claims))
+
+    async def write(self, bind: Bind) -> None:
+        """Write all claims that do not say it yet.
+
+        Raises ApiError where a claim is gone, has got other devices or takes no more pods; Unreachable.
+        """
+        for key, given in bind.claims.items():
+            await self._change(bind, key, given)
+
+    async def take_back(self, bind: Bind) -> None:
+        """Give back what was written, as the pod goes elsewhere; what fails is left to the cluster's controller."""
+        for key in self._written.pop(bind.uid, []):
+            try:
+                await self._change(bind, key, None)
+            except StromboliError as error:
+                self._context.tell("bind_retried", task=bind.key, node=bind.node, error=error)
+
+    async def _change(self, bind: Bind, key: str, given: Allocation | None) -> None:
+        for attempt in range(ATTEMPTS):
+            try:
+                await self._try(bind, key, given)
+                return
+            except ApiError as error:
+                if not error.conflict or attempt == ATTEMPTS - 1:
+                    raise
+
+    async def _try(self, bind: Bind, key: str, given: Allocation | None) -> None:
+        namespace, _, name = key.rpartition("/")
+        body = await self._context.client.get(_PLAIN, name, namespace)
+        status = reserved(body, bind, key, given) if given is not None else released(body, bind.uid)
+        if status is None:
+            return
+        if given is not None:
+            # noted before it is sent: of a write without an answer nobody knows whether it has happened
+            self._written.setdefault(bind.uid, []).append(key)
+            body = await self._protected(body, namespace, name)
+        meta = {"uid": body["metadata"]["uid"], "resourceVersion": body["metadata"]["resourceVersion"]}
+        answer = await self._context.client.patch(
+            _PLAIN, name, namespace, {"metadata": meta, "status": status}, subresource="status"
+        )
+        self._context.feed.answer(from_value("ResourceClaim", answer))
+
+    async def _protected(self, body: dict[str, Any], namespace: str, name: str) -> dict[str, Any]:
+        meta = body["metadata"]
+        names = meta.get("finalizers") or []
+        if FINALIZER in names:
+            return body
+        change = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"], "finalizers": [*names, FINALIZER]}
+        return await self._context.client.patch(_PLAIN, name, namespace, {"metadata": change})
+
+
+def reserved(body: dict[str, Any], bind: Bind, key: str, given: Allocation) -> dict[str, Any] | None:
+    """The status of a claim that ``given`` is allocated to for the pod; None where it says so already.
+
+    Raises ApiError where the claim is going, or has got other devices meanwhile.
+    """
+    if part(body, "metadata", "deletionTimestamp"):
+        raise ApiError(422, "Gone", f"claim {key} got deleted in the meantime")
+    allocation, users = part(body, "status", "allocation"), part(body, "status", "reservedFor") or []
+    written = msgspec.to_builtins(given)
+    if allocation and _devices(allocation) != _devices(written):
+        raise ApiError(422, "Conflict", f"claim {key} got allocated elsewhere in the meantime")
+    if allocation and any(user.get("uid") == bind.uid for user in users):
+        return None
+    user = {"resource": "pods", "name": bind.key.rpartition("/")[2], "uid": bind.uid}
+    others = [one for one in users if one.get("uid") != bind.uid]
+    return {"allocation": allocation or written, "reservedFor": [*others, user]}
+
+
+def released(body: dict[str, Any], uid: str) -> dict[str, Any] | None:
+    """The status without a pod, and without devices where no other pod uses the claim; None where nothing is left."""
+    users = part(body, "status", "reservedFor") or []
+    others = [one for one in users if one.get("uid") != uid]
+    if not part(body, "status", "allocation") or len(others) == len(users):
+        return None
+    return {"reservedFor": others} if others else {"reservedFor": None, "allocation": None}
+
+
+def _devices(allocation: dict[str, Any]) -> list[tuple[Any, ...]]:
+    results = part(allocation, "devices", "results") or []
+    return [tuple(one.get(name) for name in ("request", "driver", "pool", "device")) for one in results]

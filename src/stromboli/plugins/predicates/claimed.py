@@ -1,0 +1,83 @@
+"""predicates as configurations name it: the filters of nodes, and after them the one of claimed devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stromboli.filters import scores
+from stromboli.filters.columns import Floats, Masks
+from stromboli.model.table import Ints, NodeRows
+from stromboli.model.task import Task
+from stromboli.plugin import Hook, Reason, arg, batch_node_order, predicate
+from stromboli.plugins.predicates.claims import REFUSALS, ClaimFilters
+from stromboli.plugins.predicates.plugin import NodeFilters
+
+if TYPE_CHECKING:
+    from stromboli.framework.books.cluster_view import ClusterView
+    from stromboli.framework.extension.handlers import TaskEvent
+
+
+class Predicates(NodeFilters, trusted=True):
+    """Kubernetes' filters; DynamicResources is the last of them."""
+
+    _claims_enable = arg("predicate.DynamicResourceAllocationEnable", bool, True)
+
+    def on_session_open(self, session: ClusterView) -> None:
+        """See what claims have; what is derived from devices is made when first needed."""
+        super().on_session_open(session)
+        self._claims = ClaimFilters(session, self._claims_enable)
+
+    def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
+        """The hooks that have a question in this session."""
+        claims = self._claims
+        keys = {"_device_claims": claims.wanted, "_alternatives": claims.wanted, "_claim_errors": claims.named}
+        for hook, function in super().hooks():
+            name = function.__name__
+            if name == "_claim_errors" and claims.used and claims.errors:
+                yield replace(hook, key=keys[name], reasons=claims.errors), function
+            elif name not in keys:
+                yield hook, function
+            elif name != "_claim_errors" and claims.used:
+                yield replace(hook, key=keys[name]), function
+
+    @property
+    def _counts_placements(self) -> bool:
+        return super()._counts_placements or self._claims.used
+
+    def pre_filter(self, task: Task) -> Reason | None:
+        """What rules out every node at once."""
+        return super().pre_filter(task) or self._claims.problem(task)
+
+    @predicate.vector(reads=("cluster",), reasons=REFUSALS)
+    def _device_claims(self, task: Task, nodes: NodeRows) -> Masks | None:
+        """Rows whose devices the pod's claims can have, or have; None for a pod without."""
+        return self._claims.refusals(task, nodes)
+
+    @predicate.vector(reads=("cluster",), reasons=REFUSALS)
+    def _claim_errors(self, task: Task, nodes: NodeRows) -> Masks | None:
+        """Rows on which an expression of the pod's claims fails; None for a pod without."""
+        return self._claims.failures(task, nodes)
+
+    @batch_node_order.raw(reads=("cluster",), normalise="_share_of_best")
+    def _alternatives(self, task: Task, nodes: NodeRows) -> Ints | None:
+        """How early the alternatives stand that the pod's claims get on a row; None for a pod without a choice."""
+        return self._claims.scores(task, nodes)
+
+    def _share_of_best(self, _task: Task, raw: Floats, _low: float, high: float) -> Floats:
+        """The node with the best alternatives gets 100."""
+        return scores.share_of_greatest(raw.astype(np.int64), int(high)).astype(np.float64)
+
+    def placed(self, event: TaskEvent) -> None:
+        """Give a pod that is placed what its claims lack."""
+        super().placed(event)
+        if not event.err:
+            self._claims.placed(event)
+
+    def removed(self, event: TaskEvent) -> None:
+        """Take back what a pod was given that is removed."""
+        self._claims.removed(event.task)
+        super().removed(event)

@@ -1,0 +1,236 @@
+"""Claimed devices: what nodes offer, what claims get, who waits and why, and what is given back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stromboli.filters.devices.expressions import Expression, seen
+from stromboli.model.claims import Attribute, Capacity, Device
+from stromboli.testing.builders import Manifest, node, pod, pod_group
+from tests.acceptance.bench import Bench, binds, conf, messages
+
+PAGE = Path(__file__).parents[2] / "docs/dra.md"
+API = "resource.k8s.io/v1"
+DRIVER = "gpu.example.com"
+MODEL = 'device.attributes["gpu.example.com"].model == "{}"'
+
+
+def device_class(name: str = "gpu", *expressions: str) -> Manifest:
+    selectors = [{"cel": {"expression": each}} for each in expressions or (f'device.driver == "{DRIVER}"',)]
+    return {"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": name}, "spec": {"selectors": selectors}}
+
+
+def device(name: str, model: str = "a", memory: str = "40Gi", **more: Any) -> Manifest:
+    attributes = {"model": {"string": model}, "numa": {"int": int(name[-1]) // 2}}
+    return {"name": name, "attributes": attributes, "capacity": {"memory": {"value": memory}}, **more}
+
+
+def resource_slice(pool: str, *devices: Manifest, name: str = "", **spec: Any) -> Manifest:
+    """The slice of a node's pool unless ``spec`` says which nodes reach it."""
+    generation = {"name": pool, "generation": spec.pop("generation", 1), "resourceSliceCount": spec.pop("slices", 1)}
+    where = spec or {"nodeName": pool}
+    whole = {"driver": DRIVER, "pool": generation, "devices": list(devices), **where}
+    return {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": name or f"{pool}-gpu"}, "spec": whole}
+
+
+def exactly(*expressions: str, count: int = 1, of: str = "gpu", **more: Any) -> Manifest:
+    """A request as the API server stores it."""
+    selectors = [{"cel": {"expression": each}} for each in expressions]
+    found = {"deviceClassName": of, "allocationMode": "ExactCount", "count": count, **more}
+    return {**found, "selectors": selectors} if selectors else found
+
+
+def claim(name: str, *requests: Manifest, on: str = "", devices: tuple[str, ...] = (), **more: Any) -> Manifest:
+    """A claim; one with ``devices`` has them already, on the node ``on``."""
+    rows = [one if "name" in one else {"name": f"r{place}", "exactly": one} for place, one in enumerate(requests)]
+    spec = {"devices": {"requests": rows or [{"name": "r0", "exactly": exactly()}], **more.pop("devices_spec", {})}}
+    fields = [{"key": "metadata.name", "operator": "In", "values": [on]}]
+    results = [{"request": "r0", "driver": DRIVER, "pool": on, "device": each} for each in devices]
+    given = {"devices": {"results": results}, "nodeSelector": {"nodeSelectorTerms": [{"matchFields": fields}]}}
+    status = {"status": {"allocation": given, **more}} if devices else {}
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    return {"apiVersion": API, "kind": "ResourceClaim", "metadata": metadata, "spec": spec, **status}
+
+
+def claiming(name: str, *claims: str, group: str = "", **more: Any) -> Manifest:
+    named = [{"name": f"c{place}", "resourceClaimName": each} for place, each in enumerate(claims)]
+    return pod(name, group=group or name, resourceClaims=named, **more)
+
+
+def bench(*objects: Manifest, nodes: int = 2, gang: int = 1, **options: Any) -> Bench:
+    pods = [each for each in objects if each["kind"] == "Pod"]
+    groups = {each["metadata"]["annotations"]["scheduling.k8s.io/group-name"] for each in pods}
+    kinds = {each["kind"] for each in objects}
+    made = [node(f"n{number}", labels={"zone": f"z{number}"}) for number in range(nodes)]
+    more = [] if "DeviceClass" in kinds else [device_class()]
+    gangs = [pod_group(name, min_member=gang) for name in sorted(groups)]
+    found = Bench([*made, *more, *objects, *gangs], **options)
+    found.cycle()
+    return found
+
+
+def said(each: Bench, name: str) -> str:
+    return messages(each.plan, f"default/{name}")[-1]
+
+
+def given(each: Bench) -> dict[str, list[str]]:
+    """The devices of claims of pods that the last cycle has bound."""
+    claims = {key: given for bind in each.plan.binds for key, given in bind.claims.items()}
+    return {key.partition("/")[2]: [f"{one.pool}/{one.device}" for one in found.devices.results]
+            for key, found in claims.items()}  # fmt: skip
+
+
+TWO = (resource_slice("n0", device("gpu-0"), device("gpu-1")), resource_slice("n1", device("gpu-0", "b")))
+
+
+@pytest.mark.parametrize(
+    ("objects", "gets"),
+    [
+        pytest.param((claim("c"),), ["n0/gpu-0"], id="one"),
+        pytest.param((claim("c", exactly(MODEL.format("b"))),), ["n1/gpu-0"], id="selected"),
+        pytest.param((claim("c", exactly(count=2)),), ["n0/gpu-0", "n0/gpu-1"], id="counted"),
+        pytest.param((claim("c", exactly(count=2)), claim("o", devices=("gpu-1",), on="n0")), [], id="taken"),
+        pytest.param((claim("c", exactly(allocationMode="All", count=0)),), ["n0/gpu-0", "n0/gpu-1"], id="all"),
+        pytest.param(
+            (claim("c", {"name": "r", "firstAvailable": [
+                {"name": "best", **exactly(MODEL.format("b"))}, {"name": "next", **exactly()}]}),),
+            ["n1/gpu-0"], id="best-alternative",
+        ),
+        pytest.param((claim("c", devices=("gpu-0",), on="n1"),), ["n1/gpu-0"], id="allocated"),
+        pytest.param(
+            (claim("c", exactly(adminAccess=True)), claim("o", devices=("gpu-0",), on="n0"),
+             claim("p", devices=("gpu-1",), on="n0"), claim("q", devices=("gpu-0",), on="n1")),
+            ["n0/gpu-0"], id="admin",
+        ),
+    ],
+)  # fmt: skip
+def test_a_claim_gets_devices_that_its_expressions_take(objects: tuple[Manifest, ...], gets: list[str]) -> None:
+    each = bench(*TWO, *objects, claiming("p", "c"))
+    assert given(each).get("c", []) == gets
+    if not gets:
+        assert "2 cannot allocate all claims" in said(each, "p")
+
+
+def test_devices_match_or_differ_in_an_attribute() -> None:
+    four = [device(f"gpu-{number}") for number in range(4)]
+    same = {"constraints": [{"matchAttribute": f"{DRIVER}/numa"}]}
+    apart = {"constraints": [{"distinctAttribute": f"{DRIVER}/numa", "requests": ["r0"]}]}
+    taken = claim("o", devices=("gpu-0",), on="n0")
+    for devices_spec, gets in ((same, ["n0/gpu-2", "n0/gpu-3"]), (apart, ["n0/gpu-1", "n0/gpu-2"])):
+        one = claim("c", exactly(count=2), devices_spec=devices_spec)
+        assert given(bench(resource_slice("n0", *four), taken, one, claiming("p", "c")))["c"] == gets
+
+
+@pytest.mark.parametrize(
+    ("slices", "bound"),
+    [
+        pytest.param([resource_slice("n0", device("gpu-0"), slices=2)], False, id="a-slice-is-missing"),
+        pytest.param([resource_slice("n0", device("gpu-0"), slices=2),
+                      resource_slice("n0", device("gpu-1"), slices=2, name="s")], True, id="whole"),
+        pytest.param([resource_slice("n0", device("gpu-0")),
+                      resource_slice("n0", generation=2, name="s", nodeName="n0")], False, id="older-generation"),
+        pytest.param([resource_slice("n0", device("gpu-0"), device("gpu-0"))], False, id="named-twice"),
+        pytest.param([resource_slice("f", device("gpu-0"), allNodes=True)], True, id="network-attached"),
+        pytest.param([resource_slice("f", device("gpu-0", nodeName="n1"), perDeviceNodeSelection=True)], True,
+                     id="node-of-a-device"),
+        pytest.param([resource_slice("n0", device("gpu-0", taints=[{"key": "broken", "effect": "NoSchedule"}]))],
+                     False, id="tainted"),
+        pytest.param([resource_slice("n0", device("gpu-0", consumesCounters=[{"counterSet": "s"}]))], False,
+                     id="part-of-a-device"),
+    ],
+)  # fmt: skip
+def test_pools_offer_what_is_whole_and_newest(slices: list[Manifest], bound: bool) -> None:
+    each = bench(*slices, claim("c"), claiming("p", "c"))
+    assert ("p" in binds(each.plan)) == bound
+
+
+@pytest.mark.parametrize(
+    ("objects", "why"),
+    [
+        ((), 'could not find ResourceClaim "default/c"'),
+        ((claim("c", exactly(of="none")),), "request r0: device class none does not exist"),
+        ((claim("c", exactly('device.attributes["x"].y == 1')),),
+         "claim default/c: selector #0: CEL runtime error: no such key: y"),
+        ((claim("c", exactly("device.driver ==")),), "claim default/c: selector #0: CEL compile error"),
+        ((claim("c", exactly(count=40)),),
+         "claim default/c: number of requested devices 40 exceeds the claim limit of 32"),
+        ((claim("c", devices=("gpu-0",), on="n7"),), "resourceclaim not available on the node"),
+        ((claim("c", devices=("gpu-0",), on="n0", reservedFor=[
+            {"resource": "pods", "name": f"p{n}", "uid": f"u{n}"} for n in range(256)]),), "resourceclaim in use"),
+    ],
+)  # fmt: skip
+def test_a_pod_waits_with_the_reason(objects: tuple[Manifest, ...], why: str) -> None:
+    each = bench(*TWO, *objects, claiming("p", "c"))
+    assert not binds(each.plan)
+    assert why in said(each, "p")
+
+
+def test_a_claim_that_is_not_made_yet_is_waited_for() -> None:
+    templated = pod("p", group="p", resourceClaims=[{"name": "g", "resourceClaimTemplateName": "t"}])
+    assert "ResourceClaim not created yet" in said(bench(*TWO, templated), "p")
+    switch = "[{name: predicates, arguments: {predicate.DynamicResourceAllocationEnable: false}}]"
+    assert "p" in binds(bench(*TWO, templated, text=conf(switch)).plan)
+
+
+def test_a_gang_has_all_its_devices_or_none() -> None:
+    claims = [claim(f"c{number}") for number in range(4)]
+    pods = [claiming(f"p{number}", f"c{number}", group="g") for number in range(4)]
+    assert not binds(bench(*TWO, *claims, *pods, gang=4).plan)
+    fits = bench(*TWO, *claims[:3], *pods[:3], gang=3)
+    assert len(given(fits)) == 3
+    assert len({one for each in given(fits).values() for one in each}) == 3
+
+
+def test_pods_of_a_cycle_share_a_claim_and_later_cycles_know_what_is_taken() -> None:
+    pods = [claiming(f"p{number}", "c", group="g") for number in range(2)]
+    each = bench(*TWO, claim("c"), *pods, gang=2)
+    assert len(set(binds(each.plan).values())) == 1
+    assert len(binds(each.plan)) == 2
+    assert len(given(each)["c"]) == 1
+
+
+def test_a_later_cycle_knows_what_is_taken() -> None:
+    each = bench(*TWO, claim("c", exactly(count=2)), claiming("p", "c"))
+    each.tell(claim("d"), claiming("q", "d"), pod_group("q"), claim("e"), claiming("r", "e"), pod_group("r"))
+    each.cycle()
+    assert sorted(given(each).values()) == [["n1/gpu-0"]]
+
+
+def test_the_page_s_example() -> None:
+    objects = list(yaml.safe_load_all(PAGE.read_text().split("```yaml")[1].split("```")[0]))
+    each = bench(*objects, claiming("p", "large"))
+    assert (binds(each.plan), given(each)) == ({"p": "n1"}, {"large": ["n1/gpu-1"]})
+
+
+GPU = Device("gpu-0", {"model": Attribute(string="a"), "driver": Attribute(version="1.10.0-rc.2"),
+                       "nvlink.example.com/domain": Attribute(int_=3)}, {"memory": Capacity("80Gi")})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ('device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) > 0', True),
+        ('device.capacity["gpu.example.com"].memory == quantity("81920Mi")', True),
+        ('device.attributes["gpu.example.com"].driver.isGreaterThan(semver("1.9.3"))', True),
+        ('device.attributes["gpu.example.com"].driver.isLessThan(semver("1.10.0"))', True),
+        ('device.attributes["nvlink.example.com"].domain == 3', True),
+        ('has(device.attributes["none.example.com"].x)', False),
+        ('device.attributes["gpu.example.com"].model.matches("^[ab]$")', True),
+        ('isQuantity("x") || isSemver("1.2")', False),
+        ('device.attributes["gpu.example.com"].exists(name, name.startsWith("mo"))', True),
+        ("device.driver", "yields no bool"),
+        ("1 / 0 == 1", "runtime error"),
+        ("x == 1", "runtime error"),
+        (" " * 20_000 + "true", "has 20004 characters"),
+        ("[1].all(x, " * 3 + "true" + ")" * 3, "steps"),
+        ("['a']" + ".map(x, x + x)" * 40 + " == []", "steps"),
+        ("(" * 200 + "true" + ")" * 200, "brackets"),
+    ],
+)  # fmt: skip
+def test_expressions_say_what_kubernetes_would_within_bounds(text: str, answer: bool | str) -> None:
+    found = Expression(text).of(seen(DRIVER, GPU))
+    assert found == answer if isinstance(answer, bool) else isinstance(found, str) and answer in found
