@@ -82,6 +82,8 @@ class Player:
         if lacking:  # a queue that was there when the group was made
             self.stage.queue(lacking)
         self.stage.create(body)
+        if body["kind"] == "Queue":
+            self.stage.until_open(body["metadata"]["name"])
         self.made.append(f"{collection_of(body)}/{body['metadata']['name']}")
         if lacking:
             self.stage.delete(f"/apis/scheduling.volcano.sh/v1beta1/queues/{lacking}")
