@@ -225,10 +225,7 @@ def test_S3_19_S3_20_the_full_example_loads_and_warns_of_what_has_moved() -> Non
         assert all("accepted, but has no effect here: " in c.text for c in plugin.complaints)
 
 
-@pytest.mark.parametrize(
-    "key",
-    ["predicate.DynamicResourceAllocationEnable", "volumebinding.bindTimeoutSeconds"],
-)
+@pytest.mark.parametrize("key", ["volumebinding.weight", "volumebinding.bindTimeoutSeconds"])
 def test_S3_20_a_key_whose_filter_is_not_there_yet_says_so_and_is_no_mistake(key: str) -> None:
     bench = Bench([node("n1")], Y5.replace("predicate.CacheEnable", key), *IDLE)
     with bench.open() as session:

@@ -15,7 +15,7 @@ OWN = {
     "record-max-size", "record-max-age",
 }  # fmt: skip
 IDLE = {
-    "node-worker-threads", "csi-storage", "gate-removal-worker-num", "ignored-provisioners", "logtostderr",
+    "node-worker-threads", "gate-removal-worker-num", "logtostderr",
     "scheduler-sharding-name",
 }  # fmt: skip
 IDLE_OF_CONTROLLERS = {

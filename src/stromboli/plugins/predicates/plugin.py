@@ -125,7 +125,8 @@ class NodeFilters(Plugin, trusted=True):
             session.snapshot.all_templates(),
         )
         self._inter_pod, self._spread = InterPod(self._around), Spread(self._around, self._taints)
-        self._volumes = VolumeFilters(session, self._looks_at)
+        self._of_volumes = self._asked_of_volumes()
+        self._volumes = VolumeFilters(session, self._of_volumes)
         self._lines = FilterLines(session.tells, session.table.statics.names)
         self._verdicts: dict[str, Masks] = {}
         self._first: dict[str, str] = {}
@@ -168,19 +169,19 @@ class NodeFilters(Plugin, trusted=True):
             "taint_toleration": self.taint_toleration_enable,
             "ports": self.node_ports_enable,
             "topology_spread": self.topology_spread_enable and self._spread.refusing,
-            **{name: self._volumes.used and self._looks_at(on) for name, on in VOLUME_HOOKS.items()},
+            **{name: self._volumes.used and on in self._of_volumes for name, on in VOLUME_HOOKS.items()},
             **dict.fromkeys(("pod_affinity", "simulate_add", "simulate_remove", "simulate_fit"), pod_affinity),
         }
 
-    def _looks_at(self, name: str) -> bool:
-        """Whether a filter of volumes is on, by its name in Kubernetes."""
+    def _asked_of_volumes(self) -> frozenset[str]:
+        """The filters of volumes that are on, by their names in Kubernetes."""
         switches = {
             "NodeVolumeLimits": self.volume_limits_enable,
             "VolumeZone": self.volume_zone_enable,
             "VolumeBinding": self.volume_binding_enable,
             "VolumeRestrictions": not self._session.compat.asks("read-write-once-pod"),
         }
-        return switches[name]
+        return frozenset(name for name, on in switches.items() if on)
 
     @pre_predicate
     def pre_filter(self, task: Task) -> Reason | None:

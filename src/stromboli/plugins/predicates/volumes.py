@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Container, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -36,9 +36,9 @@ BINDING = tuple(
 
 
 class VolumeFilters:
-    """The filters as one session asks them; ``on`` says which are switched on."""
+    """The filters as one session asks them; ``on`` has those that are switched on."""
 
-    def __init__(self, session: ClusterView, on: Callable[[str], bool]) -> None:
+    def __init__(self, session: ClusterView, on: Container[str]) -> None:
         self._session, self._on = session, on
         self.used = any(template.spec.volumes for template in session.snapshot.all_templates() or ())
 
@@ -66,7 +66,7 @@ class VolumeFilters:
 
     def problem(self, task: Task, name: str) -> Reason | None:
         """What rules out every node at once, as the filter ``name`` finds it."""
-        if not task.volumes or not self._on(name):
+        if not task.volumes or name not in self._on:
             return None
         wanted = self.wanted(task)
         text = wanted.zone_problem if name == "VolumeZone" else wanted.problem
@@ -99,7 +99,7 @@ class VolumeFilters:
         row = self._session.table.statics.row.get(task.node_name) if task.volumes else None
         if row is None:
             return
-        given = self._book.place(task, row, self._on("VolumeBinding"))
+        given = self._book.place(task, row, "VolumeBinding" in self._on)
         if given is None:
             event.err = f"the volumes of pod {task.key} can no longer be bound on node {task.node_name}"
         elif given:
