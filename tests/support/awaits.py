@@ -11,6 +11,7 @@ from types import CoroutineType
 from typing import Any, NamedTuple
 
 import stromboli
+from tests.support.virtual import VirtualLoop
 
 PACKAGE = Path(stromboli.__file__).parent
 
@@ -75,5 +76,7 @@ def _of_file(name: str) -> dict[int, Await] | None:
 
 
 def chains() -> frozenset[Chain]:
-    """Where the tasks of this loop stand."""
-    return frozenset(found for task in asyncio.all_tasks() if (found := chain(task)))
+    """Where the tasks of this loop stand, a virtual one."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    return frozenset(found for task in loop.tasks if (found := chain(task)))

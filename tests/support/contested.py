@@ -36,6 +36,7 @@ class Contested(LiveWorld):
         self.conf = str(conf)
         self.names: tuple[str, ...] = HIGH
         self.victims: set[str] = set()
+        self.look_every = 0.25
         self.server.put("priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
         gang(self.server, "low", 8, least=1)
         for number in range(8):
@@ -47,7 +48,7 @@ class Contested(LiveWorld):
     async def _end_victims(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(0.25)
+            await asyncio.sleep(self.look_every)
             for found in self.server.all("pods"):
                 name = found["metadata"]["name"]
                 if "deletionTimestamp" in found["metadata"] and name not in self.victims:
@@ -195,7 +196,7 @@ async def finished(world: Contested, scheduler: LiveScheduler, victims: int = VI
 
 async def quiet_for_minutes(world: Contested, scheduler: LiveScheduler) -> None:
     """Five minutes later no pod that runs says anything of a reservation, and nobody has written anything meanwhile."""
-    before = world.patches()
+    before, world.look_every, world.server.bookmarks = world.patches(), 20.0, False
     scheduler.options = replace(scheduler.options, schedule_period=20.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("stromboli.live.scheduler.scheduler.LOOK_EVERY", 20.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -28,18 +29,25 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose clock jumps to the next thing that is due.  It must not wait for anything outside.
 
     ``before_turns`` are called before each turn of the loop, when all tasks stand at an await.  What is given to a
-    thread is done in a turn of its own.
+    thread is done in a turn of its own.  ``tasks`` are those of this loop: asyncio's list grows with every loop that
+    the garbage collector has not come to.
     """
 
     def __init__(self) -> None:
         self.moment = 1000.0
         self.before_turns: list[Callable[[], None]] = []
+        self.tasks = weakref.WeakSet[asyncio.Task[Any]]()
         selector = _NoWaiting()
         super().__init__(selector)
         selector.loop = self
 
     def time(self) -> float:
         return self.moment
+
+    def create_task(self, *args: Any, **named: Any) -> asyncio.Task[Any]:
+        task = super().create_task(*args, **named)
+        self.tasks.add(task)
+        return task
 
     def _run_once(self) -> None:
         for call in self.before_turns:

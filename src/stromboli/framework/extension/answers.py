@@ -44,9 +44,11 @@ class Answers:
     def __init__(self, tiers: int) -> None:
         self.tiers = tiers
         self._all: list[Answer] = []
+        self._of: dict[tuple[str, str], list[Answer]] = {}
 
     def take(self, tier: int, option: PluginOption, plugin: Plugin, hooks: Iterable[tuple[Hook, Function]]) -> None:
         """Note the hooks of ``plugin`` whose points are switched on."""
+        self._of.clear()
         for hook, function in hooks:
             if option.enabled(hook.point):
                 self._all.append(Answer(tier, plugin, hook, guarded(plugin, hook, function, rule_of(hook))))
@@ -65,11 +67,14 @@ class Answers:
     def drop(self, plugin: str) -> None:
         """Forget every hook of ``plugin``."""
         self._all = [answer for answer in self._all if answer.plugin.name != plugin]
+        self._of.clear()
 
     def of(self, point: str, form: str = "scalar") -> list[Answer]:
-        """The hooks of one point and form, in order."""
-        found = [a for a in self._all if a.hook.point.name == point and a.hook.form == form]
-        return sorted(found, key=lambda answer: answer.tier)
+        """The hooks of one point and form, in order; a list to read, as it is kept."""
+        if not self._of:
+            for answer in sorted(self._all, key=lambda answer: answer.tier):
+                self._of.setdefault((answer.hook.point.name, answer.hook.form), []).append(answer)
+        return self._of.get((point, form), [])
 
     def chain(self, point: str) -> tuple[tuple[Function, ...], ...]:
         """The functions of one point, tier by tier."""
