@@ -29,6 +29,7 @@ PLUGINS = {
     "task-topology": "stromboli.plugins.task_topology:TaskTopology",
     "extender": "stromboli.plugins.extender:Extender",
     "deviceshare": "stromboli.plugins.deviceshare:DeviceShare",
+    "fragmentation": "stromboli.plugins.deviceshare:Fragmentation",
 }
 """Built-in plugins: name to ``module:Class``."""
 

@@ -24,6 +24,9 @@ SMALL_PODS = (
     "p-3,12000,8192,0,0,,BE,Pending,2,10,5\n"
 )
 
+SHARING = "  - name: predicates\n  - name: deviceshare\n    arguments: {deviceshare.VGPUEnable: true}\n"
+"""GPUs are shared by a plugin: in place of predicates alone."""
+
 
 def manifests_in(directory: Path) -> Iterator[Obj]:
     for file in sorted(directory.glob("*.yaml")):
@@ -32,7 +35,7 @@ def manifests_in(directory: Path) -> Iterator[Obj]:
 
 
 def planned(directory: Path, conf: Path, capsys: pytest.CaptureFixture[str]) -> Obj:
-    conf.write_text(m.CHART, encoding="utf-8")
+    conf.write_text(m.CHART.replace("  - name: predicates\n", SHARING), encoding="utf-8")
     assert main(["plan", str(directory), "--config", str(conf), "-o", "json"]) == 0
     answer: Obj = json.loads(capsys.readouterr().out)
     return answer
@@ -73,8 +76,8 @@ def test_a_small_trace_is_imported_and_planned(tmp_path: Path, capsys: pytest.Ca
     assert main(["import", "openb", *files, "-o", str(directory)]) == 0
     capsys.readouterr()
     answer = planned(directory, tmp_path / "scheduler.conf", capsys)
-    assert set(answer["outcome"]["binds"]) == {"default/p-1", "default/p-3"}
-    assert "nvidia.com/gpu" in answer["reasons"]["default/p-2"]["message"]
+    assert set(answer["outcome"]["binds"]) == {"default/p-2", "default/p-3"}
+    assert "hami-vgpuDeviceSharing error" in answer["reasons"]["default/p-1"]["message"]
     assert check_plan(list(manifests_in(directory)), answer) == []
 
 

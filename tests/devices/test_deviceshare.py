@@ -60,7 +60,7 @@ def test_what_a_pod_states_of_its_cards_is_no_number(text: str) -> None:
     assert [len(pods) for pods in shared.held.values()] == [0, 1]
     virtual = pool()
     virtual.restore(task("a", **{IDS: f"GPU-0,NVIDIA,{text},0:GPU-1,NVIDIA,10,{text}:"}))
-    assert [card.sharers for card in virtual.cards] == [0, 0]
+    assert [card.used for card in virtual.cards()] == [0, 0]
 
 
 def test_memory_is_taken_from_one_card_and_the_annotations_say_which() -> None:

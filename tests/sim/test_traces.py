@@ -111,22 +111,22 @@ def test_openb_nodes(openb: Importer) -> None:
     assert plain["status"]["allocatable"] == {"cpu": "32000m", "memory": "262144Mi", "pods": "110"}
     assert gpu["metadata"]["labels"]["nvidia.com/gpu.product"] == "V100M16"
     assert gpu["status"]["allocatable"] == {
-        "cpu": "96000m", "memory": "393216Mi", "nvidia.com/gpu": "8", "pods": "110",
+        "cpu": "96000m", "memory": "393216Mi", "pods": "110",
+        "volcano.sh/vgpu-number": "8000", "volcano.sh/vgpu-memory": "8000", "volcano.sh/vgpu-cores": "800",
     }  # fmt: skip
 
 
-def test_a_share_of_a_gpu_is_rounded_up_and_noted(openb: Importer) -> None:
+def test_a_share_of_a_gpu_is_memory_in_thousandths(openb: Importer) -> None:
     pod = named(openb(OPENB_NODES, OPENB_PODS), "Pod", "openb-pod-0001")
-    assert requests(pod) == {"cpu": "6000m", "memory": "12288Mi", "nvidia.com/gpu": "1"}
-    assert pod["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
-    assert pod["metadata"]["annotations"]["stromboli.io/gpu-milli"] == "460"
+    share = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "460"}
+    assert requests(pod) == {"cpu": "6000m", "memory": "12288Mi", **share}
+    assert pod["spec"]["containers"][0]["resources"]["limits"] == share
 
 
 def test_a_whole_gpu_has_no_share_and_no_gpu_no_request(openb: Importer) -> None:
     manifests = openb(OPENB_NODES, OPENB_PODS)
     whole, none = (named(manifests, "Pod", f"openb-pod-000{i}") for i in (0, 2))
-    assert requests(whole)["nvidia.com/gpu"] == "1"
-    assert "stromboli.io/gpu-milli" not in whole["metadata"]["annotations"]
+    assert requests(whole)["volcano.sh/vgpu-memory"] == "1000"
     assert requests(none) == {"cpu": "500m"}
 
 
@@ -155,7 +155,6 @@ def test_times_and_membership_are_annotations(openb: Importer) -> None:
     assert second["metadata"]["annotations"] == {
         "scheduling.k8s.io/group-name": "openb-pod-0001",
         "stromboli.io/recorded-phase": "Running",
-        "stromboli.io/gpu-milli": "460",
         "stromboli.io/creation-time": "86400",
         "stromboli.io/scheduled-time": "86401",
     }
@@ -371,7 +370,9 @@ if TRACES.is_dir():
         counts = write_manifests(import_openb(nodes, pods), tmp_path)
         assert counts == {"Node": 1523, "Queue": 4, "PriorityClass": 4, "PodGroup": 8152, "Pod": 8152}
         gpus = [
-            int(requests(one).get("nvidia.com/gpu", "0")) for one in import_openb(nodes, pods) if one["kind"] == "Pod"
+            int(requests(one).get("volcano.sh/vgpu-number", "0"))
+            for one in import_openb(nodes, pods)
+            if one["kind"] == "Pod"
         ]
         assert Counter(gpus) == {1: 6989, 0: 1088, 8: 44, 2: 16, 4: 15}
         with (tmp_path / "pods.yaml").open() as file:

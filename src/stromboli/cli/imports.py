@@ -38,6 +38,7 @@ def openb(
     from stromboli.sim.traces.traces import import_openb, write_manifests
 
     _tell(write_manifests(import_openb(nodes, pods), output), output)
+    typer.echo("GPUs are shared: plan with the plugin deviceshare and deviceshare.VGPUEnable: true (docs/devices.md).")
 
 
 @app.command(

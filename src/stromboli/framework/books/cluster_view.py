@@ -50,6 +50,11 @@ class ClusterView(Protocol):
     ask: Ask
 
     @property
+    def plugins(self) -> Mapping[str, object]:
+        """The plugins that have opened so far, by name."""
+        ...
+
+    @property
     def nodes(self) -> Mapping[str, Node]:
         """Nodes by name, in snapshot order."""
         ...

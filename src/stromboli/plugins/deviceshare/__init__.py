@@ -3,6 +3,7 @@
 A kind of device is one module with one class (:mod:`stromboli.plugins.deviceshare.kind`).
 """
 
+from stromboli.plugins.deviceshare.fragmentation import Fragmentation
 from stromboli.plugins.deviceshare.plugin import DeviceShare
 
-__all__ = ["DeviceShare"]
+__all__ = ["DeviceShare", "Fragmentation"]

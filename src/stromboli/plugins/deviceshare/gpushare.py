@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from stromboli.framework.extension.reason import Reason
 from stromboli.model.spec import NodeSpec, PodSpec
 from stromboli.model.task import Task
-from stromboli.plugins.deviceshare.kind import MOST_CARDS, amount, number, words
+from stromboli.plugins.deviceshare.kind import MOST_CARDS, CardUse, Need, amount, number, words
 
 GPU_MEMORY: Final = "volcano.sh/gpu-memory"
 GPU_NUMBER: Final = "volcano.sh/gpu-number"
@@ -40,6 +40,10 @@ class GpuShare:
             return None
         return Demand(number=wanted) if self._whole else Demand(memory=wanted)
 
+    def need(self, demand: Demand) -> Need:
+        """See :class:`~stromboli.plugins.deviceshare.kind.Kind`."""
+        return Need(demand.number, None) if self._whole else Need(1, demand.memory)
+
     def pool_of(self, node: NodeSpec) -> GpuPool | None:
         """The node's healthy cards; they are of equal size."""
         memory, number = amount(node.capacity, GPU_MEMORY), amount(node.capacity, GPU_NUMBER)
@@ -68,6 +72,11 @@ class GpuPool:
         if self._cards_for(demand) is not None:
             return None
         return self._no_cards if demand.number else self._no_memory
+
+    def cards(self) -> list[CardUse]:
+        """See :class:`~stromboli.plugins.deviceshare.kind.Pool`; a pod that holds no memory has the card for itself."""
+        used = ((card, sum(memory or self.size for memory in pods.values())) for card, pods in self.held.items())
+        return [CardUse(str(card), "GPU", self.size, taken) for card, taken in used]
 
     def shortage(self, demand: Demand) -> str:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from stromboli.errors import QuantityError
 from stromboli.framework.extension.reason import Reason
@@ -22,8 +22,45 @@ MOST_WORDS: Final = 256
 MOST_DIGITS: Final = 12
 """Numbers in annotations have fewer digits."""
 
+THOUSAND: Final = 1000
+"""Parts of a card."""
+
 Asked = TypeVar("Asked", bound=Hashable, contravariant=True)
 Demand = TypeVar("Demand", bound=Hashable)
+
+
+class CardUse(NamedTuple):
+    """A card, and how much of it pods hold: memory in MB, cores in percent where ``all_cores`` is not 0."""
+
+    name: str
+    type: str
+    memory: int
+    used: int
+    all_cores: int = 0
+    used_cores: int = 0
+    is_full: bool = False
+    """Whether it has as many sharers as it may have."""
+
+    @property
+    def free(self) -> int:
+        """Thousandths that another pod could get: the smaller of memory and cores."""
+        memory = THOUSAND * max(self.memory - self.used, 0) // max(self.memory, 1)
+        cores = THOUSAND * max(self.all_cores - self.used_cores, 0) // self.all_cores if self.all_cores else THOUSAND
+        return 0 if self.is_full else min(memory, cores)
+
+
+class Need(NamedTuple):
+    """The measure of a demand: so many cards, and of each this memory (MB; None for a percentage) and cores (%)."""
+
+    cards: int
+    memory: int | None
+    cores: int = 0
+    percent: int = 100
+
+    def share(self, size: int) -> int:
+        """Thousandths of a card of ``size`` MB, rounded up; 1001 for more than a card has."""
+        memory = 10 * self.percent if self.memory is None else -(-THOUSAND * self.memory // max(size, 1))
+        return min(max(memory, 10 * self.cores), THOUSAND + 1)
 
 
 class Pool(Protocol[Asked]):
@@ -34,6 +71,9 @@ class Pool(Protocol[Asked]):
 
     def refusal(self, demand: Asked) -> Reason | None:
         """Why the cards do not suffice for another pod; None where they do."""
+
+    def cards(self) -> list[CardUse]:
+        """The cards in the order of the node, and what of them is in use."""
 
     def shortage(self, demand: Asked) -> str:
         """What each card has left, for explanations."""
@@ -58,6 +98,9 @@ class Kind(Protocol[Demand]):
 
     def demand_of(self, task: Task) -> Demand | None:
         """What a pod asks for, alike for pods that ask alike; None for nothing."""
+
+    def need(self, demand: Demand) -> Need:
+        """How much that is, roughly: several containers count as one."""
 
     def pool_of(self, node: NodeSpec) -> Pool[Demand] | None:
         """The cards of a node; None for a node without."""

@@ -17,7 +17,7 @@ from stromboli.framework.extension.reason import Reason, StatusCode
 from stromboli.model.resources.device_settings import ChipSettings
 from stromboli.model.spec import Container, NodeSpec
 from stromboli.model.task import Task
-from stromboli.plugins.deviceshare.kind import MOST_CARDS, amount, card_score, number, stated
+from stromboli.plugins.deviceshare.kind import MOST_CARDS, CardUse, Need, amount, card_score, number, stated
 
 MODE: Final = "huawei.com/vnpu-mode"
 SOFT: Final = "hami-core"
@@ -137,6 +137,14 @@ class AscendNpu:
         )  # fmt: skip
         return Request(max(count, 0), memory or None, cores)
 
+    def need(self, demand: Demand) -> Need:
+        """See :class:`~stromboli.plugins.deviceshare.kind.Kind`."""
+        parts = [request.memory for request in demand.requests if request.memory is not None]
+        memory = max(parts) if len(parts) == len(demand.requests) else None
+        sliced = memory if memory is None or demand.soft else self.slice_of(memory)[0]
+        cores = max(request.cores for request in demand.requests) if demand.soft else 0
+        return Need(sum(request.number for request in demand.requests), sliced, cores)
+
     def pool_of(self, node: NodeSpec) -> NpuPool | None:
         """The devices that the device plugin has registered."""
         word = self.chip.common_word
@@ -173,6 +181,17 @@ class NpuPool:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
         pieces = self._pieces(demand)
         return pieces if isinstance(pieces, Reason) else None
+
+    def cards(self) -> list[CardUse]:
+        """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
+        word = self._kind.chip.common_word
+        return [
+            CardUse(
+                info.id, word, info.devmem, one.memory, WHOLE if self._soft else info.devcore, one.cores,
+                one.sharers >= info.count,
+            )
+            for one in self.devices.values() for info in (one.info,)
+        ]  # fmt: skip
 
     def shortage(self, demand: Demand) -> str:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""

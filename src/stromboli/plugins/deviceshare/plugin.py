@@ -16,7 +16,7 @@ from stromboli.model.task import Task
 from stromboli.model.values.times import seconds
 from stromboli.plugin import Hook, Plugin, arg, node_order, on_allocate, on_deallocate, predicate
 from stromboli.plugins.deviceshare.gpushare import GpuShare
-from stromboli.plugins.deviceshare.kind import Kind, Pool
+from stromboli.plugins.deviceshare.kind import Kind, Need, Pool
 from stromboli.plugins.deviceshare.npu import AscendNpu
 from stromboli.plugins.deviceshare.vgpu import VGpu
 
@@ -55,6 +55,8 @@ class DeviceShare(Plugin, trusted=True):
         self._check()
         self._kinds = list(self._wanted())
         self._pools: dict[str, tuple[Pool[Any] | None, ...]] = {}
+        self._refusals: dict[str, dict[Hashable, Reason | None]] = {}
+        """What pools have answered, by node and demand, until their cards change."""
         self._locked = self._locked_before()
         self._leaving: dict[str, dict[str, Task]] = {}
         """Terminating pods by node: their cards are free for what may wait for them."""
@@ -67,7 +69,7 @@ class DeviceShare(Plugin, trusted=True):
             if task.status is TaskStatus.Releasing:
                 self._leaving.setdefault(node, {})[task.uid] = task
             else:
-                for pool in self._held_by(node):
+                for pool in self.pools_of(node):
                     pool.restore(task)
 
     def _check(self) -> None:
@@ -101,7 +103,7 @@ class DeviceShare(Plugin, trusted=True):
             return {node: "" for node, since in kept if self.session.now - since < LOCKED_FOR}
         names = self.session.table.statics.names
         placed = self.session.snapshot.pods_on_nodes()
-        starting = (row for task, row in placed if task.status is TaskStatus.Binding and any(self._demand(task)))
+        starting = (row for task, row in placed if task.status is TaskStatus.Binding and any(self.demands_of(task)))
         return {names[row]: "" for row in starting}
 
     def on_session_close(self, session: ClusterView) -> None:
@@ -109,10 +111,22 @@ class DeviceShare(Plugin, trusted=True):
         if self.locks and session.compat.asks("vgpu-lock"):
             session.memory(self.name).update(dict.fromkeys(self._locked, session.now))
 
-    def _held_by(self, node: str) -> Iterator[Pool[Any]]:
+    @property
+    def has_cards_anywhere(self) -> bool:
+        """Whether any node has cards of a kind that is switched on."""
+        return bool(self._pools)
+
+    def pools_of(self, node: str) -> Iterator[Pool[Any]]:
+        """The cards of a node, kind by kind."""
         return (pool for pool in self._pools.get(node, ()) if pool is not None)
 
-    def _demand(self, task: Task) -> tuple[Hashable | None, ...]:
+    def need_of(self, task: Task) -> Need | None:
+        """The measure of what a pod asks for; None for nothing."""
+        asked = zip(self._kinds, self.demands_of(task), strict=True)
+        return next((kind.need(demand) for kind, demand in asked if demand is not None), None)
+
+    def demands_of(self, task: Task) -> tuple[Hashable | None, ...]:
+        """What a pod asks for, kind by kind."""
         found = self._demands.get(task.uid)
         if found is None:
             found = self._demands[task.uid] = tuple(kind.demand_of(task) for kind in self._kinds)
@@ -120,19 +134,25 @@ class DeviceShare(Plugin, trusted=True):
 
     def _asked(self, task: Task, node: str) -> Iterator[tuple[Pool[Any], Hashable]]:
         """The pools of a node that have what a pod asks for, each with its demand."""
-        for pool, demand in zip(self._pools.get(node, ()), self._demand(task), strict=False):
+        for pool, demand in zip(self._pools.get(node, ()), self.demands_of(task), strict=False):
             if pool is not None and demand is not None:
                 yield pool, demand
 
     def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
         """The hooks, shared by pods that ask alike; none where no node has cards."""
         for hook, function in super().hooks() if self._pools else ():
-            yield (replace(hook, key=self._demand) if hook.point.per_node else hook), function
+            yield (replace(hook, key=self.demands_of) if hook.point.per_node else hook), function
 
     @predicate()
     def has_cards(self, task: Task, node: Node) -> Reason | None:
         """Whether each pool of the node has what the pod asks for; a node without cards is left to its amounts."""
-        return next((why for pool, demand in self._asked(task, node.name) if (why := pool.refusal(demand))), None)
+        if node.name not in self._pools:
+            return None
+        demands, known = self.demands_of(task), self._refusals.setdefault(node.name, {})
+        if demands not in known:
+            asked = self._asked(task, node.name)
+            known[demands] = next((why for pool, demand in asked if (why := pool.refusal(demand))), None)
+        return known[demands]
 
     @node_order()
     def suits(self, task: Task, node: Node) -> float:
@@ -145,6 +165,7 @@ class DeviceShare(Plugin, trusted=True):
     def come(self, event: TaskEvent) -> None:
         """A pod has been placed: it gets its cards, those that it had before if it is back."""
         task, annotations = event.task, dict[str, str]()
+        self._refusals.pop(task.node_name, None)
         is_back = bool(task.own_node) and self._is_back(task)
         for pool, demand in self._asked(task, task.node_name):
             if is_back:
@@ -163,6 +184,7 @@ class DeviceShare(Plugin, trusted=True):
     def leave(self, event: TaskEvent) -> None:
         """A pod has left its place, or is about to: its cards are free."""
         task = event.task
+        self._refusals.pop(task.node_name, None)
         for pool, _ in self._asked(task, task.node_name):
             pool.release(task)
         if task.status is TaskStatus.Releasing and self._pools:

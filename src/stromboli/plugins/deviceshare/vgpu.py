@@ -1,14 +1,12 @@
 """vGPU with HAMi-core: containers share cards, each with some memory and some percent of the cores.
 
-The node's device plugin registers cards in ``volcano.sh/node-vgpu-register`` and reads which of them a pod gets from
-the pod's annotations (https://github.com/Project-HAMi/volcano-vgpu-device-plugin).
+The node's device plugin reads which of its cards a pod gets from the pod's annotations (https://github.com/Project-HAMi/volcano-vgpu-device-plugin).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -17,25 +15,35 @@ from stromboli.model.names import GROUP_NAME
 from stromboli.model.resources.device_settings import DEFAULTS, Geometry, NvidiaSettings
 from stromboli.model.spec import Container, NodeSpec
 from stromboli.model.task import Task
-from stromboli.plugins.deviceshare import mig
-from stromboli.plugins.deviceshare.kind import BINPACK, MOST_CARDS, SPREAD, amount, card_score, number, stated, words
+from stromboli.plugins.deviceshare.kind import (
+    BINPACK,
+    SPREAD,
+    CardUse,
+    Need,
+    amount,
+    card_score,
+    number,
+    stated,
+    words,
+)
+from stromboli.plugins.deviceshare.mig import slot_at, slot_for, split
+from stromboli.plugins.deviceshare.vgpu_register import REGISTER, registered
 
 _PREFIX: Final = "volcano.sh/"
-REGISTER: Final = f"{_PREFIX}node-vgpu-register"
 MODE: Final = f"{_PREFIX}vgpu-mode"
 IDS: Final = f"{_PREFIX}vgpu-ids-new"
 USE_TYPE, NO_TYPE = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
 USE_UUID, NO_UUID = f"{_PREFIX}vgpu-use-gpuuuid", f"{_PREFIX}vgpu-nouse-gpuuuid"
 GROUP_POLICY: Final = f"{_PREFIX}vgpu-podgroup-policy"
 ALLOCATING: Final = "allocating"
-FIELDS: Final = 6
-"""Fields of a registered card: UUID, count, memory in MB, type, health, mode."""
+HELD_FIELDS: Final = 4
+"""Fields of a card that a pod holds: name, vendor, memory in MB, cores."""
 WHOLE: Final = 100
 """Percent of a card's cores, and of its memory."""
 
 MIG, SHARED = "mig", "hami-core"
 """Modes of nodes; cards whose type has no geometries are not cut."""
-REFUSED: Final = Reason("hami-vgpuDeviceSharing error")
+REFUSED: Final = Reason("hami-vgpuDeviceSharing error", plugin="deviceshare")
 
 
 class Share(NamedTuple):
@@ -62,6 +70,11 @@ class Demand(NamedTuple):
     rules: tuple[int, ...] = ()
     """Rules of exclusivity that the pod matches."""
 
+    @property
+    def keeps_apart(self) -> bool:
+        """Whether it matters which pods are on a card."""
+        return bool(self.apart_from or self.rules)
+
 
 class Piece(NamedTuple):
     """A share of one card that a container holds."""
@@ -77,7 +90,7 @@ class Piece(NamedTuple):
     @property
     def slot(self) -> tuple[str, int] | None:
         """Group and position of the MIG instance."""
-        found = mig.split(self.name)
+        found = split(self.name)
         return found and found[1:]
 
 
@@ -123,25 +136,22 @@ class Card:
         return not (self.used_cores == WHOLE and share.cores == 0)
 
     def piece(self, share: Share, kind: VGpu) -> Piece | None:
-        """What a container would get here, if there is room."""
-        if not self.has_room(share):
-            return None
+        """What a container would get of a card with room; None where no MIG instance suffices."""
         need = self.need(share)
         if not self.geometries:
             return Piece(self.uuid, need, share.cores, self.uuid, need)
-        slot = mig.slot_for(need * kind.factor, self.geometries, self.slots, started_only=kind.started_only)
+        slot = slot_for(need * kind.factor, self.geometries, self.slots, started_only=kind.started_only)
         return slot and Piece(self.uuid, need, share.cores, slot.id_of(self.uuid), slot.memory // kind.factor)
 
     def allows(self, demand: Demand) -> bool:
         """Whether the pod's annotations, and the pods that are here, let it use the card."""
         if self.uuid in demand.other_uuids or (demand.uuids and self.uuid not in demand.uuids):
             return False
-        if any(holder.keeps_out(demand) for holder in self.holders.values()):
+        if demand.keeps_apart and any(holder.keeps_out(demand) for holder in self.holders.values()):
             return False
-        name = self.type.lower()
         if demand.types:
-            return any(word in name for word in demand.types)
-        return not any(word in name for word in demand.other_types)
+            return any(word in self.type.lower() for word in demand.types)
+        return not (demand.other_types and any(word in self.type.lower() for word in demand.other_types))
 
 
 class _Holder(NamedTuple):
@@ -188,11 +198,17 @@ class VGpu:
             group_of(task) if apart else "", matching(self._rules, task.labels),
         )  # fmt: skip
 
+    def need(self, demand: Demand) -> Need:
+        """See :class:`~stromboli.plugins.deviceshare.kind.Kind`."""
+        cards, memories, cores, percents = zip(*demand.shares, strict=True)
+        known = [memory for memory in memories if memory is not None]
+        return Need(sum(cards), max(known) if known else None, max(cores), max(percents))
+
     def pool_of(self, node: NodeSpec) -> VGpuPool | None:
         """The cards that the device plugin has registered; None where some entry is not whole."""
         if any(amount(node.allocatable, name) <= 0 for name in self._names):
             return None
-        entries = _registered(node.annotations.get(REGISTER, ""))
+        entries = registered(node.annotations.get(REGISTER, ""))
         if not entries:
             return None
         cut = [self._settings.geometries_of(one.type) for one in entries]
@@ -242,29 +258,6 @@ def matching(rules: Sequence[Mapping[str, str]], labels: Mapping[str, str]) -> t
     return tuple(number for number, rule in enumerate(rules) if rule and rule.items() <= labels.items())
 
 
-class _Registered(NamedTuple):
-    """A card as the node's device plugin registers it; ``shares`` is how many containers may share it."""
-
-    uuid: str
-    shares: int
-    memory: int
-    type: str
-    mode: str
-
-
-@lru_cache(maxsize=4096)
-def _registered(text: str) -> tuple[_Registered, ...]:
-    """The cards of a register; none where some entry is not whole, or there are too many."""
-    entries = [entry.split(",") for entry in text.split(":", MOST_CARDS) if entry.strip()]
-    if len(entries) > MOST_CARDS or not all(_is_whole(entry) for entry in entries):
-        return ()
-    return tuple(_Registered(e[0], int(e[1]), int(e[2]), e[3], e[5]) for e in entries)
-
-
-def _is_whole(entry: Sequence[str]) -> bool:
-    return len(entry) >= FIELDS and all(number(text) is not None for text in entry[1:3])
-
-
 def _without(slots: tuple[tuple[str, int], ...], slot: tuple[str, int]) -> tuple[tuple[str, int], ...]:
     """``slots`` without one of those that are equal to ``slot``."""
     at = slots.index(slot)
@@ -275,13 +268,23 @@ class VGpuPool:
     """The cards of one node, and the pieces that each pod holds, container by container."""
 
     def __init__(self, node: str, cards: list[Card], mode: str, kind: VGpu) -> None:
-        self._node, self.cards, self._mode, self._kind = node, cards, mode, kind
+        self._node, self._cards, self._mode, self._kind = node, cards, mode, kind
         self.held: dict[str, tuple[tuple[Piece, ...], ...]] = {}
         self._by_uuid = {card.uuid: card for card in cards}
 
     def refusal(self, demand: Demand) -> Reason | None:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
         return REFUSED if self._pieces(demand) is None else None
+
+    def cards(self) -> list[CardUse]:
+        """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
+        return [
+            CardUse(
+                card.uuid, card.type, card.memory, card.used_memory, WHOLE, card.used_cores,
+                card.sharers >= card.count,
+            )
+            for card in self._cards
+        ]  # fmt: skip
 
     def shortage(self, demand: Demand) -> str:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
@@ -291,7 +294,7 @@ class VGpuPool:
             f"{card.uuid} {max(card.memory - card.used_memory, 0)} of {card.memory} MB, "
             f"{WHOLE - card.used_cores} % of its cores, {card.count - card.sharers} of {card.count} shares"
             + ("" if card.allows(demand) else " (not allowed to this pod)")
-            for card in self.cards
+            for card in self._cards
         )
         return "free: " + "; ".join(cards)
 
@@ -332,13 +335,13 @@ class VGpuPool:
     def _read(self, text: str) -> Iterator[Piece]:
         for entry in text.split(":"):
             parts = entry.split(",")
-            instance = mig.split(parts[0])
+            instance = split(parts[0])
             card = self._by_uuid.get(instance[0] if instance else parts[0])
-            if len(parts) < FIELDS - 2 or card is None:
+            if len(parts) < HELD_FIELDS or card is None:
                 continue
             memory, cores = number(parts[2]), number(parts[3])
             if memory is not None and cores is not None:
-                slot = instance and mig.slot_at(card.geometries, *instance[1:])
+                slot = instance and slot_at(card.geometries, *instance[1:])
                 yield Piece(card.uuid, memory, cores, parts[0], slot.memory // self._kind.factor if slot else memory)
 
     def _take(self, task: Task, rows: tuple[tuple[Piece, ...], ...]) -> None:
@@ -352,12 +355,12 @@ class VGpuPool:
         """The pieces that each container would get; None where the cards do not suffice."""
         if demand.mode and demand.mode != self._mode:
             return None
-        trial = {card.uuid: card for card in self.cards}
+        trial = {card.uuid: card for card in self._cards}
         found: list[tuple[Piece, ...]] = []
         for share in demand.shares:
             fitting = (
                 piece for card in self._kind.ordered(trial.values())
-                if card.allows(demand) and (piece := card.piece(share, self._kind)) is not None
+                if card.has_room(share) and card.allows(demand) and (piece := card.piece(share, self._kind)) is not None
             )  # fmt: skip
             pieces = tuple(islice(fitting, share.cards))
             if len(pieces) < share.cards:

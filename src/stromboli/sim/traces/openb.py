@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from stromboli.model.names import CPU, GPU, MEMORY
+from stromboli.model.names import CPU, MEMORY
+from stromboli.model.resources.device_settings import DEFAULTS
+from stromboli.plugins.deviceshare.kind import MOST_CARDS
+from stromboli.plugins.deviceshare.vgpu import SHARED
+from stromboli.plugins.deviceshare.vgpu_register import REGISTER
 from stromboli.sim.traces.trace_objects import (
     CREATION_TIME,
     DELETION_TIME,
-    GPU_SHARE,
     RECORDED_PHASE,
     SCHEDULED_TIME,
     Manifest,
-    gpus,
     membership,
     node,
     on_gpu_models,
@@ -35,6 +37,9 @@ POD_COLUMNS: Final = (
     "deletion_time", "scheduled_time",
 )  # fmt: skip
 
+GPU: Final = 1000
+"""The memory of every GPU in MB, as its node registers it: a MB is a thousandth, and so many pods may share it."""
+
 PRIORITIES: Final = {"guaranteed": 1000, "ls": 800, "burstable": 500, "be": 100}
 """Priority by qos: guaranteed, latency-sensitive, burstable, best effort; the order in which Kubernetes lets them keep
 their memory. The distances leave room for classes in between."""
@@ -46,11 +51,11 @@ OTHER_PRIORITY: Final = 300
 def import_openb(nodes_csv: Path, pods_csv: Path) -> Iterator[Manifest]:
     """The trace as manifests: all Nodes, then a PodGroup and a Pod a task, in the file's order.
 
-    A task asks for whole GPUs; a share of one GPU (num_gpu 1, gpu_milli below 1000) is rounded up to the whole and kept
-    in an annotation. `gpu_spec` becomes required node affinity to the GPU models it lists, `qos` a Queue and a
-    PriorityClass, which come right before the first task that has it. All pods are pending, whatever phase the trace
-    recorded; their times are annotations. Raises ManifestError, naming file, line and column, at a row that does not
-    hold what it should.
+    A task asks for `volcano.sh/vgpu-number` GPUs and of each for `volcano.sh/vgpu-memory`, in thousandths: its
+    gpu_milli. The plugin deviceshare gives them, with `deviceshare.VGPUEnable: true`. `gpu_spec` becomes required node
+    affinity to the GPU models it lists, `qos` a Queue and a PriorityClass, which come right before the first task that
+    has it. All pods are pending, whatever phase the trace recorded; their times are annotations. Raises ManifestError,
+    naming file, line and column, at a row that does not hold what it should.
     """
     yield from map(node_of, distinct(read_rows(nodes_csv, NODE_COLUMNS), "sn"))
     known: set[str] = set()
@@ -66,12 +71,16 @@ def import_openb(nodes_csv: Path, pods_csv: Path) -> Iterator[Manifest]:
 
 def node_of(row: Row) -> Manifest:
     """A row of the node list as a Node. Raises ManifestError."""
-    resources = {
-        CPU: f"{row.whole('cpu_milli')}m",
-        MEMORY: f"{row.whole('memory_mib')}Mi",
-        **gpus(row.whole("gpu")),
-    }
-    return node(row.name("sn"), row.label("model"), resources)
+    count, name, model = row.whole("gpu"), row.name("sn"), row.label("model")
+    shares = of_gpus(GPU * count, GPU * count) | {DEFAULTS.nvidia.resource_core_name: str(100 * count)}
+    resources = {CPU: f"{row.whole('cpu_milli')}m", MEMORY: f"{row.whole('memory_mib')}Mi", **(shares if count else {})}
+    cards = (f"{name}-{card},{GPU},{GPU},{model or 'GPU'},true,{SHARED}:" for card in range(min(count, MOST_CARDS)))
+    return node(name, model, resources, {REGISTER: "".join(cards)} if count else {})
+
+
+def of_gpus(number: int, memory: int) -> dict[str, str]:
+    """So many GPUs, or shares of them, and thousandths."""
+    return {DEFAULTS.nvidia.resource_count_name: str(number), DEFAULTS.nvidia.resource_memory_name: str(memory)}
 
 
 def group_of(row: Row, qos: str) -> Manifest:
@@ -87,23 +96,22 @@ def task_of(row: Row, qos: str) -> Manifest:
         SCHEDULED_TIME: row.seconds("scheduled_time"),
         DELETION_TIME: row.seconds("deletion_time"),
     }
-    count, share = gpu_request(row)
-    annotations = {**membership(row.name("name")), RECORDED_PHASE: row.text("pod_phase"), **share}
+    annotations = {**membership(row.name("name")), RECORDED_PHASE: row.text("pod_phase")}
     spec = {"priorityClassName": qos, **on_gpu_models(row.labels("gpu_spec"))}
-    requests = {CPU: f"{row.whole('cpu_milli')}m", MEMORY: f"{row.whole('memory_mib')}Mi", GPU: str(count)}
+    requests = {CPU: f"{row.whole('cpu_milli')}m", MEMORY: f"{row.whole('memory_mib')}Mi", **gpu_request(row)}
     return pod(row.name("name"), row.line, times, annotations, spec, requests)
 
 
-def gpu_request(row: Row) -> tuple[int, dict[str, str]]:
-    """Whole GPUs that a task needs, and the annotation of its share when one GPU is more than it asks for.
+def gpu_request(row: Row) -> dict[str, str]:
+    """The GPUs of a task, and the thousandths of each; nothing for none.
 
     Raises ManifestError when `gpu_milli` is not a share of one GPU, or of several.
     """
     count, milli = row.whole("num_gpu"), row.whole("gpu_milli")
     if count == 0 and milli:
         raise row.wrong("gpu_milli", "is a share of a GPU, but num_gpu is 0")
-    if count and not 0 < milli <= 1000:
+    if count and not 0 < milli <= GPU:
         raise row.wrong("gpu_milli", "is no share of a GPU; write 1 to 1000")
-    if count > 1 and milli != 1000:
+    if count > 1 and milli != GPU:
         raise row.wrong("gpu_milli", f"is a share of one GPU, but num_gpu is {count}; write 1000")
-    return count, {GPU_SHARE: str(milli)} if 0 < milli < 1000 else {}
+    return of_gpus(count, milli) if count else {}

@@ -30,8 +30,6 @@ DELETION_TIME: Final = "stromboli.io/deletion-time"
 """Annotations of a pod: seconds since the trace's start; absent where the trace has none."""
 RECORDED_PHASE: Final = "stromboli.io/recorded-phase"
 """Annotation of a pod: the phase it had when the trace was taken."""
-GPU_SHARE: Final = "stromboli.io/gpu-milli"
-"""Annotation of a pod: thousandths of one GPU that suffice for it."""
 MAX_PER_NODE: Final = "stromboli.io/max-instances-per-node"
 """Annotation of a pod: how many of its application's instances one node may hold."""
 
@@ -54,14 +52,14 @@ def gibibytes(amount: Fraction) -> str:
     return f"{mebibytes}Mi" if mebibytes.denominator == 1 else str(ceil(amount * 2**30))
 
 
-def node(name: str, model: str, resources: Mapping[str, str]) -> Manifest:
+def node(name: str, model: str, resources: Mapping[str, str], annotations: Mapping[str, str] | None = None) -> Manifest:
     """A Node with its hostname label, its GPU model (none when empty) and these allocatable resources."""
     room = {**resources, PODS: str(PODS_PER_NODE)}
     labels = {HOSTNAME: name, **({GPU_MODEL: model} if model else {})}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": labels, **({"annotations": dict(annotations)} if annotations else {})},
         "status": {"capacity": room, "allocatable": room},
     }
 
