@@ -12,7 +12,15 @@ from stromboli.cluster.body import Body, Key, meta
 from stromboli.errors import ApiFailure
 from stromboli.server.admission.registered import Answers, Question, Unanswered
 from stromboli.server.api import Api
-from stromboli.server.controllers.workloads import daemon_sets, deployments, jobs, replica_sets, stateful_sets, volumes
+from stromboli.server.controllers.workloads import (
+    claims,
+    daemon_sets,
+    deployments,
+    jobs,
+    replica_sets,
+    stateful_sets,
+    volumes,
+)
 from stromboli.server.controllers.workloads.objects import PODS, Objects, controller_of
 from stromboli.server.http.asking import ask
 from stromboli.server.storage.aside import Place
@@ -26,6 +34,12 @@ CONTROLLER: Final = {"username": "system:kube-controller-manager", "groups": ["s
 
 Sync = Callable[[Objects, Body], None]
 
+
+def _make_claims(objects: Objects, pod: Body) -> None:
+    volumes.make_claims(objects, pod)
+    claims.make_claims(objects, pod)
+
+
 SYNCS: Final[Mapping[CollectionName, Sync]] = {
     deployments.DEPLOYMENTS: deployments.sync,
     replica_sets.REPLICA_SETS: replica_sets.sync,
@@ -33,13 +47,15 @@ SYNCS: Final[Mapping[CollectionName, Sync]] = {
     daemon_sets.DAEMON_SETS: daemon_sets.sync,
     jobs.JOBS: jobs.sync,
     **volumes.SYNCS,
+    claims.CLAIMS: claims.sync,
+    PODS: _make_claims,
 }
 """What a look at an object of each kind does."""
 
 
 def _is_looked_at(name: CollectionName, body: Body) -> bool:
     """Whether an object is one that needs looks: of pods, those with claims of their own."""
-    return name != PODS or any(volumes.ephemeral(body))
+    return name != PODS or any(volumes.ephemeral(body)) or any(claims.templated(body))
 
 
 class Workloads:
@@ -86,7 +102,7 @@ class Workloads:
         body = change.entry.body
         if name in SYNCS and _is_looked_at(name, body):
             self._ask((name, change.entry.key))
-        for place in volumes.related(self._store, name, body):
+        for place in (*volumes.related(self._store, name, body), *claims.related(self._store, name, body)):
             self._ask(place)
         if name == daemon_sets.NODES:
             for key in self._store.of(daemon_sets.DAEMON_SETS).entries:

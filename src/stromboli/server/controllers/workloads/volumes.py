@@ -23,7 +23,7 @@ from stromboli.model.objects.storage import (
 )
 from stromboli.model.resources import quantity
 from stromboli.model.spec import without_nulls
-from stromboli.server.controllers.workloads.objects import PODS, Objects, is_ending
+from stromboli.server.controllers.workloads.objects import Objects, is_ending
 from stromboli.server.storage.store import CollectionName, Store
 
 CLAIMS: Final = ("", "persistentvolumeclaims")
@@ -187,5 +187,5 @@ def _bind(objects: Objects, claim: Body, volume: Body) -> None:
     objects.set_status(CLAIMS, claim, changed(told, phase="Bound"))
 
 
-SYNCS: Final = {CLAIMS: sync, VOLUMES: look_after, PODS: make_claims}
+SYNCS: Final = {CLAIMS: sync, VOLUMES: look_after}
 """What a look at an object of each kind does."""

@@ -1,0 +1,120 @@
+"""Pods with ResourceClaims on an embedded cluster: claims are made, allocated, written and freed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from stromboli.errors import ApiError
+from stromboli.framework.books.plan import Bind
+from stromboli.live.up.up import Setup, up
+from stromboli.live.writing.claims import FINALIZER, released, reserved
+from stromboli.model.claims import Allocation, DeviceResult, DeviceResults
+from stromboli.server.kubelet.shapes import nodes_of
+from stromboli.server.verbs.writing import Deletion, Options
+from stromboli.testing.builders import Manifest, pod, pod_group
+
+SECONDS = 60.0
+QUEUES = ("scheduling.volcano.sh", "queues", "")
+CLAIMS = ("resource.k8s.io", "resourceclaims", "default")
+API = "resource.k8s.io/v1"
+DRIVER = "gpu.example.com"
+
+
+def devices_of(node: str, count: int) -> Manifest:
+    spec = {"driver": DRIVER, "nodeName": node, "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": f"gpu-{number}"} for number in range(count)]}  # fmt: skip
+    return {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": f"{node}-gpus"}, "spec": spec}
+
+
+CLASS = {"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": "gpu"},
+         "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}}  # fmt: skip
+ASKED = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
+TEMPLATE = {"apiVersion": API, "kind": "ResourceClaimTemplate", "metadata": {"name": "one"}, "spec": {"spec": ASKED}}
+
+
+def member(name: str, group: str) -> Manifest:
+    return pod(name, group=group, schedulerName="volcano", container={"image": "busybox"},
+               resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}])  # fmt: skip
+
+
+@asynccontextmanager
+async def cluster_of(*objects: Manifest) -> AsyncIterator[Any]:
+    nodes = nodes_of(["2x4cpu,8Gi"])
+    async with up(Setup(list(nodes), period=0.05)) as cluster:
+        api = cluster.serving.api
+        await until(lambda: "default" in {one["metadata"]["name"] for one in api.bodies(*QUEUES) if "status" in one})
+        make(api, *(devices_of(body["metadata"]["name"], 1) for body in nodes), *objects)
+        yield api
+
+
+def make(api: Any, *objects: Manifest) -> None:
+    for body in objects:
+        body = {key: value for key, value in body.items() if key != "status"}
+        resource = api.catalogue.of_kind(body["apiVersion"], body["kind"])
+        api.writer.create(resource, "default" if resource.namespaced else "", body, Options())
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not holds():
+            await asyncio.sleep(0.02)
+
+
+def placed(api: Any) -> dict[str, str]:
+    bodies = api.bodies("", "pods", "default")
+    return {body["metadata"]["name"]: body["spec"]["nodeName"] for body in bodies if body["spec"].get("nodeName")}
+
+
+def test_a_gang_with_templates_starts_whole_and_the_next_one_when_its_devices_are_free() -> None:
+    async def story() -> tuple[list[Any], list[str]]:
+        gang = [pod_group("a", min_member=2), member("a-0", "a"), member("a-1", "a")]
+        async with cluster_of(CLASS, TEMPLATE, *gang) as api:
+            await until(lambda: len(placed(api)) == 2)
+            claims = list(api.bodies(*CLAIMS))
+            make(api, pod_group("b", min_member=2), member("b-0", "b"), member("b-1", "b"))
+            await until(lambda: any("cannot allocate" in one["message"] for one in api.bodies("", "events", "default")))
+            waiting = sorted(placed(api))
+            resource = api.catalogue.of_kind("v1", "Pod")
+            for name in ("a-0", "a-1"):
+                api.writer.delete(resource, ("default", name), Deletion(grace=0), Options())
+            await until(lambda: sorted(placed(api)) == ["b-0", "b-1"])
+            return claims, waiting
+
+    claims, waiting = asyncio.run(story())
+    assert waiting == ["a-0", "a-1"]
+    assert len({one["status"]["allocation"]["devices"]["results"][0]["pool"] for one in claims}) == 2
+    assert {user["name"] for one in claims for user in one["status"]["reservedFor"]} == {"a-0", "a-1"}
+    assert all(FINALIZER in one["metadata"]["finalizers"] for one in claims)
+
+
+BIND = Bind("uid-p", "ns/p", "ns/g", "n0")
+GIVEN = Allocation(DeviceResults((DeviceResult("r", DRIVER, "n0", "gpu-0"),)))
+USER = {"resource": "pods", "name": "p", "uid": "uid-p"}
+
+
+def test_what_is_written_is_taken_back() -> None:
+    status = reserved({"metadata": {}, "status": {}}, BIND, "ns/c", GIVEN)
+    assert status is not None
+    assert status["reservedFor"] == [USER]
+    assert reserved({"metadata": {}, "status": status}, BIND, "ns/c", GIVEN) is None
+    assert released({"status": status}, "uid-p") == {"reservedFor": None, "allocation": None}
+    other = {**USER, "name": "q", "uid": "uid-q"}
+    assert released({"status": {**status, "reservedFor": [USER, other]}}, "uid-p") == {"reservedFor": [other]}
+    assert released({"status": status}, "uid-q") is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        {"metadata": {}, "status": {"allocation": {"devices": {"results": [{"request": "r", "driver": DRIVER}]}}}},
+    ],
+)
+def test_a_claim_that_is_going_or_has_other_devices_is_left_alone(body: Any) -> None:
+    with pytest.raises(ApiError, match="in the meantime"):
+        reserved(body, BIND, "ns/c", GIVEN)
