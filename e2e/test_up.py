@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -250,8 +251,9 @@ def test_the_examples_finish_and_the_command_ends() -> None:
     assert lines[1].startswith("  export KUBECONFIG=")
     assert lines[2].startswith("  kubectl get ")
     for job in ("training", "evaluation", "notebook"):
-        assert [line for line in lines if line.startswith(f"default/{job}:")][-1].split()[1] == "Completed,"
-    assert len(lines) == len(set(lines))
+        told = [line for line in lines if line.startswith(f"default/{job}:")]
+        assert told[-1].split()[1] == "Completed,"
+        assert [line for line, following in pairwise(told) if line == following] == []
     assert "All jobs are over. To try next, in a terminal:" in lines
     assert not Path(lines[1].partition("=")[2]).parent.exists()
 

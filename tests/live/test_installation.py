@@ -95,6 +95,15 @@ async def discover(world: ControllerWorld) -> None:
         await asyncio.sleep(5)
 
 
+def bind_claims(world: ControllerWorld) -> None:
+    """What the controller of volumes does: every claim gets one."""
+    for number, claim in enumerate(world.server.all("persistentvolumeclaims")):
+        done = {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+                "spec": {"volumeName": f"v{number}"}, "status": {"phase": "Bound"}}  # fmt: skip
+        world.server.put("persistentvolumes", {"metadata": {"name": f"v{number}"}, "spec": {}})
+        world.server.put("persistentvolumeclaims", merged(claim, done))
+
+
 def test_everything_that_each_requests_is_granted_and_what_is_granted_is_requested() -> None:
     async def story() -> dict[str, Uses]:
         world = ControllerWorld()
@@ -116,7 +125,11 @@ def test_everything_that_each_requests_is_granted_and_what_is_granted_is_request
         grouped = {**spec, "schedulingGroup": {"podGroupName": "u"}}
         world.server.put("pods", {"metadata": {"name": "q", "namespace": "ns"}, "spec": grouped,
                                   "status": {"phase": "Pending"}})  # fmt: skip
+        lacking = {**spec, "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]}
+        world.server.put("pods", {"metadata": {"name": "w", "namespace": "ns"}, "spec": lacking,
+                                  "status": {"phase": "Pending"}})  # fmt: skip
         await discover(world)
+        bind_claims(world)
         await asyncio.sleep(10)
         template = {"spec": job("x", 1)["spec"]}
         old = {"name": "c", "namespace": "ns", "creationTimestamp": "2020-01-01T00:00:00Z"}
