@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from stromboli.cluster.rim import VolumesSet
 from stromboli.filters.devices.expressions import Expression, seen
 from stromboli.model.claims import Attribute, Capacity, Device
 from stromboli.testing.builders import Manifest, node, pod, pod_group
@@ -167,6 +168,22 @@ def test_a_pod_waits_with_the_reason(objects: tuple[Manifest, ...], why: str) ->
     each = bench(*TWO, *objects, claiming("p", "c"))
     assert not binds(each.plan)
     assert why in said(each, "p")
+
+
+def test_claims_as_the_reference_has_them() -> None:
+    pods = [claiming(f"p{number}", "c", group="g") for number in range(2)]
+    waits = bench(*TWO, claim("c"), *pods, gang=2, compat=True)
+    assert not binds(waits.plan)
+    assert "resource claim default/c is in the process of being allocated" in said(waits, "p1")
+
+
+def test_a_pod_without_its_claim_is_unknown_in_scenarios_of_the_reference() -> None:
+    each = bench(*TWO)
+    VolumesSet(True, frozenset(), False, True).make(each.state)
+    each.tell(claiming("p", "c"))
+    assert not each.state.tasks
+    each.tell(claim("c"), claiming("p", "c"), pod_group("p"))
+    assert binds(each.cycle()) == {"p": "n0"}
 
 
 def test_a_claim_that_is_not_made_yet_is_waited_for() -> None:

@@ -152,16 +152,21 @@ class GatesSet(Change, frozen=True):
 
 
 class VolumesSet(Change, frozen=True):
-    """What is looked at of volumes; see :meth:`~stromboli.cluster.decoding.stored.StoredVolumes.configure`."""
+    """What is looked at of volumes; see :meth:`~stromboli.cluster.decoding.stored.StoredVolumes.configure`.
+
+    ``named`` leaves out pods whose ResourceClaims are not there.
+    """
 
     capacity: bool
     ignored: frozenset[str]
     counted: bool
+    named: bool = False
 
     def make(self, state: ClusterState) -> None:
         """See :class:`Change`."""
         attachable = Attachable(state, self.ignored) if self.counted else None
         state.storage.configure(self.capacity, self.ignored, attachable)
+        state.storage.devices.required = self.named
 
 
 class VolumesGiven(Change, frozen=True):

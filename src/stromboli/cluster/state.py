@@ -128,7 +128,7 @@ class ClusterState:
         task = task if self.storage.attachable is None else self.storage.attachable.counted(task)
         if stays and (other := self._uids.get(task.uid, task.key)) != task.key:
             raise ManifestError(f"is the uid of Pod {other}", object=f"Pod {task.key}", path="metadata.uid")
-        self.replace_task(self.tasks.get(task.key), task if stays else None)
+        self.replace_task(self.tasks.get(task.key), task if stays and not self.storage.devices.lacks(task) else None)
 
     def _pod_group(self, group: kinds.PodGroup | kinds.UpstreamPodGroup, stays: bool) -> None:
         value = any_group_of(group, self.jobs)

@@ -37,7 +37,8 @@ class Run:
         self.state = ClusterState()
         self.state.set_gates(config.gates)
         ignored = frozenset(scenario.options.ignored_provisioners)
-        VolumesSet(True, ignored, config.ways.asks("attachable-volumes")).make(self.state)
+        counted, named = (config.ways.asks(row) for row in ("attachable-volumes", "missing-claims"))
+        VolumesSet(True, ignored, counted, named).make(self.state)
         self.problems: list[ManifestError] = []
         self.plans: list[Plan] = []
         self.figures: Json = {}

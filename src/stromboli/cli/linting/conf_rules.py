@@ -148,7 +148,8 @@ def _no_priority(setup: Setup) -> Iterator[Spot]:
 
 
 def _no_scores(setup: Setup) -> Iterator[Spot]:
-    if not setup.answering("node_order") and not setup.answering("batch_node_order"):
+    found = [*setup.answering("node_order"), *setup.answering("batch_node_order")]
+    if all(entry.option.name == "predicates" for entry in found):  # it scores the alternatives of claims alone
         yield Spot("no plugin scores nodes")
 
 

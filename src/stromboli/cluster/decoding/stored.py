@@ -129,6 +129,13 @@ class StoredDevices(Stored[DeviceObjects]):
         self.demands: dict[str, Demand] = {}
         self.given: dict[str, tuple[str, Mapping[str, Allocation]]] = {}
 
+        self.required = False
+        """Whether pods are left out that name a claim which is not there."""
+
+    def lacks(self, task: Task) -> bool:
+        """Whether a task is left out for want of a claim."""
+        return self.required and any(key not in self.demands for key in task.claims)
+
     def give(self, uid: str, pod: str, claims: Mapping[str, Allocation]) -> None:
         """The claims of ``pod`` have these devices; see :class:`~stromboli.framework.books.plan.Bind`."""
         self._shown = None
@@ -184,6 +191,7 @@ class StoredVolumes(Stored[Storage]):
     def take_over(self, old: StoredVolumes, attachable: Counting | None) -> None:
         """Have the settings and decisions of ``old``, not its objects."""
         self.settings, self.attachable, self.given = old.settings, attachable, old.given
+        self.devices.given, self.devices.required = old.devices.given, old.devices.required
 
     def give(self, uid: str, volumes: Mapping[str, str]) -> None:
         """The claims of pod ``uid`` get these; see :class:`~stromboli.framework.books.plan.Bind`."""

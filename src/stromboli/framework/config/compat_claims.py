@@ -23,6 +23,13 @@ CLAIMS: Final = (
         "A gang with a shared device should start.",
     ),
     Difference(
+        "missing-claims",
+        "A pod that names a ResourceClaim which is not there counts in its queue, and is told that it waits for it.",
+        "It is not known to the scheduler until the claim is there; so in scenarios alone.",
+        "cluster state",
+        "Whoever asked for the pod should learn what it waits for.",
+    ),
+    Difference(
         "read-write-once-pod",
         "A pod waits while another has its claim with access mode ReadWriteOncePod.",
         "It is bound, and waits at its kubelet.",
