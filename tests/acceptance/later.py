@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 LATER: Mapping[str, str] = {
-    "S0-46": "no NodeShard objects reach the cluster state",
     "S3-38": "needs shared devices and their plugin",
 }
 """Rows without a test."""
 
 PARTLY: Mapping[str, str] = {
     "S0-04": "pods and nodes; other kinds of object take the same way",
-    "S0-05": "the CSI status and the shard set are empty: neither drivers nor shards reach the cluster state yet",
     "S0-09": "the notice is the line `session_closed`; there is no cache to be told beside it",
     "S3-39": "an unknown node; there are no device errors without devices",
 }

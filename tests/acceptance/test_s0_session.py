@@ -110,7 +110,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "uid": lambda uid: len(uid) == 36,
     "jobs": lambda jobs: list(jobs) == ["default/g"],
     "nodes": lambda nodes: list(nodes) == ["n1", "n2"],
-    "csi_nodes_status": lambda status: status == {},
+    "csi_nodes_status": lambda status: status == {"n1": {"limited": True, "any": False}},
     "revocable_nodes": lambda nodes: list(nodes) == ["n2"],
     "queues": lambda queues: list(queues) == ["default"],
     "namespace_info": lambda namespaces: dict(namespaces) == {},
@@ -146,7 +146,14 @@ def test_S0_05_a_plugin_reads_every_attribute(attribute: str) -> None:
         def on_session_open(self, session: ClusterView) -> None:
             read.append(ATTRIBUTES[attribute](getattr(session, attribute)))
 
-    objects = [*ONE_JOB, node("n2", labels={"volcano.sh/revocable-zone": "z"})]
+    drivers = [{"name": "limited", "allocatable": {"count": 5}}, {"name": "any"}]
+    csi = {
+        "kind": "CSINode",
+        "apiVersion": "storage.k8s.io/v1",
+        "metadata": {"name": "n1"},
+        "spec": {"drivers": drivers},
+    }
+    objects = [*ONE_JOB, node("n2", labels={"volcano.sh/revocable-zone": "z"}), csi]
     more = "configurations: [{name: allocate, arguments: {predicateErrorCacheEnable: true}}]"
     assert Bench(objects, conf("gang", "reader", more=more), Reader).cycle().inconsistencies == []
     assert read == [True]

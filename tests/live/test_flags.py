@@ -16,7 +16,6 @@ OWN = {
 }  # fmt: skip
 IDLE = {
     "node-worker-threads", "gate-removal-worker-num", "logtostderr",
-    "scheduler-sharding-name",
 }  # fmt: skip
 IDLE_OF_CONTROLLERS = {
     "feature-gates", "worker-threads", "worker-threads-for-podgroup", "worker-threads-for-queue",

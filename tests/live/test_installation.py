@@ -72,6 +72,8 @@ NOT_SEEN: dict[str, Uses] = {
         ("", "events", "patch"),  # after five minutes
         *(("", plural, "patch") for plural in ("persistentvolumes", "persistentvolumeclaims")),  # no pod has a claim
         *(("resource.k8s.io", f"resourceclaims{part}", "patch") for part in ("", "/status", "/binding")),
+        *(("shard.volcano.sh", "nodeshards", verb) for verb in ("list", "watch")),  # only with a sharding mode
+        ("shard.volcano.sh", "nodeshards/status", "patch"),
     },
     CONTROLLERS.name: {
         *LEADING,

@@ -169,7 +169,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert help_text() in told
 
 
-@pytest.mark.parametrize("flag", ["--scheduler-sharding-mode=hard", "--leader-elect-resource-lock=configmaps"])
+@pytest.mark.parametrize("flag", ["--scheduler-sharding-mode=firm", "--leader-elect-resource-lock=configmaps"])
 def test_what_is_not_offered_is_refused(flag: str) -> None:
     with pytest.raises(ConfigError, match=flag.partition("=")[0]):
         options_of(parse([flag]))
@@ -180,6 +180,7 @@ def test_what_is_not_offered_is_refused(flag: str) -> None:
     [
         ([], {}),
         (["--scheduler-name=a", "--scheduler-name=b"], {"scheduler_names": ("a", "b")}),
+        (["--scheduler-sharding-mode=hard"], {"sharding_mode": "hard"}),
         (["--default-queue=a"], {"default_queue": "a"}),
         (["--schedule-period=500ms"], {"schedule_period": 0.5}),
         (["--resource-sync-timeout=2m"], {"resource_sync_timeout": 120.0}),
@@ -209,8 +210,8 @@ def test_flags_reach_the_scheduler_and_without_them_it_has_their_defaults(
     ],
 )
 def test_what_is_switched_off_is_not_watched(switch: str, kinds: set[str]) -> None:
-    assert Options().unwatched == ()
-    assert {*msgspec.structs.replace(Options(), **{switch: False}).unwatched} == kinds
+    assert (Options(sharding_mode="soft").unwatched, Options().unwatched) == ((), ("NodeShard",))
+    assert {*msgspec.structs.replace(Options(), **{switch: False}).unwatched} == {"NodeShard", *kinds}
 
 
 # ---------------------------------------------------------------------- configuration

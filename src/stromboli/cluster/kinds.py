@@ -19,6 +19,7 @@ from stromboli.model.objects.base import Metadata as Metadata
 from stromboli.model.objects.base import NamespacedMetadata as NamespacedMetadata
 from stromboli.model.objects.base import Object as Object
 from stromboli.model.objects.base import OwnerReference as OwnerReference
+from stromboli.model.objects.shard import NodeShardSpec, NodeShardStatus
 from stromboli.model.objects.storage import CSIDriver as CSIDriver
 from stromboli.model.objects.storage import CSINode as CSINode
 from stromboli.model.objects.storage import CSIStorageCapacity as CSIStorageCapacity
@@ -236,6 +237,13 @@ class Numatopology(Object, frozen=True):
     spec: NumaSpec = NumaSpec()
 
 
+class NodeShard(Object, frozen=True):
+    """shard.volcano.sh/v1alpha1 NodeShard."""
+
+    spec: NodeShardSpec = NodeShardSpec()
+    status: NodeShardStatus = NodeShardStatus()
+
+
 class ConfigMap(Object, frozen=True):
     """v1 ConfigMap, of which one may describe devices."""
 
@@ -371,6 +379,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "ResourceQuota": Kind(ResourceQuota, ("v1",), "resourceQuotas"),
     "HyperNode": Kind(HyperNode, ("topology.volcano.sh/v1alpha1",), "hyperNodes"),
     "Numatopology": Kind(Numatopology, ("nodeinfo.volcano.sh/v1alpha1",), "numatopologies"),
+    "NodeShard": Kind(NodeShard, ("shard.volcano.sh/v1alpha1",), "nodeShards"),
     "Job": Kind(Job, ("batch.volcano.sh/v1alpha1",), "jobs"),
 }
 """What is understood, by kind, in the order in which a scenario's lists are handed over."""

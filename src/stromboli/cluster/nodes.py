@@ -10,6 +10,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from stromboli.cluster.decoding.shards import ShardStore
 from stromboli.model.resources.axes import Axes, Vector, add_to
 from stromboli.model.spec import NodeSpec
 from stromboli.model.status import TaskStatus
@@ -71,12 +72,15 @@ def _same(left: list[int], right: list[int]) -> bool:
 
 
 class NodeStore:
-    """Nodes by name.  A node whose object is unknown keeps its tasks and is left out of snapshots."""
+    """Nodes by name.  A node whose object is unknown keeps its tasks and is left out of snapshots.
 
-    __slots__ = ("_axes", "_changed", "_entries", "_rows", "_statics", "_table")
+    ``shards`` say which are this scheduler's own.
+    """
+
+    __slots__ = ("_axes", "_changed", "_entries", "_rows", "_statics", "_table", "shards")
 
     def __init__(self, axes: Axes) -> None:
-        self._axes = axes
+        self._axes, self.shards = axes, ShardStore()
         self._entries: dict[str, NodeEntry] = {}
         self._rows: list[NodeEntry] | None = None
         self._statics: NodeStatics | None = None

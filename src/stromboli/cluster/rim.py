@@ -131,6 +131,17 @@ class Learned(Change, frozen=True):
         state.learn(self)
 
 
+class ShardingSet(Change, frozen=True):
+    """How NodeShards count (none, hard or soft), and which one is ours."""
+
+    mode: str
+    name: str
+
+    def make(self, state: ClusterState) -> None:
+        """See :class:`Change`."""
+        state.nodes.shards.set_mode(self.mode, self.name)
+
+
 class Measured(Change, frozen=True):
     """Loads of nodes, by name."""
 

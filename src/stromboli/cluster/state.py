@@ -82,7 +82,7 @@ class ClusterState:
             "Queue": self._queue, "PriorityClass": self._priority_class, "ResourceQuota": self._quota,
             "Namespace": self._namespace, "Service": self._service, "ReplicationController": self._service,
             "ReplicaSet": self._workload, "StatefulSet": self._workload, "PodDisruptionBudget": self._disruption_budget,
-            "HyperNode": self.hyper_nodes.apply, "Numatopology": self.numa.apply,
+            "HyperNode": self.hyper_nodes.apply, "Numatopology": self.numa.apply, "NodeShard": self.nodes.shards.apply,
             "ConfigMap": self.device_settings.apply, **self.storage.handlers(), **self.storage.devices.handlers(),
         }  # fmt: skip
 
@@ -91,6 +91,7 @@ class ClusterState:
         fresh = ClusterState(self.default_queue)
         fresh.ignored, fresh.reserving, fresh.templates.gates = self.ignored, self.reserving, self.templates.gates
         fresh.storage.take_over(self.storage, self.storage.attachable and self.storage.attachable.of(fresh))
+        fresh.nodes.shards.set_mode(self.nodes.shards.mode, self.nodes.shards.name)
         fresh.memory, fresh.usage, fresh._number = self.memory, self.usage, self._number
         return fresh
 
@@ -385,12 +386,14 @@ class ClusterState:
         found.budgets = [self.budgets[key] for key in sorted(self.budgets)]
         found.claims = dict(sorted(self.storage.devices.demands.items()))
         found.memory, found.utc_offset = dict(self.memory), self.utc_offset
-        found.numa, found.device_settings = self.numa.shown(), dict(self.device_settings)
+        found.numa, found.shard = self.numa.shown(), self.nodes.shards.shown()
+        found.device_settings = dict(self.device_settings)
         self.storage.devices.keep(self._uids)
         found.storage, found.devices = self.storage.shown(), self.storage.devices.shown()
         topology = self.hyper_nodes.topology(table.statics, topology_keys(map(self.jobs.__getitem__, self.close_jobs)))
         found.hyper_nodes, found.hyper_node_tiers = dict(topology.infos), dict(topology.tiers)
         found.hyper_nodes_ready, found.number = topology.ready, self._number
         found.inconsistencies = [*topology.problems, *self.sums.problems(), *self._queue_names.problems()]
+        found.inconsistencies += self.nodes.shards.problems()
         self.keep_jobs()
         return found

@@ -18,6 +18,7 @@ from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job, JobFacts
 from stromboli.model.job_sums import Sums
 from stromboli.model.numa import NumaSpec
+from stromboli.model.objects.shard import Shard
 from stromboli.model.objects.storage import Storage
 from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
 from stromboli.model.queue import Queue, ResourceQuota
@@ -148,6 +149,7 @@ class _Body(msgspec.Struct, frozen=True):
     storage: Storage = Storage()
     devices: DeviceObjects = DeviceObjects()
     device_settings: dict[str, DeviceSettings] = {}
+    shard: Shard | None = None
     uncounted: list[str] = []
     """Names of :attr:`~stromboli.model.resources.axes.Axes.ignored`."""
 
@@ -252,7 +254,7 @@ def _body(rows: Writer, snapshot: Snapshot) -> _Body:
         hyper_node_tiers=snapshot.hyper_node_tiers, hyper_nodes_ready=snapshot.hyper_nodes_ready,
         cluster_uid=snapshot.cluster_uid, number=snapshot.number, queueless=dict(snapshot.queueless),
         storage=snapshot.storage, devices=snapshot.devices,
-        inconsistencies=snapshot.inconsistencies, quotas=_dicts(snapshot.quotas),
+        inconsistencies=snapshot.inconsistencies, shard=snapshot.shard, quotas=_dicts(snapshot.quotas),
     )  # fmt: skip
 
 
@@ -320,7 +322,7 @@ def _snapshot(rows: Reader, body: _Body) -> Snapshot:
     found.quotas, found.namespace_labels, found.services = body.quotas, body.namespace_labels, body.services
     found.usage, found.budgets, found.close_jobs, found.numa = body.usage, body.budgets, body.close_jobs, body.numa
     found.claims, found.memory, found.utc_offset = body.claims, body.memory, body.utc_offset
-    found.device_settings = body.device_settings
+    found.device_settings, found.shard = body.device_settings, body.shard
     found.hyper_nodes = {row.name: _hyper_node(row) for row in body.hyper_nodes}
     found.hyper_node_tiers, found.hyper_nodes_ready = body.hyper_node_tiers, body.hyper_nodes_ready
     found.storage, found.devices = body.storage, body.devices

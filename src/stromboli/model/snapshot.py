@@ -9,6 +9,7 @@ from stromboli.model.claims import Demand, DeviceObjects
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job
 from stromboli.model.numa import Topologies
+from stromboli.model.objects.shard import Shard
 from stromboli.model.objects.storage import Storage
 from stromboli.model.queue import Queue, ResourceQuota
 from stromboli.model.resources.axes import Axes, minus
@@ -93,6 +94,7 @@ class Snapshot:
     devices.  ``memory`` is what plugins keep from cycle to cycle, by plugin; ``numa`` what is known of the NUMA nodes
     of nodes,
     ``device_settings`` what ConfigMaps say of devices, by ``namespace/name``.
+    ``shard`` are the nodes that are this scheduler's own; None: all are.
     ``utc_offset`` is how many seconds local time is ahead of UTC.
     """
 
@@ -120,6 +122,7 @@ class Snapshot:
         "quotas",
         "reserved",
         "services",
+        "shard",
         "storage",
         "table",
         "templates",
@@ -144,6 +147,7 @@ class Snapshot:
         self.storage, self.devices = Storage(), DeviceObjects()
         self.memory: Mapping[str, Mapping[str, float]] = {}
         self.utc_offset = 0
+        self.shard: Shard | None = None
         self.numa: Topologies = {}
         self.device_settings: Mapping[str, DeviceSettings] = {}
         self.node_tasks: Sequence[Mapping[str, Task]] = ()

@@ -31,7 +31,7 @@ DROPPED: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "predicates_failed_shard": (
         "Predicates failed: node {node} is not in scheduler shard",
-        "there are no node shards yet",
+        "refusals are counted: `{count} node isn't in scheduler node shard` in the text of the task",
     ),
     "score_failed": (
         "Error in Calculating Priority for the node:{error}",

@@ -21,6 +21,7 @@ from stromboli.framework.books.candidates import Reach
 from stromboli.framework.books.hyper_nodes import TOP
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.engine.rows import Bools
+from stromboli.framework.engine.shards import own_first
 from stromboli.framework.extension.action import Action
 from stromboli.framework.extension.guards import settled
 from stromboli.framework.session.session import Session
@@ -321,7 +322,8 @@ class Attempt:
         now, later = rooms(session, task)
         # idle room alone does not suffice, because reservations of the node are not part of what it uses
         takers = session.placer.sampled(open_to) & later
-        for members in (takers & now, takers & ~now):
+        own = session.placer.own
+        for members in (*own_first(takers & now, own), *own_first(takers & ~now, own)):
             if members.any():
                 return session.placer.choose(task, members)
         return -1

@@ -28,9 +28,10 @@ COMPARED: Final = 8
 Others do not count: an observer is told of more of them, and must not change the choice.
 """
 
-Cost = tuple[bool, int, float, int]
-"""Whether the node is infeasible, the priority of the most important victim, the number of victims for each task of the
-job that gets room, and by how many seconds the longest grace period exceeds the usual one."""
+Cost = tuple[bool, bool, int, float, int]
+"""Whether the node is infeasible, whether it is of another shard, the priority of the most important victim, the number
+of victims for each task of the job that gets room, and by how many seconds the longest grace period exceeds the usual
+one."""
 
 
 class NodeOption(msgspec.Struct, frozen=True):
@@ -51,7 +52,7 @@ def options(search: Search, task: Task, reach: Reach) -> Iterator[NodeOption]:
     """
     rows = search.rows(task, reach)
     wanted = _wanted(search, task)
-    cheapest = False, search.session.candidates.lowest, 1 / wanted, 0
+    cheapest = False, False, search.session.candidates.lowest, 1 / wanted, 0
     found: list[tuple[Cost, NodeOption]] = []
     left = COMPARED
     for row in rows:
@@ -82,13 +83,15 @@ def _wanted(search: Search, task: Task) -> int:
 
 
 def _cost(search: Search, task: Task, row: int, chosen: Sequence[Task] | None, wanted: int) -> Cost:
+    own = search.session.placer.own
+    foreign = own is not None and not own[row]
     if not chosen:
-        return chosen is None, 0, 0.0, 0
+        return chosen is None, foreign, 0, 0.0, 0
     highest, slowest = chosen[0].priority, GRACE
     for victim in chosen:
         highest, slowest = max(highest, victim.priority), max(slowest, victim.grace)
     served = _served(search, task, row, chosen, wanted) if wanted > 1 else 1
-    return False, highest, len(chosen) / served, slowest - GRACE
+    return False, foreign, highest, len(chosen) / served, slowest - GRACE
 
 
 def _served(search: Search, task: Task, row: int, chosen: Sequence[Task], wanted: int) -> int:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -26,6 +27,7 @@ from stromboli.errors import PlacementError
 from stromboli.framework.books.candidates import Reach
 from stromboli.framework.engine.classes import NEVER
 from stromboli.framework.engine.rows import Bools, Floats
+from stromboli.framework.engine.shards import own_first
 from stromboli.framework.extension.guards import settled
 from stromboli.framework.extension.reason import Reason
 from stromboli.framework.session.session import Session
@@ -131,10 +133,13 @@ class Search:
         if not tried.any():
             return
         if not self.policy.checked:
-            yield from first_ones(tried)
+            parts = [part for part in own_first(tried, self.session.placer.own) if part.any()]
+            yield from chain.from_iterable(map(first_ones, parts))
             return
-        scores = np.where(tried, self.session.placer.ranking(task, members), NEVER)
-        yield from best_first(scores)
+        scores = self.session.placer.ranking(task, members)
+        for part in own_first(tried, self.session.placer.own):
+            if part.any():
+                yield from best_first(np.where(part, scores, NEVER))
 
     # ------------------------------------------------------------------ one node
 

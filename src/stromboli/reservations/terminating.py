@@ -14,6 +14,7 @@ import numpy as np
 
 from stromboli.framework.engine.placement import Choice
 from stromboli.framework.engine.rows import Bools
+from stromboli.framework.engine.shards import own_first
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.job import RELEASING
 from stromboli.model.table import Rows
@@ -55,10 +56,13 @@ class Terminating:
         """
         if not self.rows.size:
             return None
-        members = np.zeros(len(self._session.table), dtype=bool)
+        placer, members = self._session.placer, np.zeros(len(self._session.table), dtype=bool)
         for row in self._hopeful(task, within):
             members[row] = self.passes(task, row)
-        return Choice([self._session.placer.choose(task, members)], OperationKind.PIPELINE) if members.any() else None
+        for part in own_first(members, placer.own):
+            if part.any():
+                return Choice([placer.choose(task, part)], OperationKind.PIPELINE)
+        return None
 
     def passes(self, task: Task, row: int) -> bool:
         """Whether predicates accept ``task`` on ``row`` once its terminating pods have left; False without such."""

@@ -26,7 +26,6 @@ _KINDS: Final[Mapping[str, str]] = {
     "flow.volcano.sh JobFlow": _MADE,
     "flow.volcano.sh JobTemplate": _MADE,
     "bus.volcano.sh Command": "controllers carry it out on a live cluster",
-    "shard.volcano.sh NodeShard": "there is no sharding yet",
     "batch CronJob": _PODS_COUNT,
 }
 """By group and kind: why an object is not looked at, or what to do instead."""

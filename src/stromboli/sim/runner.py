@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from stromboli.builtin import builtin_registry
+from stromboli.cluster.events import Added
 from stromboli.cluster.files.scenario import Scenario, decode_scenario
-from stromboli.cluster.rim import VolumesSet
+from stromboli.cluster.rim import ShardingSet, VolumesSet
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_actions
 from stromboli.errors import ManifestError
@@ -19,6 +20,7 @@ from stromboli.framework.config.config import Config, load_config
 from stromboli.framework.config.gates import parse_gates, switched_on
 from stromboli.framework.config.registry import Registry
 from stromboli.framework.session.session import Session
+from stromboli.model.objects.shard import HARD, SOFT
 from stromboli.narration.observe import SILENT, Observer
 from stromboli.sim.between import apply_change, apply_plan, leave_names, take, tentative_names
 from stromboli.sim.outcome import Json, close_figures, outcome, queue_figures
@@ -53,7 +55,11 @@ class Run:
         gc.disable()
         start = time.process_time()
         self.problems += take(self.state, self.scenario.objects())
-        used = self.scenario.options.node_usage
+        options = self.scenario.options
+        if options.sharding_mode in (HARD, SOFT):
+            ShardingSet(options.sharding_mode, options.shard_name).make(self.state)
+            self.state.apply(Added("NodeShard", options.shard))
+        used = options.node_usage
         self.state.measured({name: sample.at(self.now) for name, sample in used.items()})
         self.load_cpu += time.process_time() - start
         gc.enable()

@@ -13,12 +13,13 @@ import msgspec
 
 from stromboli.cluster.complete import namespace_named
 from stromboli.cluster.events import Added, Event
-from stromboli.cluster.kinds import KINDS, Object
+from stromboli.cluster.kinds import KINDS, Metadata, NodeShard, Object
 from stromboli.cluster.objects import from_json, json_value
 from stromboli.errors import ManifestError, ScenarioError
 from stromboli.framework.config.sampling import Sampling
 from stromboli.model import usage
 from stromboli.model.names import SCHEDULER_NAME
+from stromboli.model.objects.shard import NodeShardSpec, NodeShardStatus
 from stromboli.model.spec import Wire, without_nulls
 from stromboli.model.values.reading import explained, unreadable
 
@@ -38,14 +39,6 @@ class NodeUsage(Wire, frozen=True):
         """The sample as snapshots hold it."""
         taken = 0.0 if self.age_seconds is None else now - self.age_seconds
         return usage.NodeUsage(taken, {usage.PERIOD: self.cpu}, {usage.PERIOD: self.memory})
-
-
-NOT_HEEDED: Final = {
-    "sharding_mode": "shardingMode: there is no sharding yet",
-    "shard_name": "shardName: there is no sharding yet",
-    "nodes_in_shard": "nodesInShard: there is no sharding yet",
-}
-"""Options of recorded scenarios that change nothing here, each as it is written and why."""
 
 
 class ScenarioOptions(Wire, frozen=True):
@@ -69,9 +62,10 @@ class ScenarioOptions(Wire, frozen=True):
     evicted_become: str = ""
 
     @property
-    def without_effect(self) -> list[str]:
-        """Which of the options that are given change nothing, and why."""
-        return [text for name, text in NOT_HEEDED.items() if getattr(self, name) not in ("", (), "none")]
+    def shard(self) -> NodeShard:
+        """Our shard with the nodes that the options say are in it."""
+        spec, status = NodeShardSpec(self.nodes_in_shard), NodeShardStatus(self.nodes_in_shard)
+        return NodeShard(Metadata(name=self.shard_name), spec, status)
 
     @property
     def sampling(self) -> Sampling | None:
@@ -120,9 +114,8 @@ class Scenario:
 
     @property
     def ignored(self) -> list[str]:
-        """What of the scenario changes nothing, a sentence each: options, and objects in lists that are not known."""
-        lists = (f"{key}: {count} objects of a kind that is not read" for key, count in self.skipped.items())
-        return [*self.options.without_effect, *lists]
+        """What of the scenario changes nothing, a sentence each: objects in lists that are not known."""
+        return [f"{key}: {count} objects of a kind that is not read" for key, count in self.skipped.items()]
 
     def __len__(self) -> int:
         return sum(len(raws) for raws in self._lists.values())

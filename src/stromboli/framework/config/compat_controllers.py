@@ -200,6 +200,14 @@ CONTROLLERS = (
         "Its status names every job and has to fit into one object.",
     ),
     _row(
+        "shard-handover",
+        "A scheduler takes a node of its shard once its NodeShard says that it uses it; an unknown sharding mode is "
+        "refused.",
+        "It takes it at once and says so after the cycle; an unknown mode counts as none.",
+        "scheduler",
+        "Two schedulers would use one node for a cycle.",
+    ),
+    _row(
         "controllers-offered",
         "Jobs, their clean-up, CronJobs, JobFlows, JobTemplates, queues, PodGroups of plain pods, HyperNodes and their "
         "discovery; `--controllers` has no others.",

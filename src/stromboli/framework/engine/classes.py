@@ -324,12 +324,15 @@ def _row_sum(scorers: list[tuple[Score, Floats | None]], task: Task, node: Node)
 
 
 class Classes:
-    """All task classes of a session, made when first asked for, ``mute`` lifted: plugins explain them only then."""
+    """All task classes of a session, made when first asked for, ``mute`` lifted: plugins explain them only then.
 
-    __slots__ = ("_made", "_mute", "hooks", "ledger")
+    ``own`` are the rows that are taken before all others, shape (nodes,); None: there are none.
+    """
 
-    def __init__(self, hooks: Hooks, ledger: Ledger, mute: Mute | None = None) -> None:
-        self.hooks, self.ledger, self._mute = hooks, ledger, mute or Mute()
+    __slots__ = ("_made", "_mute", "hooks", "ledger", "own")
+
+    def __init__(self, hooks: Hooks, ledger: Ledger, mute: Mute | None = None, own: Bools | None = None) -> None:
+        self.hooks, self.ledger, self._mute, self.own = hooks, ledger, mute or Mute(), own
         self._made: dict[Hashable, TaskClass] = {}
 
     def key(self, task: Task) -> Hashable:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stromboli.framework.engine.classes import Hooks
 from stromboli.framework.engine.custom_scorers import Choosers, Mapped
 from stromboli.framework.engine.rows import Fit, Score, fit_of, score_of
 from stromboli.framework.extension.answers import Answer, Answers
 
 
-def hooks_of(answers: Answers) -> Hooks:
-    """The per-node hooks among ``answers``."""
+def hooks_of(answers: Answers, first: Sequence[Fit] = ()) -> Hooks:
+    """The per-node hooks among ``answers``; ``first`` is asked before all plugins."""
     by_plugin: dict[int, list[Fit]] = {}
     for answer in answers.in_order(*answers.of("predicate"), *answers.of("predicate", "vector")):
         fit = fit_of(answer.plugin.name, answer.hook, answer.function, answer.row)
         by_plugin.setdefault(id(answer.plugin), []).append(fit)
     scores = answers.in_order(*answers.of("node_order"), *answers.of("node_order", "vector"))
     return Hooks(
-        list(by_plugin.values()),
+        [*([first] if first else []), *by_plugin.values()],
         [_score(answer) for answer in scores],
         [_raw(answer) for answer in answers.of("batch_node_order", "raw")],
         [_score(answer) for answer in answers.of("batch_node_order", "vector")],

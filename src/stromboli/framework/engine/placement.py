@@ -14,6 +14,7 @@ import numpy as np
 
 from stromboli.framework.engine.classes import NEVER, TaskClass
 from stromboli.framework.engine.rows import Bools, Floats
+from stromboli.framework.engine.shards import own_first
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.table import Rows
 
@@ -88,22 +89,28 @@ def chosen(cls: TaskClass, ties: Ties, members: Bools, seen: Seen | None = None)
     return int(rows[ties.best(scores)]) if row is None else row
 
 
-def groups(cls: TaskClass, within: Bools | None) -> list[tuple[Bools, OperationKind]]:
-    """Candidates for a task of ``cls``, better groups first: idle room, then room about to become free."""
+def groups(cls: TaskClass, within: Bools | None, own: Bools | None = None) -> list[tuple[Bools, OperationKind]]:
+    """Candidates for a task of ``cls``, better groups first: idle room, then room about to become free.
+
+    Of each, the nodes that are ``own`` come first.
+    """
     fits = cls.fitting(within)
     now = fits & cls.now
-    return [(now, OperationKind.ALLOCATE), (fits & ~now, OperationKind.PIPELINE)]
+    parts = ((now, OperationKind.ALLOCATE), (fits & ~now, OperationKind.PIPELINE))
+    return [(part, kind) for rows, kind in parts for part in own_first(rows, own)]
 
 
-def one(cls: TaskClass, ties: Ties, within: Bools | None = None, seen: Seen | None = None) -> Choice | None:
+def one(
+    cls: TaskClass, ties: Ties, within: Bools | None = None, seen: Seen | None = None, own: Bools | None = None
+) -> Choice | None:
     """The best node for one task; None when no node takes it."""
-    if within is None and cls.simple:
+    if within is None and own is None and cls.simple:
         if seen:
             seen(cls.best_now)
         row = ties.best(cls.best_now)
         if row >= 0:
             return Choice([row], OperationKind.ALLOCATE)
-    for members, kind in groups(cls, within):
+    for members, kind in groups(cls, within, own):
         if members.any():
             return Choice([chosen(cls, ties, members, seen)], kind)
     return None

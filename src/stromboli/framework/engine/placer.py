@@ -23,6 +23,10 @@ from stromboli.narration.observe import Teller
 class Placer(Protocol):
     """Finds nodes.  ``within`` limits the search to some rows, shape (nodes,); None means all of them."""
 
+    @property
+    def own(self) -> Bools | None:
+        """The rows that are taken before all others, shape (nodes,): those of a soft shard; None without one."""
+
     def place(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Choice | None:
         """The best node for ``task``: idle room first, then room about to become free; None when no node takes it.
 
@@ -82,6 +86,11 @@ class Engine:
         self.classes, self.ties, self.sampler, self.scores = classes, ties, sampler, scores
         self.unoffered = unoffered(classes.ledger.table)
 
+    @property
+    def own(self) -> Bools | None:
+        """See :class:`Placer`."""
+        return self.classes.own
+
     def place(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Choice | None:
         """See :class:`Placer`."""
         if self.unoffered and room and self.hopeless(task):
@@ -93,7 +102,7 @@ class Engine:
         if self.sampler is not None:
             among = np.ones(len(cls.table), dtype=bool) if within is None else within
             within = self.sampler.looked_at(cls.fitting(within), among)
-        return one(cls, self.ties, within, self._seen(cls, task))
+        return one(cls, self.ties, within, self._seen(cls, task), self.own)
 
     def _seen(self, cls: TaskClass, task: Task) -> Seen | None:
         """What tells the scores among which a node is chosen for ``task``, where they leave a choice."""
@@ -124,7 +133,7 @@ class Engine:
         """See :class:`Placer`."""
         if self.unoffered and self.hopeless(tasks[0]):
             return 1
-        runs = self.ties.seed is None and self.sampler is None and self.classes.of(tasks[0]).runs
+        runs = self.ties.seed is None and self.sampler is None and self.own is None and self.classes.of(tasks[0]).runs
         return self.classes.run_length(tasks) if runs else 1
 
     def hopeless(self, task: Task) -> bool:

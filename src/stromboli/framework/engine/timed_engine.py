@@ -11,6 +11,7 @@ from stromboli.framework.engine.placement import Choice, Ties
 from stromboli.framework.engine.placer import Engine
 from stromboli.framework.engine.rows import Bools
 from stromboli.framework.engine.sampling import Sampler, sampler_of
+from stromboli.framework.engine.shards import shard_rules
 from stromboli.framework.extension.answers import Answers
 from stromboli.model.task import Task
 from stromboli.narration.observe import Observer, Several, Teller, wanting
@@ -23,7 +24,8 @@ STAGE = "stage"
 
 def engine_of(session: ClusterView, answers: Answers, ties: Ties) -> Engine:
     """The engine that asks the plugins which are in the session, whose trials are silent."""
-    classes = Classes(hooks_of(answers), session.ledger, session.narrator.mute)
+    fences, own = shard_rules(session.snapshot.shard, session.table)
+    classes = Classes(hooks_of(answers, fences), session.ledger, session.narrator.mute, own)
     listeners = wanting(session.narrator.observer, "metric.stage_duration")
     if not listeners:
         return Engine(classes, ties, sampler_of(session), session.tells("scores"))

@@ -102,13 +102,21 @@ class ReferenceView:
 
     @property
     def csi_nodes_status(self) -> Mapping[str, Mapping[str, bool]]:
-        """By node and driver, whether the number of volumes is limited; a snapshot knows of no drivers yet."""
-        return {}
+        """By node and driver, whether the number of volumes is limited."""
+        found = self._session.snapshot.storage.csi_nodes
+        return {
+            name: {
+                driver.name: driver.allocatable is not None and driver.allocatable.count is not None
+                for driver in node.spec.drivers
+            }
+            for name, node in found.items()
+        }
 
     @property
     def nodes_in_shard(self) -> frozenset[str]:
-        """Names of the nodes of this scheduler's shard; always empty, as a snapshot knows of no NodeShards yet."""
-        return frozenset()
+        """Names of the nodes of this scheduler's shard; empty without sharding."""
+        shard = self._session.snapshot.shard
+        return frozenset() if shard is None else shard.nodes
 
     # ------------------------------------------------------------------ hypernodes
 

@@ -30,6 +30,7 @@ from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.recording import Limits, Recorder, record
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.metrics.prometheus import MetricsObserver
+from stromboli.model.objects.shard import MODES
 from stromboli.model.resources import quantity
 from stromboli.narration.observe import Observer, Several
 
@@ -39,8 +40,8 @@ AGENT: Final = "stromboli-scheduler"
 
 def options_of(flags: Values) -> Options:
     """What flags say to the scheduler.  Raises ConfigError for what is not offered."""
-    if flags["scheduler_sharding_mode"] != "none":
-        raise ConfigError("--scheduler-sharding-mode: only none is offered yet")
+    if (mode := flags["scheduler_sharding_mode"]) not in MODES:
+        raise ConfigError(f"--scheduler-sharding-mode={mode}: write one of {', '.join(MODES)}")
     if flags["leader_elect_resource_lock"] != "leases":
         raise ConfigError("--leader-elect-resource-lock: only leases are offered")
     return Options(
@@ -58,6 +59,8 @@ def options_of(flags: Values) -> Options:
         audit_period=flags["audit_period"],
         namespace=namespace_of(flags),
         replica=replica_of(os.environ),
+        sharding_mode=mode,
+        sharding_name=flags["scheduler_sharding_name"],
     )
 
 

@@ -77,6 +77,8 @@ SCHEDULING: Final = (
     Grant(SCHEDULING_GROUP, "queues/status", ("patch",), "what a queue holds, and that ours are open"),
     Grant(TOPOLOGY_GROUP, "hypernodes", READ, "which nodes are close together"),
     Grant("nodeinfo.volcano.sh", "numatopologies", READ, "plugin numa-aware"),
+    Grant("shard.volcano.sh", "nodeshards", READ, "which nodes are ours among several schedulers"),
+    Grant("shard.volcano.sh", "nodeshards/status", ("patch",), "which nodes we use"),
     Grant("", "configmaps", READ, "plugin deviceshare: what kinds of device there are", (DEVICE_CONFIG,)),
     EVENTS,
 )

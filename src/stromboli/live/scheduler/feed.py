@@ -20,8 +20,8 @@ from stromboli.model.resources.device_settings import DEVICE_CONFIG
 FOLLOWED: Final = (
     "Namespace", "ConfigMap", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "PriorityClass",
     "ResourceQuota", "StorageClass", "CSIDriver", "CSINode", "CSIStorageCapacity", "PersistentVolume",
-    "PersistentVolumeClaim", "VolumeAttachment", "Queue", "Node", "HyperNode", "Numatopology", "PodDisruptionBudget",
-    "DeviceClass", "ResourceSlice", "ResourceClaim", "PodGroup", "UpstreamPodGroup", "Pod",
+    "PersistentVolumeClaim", "VolumeAttachment", "Queue", "Node", "HyperNode", "Numatopology", "NodeShard",
+    "PodDisruptionBudget", "DeviceClass", "ResourceSlice", "ResourceClaim", "PodGroup", "UpstreamPodGroup", "Pod",
 )  # fmt: skip
 """Kinds that scheduling looks at, the ones first that others refer to."""
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from stromboli.cluster.rim import Change, GatesSet, VolumesSet
+from stromboli.cluster.rim import Change, GatesSet, ShardingSet, VolumesSet
 from stromboli.framework.config.config import Config
 from stromboli.live.scheduler.hash_ring import Replica
 from stromboli.model.names import DEFAULT_QUEUE, NAMESPACE, SCHEDULER_NAME
+from stromboli.model.objects.shard import NONE
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -18,7 +19,8 @@ class Options(msgspec.Struct, frozen=True):
     ``audit_period`` is how often the state is compared with a fresh list, 0 for never; ``in_thread`` runs cycles in a
     thread of their own, so that the event loop goes on meanwhile.  ``namespace`` is the scheduler's
     own, where the Secret is by which it proves its reservations; ``replica`` is which of several schedulers it is that
-    divide nodes and jobs.
+    divide nodes and jobs.  ``sharding_mode`` (none, hard, soft) says how NodeShards count, and ``sharding_name``
+    which one is its own.
     """
 
     scheduler_names: tuple[str, ...] = (SCHEDULER_NAME,)
@@ -38,6 +40,8 @@ class Options(msgspec.Struct, frozen=True):
     in_thread: bool = True
     namespace: str = NAMESPACE
     replica: Replica | None = None
+    sharding_mode: str = NONE
+    sharding_name: str = SCHEDULER_NAME
 
     @property
     def component(self) -> str:
@@ -47,12 +51,15 @@ class Options(msgspec.Struct, frozen=True):
     def changes(self, config: Config) -> Sequence[Change]:
         """What a state is told at the start: feature gates, and what is looked at of volumes."""
         counted = config.ways.asks("attachable-volumes")
-        return GatesSet(sorted(config.gates)), VolumesSet(self.csi_storage, self.ignored_provisioners, counted)
+        volumes = VolumesSet(self.csi_storage, self.ignored_provisioners, counted)
+        shards = () if self.sharding_mode == NONE else (ShardingSet(self.sharding_mode, self.sharding_name),)
+        return GatesSet(sorted(config.gates)), volumes, *shards
 
     @property
     def unwatched(self) -> tuple[str, ...]:
         """Kinds that are not looked at."""
         switches = {"PriorityClass": self.priority_class, "PodDisruptionBudget": self.disruption_budgets}
+        switches["NodeShard"] = self.sharding_mode != NONE
         switches |= dict.fromkeys(("CSIDriver", "CSIStorageCapacity"), self.csi_storage)
         switches |= dict.fromkeys(("ReplicationController", "ReplicaSet", "StatefulSet"), self.workloads)
         return tuple(kind for kind, wanted in switches.items() if not wanted)

@@ -46,6 +46,7 @@ from stromboli.live.scheduler.hash_ring import owned_by
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.outside import Outside
 from stromboli.live.scheduler.plan_stream import Handover, Inbox
+from stromboli.live.scheduler.sharding import Sharding
 from stromboli.live.scheduler.strays import Strays
 from stromboli.live.scheduler.usage_poller import UsagePoller
 from stromboli.live.writing.executor import LiveExecutor
@@ -93,8 +94,7 @@ class LiveScheduler:
         clock: Callable[[], float] = time.time,
         when_planned: Callable[[Plan], None] = lambda _: None,
     ) -> None:
-        self.client, self.options = client, options or Options()
-        source = source or Source()
+        self.client, self.options, source = client, options or Options(), source or Source()
         self.observer = observer if source.compat else Unrepeated(observer)
         self.may_write, self.clock, self.tell = may_write, clock, Telling(observer)
         self.configuration = Configuration(source, self.tell)
@@ -110,7 +110,7 @@ class LiveScheduler:
         self.executor = LiveExecutor(context, options.component)
         remove_gate = self.executor.updater.remove_gate
         self.outside = Outside(client, self.recorder, may_write, tell=self.tell, remove_gate=remove_gate)
-        self.strays = Strays(context, self.executor.status_updater())
+        self.strays, self.sharding = Strays(context, self.executor.status_updater()), Sharding(context)
         self.closeness = Closeness(
             context, lambda: may_keep_close(self.configuration.current, self.configuration.source.registry)
         )
@@ -120,9 +120,8 @@ class LiveScheduler:
         self.usage = self._poller()
         self.ready = asyncio.Event()
         self.duties = Duties(self.ready, self.tell)
-        self.cycles, self.decided = 0, 0.0
         self._began: float | None = None
-        self._uncounted, self._astray = 0, False
+        self.cycles, self.decided, self._uncounted, self._astray = 0, 0.0, 0, False
         self._told_of: list[str] = []
         self.last_plan: Plan | None = None
         self.when_planned = when_planned
@@ -282,6 +281,7 @@ class LiveScheduler:
         self.configuration.refresh()
         self.tell.renew()
         self.proving.remove_unproven()
+        await self.sharding.publish()
         cut, snapshot = await self._snapshot()
         try:
             plan = await self._plan_for(snapshot, cut)

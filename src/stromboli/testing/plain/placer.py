@@ -7,12 +7,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from stromboli.framework.engine.fits import ABORTING, Fits
 from stromboli.framework.engine.placement import Choice  # the record alone: two fields, no arithmetic
+from stromboli.framework.engine.rows import Bools
 from stromboli.framework.engine.sampling import sampler_of
 from stromboli.framework.extension.reason import Reason
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind
+from stromboli.model.names import NODE_NOT_IN_SHARD
 from stromboli.model.task import Task
 from stromboli.testing.plain import choosers
 from stromboli.testing.plain.rules import Verdict, session_rules
@@ -52,11 +56,9 @@ class PlainPlacer:
         looked_at = self._looked_at([(row, reasons == ()) for row, reasons in sorted(refused.items())])
         fitting = [site for site in self.world.sites if site.row in looked_at]
         now = [site for site in fitting if not room or self._short(task, site.idle) is None]
-        later = [site for site in fitting if site not in now]
-        for group, kind in ((now, OperationKind.ALLOCATE), (later, OperationKind.PIPELINE)):
-            if group:
-                return Choice([self._best(task, group).row], kind)
-        return None
+        kind = OperationKind.ALLOCATE if now else OperationKind.PIPELINE
+        group = now or fitting
+        return Choice([self._best(task, self._own(group) or group).row], kind) if group else None
 
     def place_run(self, tasks: Sequence[Task], within: Marks | None = None) -> Choice | None:
         """None: every task is placed by itself."""
@@ -132,7 +134,29 @@ class PlainPlacer:
         for site in self.world.sites:
             if within is None or within[site.row]:
                 lacking = self._short(task, site.future) if room else None
-                yield site, _refusals(site, plugins) if lacking is None else (INSUFFICIENT.of(resource=lacking),)
+                refused = self._fenced(site) or _refusals(site, plugins)
+                yield site, refused if lacking is None else (INSUFFICIENT.of(resource=lacking),)
+
+    @property
+    def own(self) -> Bools | None:
+        """See :class:`~stromboli.framework.engine.placer.Placer`."""
+        shard = self.session.snapshot.shard
+        return (
+            None
+            if shard is None or shard.hard
+            else np.array([site.spec.name in shard.nodes for site in self.world.sites])
+        )
+
+    def _own(self, sites: Sequence[Site]) -> list[Site]:
+        """Those of ``sites`` that are of this scheduler's shard."""
+        shard = self.session.snapshot.shard
+        return [site for site in sites if shard is not None and site.spec.name in shard.nodes]
+
+    def _fenced(self, site: Site) -> tuple[Reason, ...]:
+        """What a hard shard says to a node of another scheduler."""
+        shard = self.session.snapshot.shard
+        inside = shard is None or not shard.hard or site.spec.name in shard.nodes
+        return () if inside else (Reason(NODE_NOT_IN_SHARD, resolvable=False),)
 
     def _asks_for_unoffered(self, task: Task) -> bool:
         """Whether no node has what the task asks for: then predicates, which note who asks first, are not asked."""
