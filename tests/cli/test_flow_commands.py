@@ -10,6 +10,7 @@ import pytest
 
 from stromboli.cli.main import main
 from stromboli.cli.vcctl import connection, job_run, short
+from stromboli.errors import Unreachable
 from stromboli.kube.client import Client
 from stromboli.kube.transport import Request, Response
 from tests.support.live_world import queue
@@ -156,28 +157,52 @@ def test_short_commands_that_fail(
 # ---------------------------------------------------------------------- following a job
 
 
-@pytest.mark.parametrize(("end", "code"), [("Completed", 0), ("Failed", 2)])
+@pytest.mark.parametrize("gone", [False, True], ids=["kept", "deleted as it ends"])
+@pytest.mark.parametrize(("end", "code"), [("Completed", 0), ("Failed", 2), ("Running", 2)])
 def test_a_job_is_run_and_waited_for(
-    end: str, code: int, server: MemoryServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each time that the command looks the job has gone one step on; what has not changed is not said again."""
+    end: str, code: int, gone: bool, server: MemoryServer, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """What has not changed is not said again; no step is missed, however soon the job is deleted after it."""
     monkeypatch.setattr(job_run, "PERIOD", 0.0)
-    steps = iter([("Pending", {"pending": 2}), ("Running", {"running": 2}), ("Running", {"running": 2}), (end, {})])
+    two = {"pending": 2}, {"running": 2}
+    steps = [("Pending", two[0]), ("Running", two[1]), ("Running", two[1]), (end, two[1] if end == "Running" else {})]
 
-    def step(request: Request, when: str) -> Response | None:
-        if when == "before" and request.method == "GET":
-            phase, counts = next(steps)
-            job = server.get("jobs", "a", "default")
-            server.put("jobs", {**job, "status": {"state": {"phase": phase}, **counts}})
+    troubles = iter([Unreachable("once")])
+
+    def go_on(request: Request, when: str) -> Response | None:
+        if when == "after" and request.method == "POST":
+            for phase, counts in steps:
+                job = server.get("jobs", "a", "default")
+                server.put("jobs", {**job, "status": {"state": {"phase": phase}, **counts}})
+            if gone or end == "Running":
+                server.drop("jobs", "a", "default")
+        if when == "before" and request.method == "GET" and (trouble := next(troubles, None)):
+            raise trouble
         return None
 
-    server.faults.append(step)
+    server.faults.append(go_on)
     text = said(capsys, "job", "run", "-N", "a", "-r", "2", "--wait", code=code)
-    assert text.splitlines()[:4] == [
-        "run job a successfully", "job a: Pending, 2 pending of 2", "job a: Running, 2 running of 2",
-        f"job a: {end} of 2",
+    ends = [] if end == "Running" else [f"job a: {end} of 2"]
+    assert text.splitlines()[: 3 + len(ends)] == [
+        "run job a successfully", "job a: Pending, 2 pending of 2", "job a: Running, 2 running of 2", *ends,
     ]  # fmt: skip
     assert ("has not completed: Failed of 2" in text) == (end == "Failed")
+    assert ("was deleted before it had ended: Running, 2 running of 2" in text) == (end == "Running")
+
+
+def test_who_waits_too_long_for_the_history_looks_at_the_job(
+    server: MemoryServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def forget(request: Request, when: str) -> Response | None:
+        if when == "after" and request.method == "POST":
+            server.put("jobs", {**server.get("jobs", "a", "default"), "status": {"state": {"phase": "Completed"}}})
+            server.forget()
+        return None
+
+    server.faults.append(forget)
+    text = said(capsys, "job", "run", "-N", "a", "--wait")
+    assert text.splitlines() == ["run job a successfully", "job a: Completed of 1"]
 
 
 def test_a_job_is_named_without_a_flag(server: MemoryServer, capsys: pytest.CaptureFixture[str]) -> None:

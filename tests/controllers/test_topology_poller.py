@@ -170,7 +170,8 @@ def test_logins_that_cannot_be_used(secret: dict[str, str], problem: str) -> Non
             "secret kube-system/any is not in namespace volcano-system; put the login there",
         ),
         ({"source": "file"}, "config.path or config.configMap must say where the tree is"),
-        ({"source": "file", "config": {"path": "/no/such/file"}}, "No such file or directory"),
+        ({"source": "file", "config": {"path": f"{topology_poller.TREES}/none"}}, "No such file or directory"),
+        ({"source": "file", "config": {"path": "/etc/passwd"}}, "'/etc/passwd' is no file in /etc/stromboli/topology"),
         ({"source": "file", "config": {"configMap": {"name": "t", "key": "y"}}}, "t has no key 'y'"),
     ],
 )
@@ -180,7 +181,20 @@ def test_what_is_missing_is_told(source: Json, problem: str) -> None:
     assert problem in events[0]
 
 
-def test_trees_in_files_and_config_maps(tmp_path: Path) -> None:
+def test_a_link_leads_out_of_the_directory_of_trees_to_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topology_poller, "TREES", tmp_path / "trees")
+    (tmp_path / "trees").mkdir()
+    (tmp_path / "secret").write_text("SwitchName=s0 Nodes=n0")
+    (tmp_path / "trees" / "link").symlink_to(tmp_path / "secret")
+    for path in ("trees/link", "trees/../secret", "trees"):
+        source = {"source": "file", "config": {"path": f"{tmp_path}/{path}"}}
+        members, (event,) = asyncio.run(outcome(api_server(source)))
+        assert members == {}
+        assert "is no file in" in event
+
+
+def test_trees_in_files_and_config_maps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topology_poller, "TREES", tmp_path)
     tree = "SwitchName=s0 Nodes=n[0-1]"
     (tmp_path / "topology.conf").write_text(tree)
     in_file = api_server({"source": "file", "config": {"path": str(tmp_path / "topology.conf")}})

@@ -36,6 +36,8 @@ ROWS: dict[str, tuple[list[str], dict[str, object], str]] = {
     "not octal": (["--port=08"], {}, 'invalid value "08" for flag -port: parse error'),
     "other digits": (["--port=٣"], {}, 'invalid value "٣" for flag -port: parse error'),
     "a blank": (["--port= 1"], {}, 'invalid value " 1" for flag -port: parse error'),
+    "as Go quotes": (["--port=\a\x01\x7f\u00a0é\U000e0001\t\\"], {},
+                     r'invalid value "\a\x01\x7f\u00a0é\U000e0001\t\\" for flag -port: parse error'),
     "too large": (["--port=9223372036854775808"], {},
                   'invalid value "9223372036854775808" for flag -port: value out of range'),
     "no truth": (["--on=yes"], {}, 'invalid boolean value "yes" for -on: parse error'),

@@ -33,3 +33,5 @@ def test_a_log_is_what_an_annotation_states(browser, query, text):
     assert (answer.code, answer.content.decode()) == (200, text)
     refused = browser.get(f"{PODS}/a/log?container=other")
     assert (refused.code, refused.text) == (400, "container other is not valid for pod a")
+    refused = browser.get(f"{PODS}/a/log?previous=true")
+    assert (refused.code, refused.text) == (400, 'previous terminated container "main" in pod "a" not found')

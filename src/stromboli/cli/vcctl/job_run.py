@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from stromboli.cli.vcctl.connection import failed, talk
+from stromboli.errors import ApiError, Unreachable
 
 if TYPE_CHECKING:
     from stromboli.crds.batch import Job
     from stromboli.kube.client import Client
 
 PERIOD: Final = 1.0
-"""Seconds between two looks at a job that is waited for."""
+"""Seconds after which a server that could not be reached is asked again."""
 
 _ENDED: Final = ("Completed", "Failed", "Terminated", "Aborted")
 
@@ -62,25 +65,53 @@ def submit(
 
         made = await client.create(JOB, body, namespace)
         print(f"run job {made.metadata.name} successfully", flush=True)
-        return await _until_ended(client, made) if wait else made
+        return await _until_ended(client, made, what) if wait else made
 
     ended = talk(what, kubeconfig, master, story)
     if wait and ended.status.state.phase != "Completed":
         raise failed(what, f"job {ended.metadata.name} has not completed: {_progress(ended)}")
 
 
-async def _until_ended(client: Client, job: Job) -> Job:
+async def _until_ended(client: Client, job: Job, what: str) -> Job:
+    """The job when it has ended, as it was told last where it is deleted at once (``ttlSecondsAfterFinished``)."""
+    told = ""
+    async with aclosing(_changes(client, job)) as changes:
+        async for kind, now in changes:
+            told, before = _progress(now), told
+            if told != before:
+                print(f"job {now.metadata.name}: {told}", flush=True)
+            if now.status.state.phase in _ENDED:
+                return now
+            if kind == "DELETED":
+                break
+    raise failed(what, f"job {job.metadata.name} was deleted before it had ended: {told}")
+
+
+async def _changes(client: Client, job: Job) -> AsyncGenerator[tuple[str, Job], None]:
+    """What happens to a job since ``job``: what kind of change, and the job after it."""
+    from stromboli.kube.client import Select, watch_error
     from stromboli.live.controllers.controlled import JOB
 
-    told = ""
+    meta = job.metadata
+    select, version = Select(fields=f"metadata.name={meta.name}"), meta.resource_version
     while True:
-        job = await client.get(JOB, job.metadata.name, job.metadata.namespace)
-        told, before = _progress(job), told
-        if told != before:
-            print(f"job {job.metadata.name}: {told}", flush=True)
-        if job.status.state.phase in _ENDED:
-            return job
-        await asyncio.sleep(PERIOD)
+        try:
+            async with aclosing(client.watch(JOB, meta.namespace, select, resource_version=version)) as events:
+                async for event in events:
+                    if event.type == "ERROR":
+                        raise watch_error(event)
+                    now = JOB.decode(event.object)
+                    version = now.metadata.resource_version
+                    if event.type != "BOOKMARK":
+                        yield event.type, now
+        except ApiError as error:
+            if not error.gone:
+                raise
+            now = await client.get(JOB, meta.name, meta.namespace)
+            version = now.metadata.resource_version
+            yield "MODIFIED", now
+        except Unreachable:
+            await asyncio.sleep(PERIOD)
 
 
 def _progress(job: Job) -> str:

@@ -22,6 +22,8 @@ from stromboli.model.values.redaction import without_logins
 TIMEOUT: Final = 30.0
 LARGEST: Final = 100 << 20
 """Seconds that UFM may take, and bytes of its largest answer."""
+TREES: Final = Path("/etc/stromboli/topology")
+"""Where trees are that ``config.path`` may name."""
 AGAIN: Final = 60.0
 """Seconds at most before a source that failed is asked again."""
 
@@ -156,6 +158,12 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _read(path: str) -> bytes:
-    """A file's content; a byte more than may be used shows that it is too large."""
-    with Path(path).open("rb") as file:
+    """A file's content; a byte more than may be used shows that it is too large.
+
+    Events quote lines that cannot be read, so other files of this machine stay out of reach, also by links.
+    """
+    found = Path(path).resolve()
+    if not found.is_relative_to(TREES) or (found.exists() and not found.is_file()):
+        raise MeasurementError("file", f"config.path {path[:200]!r} is no file in {TREES}; mount the tree there")
+    with found.open("rb") as file:
         return file.read(static_tree.LARGEST + 1)

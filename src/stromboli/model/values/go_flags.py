@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
-
 Value = bool | int | str
 
 LONGEST_SHOWN: Final = 100
@@ -22,6 +20,7 @@ _INTEGER: Final = re.compile(
 )
 _BASES: Final = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
 _LONGEST_NUMBER: Final = 128
+_ESCAPES: Final = {letter: f"\\{name}" for letter, name in zip('\a\b\f\n\r\t\v\\"', 'abfnrtv\\"', strict=True)}
 _INT64: Final = range(-(2**63), 2**63)
 
 
@@ -99,4 +98,12 @@ def _integer(name: str, text: str) -> int:
 
 
 def _quoted(text: str) -> str:
-    return msgspec.json.encode(text[:LONGEST_SHOWN]).decode()
+    """As Go's ``strconv.Quote`` writes it."""
+    return '"' + "".join(map(_shown, text[:LONGEST_SHOWN])) + '"'
+
+
+def _shown(letter: str) -> str:
+    number = ord(letter)
+    if letter in _ESCAPES or letter.isprintable():
+        return _ESCAPES.get(letter, letter)
+    return f"\\x{number:02x}" if number < 0x80 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

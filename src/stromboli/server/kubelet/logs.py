@@ -26,6 +26,8 @@ def stated(pod: Body, _: str) -> bytes | None:
 def log_of(pod: Body, query: Mapping[str, str], written: Written = stated) -> bytes:
     """The log of a pod's container, as ``kubectl logs`` asks for it.  Raises ApiFailure."""
     container = _container(pod, query.get("container", ""))
+    if query.get("previous") in ("true", "1"):  # of a container only the last run is kept
+        raise bad_request(f'previous terminated container "{container}" in pod "{meta(pod).get("name", "")}" not found')
     text = written(pod, container)
     if text is None:
         raise _not_yet(pod, container)
