@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
+from hypothesis import given as given_by
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from stromboli.cluster.rim import VolumesSet
+from stromboli.filters.devices.book import DeviceBook
 from stromboli.filters.devices.expressions import Expression, seen
 from stromboli.model.claims import Attribute, Capacity, Device
-from stromboli.testing.builders import Manifest, node, pod, pod_group
+from stromboli.testing.builders import Manifest, cluster, node, pod, pod_group
 from tests.acceptance.bench import Bench, binds, conf, messages
 
 PAGE = Path(__file__).parents[2] / "docs/dra.md"
@@ -251,3 +256,35 @@ GPU = Device("gpu-0", {"model": Attribute(string="a"), "driver": Attribute(versi
 def test_expressions_say_what_kubernetes_would_within_bounds(text: str, answer: bool | str) -> None:
     found = Expression(text).of(seen(DRIVER, GPU))
     assert found == answer if isinstance(answer, bool) else isinstance(found, str) and answer in found
+
+
+@settings(max_examples=25, deadline=None)
+@given_by(st.data())
+def test_no_device_is_given_twice_and_what_leaves_leaves_nothing(data: st.DataObject) -> None:
+    """Placements in any order, some taken back: devices are of one claim each, and undone ones never happened."""
+    slices = [resource_slice(f"n{row}", *[device(f"gpu-{k}", data.draw(st.sampled_from("ab"))) for k in range(3)])
+              for row in range(2)]  # fmt: skip
+    asked = st.sampled_from([exactly(), exactly(count=2), exactly(MODEL.format("a")), exactly(allocationMode="All")])
+    claims = [claim(f"c{number}", data.draw(asked)) for number in range(4)]
+    pods = [claiming(f"p{number}", f"c{number}", group="g") for number in range(4)]
+    snapshot = cluster(node("n0"), node("n1"), device_class(), *slices, *claims, *pods, pod_group("g"))
+    tasks = sorted((task for job in snapshot.jobs.values() for task in job.tasks.values()), key=lambda task: task.name)
+    book = DeviceBook(snapshot.devices, snapshot.table, tasks, shares=True)
+    before = [np.array(book.masks(task)) for task in tasks]
+    placed: dict[str, list[Any]] = {}
+    for _ in range(8):
+        task, row = data.draw(st.sampled_from(tasks)), data.draw(st.integers(0, 1))
+        if task.uid in placed:
+            book.leave(task)
+            del placed[task.uid]
+            continue
+        fits = not np.array(book.masks(task))[row]
+        found = book.place(task, row)
+        assert (found is not None) == fits
+        if found is not None:
+            placed[task.uid] = [one for each in found.values() for one in each.devices.results]
+        taken = [(one.pool, one.device) for each in placed.values() for one in each]
+        assert len(taken) == len(set(taken))
+    for task in tasks:
+        book.leave(task)
+    assert all(np.array_equal(np.array(book.masks(task)), old) for task, old in zip(tasks, before, strict=True))
