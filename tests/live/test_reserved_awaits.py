@@ -210,6 +210,8 @@ ELSEWHERE = {
     "_has_claims: self._claims.write(bind)", "_has_claims: self._give_up(bind, error)",
     "_carry_out: self._give_up(bind, error)", "_give_up: self._claims.take_back(bind)",
     "_as_it_stands: self._give_up(bind, ApiError(409, 'Conflict', text))", "_as_it_stands: self._give_up(bind, error)",
+    # where there are NodeShards: here there is none to write to
+    "_cycle: self.sharding.publish()",
     # where nobody ever waits
     "_synced: asyncio.timeout(timeout)",
 }  # fmt: skip
