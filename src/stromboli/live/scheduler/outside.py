@@ -271,7 +271,7 @@ class Lister:
 class SharedDevices:
     """What the cluster says of devices that pods claim (dynamic resource allocation), to be read alone.
 
-    This scheduler allocates no claims, so there are no allocations under way to ask for.  Each raises ApiError where
+    Allocations that a cycle has decided are seen once they are written.  Each raises ApiError where
     the server has no such kind, or does not let us list it.
     """
 
