@@ -6,9 +6,21 @@ from typing import Annotated
 
 import typer
 
-from stromboli.cli import conf, controllers, imports, kubelets, lint, manifests, plan, record, scenario, serve, up
+from stromboli.cli import (
+    conf,
+    controllers,
+    imports,
+    kubelets,
+    lint,
+    manifests,
+    plan,
+    scenario,
+    serve,
+    up,
+)
 from stromboli.cli.exits import EPILOG
 from stromboli.cli.hypernodes import topology
+from stromboli.cli.insight import record, simulate
 from stromboli.cli.vcctl import flow, job, pod, queue, top
 
 HELP = (
@@ -33,6 +45,7 @@ app.command("kubelets", epilog=kubelets.KUBELETS_HELP)(kubelets.kubelets)
 app.command("manifests")(manifests.manifests)
 app.command("replay", epilog=record.REPLAY_HELP)(record.replay)
 app.command("diff", epilog=record.DIFF_HELP)(record.diff)
+app.command("simulate", epilog=simulate.SIMULATE_HELP)(simulate.simulate)
 app.command("up", epilog=up.UP_HELP)(up.up)
 app.command("top")(top.top)
 app.add_typer(job.app)

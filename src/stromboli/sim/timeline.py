@@ -29,6 +29,14 @@ class Timeline:
         """Let ``call`` happen so many seconds from now."""
         self.at(self.now + seconds, call)
 
+    def step(self) -> bool:
+        """Let what is due next happen; False where nothing is."""
+        if self._due:
+            self.now, _, call = heappop(self._due)
+            call()
+            return True
+        return False
+
     def run(self, until: float) -> None:
         """Let everything happen that is due until then, that moment included; it is ``until`` afterwards."""
         while self._due and self._due[0][0] <= until:

@@ -218,7 +218,7 @@ def explain(
 
     name = _need(name or named, "explain")
     if record:
-        from stromboli.cli.record import explain_past
+        from stromboli.cli.insight.record import explain_past
 
         explain_past(record, f"{namespace}/{name}", since, until)
         return

@@ -1,0 +1,112 @@
+"""``stromboli simulate``: a trace in virtual time, and what a configuration makes of it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stromboli.cli.exits import EPILOG
+from stromboli.cli.options import Compatibility, PluginsDirectory
+from stromboli.cli.terminal import console, counted, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stromboli.sim.simulation.simulation import Simulation
+    from stromboli.study.simulating import Result
+
+SIMULATE_HELP = (
+    """\
+Examples:
+
+stromboli simulate lublin_256.swf --nodes 1x256cpu --conf fifo.conf --queues fifo.yaml
+
+stromboli simulate philly.csv --nodes 552x4gpu --period 10 --into out
+
+"""
+    + EPILOG
+)
+
+Trace = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace: SWF, Philly, openb or DLRM; also with .gz.")]
+Nodes = Annotated[
+    str, typer.Option("--nodes", metavar="NODES", help="Nodes, such as 552x96cpu+8gpu+512Gi, or a file of nodes.")
+]
+Form = Annotated[str, typer.Option("--format", metavar="F", help="swf, philly, openb or dlrm. Default: as it says.")]
+Queues = Annotated[
+    Path | None, typer.Option("--queues", metavar="FILE", help="Manifests to begin with: queues, priority classes.")
+]
+Period = Annotated[
+    float | None, typer.Option("--period", metavar="S", min=0.001, help="Seconds between cycles. Default: at events.")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the scheduler, and of the jobs that --load draws.")]
+Since = Annotated[float, typer.Option("--from", metavar="S", help="Only jobs from this second of the trace on.")]
+Span = Annotated[float, typer.Option("--for", metavar="S", help="Only jobs of so many seconds. Default: all.")]
+
+
+def simulate(
+    trace: Trace, nodes: Nodes,
+    conf: Annotated[str, typer.Option("--conf", metavar="FILE", help="Default: the built-in configuration.")] = "",
+    form: Form = "", queues: Queues = None, period: Period = None, seed: Seed = 0, since: Since = 0.0,
+    span: Span = float("inf"),
+    load: Annotated[float, typer.Option("--load", metavar="X", min=0.01, help="Times as many jobs.")] = 1.0,
+    into: Annotated[Path | None, typer.Option("--into", metavar="DIR", help="Write tables and figures.")] = None,
+    parquet: Annotated[bool, typer.Option("--parquet", help="Write tables as Parquet (needs pyarrow).")] = False,
+    compat: Compatibility = None, plugins_dir: PluginsDirectory = None,
+) -> None:  # fmt: skip
+    """Run a trace in virtual time: the scheduler's own cycle decides, jobs live for their runtimes."""
+    from stromboli.builtin import full_registry
+    from stromboli.study.simulating import objects_in, read_trace
+    from stromboli.study.simulating import simulate as run
+
+    registry = full_registry(plugins_dir or "")
+    config = registry.configured(conf, compat=compat is not None)
+    workload = read_trace(trace, nodes, form).window(since, span).scaled(load, seed)
+    if queues is not None:
+        workload = workload.on(objects_in(queues))
+    with _progress(len(workload.jobs)) as tell:
+        result = run(workload, config, period=period, seed=seed, registry=registry, progress=tell)
+    _show(result)
+    if into is not None:
+        _write(result, into, "parquet" if parquet else "csv")
+
+
+@contextmanager
+def _progress(jobs: int) -> Iterator[Callable[[Simulation], object]]:
+    """A bar on standard error while jobs end, on a terminal only."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not Console(stderr=True).is_terminal) as bar:
+        task = bar.add_task("jobs ended", total=jobs)
+        yield lambda simulation: bar.update(task, completed=simulation.ended)
+
+
+def _show(result: Result) -> None:
+    view = table("QUEUE", ">JOBS", ">UNFINISHED", ">MEAN WAIT", ">P95 WAIT", ">SLOWDOWN", ">EVICTIONS")
+    columns = ("jobs", "unfinished", "mean_wait", "p95_wait", "bounded_slowdown", "evictions")
+    for name, figures in [*result.queues.items(), ("all", result.figures)]:
+        view.add_row(
+            name,
+            *(f"{figures[column]:.10g}" if column in columns[:2] else f"{figures[column]:.2f}" for column in columns),
+        )
+    console().print(view)
+    for name in ("makespan", "goodput", *(key for key in result.figures if key.startswith("utilisation"))):
+        console().print(f"{name}: {result.figures[name]:.4g}")
+    console().print(counted(result.cycles, "cycle"))
+
+
+def _write(result: Result, into: Path, form: str) -> None:
+    from stromboli.sim.simulation.metrics import job_row
+    from stromboli.sim.simulation.tables import write_table
+
+    into.mkdir(parents=True, exist_ok=True)
+    try:
+        write_table([job_row(run) for run in result.runs], into / f"jobs.{form}")
+    except ImportError:
+        raise typer.BadParameter("needs pyarrow: pip install 'stromboli[study]'", param_hint="--parquet") from None
+    write_table([{"queue": name, **row} for name, row in result.queues.items()], into / f"queues.{form}")
+    (into / "figures.json").write_text(json.dumps(result.figures, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,170 @@
+"""Workloads: the jobs of a trace, and the nodes and queues that they run on, whatever file they come from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import ceil, inf
+from random import Random
+from typing import Any, Final
+
+from stromboli.errors import ManifestError
+from stromboli.model.names import CPU, GPU, MEMORY
+from stromboli.model.resources import quantity
+from stromboli.sim.traces.trace_objects import Manifest, node, queue
+
+
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """``count`` equal pods of a job: quantities by resource, and what else their specs and metadata say."""
+
+    count: int
+    requests: Mapping[str, str]
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SimJob:
+    """A job that comes at ``submit`` and runs for ``runtime`` seconds (None: for ever) once all its pods have started.
+
+    Times count from the workload's beginning.  The job starts when ``least`` pods have nodes (0: all of them).
+    ``user`` is whose it is, as far as the trace says.
+    """
+
+    name: str
+    submit: float
+    runtime: float | None
+    pods: tuple[Pods, ...]
+    queue: str = "default"
+    user: str = ""
+    priority_class: str = ""
+    least: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many pods it has."""
+        return sum(some.count for some in self.pods)
+
+    def asks(self) -> dict[str, float]:
+        """What all its pods ask for together, by resource, in the base unit of each."""
+        total: dict[str, float] = {}
+        for some in self.pods:
+            for name, amount in some.requests.items():
+                total[name] = total.get(name, 0.0) + some.count * amount_of(amount)
+        return total
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Jobs in the order in which they come, and the objects that are there before: nodes, queues, priority classes."""
+
+    name: str
+    jobs: tuple[SimJob, ...]
+    objects: tuple[Manifest, ...] = ()
+
+    def window(self, since: float = 0.0, seconds: float = inf) -> Workload:
+        """The jobs that come within so many seconds from ``since`` on; times count from there."""
+        kept = (job for job in self.jobs if since <= job.submit < since + seconds)
+        return replace(self, jobs=tuple(replace(job, submit=job.submit - since) for job in kept))
+
+    def part(self, first: int, count: int) -> Workload:
+        """So many jobs from number ``first`` (0: the first one) on; times count from when the first of them comes."""
+        kept = self.jobs[first : first + count]
+        begin = kept[0].submit if kept else 0.0
+        return replace(self, jobs=tuple(replace(job, submit=job.submit - begin) for job in kept))
+
+    def scaled(self, load: float, seed: int = 0) -> Workload:
+        """``load`` times as many jobs in the same time: some are left out, or come again with a second's fraction.
+
+        Which, is drawn with ``seed``: each whole part of ``load`` repeats every job, the rest is its probability.
+        """
+        if load == 1.0:
+            return self
+        dice, found = Random(seed), []
+        for job in self.jobs:
+            copies = int(load) + (dice.random() < load % 1)
+            found += [replace(job, name=f"{job.name}-x{copy}" if copy else job.name) for copy in range(copies)]
+        return replace(self, jobs=tuple(found))
+
+    def on(self, objects: Iterable[Manifest]) -> Workload:
+        """The same jobs with other objects: nodes replace all nodes, other kinds those of the same name."""
+        given = list(objects)
+        kinds = {"Node"} & {str(each["kind"]) for each in given}
+        names = {_title(each) for each in given}
+        kept = [each for each in self.objects if each["kind"] not in kinds and _title(each) not in names]
+        return replace(self, objects=(*kept, *given))
+
+    def whole(self) -> Workload:
+        """With a Queue for each job whose queue is not among the objects."""
+        known = {str(_title(each)[1]) for each in self.objects if each["kind"] == "Queue"}
+        missing = dict.fromkeys(job.queue for job in self.jobs if job.queue not in known)
+        return replace(self, objects=(*self.objects, *map(queue, missing)))
+
+    def capacity(self) -> dict[str, float]:
+        """What all nodes offer together, by resource, in the base unit of each."""
+        total: dict[str, float] = {}
+        for offer in map(_offer, self.objects):
+            for name, amount in offer.items():
+                total[name] = total.get(name, 0.0) + amount_of(amount)
+        return total
+
+
+def _offer(body: Any) -> Mapping[str, str]:
+    """What an object offers, as quantities by resource: nothing unless it is a node."""
+    offer: Mapping[str, str] = body["status"]["allocatable"] if body["kind"] == "Node" else {}
+    return offer
+
+
+def _title(body: Manifest) -> tuple[object, object]:
+    metadata: Any = body["metadata"]
+    return body["kind"], metadata["name"]
+
+
+def amount_of(text: str) -> float:
+    """A quantity in its base unit: cores, bytes, pieces."""
+    return float(quantity.parse(text))
+
+
+NODES: Final = re.compile(r"([1-9][0-9]{0,5})x(.+)")
+PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[KMGT]i)?)([a-z][\w./-]*)?")
+SHORT: Final = {"cpu": CPU, "gpu": GPU, "memory": MEMORY, "mem": MEMORY}
+
+
+def nodes_of(text: str) -> Iterator[Manifest]:
+    """Nodes as a command line states them: ``120x2cpu``, ``552x8gpu+96cpu+512Gi,10x64cpu``.  Raises ManifestError."""
+    for number, group in enumerate(text.split(",")):
+        found = NODES.fullmatch(group.strip())
+        if found is None:
+            raise ManifestError(f"{group!r} is no group of nodes; write e.g. 552x96cpu+8gpu+512Gi", object="--nodes")
+        offer = dict(map(_offered, found[2].split("+")))
+        for each in range(int(found[1])):
+            yield node(f"node-{number}-{each:05d}", "", offer)
+
+
+def _offered(part: str) -> tuple[str, str]:
+    found = PART.fullmatch(part)
+    if found is None or not (found[2] or found[1].endswith("i")):
+        raise ManifestError(f"{part!r} is no amount; write e.g. 96cpu, 8gpu or 512Gi", object="--nodes")
+    name = found[2] or MEMORY
+    return SHORT.get(name, name), found[1]
+
+
+def pods_of_cores(cores: int, largest: int) -> tuple[Pods, ...]:
+    """As few pods as nodes of at most ``largest`` cores allow that ask for ``cores`` together."""
+    count = ceil(cores / largest)
+    each, more = divmod(cores, count)
+    parts = ((count - more, each), (more, each + 1))
+    return tuple(Pods(number, {CPU: str(size)}) for number, size in parts if number)
+
+
+def largest_node(objects: Iterable[Manifest], resource: str = CPU) -> float:
+    """The most that a node offers of a resource; infinite without nodes."""
+    offers = [amount_of(_offer(each).get(resource, "0")) for each in objects if each["kind"] == "Node"]
+    return max(offers, default=inf)
+
+
+def in_order(jobs: Iterable[SimJob]) -> tuple[SimJob, ...]:
+    """Jobs by when they come; of those at the same time the file's order stays."""
+    return tuple(sorted(jobs, key=lambda job: job.submit))

@@ -1,0 +1,159 @@
+"""Workloads in virtual time: schedules worked out by hand, figures by their formulas, traces in every format."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from stromboli.builtin import full_registry
+from stromboli.errors import ManifestError
+from stromboli.sim.simulation.metrics import by_queue, figures, percentile
+from stromboli.sim.simulation.simulation import CLOCKED, JobRun, Simulation
+from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of, pods_of_cores
+from stromboli.study.simulating import read_trace, simulate
+from stromboli.testing.builders import queue
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "simulation"
+SMALL = EXAMPLE / "small.swf"
+FIFO = str(EXAMPLE / "fifo.conf")
+EVICTING = """
+actions: "enqueue, allocate, preempt"
+tiers:
+- plugins: [{name: priority}, {name: gang, enablePreemptable: false}, {name: conformance}, {name: predicates}]
+"""
+
+
+def starts(workload: Workload, period: float | None) -> list[float | None]:
+    return [run.start for run in simulate(workload, FIFO, period=period).runs]
+
+
+def small(strategy: str = "traverse") -> Workload:
+    return read_trace(SMALL, "1x4cpu").on([queue("default", dequeueStrategy=strategy)])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "period", "expected"),
+    [
+        ("fifo", None, [0, 100, 100, 160, 200]),
+        ("traverse", None, [0, 100, 20, 160, 200]),
+        ("traverse", 7.0, [0, 105, 21, 168, 203]),
+    ],
+)
+def test_jobs_start_when_they_do_on_paper(strategy, period, expected):
+    assert starts(small(strategy), period) == expected
+
+
+def test_figures_by_hand():
+    found = simulate(small("fifo"), FIFO)
+    slowdowns = 1, (90 + 60) / 60, (80 + 50) / 50, (130 + 2) / 10, 1
+    assert found.figures["bounded_slowdown"] == pytest.approx(sum(slowdowns) / 5)
+    assert (found.figures["mean_wait"], found.figures["p95_wait"], found.figures["makespan"]) == (60, 130, 220)
+    assert found.figures["utilisation cpu"] == pytest.approx((300 + 120 + 50 + 8 + 40) / (4 * 220))
+    assert found.queues == {"default": {key: found.figures[key] for key in found.queues["default"]}}
+
+
+def test_lost_work_counts_against_goodput():
+    ended = JobRun(SimJob("a", 0, 10, (Pods(1, {"cpu": "1"}),), "q"), start=0, end=10, held=30, lost=20, evictions=2)
+    waiting = JobRun(SimJob("b", 5, 10, (Pods(1, {"cpu": "1"}),), "r"))
+    found = figures([ended, waiting], {"cpu": 2.0})
+    assert found["goodput"] == pytest.approx(1 / 3)
+    assert (found["evictions"], found["unfinished"]) == (2, 1)
+    assert found["utilisation cpu"] == pytest.approx(30 / (2 * 10))
+    assert list(by_queue([ended, waiting])) == ["q", "r"]
+    assert [percentile([4.0, 1.0, 3.0, None, 2.0], share) for share in (0.25, 0.5, 0.95)] == [1, 2, 4]
+
+
+@pytest.mark.parametrize("period", [None, 10.0])
+def test_cycles_that_are_left_out_change_no_schedule(period):
+    """Unless left out, one runs at each period, or each second, until all jobs have ended."""
+    workload = read_trace(SMALL, "2x2cpu")
+    registry = full_registry("")
+    config = registry.configured("")
+    ran = [Simulation(workload, config, registry, period=period, skips=skips) for skips in (True, False)]
+    schedules = [[(run.start, run.end) for run in each.run()] for each in ran]
+    assert schedules[0] == schedules[1]
+    assert ran[0].cycles < ran[1].cycles / (1.5 if period else 5)
+
+
+def test_an_evicted_pod_begins_anew(tmp_path):
+    (conf := tmp_path / "conf").write_text(EVICTING, encoding="utf-8")
+    classes = [
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        for name, value in (("low", 1), ("high", 9))
+    ]
+    pods = (Pods(1, {"cpu": "2"}),)
+    jobs = (
+        SimJob("low", 0, 100, pods, priority_class="low"),
+        SimJob("high", 40, 50, pods, priority_class="high"),
+    )
+    low, high = simulate(Workload("w", jobs).on([*nodes_of("1x2cpu"), *classes]), str(conf)).runs
+    assert low.evictions == 1
+    assert 39 <= low.lost <= 42
+    assert high.start is not None
+    assert 40 <= high.start <= 42
+    assert low.end is not None
+    assert high.end is not None
+    assert low.end >= high.end + 100
+
+
+def test_what_never_fits_is_left_over():
+    workload = Workload("w", (SimJob("huge", 0, 1, (Pods(1, {"cpu": "9"}),)),)).on(nodes_of("1x2cpu"))
+    assert simulate(workload, FIFO).figures["unfinished"] == 1
+
+
+def test_the_clock_is_read_by_the_plugins_that_are_named():
+    """Cycles are left out only without them."""
+    folder = ROOT / "src" / "stromboli" / "plugins"
+    reading = {
+        path.relative_to(folder).parts[0].removesuffix(".py")
+        for path in folder.rglob("*.py")
+        if re.search(r"session\.now\b", path.read_text(encoding="utf-8"))
+    }
+    assert reading == CLOCKED
+
+
+PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-16 10:31:54,67.0,1,67.0,11cb48\n"
+SWF = "7 3 -1 5 -1 -1 -1 6 -1 -1 1 4 -1 -1 2 -1 -1 -1"
+
+
+def test_formats(tmp_path):
+    (philly := tmp_path / "p.csv").write_text(PHILLY + "2017-10-16 10:30:54,9,12,1,b\n", encoding="utf-8")
+    first, second = read_trace(philly, "3x8gpu").jobs
+    assert (first.submit, first.runtime, first.queue, first.size) == (0, 9, "vc-b", 2)
+    assert (second.submit, second.asks(), second.queue) == (60, {"nvidia.com/gpu": 1}, "vc-11cb48")
+    (swf := tmp_path / "s.swf.gz").write_bytes(gzip.compress(f"; comment\n{SWF}\n".encode()))
+    (job,) = read_trace(swf, "3x4cpu").jobs
+    assert (job.name, job.submit, job.runtime, job.queue, job.user) == ("job-7", 3, 5, "queue-2", "user-4")
+    assert [(some.count, some.requests["cpu"]) for some in job.pods] == [(2, "3")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "nodes", "told"),
+    [
+        ("a.swf", "1 2 3\n", "1x1cpu", "line 1.*3 fields; a job has 18"),
+        ("a.swf", SWF.replace("7", "seven"), "1x1cpu", "line 1.*seven"),
+        ("a.swf", SWF, "1cpu", "no group of nodes"),
+        ("a.swf", SWF, "1x1", "no amount"),
+        ("a.csv", "a,b\n", "1x1cpu", "none of swf, philly, openb, dlrm"),
+        ("a.csv", PHILLY.replace("67.0,1,", "67.0,0,"), "1x1cpu", "column num_gpus"),
+        ("a.csv", PHILLY.replace("2017-10-16", "soon"), "1x1cpu", "column timestamp"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, name, text, nodes, told):
+    (trace := tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(ManifestError, match=told):
+        read_trace(trace, nodes)
+
+
+def test_windows_loads_and_nodes():
+    workload = read_trace(SMALL, "2x2cpu+1gpu,1x512Gi")
+    assert [job.submit for job in workload.window(15, 100).jobs] == [5, 15]
+    assert [job.name for job in workload.part(1, 2).jobs] == ["job-2", "job-3"]
+    assert len(workload.scaled(2).jobs) == 10
+    assert workload.scaled(1.5, 3) == workload.scaled(1.5, 3)
+    assert workload.capacity() == {"cpu": 4, "nvidia.com/gpu": 2, "memory": 512 * 2**30, "pods": 330}
+    assert [(some.count, some.requests["cpu"]) for some in pods_of_cores(7, 3)] == [(2, "2"), (1, "3")]
