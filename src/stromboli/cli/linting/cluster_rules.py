@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from stromboli.cli.linting.card_requests import Cards, cards_of, lacking_cards
 from stromboli.cli.linting.findings import Rule, Severity, Spot
 from stromboli.errors import ManifestError
 from stromboli.framework.config.config import Config
@@ -75,6 +76,12 @@ class Cluster:
     def jobs(self) -> list[Job]:
         """Jobs that have a PodGroup and are not over."""
         return [job for job in self.state.jobs.values() if job.facts.queue and job.phase != "Completed"]
+
+    @cached_property
+    def cards(self) -> Cards:
+        """Shared devices, as if no pod held any; none without the plugin that shares them."""
+        options = self.config.plugins() if self.config is not None else ()
+        return [cards for option in options for cards in cards_of(option, self.snapshot)]
 
     def uses(self, plugin: str) -> bool:
         """Whether the configuration, if there is one, lists ``plugin``."""
@@ -301,6 +308,8 @@ def _fits_no_node(cluster: Cluster) -> Iterator[Spot]:
         if not _offered(cluster, task):
             request = {name: value for name, value in by_name(task.request).items() if name != "pods"}
             yield Spot(f"no node offers {amounts_text(request)} at once", 0, f"Pod {task.key}", "spec.containers")
+        elif cards := lacking_cards(cluster.cards, task):
+            yield Spot(cards, 0, f"Pod {task.key}", "spec.containers")
 
 
 def _offered(cluster: Cluster, task: Task) -> bool:

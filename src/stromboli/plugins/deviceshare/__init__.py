@@ -4,6 +4,6 @@ A kind of device is one module with one class (:mod:`stromboli.plugins.devicesha
 """
 
 from stromboli.plugins.deviceshare.fragmentation import Fragmentation
-from stromboli.plugins.deviceshare.plugin import DeviceShare
+from stromboli.plugins.deviceshare.plugin import DeviceShare, idle_cards
 
-__all__ = ["DeviceShare", "Fragmentation"]
+__all__ = ["DeviceShare", "Fragmentation", "idle_cards"]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 GRADIENT, BEST_FIT = "gradient", "best-fit"
 MAX_SCORE: Final = 100
+SCALE: Final = 3 * THOUSAND
+"""Thousandths by which a gain is divided: coarser than the published 1000, so that more nodes tie and fill in turn."""
 STEP, TOP = 10, 250
 """By how many sorts of pods the typical ones grow, and how many are looked at at most."""
 
@@ -53,7 +55,7 @@ class Fragmentation(Plugin, trusted=True):
     Workloads with Fragmentation Gradient Descent", USENIX ATC 2023, sections 3 and 4.  For a typical pod m, the
     fragment F(m) of a node is what is free on its cards and of no use to m: all of it where m asks for no card or does
     not fit by cores or cards, otherwise what is free on cards with less than m's share.  F is the mean of F(m) over the
-    typical pods, in thousandths of a card.  The score is floor(100 / (1 + exp((F after - F before) / 1000))); the pod
+    typical pods, in thousandths of a card.  The score is floor(100 / (1 + exp((F after - F before) / 3000))); the pod
     is thought to get the cards with the least room that suffices, as ``deviceshare.SchedulePolicy: binpack`` gives.
     Typical pods are the most frequent sorts of the pods that run or wait, as many tens of sorts as it takes for
     ``fragmentation.typical`` percent of the pods.
@@ -113,7 +115,7 @@ class Fragmentation(Plugin, trusted=True):
             else:
                 pods = self._typical(size)
                 gain = fragments(idle[rows], free[rows], pods) - fragments(idle[rows] - wanted, after, pods)
-                score[rows] = MAX_SCORE / (1.0 + np.exp(-gain / float(pods.weight.sum() * THOUSAND)))
+                score[rows] = MAX_SCORE / (1.0 + np.exp(-gain / float(pods.weight.sum() * SCALE)))
         floored: npt.NDArray[np.float64] = np.floor(score) * self.weight
         return floored
 

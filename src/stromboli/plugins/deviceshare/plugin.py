@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from stromboli.errors import ConfigError, ManifestError
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.extension.reason import Reason
-from stromboli.model.resources.device_settings import DEFAULTS, DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACE
+from stromboli.model.resources.device_settings import DEFAULTS, DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACE, DeviceSettings
+from stromboli.model.snapshot import Snapshot
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.model.task import Task
@@ -53,7 +54,8 @@ class DeviceShare(Plugin, trusted=True):
         self.session = session
         self._demands: dict[str, tuple[Hashable | None, ...]] = {}
         self._check()
-        self._kinds = list(self._wanted())
+        key = f"{self.settings_namespace}/{self.settings_name}"
+        self._kinds = list(self.kinds(session.snapshot.device_settings.get(key, DEFAULTS), session.compat.asks))
         self._pools: dict[str, tuple[Pool[Any] | None, ...]] = {}
         self._refusals: dict[str, dict[Hashable, Reason | None]] = {}
         """What pools have answered, by node and demand, until their cards change."""
@@ -78,9 +80,8 @@ class DeviceShare(Plugin, trusted=True):
         if (self.memory_shares or self.whole_cards) and self.vgpu:
             raise ConfigError("gpu-share and vgpu can't be used together")
 
-    def _wanted(self) -> Iterator[Kind[Any]]:
-        asks, key = self.session.compat.asks, f"{self.settings_namespace}/{self.settings_name}"
-        settings = self.session.snapshot.device_settings.get(key, DEFAULTS)
+    def kinds(self, settings: DeviceSettings, asks: Callable[[str], bool]) -> Iterator[Kind[Any]]:
+        """The kinds that are switched on; ``asks`` says which differences from the reference are wanted."""
         if self.memory_shares or self.whole_cards:
             yield GpuShare(whole=self.whole_cards)
         if self.vgpu:
@@ -124,6 +125,13 @@ class DeviceShare(Plugin, trusted=True):
         """The measure of what a pod asks for; None for nothing."""
         asked = zip(self._kinds, self.demands_of(task), strict=True)
         return next((kind.need(demand) for kind, demand in asked if demand is not None), None)
+
+    def shortages(self, task: Task) -> Iterator[tuple[str, str]]:
+        """The nodes whose cards do not suffice for a pod, each with what its cards have left."""
+        for node in self._pools:
+            lacking = (pool.shortage(demand) for pool, demand in self._asked(task, node) if pool.refusal(demand))
+            if text := "; ".join(lacking):
+                yield node, text
 
     def demands_of(self, task: Task) -> tuple[Hashable | None, ...]:
         """What a pod asks for, kind by kind."""
@@ -233,3 +241,11 @@ def _since(text: str) -> float:
         return seconds(text, "")
     except ManifestError:
         return 0.0
+
+
+def idle_cards(plugin: DeviceShare, snapshot: Snapshot) -> Iterator[tuple[Kind[Any], list[Pool[Any]]]]:
+    """Each kind that the plugin's arguments switch on, with its cards on every node as if no pod held any."""
+    settings = snapshot.device_settings.get(f"{plugin.settings_namespace}/{plugin.settings_name}", DEFAULTS)
+    for kind in plugin.kinds(settings, lambda _: False):
+        found = (kind.pool_of(spec) for spec in snapshot.table.statics.specs)
+        yield kind, [pool for pool in found if pool is not None]

@@ -20,6 +20,7 @@ from stromboli.framework.session.shortages import Shortages
 from stromboli.model.job import PIPELINED, Job
 from stromboli.model.names import JOB_NAME
 from stromboli.model.task import Task
+from stromboli.sim.explanation.cards import card_lines
 from stromboli.sim.explanation.evicting import eviction_steps, evicts
 from stromboli.sim.explanation.notes import Refused
 from stromboli.sim.explanation.reasons import (
@@ -238,6 +239,7 @@ def _nodes(cycle: Cycle, job: Job) -> Step:
         lines.append(f"{_pods(alike)} like {task.name}, each {_without_pods(by_name(task.request))}:")
         lines.append(f"  {fits.text if isinstance(fits, Fits) else fits}")
         lines.append(f"  {best_node(cycle.session, task)}")
+        lines += card_lines(cycle.session, task)
     return Step(5, "nodes", False, _found(job), tuple(lines), {}, tuple(refusals))
 
 
