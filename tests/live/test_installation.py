@@ -69,7 +69,6 @@ NOT_SEEN: dict[str, Uses] = {
     SCHEDULER.name: {
         *LEADING,
         ("", "pods", "delete"),  # here nobody is evicted; the next test has it
-        ("", "events", "patch"),  # after five minutes
         *(("", plural, "patch") for plural in ("persistentvolumes", "persistentvolumeclaims")),  # no pod has a claim
         *(("resource.k8s.io", f"resourceclaims{part}", "patch") for part in ("", "/status", "/binding")),
         *(("shard.volcano.sh", "nodeshards", verb) for verb in ("list", "watch")),  # only with a sharding mode
@@ -133,12 +132,6 @@ def test_everything_that_each_requests_is_granted_and_what_is_granted_is_request
                                   "status": {"phase": "Pending"}})  # fmt: skip
         await discover(world)
         bind_claims(world)
-        await asyncio.sleep(10)
-        (claim,) = world.server.all("persistentvolumeclaims")
-        reference = {key: claim["metadata"][key] for key in ("namespace", "name", "uid")}
-        world.server.put("persistentvolumes", {"metadata": {"name": "v"}, "spec": {"claimRef": reference}})
-        bound = {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"volumeName": "v"}}
-        world.server.put("persistentvolumeclaims", merged(claim, bound))
         await asyncio.sleep(10)
         template = {"spec": job("x", 1)["spec"]}
         old = {"name": "c", "namespace": "ns", "creationTimestamp": "2020-01-01T00:00:00Z"}
