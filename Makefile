@@ -14,7 +14,7 @@ INSTALLED := $(VENV)/.installed
 QUICKSTART := examples/quickstart
 
 .DEFAULT_GOAL := help
-.PHONY: help install run plan test test-e2e test-long test-pythons mutants check lint format bench bench-e2e bench-pipelined chaos docs lock release clean
+.PHONY: help install run plan test test-e2e test-long test-pythons mutants check lint format bench bench-e2e bench-insight bench-pipelined chaos docs lock release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ bench: install ## measure
 
 bench-e2e: install ## measure a live cluster on a real kube-apiserver (ARGS="--quick gangs --requests")
 	@$(PY) -m benchmarks.live $(ARGS)
+
+bench-insight: install ## the bars of simulations, with figures for what is built (ARGS="--windows 2"); TRACES is the folder of traces
+	@$(PY) -m benchmarks.insight $(or $(TRACES),$(error say where the traces are: make bench-insight TRACES=DIR)) $(ARGS)
 
 bench-pipelined: install ## measure what keeping reservations changes, in virtual time (ARGS="--seeds 5"), or on servers (ARGS="--server real")
 	@$(PY) -m benchmarks.pipelined --chart docs/pipelined.svg $(ARGS)

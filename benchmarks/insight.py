@@ -1,0 +1,210 @@
+"""The bars of records and simulations, with figures for what is built: ``python -m benchmarks.insight TRACES``."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
+from math import log10
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from benchmarks.tables import head, machine, row
+from stromboli.builtin import full_registry
+from stromboli.sim.simulation.metrics import TAU
+from stromboli.sim.simulation.workload import SimJob, Workload
+from stromboli.sim.traces.trace_objects import queue
+from stromboli.study.simulating import read_trace, simulate
+
+LOGS: Final = ("lublin_256", "lublin_256_new2")
+PROCESSORS: Final = 256
+FIFO: Final = 'actions: "enqueue, allocate"\ntiers:\n- plugins: [{name: gang}, {name: predicates}]\n'
+NOT_BUILT: Final = {
+    "closed loop against its own record": "95 % of jobs within 2 periods",
+    "ETA on held-out weeks": "P80 covers 75-85 %",
+    "sweep of 60 points on 2 workers": "1.8 x one",
+    "dashboard in a browser": "first paint in 1 s",
+}
+NOT_MEASURED: Final = {
+    "24 h recorded and replayed": "100 % equal, 100 x real time",
+    "recorder's share of serve": "3 % CPU, 100 B an event",
+    "DLRM, 31 days": "300 CPU s",
+    "1 M jobs": "2 GiB",
+}
+
+
+class Job(NamedTuple):
+    """A job of the reference kernel: its submission (absolute, in seconds), runtime, and processors."""
+
+    submit: float
+    runtime: float
+    size: int
+
+
+Score = Callable[[Job], float]
+POLICIES: Final[dict[str, Score]] = {
+    "FCFS": lambda job: job.submit,
+    "SJF": lambda job: job.runtime,
+    # D. Carastan-Santos, R. Y. de Camargo, "Obtaining Dynamic Scheduling Policies with Simulation and Machine
+    # Learning", SC 2017
+    "F1": lambda job: log10(job.runtime or 0.1) * job.size + 870 * log10(job.submit or 0.1),
+}
+
+
+class Kernel:
+    """Jobs on equal processors, one event at a time: the job that is chosen waits for room before another is chosen.
+
+    With ``backfill`` others start meanwhile, in order of arrival, where they end before the room would be there: the
+    rules of RLScheduler (SC 2020), whose figures are published.
+    """
+
+    def __init__(self, jobs: Sequence[Job], score: Score, backfill: bool) -> None:
+        self.jobs, self.score, self.backfill = jobs, score, backfill
+        self.now, self.free, self.next = jobs[0].submit, PROCESSORS, 0
+        self.waiting: list[int] = []
+        self.running: list[tuple[float, int]] = []
+        self.starts: dict[int, float] = {}
+
+    def run(self) -> float:
+        """The mean bounded slowdown."""
+        while len(self.starts) < len(self.jobs):
+            while not self.waiting:
+                self._advance()
+            chosen = min(self.waiting, key=lambda number: (self.score(self.jobs[number]), number))
+            self._wait_for_room(chosen)
+            self._start(chosen)
+        return sum(slowdown(self.jobs[number], start) for number, start in self.starts.items()) / len(self.jobs)
+
+    def _wait_for_room(self, chosen: int) -> None:
+        size = self.jobs[chosen].size
+        shadow = self._shadow(size)
+        while size > self.free:
+            for number in sorted(self.waiting) if self.backfill else ():
+                job = self.jobs[number]
+                if number != chosen and job.size <= self.free and self.now + job.runtime < shadow:
+                    self._start(number)
+            self._advance()
+
+    def _shadow(self, size: int) -> float:
+        """When there are ``size`` processors, as things stand."""
+        free, when = self.free, self.now
+        for end, number in sorted(self.running):
+            if free >= size:
+                break
+            free, when = free + self.jobs[number].size, end
+        return when
+
+    def _advance(self) -> None:
+        """To the next event: a job comes, or the first of those that run ends."""
+        ends = self.running[0][0] if self.running else float("inf")
+        if self.next < len(self.jobs) and self.jobs[self.next].submit <= ends:
+            self.now = max(self.now, self.jobs[self.next].submit)
+            self.waiting.append(self.next)
+            self.next += 1
+        else:
+            self.now, number = max(self.now, ends), heappop(self.running)[1]
+            self.free += self.jobs[number].size
+
+    def _start(self, number: int) -> None:
+        self.waiting.remove(number)
+        self.starts[number] = self.now
+        self.free -= self.jobs[number].size
+        heappush(self.running, (self.now + self.jobs[number].runtime, number))
+
+
+def slowdown(job: Job, start: float) -> float:
+    """The bounded slowdown, with τ = 10 s."""
+    return max(1.0, (start - job.submit + job.runtime) / max(job.runtime, TAU))
+
+
+def kernel_jobs(workload: Workload, first: int, count: int) -> list[Job]:
+    """A window of a log for the kernel, with the log's own times."""
+    return [_job(job) for job in workload.jobs[first : first + count]]
+
+
+def _job(job: SimJob) -> Job:
+    return Job(job.submit, job.runtime or 0.0, int(job.asks()["cpu"]))
+
+
+def published(traces: Path) -> list[dict[str, str]]:
+    """The published figures: a row for each log, window and policy."""
+    with (traces / "swf_published.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def references(traces: Path, logs: dict[str, Workload]) -> Iterator[tuple[str, str, str]]:
+    """How many windows and means of the kernel's figures are the published ones."""
+    means: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+    for line in published(traces):
+        if line["policy"] in POLICIES:
+            jobs = kernel_jobs(logs[line["trace"]], int(line["window_start"]), int(line["jobs"]))
+            found = Kernel(jobs, POLICIES[line["policy"]], line["backfill"] == "1").run()
+            name = (line["trace"], line["policy"], line["backfill"])
+            means.setdefault(name, []).append((found, float(line["bsld"])))
+    windows = [pair for pairs in means.values() for pair in pairs]
+    equal = sum(f"{found:.4f}" == f"{said:.4f}" for found, said in windows)
+    rows = sum(all(f"{found:.4f}" == f"{said:.4f}" for found, said in pairs) for pairs in means.values())
+    yield "kernel, reference policies: windows", f"{len(windows)} equal", f"{equal}"
+    yield "kernel, reference policies: rows of the table", "12 equal", f"{rows}"
+
+
+def scheduled(traces: Path, logs: dict[str, Workload], windows: int, name: str) -> Iterator[tuple[str, str, str]]:
+    """The scheduler itself with a fifo queue: each log's mean over its first ``windows`` windows."""
+    registry = full_registry("")
+    config = registry.configured_by(FIFO, "fifo")
+    first = {**queue("default"), "spec": {"weight": 1, "dequeueStrategy": "fifo"}}
+    for log in (log for log in LOGS if name in log):
+        rows = [
+            one for one in published(traces) if (one["trace"], one["policy"], one["backfill"]) == (log, "FCFS", "0")
+        ]
+        found, said, began = [], [], time.process_time()
+        for line in rows[:windows]:
+            workload = logs[log].part(int(line["window_start"]), int(line["jobs"])).on([first])
+            found.append(simulate(workload, config, registry=registry).figures["bounded_slowdown"])
+            said.append(float(line["bsld"]))
+        cpu = time.process_time() - began
+        title = f"scheduler, fifo queue, {log}, {len(found)} windows ({cpu:.0f} CPU s)"
+        yield title, f"{sum(said) / len(said):.2f}", f"{sum(found) / len(found):.2f}"
+
+
+def speeds(traces: Path) -> Iterator[tuple[str, str, str]]:
+    """CPU seconds of a week of openb and of Philly's busiest week, a cycle every 10 s."""
+    week = read_trace(traces / "openb_pod_list_default.csv", str(traces / "openb_node_list_all_node.csv"))
+    philly = read_trace(traces / "philly_week6.csv.gz", "552x4gpu")
+    for name, workload, bar in (
+        ("openb week 17", week.window(17 * 604_800, 604_800), 15), ("Philly's busiest week", philly, 75)
+    ):  # fmt: skip
+        began = time.process_time()
+        result = simulate(workload, period=10.0)
+        cpu = time.process_time() - began
+        yield f"{name}, {len(result.runs)} jobs, {result.cycles} cycles", f"{bar} CPU s", f"{cpu:.1f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table of bars."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.insight", description=__doc__)
+    parser.add_argument("traces", type=Path, help="the folder of traces")
+    parser.add_argument("--windows", type=int, default=10, help="windows of each log that the scheduler runs (10)")
+    parser.add_argument("--log", default="", help="only logs whose name contains this")
+    parser.add_argument("--no-speed", action="store_true", help="leave the weeks of openb and Philly out")
+    options = parser.parse_args(arguments)
+    nodes = f"1x{PROCESSORS}cpu"
+    logs = {log: read_trace(options.traces / f"{log}.swf.gz", nodes) for log in LOGS}
+    print(f"{machine()}\n\n{head(('Bar', 'Asked', 'Found'))}")
+    for line in references(options.traces, logs):
+        print(row(line), flush=True)
+    for line in scheduled(options.traces, logs, options.windows, options.log) if options.windows else ():
+        print(row(line), flush=True)
+    for line in () if options.no_speed else speeds(options.traces):
+        print(row(line), flush=True)
+    for name, bar in NOT_MEASURED.items():
+        print(row((name, bar, "not measured here")))
+    for name, bar in NOT_BUILT.items():
+        print(row((name, bar, "not built")))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,40 @@
+"""The reference kernel, by hand, and the table of bars."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from benchmarks.insight import NOT_BUILT, POLICIES, Job, Kernel, main, slowdown
+
+JOBS = [Job(1, 100, 200), Job(2, 50, 100), Job(3, 98, 50), Job(4, 20, 50), Job(5, 1000, 256)]
+REST = "-1 -1 -1 -1 -1 -1 1 1 -1 -1 0 -1 -1"
+
+
+@pytest.mark.parametrize(
+    ("policy", "backfill", "starts"),
+    [
+        ("FCFS", False, [1, 101, 101, 101, 199]),
+        ("FCFS", True, [1, 101, 101, 4, 199]),  # the third would end at the shadow time, not before it
+        ("SJF", False, [1, 101, 101, 101, 199]),
+    ],
+)
+def test_schedules_on_paper(policy, backfill, starts):
+    kernel = Kernel(JOBS, POLICIES[policy], backfill)
+    mean = kernel.run()
+    assert [kernel.starts[number] for number in range(5)] == starts
+    assert mean == pytest.approx(sum(map(slowdown, JOBS, starts)) / 5)
+
+
+def test_the_table_says_what_is_not_built(tmp_path, capsys):
+    log = "".join(f"{number} {number * 10} -1 {30 * number} 128 {REST}\n" for number in range(1, 4))
+    for name in ("lublin_256", "lublin_256_new2"):
+        (tmp_path / f"{name}.swf.gz").write_bytes(gzip.compress(log.encode()))
+    lines = ["trace,window_start,jobs,policy,backfill,bsld"]
+    lines += [f"{name},0,3,FCFS,0,1.0000" for name in ("lublin_256", "lublin_256_new2")]
+    (tmp_path / "swf_published.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert main([str(tmp_path), "--windows", "1", "--log", "new2", "--no-speed"]) == 0
+    shown = capsys.readouterr().out
+    assert "| scheduler, fifo queue, lublin_256_new2, 1 windows" in shown
+    assert all(f"| {name} |" in shown for name in NOT_BUILT)
