@@ -11,6 +11,13 @@ from typing import Final
 QUESTIONS: Final = (signal.SIGUSR1, signal.SIGUSR2)
 """Signals that ask a scheduler for its state; they must not end one that does not listen yet."""
 
+HYPERNODE_CONTROLLER: Final = (
+    "controllers",
+    "--controllers=hyperNode-controller",
+    "--leader-elect-resource-name=vc-hypernode-controller-manager",
+)
+"""The command and the flags that ``vc-hypernode-controller-manager`` stands for."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (``sys.argv`` unless ``arguments`` are given) and return the exit code; never raises."""
@@ -21,6 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from stromboli.cli.running import run
 
     return run(app, "stromboli", arguments)
+
+
+def hypernode_controller(arguments: Sequence[str] | None = None) -> int:
+    """Run the HyperNode controller by itself, under the name of Volcano's program; see :func:`main`."""
+    return main([*HYPERNODE_CONTROLLER, *(sys.argv[1:] if arguments is None else arguments)])
 
 
 if __name__ == "__main__":
