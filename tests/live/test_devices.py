@@ -28,6 +28,14 @@ def claim(name: str, count: int) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "ns"}, "spec": spec}
 
 
+def offer(world: LiveWorld) -> None:
+    """A class, and ten devices of it that every node reaches."""
+    world.server.put("deviceclasses", {"metadata": {"name": CLASS}, "spec": {}})
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": CLASS, "pool": pool, "allNodes": True, "devices": [{"name": f"d{n}"} for n in range(10)]}
+    world.server.put("resourceslices", {"metadata": {"name": "s"}, "spec": spec})
+
+
 def claimed(world: LiveWorld, name: str, count: int) -> None:
     """A job of one pod that claims so many devices."""
     world.server.put("podgroups", group(name, 1, queue="limited"))
@@ -39,6 +47,7 @@ def claimed(world: LiveWorld, name: str, count: int) -> None:
 async def begun(world: LiveWorld, path: Path, **options: Any) -> LiveScheduler:
     """A queue of two devices, and a scheduler that has read everything."""
     path.write_text(CONF)
+    offer(world)
     world.server.put("queues", queue("limited", parent="root", capability={f"deviceclass/{CLASS}": "2"}))
     scheduler = world.scheduler(str(path), **options)
     world.start(scheduler)
@@ -72,11 +81,16 @@ def test_a_queues_devices_are_counted_as_claims_come_change_and_go(on: str, tmp_
 
 
 @pytest.mark.parametrize(
-    ("served", "otherwise", "waits"),
-    [(["v1"], 404, True), (["v1beta2"], 404, True), ([], 404, False), ([], 403, False)],
+    ("served", "otherwise", "why"),
+    [
+        (["v1"], 404, "pod group is not ready"),
+        (["v1beta2"], 404, "pod group is not ready"),
+        ([], 404, "one-claim"),
+        ([], 403, "one-claim"),
+    ],
 )
-def test_the_newest_version_that_the_server_has(served: list[str], otherwise: int, waits: bool, tmp_path: Path) -> None:
-    """Where there are none, or we may not see them, a pod that claims devices is placed without them being counted."""
+def test_the_newest_version_that_the_server_has(served: list[str], otherwise: int, why: str, tmp_path: Path) -> None:
+    """Where there are none, or the scheduler may not see them, a pod that claims devices waits for its claim."""
 
     async def main() -> None:
         world = LiveWorld()
@@ -89,11 +103,13 @@ def test_the_newest_version_that_the_server_has(served: list[str], otherwise: in
         scheduler = await begun(world, tmp_path / "conf", audit_period=20.0)
         claimed(world, "one", 3)
         await asyncio.sleep(45)
-        assert (world.waiting() == ["one"]) is waits
+        assert world.waiting() == ["one"]
+        (condition,) = world.server.get("pods", "one", "ns")["status"]["conditions"]
+        assert why in condition["message"]
         assert (scheduler.audit.runs, scheduler.audit.found) == (2, 0)
         assert world.told.counts["audit_failed"] == world.told.counts["handler_not_synced"] == 0
-        assert world.told.counts["following_trouble"] == (otherwise == 403)
-        assert world.told.counts["not_served"] == (not served and otherwise == 404)
+        assert world.told.counts["following_trouble"] == 3 * (otherwise == 403)
+        assert world.told.counts["not_served"] == 3 * (not served and otherwise == 404)
         await world.end()
 
     run(main())

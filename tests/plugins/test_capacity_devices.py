@@ -16,7 +16,8 @@ CLASS = "gpu.example.com"
 def text(tree=False, actions="allocate", **arguments):
     named = ", ".join(f"capacity.{name}: {str(on).lower()}" for name, on in arguments.items())
     plugin = f"{{name: capacity, enableHierarchy: {str(tree).lower()}, arguments: {{{named}}}}}"
-    return conf(f"[{{name: gang}}, {{name: predicates}}, {plugin}]", actions=actions)
+    quotas_alone = "arguments: {predicate.DynamicResourceAllocationEnable: false}"  # no device is there to be had
+    return conf(f"[{{name: gang}}, {{name: predicates, {quotas_alone}}}, {plugin}]", actions=actions)
 
 
 def claim(name, count=0, mode="", capacity=None):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
-
-import cel
 
 from stromboli.errors import QuantityError
 from stromboli.model.claims import Attribute, Device
@@ -37,6 +35,9 @@ class Expression:
         self.problem = _too_costly(text)
         self._domains = {(where, name) for where, _, name in _DOMAIN.findall(text)}
         if not self.problem:
+            import cel  # only where a claim has an expression: it takes a quarter of a second
+
+            self._context = partial(cel.Context, functions=_FUNCTIONS)
             try:
                 self._program = cel.compile(text)
             except ValueError as error:
@@ -52,7 +53,7 @@ class Expression:
             for where, name in missing:
                 device[where][name] = {}
         try:
-            found = self._program.execute(cel.Context({"device": device}, _FUNCTIONS))
+            found = self._program.execute(self._context({"device": device}))
         except KeyError as error:
             return f"CEL runtime error: no such key: {error.args[0]}"
         except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, QuantityError) as error:
