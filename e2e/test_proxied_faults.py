@@ -15,11 +15,12 @@ from e2e.dumps import differences
 from e2e.objects import job
 from e2e.proxy import Once, Proxy, Strike, let_pass
 from e2e.stage import PATIENCE, TERMS, Stage, until
-from stromboli.live.scheduler.feed import FOLLOWED
+from stromboli.live.scheduler.feed import FOLLOWED, selected
+from stromboli.live.scheduler.options import Options
 
 SIZE: Final = 4
-WATCHED: Final = len({*FOLLOWED} - {"UpstreamPodGroup"})
-"""Kinds that both servers serve: upstream PodGroups are alpha."""
+WATCHED: Final = len({*selected(FOLLOWED, Options().unwatched)} - {"UpstreamPodGroup"})
+"""Kinds that are followed and that both servers serve: upstream PodGroups are alpha."""
 STRIKES: Final = {
     "conflict": Strike(409),
     "busy": Strike(429, after="1"),

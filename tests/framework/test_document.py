@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.builtin import builtin_registry
 from stromboli.errors import ConfigError
-from stromboli.framework.config.document import Document, DocumentNode, read_document, resolve
+from stromboli.framework.config.document import Document, DocumentNode, read_document, read_text, resolve
 from stromboli.model.values.yaml_bounds import DEEPEST, MOST_ALIASED
 
 
@@ -116,3 +119,44 @@ def test_any_text_is_read_or_refused(text):
     except ConfigError as error:
         outcome = error
     assert isinstance(outcome, Document) or outcome.file == "c.yaml"
+
+
+MANIFEST = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: volcano-scheduler-configmap}
+data:
+  volcano-scheduler.conf: |
+    actions: "enqueue, allocate"
+    tiers:
+    - plugins:
+      - name: gang
+      - name: bipnack
+"""
+
+
+def test_a_configuration_is_read_out_of_a_config_map_and_keeps_its_lines(tmp_path: Path) -> None:
+    file = tmp_path / "manifest.yaml"
+    file.write_text(MANIFEST)
+    with pytest.raises(ConfigError, match=r"manifest.yaml:10: .*bipnack"):
+        builtin_registry().configured(str(file))
+    file.write_text(MANIFEST.replace("bipnack", "binpack"))
+    config = builtin_registry().configured(str(file))
+    assert (config.actions, [each.name for each in config.plugins()]) == (("enqueue", "allocate"), ["gang", "binpack"])
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [("{}", 0), ("{a.conf: x, b.conf: y}", 2), ("{a.conf: [x]}", 1), ("none", 0)],
+)
+def test_a_config_map_must_hold_one_configuration(data: str, found: int, tmp_path: Path) -> None:
+    file = tmp_path / "manifest.yaml"
+    file.write_text(f"kind: ConfigMap\ndata: {data}\n")
+    with pytest.raises(ConfigError, match=f"manifest.yaml:1: the ConfigMap holds {found} configurations"):
+        read_text(file)
+
+
+def test_other_texts_that_name_config_maps_stay_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "conf"
+    file.write_text("# from a ConfigMap\nactions: allocate\n")
+    assert read_text(file) == "# from a ConfigMap\nactions: allocate\n"

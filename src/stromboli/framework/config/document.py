@@ -11,13 +11,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import yaml
 
 from stromboli.errors import ConfigError
 from stromboli.model.values.reading import unreadable
 from stromboli.model.values.yaml_bounds import DEEPEST, LONGEST_WORD, MOST_ALIASED
+
+CONFIG_MAP: Final = "ConfigMap"
+"""The kind of manifests that hold configurations."""
 
 Scalar = str | int | float | bool | None
 
@@ -55,11 +58,28 @@ class Document:
 
 
 def read_text(file: str | Path) -> str:
-    """The text of a configuration file.  Raises ConfigError for what is no UTF-8, and OSError."""
+    """The text of a configuration file; of a ConfigMap's manifest the configuration in it, on the lines it stands on.
+
+    Raises ConfigError for what is no UTF-8, and for a ConfigMap without one key that ends in ``.conf``; OSError.
+    """
     try:
-        return Path(file).read_text(encoding="utf-8")
+        text = Path(file).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ConfigError(unreadable(error), file=str(file)) from error
+    return _in_config_map(text, str(file)) if CONFIG_MAP in text else text
+
+
+def _in_config_map(text: str, file: str) -> str:
+    root = read_document(text, file=file).root
+    entries = root.value if root is not None and isinstance(root.value, dict) else {}
+    if "kind" not in entries or entries["kind"].value != CONFIG_MAP:
+        return text
+    data = entries["data"].value if "data" in entries else None
+    found = [node for key, node in data.items() if key.endswith(".conf")] if isinstance(data, dict) else []
+    if len(found) != 1 or not isinstance(found[0].value, str):
+        problem = f"the ConfigMap holds {len(found)} configurations (keys that end in .conf); it must hold one"
+        raise ConfigError(problem, file=file, line=entries["kind"].line)
+    return "\n" * found[0].line + found[0].value
 
 
 def read_document(text: str, *, file: str) -> Document:

@@ -7,16 +7,15 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-import numpy as np
-
 from stromboli.framework.engine.fits import ABORTING, Fits
 from stromboli.framework.engine.placement import Choice  # the record alone: two fields, no arithmetic
-from stromboli.framework.engine.rows import Bools
 from stromboli.framework.engine.sampling import sampler_of
+from stromboli.framework.engine.shards import own_rows
 from stromboli.framework.extension.reason import Reason
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.names import NODE_NOT_IN_SHARD
+from stromboli.model.table import Bools
 from stromboli.model.task import Task
 from stromboli.testing.plain import choosers
 from stromboli.testing.plain.rules import Verdict, session_rules
@@ -141,11 +140,7 @@ class PlainPlacer:
     def own(self) -> Bools | None:
         """See :class:`~stromboli.framework.engine.placer.Placer`."""
         shard = self.session.snapshot.shard
-        return (
-            None
-            if shard is None or shard.hard
-            else np.array([site.spec.name in shard.nodes for site in self.world.sites])
-        )
+        return None if shard is None or shard.hard else own_rows(shard, self.session.table)
 
     def _own(self, sites: Sequence[Site]) -> list[Site]:
         """Those of ``sites`` that are of this scheduler's shard."""
