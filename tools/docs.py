@@ -33,6 +33,7 @@ PAGES: tuple[Page, ...] = (
     Page("docs/compatibility.md", "stromboli.framework.config.compat:generate_page"),
     Page("docs/logs.md", "stromboli.narration.catalogue:generate_page"),
     Page("docs/metrics.md", "stromboli.metrics.prometheus:generate_page"),
+    Page("docs/operators/alerts.md", "stromboli.metrics.boards.alerts:page"),
     Page("docs/acceptance.md", "tools.acceptance:page"),
     Page("docs/fields.md", "tools.fields:page"),
     Page("docs/integrations.md", "tools.integrations:page"),

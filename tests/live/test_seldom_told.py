@@ -37,6 +37,11 @@ def test_a_configuration_that_cannot_be_read_leaves_the_one_before(tmp_path: Pat
     (said,) = told.of("config_unreadable")
     assert said["path"] == str(path)
     assert told.counts["config_file_event"] == 1
+    assert found.is_refused
+    path.rmdir()
+    path.write_text(ONE)
+    assert found.refresh()
+    assert not found.is_refused
 
 
 def test_who_leads_and_who_no_longer_does_is_told() -> None:

@@ -16,11 +16,17 @@ def manifests(
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="A volcano-scheduler.conf for the ConfigMap.")
     ] = None,
     crds: Annotated[bool, typer.Option("--crds/--no-crds", help="Print the definitions of our kinds too.")] = True,
+    alerts: Annotated[bool, typer.Option("--alerts", help="Print Prometheus' alert rules, and nothing else.")] = False,
 ) -> None:
     """Print the manifests of an installation: kinds, RBAC, ConfigMap, Deployment, Service, PodDisruptionBudget.
 
     `stromboli manifests | kubectl apply --server-side -f -` installs it.
     """
+    if alerts:
+        from stromboli.metrics.boards.alerts import groups
+
+        print(_documents([{"groups": groups()}]))
+        return
     from importlib.metadata import version
 
     from stromboli.framework.config.document import read_text

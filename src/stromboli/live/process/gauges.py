@@ -51,6 +51,8 @@ class LiveGauges(Figures):
         yield _counter("events_dropped", "Events given up.", recorder.dropped)
         yield _gauge("writes_in_flight", "Requests that wait or are under way.", one.executor.in_flight)
         yield _gauge("assumed_pods", "Pods whose binding or eviction is not confirmed yet.", len(one.mirror.assumed))
+        refused = float(one.configuration.is_refused)
+        yield _gauge("configuration_refused", "1 while the configuration file as it stands is refused.", refused)
         yield _gauge("leading", "1 where this process leads.", float(one.may_write()))
         if self._recorder is not None:
             yield _counter("record_failures", "Times that recording has stopped.", self._recorder.failures)

@@ -65,12 +65,14 @@ class Source:
 class Configuration:
     """The configuration in effect: a file that has changed counts from the next cycle on, one that is refused never.
 
-    ``changed`` is called with each new configuration, ``refused`` with what is wrong with one that stays out.
+    ``changed`` is called with each new configuration, ``refused`` with what is wrong with one that stays out;
+    ``is_refused`` says that the file as it stands is not what counts.
     """
 
     def __init__(self, source: Source, tell: Telling, refused: Callable[[Exception], None] = lambda _: None) -> None:
         self.source, self._tell, self._refused = source, tell, refused
         self._stamp: Stamp | None = None
+        self.is_refused = False
         self.current = self._first()
 
     def _first(self) -> Config:
@@ -97,10 +99,12 @@ class Configuration:
             self._tell("config_invalid", text=self.source.path, error=error)
             self._stay(error)
             return False
+        self.is_refused = False
         self._tell("metric.config_reload", result="ok")
         return True
 
     def _stay(self, error: Exception) -> None:
+        self.is_refused = True
         self._tell("metric.config_reload", result="refused")
         self._refused(error)
 
