@@ -57,14 +57,15 @@ class Kernel:
     """Jobs on equal processors, one event at a time: the job that is chosen waits for room before another is chosen.
 
     With ``backfill`` others start meanwhile, in order of arrival, where they end before the room would be there: the
-    rules of RLScheduler (SC 2020), whose figures are published.
+    rules of RLScheduler (SC 2020), whose figures are published.  Of jobs that end together the one that started first
+    frees its processors first, and others may backfill before the next does.
     """
 
     def __init__(self, jobs: Sequence[Job], score: Score, backfill: bool) -> None:
         self.jobs, self.score, self.backfill = jobs, score, backfill
         self.now, self.free, self.next = jobs[0].submit, PROCESSORS, 0
         self.waiting: list[int] = []
-        self.running: list[tuple[float, int]] = []
+        self.running: list[tuple[float, int, int]] = []
         self.starts: dict[int, float] = {}
 
     def run(self) -> float:
@@ -90,7 +91,7 @@ class Kernel:
     def _shadow(self, size: int) -> float:
         """When there are ``size`` processors, as things stand."""
         free, when = self.free, self.now
-        for end, number in sorted(self.running):
+        for end, _, number in sorted(self.running):
             if free >= size:
                 break
             free, when = free + self.jobs[number].size, end
@@ -104,14 +105,14 @@ class Kernel:
             self.waiting.append(self.next)
             self.next += 1
         else:
-            self.now, number = max(self.now, ends), heappop(self.running)[1]
+            self.now, number = max(self.now, ends), heappop(self.running)[2]
             self.free += self.jobs[number].size
 
     def _start(self, number: int) -> None:
         self.waiting.remove(number)
         self.starts[number] = self.now
         self.free -= self.jobs[number].size
-        heappush(self.running, (self.now + self.jobs[number].runtime, number))
+        heappush(self.running, (self.now + self.jobs[number].runtime, len(self.starts), number))
 
 
 def slowdown(job: Job, start: float) -> float:

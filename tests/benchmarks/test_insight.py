@@ -27,6 +27,15 @@ def test_schedules_on_paper(policy, backfill, starts):
     assert mean == pytest.approx(sum(map(slowdown, JOBS, starts)) / 5)
 
 
+def test_of_jobs_that_end_together_the_earlier_started_frees_its_processors_first():
+    """At 8 job 5 starts as it comes, then job 3 as job 1 ends; job 5 ends first at 28, so job 6 fits before job 8."""
+    sizes = 100, 100, 236, 120, 200, 20, 156, 100, 100, 156
+    submits, runtimes = (2, 3, 4, 4, 6, 8, 8, 9, 9, 11), (50, 5, 10, 20, 5, 20, 21, 40, 20, 10)
+    kernel = Kernel(list(map(Job, submits, runtimes, sizes)), POLICIES["FCFS"], backfill=True)
+    kernel.run()
+    assert [kernel.starts[number] for number in range(10)] == [2, 3, 52, 8, 62, 8, 28, 67, 67, 87]
+
+
 def test_the_table_says_what_is_not_built(tmp_path, capsys):
     log = "".join(f"{number} {number * 10} -1 {30 * number} 128 {REST}\n" for number in range(1, 4))
     for name in ("lublin_256", "lublin_256_new2"):
