@@ -93,7 +93,7 @@ docs: install ## write the generated pages of docs/ anew
 
 lock: ## pin what pyproject.toml asks for, with hashes (ARGS=--upgrade for the newest versions)
 	$(LOCK) $(ARGS) --output-file requirements/run.txt
-	$(LOCK) $(ARGS) --extra dev --extra server --extra study --output-file requirements/dev.txt
+	$(LOCK) $(ARGS) --extra dev --extra server --extra study --extra sweep --output-file requirements/dev.txt
 
 release: install ## set VERSION, close the changelog, build wheel and sdist, and try them in an empty environment
 	@$(PY) -m tools.release $(or $(VERSION),$(error say which: make release VERSION=1.2.0))
