@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stromboli.cli.main import main
 from stromboli.cluster.rim import ShardingSet
 from stromboli.framework.session.reference import ReferenceView
 from stromboli.model.snapshot import Snapshot
@@ -78,6 +81,30 @@ def test_S0_46_a_node_is_used_once_others_have_given_it_up_and_that_is_said() ->
     said = bench.state.nodes.shards.status()
     assert said is not None
     assert (said.nodes_in_use, said.nodes_to_remove, said.nodes_to_add) == (("a", "c"), (), ("b",))
+
+
+@pytest.mark.parametrize(("name", "nodes"), [("batch", {"b"}), ("other", {"a"})])
+def test_S0_46_a_plan_is_made_for_one_shard(
+    name: str, nodes: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shards = [shard("batch", desired=("b",)), shard("other", desired=("a",))]
+    objects = [node("a", cpu=4), node("b", cpu=4), *shards, *pods(2)]
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    flags = ["--scheduler-sharding-mode=hard", f"--scheduler-sharding-name={name}"]
+    assert main(["plan", str(file), *flags, "-o", "json"]) == 0
+    bound = json.loads(capsys.readouterr().out)["outcome"]["binds"]
+    assert len(bound) == 2
+    assert set(bound.values()) == nodes
+
+
+def test_without_its_object_a_scheduler_gives_up_what_others_use() -> None:
+    bench = Sharded([queue("default"), node("a"), node("b")], "hard", "a", "b")
+    bench.tell(shard("volcano", "a", "b"), gone=True)
+    bench.tell(shard("other", "b"))
+    snapshot = bench.state.snapshot()
+    assert snapshot.shard is not None
+    assert snapshot.shard.nodes == {"a"}
 
 
 def test_without_an_object_the_last_nodes_are_kept_and_that_is_told() -> None:

@@ -19,23 +19,24 @@ from tests.support.controller_world import ControllerWorld, job
 from tests.support.live_world import pod, queue
 from tests.support.virtual import run
 
-ALL = frozenset(About) - {About.command}
+EVERY = frozenset(About) - {About.command}
+ALL = EVERY - {About.sharding}
 
 
 @pytest.mark.parametrize(
     ("terms", "looks"),
     [
         ([], ALL),
-        (["*"], ALL),
+        (["*"], EVERY),
         (["*", "-sharding-controller"], ALL),
-        (["*", "-gc-controller"], ALL - {About.garbage}),
+        (["*", "-gc-controller"], EVERY - {About.garbage}),
         (["-gc-controller", "-pg-controller"], ALL - {About.garbage, About.pod, About.idle_group}),
         (["job-controller"], {About.job}),
         (["+job-controller", "+queue-controller"], {About.job, About.queue}),
         (["job-controller", "-queue-controller"], {About.job}),
         (
             ["*", "-jobflow-controller", "-hyperNode-controller"],
-            ALL - {About.hyper_node, About.discovery, About.job_flow},
+            EVERY - {About.hyper_node, About.discovery, About.job_flow},
         ),
         ([f"-{name}" for name in CONTROLLERS], set()),
     ],
@@ -52,7 +53,7 @@ def test_controllers_are_chosen_in_the_references_words(terms: list[str], looks:
             "there is no job-controler; there are job-controller, pg-.*did you mean 'job-contr",
         ),
         ("-everything", "there is no everything"),
-        ("sharding-controller", "sharding-controller is not offered yet"),
+        ("colocation-config-controller", "colocation-config-controller is not offered yet"),
         ("gc-controller,-gc-controller", "gc-controller cannot have both '-' and '[+]' prefixes"),
     ],
 )
@@ -68,7 +69,7 @@ HERE = ["--master=http://127.0.0.1:1", "--leader-elect=false"]
 
 def test_the_flag_reaches_the_controllers() -> None:
     async def story() -> frozenset[About]:
-        flags = parse([*HERE, "--controllers=*,-job-controller"], CONTROL_FLAGS)
+        flags = parse([*HERE, "--controllers=*,-job-controller,-sharding-controller"], CONTROL_FLAGS)
         return ControlProcess(flags).controllers.options.looks
 
     assert asyncio.run(story()) == ALL - {About.job}
@@ -81,7 +82,8 @@ def test_the_flag_reaches_the_controllers() -> None:
         (["--controllers=false"], None),
         (["--controllers"], ALL),
         (["--controllers=true", "--enable-metrics"], ALL),
-        (["--controllers=*,-gc-controller"], ALL - {About.garbage}),
+        (["--controllers=*,-gc-controller"], EVERY - {About.garbage}),
+        (["--controllers=*"], ALL),
         (["--controllers=job-controller"], {About.job}),
     ],
 )
@@ -124,6 +126,7 @@ FOLLOWED = {
     "queue-controller": "queues podgroups commands",
     "gc-controller": "batch.volcano.sh/jobs",
     "hyperNode-controller": "hypernodes nodes configmaps",
+    "sharding-controller": "nodeshards nodes pods configmaps",
     "cronjob-controller": "cronjobs batch.volcano.sh/jobs",
     "jobflow-controller": "jobflows jobtemplates batch.volcano.sh/jobs pods",
     "jobtemplate-controller": "jobtemplates batch.volcano.sh/jobs",
@@ -152,6 +155,7 @@ def test_what_is_not_chosen_is_left_as_it_is(name: str) -> None:
             "pg-controller": any(one["metadata"]["name"].startswith("podgroup-") for one in server.all("podgroups")),
             "job-controller": world.phase("new"),
             "gc-controller": all(one["metadata"]["name"] != "done" for one in server.all("jobs")),
+            "sharding-controller": server.all("nodeshards"),
             "hyperNode-controller": server.get("hypernodes", "h").get("status"),
             "cronjob-controller": any(one["metadata"]["name"].startswith("cron-") for one in server.all("jobs")),
             "jobflow-controller": any(one["metadata"]["name"] == "flow-new" for one in server.all("jobs")),

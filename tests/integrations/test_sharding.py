@@ -6,7 +6,14 @@ import asyncio
 import random
 from typing import Any
 
+from stromboli.controllers.selection import looks_of
+from stromboli.controllers.sharding.configuration import KEY
+from stromboli.kube.client import Client
+from stromboli.live.controllers.controller_runner import Controllers
+from stromboli.live.controllers.options import SHARDING_CONFIG_MAP
+from stromboli.live.controllers.options import Options as ControllerOptions
 from stromboli.live.scheduler.scheduler import LiveScheduler
+from stromboli.model.names import NAMESPACE
 from tests.support.live_world import LiveWorld, group, pod
 from tests.support.virtual import run
 
@@ -27,7 +34,7 @@ class Shards(LiveWorld):
 
     def used(self) -> dict[str, list[str]]:
         found = {one["metadata"]["name"]: one.get("status", {}) for one in self.server.all("nodeshards")}
-        return {name: list(found[name].get("nodesInUse", ())) for name in NAMES}
+        return {name: list(found.get(name, {}).get("nodesInUse", ())) for name in NAMES}
 
     def sharded(self, name: str, mode: str = "hard") -> LiveScheduler:
         return self.scheduler(scheduler_names=(name,), sharding_mode=mode, sharding_name=name)
@@ -35,6 +42,18 @@ class Shards(LiveWorld):
     def submit(self, name: str, scheduler: str) -> None:
         self.server.put("podgroups", group(name, 1))
         self.server.put("pods", pod(f"{name}-0", name, schedulerName=scheduler))
+
+    def configure(self, *entries: str) -> None:
+        """The ConfigMap of the sharding controller: entries of YAML."""
+        data = {KEY: f"schedulerConfigs: [{', '.join(entries)}]"}
+        self.server.put("configmaps", {"metadata": {"name": SHARDING_CONFIG_MAP, "namespace": NAMESPACE}, "data": data})
+
+    def control(self) -> None:
+        """Run the sharding controller."""
+        client = Client(self.server, dice=random.Random(5), agent="stromboli-controllers")
+        options = ControllerOptions(looks=looks_of(["sharding-controller"]))
+        controllers = Controllers(client, options, observer=self.told, clock=self.clock)
+        self.tasks.append(asyncio.create_task(controllers.run()))
 
     async def watch(self) -> None:
         """No node is said to be used by two schedulers, at any moment."""
@@ -91,6 +110,50 @@ def test_a_pod_goes_to_its_shard_and_a_lost_shard_heals() -> None:
         world.server.put("nodeshards", shard("b", "n1"))
         await asyncio.sleep(3)
         assert world.used()["b"] == ["n1"]
+        await world.end()
+
+    run(story())
+
+
+def test_three_schedulers_share_the_embedded_cluster_that_the_controller_divides() -> None:
+    """Every node is served, no pod is bound twice, and the nodes of a shard that is lost are served again."""
+
+    async def story() -> None:
+        world = Shards(nodes=6, cpu=4, on="embedded")
+        everyone = {f"n{number}" for number in range(6)}
+        a, b, c = ("{name: a, maxNodes: 2}", "{name: b, maxNodes: 2}", "{name: c}")
+        world.configure(a, b, c)
+        world.control()
+        schedulers = {name: world.sharded(name) for name in NAMES}
+        running = {name: world.start(scheduler) for name, scheduler in schedulers.items()}
+        watch = asyncio.create_task(world.watch())
+        await asyncio.sleep(5)
+        assert world.used() == {"a": ["n0", "n1"], "b": ["n2", "n3"], "c": ["n4", "n5"]}
+
+        for number in range(24):  # as many as there are cores
+            world.submit(f"j{number}", NAMES[number % 3])
+        await world.settled(schedulers["a"])
+        assert set(world.pods().values()) == everyone, "every node is served"
+        for number in range(24):
+            place = world.pods()[f"j{number}-0"]
+            assert place in world.used()[NAMES[number % 3]]
+
+        world.server.drop("nodeshards", "b")  # somebody deletes it: the controller makes it again
+        await asyncio.sleep(5)
+        assert world.used()["b"] == ["n2", "n3"]
+
+        running["b"].cancel()  # a scheduler is lost for good, and its administrator says so
+        world.configure(a, c)
+        for number in range(12, 24):
+            world.server.drop("pods", f"j{number}-0", "ns")
+        for number in range(12):
+            world.submit(f"k{number}", "acc"[number % 3])
+        await world.settled(schedulers["a"])
+        assert [shard["metadata"]["name"] for shard in world.server.all("nodeshards")] == ["a", "c"]
+        assert set(world.pods().values()) == everyone
+        assert not watch.done()
+        watch.cancel()
+        world.check()
         await world.end()
 
     run(story())

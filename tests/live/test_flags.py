@@ -19,8 +19,7 @@ IDLE = {
 }  # fmt: skip
 IDLE_OF_CONTROLLERS = {
     "feature-gates", "worker-threads", "worker-threads-for-podgroup", "worker-threads-for-queue",
-    "worker-threads-for-gc", "worker-threads-for-cronjob", "sharding-configmap", "sharding-configmap-namespace",
-    "logtostderr",
+    "worker-threads-for-gc", "worker-threads-for-cronjob", "logtostderr",
 }  # fmt: skip
 
 

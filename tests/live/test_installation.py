@@ -78,6 +78,7 @@ NOT_SEEN: dict[str, Uses] = {
         *LEADING,
         *((group, f"{plural}/finalizers", "update") for group, plural in MAKERS),
         ("", "events", "patch"),  # after five minutes
+        *(("shard.volcano.sh", "nodeshards", verb) for verb in ("list", "watch", "create", "patch", "delete")),
     },
 }
 

@@ -37,6 +37,20 @@ LenientConfig = Annotated[
 PluginsDirectory = Annotated[
     str | None, typer.Option("--plugins-dir", metavar="DIR", help="Load plugins from the Python files of DIR.")
 ]
+
+
+class Sharding(StrEnum):
+    """How NodeShards count: not at all, nodes of the own one only, or these first."""
+
+    none = "none"
+    hard = "hard"
+    soft = "soft"
+
+
+ShardingMode = Annotated[
+    Sharding, typer.Option(help="How NodeShards count: not, the scheduler's own nodes only, or these first.")
+]
+ShardName = Annotated[str, typer.Option(metavar="NAME", help="The scheduler's NodeShard.")]
 FeatureGates = Annotated[
     list[str] | None,
     typer.Option(

@@ -16,10 +16,14 @@ from stromboli.cli.options import (
     FeatureGates,
     LenientConfig,
     PluginsDirectory,
+    Sharding,
+    ShardingMode,
+    ShardName,
     gates_of,
     settings_of,
 )
 from stromboli.cli.terminal import console, counted, dump, progress, say, say_some
+from stromboli.model.names import SCHEDULER_NAME
 
 if TYPE_CHECKING:
     from stromboli.narration.observe import Observer
@@ -90,6 +94,8 @@ def plan(
     usage: Annotated[
         str | None, typer.Option(metavar="FILE", help="Loads of nodes: {n1: {cpu: 81.5, memory: 40}}, in percent.")
     ] = None,
+    scheduler_sharding_mode: ShardingMode = Sharding.none,
+    scheduler_sharding_name: ShardName = SCHEDULER_NAME,
 ) -> None:
     """Plan a cluster that manifests describe: which pods are bound where, and why the rest waits.
 
@@ -112,6 +118,7 @@ def plan(
     )
     with progress() as told:
         planning.load(_files(files), told)
+    planning.shard(scheduler_sharding_mode.value, scheduler_sharding_name)
     if usage:
         planning.measure(usage)
     _tell_loading(planning, every=output is Form.wide)

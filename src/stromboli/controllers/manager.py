@@ -34,8 +34,10 @@ from stromboli.controllers.jobs.requests import (
 from stromboli.controllers.jobs.states import FINISHED
 from stromboli.controllers.pods import JOB_KIND, PodView
 from stromboli.controllers.regarding import regarding
+from stromboli.controllers.sharding.configuration import Sharding
+from stromboli.controllers.sharding.controller import ShardingController
 from stromboli.controllers.topology import TopologyController
-from stromboli.controllers.work import About, Work
+from stromboli.controllers.work import BY_DEFAULT, About, Work
 from stromboli.controllers.world import Key, Shelf, World, key_of, template_of
 from stromboli.crds.admission.defaults import completed
 from stromboli.crds.batch import Job
@@ -63,12 +65,14 @@ class Settings:
 
     ``looks`` are the sorts of looks that are ours; all others are not ours.  ``group_by`` are kinds of owners
     each of which gets one PodGroup for all pods below it.  ``job_plugins`` are what jobs may name.
+    ``sharding`` is how nodes are divided where no ConfigMap says it; None for the defaults.
     """
 
     inherit_owner_annotations: bool = True
-    looks: frozenset[About] = frozenset(About)
+    looks: frozenset[About] = BY_DEFAULT
     group_by: frozenset[str] = frozenset()
     job_plugins: JobPlugins = field(default_factory=JobPlugins)
+    sharding: Sharding | None = None
 
 
 DEFAULTS: Final = Settings()
@@ -87,6 +91,7 @@ class Manager:
         self.ready: dict[Work, None] = {}
         """What has to be looked at, the longest waiting first."""
         self._settings = settings
+        self.sharding = ShardingController(self._ask, settings.sharding)
         self._requests: dict[Key, dict[Request, None]] = {}
         self._in_hand: dict[Key, dict[Request, None]] = {}
         self._actions: dict[str, dict[str, None]] = {}
@@ -102,6 +107,7 @@ class Manager:
             About.cron_job: self.cron_jobs.look,
             About.discovery: self.topology.discover,
             About.job_flow: self.job_flows.look,
+            About.sharding: self.sharding.look,
             About.job_template: lambda key, now: job_templates.look(key, self.world),
         }
 

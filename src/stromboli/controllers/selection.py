@@ -18,10 +18,14 @@ CONTROLLERS: Final[Mapping[str, frozenset[About]]] = {
     "jobflow-controller": frozenset({About.job_flow}),
     "jobtemplate-controller": frozenset({About.job_template}),
     "hyperNode-controller": frozenset({About.hyper_node, About.discovery}),
+    "sharding-controller": frozenset({About.sharding}),
 }
 """The controllers, and the looks that are theirs.  A command is carried out by the controller of its target."""
 
-NOT_OFFERED: Final = frozenset({"colocation-config-controller", "sharding-controller"})
+OFF: Final = frozenset({"sharding-controller"})
+"""Controllers that run only where they are named, or ``*`` is."""
+
+NOT_OFFERED: Final = frozenset({"colocation-config-controller"})
 """Controllers of the reference that are not there: they may be switched off, and are left out of all."""
 
 
@@ -29,17 +33,17 @@ def looks_of(terms: Sequence[str]) -> frozenset[About]:
     """The looks of the controllers that ``terms`` choose.
 
     ``*`` stands for all, ``name`` or ``+name`` for one, ``-name`` takes one away; where nothing is chosen, it is taken
-    from all.  Raises ConfigError for a name that is not known or not offered, and for one that is both chosen and
-    taken away.
+    from all but :data:`OFF`.  Raises ConfigError for a name that is not known or not offered, and for one that is both
+    chosen and taken away.
     """
     given = [(term[:1] == "-", term.lstrip("+-")) for term in terms if term != "*"]
     away = {name for minus, name in given if minus}
     chosen = {name for minus, name in given if not minus}
     for name in sorted(away | chosen):
         _check(name, name in chosen, name in away)
-    if "*" in terms or not chosen:
+    if "*" in terms:
         chosen = set(CONTROLLERS)
-    return frozenset().union(*(CONTROLLERS[name] for name in chosen - away))
+    return frozenset().union(*(CONTROLLERS[name] for name in (chosen or CONTROLLERS.keys() - OFF) - away))
 
 
 def _check(name: str, chosen: bool, away: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from stromboli.controllers.world import Key
 
@@ -22,6 +22,11 @@ class About(StrEnum):
     cron_job = "CronJob"
     job_flow = "JobFlow"
     job_template = "JobTemplate"
+    sharding = "NodeShards"
+
+
+BY_DEFAULT: Final = frozenset(About) - {About.sharding}
+"""The looks that are done unless something else is chosen: NodeShards are made only where that is asked for."""
 
 
 class Work(NamedTuple):

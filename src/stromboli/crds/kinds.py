@@ -138,5 +138,6 @@ HYPER_NODES: Final = KINDS["HyperNode"].resource
 CRON_JOBS: Final = KINDS["CronJob"].resource
 JOB_FLOWS: Final = KINDS["JobFlow"].resource
 JOB_TEMPLATES: Final = KINDS["JobTemplate"].resource
+NODE_SHARDS: Final = KINDS["NodeShard"].resource
 PODS: Final = "pods"
 NAMESPACES: Final = "namespaces"

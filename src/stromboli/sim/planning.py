@@ -14,6 +14,7 @@ import msgspec
 
 from stromboli.cluster.files.reader import Progress
 from stromboli.cluster.files.usage_file import usage_of
+from stromboli.cluster.rim import ShardingSet
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_actions
 from stromboli.errors import ConfigError
@@ -97,6 +98,11 @@ class Planning:
         self.load_cpu = 0.0
         self.cycle_cpu: list[float] = []
         self.cycle_wall: list[float] = []
+
+    def shard(self, mode: str, name: str) -> None:
+        """Plan for the scheduler of the NodeShard ``name`` among those loaded; ``mode`` is none, hard or soft."""
+        ShardingSet(mode, name).make(self.state)
+        self.state.nodes.shards.announce()
 
     def measure(self, file: str) -> None:
         """Read loads of nodes from a file (see :mod:`stromboli.cluster.files.usage_file`).  Raises ManifestError,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from stromboli.cluster import kinds
 from stromboli.model.objects.shard import HARD, NONE, NodeShardStatus, Shard
 
@@ -33,6 +35,8 @@ class ShardStore:
     def _renew(self) -> None:
         if (own := self.own) is not None:
             self._kept = self._offered(own).intersection(own.status.nodes_in_use)
+        else:
+            self._kept -= self._used_by_others()
 
     @property
     def own(self) -> kinds.NodeShard | None:
@@ -41,8 +45,11 @@ class ShardStore:
 
     def _offered(self, own: kinds.NodeShard) -> frozenset[str]:
         """What our shard should have, without what others still use."""
+        return frozenset(own.spec.nodes_desired) - self._used_by_others()
+
+    def _used_by_others(self) -> frozenset[str]:
         others = (shard for name, shard in self._shards.items() if name != self.name)
-        return frozenset(own.spec.nodes_desired).difference(*(other.status.nodes_in_use for other in others))
+        return frozenset().union(*(other.status.nodes_in_use for other in others))
 
     def status(self) -> NodeShardStatus | None:
         """What our object is to say of what we use; None where it says so, or there is none."""
@@ -54,8 +61,13 @@ class ShardStore:
         return None if NodeShardStatus(*(tuple(sorted(part)) for part in said)) == found else found
 
     def shown(self) -> Shard | None:
-        """What snapshots say; without our object the nodes that it named last are used."""
+        """What snapshots say; without our object the nodes that it named last are used, until others use them."""
         return None if self.mode == NONE else Shard(self.mode == HARD, self._kept)
+
+    def announce(self) -> None:
+        """Have our object say what we use, as the scheduler of a cluster does before it uses any of it."""
+        if (own := self.own) is not None and (status := self.status()) is not None:
+            self.apply(replace(own, status=status), stays=True)
 
     def problems(self) -> list[str]:
         """What keeps shards from being used."""

@@ -210,9 +210,20 @@ CONTROLLERS = (
     _row(
         "controllers-offered",
         "Jobs, their clean-up, CronJobs, JobFlows, JobTemplates, queues, PodGroups of plain pods, HyperNodes and their "
-        "discovery; `--controllers` has no others.",
-        "NodeShards and colocation, too, chosen by `--controllers`.",
+        "discovery, NodeShards; `--controllers` has no others.",
+        "Colocation, too, chosen by `--controllers`.",
         "controllers",
-        "The others come later; their kinds are served and kept.",
+        "It comes later; its kind is served and kept.",
+    ),
+    _row(
+        "shard-division",
+        "Nodes are divided all at once, in the order of their names, `maxNodes` counts for all nodes, and NodeShards "
+        "change together; what is wrong with the ConfigMap leaves the configuration before, or that of the flags, "
+        "and is told on it. Without `cpuUtilizationMax` nodes up to full use are taken, and `minNodes` needs "
+        "no `maxNodes`.",
+        "They are divided in batches of 50, in no order, and `maxNodes` counts for each batch; after a reload shards "
+        "overlap for a minute. An empty ConfigMap at start deletes all NodeShards, an unknown policy takes every node.",
+        "sharding controller",
+        "Nodes would be in two shards, or none would be served.",
     ),
 )

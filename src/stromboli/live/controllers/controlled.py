@@ -11,6 +11,8 @@ import msgspec
 from stromboli.controllers.changes import PERSISTENT_VOLUME_CLAIMS, Subject
 from stromboli.controllers.manager import Manager
 from stromboli.controllers.pods import PodView, pod_view
+from stromboli.controllers.sharding.controller import ShardingController
+from stromboli.controllers.sharding.usage import PodOnNode, SizedNode
 from stromboli.controllers.topology import TopologyController
 from stromboli.controllers.work import About
 from stromboli.controllers.world import Key, Shelf, key_of
@@ -26,13 +28,14 @@ from stromboli.crds.kinds import (
     JOB_TEMPLATES,
     JOBS,
     KINDS,
+    NODE_SHARDS,
     POD_GROUPS,
     PODS,
     QUEUES,
 )
 from stromboli.crds.read import read
 from stromboli.crds.scheduling import PodGroup, Queue
-from stromboli.crds.topology import HyperNode
+from stromboli.crds.topology import HyperNode, NodeShard
 from stromboli.errors import ManifestError
 from stromboli.kube.client import ALL, Select
 from stromboli.kube.informer import Change, What
@@ -127,8 +130,11 @@ POD_GROUP: Final = _ours(PodGroup)
 QUEUE: Final = _ours(Queue)
 COMMAND: Final = _ours(Command)
 HYPER_NODE: Final = _ours(HyperNode)
+NODE_SHARD: Final = _ours(NodeShard)
 CLAIM: Final = _core(PERSISTENT_VOLUME_CLAIMS, "PersistentVolumeClaim")
 NODE: Final = _core("nodes", "Node", namespaced=False)
+SIZED_NODE: Final = NODE.read_as(decoder(SizedNode))
+POD_ON_NODE: Final = Resource("v1", PODS, "Pod", True, decoder(PodOnNode))
 CONFIG_MAP: Final = Resource("v1", "configmaps", "ConfigMap", True, decoder(ConfigMap))
 PRIORITY_CLASS: Final = Resource(
     "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", False, decoder(PriorityClass)
@@ -160,6 +166,7 @@ def writable(schedulers: tuple[str, ...]) -> dict[str, Resource[Any]]:
         QUEUES: QUEUE,
         COMMANDS: COMMAND,
         HYPER_NODES: HYPER_NODE,
+        NODE_SHARDS: NODE_SHARD,
         PODS: pod_resource(schedulers),
         PERSISTENT_VOLUME_CLAIMS: CLAIM,
     }
@@ -170,6 +177,7 @@ _PLAIN: Final = frozenset({About.pod, About.idle_group})
 _TEMPLATES: Final = frozenset({About.job_flow, About.job_template})
 _MAKING: Final = (About.cron_job, About.job_flow, About.job_template)
 _MEMBERS: Final = frozenset({About.hyper_node, About.discovery})
+_SHARDS: Final = frozenset({About.sharding})
 _ORDERED: Final = frozenset({About.job, About.queue})
 
 
@@ -193,6 +201,7 @@ def _all(manager: Manager, schedulers: tuple[str, ...]) -> Iterator[Followed]:
     yield Followed(
         NODE, _MEMBERS, lambda node: topology.seen_node(node.metadata), lambda key: topology.gone_node(key[1])
     )
+    yield from _divided(manager.sharding)
     yield Followed(
         PRIORITY_CLASS,
         _JOBS,
@@ -227,6 +236,26 @@ def topology_sources(topology: TopologyController, poller: TopologyPoller, names
     select = Select(fields=f"metadata.name={name}")
     looks = frozenset({About.discovery})
     return Followed(CONFIG_MAP, looks, seen, gone, needed=False, optional=True, namespace=namespace, select=select)
+
+
+def _divided(sharding: ShardingController) -> Iterator[Followed]:
+    """What nodes are divided by: sizes, and requests of the pods that are bound."""
+    bound = Select(fields="spec.nodeName!=")
+    yield Followed(NODE_SHARD, _SHARDS, sharding.seen_shard, sharding.gone_shard, needed=False)
+    yield Followed(SIZED_NODE, _SHARDS, sharding.seen_node, sharding.gone_node)
+    yield Followed(POD_ON_NODE, _SHARDS, sharding.seen_pod, sharding.gone_pod, select=bound)
+
+
+def division_sources(sharding: ShardingController, namespace: str, name: str) -> Followed:
+    """The ConfigMap that says how nodes are divided among schedulers."""
+
+    def seen(found: ConfigMap) -> None:
+        sharding.configure(Subject("v1", "ConfigMap", namespace, name, found.metadata.uid), found.data)
+
+    select = Select(fields=f"metadata.name={name}")
+    return Followed(
+        CONFIG_MAP, _SHARDS, seen, sharding.gone, needed=False, optional=True, namespace=namespace, select=select
+    )
 
 
 def _owner(manager: Manager, resource: Resource[Owner]) -> Followed:

@@ -28,7 +28,7 @@ from stromboli.job_plugins.registry import offered
 from stromboli.kube.client import Client
 from stromboli.kube.informer import Informer, Informers, unforeseen
 from stromboli.kube.recorder import Recorder, Regarding
-from stromboli.live.controllers.controlled import Followed, followed, topology_sources, writable
+from stromboli.live.controllers.controlled import Followed, division_sources, followed, topology_sources, writable
 from stromboli.live.controllers.failures import failure_of, is_away
 from stromboli.live.controllers.options import Options
 from stromboli.live.controllers.prober import Prober
@@ -67,7 +67,8 @@ class Controllers:
         self.options = options or Options()
         chosen = self.options
         plugins = chosen.job_plugins or offered()
-        self.manager = Manager(Settings(chosen.inherit_owner_annotations, chosen.looks, chosen.group_by, plugins))
+        how = Settings(chosen.inherit_owner_annotations, chosen.looks, chosen.group_by, plugins, chosen.sharding)
+        self.manager = Manager(how)
         self.recorder = Recorder(client, COMPONENT, clock)
         self.tell = Telling(observer)
         self.ready = asyncio.Event()
@@ -126,7 +127,7 @@ class Controllers:
                 troubled=self._trouble(row), optional=row.optional,
             )  # fmt: skip
             informer.subscribe(self._hearing(row))
-            informers.by_kind[str(row.resource)] = informer
+            informers.by_kind[f"{row.resource} {len(informers.by_kind)}"] = informer  # some kinds are followed twice
         return informers
 
     def _followed(self) -> Iterator[Followed]:
@@ -134,6 +135,8 @@ class Controllers:
         yield from followed(self.manager, options.scheduler_names, options.looks)
         if About.discovery in options.looks:
             yield topology_sources(self.manager.topology, self._poller, options.namespace, options.config_map)
+        if About.sharding in options.looks and options.sharding_config_map and options.sharding_namespace:
+            yield division_sources(self.manager.sharding, options.sharding_namespace, options.sharding_config_map)
 
     def _trouble(self, row: Followed) -> Callable[[StromboliError], None]:
         def troubled(error: StromboliError) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from stromboli.controllers.selection import CONTROLLERS, looks_of
+from stromboli.controllers.sharding.configuration import DEFAULT_SCHEDULERS, Sharding, from_flags
+from stromboli.errors import ConfigError, ManifestError
 from stromboli.job_plugins.registry import offered
 from stromboli.live.controllers.controller_runner import Controllers
-from stromboli.live.controllers.options import Options
+from stromboli.live.controllers.options import SHARDING_CONFIG_MAP, Options
 from stromboli.live.process.control_gauges import ControlGauges
 from stromboli.live.process.flags import FLAGS, Flag
 from stromboli.live.process.process import pages_of, terms_of
@@ -43,10 +45,22 @@ CONTROL_FLAGS: Final[Sequence[Flag]] = (
     Flag("worker-threads-for-queue", "int", "5", _NO_WORKERS, idle=True),
     Flag("worker-threads-for-gc", "int", "1", _NO_WORKERS, idle=True),
     Flag("worker-threads-for-cronjob", "int", "3", _NO_WORKERS, idle=True),
-    Flag("sharding-configmap", "text", "", "There is no sharding yet.", idle=True),
-    Flag("sharding-configmap-namespace", "text", "", "There is no sharding yet.", idle=True),
+    Flag("scheduler-configs", "texts", ",".join(DEFAULT_SCHEDULERS), "Deprecated: what the ConfigMap says counts."),
+    Flag("shard-sync-period", "duration", "60s", "How often nodes are divided anew; 0 for 120s."),
+    Flag("enable-node-event-trigger", "bool", "true", "Divide nodes anew when they change, too."),
+    Flag("sharding-configmap", "text", SHARDING_CONFIG_MAP, "ConfigMap that says how nodes are divided; empty: none."),
+    Flag("sharding-configmap-namespace", "text", NAMESPACE, "Its namespace."),
 )
 """The flags of ``stromboli controllers``: those of Volcano's controller manager."""
+
+
+def sharding_of(flags: Values) -> Sharding:
+    """How flags say that nodes are divided.  Raises ConfigError."""
+    follows = flags["enable_node_event_trigger"]
+    try:
+        return from_flags(flags["scheduler_configs"], flags["shard_sync_period"], follows_nodes=follows)
+    except ManifestError as error:
+        raise ConfigError(f"--scheduler-configs: {error}") from error
 
 
 class ControlProcess(Service):
@@ -63,6 +77,9 @@ class ControlProcess(Service):
             job_plugins=offered(flags["job_plugins_dir"]),
             namespace=os.environ.get("KUBE_POD_NAMESPACE") or NAMESPACE,
             config_map=f"{os.environ.get('HELM_RELEASE_NAME') or 'volcano'}-controller-configmap",
+            sharding=sharding_of(flags),
+            sharding_config_map=flags["sharding_configmap"],
+            sharding_namespace=flags["sharding_configmap_namespace"],
         )
         self.controllers = Controllers(self.client, options, observer=self.log, may_write=self.leadership.leads)
         if flags["leader_elect"]:

@@ -160,13 +160,14 @@ class Process(Service):
         """The controllers, which write while the scheduler does; most schedulers do without, so without their code."""
         if not self.flags["controllers"]:
             return
-        from stromboli.controllers.selection import looks_of
+        from stromboli.controllers.selection import OFF, looks_of
         from stromboli.job_plugins.registry import offered
         from stromboli.live.controllers.controller_runner import Controllers
         from stromboli.live.controllers.options import Options as ControllerOptions
         from stromboli.live.process.control_gauges import ControlGauges
 
-        looks = looks_of(self.flags["controllers"])
+        chosen = [*self.flags["controllers"]]
+        looks = looks_of(chosen if chosen != ["*"] else [f"-{name}" for name in OFF])
         plugins = offered(self.flags["job_plugins_dir"])
         options = ControllerOptions(scheduler_names=self.flags["scheduler_name"], looks=looks, job_plugins=plugins)
         controllers = Controllers(self.client, options, observer=self.observer, may_write=self.leadership.leads)

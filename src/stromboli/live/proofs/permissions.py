@@ -115,7 +115,7 @@ CONTROLLING: Final = (
     Grant("", "configmaps", KEEP, "job plugin svc: lists of hosts"),
     Grant("", "secrets", KEEP, "job plugin ssh: keys; none is listed"),
     Grant(NETWORKING_GROUP, "networkpolicies", KEEP, "job plugin svc: others are kept out"),
-    Grant("", "nodes", FOLLOW, "members of hypernodes"),
+    Grant("", "nodes", FOLLOW, "members of hypernodes, and of shards"),
     Grant("scheduling.k8s.io", "priorityclasses", FOLLOW, "which pods of a job count first"),
     Grant("apps", "replicasets", FOLLOW, "annotations that PodGroups inherit"),
     Grant("apps", "statefulsets", FOLLOW, "annotations that PodGroups inherit"),
@@ -130,6 +130,7 @@ CONTROLLING: Final = (
     Grant(FLOW_GROUP, "jobflows/finalizers", ("update",), "own jobs in a way that blocks the JobFlow's deletion"),
     Grant(FLOW_GROUP, "jobtemplates", FOLLOW, "what the jobs of JobFlows are made of"),
     Grant(FLOW_GROUP, "jobtemplates/status", ("patch",), "which jobs were made of it"),
+    Grant("shard.volcano.sh", "nodeshards", (*FOLLOW, "create", "patch", "delete"), "which nodes are whose"),
     EVENTS,
 )
 """What the controllers do in the whole cluster."""
@@ -151,7 +152,7 @@ SCHEDULER_OWN: Final = (
 CONTROLLERS_OWN: Final = (
     _LEADING,
     Grant(_LEASES, "leases", ("get", "update"), "one of several leads", (CONTROLLERS_LEASE,)),
-    Grant("", "configmaps", READ, "where HyperNodes come from, and trees of them"),
+    Grant("", "configmaps", READ, "where HyperNodes come from, trees of them, and shards"),
     Grant("", "secrets", ("get",), "the login of UFM", (UFM_SECRET,)),
 )
 """What the controllers do in theirs, which is the same."""
