@@ -12,7 +12,7 @@ from stromboli.server import status_errors
 from stromboli.server.addresses import Address
 from stromboli.server.api import Api
 from stromboli.server.http.tokens import ADMINISTRATOR, User
-from stromboli.server.kubelet.logs import log_of
+from stromboli.server.kubelet.logs import followed, log_of
 from stromboli.server.print import tables
 from stromboli.server.schema.decoding import refuse_unreadable, shaped
 from stromboli.server.schema.resources import TOKEN_REQUESTS, Resource
@@ -169,8 +169,20 @@ class Calls:
         if call.address.subresource == "scale":
             return Result(encode(scale_of(entry.body)))
         if call.address.subresource == "log":
-            return Result(log_of(entry.body, call.query, self._api.written), media="text/plain")
+            return self._log(call, entry)
         return self._told(call, entry)
+
+    def _log(self, call: Call, entry: Entry) -> Result:
+        """What a container has written; with ``follow``, also what it goes on to write."""
+        whole = log_of(entry.body, call.query, self._api.written)
+        if call.query.get("follow") not in ("true", "1"):
+            return Result(whole, media="text/plain")
+
+        def look() -> Body | None:
+            found = None if self._api.watcher.closing else self._api.store.get(call.resource.collection, entry.key)
+            return found.body if found else None
+
+        return Result(followed(look, call.query, self._api.written), media="text/plain")
 
     def _told(self, call: Call, entry: Entry, code: int = 200) -> Result:
         """One object in the form that was asked for."""

@@ -155,7 +155,7 @@ class Front:
         result = await answered(lambda: self._calls.answer(call), answers)
         call.options.warnings = [*dict.fromkeys([*call.options.warnings, *answers.warnings])]
         if isinstance(result.content, AsyncIterator):
-            return StreamingResponse(result.content, media_type=_JSON)
+            return StreamingResponse(result.content, media_type=result.media or _JSON)
         response = Response(result.content, result.code, media_type=result.media or _JSON)
         for warning in call.options.warnings:
             response.headers.append(

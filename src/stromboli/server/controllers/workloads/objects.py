@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from stromboli.cluster.body import Body, changed, encode, key_of, merge_patched, meta, part, stamp
+from stromboli.errors import ApiFailure
 from stromboli.server.controllers.controller_loop import delete_if_possible
 from stromboli.server.schema.resources import Catalogue, Resource
+from stromboli.server.storage.aside import Place
 from stromboli.server.storage.store import CollectionName, Store
 from stromboli.server.verbs.writing import Deletion, Options, Writer
 
+_LOG: Final = logging.getLogger(__name__)
 PODS: Final = ("", "pods")
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Letters that make no words."""
@@ -28,10 +32,28 @@ class Objects:
     catalogue: Catalogue
     writer: Writer
     clock: Callable[[], float]
+    moments: dict[Place, float] = field(default_factory=dict)
+    """When objects are to be looked at again, in seconds since 1970."""
 
     def now(self) -> str:
         """The time as objects tell it."""
         return stamp(self.clock())
+
+    def is_due(self, collection: CollectionName, body: Body, moment: float) -> bool:
+        """Whether a moment has come, in seconds since 1970; if not, the object is looked at again then."""
+        if self.clock() >= moment:
+            return True
+        place = (collection, key_of(body))
+        self.moments[place] = min(moment, self.moments.get(place, moment))
+        return False
+
+    def due(self) -> list[Place]:
+        """Take out the objects that are to be looked at again by now."""
+        now = self.clock()
+        found = [place for place, moment in self.moments.items() if moment <= now]
+        for place in found:
+            del self.moments[place]
+        return found
 
     def get(self, collection: CollectionName, namespace: str, name: str) -> Body | None:
         """An object, or None."""
@@ -67,6 +89,26 @@ class Objects:
     def delete(self, collection: CollectionName, body: Body) -> None:
         """Delete an object, if it still is this one."""
         delete_if_possible(self.writer, self._resource(collection), key_of(body), Deletion(propagation="Background"))
+
+    def tell(self, body: Body, reason: str, message: str) -> None:
+        """Store a warning about an object as an event; one that cannot be stored is logged."""
+        found = meta(body)
+        about = {"apiVersion": body["apiVersion"], "kind": body["kind"], "name": found["name"]}
+        event = {
+            "metadata": {"generateName": f"{found['name']}."},
+            "involvedObject": {**about, "namespace": found["namespace"], "uid": found["uid"]},
+            "type": "Warning",
+            "reason": reason,
+            "message": message[:1024],
+            "source": {"component": "workload-controllers"},
+            "firstTimestamp": self.now(),
+            "lastTimestamp": self.now(),
+            "count": 1,
+        }
+        try:
+            self.make(("", "events"), found["namespace"], event)
+        except ApiFailure as failure:
+            _LOG.warning("event on %s %s: %s", body["kind"], found["name"], failure)
 
     def _resource(self, collection: CollectionName) -> Resource:
         return self.catalogue.stored()[collection]

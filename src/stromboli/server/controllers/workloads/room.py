@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from stromboli.cluster.body import Body, Key, meta
+from stromboli.cluster.body import Body, Key
 from stromboli.errors import ApiFailure
 from stromboli.server.admission.registered import Answers, Question, Unanswered
 from stromboli.server.api import Api
@@ -21,7 +21,8 @@ from stromboli.server.controllers.workloads import (
     stateful_sets,
     volumes,
 )
-from stromboli.server.controllers.workloads.objects import PODS, Objects, controller_of
+from stromboli.server.controllers.workloads.job_counts import JOBS, is_tracked
+from stromboli.server.controllers.workloads.objects import PODS, Objects, controller_of, is_ending
 from stromboli.server.http.asking import ask
 from stromboli.server.storage.aside import Place
 from stromboli.server.storage.store import Change, CollectionName
@@ -35,7 +36,10 @@ CONTROLLER: Final = {"username": "system:kube-controller-manager", "groups": ["s
 Sync = Callable[[Objects, Body], None]
 
 
-def _make_claims(objects: Objects, pod: Body) -> None:
+def _sync_pod(objects: Objects, pod: Body) -> None:
+    if is_ending(pod):
+        jobs.release_orphan(objects, pod)
+        return
     volumes.make_claims(objects, pod)
     claims.make_claims(objects, pod)
 
@@ -45,16 +49,18 @@ SYNCS: Final[Mapping[CollectionName, Sync]] = {
     replica_sets.REPLICA_SETS: replica_sets.sync,
     stateful_sets.STATEFUL_SETS: stateful_sets.sync,
     daemon_sets.DAEMON_SETS: daemon_sets.sync,
-    jobs.JOBS: jobs.sync,
+    JOBS: jobs.sync,
     **volumes.SYNCS,
     claims.CLAIMS: claims.sync,
-    PODS: _make_claims,
+    PODS: _sync_pod,
 }
 """What a look at an object of each kind does."""
 
 
 def _is_looked_at(name: CollectionName, body: Body) -> bool:
-    """Whether an object is one that needs looks: of pods, those with claims of their own."""
+    """Whether an object is one that needs looks: of pods, those with claims of their own, and those of Jobs that go."""
+    if name == PODS and is_ending(body):
+        return is_tracked(body)
     return name != PODS or any(volumes.ephemeral(body)) or any(claims.templated(body))
 
 
@@ -95,7 +101,12 @@ class Workloads:
                 continue
             self._wake.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), again - loop.time() if self._refused else None)
+                await asyncio.wait_for(self._wake.wait(), self._seconds_left(again - loop.time()))
+
+    def _seconds_left(self, until_again: float) -> float | None:
+        """How long nothing is to be done, None for ever, unless something changes."""
+        moments = [moment - self._objects.clock() for moment in self._objects.moments.values()]
+        return min([*moments, until_again] if self._refused else moments, default=None)
 
     def note(self, name: CollectionName, change: Change) -> None:
         """Remember what a change may call for."""
@@ -118,6 +129,7 @@ class Workloads:
 
     def look(self) -> bool:
         """Look at one object that is due; whether there was one."""
+        self._due |= dict.fromkeys(self._objects.due())
         place = next(iter(self._due), None)
         if place is None:
             return False
@@ -143,7 +155,7 @@ class Workloads:
         except ApiFailure as failure:
             if self._refused.get(place) != failure.reason:  # texts name a pod, which is another one each time
                 _LOG.warning("%s %s: %s", body["kind"], "/".join(key), failure)
-                self._tell(body, str(failure))
+                self._objects.tell(body, "FailedCreate", f"Error creating: {failure}")
             self._refused[place] = failure.reason
             del self._answers[place]
         except Exception:  # noqa: BLE001  # one object's trouble must not be all others'
@@ -162,23 +174,3 @@ class Workloads:
             self._ask(place)
 
         self._asking[place] = asyncio.create_task(put())
-
-    def _tell(self, body: Body, why: str) -> None:
-        """An event on the object whose pods are refused."""
-        found = meta(body)
-        about = {"apiVersion": body["apiVersion"], "kind": body["kind"], "name": found["name"]}
-        event = {
-            "metadata": {"generateName": f"{found['name']}."},
-            "involvedObject": {**about, "namespace": found["namespace"], "uid": found["uid"]},
-            "type": "Warning",
-            "reason": "FailedCreate",
-            "message": f"Error creating: {why}"[:1024],
-            "source": {"component": "workload-controllers"},
-            "firstTimestamp": self._objects.now(),
-            "lastTimestamp": self._objects.now(),
-            "count": 1,
-        }
-        try:
-            self._objects.make(("", "events"), found["namespace"], event)
-        except ApiFailure as failure:
-            _LOG.warning("event on %s %s: %s", body["kind"], found["name"], failure)

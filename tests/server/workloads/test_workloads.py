@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from itertools import takewhile
 from typing import Any
 
 import pytest
 
 from stromboli.server.controllers.workloads import jobs, room, stateful_sets
 from stromboli.server.controllers.workloads.deployments import bounds
-from stromboli.server.controllers.workloads.room import Workloads
-from tests.server.browser import MERGE, Browser
-
-APPS = "/apis/apps/v1/namespaces/default"
-JOBS = "/apis/batch/v1/namespaces/default/jobs"
-POD_NAMES = ("", "pods")
-READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-
-
-LOOP: list[asyncio.Runner] = []
+from tests.server.browser import MERGE
+from tests.server.workloads.workload_cluster import APPS, JOBS, LOOP, Cluster
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -29,78 +20,6 @@ def one_loop() -> Iterator[None]:
         LOOP.append(runner)
         yield
         LOOP.clear()
-
-
-class Cluster:
-    """A server with the controllers, and a test that plays scheduler and kubelets."""
-
-    def __init__(self, nodes: int = 0) -> None:
-        self.browser = Browser()
-        self.browser.runner = LOOP[0]
-        self.api = self.browser.api
-        self.room = Workloads(self.api)
-        for number in range(nodes):
-            self.browser("POST", "/api/v1/nodes", {"metadata": {"name": f"n{number}"}})
-
-    def make(self, url: str, name: str, image: str = "one", **spec: Any) -> Any:
-        container = {"name": "c", "image": image}
-        template: Any = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
-        if url == JOBS:
-            template["spec"]["restartPolicy"] = "Never"
-        else:
-            spec["selector"] = {"matchLabels": {"app": name}}
-        answer = self.browser("POST", url, {"metadata": {"name": name}, "spec": {"template": template, **spec}})
-        assert answer.code == 201, answer.body
-        self.settle()
-        return answer.body
-
-    def patch(self, url: str, body: Any) -> None:
-        answer = self.browser("PATCH", url, body, MERGE)
-        assert answer.code == 200, answer.body
-        self.settle()
-
-    def settle(self) -> None:
-        """Everything that follows without anybody else's doing."""
-        before = -1
-        while before != self.api.store.version:
-            before = self.api.store.version
-            assert sum(1 for _ in takewhile(bool, (self.room.look() for _ in range(1000)))) < 1000
-            self.browser.settle()
-
-    @property
-    def pods(self) -> dict[str, Any]:
-        return {key[1]: entry.body for key, entry in self.api.store.of(POD_NAMES).entries.items()}
-
-    def step(self, **status: Any) -> bool:
-        """Kubelets let go what was deleted and start the rest; whether there was anything to do."""
-        done = False
-        for name, pod in self.pods.items():
-            if "deletionTimestamp" in pod["metadata"]:
-                self.api.store.drop(POD_NAMES, ("default", name))
-                done = True
-            elif pod["status"].get("phase") == "Pending":
-                placed = {**pod, "spec": {**pod["spec"], "nodeName": "n0"}, "status": {**READY, **status}}
-                self.api.store.put(POD_NAMES, placed)
-                done = True
-        self.settle()
-        return done
-
-    def run(self) -> None:
-        """Until nothing is left to do."""
-        for _ in range(200):
-            if not self.step():
-                return
-        raise AssertionError("it comes to no end")
-
-    def end(self, name: str, phase: str) -> None:
-        self.api.store.put(POD_NAMES, {**self.pods[name], "status": {"phase": phase}})
-        self.settle()
-
-    def get(self, url: str) -> Any:
-        return self.browser("GET", url).body
-
-    def images(self) -> list[str]:
-        return sorted(pod["spec"]["containers"][0]["image"] for pod in self.pods.values())
 
 
 def image(name: str) -> Any:
@@ -369,87 +288,3 @@ def _nodes(cluster: Cluster) -> list[str]:
         for pod in cluster.pods.values()
     ]
     return sorted(term["nodeSelectorTerms"][0]["matchFields"][0]["values"][0] for term in terms)
-
-
-# ---------------------------------------------------------------------- jobs
-
-
-def test_a_job_is_complete_once_enough_of_its_pods_have_succeeded() -> None:
-    cluster = Cluster()
-    cluster.make(JOBS, "j", completions=3, parallelism=2)
-    assert len(cluster.pods) == 2
-    first, second = cluster.pods
-    cluster.end(first, "Succeeded")
-    cluster.end(second, "Failed")
-    assert len(cluster.pods) == 4
-    for name, pod in cluster.pods.items():
-        if pod["status"]["phase"] == "Pending":
-            cluster.end(name, "Succeeded")
-    status = cluster.get(f"{JOBS}/j")["status"]
-    assert (status["succeeded"], status["failed"], status.get("active")) == (3, 1, None)
-    assert [one["type"] for one in status["conditions"]] == ["SuccessCriteriaMet", "Complete"]
-
-
-def test_a_job_that_states_only_its_parallelism_ends_once_its_pods_have() -> None:
-    cluster = Cluster()
-    cluster.make(JOBS, "j", parallelism=3)
-    first, second, third = cluster.pods
-    cluster.end(first, "Succeeded")
-    assert len(cluster.pods) == 3, "no new ones once one has succeeded"
-    assert "completions" not in cluster.get(f"{JOBS}/j")["spec"]
-    cluster.end(second, "Succeeded")
-    assert "conditions" not in cluster.get(f"{JOBS}/j")["status"]
-    cluster.end(third, "Failed")
-    assert cluster.get(f"{JOBS}/j")["status"]["conditions"][-1]["type"] == "Complete"
-
-
-def test_an_indexed_job_must_state_its_completions() -> None:
-    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "one"}]}}
-    spec = {"completionMode": "Indexed", "parallelism": 2, "template": template}
-    answer = Cluster().browser("POST", JOBS, {"metadata": {"name": "j"}, "spec": spec})
-    assert answer.code == 422
-    assert "spec.completions: Required value: when completion mode is Indexed" in answer.body["message"]
-
-
-@pytest.mark.parametrize(("limit", "pods"), [(0, 1), (2, 3)])
-def test_a_job_that_fails_too_often_is_over(limit: int, pods: int) -> None:
-    cluster = Cluster()
-    cluster.make(JOBS, "j", backoffLimit=limit)
-    for _ in range(10):
-        for name, pod in cluster.pods.items():
-            if pod["status"]["phase"] == "Pending":
-                cluster.end(name, "Failed")
-    status = cluster.get(f"{JOBS}/j")["status"]
-    assert len(cluster.pods) == pods
-    assert [(one["type"], one["reason"]) for one in status["conditions"]] == [
-        ("FailureTarget", "BackoffLimitExceeded"), ("Failed", "BackoffLimitExceeded"),
-    ]  # fmt: skip
-
-
-def test_an_indexed_job_has_a_pod_for_each_index() -> None:
-    cluster = Cluster()
-    cluster.make(JOBS, "j", completions=3, parallelism=3, completionMode="Indexed")
-    key = "batch.kubernetes.io/job-completion-index"
-    indices = {pod["metadata"]["annotations"][key]: name for name, pod in cluster.pods.items()}
-    assert sorted(indices) == ["0", "1", "2"]
-    cluster.end(indices["1"], "Failed")
-    again = [
-        pod["metadata"]["annotations"][key] for pod in cluster.pods.values() if pod["status"]["phase"] == "Pending"
-    ]
-    assert sorted(again) == ["0", "1", "2"]
-    for name, pod in cluster.pods.items():
-        if pod["status"]["phase"] == "Pending":
-            cluster.end(name, "Succeeded")
-    assert cluster.get(f"{JOBS}/j")["status"]["completedIndexes"] == "0,1,2"
-
-
-def test_a_suspended_job_has_no_pods() -> None:
-    cluster = Cluster()
-    cluster.make(JOBS, "j", suspend=True)
-    assert cluster.pods == {}
-    assert cluster.get(f"{JOBS}/j")["status"]["conditions"][0]["type"] == "Suspended"
-    cluster.patch(f"{JOBS}/j", {"spec": {"suspend": False}})
-    assert len(cluster.pods) == 1
-    cluster.patch(f"{JOBS}/j", {"spec": {"suspend": True}})
-    cluster.run()
-    assert cluster.pods == {}
