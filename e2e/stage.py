@@ -17,13 +17,15 @@ from typing import Final, TypeVar
 from e2e.clusters import STROMBOLI, Api, Json, Login, Refused, Server, kubectl
 from e2e.laws import Recorder
 from e2e.real import UNREACHABLE, ended
-from stromboli.live.up.installation import CONFIGURATION, CONTROLLERS, SCHEDULER
+from stromboli.live.installation.configurations import CONFIGURATION
+from stromboli.live.process.control_process import AGENT as CONTROLLERS
+from stromboli.live.process.process import AGENT as SCHEDULER
 
 NODES: Final = "4x8cpu,32Gi"
 GONE: Final = 404
 ALREADY_THERE: Final = 409
 NAMESPACE: Final = "volcano-system"
-ACCOUNTS: Final = {"controllers": CONTROLLERS.name}
+ACCOUNTS: Final = {"controllers": CONTROLLERS}
 """Whose the processes of those names are; all others are schedulers."""
 PATIENCE: Final = 150.0
 """Seconds until a story gives up waiting; nothing takes that long unless it is broken."""
@@ -188,7 +190,7 @@ class Stage:
 
     def _kubeconfig(self, name: str, through: str) -> Path:
         """How a process of ours gets in: by a token of the ServiceAccount of our manifests, where there are such."""
-        login, token = self.login, self.server.account(NAMESPACE, ACCOUNTS.get(name, SCHEDULER.name))
+        login, token = self.login, self.server.account(NAMESPACE, ACCOUNTS.get(name, SCHEDULER))
         if not token and not through:
             return self.server.kubeconfig
         token = token or login.token

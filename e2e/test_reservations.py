@@ -13,8 +13,8 @@ from e2e.clusters import Json, Refused
 from e2e.objects import job, priority_class
 from e2e.stage import Stage, until
 from stromboli.cluster.lives import STOP_AFTER
+from stromboli.live.installation.configurations import CONFIGURATION
 from stromboli.live.proofs.keys import SECRET
-from stromboli.live.up.installation import CONFIGURATION
 from stromboli.model.names import NAMESPACE, PIPELINED_NODE
 from stromboli.model.reservation import KEYS, Held
 from stromboli.model.reservation import stated as annotations_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from e2e.objects import cron_job, job, job_flow, job_template, plain_pod, priority_class
 from e2e.stage import GROUPS, PATIENCE, TERMS, Stage, until
-from stromboli.live.up.installation import CONFIGURATION
+from stromboli.live.installation.configurations import CONFIGURATION
 
 
 def _waits(stage: Stage, space: str, name: str) -> bool:

@@ -16,16 +16,18 @@ PROJECT = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class Page:
-    """A generated page: its path relative to the project, and its generator as "module:function"."""
+    """A generated page: its path relative to the project, and its generator as "module:function" or, for one of
+    several files, "module:function:file".
+    """
 
     path: str
     generator: str
 
     def text(self) -> str:
         """Make the page's text."""
-        module, _, function = self.generator.partition(":")
-        generate: Callable[[], str] = getattr(importlib.import_module(module), function)
-        return generate()
+        module, function, *arguments = self.generator.split(":")
+        generate: Callable[..., str] = getattr(importlib.import_module(module), function)
+        return generate(*arguments)
 
 
 PAGES: tuple[Page, ...] = (
@@ -40,6 +42,23 @@ PAGES: tuple[Page, ...] = (
     Page("docs/index.md", "tools.index:page"),
     Page("docs/fidelity.md", "tools.fidelity:page"),
 )
+
+
+CHART = "charts/volcano"
+"""Where the chart of Helm lies, which is generated, too."""
+
+
+def chart_pages() -> tuple[Page, ...]:
+    """The files of the chart."""
+    from stromboli.live.installation.chart import chart
+
+    return tuple(Page(f"{CHART}/{name}", f"stromboli.live.installation.chart:file:{name}") for name in chart())
+
+
+def left_over(pages: Iterable[Page], project: Path) -> list[Path]:
+    """Answer files of the chart that nothing generates any more: Helm would go on to apply them."""
+    known = {project / page.path for page in pages}
+    return sorted(path for path in (project / CHART).rglob("*") if path.is_file() and path not in known)
 
 
 def stale(pages: Iterable[Page], project: Path) -> list[Page]:
@@ -60,15 +79,20 @@ def write(pages: Iterable[Page], project: Path) -> None:
         print(f"{page.path}: written")
 
 
-def main(arguments: list[str], pages: Iterable[Page] = PAGES, project: Path = PROJECT) -> int:
+def main(arguments: list[str], pages: Iterable[Page] = (), project: Path = PROJECT) -> int:
     """Write the stale pages, or with --check name them and answer 1 if there are any."""
-    outdated = stale(pages, project)
+    pages = list(pages) or [*PAGES, *chart_pages()]
+    outdated, extra = stale(pages, project), left_over(pages, project)
     if "--check" not in arguments:
         write(outdated, project)
+        for path in extra:
+            path.unlink()
         return 0
     for page in outdated:
         print(f"{page.path}: stale; `make docs` writes it anew from {page.generator}")
-    return 1 if outdated else 0
+    for path in extra:
+        print(f"{path.relative_to(project)}: left over; `make docs` removes it")
+    return 1 if outdated or extra else 0
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from e2e.clusters import MERGE, Json, Refused
 from e2e.proxy import Proxy, Rule, Strike, let_pass
 from e2e.real import UNREACHABLE, ended
 from e2e.stage import JOBS, Stage
-from stromboli.live.up.installation import CONFIGURATION
+from stromboli.live.installation.configurations import CONFIGURATION
 
 GOOD: Final = CONFIGURATION.replace("allocate,", "allocate, preempt, reclaim,")
 RELOADS: Final = (

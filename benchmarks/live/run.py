@@ -24,7 +24,7 @@ from stromboli.crds.manifests import definitions
 from stromboli.kube.access import find_access
 from stromboli.kube.client import Client
 from stromboli.kube.resources import NODES, nothing
-from stromboli.live.up.installation import CONFIGURATION
+from stromboli.live.installation.configurations import CONFIGURATION
 
 NODE: Final = "32cpu,256Gi"
 """Every node, with 110 pods."""

@@ -21,7 +21,7 @@ import msgspec
 from benchmarks.live.processes import Cost, Processes, cost_of
 from benchmarks.live.standing import Standing
 from benchmarks.live.watched import Stall
-from stromboli.live.up.installation import CONFIGURATION
+from stromboli.live.installation.configurations import CONFIGURATION
 from stromboli.server.http.serving import serving
 
 SHAPE: Final = "64cpu,256Gi"

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 from stromboli.framework.config.config import DEFAULT_CONFIG
+from stromboli.live.installation.configurations import CONFIGURATION
+from stromboli.live.installation.manifests import Parts, manifests
 from stromboli.live.scheduler.configuration import Configuration, Source
 from stromboli.live.scheduler.scheduler import LiveScheduler
-from stromboli.live.up.installation import CONFIGURATION, Parts, manifests
 from stromboli.live.up.shown_configuration import show_configuration
 from stromboli.live.up.up import Setup, up
 from stromboli.server.storage.journal import SqliteJournal

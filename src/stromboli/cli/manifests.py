@@ -16,11 +16,18 @@ def manifests(
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="A volcano-scheduler.conf for the ConfigMap.")
     ] = None,
     crds: Annotated[bool, typer.Option("--crds/--no-crds", help="Print the definitions of our kinds too.")] = True,
+    release: Annotated[
+        str, typer.Option("--release", help="What names begin with; volcano takes the place of Volcano's own objects.")
+    ] = "stromboli",
+    settings: Annotated[
+        Path | None,
+        typer.Option("--values", "-f", metavar="FILE", help="Settings, as the chart's values file has them."),
+    ] = None,
     alerts: Annotated[bool, typer.Option("--alerts", help="Print Prometheus' alert rules, and nothing else.")] = False,
 ) -> None:
-    """Print the manifests of an installation: kinds, RBAC, ConfigMap, Deployment, Service, PodDisruptionBudget.
+    """Print the manifests of an installation: kinds, RBAC, ConfigMap, Deployments, Services, PodDisruptionBudgets.
 
-    `stromboli manifests | kubectl apply --server-side -f -` installs it.
+    `stromboli manifests | kubectl apply --server-side -f -` installs it. The chart in `charts/volcano` makes the same.
     """
     if alerts:
         from stromboli.metrics.boards.alerts import groups
@@ -30,11 +37,13 @@ def manifests(
     from importlib.metadata import version
 
     from stromboli.framework.config.document import read_text
-    from stromboli.live.up.installation import CONFIGURATION, Parts
-    from stromboli.live.up.installation import manifests as made
+    from stromboli.live.installation.configurations import CONFIGURATION
+    from stromboli.live.installation.manifests import Parts, read_settings
+    from stromboli.live.installation.manifests import manifests as made
 
     text = CONFIGURATION if config is None else read_text(config)
-    parts = Parts(image or f"stromboli:{version('stromboli')}", namespace, text, crds)
+    chosen = read_settings(settings) if settings else {}
+    parts = Parts(image or f"stromboli:{version('stromboli')}", namespace, text, crds, release, chosen)
     print(_documents(made(parts)))
 
 
@@ -43,7 +52,8 @@ def _documents(objects: Iterable[Mapping[str, object]]) -> str:
     import yaml
 
     class Dumper(yaml.CSafeDumper):
-        pass
+        def ignore_aliases(self, data: object) -> bool:
+            return True
 
     def text(dumper: yaml.CDumper, value: str) -> yaml.Node:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)

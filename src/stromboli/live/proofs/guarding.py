@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from stromboli.live.installation.expressions import Node, text
 from stromboli.model.names import PIPELINED_PROOF
 from stromboli.model.reservation import KEYS
-
-POLICY: Final = "stromboli-reservations"
-"""Name of the policy and of its binding."""
 
 _API: Final = "admissionregistration.k8s.io/v1"
 _NOTES: Final = "has({0}.metadata.annotations) ? {0}.metadata.annotations : {{}}"
@@ -23,18 +21,17 @@ _UNCHANGED: Final = (
 )
 
 
-def guard(namespace: str, account: str, labels: Mapping[str, str]) -> list[Mapping[str, object]]:
-    """The policy, and that it is in force: only ``account`` in ``namespace`` may write them, all may remove them.
+def guard(name: Node, user: Node, labels: Node) -> list[Mapping[str, Node]]:
+    """The policy, and that it is in force: only ``user`` may write them, all may remove them.
 
     Subresources are looked at, too, as statuses and bindings may bring annotations along.
     """
-    user = f"system:serviceaccount:{namespace}:{account}"
     keys = ", ".join(f"'{key}'" for key in (*KEYS, PIPELINED_PROOF))
     which = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods", "pods/*"]}
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [{**which, "operations": ["CREATE", "UPDATE"]}]},
-        "matchConditions": [{"name": "others", "expression": f"request.userInfo.username != '{user}'"}],
+        "matchConditions": [{"name": "others", "expression": text("request.userInfo.username != '", user, "'")}],
         "variables": [
             {"name": "keys", "expression": f"[{keys}]"},
             {"name": "wanted", "expression": _NOTES.format("object")},
@@ -48,8 +45,8 @@ def guard(namespace: str, account: str, labels: Mapping[str, str]) -> list[Mappi
             }
         ],
     }
-    metadata = {"name": POLICY, "labels": labels}
-    binding = {"policyName": POLICY, "validationActions": ["Deny"]}
+    metadata = {"name": name, "labels": labels}
+    binding = {"policyName": name, "validationActions": ["Deny"]}
     return [
         {"apiVersion": _API, "kind": "ValidatingAdmissionPolicy", "metadata": metadata, "spec": spec},
         {"apiVersion": _API, "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata, "spec": binding},

@@ -135,6 +135,13 @@ CONTROLLING: Final = (
 )
 """What the controllers do in the whole cluster."""
 
+_DISCOVERED: Final = frozenset({f"{TOPOLOGY_GROUP}/hypernodes", f"{TOPOLOGY_GROUP}/hypernodes/status", "/nodes"})
+DISCOVERING: Final = (
+    *(grant for grant in CONTROLLING if f"{grant.group}/{grant.resource}" in _DISCOVERED),
+    EVENTS,
+)
+"""What the HyperNode controller does in the whole cluster when it runs by itself."""
+
 UFM_SECRET: Final = "ufm-credentials"
 """The Secret that the documentation gives the login of UFM; another one needs a Role of its own."""
 
@@ -156,6 +163,14 @@ CONTROLLERS_OWN: Final = (
     Grant("", "secrets", ("get",), "the login of UFM", (UFM_SECRET,)),
 )
 """What the controllers do in theirs, which is the same."""
+
+HYPERNODE_LEASE: Final = "vc-hypernode-controller-manager"
+"""The Lease of the HyperNode controller when it runs by itself."""
+DISCOVERING_OWN: Final = tuple(
+    grant._replace(names=(HYPERNODE_LEASE,)) if grant.names == (CONTROLLERS_LEASE,) else grant
+    for grant in CONTROLLERS_OWN
+)
+"""What it does in its own namespace: what the controllers do, with another Lease."""
 
 
 def rules(grants: Iterable[Grant]) -> list[Mapping[str, object]]:

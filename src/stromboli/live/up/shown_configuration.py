@@ -13,8 +13,9 @@ from typing import Final
 
 from stromboli.cluster.body import Body, Key, meta, part
 from stromboli.errors import ApiFailure, StromboliError
+from stromboli.live.installation.configurations import CONFIG_KEY
+from stromboli.live.installation.manifests import CONFIG_MAP
 from stromboli.live.scheduler.configuration import Source
-from stromboli.live.up.installation import CONFIG_KEY, CONFIG_MAP
 from stromboli.model.names import NAMESPACE
 from stromboli.server.addresses import Address
 from stromboli.server.api import Api

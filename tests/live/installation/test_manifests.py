@@ -15,13 +15,15 @@ from stromboli.cluster.owners.kinds import TABLE
 from stromboli.job_plugins.wanted import SORTS
 from stromboli.kube.resources import RESOURCES
 from stromboli.live.controllers.options import CONFIG_MAP
+from stromboli.live.installation.configurations import CONFIGURATION
+from stromboli.live.installation.manifests import Parts, manifests
+from stromboli.live.installation.parts import CONTROLLERS, SCHEDULER, Part
 from stromboli.live.process.control_process import CONTROL_FLAGS
 from stromboli.live.process.flags import FLAGS, parse
 from stromboli.live.process.process import terms_of
 from stromboli.live.proofs.keys import LOOK_EVERY, ROTATE_AFTER, SECRET
 from stromboli.live.proofs.permissions import CONTROLLING, SCHEDULING
 from stromboli.live.scheduler.feed import FOLLOWED
-from stromboli.live.up.installation import CONFIGURATION, CONTROLLERS, SCHEDULER, Component, Parts, manifests
 from stromboli.model.names import NAMESPACE
 from tests.support.contested import GRACE, Contested
 from tests.support.controller_world import ControllerWorld, job
@@ -32,6 +34,11 @@ from tests.support.virtual import run
 PARTS = Parts("registry.example/stromboli:1")
 UPSTREAM = "podgroups.scheduling.k8s.io"
 PATH = re.compile(r"/(?:api/v1|apis/([^/]+)/[^/]+)(?:/namespaces/[^/]+(?=/))?/([a-z]+)(?:/([^/]+))?(?:/([a-z]+))?")
+
+
+def name_of(one: Part) -> str:
+    """What its objects are called, and what it is called in the API server's logs."""
+    return f"stromboli-{one.suffix}"
 
 
 def objects(kind: str) -> list[Any]:
@@ -57,7 +64,7 @@ def used(world: LiveWorld, agent: str = "") -> set[tuple[str, str, str]]:
 Uses = set[tuple[str, str, str]]
 
 
-def granted(one: Component) -> Uses:
+def granted(one: Part) -> Uses:
     return {(grant.group, grant.resource, verb) for grant in (*one.granted, *one.own) for verb in grant.verbs}
 
 
@@ -66,7 +73,7 @@ LEADING = {("coordination.k8s.io", "leases", verb) for verb in ("create", "updat
 MAKERS = (("batch.volcano.sh", "jobs"), ("batch.volcano.sh", "cronjobs"), ("flow.volcano.sh", "jobflows"))
 """What owns others so that these block its deletion: an admission plugin asks about that, nothing requests it."""
 NOT_SEEN: dict[str, Uses] = {
-    SCHEDULER.name: {
+    name_of(SCHEDULER): {
         *LEADING,
         ("", "pods", "delete"),  # here nobody is evicted; the next test has it
         *(("", plural, "patch") for plural in ("persistentvolumes", "persistentvolumeclaims")),  # no pod has a claim
@@ -74,7 +81,7 @@ NOT_SEEN: dict[str, Uses] = {
         *(("shard.volcano.sh", "nodeshards", verb) for verb in ("list", "watch")),  # only with a sharding mode
         ("shard.volcano.sh", "nodeshards/status", "patch"),
     },
-    CONTROLLERS.name: {
+    name_of(CONTROLLERS): {
         *LEADING,
         *((group, f"{plural}/finalizers", "update") for group, plural in MAKERS),
         ("", "events", "patch"),  # after five minutes
@@ -157,13 +164,13 @@ def test_everything_that_each_requests_is_granted_and_what_is_granted_is_request
         world.clock.jump = ROTATE_AFTER  # the key is replaced
         await asyncio.sleep(LOOK_EVERY)
         await world.end()
-        return {one.name: used(world, one.name) for one in (SCHEDULER, CONTROLLERS)}
+        return {name_of(one): used(world, name_of(one)) for one in (SCHEDULER, CONTROLLERS)}
 
     requested = run(story())
     for one in (SCHEDULER, CONTROLLERS):
-        assert requested[one.name] - granted(one) == set()
+        assert requested[name_of(one)] - granted(one) == set()
         all_but_single_reads = {row for row in granted(one) if row[2] != "get"}
-        assert all_but_single_reads - requested[one.name] == NOT_SEEN[one.name]
+        assert all_but_single_reads - requested[name_of(one)] == NOT_SEEN[name_of(one)]
 
 
 def test_a_scheduler_that_holds_reservations_needs_no_more_than_it_is_granted(tmp_path: Path) -> None:
@@ -182,8 +189,8 @@ def test_a_scheduler_that_holds_reservations_needs_no_more_than_it_is_granted(tm
     assert [verb for _, _, verb in requested if verb == "update"] == []
 
 
-@pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.name)
-def test_what_may_be_done_in_the_own_namespace_is_what_is_done_there(one: Component) -> None:
+@pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.key)
+def test_what_may_be_done_in_the_own_namespace_is_what_is_done_there(one: Part) -> None:
     """Leases, Secrets, ConfigMaps: their names are those that the programs use as they are installed."""
     terms = terms_of(flags_of(one))
     assert terms.namespace == NAMESPACE
@@ -208,29 +215,30 @@ def test_only_what_is_repaired_one_by_one_may_be_got() -> None:
     assert read == {(row.group, row.plural) for row in TABLE} | kept
 
 
-def named(kind: str, one: Component) -> Any:
+def named(kind: str, one: Part) -> Any:
     """The object of that kind which belongs to a program."""
-    (found,) = [found for found in objects(kind) if found["metadata"]["name"] == one.name]
+    suffix = {"Service": "-service", "ClusterRoleBinding": "-role", "RoleBinding": "-role"}.get(kind, "")
+    (found,) = [found for found in objects(kind) if found["metadata"]["name"] == name_of(one) + suffix]
     return found
 
 
-def flags_of(one: Component) -> Any:
+def flags_of(one: Part) -> Any:
     """What the arguments of its container say."""
     container = named("Deployment", one)["spec"]["template"]["spec"]["containers"][0]
-    return parse(container["args"][1:], FLAGS if one is SCHEDULER else CONTROL_FLAGS)
+    return parse(container["args"], FLAGS if one is SCHEDULER else CONTROL_FLAGS)
 
 
-@pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.name)
-def test_roles_bind_the_account_of_one_program_and_no_other(one: Component) -> None:
+@pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.key)
+def test_roles_bind_the_account_of_one_program_and_no_other(one: Part) -> None:
     assert len(objects("ServiceAccount")) == 2
-    assert named("Deployment", one)["spec"]["template"]["spec"]["serviceAccountName"] == one.name
+    assert named("Deployment", one)["spec"]["template"]["spec"]["serviceAccountName"] == name_of(one)
     for kind in ("ClusterRole", "Role"):
         role, binding = named(kind, one), named(f"{kind}Binding", one)
-        assert binding["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": one.name}
-        assert [subject["name"] for subject in binding["subjects"]] == [one.name]
+        assert binding["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name_of(one)}
+        assert [subject["name"] for subject in binding["subjects"]] == [name_of(one)]
         assert all("*" not in (*rule["verbs"], *rule["resources"], *rule["apiGroups"]) for rule in role["rules"])
         names = [rule.get("resourceNames") for rule in role["rules"] if "secrets" in rule["resources"]]
-        wanted: dict[tuple[str, Component], list[object]] = {
+        wanted: dict[tuple[str, Part], list[object]] = {
             ("Role", SCHEDULER): [None, [SECRET]],
             ("Role", CONTROLLERS): [["ufm-credentials"]],
             ("ClusterRole", CONTROLLERS): [None],
@@ -238,35 +246,36 @@ def test_roles_bind_the_account_of_one_program_and_no_other(one: Component) -> N
         assert names == wanted.get((kind, one), [])
 
 
-@pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.name)
-def test_each_deployment_runs_two_that_elect_a_leader_as_nobody(one: Component) -> None:
+@pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.key)
+def test_each_deployment_runs_two_that_elect_a_leader_as_nobody(one: Part) -> None:
     deployment, flags = named("Deployment", one), flags_of(one)
     pod = deployment["spec"]["template"]["spec"]
     container = pod["containers"][0]
     assert deployment["spec"]["replicas"] == 2
-    assert container["args"][0] == ("serve" if one is SCHEDULER else "controllers")
+    assert container["command"] == [one.program]
     assert (flags["leader_elect"], flags["enable_healthz"], flags["enable_metrics"]) == (True, True, True)
     assert flags["leader_elect_resource_namespace"] == "volcano-system"
     if one is SCHEDULER:
         assert flags["scheduler_conf"] == "/volcano.scheduler/volcano-scheduler.conf"
         assert flags["controllers"] == ()
-    memory = {kind: amount["memory"] for kind, amount in container["resources"].items()}
-    assert memory == {"requests": f"{one.memory[0]}Mi", "limits": f"{one.memory[1]}Mi"}
-    assert one.memory[0] < one.memory[1]
     assert (container["image"], pod["securityContext"]["runAsNonRoot"]) == ("registry.example/stromboli:1", True)
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     budget, service = named("PodDisruptionBudget", one)["spec"], named("Service", one)["spec"]
-    assert labels == budget["selector"]["matchLabels"] == service["selector"]
-    assert budget["minAvailable"] == 1
+    assert {"app": one.app} == budget["selector"]["matchLabels"] == service["selector"]
+    assert deployment["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert budget["maxUnavailable"] == 1
 
 
-@pytest.mark.parametrize(("one", "memory"), [(SCHEDULER, ("512Mi", "1536Mi")), (CONTROLLERS, ("256Mi", "1024Mi"))])
-def test_where_each_is_reached_and_what_it_may_take(one: Component, memory: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("one", "memory", "port"),
+    [(SCHEDULER, ("512Mi", "1536Mi"), 8080), (CONTROLLERS, ("256Mi", "1024Mi"), 8081)],
+)
+def test_where_each_is_reached_and_what_it_may_take(one: Part, memory: tuple[str, str], port: int) -> None:
     pod = named("Deployment", one)["spec"]["template"]["spec"]
     (container,), flags = pod["containers"], flags_of(one)
-    assert (flags["listen_address"], flags["healthz_address"], flags["v"]) == (":8080", ":11251", 2)
-    assert {port["name"]: port["containerPort"] for port in container["ports"]} == {"metrics": 8080, "health": 11251}
-    assert named("Service", one)["spec"]["ports"] == [{"name": "metrics", "port": 8080, "targetPort": "metrics"}]
+    assert (flags["listen_address"], flags["healthz_address"], flags["v"]) == (f":{port}", ":11251", 2)
+    assert {port["name"]: port["containerPort"] for port in container["ports"]} == {"metrics": port, "health": 11251}
+    assert named("Service", one)["spec"]["ports"] == [{"name": "metrics", "port": port, "targetPort": "metrics"}]
     assert container["livenessProbe"]["initialDelaySeconds"] == 60
     resources = container["resources"]
     assert (resources["requests"]["memory"], resources["limits"]["memory"]) == memory
@@ -278,13 +287,13 @@ def test_where_each_is_reached_and_what_it_may_take(one: Component, memory: tupl
 
 
 @pytest.mark.parametrize(("one", "mounts"), [(SCHEDULER, True), (CONTROLLERS, False)])
-def test_only_the_scheduler_reads_the_configuration(one: Component, mounts: bool) -> None:
+def test_only_the_scheduler_reads_the_configuration(one: Part, mounts: bool) -> None:
     pod = named("Deployment", one)["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    volume = {"name": "config", "configMap": {"name": "volcano-scheduler-configmap"}}
-    mount = {"name": "config", "mountPath": "/volcano.scheduler", "readOnly": True}
-    assert pod.get("volumes") == ([volume] if mounts else None)
-    assert container.get("volumeMounts") == ([mount] if mounts else None)
+    volume = {"name": "scheduler-config", "configMap": {"name": "volcano-scheduler-configmap"}}
+    mount = {"name": "scheduler-config", "mountPath": "/volcano.scheduler", "readOnly": True}
+    assert (volume in pod["volumes"], mount in container["volumeMounts"]) == (mounts, mounts)
+    assert {"name": "tmp", "mountPath": "/tmp"} in container["volumeMounts"]
 
 
 def test_the_configuration_can_be_loaded(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""What an installation consists of: written once, printed as manifests and as a chart of Helm."""

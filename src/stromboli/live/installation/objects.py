@@ -1,0 +1,123 @@
+"""All objects of an installation, by the files of the chart that make them; what is printed is the same, evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from stromboli.crds.manifests import definitions
+from stromboli.live.installation import parts, workloads
+from stromboli.live.installation.expressions import (
+    Node,
+    Refusal,
+    When,
+    both,
+    merged,
+    more,
+    no,
+    same,
+    text,
+)
+from stromboli.live.installation.parts import CONTROLLERS, HYPERNODES, NAMESPACE, RELEASE, SCHEDULER, Part, made
+from stromboli.live.installation.settings import SETTINGS, setting
+from stromboli.live.proofs.guarding import guard
+from stromboli.live.proofs.permissions import BATCH_GROUP, BUS_GROUP
+from stromboli.metrics.boards.alerts import groups
+
+_MODES: Final = ("controller-manager", "standalone", "disabled")
+_ROLES: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
+    "editor": {"jobs": ("create", "get", "list", "update", "delete"), "commands": ("create", "get", "list")},
+    "viewer": {"jobs": ("get", "list"), "commands": ("get", "list")},
+}
+"""Roles for users of jobs: what each may do."""
+
+
+def files() -> Mapping[str, Sequence[Node]]:
+    """The objects, by the names of the chart's files."""
+    return {
+        "checks": list(_checks()),
+        "crds": [When(setting("crds.enabled"), one) for one in definitions()],
+        "reservations": list(_guard()),
+        "scheduler": list(workloads.program(SCHEDULER)),
+        "controllers": list(workloads.program(CONTROLLERS)),
+        "hypernode-controller": list(workloads.program(HYPERNODES)),
+        "roles": list(_roles()),
+        "network-policies": [_network(part) for part in parts.PARTS],
+        "monitoring": list(_monitoring()),
+    }
+
+
+def everything() -> list[Node]:
+    """All objects in the order in which they may be applied."""
+    return [node for nodes in files().values() for node in nodes]
+
+
+def _checks() -> Iterator[Refusal]:
+    """What is refused before anything is made."""
+    for one in SETTINGS:
+        if one.refused:
+            yield Refusal(setting(one.path), f"{one.path}: {one.refused}")
+    unknown = both(*(no(same(parts.MODE, mode)) for mode in _MODES))
+    yield Refusal(unknown, f"custom.hypernode_controller_mode must be one of {', '.join(_MODES)}")
+    alone = both(same(parts.MODE, "standalone"), no(more(HYPERNODES.replicas, 0)))
+    yield Refusal(alone, "custom.hypernode_controller_replicas must be at least 1 in mode standalone")
+    empty = both(setting("custom.scheduler_enable"), no(workloads.CONFIGURATION))
+    told = "basic.scheduler_config_file: the chart has no such file; custom.scheduler_config_override takes a text"
+    yield Refusal(empty, told)
+
+
+def _guard() -> Iterator[When]:
+    user = text("system:serviceaccount:", NAMESPACE, ":", SCHEDULER.name)
+    is_there = both(setting("custom.scheduler_enable"), setting("reservationGuard.enabled"))
+    for one in guard(text(RELEASE, "-reservations"), user, parts.labels(SCHEDULER)):
+        yield When(is_there, one)
+
+
+def _roles() -> Iterator[Mapping[str, Node]]:
+    extra = setting("custom.aggregationRule_labels")
+    for name, verbs in _ROLES.items():
+        role = made("rbac.authorization.k8s.io/v1", "ClusterRole", f"vcjob-{name}-role", cluster=True)
+        labels = merged(extra, parts.labels(None))
+        rules = [
+            {"apiGroups": [group], "resources": [plural], "verbs": list(verbs[plural])}
+            for group, plural in ((BATCH_GROUP, "jobs"), (BUS_GROUP, "commands"))
+        ]
+        yield {**role, "metadata": {**role["metadata"], "labels": labels}, "rules": rules}
+
+
+def _network(part: Part) -> When:
+    """What may reach a program: scrapers of metrics, and whoever asks for its health."""
+    peers = setting("networkPolicy.metricsFrom")
+    spec = {
+        "podSelector": {"matchLabels": parts.selector(part)},
+        "policyTypes": ["Ingress"],
+        "ingress": [
+            {"ports": [{"port": "metrics", "protocol": "TCP"}], "from": When(peers, peers)},
+            {"ports": [{"port": "health", "protocol": "TCP"}]},
+        ],
+    }
+    policy = {**made("networking.k8s.io/v1", "NetworkPolicy", part.name, part), "spec": spec}
+    return parts.enabled(part, policy, setting("networkPolicy.enabled"))
+
+
+def _monitoring() -> Iterator[When]:
+    kinds = (("ServiceMonitor", "serviceMonitor", _scraped()), ("PrometheusRule", "prometheusRule", _alerted()))
+    for kind, group, spec in kinds:
+        found = made("monitoring.coreos.com/v1", kind, RELEASE)
+        labels = merged(setting(f"{group}.labels"), parts.labels(None))
+        yield When(
+            setting(f"{group}.enabled"), {**found, "metadata": {**found["metadata"], "labels": labels}, "spec": spec}
+        )
+
+
+def _scraped() -> Mapping[str, Node]:
+    ours: dict[str, Node] = {"app.kubernetes.io/name": "stromboli", "app.kubernetes.io/instance": RELEASE}
+    return {
+        "selector": {"matchLabels": ours},
+        "namespaceSelector": {"matchNames": [NAMESPACE]},
+        "endpoints": [{"port": "metrics", "interval": setting("serviceMonitor.interval")}],
+    }
+
+
+def _alerted() -> Mapping[str, Node]:
+    return {"groups": groups()}
