@@ -9,12 +9,13 @@ ARGS ?=
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
-LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet
+LOCKING := --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet
+LOCK := $(BIN)/uv pip compile pyproject.toml $(LOCKING)
 INSTALLED := $(VENV)/.installed
 QUICKSTART := examples/quickstart
 
 .DEFAULT_GOAL := help
-.PHONY: help install run plan test test-e2e test-long test-pythons mutants check lint format bench bench-e2e bench-insight bench-pipelined chaos docs lock release clean
+.PHONY: help install run plan test test-e2e test-long test-pythons mutants check lint format bench bench-e2e bench-insight bench-pipelined chaos docs lock image-tools image release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +95,13 @@ docs: install ## write the generated pages of docs/ anew
 lock: ## pin what pyproject.toml asks for, with hashes (ARGS=--upgrade for the newest versions)
 	$(LOCK) $(ARGS) --output-file requirements/run.txt
 	$(LOCK) $(ARGS) --extra dev --extra server --extra study --extra sweep --output-file requirements/dev.txt
+	$(BIN)/uv pip compile --group build $(LOCKING) $(ARGS) --output-file requirements/build.txt
+
+image-tools: ## install what `make image` needs: buildah and mmdebstrap, from Debian, as root
+	@command -v buildah mmdebstrap >/dev/null || { apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends buildah mmdebstrap >/dev/null; }
+
+image: install image-tools ## make the container image, build/image/stromboli.tar, without a daemon (ARGS="--target vc-scheduler")
+	@$(PY) -m tools.image.build $(ARGS)
 
 release: install ## set VERSION, close the changelog, build wheel and sdist, and try them in an empty environment
 	@$(PY) -m tools.release $(or $(VERSION),$(error say which: make release VERSION=1.2.0))

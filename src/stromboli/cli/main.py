@@ -30,6 +30,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(app, "stromboli", arguments)
 
 
+def scheduler(arguments: Sequence[str] | None = None) -> int:
+    """Run the scheduler under the name of Volcano's program, ``vc-scheduler``; see :func:`main`."""
+    return main(["serve", *(sys.argv[1:] if arguments is None else arguments)])
+
+
+def controller_manager(arguments: Sequence[str] | None = None) -> int:
+    """Run the controllers under the name of Volcano's program, ``vc-controller-manager``; see :func:`main`."""
+    return main(["controllers", *(sys.argv[1:] if arguments is None else arguments)])
+
+
 def hypernode_controller(arguments: Sequence[str] | None = None) -> int:
     """Run the HyperNode controller by itself, under the name of Volcano's program; see :func:`main`."""
     return main([*HYPERNODE_CONTROLLER, *(sys.argv[1:] if arguments is None else arguments)])

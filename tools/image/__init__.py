@@ -1,0 +1,1 @@
+"""The container image: made without a daemon, unpacked, and looked through."""

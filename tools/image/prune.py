@@ -1,0 +1,60 @@
+"""Run inside the build of the image: leave of an environment what is needed at run time, compiled once.
+
+`python3 prune.py ENVIRONMENT ROOT` removes tests, headers and type stubs of ENVIRONMENT, compiles the rest so that a
+read-only root costs no start-up time, and writes to ROOT the links that stand in the image's root, such as
+/vc-scheduler.
+"""
+
+from __future__ import annotations
+
+import compileall
+import os
+import py_compile
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+COMMANDS = ("stromboli", "vcctl")
+PROGRAMS = "vc-"
+"""How the reference's binaries begin: what copied manifests name as `/vc-scheduler` leads to ours."""
+UNNEEDED_FOLDERS = frozenset({"tests", "include", "f2py", "__pycache__", "share"})
+UNNEEDED_FILES = (".pyi", ".pyx", ".pxd", ".h", ".c", ".a", ".lib", ".typed")
+
+
+def unneeded(environment: Path) -> Iterator[Path]:
+    """What no program of ours ever opens."""
+    for folder, names, files in os.walk(environment):
+        here = Path(folder)
+        gone = [name for name in names if name in UNNEEDED_FOLDERS]
+        names[:] = [name for name in names if name not in gone]
+        yield from (here / name for name in gone)
+        yield from (here / name for name in files if name.endswith(UNNEEDED_FILES))
+    scripts = environment / "bin"
+    wanted = (*COMMANDS, "python", PROGRAMS)
+    yield from (one for one in scripts.iterdir() if not one.name.startswith(wanted))
+
+
+def main(environment: Path, root: Path) -> None:
+    """Prune, compile, link."""
+    for path in list(unneeded(environment)):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    if not compileall.compile_dir(environment / "lib", quiet=2, invalidation_mode=mode, workers=1):
+        sys.exit("some modules do not compile")
+    root.mkdir()
+    for program in (environment / "bin").glob(f"{PROGRAMS}*"):
+        (root / program.name).symlink_to(program)
+    for folder, names, files in os.walk(environment):
+        for name in (*names, *files):
+            path = Path(folder, name)
+            if not path.is_symlink():
+                path.chmod(path.stat().st_mode & ~(stat.S_IWGRP | stat.S_IWOTH))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
