@@ -49,7 +49,8 @@ FOOT = """
 Pods with `spec.schedulingGroup.podGroupName` and our scheduler's name belong to the PodGroup of `scheduling.k8s.io`
 (v1beta1, v1alpha3 or v1alpha2, whichever the server has). It is a job called `<name>@scheduling.k8s.io`:
 `schedulingPolicy.gang.minCount` is its minMember (`basic`: 1), `priority`, else `priorityClassName`, its priority,
-`preemptionPolicy: Never` lets it evict nothing, and the annotation `scheduling.volcano.sh/queue-name` names its queue.
+`preemptionPolicy: Never` lets it evict nothing. The annotation `scheduling.volcano.sh/queue-name` names its
+queue: on the PodGroup, else on its Workload, else on its namespace.
 
 * `schedulingConstraints.topology`: all pods lie within one HyperNode of the tier called like the key. Where there
   are no HyperNodes, nodes with one value of that label are a domain; nodes without the label do not count. Later pods
@@ -58,7 +59,7 @@ Pods with `spec.schedulingGroup.podGroupName` and our scheduler's name belong to
   `gangpreempt` and `gangreclaim` evict all of them or none.
 
 The condition `PodGroupInitiallyScheduled` tells how it stands; once it is True it stays so. Not read yet:
-`resourceClaims`, Workloads, CompositePodGroups.
+`resourceClaims`, CompositePodGroups.
 """
 
 

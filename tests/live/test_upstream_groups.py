@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.journal.checkpoint import Checkpoint, restored
 from tests.support.live_world import Json, LiveWorld, pod, queue
 from tests.support.virtual import run
 
@@ -130,6 +131,55 @@ def test_queue_and_priority_are_the_groups_and_a_group_of_ours_may_bear_the_same
             "ns/g@scheduling.k8s.io": ("team", 1000, 1),
             "ns/g": ("default", 0, 5),
         }
+        await world.end()
+
+    run(main())
+
+
+WORKLOADS = "workloads"
+
+
+def naming(queue_name: str, **metadata: str) -> Json:
+    return {"metadata": {**metadata, "annotations": {"scheduling.volcano.sh/queue-name": queue_name}}}
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [{"workloadRef": {"workloadName": "w"}}, {"podGroupTemplateRef": {"workload": {"workloadName": "w"}}}],
+)
+def test_the_queue_is_the_groups_own_or_its_workloads_or_its_namespaces(reference: Json) -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=1)
+        world.server.objects[GROUPS], world.server.objects[WORKLOADS] = {}, {}
+        for name in ("own", "work", "space", "moved"):
+            world.server.put("queues", queue(name))
+        world.server.put("namespaces", naming("space", name="ns"))
+        world.server.put(WORKLOADS, naming("work", name="w", namespace="ns"))
+        for name, parts in (("a", {}), ("b", reference), ("c", reference)):
+            world.server.put(GROUPS, upstream(name, **parts))
+        named = upstream("c", **reference)
+        named["metadata"]["annotations"] = {"scheduling.volcano.sh/queue-name": "own"}
+        world.server.put(GROUPS, named)
+        scheduler = world.scheduler()
+        world.start(scheduler)
+
+        async def queues() -> list[str]:
+            await asyncio.sleep(5)
+            return [scheduler.state.jobs[f"ns/{name}@scheduling.k8s.io"].queue for name in "abc"]
+
+        assert await queues() == ["space", "work", "own"]
+        world.server.put(WORKLOADS, naming("moved", name="w", namespace="ns"))
+        assert await queues() == ["space", "moved", "own"]
+        assert restored(Checkpoint(scheduler.state).encode()).upstream == scheduler.state.upstream
+        world.server.drop(WORKLOADS, "w", "ns")
+        world.server.put("namespaces", {"metadata": {"name": "ns"}})
+        assert await queues() == ["default", "default", "own"]
+        world.server.drop(GROUPS, "a", "ns")
+        world.server.put("namespaces", naming("space", name="ns"))
+        await asyncio.sleep(5)
+        assert {uid: job.queue for uid, job in scheduler.state.jobs.items()} == {
+            "ns/b@scheduling.k8s.io": "space", "ns/c@scheduling.k8s.io": "own",
+        }  # fmt: skip
         await world.end()
 
     run(main())

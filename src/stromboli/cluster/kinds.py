@@ -218,6 +218,12 @@ class UpstreamPodGroup(Object, frozen=True):
     status: UpstreamStatus = UpstreamStatus()
 
 
+class Workload(Object, frozen=True):
+    """Workload of scheduling.k8s.io: its annotations may name the queue of its PodGroups."""
+
+    metadata: NamespacedMetadata = NamespacedMetadata()
+
+
 class Queue(Object, frozen=True):
     """scheduling.volcano.sh/v1beta1 Queue."""
 
@@ -374,6 +380,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "Pod": Kind(Pod, ("v1",), "pods"),
     "PodGroup": Kind(PodGroup, _SCHEDULING, "podGroups"),
     "UpstreamPodGroup": Kind(UpstreamPodGroup, _UPSTREAM, "upstreamPodGroups", "PodGroup"),
+    "Workload": Kind(Workload, _UPSTREAM, "workloads"),
     "Queue": Kind(Queue, _SCHEDULING, "queues"),
     "PriorityClass": Kind(PriorityClass, ("scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1"), "priorityClasses"),
     "ResourceQuota": Kind(ResourceQuota, ("v1",), "resourceQuotas"),

@@ -17,9 +17,11 @@ from stromboli.cluster.decoding import decode
 from stromboli.cluster.decoding.devices import DeviceSettingsStore
 from stromboli.cluster.decoding.hyper_nodes import HyperNodeStore
 from stromboli.cluster.decoding.numa import NumaStore
+from stromboli.cluster.decoding.selectors import SelectorStore
 from stromboli.cluster.decoding.stored import StoredVolumes
 from stromboli.cluster.decoding.templates import TemplateStore
-from stromboli.cluster.decoding.upstream import any_group_of, topology_keys
+from stromboli.cluster.decoding.upstream import any_group_of, in_queue, topology_keys
+from stromboli.cluster.decoding.upstream_queues import UpstreamQueues
 from stromboli.cluster.events import Deleted, Event
 from stromboli.cluster.listing import Listing
 from stromboli.cluster.nodes import NodeStore
@@ -36,7 +38,6 @@ from stromboli.model.reservation import Held, mentioned, with_reservation
 from stromboli.model.resources.axes import Axes
 from stromboli.model.resources.request import RequestGates
 from stromboli.model.snapshot import Snapshot
-from stromboli.model.spec import LabelSelector
 from stromboli.model.status import COMPLETED_STATUS
 from stromboli.model.task import Task
 from stromboli.model.usage import NodeUsage
@@ -55,8 +56,7 @@ class ClusterState:
     def __init__(self, default_queue: str = "default") -> None:
         self.default_queue, self.axes = default_queue, Axes()
         self.templates, self.nodes = TemplateStore(self.axes), NodeStore(self.axes)
-        self.jobs: dict[str, Job] = {}
-        self.tasks: dict[str, Task] = {}
+        self.jobs, self.tasks = dict[str, Job](), dict[str, Task]()
         self._uids: dict[str, str] = {}
         self._reserved: set[str] = set()
         self.reserving = gates.PIPELINED_STATE in gates.switched_on({})
@@ -65,9 +65,9 @@ class ClusterState:
         self.priorities: dict[str, PriorityClass] = {}
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         self.namespace_labels: dict[str, dict[str, str]] = {}
-        self.services: dict[str, dict[str, LabelSelector]] = {}
+        self.services = SelectorStore()
         self.hyper_nodes, self.numa, self.sums = HyperNodeStore(), NumaStore(), JobSums()
-        self.device_settings = DeviceSettingsStore()
+        self.device_settings, self.upstream = DeviceSettingsStore(), UpstreamQueues()
         self.budgets: dict[str, DisruptionBudget] = {}
         self.storage = StoredVolumes()
         self.usage: dict[str, NodeUsage] = {}
@@ -80,8 +80,8 @@ class ClusterState:
         self._applied: dict[str, Callable[[Any, bool], None]] = {
             "Pod": self._pod, "Node": self._node, "PodGroup": self._pod_group, "UpstreamPodGroup": self._pod_group,
             "Queue": self._queue, "PriorityClass": self._priority_class, "ResourceQuota": self._quota,
-            "Namespace": self._namespace, "Service": self._service, "ReplicationController": self._service,
-            "ReplicaSet": self._workload, "StatefulSet": self._workload, "PodDisruptionBudget": self._disruption_budget,
+            **dict.fromkeys(("Service", "ReplicationController", "ReplicaSet", "StatefulSet"), self.services.apply),
+            "Namespace": self._namespace, "Workload": self._workload, "PodDisruptionBudget": self._disruption_budget,
             "HyperNode": self.hyper_nodes.apply, "Numatopology": self.numa.apply, "NodeShard": self.nodes.shards.apply,
             "ConfigMap": self.device_settings.apply, **self.storage.handlers(), **self.storage.devices.handlers(),
         }  # fmt: skip
@@ -133,6 +133,9 @@ class ClusterState:
 
     def _pod_group(self, group: kinds.PodGroup | kinds.UpstreamPodGroup, stays: bool) -> None:
         value = any_group_of(group, self.jobs)
+        if isinstance(group, kinds.UpstreamPodGroup):
+            self.upstream.keep(group, stays)
+            value = in_queue(value, self.upstream.of(value.key))
         if stays:
             self.set_group(decode.job_facts(value, self.default_queue, self.axes))
         elif value.key in self.jobs:
@@ -167,18 +170,6 @@ class ClusterState:
         if stays:
             self.quotas[value.namespace][value.name] = value
 
-    def _service(self, service: kinds.Service | kinds.ReplicationController, stays: bool) -> None:
-        self._selects(service, LabelSelector(service.spec.selector), stays)
-
-    def _workload(self, workload: kinds.ReplicaSet, stays: bool) -> None:
-        self._selects(workload, workload.spec.selector, stays)
-
-    def _selects(self, whose: kinds.Object, selector: LabelSelector, stays: bool) -> None:
-        named = self.services.setdefault(whose.metadata.namespace, {})
-        named.pop(key := f"{type(whose).__name__}/{whose.metadata.name}", None)
-        if stays:
-            named[key] = selector
-
     def _disruption_budget(self, budget: kinds.PodDisruptionBudget, stays: bool) -> None:
         value = decode.disruption_budget_of(budget)
         key = f"{value.namespace}/{value.name}"
@@ -190,6 +181,16 @@ class ClusterState:
         self.namespace_labels.pop(namespace.metadata.name, None)
         if stays:
             self.namespace_labels[namespace.metadata.name] = namespace.metadata.labels
+        self._move(self.upstream.namespace(namespace, stays))
+
+    def _workload(self, workload: kinds.Workload, stays: bool) -> None:
+        self._move(self.upstream.workload(workload, stays))
+
+    def _move(self, groups: list[str]) -> None:
+        """Let PodGroups of scheduling.k8s.io be in the queues that are named for them now."""
+        for job in filter(None, map(self.jobs.get, groups)):
+            group = in_queue(job.group, self.upstream.of(job.uid))
+            self.set_group(decode.job_facts(group, self.default_queue, self.axes))
 
     def measured(self, usage: Mapping[str, NodeUsage]) -> None:
         """Take samples of nodes in; nodes that they leave out keep their last ones."""

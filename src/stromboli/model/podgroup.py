@@ -132,10 +132,23 @@ class UpstreamDisruption(Wire, frozen=True):
     all: dict[str, object] | None = None
 
 
+class UpstreamWorkloadRef(Wire, frozen=True):
+    """The Workload that a PodGroup was made for."""
+
+    workload_name: str = ""
+
+
+class UpstreamTemplateRef(Wire, frozen=True):
+    """v1alpha2: the Workload whose template a PodGroup was made from."""
+
+    workload: UpstreamWorkloadRef = UpstreamWorkloadRef()
+
+
 class UpstreamSpec(Wire, frozen=True):
     """``spec`` of a PodGroup of scheduling.k8s.io (v1alpha2, v1alpha3, v1beta1), as far as scheduling reads it.
 
-    In v1alpha2 the disruption mode is a word, ``Pod`` or ``PodGroup``.
+    In v1alpha2 the disruption mode is a word, ``Pod`` or ``PodGroup``, and the Workload is named by
+    ``podGroupTemplateRef``.
     """
 
     scheduling_policy: UpstreamPolicy = UpstreamPolicy()
@@ -144,6 +157,14 @@ class UpstreamSpec(Wire, frozen=True):
     priority_class_name: str = ""
     priority: int | None = None
     preemption_policy: str = ""
+    workload_ref: UpstreamWorkloadRef = UpstreamWorkloadRef()
+    pod_group_template_ref: UpstreamTemplateRef = UpstreamTemplateRef()
+    parent_composite_pod_group_name: str = ""
+
+    @property
+    def workload_name(self) -> str:
+        """The Workload that the PodGroup belongs to; empty for none."""
+        return self.workload_ref.workload_name or self.pod_group_template_ref.workload.workload_name
 
     @property
     def evicted_whole(self) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import msgspec
+
 from stromboli.cluster import kinds
 from stromboli.cluster.decoding.amounts import COUNT, INT32, check_whole
 from stromboli.cluster.decoding.decode import naming, podgroup_of
@@ -38,6 +40,11 @@ def any_group_of(group: kinds.PodGroup | kinds.UpstreamPodGroup, jobs: Mapping[s
     return podgroup_of(group) if isinstance(group, kinds.PodGroup) else _translated(group, jobs)
 
 
+def in_queue(group: PodGroup, queue: str) -> PodGroup:
+    """The PodGroup in a queue of that name."""
+    return msgspec.structs.replace(group, spec=msgspec.structs.replace(group.spec, queue=queue))
+
+
 def _translated(group: kinds.UpstreamPodGroup, jobs: Mapping[str, Job]) -> PodGroup:
     meta, spec, name = group.metadata, group.spec, upstream_name(group.metadata.name)
     uid = meta.uid or f"{meta.namespace}/{name}"
@@ -48,7 +55,6 @@ def _translated(group: kinds.UpstreamPodGroup, jobs: Mapping[str, Job]) -> PodGr
         created = seconds(meta.creation_timestamp, "metadata.creationTimestamp")
     wanted = PodGroupSpec(
         min_member=least,
-        queue=meta.annotations.get(names.QUEUE_NAME, ""),
         priority_class_name=spec.priority_class_name,
         network_topology=_topology(spec),
     )

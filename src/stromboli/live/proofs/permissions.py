@@ -71,6 +71,7 @@ SCHEDULING: Final = (
     ),
     Grant("scheduling.k8s.io", "priorityclasses", READ, "priorities of jobs"),
     Grant("scheduling.k8s.io", "podgroups", READ, "Kubernetes' own PodGroups, where the server has them"),
+    Grant("scheduling.k8s.io", "workloads", READ, "the queues of their PodGroups"),
     Grant("scheduling.k8s.io", "podgroups/status", ("patch",), "whether such a gang has been placed"),
     Grant(SCHEDULING_GROUP, "podgroups", (*READ, "patch"), "which pods belong together; phase and conditions"),
     Grant(SCHEDULING_GROUP, "queues", (*READ, "create"), "whose jobs compete; root and default are made"),

@@ -21,7 +21,8 @@ FOLLOWED: Final = (
     "Namespace", "ConfigMap", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "PriorityClass",
     "ResourceQuota", "StorageClass", "CSIDriver", "CSINode", "CSIStorageCapacity", "PersistentVolume",
     "PersistentVolumeClaim", "VolumeAttachment", "Queue", "Node", "HyperNode", "Numatopology", "NodeShard",
-    "PodDisruptionBudget", "DeviceClass", "ResourceSlice", "ResourceClaim", "PodGroup", "UpstreamPodGroup", "Pod",
+    "PodDisruptionBudget", "DeviceClass", "ResourceSlice", "ResourceClaim", "PodGroup", "Workload", "UpstreamPodGroup",
+    "Pod",
 )  # fmt: skip
 """Kinds that scheduling looks at, the ones first that others refer to."""
 
@@ -34,6 +35,7 @@ OPTIONAL: Final = frozenset(
         "ResourceSlice",
         "ResourceClaim",
         "UpstreamPodGroup",
+        "Workload",
         "CSIDriver",
         "CSIStorageCapacity",
     }
