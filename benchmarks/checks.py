@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from benchmarks.device_workloads import KINDS as DEVICE_KINDS
 from benchmarks.workloads import EVICTING, POOLS, ZONES, Batch, Json, Workload, node_name, pool, resource_name
 
 _MOST_PODS: Final = 110
@@ -21,7 +22,7 @@ def wrong(workload: Workload, answer: Json) -> list[str]:
     outcome = answer["outcome"]
     found = [f"error: {text}" for text in outcome.get("errors", ())]
     found += [f"problem: {text}" for text in answer.get("problems", ())]
-    if workload.kind in {"default", "topology", "binpack", "hetero"}:
+    if workload.kind in {"default", "topology", "binpack", "hetero", *DEVICE_KINDS}:
         return [*found, *_placed(workload, outcome["binds"])]
     if outcome["binds"]:
         found.append(f"{len(outcome['binds'])} pods were bound, though nothing can be")

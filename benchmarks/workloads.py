@@ -3,7 +3,8 @@
 Nodes have index i, pods index r, jobs index j = r // size of a job.  Kinds: ``default``, ``binpack`` and ``hetero``
 (everything waits, everything fits), ``preempt`` and ``reclaim`` (a full cluster, and gangs that need room) are
 those on which the reference was measured.  ``topology`` is ``default`` on a network of four tiers, each gang in one
-domain of the two closest.  In ``names`` each pod asks for a resource of its own that no node offers.
+domain of the two closest.  In ``names`` each pod asks for a resource of its own that no node offers.  Those of
+:mod:`benchmarks.device_workloads` are ``default`` with cards, claimed devices or volumes.
 Two more look at a cycle in which nothing has changed since the one before
 it: ``running`` (the pods of ``default``, each on a node already) and ``full`` (the full cluster, and small gangs that
 wait in queues of their own).
@@ -19,6 +20,8 @@ from typing import Any, BinaryIO, Final, TypeAlias
 
 import msgspec
 
+from benchmarks.device_workloads import KINDS as DEVICE_KINDS
+from benchmarks.device_workloads import Extras
 from stromboli.model.names import GROUP_NAME, HOSTNAME, PREEMPTABLE, SCHEDULER_NAME, TOPOLOGY_ZONE
 
 Json: TypeAlias = dict[str, Any]
@@ -82,6 +85,7 @@ class Workload:
         yield "queues", (_queue(f"q{k}") for k in range(_queues(self.kind)))
         yield "podGroups", chain.from_iterable(batch.groups() for batch in self.batches())
         yield "pods", chain.from_iterable(batch.members() for batch in self.batches())
+        yield from Extras(self.kind).lists([node_name(i) for i in range(self.nodes)], self.pods)
 
     def write(self, file: BinaryIO) -> None:
         """Write the scenario as one line of JSON; needs no more memory than one object."""
@@ -175,6 +179,7 @@ def configuration(kind: str) -> str:
     lines = [f'actions: "enqueue, allocate, {last}"', "tiers:"]
     for tier in (("priority", "gang", "conformance"), second):
         lines += ["- plugins:", *(f"  - name: {name}" for name in tier)]
+    lines += Extras(kind).plugins
     return "\n".join(lines) + "\n"
 
 
@@ -203,8 +208,8 @@ def _everyday(workload: Workload) -> Batch:
         queue=lambda j: f"q{j // 4 % QUEUES}",
         second=lambda j: j,
         node=(lambda r: r % workload.nodes) if workload.kind == "running" else None,
-        place_rules=_hetero if workload.kind == "hetero" else None,
-        beside=(lambda r: {resource_name(r): "1"}) if workload.kind == "names" else None,
+        place_rules=_hetero if workload.kind == "hetero" else (lambda r: ({}, Extras(workload.kind).spec(r))),
+        beside=(lambda r: {resource_name(r): "1"}) if workload.kind == "names" else Extras(workload.kind).beside,
         topology={"mode": "hard", "highestTierAllowed": 2} if workload.kind == "topology" else None,
     )
 
@@ -257,7 +262,18 @@ _CLASSES: Final = tuple(
     {"metadata": {"name": name, "uid": f"pc-{name}"}, "value": value} for name, value in (("low", 10), ("high", 1000))
 )
 
-KINDS: Final = ("default", "topology", "binpack", "hetero", "preempt", "reclaim", "running", "full", "names")
+KINDS: Final = (
+    "default",
+    "topology",
+    "binpack",
+    "hetero",
+    "preempt",
+    "reclaim",
+    "running",
+    "full",
+    "names",
+    *DEVICE_KINDS,
+)
 """All kinds."""
 
 
@@ -272,9 +288,11 @@ def _amounts(cores: int) -> dict[str, str]:
 def _node(workload: Workload, i: int) -> Json:
     name = node_name(i)
     labels = {HOSTNAME: name, TOPOLOGY_ZONE: f"zone-{i % ZONES}", "pool": f"pool-{pool(i)}"}
-    room = {**_amounts(workload.node_cores), "pods": "110"}
-    found: Json = {
-        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels},
+    extras = Extras(workload.kind)
+    room = {**_amounts(workload.node_cores), "pods": "110", **extras.room}
+    notes = {"annotations": found} if (found := extras.annotations(i)) else {}
+    found = {
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels, **notes},
         "status": {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]},
     }
     if workload.kind == "hetero" and pool(i) == POOLS - 1:

@@ -9,19 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from stromboli.cluster import state
 from stromboli.kube import turns
 from stromboli.kube.transport import Request, Response
-from tests.support.awaits import Chain, awaits, chains
+from tests.support.awaits import Moment, Sight, at_turns, awaits, chains, sights
 from tests.support.contested import GRACE, TROUBLES, Contested, Halved, Mortal, counts, finished, quiet_for_minutes
 from tests.support.memory_server import status
-from tests.support.virtual import VirtualLoop, run
+from tests.support.virtual import run
 
 AWHILE = GRACE + 5
 """Seconds after which a story is over that nobody disturbs."""
@@ -82,13 +80,6 @@ def once(trouble: Callable[[], Response | None], at: str) -> Callable[[Request, 
     return strike
 
 
-class Moment(NamedTuple):
-    """Before which turn of the loop, since a story has begun, its tasks stand where."""
-
-    turn: int
-    chains: frozenset[Chain]
-
-
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever gives way now and then does so each time."""
@@ -96,50 +87,14 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "COUNTED_AT_ONCE", 1)
 
 
-def at_turns(call: Callable[[int], None]) -> Callable[[], None]:
-    """From now on ``call`` before each turn with its number; what is returned ends that."""
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, VirtualLoop)
-    numbers = count(1)
-    loop.before_turns.append(lambda: call(next(numbers)))
-    return loop.before_turns.clear
-
-
-class Sight(NamedTuple):
-    """Before which turn its tasks stand where, and how the cluster stands then."""
-
-    turn: int
-    chains: frozenset[Chain]
-    standing: object
-
-
 SEEN: dict[Story, list[Sight]] = {}
 """What has been seen of each story: all tests of this module ask for the same ones."""
-
-
-async def sights(story: Story, conf: Path) -> list[Sight]:
-    """Those at which a task stands at an await at which none has stood before while the cluster stood so."""
-    found: list[Sight] = []
-    known: set[object] = set()
-    world, _ = await story.begin(conf)
-
-    def look(turn: int) -> None:
-        sight = Sight(turn, chains(), world.standing())
-        if new := {(chain, sight.standing) for chain in sight.chains} - known:
-            known.update(new)
-            found.append(sight)
-
-    over = at_turns(look)
-    await asyncio.sleep(AWHILE)
-    over()
-    await world.end()
-    return found
 
 
 def moments(story: Story, conf: Path, known: set[object]) -> list[Moment]:
     """Those of a story at which something is seen that is not ``known``, which grows by it."""
     if story not in SEEN:
-        SEEN[story] = run(sights(story, conf))
+        SEEN[story] = run(sights(lambda: story.begin(conf), AWHILE))
     found: list[Moment] = []
     for sight in SEEN[story]:
         if new := {(chain, sight.standing) for chain in sight.chains} - known:
@@ -205,10 +160,10 @@ ELSEWHERE = {
     # where there is no key to sign with
     "_annotate: self._say_later(f'Pod:reservation {key}')",
     # pods with claims: here none has one
-    "_has_volumes: self._volumes.ready(bind)",
-    "_has_volumes: self._volumes.take_back(bind)", "_carry_out: self._has_claims(bind)",
-    "_has_claims: self._claims.write(bind)", "_has_claims: self._give_up(bind, error)",
-    "_carry_out: self._give_up(bind, error)", "_give_up: self._claims.take_back(bind)",
+    "_carry_out: self._volumes.ready(bind)", "_carry_out: self._claims.write(bind)",
+    "_take_back: self._volumes.take_back(bind)", "_take_back: self._claims.take_back(bind)", "until_known: write()",
+    "until_known: self.pause(attempt, error)", "_carry_out: self._leave(bind)", "_leave: self._take_back(bind)",
+    "_carry_out: self._give_up(bind, error)", "_give_up: self._take_back(bind)", "_as_it_stands: self._leave(bind)",
     "_as_it_stands: self._give_up(bind, ApiError(409, 'Conflict', text))", "_as_it_stands: self._give_up(bind, error)",
     # where there are NodeShards: here there is none to write to
     "_cycle: self.sharding.publish()",

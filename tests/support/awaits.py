@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import cache
+from itertools import count
 from pathlib import Path
 from types import CoroutineType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import stromboli
 from tests.support.virtual import VirtualLoop
@@ -80,3 +81,56 @@ def chains() -> frozenset[Chain]:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     return frozenset(found for task in loop.tasks if (found := chain(task)))
+
+
+class Moment(NamedTuple):
+    """Before which turn of the loop, since a story has begun, its tasks stand where."""
+
+    turn: int
+    chains: frozenset[Chain]
+
+
+class Sight(NamedTuple):
+    """Before which turn its tasks stand where, and how the cluster stands then."""
+
+    turn: int
+    chains: frozenset[Chain]
+    standing: object
+
+
+class Standing(Protocol):
+    """A world that says how its cluster stands, and can be ended."""
+
+    def standing(self) -> object:
+        """What matters of the cluster, in a form that compares."""
+
+    async def end(self) -> None:
+        """Let nothing run any more."""
+
+
+def at_turns(call: Callable[[int], None]) -> Callable[[], None]:
+    """From now on ``call`` before each turn with its number; what is returned ends that."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    numbers = count(1)
+    loop.before_turns.append(lambda: call(next(numbers)))
+    return loop.before_turns.clear
+
+
+async def sights(begin: Callable[[], Awaitable[tuple[Standing, Any]]], seconds: float) -> list[Sight]:
+    """Those at which a task stands at an await at which none has stood before while the cluster stood so."""
+    found: list[Sight] = []
+    known: set[object] = set()
+    world, _ = await begin()
+
+    def look(turn: int) -> None:
+        sight = Sight(turn, chains(), world.standing())
+        if new := {(chain, sight.standing) for chain in sight.chains} - known:
+            known.update(new)
+            found.append(sight)
+
+    over = at_turns(look)
+    await asyncio.sleep(seconds)
+    over()
+    await world.end()
+    return found

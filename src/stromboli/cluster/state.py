@@ -389,7 +389,7 @@ class ClusterState:
         found.memory, found.utc_offset = dict(self.memory), self.utc_offset
         found.numa, found.shard = self.numa.shown(), self.nodes.shards.shown()
         found.device_settings = dict(self.device_settings)
-        self.storage.devices.keep(self._uids)
+        self.storage.keep(self._uids)
         found.storage, found.devices = self.storage.shown(), self.storage.devices.shown()
         topology = self.hyper_nodes.topology(table.statics, topology_keys(map(self.jobs.__getitem__, self.close_jobs)))
         found.hyper_nodes, found.hyper_node_tiers = dict(topology.infos), dict(topology.tiers)

@@ -200,6 +200,12 @@ class StoredVolumes(Stored[Storage]):
         if volumes:
             self.given[uid] = volumes
 
+    def keep(self, pods: Container[str]) -> None:
+        """Forget what was given to pods that are not among ``pods``, by uid."""
+        self.devices.keep(pods)
+        for uid in [uid for uid in self.given if uid not in pods]:
+            self.give(uid, {})
+
     def claim(self, key: str) -> PersistentVolumeClaim | None:
         """A claim as the server has it."""
         return self._objects["claims"].get(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
 from stromboli.cluster import kinds
@@ -13,6 +13,7 @@ from stromboli.cluster.kinds import Object
 from stromboli.cluster.mirror import Mirror
 from stromboli.cluster.objects import absent
 from stromboli.errors import ApiError, StromboliError, Unreachable, in_words
+from stromboli.framework.books.plan import Bind
 from stromboli.kube.client import Client
 from stromboli.kube.recorder import Recorder, Regarding
 from stromboli.kube.resources import RESOURCES
@@ -93,6 +94,20 @@ class Context:
             return
         asked = error.retry_after if isinstance(error, ApiError) else None
         await asyncio.sleep(max(asked or 0.0, self.client.backoff(attempt, longest=LONGEST_PAUSE)))
+
+    async def until_known(self, write: Callable[[], Awaitable[None]], bind: Bind) -> None:
+        """Do what must not be left undone of ``bind`` until it is done, hopeless or no longer ours; the end is told."""
+        attempt = 0
+        while self.may_write():
+            attempt += 1
+            try:
+                await write()
+                return
+            except StromboliError as error:
+                self.tell("bind_retried", task=bind.key, node=bind.node, error=error)
+                if is_hopeless(error, attempt):
+                    return
+                await self.pause(attempt, error)
 
     def each(self, decisions: Iterable[D], take: Callable[[D], None]) -> Iterator[None]:
         """Take decisions over one by one; one that cannot be is told, and leaves all others as they are."""

@@ -11,7 +11,7 @@ from stromboli.framework.books.plan import Bind
 from stromboli.live.scheduler.context import Context, is_hopeless, pod_of
 from stromboli.live.writing.claims import ClaimWriter
 from stromboli.live.writing.pool import Pool
-from stromboli.live.writing.volumes import PAUSE, VolumeWriter
+from stromboli.live.writing.volumes import PAUSE, PAUSE_FOR_EACH, VolumeWriter
 from stromboli.model import names
 
 
@@ -29,10 +29,13 @@ class Binder:
         self._waiting: dict[str, Bind] = {}
         self.bound = self.failed = 0
         self._volumes, self._claims = VolumeWriter(context), ClaimWriter(context)
+        self._taken: dict[str, Bind] = {}
+        """The newest bind of each pod, by uid: later cycles see what its claims get."""
 
     def take(self, bind: Bind) -> None:
         """Carry ``bind`` out, unless its pod is gone or has a node by now."""
         if self._context.mirror.assume_bound(bind):
+            self._taken[bind.uid] = bind
             self._volumes.assume(bind)
             self._claims.assume(bind)
             self._put(bind)
@@ -53,15 +56,18 @@ class Binder:
 
     async def _carry_out(self, bind: Bind) -> None:
         """Try until it is known how it ends; while claims wait for their volumes, others have their turn."""
-        if self._waiting.pop(bind.uid, None) is None:
+        if self._waiting.get(bind.uid) is not bind:
             return
-        if self._still_wanted(bind) and not (await self._has_volumes(bind) and await self._has_claims(bind)):
-            return
+        del self._waiting[bind.uid]
         began = asyncio.get_running_loop().time()
         attempt = 0
         while self._still_wanted(bind):
             attempt += 1
             try:
+                if not await self._volumes.ready(bind):
+                    self._wait_for_volumes(bind)
+                    return
+                await self._claims.write(bind)
                 if await self._attempt(bind):
                     self._succeeded(bind, asyncio.get_running_loop().time() - began)
                 return
@@ -73,44 +79,48 @@ class Binder:
                 await self._context.pause(attempt, error)
         if attempt and self._is_confirmed(bind):
             self._succeeded(bind, asyncio.get_running_loop().time() - began)
-        elif self._stands(bind):
-            self._forget(bind)
+        else:
+            await self._leave(bind)
 
-    async def _has_volumes(self, bind: Bind) -> bool:
-        """Whether the claims are bound; if not, the bind comes again, or has failed."""
-        try:
-            if await self._volumes.ready(bind):
-                return True
-        except StromboliError as error:
-            await self._volumes.take_back(bind)
-            self._fail(bind, error)
-            return False
+    def _wait_for_volumes(self, bind: Bind) -> None:
+        """Let the bind come again in a moment; the more of them wait, the longer that is."""
         self._waiting[bind.uid] = bind
-        asyncio.get_running_loop().call_later(PAUSE, self._again, bind)
-        return False
-
-    async def _has_claims(self, bind: Bind) -> bool:
-        """Whether the devices of the claims are written; if not, the bind has failed."""
-        try:
-            await self._claims.write(bind)
-        except StromboliError as error:
-            await self._give_up(bind, error)
-            return False
-        return True
+        pause = max(PAUSE, len(self._waiting) * PAUSE_FOR_EACH)
+        asyncio.get_running_loop().call_later(pause, self._again, bind)
 
     async def _give_up(self, bind: Bind, error: StromboliError) -> None:
         """The pod waits again; first its claims get back what was written, so that it may go elsewhere."""
-        await self._claims.take_back(bind)
+        await self._take_back(bind)
         self._fail(bind, error)
 
+    async def _leave(self, bind: Bind) -> None:
+        """The bind is not wanted any more, as its pod or node is gone, or another scheduler leads."""
+        await self._take_back(bind)
+        self._forget(bind)
+
+    async def _take_back(self, bind: Bind) -> None:
+        """Give back what claims were given; not those of a pod that has a node, as it may use them."""
+        task = self._context.mirror.state.tasks.get(bind.key)
+        if task is None or task.uid != bind.uid or self._stands(bind) or not task.own_node:
+            await self._claims.take_back(bind)
+            await self._volumes.take_back(bind)
+
     def _again(self, bind: Bind) -> None:
-        if bind.uid in self._waiting:
+        if self._waiting.get(bind.uid) is bind:
             self._put(bind)
 
     def _forget(self, bind: Bind) -> None:
-        self._context.mirror.forget(bind.key, bind.uid)
-        self._volumes.forget(bind)
-        self._claims.forget(bind)
+        """The pod stands as the cluster last said, unless another bind of it has been taken over meanwhile."""
+        if self._taken.get(bind.uid) is bind and self._stands(bind):
+            self._context.mirror.forget(bind.key, bind.uid)
+        self._ended_for_claims(bind)
+
+    def _ended_for_claims(self, bind: Bind) -> None:
+        """What objects say of the pod's claims counts from now on."""
+        if self._taken.get(bind.uid) is bind:
+            del self._taken[bind.uid]
+            self._volumes.forget(bind)
+            self._claims.forget(bind)
 
     def _stands(self, bind: Bind) -> bool:
         """Whether the decision does: nothing else is known, or has been decided, of the pod."""
@@ -148,7 +158,7 @@ class Binder:
         """What has become of a pod whose binding was answered by ``error``: one that still waits may be tried again."""
         pod = await self._context.look(bind.key)
         if pod is None or pod.metadata.uid != bind.uid:
-            self._forget(bind)
+            await self._leave(bind)
             return False
         if pod.spec.node_name == bind.node:
             self._context.tell("metric.bind_already_bound", result="same_node")
@@ -169,8 +179,7 @@ class Binder:
         context = self._context
         self.bound += 1
         context.mirror.carried_out(bind.key, bind.uid, context.clock())
-        self._volumes.forget(bind)
-        self._claims.forget(bind)
+        self._ended_for_claims(bind)
         text = names.SUCCESSFULLY_ASSIGNED.format(pod=bind.key, node=bind.node)
         context.recorder.record_once(pod_of(bind.key, bind.uid), names.EVENT_NORMAL, names.EVENT_SCHEDULED, text)
         context.tell("bind_ok", latency=f"{took * 1000:.3f}ms")

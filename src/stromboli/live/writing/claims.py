@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from stromboli.cluster.body import part
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.rim import ClaimsGiven
-from stromboli.errors import ApiError, StromboliError
+from stromboli.errors import ApiError
 from stromboli.framework.books.plan import Bind
 from stromboli.kube.resources import RESOURCES, plain
 from stromboli.live.scheduler.context import Context
@@ -18,8 +19,6 @@ from stromboli.model.claims import Allocation
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 """Keeps a claim from going while devices are allocated to it."""
-ATTEMPTS: Final = 5
-"""How often a claim is written while others write it, too."""
 _CLAIMS: Final = RESOURCES["ResourceClaim"]
 _PLAIN: Final = _CLAIMS.read_as(plain)
 
@@ -29,7 +28,7 @@ class ClaimWriter:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._written: dict[str, list[str]] = {}
+        self._written: dict[str, dict[str, None]] = {}
 
     def assume(self, bind: Bind) -> None:
         """Let later cycles see what the claims have."""
@@ -50,34 +49,31 @@ class ClaimWriter:
         Raises ApiError where a claim is gone, has got other devices or takes no more pods; Unreachable.
         """
         for key, given in bind.claims.items():
-            await self._change(bind, key, given)
+            # noted before it is sent: of a write without an answer nobody knows whether it has happened, and a pod
+            # without a node uses nothing, so that what an earlier scheduler wrote for it may be taken back, too
+            self._written.setdefault(bind.uid, {})[key] = None
+            await self._try(bind, key, given)
 
     async def take_back(self, bind: Bind) -> None:
-        """Give back what was written, as the pod goes elsewhere; what fails is left to the cluster's controller."""
-        for key in self._written.pop(bind.uid, []):
-            try:
-                await self._change(bind, key, None)
-            except StromboliError as error:
-                self._context.tell("bind_retried", task=bind.key, node=bind.node, error=error)
-
-    async def _change(self, bind: Bind, key: str, given: Allocation | None) -> None:
-        for attempt in range(ATTEMPTS):
-            try:
-                await self._try(bind, key, given)
-                return
-            except ApiError as error:
-                if not error.conflict or attempt == ATTEMPTS - 1:
-                    raise
+        """Give back what was written, as the pod goes elsewhere; a pod that is gone leaves it to the cluster, too."""
+        for key in self._written.pop(bind.uid, {}):
+            await self._context.until_known(partial(self._try, bind, key, None), bind)
 
     async def _try(self, bind: Bind, key: str, given: Allocation | None) -> None:
+        """Read a claim and write what is to change; ``given`` None takes back what the pod has of it."""
         namespace, _, name = key.rpartition("/")
-        body = await self._context.client.get(_PLAIN, name, namespace)
+        try:
+            body = await self._context.client.get(_PLAIN, name, namespace)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            if given is None:
+                return
+            raise ApiError(422, "NotFound", f"claim {key} got deleted in the meantime") from error
         status = reserved(body, bind, key, given) if given is not None else released(body, bind.uid)
         if status is None:
             return
         if given is not None:
-            # noted before it is sent: of a write without an answer nobody knows whether it has happened
-            self._written.setdefault(bind.uid, []).append(key)
             body = await self._protected(body, namespace, name)
         meta = {"uid": body["metadata"]["uid"], "resourceVersion": body["metadata"]["resourceVersion"]}
         answer = await self._context.client.patch(
