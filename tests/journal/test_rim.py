@@ -19,7 +19,7 @@ def test_what_changes_the_state_goes_through_the_rim(tmp_path: Path) -> None:
     async def story() -> None:
         world = Contested(tmp_path / "conf.yaml")
         scheduler = world.mortal(priority_class=True)
-        rim, snapshot = scheduler.mirror.rim, scheduler._snapshot
+        rim, snapshot = scheduler.mirror.rim, scheduler.take_snapshot
         changes.append(GatesSet(sorted(scheduler.configuration.current.gates)))
         rim.tell = changes.append
 
@@ -28,7 +28,7 @@ def test_what_changes_the_state_goes_through_the_rim(tmp_path: Path) -> None:
             live.append(encode_snapshot(taken[1]))
             return taken
 
-        scheduler._snapshot = noted  # type: ignore[method-assign,assignment]
+        scheduler.take_snapshot = noted  # type: ignore[method-assign,assignment]
         world.start(scheduler)
         await asyncio.sleep(10)
         world.contend()

@@ -12,7 +12,7 @@ from stromboli.live.process.flags import FLAGS, KLOG, help_text, parse
 
 OWN = {
     "log-format", "audit-period", "compat", "lenient-config", "context", "controllers", "job-plugins-dir", "record",
-    "record-max-size", "record-max-age",
+    "record-max-size", "record-max-age", "shadow", "shadow-patience",
 }  # fmt: skip
 IDLE = {
     "node-worker-threads", "gate-removal-worker-num", "logtostderr",

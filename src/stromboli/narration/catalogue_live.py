@@ -46,6 +46,9 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
         ),
         ("reservation_key_made", 2, "A new key that proves reservations stands in Secret {secret}"),
         ("reservation_key_trouble", "E", "The key that proves reservations, Secret {secret}: {error}; {then}"),
+        ("shadow_started", "W", "Deciding as a shadow: nothing is written; differences are told here and on /shadow"),
+        ("shadow_differs", "W", "{what}: pod {pod}: there <{there}>, here <{here}>; why: {why}"),
+        ("shadow_summary", "W", "Shadow: {plans} plans; of the other's decisions: {counts}"),
         ("not_served", 2, "The API server has no {resource}; they are not looked at"),
     ),
 }

@@ -342,13 +342,17 @@ DIFFERENCES: Mapping[str, Difference] = MappingProxyType({row.name: row for row 
 
 @dataclass(frozen=True, slots=True)
 class Compat:
-    """Whether the reference's way is asked for; ``on`` is the configuration's ``compat: volcano``."""
+    """Whether the reference's way is asked for; ``on`` is the configuration's ``compat: volcano``.
+
+    ``rows`` are restored without it: those of which somebody asks whether they make a difference.
+    """
 
     on: bool = False
+    rows: frozenset[str] = frozenset()
 
     def asks(self, row: str) -> bool:
         """Whether to do as the reference does in this row; KeyError for a row that is not in the table."""
-        return self.on and DIFFERENCES[row].restored if row in DIFFERENCES else _unknown(row)
+        return (self.on or row in self.rows) and DIFFERENCES[row].restored if row in DIFFERENCES else _unknown(row)
 
 
 def _unknown(row: str) -> bool:

@@ -104,8 +104,8 @@ class ActionOption:
 class Config:
     """A configuration that is in effect; ``source`` is its file, ``complaints`` what was skipped while reading it.
 
-    ``features`` are the feature gates that are on, ``sampling`` says that not all nodes are looked at; the process sets
-    them, not the file.
+    ``features`` are the feature gates that are on, ``sampling`` says that not all nodes are looked at, ``rows`` of the
+    compatibility table are restored on trial; the process sets them, not the file.
     """
 
     actions: tuple[str, ...]
@@ -118,11 +118,12 @@ class Config:
     source: str = ""
     features: frozenset[str] = switched_on({})
     sampling: Sampling | None = None
+    rows: frozenset[str] = frozenset()
 
     @property
     def ways(self) -> Compat:
         """What to ask where the reference's way may differ from ours."""
-        return Compat(self.compat)
+        return Compat(self.compat, self.rows)
 
     @property
     def gates(self) -> frozenset[str]:

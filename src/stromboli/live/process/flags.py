@@ -92,6 +92,14 @@ FLAGS: Final = (
     Flag("record", "text", "", "Record what changes the state in this folder, for stromboli replay.", own=True),
     Flag("record-max-size", "text", "10Gi", "Bytes of the record that are kept, the newest.", own=True),
     Flag("record-max-age", "duration", "168h", "How old segments of the record may become.", own=True),
+    Flag(
+        "shadow",
+        "bool",
+        "false",
+        "Decide beside the scheduler that runs, write nothing, tell differences.",
+        own=True,
+    ),
+    Flag("shadow-patience", "duration", "30s", "How long a plan may want what the other does not do.", own=True),
     Flag("controllers", "some", "false", "Run the controllers too; a list chooses some of them.", own=True),
 )
 

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from stromboli.cluster.files.written import manifests
 from stromboli.errors import ConfigError, QuantityError
 from stromboli.framework.config.sampling import Sampling
+from stromboli.kube.client import Client
 from stromboli.kube.lease import Terms
 from stromboli.kube.turns import Slices
 from stromboli.live.process.flags import GIVEN, SAMPLING
@@ -35,6 +36,7 @@ from stromboli.model.resources import quantity
 from stromboli.narration.observe import Observer, Several
 
 AGENT: Final = "stromboli-scheduler"
+SHADOW_AGENT: Final = "stromboli-shadow"
 """What we are called in the API server's logs."""
 
 
@@ -133,28 +135,53 @@ def recorder_of(flags: Values, scheduler: LiveScheduler) -> Recorder | None:
     return record(scheduler, Path(flags["record"]), Limits(bytes=most, seconds=flags["record_max_age"]))
 
 
+def shadow_client(client: Client, flags: Values) -> Client:
+    """The same client for reads alone.  Raises ConfigError for what a shadow cannot do."""
+    from stromboli.live.shadow.shadow import read_only
+
+    if flags["controllers"]:
+        raise ConfigError("--shadow writes nothing, and --controllers writes all the time; leave one of them out")
+    return client.through(read_only)
+
+
 class Process(Service):
     """Everything that ``stromboli serve`` runs, from flags; ``beside`` are further coroutines."""
 
     def __init__(
         self, flags: Values, beside: Callable[[LiveScheduler], Collection[Coroutine[Any, Any, None]]] = lambda _: ()
     ) -> None:
-        super().__init__(flags, AGENT)
+        super().__init__(flags, SHADOW_AGENT if flags["shadow"] else AGENT)
+        if flags["shadow"]:
+            self.client = shadow_client(self.client, flags)
         self.observer: Observer = Several([MetricsObserver(self.registry), self.log])
         self.scheduler = LiveScheduler(
-            self.client, options_of(flags), source_of(flags), observer=self.observer, may_write=self.leadership.leads
+            self.client, options_of(flags), source_of(flags), observer=self.observer, may_write=self._may_write
         )
         self.tell = self.scheduler.tell
-        if flags["leader_elect"]:
+        if flags["leader_elect"] and not flags["shadow"]:
             self.leadership.stand(self.client, terms_of(flags), self.tell, self.scheduler.recorder)
-        self.parts = [self.scheduler, *self._controllers()]
         self.pages = pages_of(flags, self.registry, self.scheduler.stuck, self._unready)
+        self.parts = [self._shadow() if flags["shadow"] else self.scheduler, *self._controllers()]
         self.beside = beside(self.scheduler)
         if flags["cache_dumper"]:
             self.asked = {signal.SIGUSR1: self._dump, signal.SIGUSR2: self._log_state}
         self._one_at_a_time = asyncio.Lock()
         self.recorder = recorder_of(flags, self.scheduler)
         LiveGauges(self.registry, self.scheduler, self.recorder)
+
+    def _may_write(self) -> bool:
+        return self.leadership.leads() and not self.flags["shadow"]
+
+    def _shadow(self) -> Part:
+        """What plans in the scheduler's place and carries nothing out."""
+        from stromboli.live.shadow.figures import ShadowFigures, shadow_page
+        from stromboli.live.shadow.shadow import Shadow
+
+        shadow = Shadow(self.scheduler, self.flags["shadow_patience"])
+        ShadowFigures(self.registry, shadow)
+        if self.flags["enable_metrics"]:
+            shadow_page(self.pages[0], shadow)
+        return shadow
 
     def _controllers(self) -> Iterator[Part]:
         """The controllers, which write while the scheduler does; most schedulers do without, so without their code."""

@@ -282,7 +282,7 @@ class LiveScheduler:
         self.tell.renew()
         self.proving.remove_unproven()
         await self.sharding.publish()
-        cut, snapshot = await self._snapshot()
+        cut, snapshot = await self.take_snapshot()
         try:
             plan = await self._plan_for(snapshot, cut)
         finally:
@@ -290,7 +290,7 @@ class LiveScheduler:
         await self.take_over(plan)
         return plan
 
-    async def _snapshot(self) -> tuple[Cut, Snapshot]:
+    async def take_snapshot(self) -> tuple[Cut, Snapshot]:
         """The cluster as it stands, and when that is; what has changed is counted in slices before."""
         busy = Slices()
         self._uncounted, self._astray = self._uncounted + 1, True

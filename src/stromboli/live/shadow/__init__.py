@@ -1,0 +1,1 @@
+"""Deciding alongside another scheduler, without a write, and telling where the two differ."""

@@ -1,0 +1,88 @@
+"""Why another scheduler has decided otherwise: which rows of the compatibility table make the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from stromboli.cycle import run_cycle
+from stromboli.framework.books.plan import Plan
+from stromboli.framework.config.compat import DIFFERENCES
+from stromboli.framework.config.config import Config
+from stromboli.framework.config.registry import Registry
+from stromboli.live.shadow.differences import Difference, What
+from stromboli.model.snapshot import Snapshot
+
+DRAWS: Final = 4
+"""Seeds with which the choice among equal nodes is repeated."""
+
+EQUAL: Final = "several nodes are equally good for it, and of those the other draws one"
+UNKNOWN: Final = (
+    "no row of docs/compatibility.md makes this difference; the cluster may have been another one in the moment of the"
+    " other's decision, or its configuration is another one"
+)
+BEYOND: Final = "not looked into: so many differences came at once"
+
+RESTORABLE: Final = tuple(name for name, row in DIFFERENCES.items() if row.restored)
+
+
+class Moment(NamedTuple):
+    """What a plan of ours was made from; the same gives the same plan."""
+
+    snapshot: Snapshot
+    config: Config
+    registry: Registry
+    now: float
+    seed: int
+
+    def plan(self, rows: Iterable[str] = (), seed: int | None = None) -> Plan:
+        """The plan that is made with ``rows`` as in the reference, and with a ``seed``, equals drawn."""
+        config = replace(self.config, rows=frozenset(rows))
+        if seed is not None:
+            config = replace(config, tie_break="seeded")
+        return run_cycle(self.snapshot, config, self.registry, self.now, self.seed if seed is None else seed)
+
+
+def has(plan: Plan, found: Difference) -> bool:
+    """Whether a plan decides as the other has."""
+    bound = next((one.node for one in plan.binds if one.uid == found.uid), "")
+    if found.what in (What.elsewhere, What.bound_there):
+        return bound == found.there
+    if found.what is What.bound_here:
+        return not bound
+    return any(one.uid == found.uid for one in plan.evictions) is (found.what is What.evicted_there)
+
+
+def rows_of(moment: Moment, decides: Callable[[Plan], bool], first: Sequence[str] = ()) -> tuple[str, ...]:
+    """The fewest rows found with which a plan ``decides`` so; none where all of them together do not.
+
+    ``first`` are tried before the others: what made the last differences often makes the next.
+    """
+    if not decides(moment.plan(RESTORABLE)):
+        return ()
+    for row in (*first, *(row for row in RESTORABLE if row not in first)):
+        if decides(moment.plan([row])):
+            return (row,)
+    needed = list(RESTORABLE)
+    for row in RESTORABLE:
+        fewer = [one for one in needed if one != row]
+        if decides(moment.plan(fewer)):
+            needed = fewer
+    return tuple(needed)
+
+
+def is_drawn(moment: Moment, found: Difference) -> bool:
+    """Whether the pod's node is one of several that are equally good: another draw gives another one."""
+    nodes = {one.node for draw in range(DRAWS) for one in moment.plan(seed=draw).binds if one.uid == found.uid}
+    return len(nodes) > 1
+
+
+def why(moment: Moment, found: Difference, first: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
+    """The reason of a difference in words, and the rows that it names."""
+    if found.what is What.elsewhere and is_drawn(moment, found):
+        return EQUAL, ()
+    rows = rows_of(moment, lambda plan: has(plan, found), first)
+    if not rows:
+        return UNKNOWN, ()
+    return "; ".join(f"{row}: {DIFFERENCES[row].ours}" for row in rows), rows

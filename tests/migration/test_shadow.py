@@ -1,0 +1,203 @@
+"""A shadow tells where the other scheduler decides otherwise, and why, and writes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from stromboli.errors import ConfigError, LostLease
+from stromboli.kube.client import Client
+from stromboli.kube.resources import PODS
+from stromboli.live.process.flags import parse
+from stromboli.live.process.process import Process
+from stromboli.live.shadow.differences import KEPT, Comparison, Decided, Pod, What
+from stromboli.live.shadow.shadow import Shadow, read_only
+from tests.support.live_world import LiveWorld, gang, pod
+from tests.support.virtual import run
+
+A, B = Pod("a", "ns/a", "ns/j"), Pod("b", "ns/b", "ns/j")
+
+
+def plan(
+    cycle: int, time: float, binds: dict[str, str] | None = None, evictions: dict[str, str] | None = None
+) -> Decided:
+    """A plan of ours; pods a and b wait, b runs as well for the sake of evictions."""
+    return Decided(cycle, time, binds or {}, evictions or {}, {"a": A, "b": B}, {"b": "no room"}, {"b": B})
+
+
+# ------------------------------------------------------------------ bookkeeping
+
+
+def test_what_one_of_the_last_plans_has_is_the_same() -> None:
+    found = Comparison(30)
+    found.decided(plan(1, 0, {"a": "n1"}))
+    found.decided(plan(2, 1, {"a": "n2"}))
+    assert found.bound(A, "n1", 2) is None
+    assert found.counts["agreed"] == 1
+
+
+def test_another_node_and_a_pod_that_would_wait_are_differences() -> None:
+    found = Comparison(30)
+    found.decided(plan(1, 0, {"a": "n1"}))
+    elsewhere, there = found.bound(A, "n3", 1), found.bound(B, "n1", 1)
+    assert elsewhere is not None
+    assert there is not None
+    assert (elsewhere.what, elsewhere.there, elsewhere.here) == (What.elsewhere, "n3", "n1")
+    assert (there.what, there.there, there.here) == (What.bound_there, "n1", "waits: no room")
+
+
+def test_a_pod_that_no_plan_has_seen_is_counted_apart() -> None:
+    found = Comparison(30)
+    assert found.bound(A, "n1", 1) is None
+    found.decided(plan(1, 2))
+    assert found.bound(Pod("c", "ns/c", "ns/j"), "n1", 3) is None
+    assert found.counts == {"unseen": 2}
+
+
+def test_what_plans_go_on_wanting_is_told_once_after_the_patience() -> None:
+    found = Comparison(30)
+    for second in range(0, 100, 10):
+        found.decided(plan(second, second, {"a": "n1"}, {"b": "reclaim"}))
+        told = list(found.overdue(second, {"a": "waits: not admitted"}))
+        assert len(told) == (2 if second == 30 else 0)
+        if told:
+            assert {(one.what, one.pod, one.there, one.here) for one in told} == {
+                (What.bound_here, "ns/a", "waits: not admitted", "n1"),
+                (What.evicted_here, "ns/b", "runs", "evicted: reclaim"),
+            }
+
+
+def test_a_wish_that_was_given_up_begins_anew() -> None:
+    found = Comparison(30)
+    found.decided(plan(1, 0, {"a": "n1"}))
+    found.decided(plan(2, 20))
+    found.decided(plan(3, 25, {"a": "n1"}))
+    assert list(found.overdue(40, {})) == []
+    assert len(list(found.overdue(55, {}))) == 1
+
+
+def test_evictions_are_the_same_or_told() -> None:
+    found = Comparison(30)
+    found.decided(plan(1, 0, {}, {"b": "preempt"}))
+    assert found.evicted(B, "preempt", 1) is None
+    told = found.evicted(A, "reclaim", 1)
+    assert told is not None
+    assert (told.what, told.there, told.here) == (What.evicted_there, "reclaim", "runs")
+
+
+def test_only_the_last_differences_are_kept() -> None:
+    found = Comparison(30)
+    found.decided(plan(1, 0))
+    for number in range(KEPT + 5):
+        found.bound(A, f"n{number}", 1)
+    assert len(found.found) == KEPT
+    assert found.counts[What.bound_there] == KEPT + 5
+
+
+# ------------------------------------------------------------------ beside another scheduler
+
+
+async def beside(world: LiveWorld, work: Callable[[Shadow], Coroutine[Any, Any, None]], conf: str = "") -> Shadow:
+    """A shadow in a world while ``work`` is done; it has taken everything in by then."""
+    scheduler = world.scheduler(conf, transport=read_only(world.server), may_write=lambda: False, schedule_period=0.2)
+    shadow = Shadow(scheduler, 10.0)
+    running = asyncio.create_task(shadow.run())
+    await asyncio.sleep(3)
+    await work(shadow)
+    await asyncio.sleep(2)
+    shadow.stop()
+    await running
+    return shadow
+
+
+def bind(world: LiveWorld, name: str, node: str) -> None:
+    """What another scheduler does."""
+    found = world.server.get("pods", name, "ns")
+    world.server.put("pods", {**found, "spec": {**found["spec"], "nodeName": node}})
+
+
+def test_a_shadow_tells_differences_with_their_reasons_and_writes_nothing() -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=3)
+        gang(world.server, "fits", 1)
+        gang(world.server, "huge", 1, cpu=64)
+
+        async def other(_shadow: Shadow) -> None:
+            bind(world, "huge-0", "n1")
+            bind(world, "fits-0", "n2")
+
+        shadow = await beside(world, other)
+        told = {one.pod: one for one in shadow.comparison.found}
+        assert told["ns/huge-0"].what is What.bound_there
+        assert "1/1 tasks in gang unschedulable" in told["ns/huge-0"].here
+        assert "no row" in told["ns/huge-0"].why
+        assert told["ns/fits-0"].what is What.elsewhere
+        assert "equally good" in told["ns/fits-0"].why
+        assert {said["pod"] for said in world.told.of("shadow_differs")} == set(told)
+        assert shadow.plans > 5
+        assert set(shadow.scheduler.client.sent) == {"GET"}
+
+    run(main())
+
+
+def test_a_shadow_agrees_with_a_scheduler_of_ours() -> None:
+    async def main() -> None:
+        world = LiveWorld()
+
+        async def ours(_shadow: Shadow) -> None:
+            gang(world.server, "g", 6)
+            await asyncio.sleep(1)
+            world.start(world.scheduler())
+            await asyncio.sleep(4)
+
+        shadow = await beside(world, ours)
+        await world.end()
+        assert shadow.comparison.counts == {"agreed": 6}
+
+    run(main())
+
+
+def test_evictions_of_the_other_are_compared() -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=1)
+        gang(world.server, "runs", 4)
+        for number in range(4):
+            bind(world, f"runs-{number}", "n0")
+
+        async def other(_shadow: Shadow) -> None:
+            found = world.server.get("pods", "runs-0", "ns")
+            text = "Pod is evicted, because of reclaim"
+            condition = {"type": "Ready", "status": "False", "reason": "Evict", "message": text}
+            world.server.put("pods", {**found, "status": {**found["status"], "conditions": [condition]}})
+
+        shadow = await beside(world, other, "")
+        (told,) = shadow.comparison.found
+        assert (told.what, told.there, told.here) == (What.evicted_there, "reclaim", "runs")
+
+    run(main())
+
+
+def test_nothing_but_reads_gets_through() -> None:
+    async def main() -> None:
+        world = LiveWorld()
+        world.server.put("pods", pod("p"))
+        client = Client(read_only(world.server))
+        await client.get(PODS, "p", "ns")
+        with pytest.raises(LostLease, match="a shadow writes nothing"):
+            await client.bind("ns", "p", "", "n0", {})
+
+    run(main())
+
+
+def test_a_process_is_a_shadow_by_its_flag() -> None:
+    with pytest.raises(ConfigError, match="leave one of them out"):
+        Process(parse(["--shadow", "--controllers", "--master=http://127.0.0.1:1"]))
+    process = Process(
+        parse(["--shadow", "--enable-metrics", "--listen-address=127.0.0.1:0", "--master=http://127.0.0.1:1"])
+    )
+    assert isinstance(process.parts[0], Shadow)
+    assert process.leadership.election is None
+    assert not process.scheduler.may_write()
