@@ -170,7 +170,7 @@ def test_the_queue_is_the_groups_own_or_its_workloads_or_its_namespaces(referenc
         assert await queues() == ["space", "work", "own"]
         world.server.put(WORKLOADS, naming("moved", name="w", namespace="ns"))
         assert await queues() == ["space", "moved", "own"]
-        assert restored(Checkpoint(scheduler.state).encode()).upstream == scheduler.state.upstream
+        assert restored(Checkpoint(scheduler.state).encode())._upstream == scheduler.state._upstream
         world.server.drop(WORKLOADS, "w", "ns")
         world.server.put("namespaces", {"metadata": {"name": "ns"}})
         assert await queues() == ["default", "default", "own"]

@@ -67,7 +67,7 @@ class ClusterState:
         self.namespace_labels: dict[str, dict[str, str]] = {}
         self.services = SelectorStore()
         self.hyper_nodes, self.numa, self.sums = HyperNodeStore(), NumaStore(), JobSums()
-        self.device_settings, self.upstream = DeviceSettingsStore(), UpstreamQueues()
+        self.device_settings, self._upstream = DeviceSettingsStore(), UpstreamQueues()
         self.budgets: dict[str, DisruptionBudget] = {}
         self.storage = StoredVolumes()
         self.usage: dict[str, NodeUsage] = {}
@@ -134,8 +134,8 @@ class ClusterState:
     def _pod_group(self, group: kinds.PodGroup | kinds.UpstreamPodGroup, stays: bool) -> None:
         value = any_group_of(group, self.jobs)
         if isinstance(group, kinds.UpstreamPodGroup):
-            self.upstream.keep(group, stays)
-            value = in_queue(value, self.upstream.of(value.key))
+            self._upstream.keep(group, stays)
+            value = in_queue(value, self._upstream.of(value.key))
         if stays:
             self.set_group(decode.job_facts(value, self.default_queue, self.axes))
         elif value.key in self.jobs:
@@ -181,15 +181,15 @@ class ClusterState:
         self.namespace_labels.pop(namespace.metadata.name, None)
         if stays:
             self.namespace_labels[namespace.metadata.name] = namespace.metadata.labels
-        self._move(self.upstream.namespace(namespace, stays))
+        self._move(self._upstream.namespace(namespace, stays))
 
     def _workload(self, workload: kinds.Workload, stays: bool) -> None:
-        self._move(self.upstream.workload(workload, stays))
+        self._move(self._upstream.workload(workload, stays))
 
     def _move(self, groups: list[str]) -> None:
         """Let PodGroups of scheduling.k8s.io be in the queues that are named for them now."""
         for job in filter(None, map(self.jobs.get, groups)):
-            group = in_queue(job.group, self.upstream.of(job.uid))
+            group = in_queue(job.group, self._upstream.of(job.uid))
             self.set_group(decode.job_facts(group, self.default_queue, self.axes))
 
     def measured(self, usage: Mapping[str, NodeUsage]) -> None:

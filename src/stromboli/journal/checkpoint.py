@@ -54,7 +54,7 @@ class _Values(msgspec.Struct, frozen=True):
     usage: dict[str, NodeUsage]
     device_settings: dict[str, DeviceSettings]
     memory: dict[str, dict[str, float]]
-    upstream: dict[str, dict[str, str]] = {}
+    _upstream: dict[str, dict[str, str]] = {}
 
 
 class _Body(msgspec.Struct, frozen=True):
