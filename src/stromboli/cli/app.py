@@ -17,6 +17,7 @@ from stromboli.cli import (
     scenario,
     serve,
     up,
+    webhooks,
 )
 from stromboli.cli.exits import EPILOG
 from stromboli.cli.hypernodes import topology
@@ -24,8 +25,8 @@ from stromboli.cli.insight import record, simulate
 from stromboli.cli.vcctl import flow, job, pod, queue, top
 
 HELP = (
-    "A batch scheduler for Kubernetes in Volcano's place: schedule a live cluster (serve, controllers), run an embedded"
-    " one (up), or plan, explain and check manifests."
+    "A batch scheduler for Kubernetes in Volcano's place: schedule a live cluster (serve, controllers, webhooks), run"
+    " an embedded one (up), or plan, explain and check manifests."
 )
 app = typer.Typer(
     name="stromboli",
@@ -41,6 +42,7 @@ app.command("lint", epilog=lint.LINT_HELP)(lint.lint)
 app.command("topology", epilog=topology.TOPOLOGY_HELP)(topology.topology)
 app.command("serve", context_settings=serve.SETTINGS)(serve.serve)
 app.command("controllers", context_settings=serve.SETTINGS)(controllers.controllers)
+app.command("webhooks", context_settings=serve.SETTINGS)(webhooks.webhooks)
 app.command("kubelets", epilog=kubelets.KUBELETS_HELP)(kubelets.kubelets)
 app.command("manifests")(manifests.manifests)
 app.command("replay", epilog=record.REPLAY_HELP)(record.replay)

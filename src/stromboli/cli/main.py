@@ -45,5 +45,10 @@ def hypernode_controller(arguments: Sequence[str] | None = None) -> int:
     return main([*HYPERNODE_CONTROLLER, *(sys.argv[1:] if arguments is None else arguments)])
 
 
+def webhook_manager(arguments: Sequence[str] | None = None) -> int:
+    """Run the webhook server under the name of Volcano's program; see :func:`main`."""
+    return main(["webhooks", *(sys.argv[1:] if arguments is None else arguments)])
+
+
 if __name__ == "__main__":
     sys.exit(main())

@@ -53,7 +53,7 @@ class Trust(NamedTuple):
 
 
 def _appear(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
-    with _as_file(certificate.certificate) as chain, _as_file(certificate.key) as key:
+    with as_file(certificate.certificate) as chain, as_file(certificate.key) as key:
         try:
             context.load_cert_chain(chain, key, password=_no_password)
         except (ssl.SSLError, ValueError) as error:
@@ -65,7 +65,7 @@ def _no_password() -> str:
 
 
 @contextmanager
-def _as_file(data: bytes) -> Iterator[str]:
+def as_file(data: bytes) -> Iterator[str]:
     """The path of a file with ``data``, which OpenSSL insists on; where the system can, it never reaches a disk."""
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("pem", os.MFD_CLOEXEC)

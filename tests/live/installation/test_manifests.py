@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,14 @@ from stromboli.live.proofs.keys import LOOK_EVERY, ROTATE_AFTER, SECRET
 from stromboli.live.proofs.permissions import CONTROLLING, SCHEDULING
 from stromboli.live.scheduler.feed import FOLLOWED
 from stromboli.model.names import NAMESPACE
+from tests.support.access import Uses, granted, used
 from tests.support.contested import GRACE, Contested
 from tests.support.controller_world import ControllerWorld, job
-from tests.support.live_world import LiveWorld
 from tests.support.memory_server import merged
 from tests.support.virtual import run
 
 PARTS = Parts("registry.example/stromboli:1")
 UPSTREAM = "podgroups.scheduling.k8s.io"
-PATH = re.compile(r"/(?:api/v1|apis/([^/]+)/[^/]+)(?:/namespaces/[^/]+(?=/))?/([a-z]+)(?:/([^/]+))?(?:/([a-z]+))?")
 
 
 def name_of(one: Part) -> str:
@@ -43,29 +41,6 @@ def name_of(one: Part) -> str:
 
 def objects(kind: str) -> list[Any]:
     return [found for found in manifests(PARTS) if found["kind"] == kind]
-
-
-def used(world: LiveWorld, agent: str = "") -> set[tuple[str, str, str]]:
-    """Group, resource and verb of every request, or those of one program."""
-    found = set()
-    for request in world.server.requests:
-        if agent and request.headers["User-Agent"] != agent:
-            continue
-        match = PATH.fullmatch(request.path)
-        assert match, request.path
-        group, resource, name, below = match.groups()
-        verb = {"GET": "get", "POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}[request.method]
-        if verb == "get" and not name:
-            verb = "watch" if request.params.get("watch") else "list"
-        found.add((group or "", f"{resource}/{below}" if below else resource, verb))
-    return found
-
-
-Uses = set[tuple[str, str, str]]
-
-
-def granted(one: Part) -> Uses:
-    return {(grant.group, grant.resource, verb) for grant in (*one.granted, *one.own) for verb in grant.verbs}
 
 
 LEADING = {("coordination.k8s.io", "leases", verb) for verb in ("create", "update")}
@@ -164,7 +139,7 @@ def test_everything_that_each_requests_is_granted_and_what_is_granted_is_request
         world.clock.jump = ROTATE_AFTER  # the key is replaced
         await asyncio.sleep(LOOK_EVERY)
         await world.end()
-        return {name_of(one): used(world, name_of(one)) for one in (SCHEDULER, CONTROLLERS)}
+        return {name_of(one): used(world.server.requests, name_of(one)) for one in (SCHEDULER, CONTROLLERS)}
 
     requested = run(story())
     for one in (SCHEDULER, CONTROLLERS):
@@ -181,7 +156,7 @@ def test_a_scheduler_that_holds_reservations_needs_no_more_than_it_is_granted(tm
         await asyncio.sleep(GRACE + 5)
         assert "" not in world.high()
         await world.end()
-        return used(world)
+        return used(world.server.requests)
 
     requested = run(story())
     assert requested - granted(SCHEDULER) == set()

@@ -22,7 +22,8 @@ from stromboli.crds.admission.defaults import default_job, default_pod_group, de
 from stromboli.crds.admission.hyper_nodes import check_hyper_node
 from stromboli.crds.admission.job_flows import check_job_flow
 from stromboli.crds.admission.jobs import check_changed_job, check_new_job
-from stromboli.crds.admission.pod_groups import check_new_pod, check_new_pod_group
+from stromboli.crds.admission.pod_groups import check_new_pod_group
+from stromboli.crds.admission.pods import check_new_pod, default_pod
 from stromboli.crds.admission.queues import check_deleted_queue, check_queue
 from stromboli.crds.admission.world import Object, Objects, Scene, Settings, World
 from stromboli.crds.batch import CronJob, Job
@@ -42,10 +43,9 @@ Validator = Callable[[Object | None, Object | None, Scene], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What is done for a resource; ``name`` as in ``mutatejob.volcano.sh`` and ``/jobs/mutate``'s plural."""
+    """What is done for a resource; ``name`` as in ``mutatejob.volcano.sh``."""
 
     name: str
-    path: str
     default: Defaulter | None = None
     validate: Validator | None = None
 
@@ -86,13 +86,13 @@ def _job_flow(value: Object | None, old: Object | None, scene: Scene) -> list[st
 
 
 HOOKS: Final[Mapping[str, Hooks]] = {
-    JOBS: Hooks("job", "jobs", default_job, _job),
-    QUEUES: Hooks("queue", "queues", default_queue, _queue),
-    POD_GROUPS: Hooks("podgroup", "podgroups", default_pod_group, _pod_group),
-    PODS: Hooks("pod", "pods", None, _pod),
-    HYPER_NODES: Hooks("hypernode", "hypernodes", None, _hyper_node),
-    CRON_JOBS: Hooks("cronjob", "cronjobs", None, _cron_job),
-    JOB_FLOWS: Hooks("jobflow", "jobflows", None, _job_flow),
+    JOBS: Hooks("job", default_job, _job),
+    QUEUES: Hooks("queue", default_queue, _queue),
+    POD_GROUPS: Hooks("podgroup", default_pod_group, _pod_group),
+    PODS: Hooks("pod", default_pod, _pod),
+    HYPER_NODES: Hooks("hypernodes", None, _hyper_node),
+    CRON_JOBS: Hooks("cronjob", None, _cron_job),
+    JOB_FLOWS: Hooks("jobflow", None, _job_flow),
 }
 """By resource."""
 

@@ -14,7 +14,7 @@ LONGEST_NAME: Final = 52
 """Characters of a name: jobs have eleven more."""
 
 _PART: Final = re.compile(r"[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}", re.ASCII)
-_TOO_LONG: Final = (
+NAME_TOO_LONG: Final = (
     f"cronJob name must be no more than {LONGEST_NAME} characters to accommodate job name suffix (max 63 total)"
 )
 
@@ -59,6 +59,6 @@ def _unknown(zone: str) -> list[str]:
 
 def _name_problem(name: str) -> str:
     if len(name) > LONGEST_NAME:
-        return _TOO_LONG
+        return NAME_TOO_LONG
     problems = "; ".join(qualified_name(name))
     return f'invalid cronJob name "{name}": {problems}' if problems else ""

@@ -1,18 +1,13 @@
-"""Whether PodGroups and pods of ours may be created."""
+"""Whether PodGroups may be created."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator
 
 from stromboli.crds.admission.jobs import TOPOLOGY_CLASH, topology_problem
-from stromboli.crds.admission.world import Object, Scene, queue_missing
+from stromboli.crds.admission.world import Scene, queue_missing
 from stromboli.crds.scheduling import PodGroup
-from stromboli.model.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, QUEUE_OPEN
-
-_BUDGETS: Final = (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE)
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+from stromboli.model.names import QUEUE_OPEN
 
 
 def check_new_pod_group(group: PodGroup, scene: Scene) -> list[str]:
@@ -41,29 +36,3 @@ def _topology_problems(group: PodGroup) -> Iterator[str]:
         if topology_problem(policy.network_topology):
             yield f"in subGroupPolicy '{policy.name}': {TOPOLOGY_CLASH}."
             return
-
-
-def check_new_pod(pod: Object, scene: Scene) -> list[str]:
-    """What is wrong with the disruption budget that a new pod of ours carries in its annotations."""
-    spec, metadata = pod.get("spec"), pod.get("metadata")
-    scheduler = spec.get("schedulerName") if isinstance(spec, Mapping) else ""
-    if scheduler not in scene.settings.scheduler_names:
-        return []
-    stated = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    annotations = stated if isinstance(stated, Mapping) else {}
-    given = [key for key in _BUDGETS if key in annotations]
-    problem = next(filter(None, (_budget_problem(key, str(annotations[key])) for key in given)), "")
-    if not problem and len(given) > 1:
-        problem = f"not allow configure multiple annotations <[{' '.join(_BUDGETS)}]> at same time"
-    return [problem] if problem else []
-
-
-def _budget_problem(key: str, value: str) -> str:
-    if _INTEGER.fullmatch(value):
-        return "" if int(value) > 0 else f'invalid value <"{value}"> for {key}, it must be a positive integer'
-    number = value.replace("%", "")
-    if not _INTEGER.fullmatch(number):
-        return f'invalid value strconv.Atoi: parsing "{number}": invalid syntax for {key}'
-    if 0 < int(number) < 100:
-        return ""
-    return f'invalid value <"{value}"> for {key}, it must be a valid percentage which between 1% ~ 99%'

@@ -10,10 +10,12 @@ from stromboli.crds.admission.queue_tree import tree_problem
 from stromboli.crds.admission.texts import invalid, together
 from stromboli.crds.admission.world import Scene, queue_missing
 from stromboli.crds.scheduling import Queue, QueueSpec
+from stromboli.framework.config.gates import QUEUE_OVERCOMMIT
 from stromboli.model.names import (
     DEFAULT_QUEUE,
     HIERARCHY,
     HIERARCHY_WEIGHTS,
+    OVERCOMMIT_FACTOR,
     PODS,
     QUEUE_CLOSED,
     QUEUE_OPEN,
@@ -21,6 +23,7 @@ from stromboli.model.names import (
 )
 from stromboli.model.resources import quantity
 from stromboli.model.spec import Amount
+from stromboli.plugins.overcommit import read_factor
 
 ROOT_FIXED: Final = "root queue's resource attributes (capability, deserved, guarantee) cannot be modified"
 _SPEC: Final = "requestBody.spec"
@@ -31,6 +34,7 @@ def check_queue(queue: Queue, old: Queue | None, scene: Scene) -> list[str]:
     """What is wrong with a queue as it is to be stored; ``old`` is the present one, None for a new one."""
     problem = (
         together(list(_own_problems(queue, scene)))
+        or _factor_problem(queue, old, scene)
         or _parent_problem(queue, old, scene)
         or _root_problem(queue, old, scene)
         or _resource_problem(queue, old, scene)
@@ -128,6 +132,21 @@ def _weight_problem(weight: str, weights: str) -> str:
         why = f'strconv.ParseFloat: parsing "{weight}": invalid syntax'
         return f"{weight} in the {weights} is invalid number: {why}"
     return "" if value > 0 else f"{weight} in the {weights} must be larger than 0"
+
+
+def _factor_problem(queue: Queue, old: Queue | None, scene: Scene) -> str:
+    """What is wrong with a factor of the queue's own; one that has been there may stay."""
+    factor = queue.metadata.annotations.get(OVERCOMMIT_FACTOR)
+    if factor is None or (old is not None and old.metadata.annotations.get(OVERCOMMIT_FACTOR) == factor):
+        return ""
+    where = f"requestBody.metadata.annotations[{OVERCOMMIT_FACTOR}]"
+    if not scene.settings.scales_queues:
+        return invalid(where, factor[:63], f"it needs the feature gate {QUEUE_OVERCOMMIT}, which is off")
+    if not read_factor(factor):
+        return invalid(where, factor[:63], "it must be a finite decimal of at least 1")
+    if not any(quantity.parse(amount) for amount in (queue.spec.deserved or {}).values()):
+        return invalid(where, factor, "it needs an amount in spec.deserved")
+    return ""
 
 
 # -- The queue among others ------------------------------------------------------------------------------------------

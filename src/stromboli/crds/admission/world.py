@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
+from stromboli.crds.admission.resource_groups import ResourceGroup
 from stromboli.crds.batch import JOB_PLUGINS
 from stromboli.crds.kinds import NAMESPACES, QUEUES
 from stromboli.crds.read import read
@@ -61,6 +62,12 @@ class Settings:
     """Whether root's amounts are fixed (``--enable-root-queue-protection``)."""
     job_plugins: tuple[str, ...] = JOB_PLUGINS
     """What jobs may name in ``spec.plugins``."""
+    gates_pods: bool = False
+    """Whether pods get the gate of their queue that they ask for (gate ``SchedulingGatesQueueAdmission``)."""
+    scales_queues: bool = False
+    """Whether queues may have an overcommit factor of their own (gate ``QueueScopedOvercommit``)."""
+    resource_groups: tuple[ResourceGroup, ...] = ()
+    """Which pods go to which nodes and scheduler (``--admission-conf``)."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,20 @@ class Scene:
         return str(annotations.get(key) or "") if isinstance(annotations, Mapping) else ""
 
 
+class KnownQueue(dict[str, Any]):
+    """A queue's values that stay as they are; they are read once, however often they are asked about."""
+
+    @cached_property
+    def queue(self) -> Queue | None:
+        """The queue, None if it cannot be read."""
+        return _read(self)
+
+
 def _readable(found: Object) -> Queue | None:
+    return found.queue if isinstance(found, KnownQueue) else _read(found)
+
+
+def _read(found: Object) -> Queue | None:
     try:
         return read(Queue, found)
     except ManifestError:

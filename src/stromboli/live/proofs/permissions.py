@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from stromboli.cluster.owners.kinds import TABLE
+from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.live.proofs.keys import SECRET
 from stromboli.model.names import CONTROLLERS_LEASE, SCHEDULER_LEASE
 from stromboli.model.resources.device_settings import DEVICE_CONFIG
@@ -20,6 +21,8 @@ FLOW_GROUP: Final = "flow.volcano.sh"
 TOPOLOGY_GROUP: Final = "topology.volcano.sh"
 BUS_GROUP: Final = "bus.volcano.sh"
 NETWORKING_GROUP: Final = "networking.k8s.io"
+ADMISSION_GROUP: Final = "admissionregistration.k8s.io"
+CONFIGURATIONS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 FOLLOW: Final = ("list", "watch")
 READ: Final = ("get", "list", "watch")
 KEEP: Final = ("get", "create", "patch", "delete")
@@ -172,6 +175,34 @@ DISCOVERING_OWN: Final = tuple(
     for grant in CONTROLLERS_OWN
 )
 """What it does in its own namespace: what the controllers do, with another Lease."""
+
+
+CERTIFICATE_SECRET: Final = "stromboli-webhooks-certificate"
+"""The Secret in which the replicas of the webhook server keep their certificate."""
+
+REVIEWING: Final = (
+    Grant(SCHEDULING_GROUP, "queues", FOLLOW, "which queues take jobs, and what they may be given"),
+    Grant("", "namespaces", FOLLOW, "the queues of PodGroups that name none"),
+    Grant("", "namespaces", ("get",), "one that is so new that it has not been heard of"),
+    *(Grant(ADMISSION_GROUP, plural, FOLLOW, "whether the authorities there are right") for plural in CONFIGURATIONS),
+    *(
+        Grant(
+            ADMISSION_GROUP,
+            CONFIGURATIONS[not path.is_mutating],
+            ("patch",),
+            "the authorities by which our certificate is known",
+            (path.configuration,),
+        )
+        for path in ALL_PATHS.values()
+    ),
+)
+"""What the webhook server does in the whole cluster: it changes the webhook configurations of those names alone."""
+
+WEBHOOKS_OWN: Final = (
+    Grant("", "secrets", ("create",), "the certificate; a name cannot be asked for here"),
+    Grant("", "secrets", ("get", "update"), "the certificate", (CERTIFICATE_SECRET,)),
+)
+"""What the webhook server does in its own namespace."""
 
 
 def rules(grants: Iterable[Grant]) -> list[Mapping[str, object]]:

@@ -40,7 +40,7 @@ class OwnKinds:
     """The rules of jobs, queues, PodGroups and their like."""
 
     def __init__(self) -> None:
-        self._settings = Settings(job_plugins=offered().names)
+        self._settings = Settings(job_plugins=offered().names, scales_queues=True)
 
     def admit(self, resource: Resource, body: Body, old: Body | None, world: World) -> Body:
         """The object with its defaults, if nothing refuses it."""

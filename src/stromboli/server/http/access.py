@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
-import ipaddress
 import os
 import secrets
 import ssl
@@ -13,12 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
 from stromboli.errors import CannotServe
+from stromboli.server.http.certificates import Bearer, ends, make_pair
 
 _VALID: Final = dt.timedelta(days=365)
 _RENEWED: Final = dt.timedelta(days=30)
@@ -98,10 +93,10 @@ def _check_pair(directory: Path) -> None:
 def _lasts(certificate: Path) -> bool:
     """Whether the certificate is of use for some time yet."""
     try:
-        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+        end = ends(certificate.read_bytes())
     except ValueError as error:
         raise _unusable(certificate, error) from error
-    return found.not_valid_after_utc - dt.datetime.now(dt.UTC) > _RENEWED
+    return end - dt.datetime.now(dt.UTC) > _RENEWED
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -114,56 +109,12 @@ def _write(path: Path, content: bytes) -> None:
 
 def _make_certificates(directory: Path, address: str) -> None:
     """An authority whose key is thrown away, and the one certificate that it signs."""
-    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    authority_name, name = _name("stromboli-ca"), _name("stromboli-apiserver")
-    authority = (
-        _certificate(authority_name, authority_name, authority_key.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .sign(authority_key, hashes.SHA256())
-    )
-    known = [*(x509.DNSName(one) for one in _NAMES), x509.IPAddress(ipaddress.ip_address(address))]
-    certificate = (
-        _certificate(name, authority_name, key.public_key())
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName(known), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .sign(authority_key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
+    bearer = Bearer("stromboli-apiserver", _NAMES, (address,))
+    made = make_pair(bearer, "stromboli-ca", dt.datetime.now(dt.UTC), _VALID)
     (directory / "server.key").unlink(missing_ok=True)  # it comes last: without it nothing of this counts
-    _write(directory / "ca.crt", authority.public_bytes(pem))
-    _write(directory / "server.crt", certificate.public_bytes(pem))
-    form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    _write(directory / "server.key", key.private_bytes(pem, form, plain))
-
-
-def _name(common: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = dt.datetime.now(dt.UTC)
-    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
-    builder = builder.serial_number(x509.random_serial_number())
-    return builder.not_valid_before(now - dt.timedelta(minutes=5)).not_valid_after(now + _VALID)
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    _write(directory / "ca.crt", made.authority)
+    _write(directory / "server.crt", made.certificate)
+    _write(directory / "server.key", made.key)
 
 
 def _kubeconfig(url: str, authority: str, token: str) -> str:

@@ -1,0 +1,1 @@
+"""Rules of admission as ValidatingAdmissionPolicies, which an API server evaluates by itself."""

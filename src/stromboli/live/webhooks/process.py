@@ -1,0 +1,186 @@
+"""The process of ``stromboli webhooks``: what flags make of the webhook server."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Final
+from urllib.parse import urlsplit
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from stromboli.crds.admission import Settings
+from stromboli.crds.admission.paths import BINARY_DEFAULT, Path, chosen
+from stromboli.errors import ConfigError
+from stromboli.framework.config.gates import ADMISSION, QUEUE_OVERCOMMIT
+from stromboli.job_plugins.registry import offered
+from stromboli.kube.informer import Informers
+from stromboli.live.process.flags import FLAGS, Flag
+from stromboli.live.process.gauges import PREFIX
+from stromboli.live.process.service import Service, Values, run_service
+from stromboli.live.process.web import Pages, health_pages, metrics_page
+from stromboli.live.proofs.permissions import CERTIFICATE_SECRET
+from stromboli.live.webhooks.bundles import Bundles
+from stromboli.live.webhooks.certificates import Terms as CertificateTerms
+from stromboli.live.webhooks.conf_file import AdmissionFile
+from stromboli.live.webhooks.sight import Sight
+from stromboli.live.webhooks.sources import Files, SharedSecret, Source
+from stromboli.live.webhooks.webhook_server import Terms, WebhookServer
+from stromboli.server.http.certificates import Bearer, ends
+
+AGENT: Final = "stromboli-webhooks"
+"""What we are called in the API server's logs."""
+
+DRAIN: Final = 5.0
+"""Seconds for which reviews are still taken after the wish to stop: until no API server sends any more."""
+
+LATENCIES: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
+"""Upper ends, in seconds, of the buckets of durations."""
+
+_SHARED: Final = (
+    "master", "kubeconfig", "context", "scheduler-name", "enable-healthz", "healthz-address", "version",
+    "feature-gates", "job-plugins-dir", "v", "log-flush-frequency", "logtostderr", "log-format", "enable-metrics",
+)  # fmt: skip
+"""Flags that the scheduler has too."""
+
+WEBHOOK_FLAGS: Final[Sequence[Flag]] = (
+    *(flag for flag in FLAGS if flag.name in _SHARED),
+    Flag("kube-api-qps", "float", "50", "Requests a second to the API server."),
+    Flag("kube-api-burst", "int", "100", "Requests at once to the API server."),
+    Flag("tls-cert-file", "text", "", "Certificate that is shown; read again when it changes. Else one is made."),
+    Flag("tls-private-key-file", "text", "", "Its key."),
+    Flag("ca-cert-file", "text", "", "Authorities to be written into the configurations; without it none are."),
+    Flag("listen-address", "text", "", "Address that webhooks are served on; all if empty."),
+    Flag("port", "int", "8443", "Port that webhooks are served on."),
+    Flag("webhook-namespace", "text", "", "Namespace of the Service that leads here."),
+    Flag("webhook-service-name", "text", "", "Name of the Service that leads here."),
+    Flag("webhook-url", "text", "", "URL that leads here, without a Service."),
+    Flag("enabled-admission", "texts", ",".join(BINARY_DEFAULT), "Paths that are served."),
+    Flag("admission-conf", "text", "", "Resource groups; the file is read again when it changes."),
+    Flag("graceful-shutdown-time", "duration", "30s", "How long reviews under way may take in the end."),
+    Flag("enable-queue-allocated-pods-check", "bool", "false", "Keep queues that hold pods from being deleted."),
+    Flag("max-queue-depth", "int", "5", "Levels of queues below root."),
+    Flag("enable-root-queue-protection", "bool", "true", "Keep the amounts of root as they are."),
+    Flag("drain-time", "duration", f"{DRAIN:g}s", "How long reviews are still taken after SIGTERM.", own=True),
+    Flag("certificate-secret", "text", CERTIFICATE_SECRET, "Secret that replicas keep their certificate in.", own=True),
+    Flag("certificate-lifetime", "duration", "8760h", "How long a certificate lasts that is made here.", own=True),
+    Flag("certificate-pause", "duration", "5m", "Pause between the steps of a new certificate.", own=True),
+    Flag("metrics-address", "text", ":8080", "Where metrics are served.", own=True),
+)
+"""The flags of ``stromboli webhooks``: those of Volcano's webhook manager, and a few of our own."""
+
+NOWHERE: Final = "failed to start webhooks as both 'url' and 'namespace/name' of webhook are empty"
+NO_PORT: Final = "the port should be in the range of 1 and 65535"
+
+
+def bearer_of(flags: Values) -> Bearer:
+    """Whom certificates are for, by the names that API servers use.  Raises ConfigError."""
+    service, namespace, url = (flags[name] for name in ("webhook_service_name", "webhook_namespace", "webhook_url"))
+    if not (service or namespace or url):
+        raise ConfigError(NOWHERE)
+    names = (f"{service}.{namespace}.svc", f"{service}.{namespace}", service) if service and namespace else ()
+    host = urlsplit(url).hostname or ""
+    if not (names or host):
+        raise ConfigError("--webhook-namespace and --webhook-service-name belong together")
+    try:
+        addresses = (str(ipaddress.ip_address(host)),) if host else ()
+    except ValueError:
+        addresses, names = (), (*names, host)
+    return Bearer((*names, *addresses)[0], names, addresses)
+
+
+def settings_of(flags: Values) -> Settings:
+    """How flags set up the rules."""
+    gates = flags["feature_gates"]
+    return Settings(
+        scheduler_names=flags["scheduler_name"],
+        max_queue_depth=flags["max_queue_depth"],
+        check_allocated_pods=flags["enable_queue_allocated_pods_check"],
+        protect_root=flags["enable_root_queue_protection"],
+        job_plugins=offered(flags["job_plugins_dir"]).names,
+        gates_pods=gates[ADMISSION],
+        scales_queues=gates[QUEUE_OVERCOMMIT],
+    )
+
+
+class Figures:
+    """What is counted of reviews, and when the certificate ends."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._reviews = Counter(
+            f"{PREFIX}webhook_reviews", "Reviews by path and outcome.", ("path", "outcome"), registry=registry
+        )
+        self._seconds = Histogram(
+            f"{PREFIX}webhook_review_duration_seconds", "Time to answer a review.", ("path",), registry=registry,
+            buckets=LATENCIES,
+        )  # fmt: skip
+        self._end = Gauge(
+            f"{PREFIX}webhook_certificate_end_seconds", "When the certificate ends, since 1970.", registry=registry
+        )
+
+    def count(self, path: Path, outcome: str, seconds: float) -> None:
+        """Count an answer."""
+        self._reviews.labels(path.path, outcome).inc()
+        self._seconds.labels(path.path).observe(seconds)
+
+    def watch(self, server: WebhookServer) -> None:
+        """Show when the certificate of a server ends; 0 as long as it has none."""
+        shown = server.certificate
+        self._end.set_function(lambda: ends(shown.shown).timestamp() if shown.shown else 0.0)
+
+
+class WebhookProcess(Service):
+    """Everything that ``stromboli webhooks`` runs, from flags."""
+
+    def __init__(self, flags: Values) -> None:
+        if not 1 <= flags["port"] <= 65535:
+            raise ConfigError(f"--port={flags['port']}: {NO_PORT}")
+        bearer, paths = bearer_of(flags), chosen(flags["enabled_admission"])
+        super().__init__(flags, AGENT)
+        settings, file = settings_of(flags), AdmissionFile(flags["admission_conf"], self.tell)
+        file.look()
+        informers, figures = Informers(), Figures(self.registry)
+        sight = Sight(self.client, paths, informers, self.tell)
+        bundles = Bundles(self.client, paths, informers, self.tell)
+        terms = Terms(
+            flags["listen_address"], flags["port"], flags["drain_time"], flags["graceful_shutdown_time"],
+            min(Terms.look, flags["certificate_pause"] / 4),
+        )  # fmt: skip
+        self.server = WebhookServer(
+            paths, sight, bundles, self._source(bearer), informers,
+            lambda: replace(settings, resource_groups=file.groups), terms, self.tell, figures.count,
+        )  # fmt: skip
+        figures.watch(self.server)
+        self.parts = [self.server]
+        self.pages = [*self._pages()]
+        self.beside = [file.follow()] if flags["admission_conf"] else ()
+
+    def _source(self, bearer: Bearer) -> Source:
+        flags = self.flags
+        certificate, key = flags["tls_cert_file"], flags["tls_private_key_file"]
+        if bool(certificate) != bool(key):
+            raise ConfigError("--tls-cert-file and --tls-private-key-file belong together")
+        if certificate:
+            return Files(certificate, key, flags["ca_cert_file"])
+        if not flags["webhook_namespace"]:
+            raise ConfigError("--webhook-namespace: it says where the Secret of the certificate is kept")
+        name = (flags["webhook_namespace"], flags["certificate_secret"])
+        terms = CertificateTerms(bearer, flags["certificate_lifetime"], flags["certificate_pause"])
+        return SharedSecret(self.client, name, terms, self.tell, time.time)
+
+    def _pages(self) -> Collection[Pages]:
+        found = []
+        if self.flags["enable_metrics"]:
+            found.append(Pages(self.flags["metrics_address"]))
+            metrics_page(found[-1], self.registry)
+        if self.flags["enable_healthz"]:
+            found.append(Pages(self.flags["healthz_address"]))
+            health_pages(found[-1], lambda: "", self.server.unready)
+        return found
+
+
+def serve_webhooks(flags: Values) -> int:
+    """Run ``stromboli webhooks`` and return its exit code."""
+    return run_service(lambda: WebhookProcess(flags))

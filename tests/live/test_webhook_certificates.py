@@ -1,0 +1,163 @@
+"""Which certificate is due when, and that files and flags of the webhook server are used as they are given."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stromboli.errors import AccessError, ConfigError
+from stromboli.live.process.flags import parse
+from stromboli.live.webhooks.certificates import RENEWED, Held, Terms, due, first
+from stromboli.live.webhooks.process import WEBHOOK_FLAGS, WebhookProcess, bearer_of, settings_of
+from stromboli.live.webhooks.sources import Files
+from stromboli.live.webhooks.tls import ShownCertificate
+from stromboli.server.http.certificates import Bearer, bears, count, ends, signers
+
+NOW = 1_700_000_000.0
+TERMS = Terms(Bearer("a.b.svc", ("a.b.svc", "a")))
+YEAR = TERMS.valid
+
+
+def test_nothing_is_due_until_the_end_comes_near() -> None:
+    held = first(NOW, TERMS)
+    assert bears(held.certificate, ("a", "a.b.svc"))
+    assert not bears(held.certificate, ("c",))
+    for now in (NOW, NOW + YEAR / 2, NOW + YEAR - RENEWED - 1):
+        assert due(held, now, TERMS) is None
+
+
+def test_a_new_one_comes_in_three_steps_with_a_pause_after_each() -> None:
+    old = first(NOW, TERMS)
+    now = NOW + YEAR - RENEWED + 1
+    made = due(old, now, TERMS)
+    assert made is not None
+    assert (made.certificate, count(made.authorities)) == (old.certificate, 2)
+    assert due(made, now + TERMS.pause - 1, TERMS) is None
+    shown = due(made, now + TERMS.pause, TERMS)
+    assert shown is not None
+    assert made.next is not None
+    assert (shown.certificate, shown.next, shown.authorities) == (made.next[0], None, made.authorities)
+    assert due(shown, now + 2 * TERMS.pause - 1, TERMS) is None
+    alone = due(shown, now + 2 * TERMS.pause, TERMS)
+    assert alone is not None
+    assert (alone.certificate, count(alone.authorities)) == (shown.certificate, 1)
+    assert signers(alone.certificate, alone.authorities)
+    assert due(alone, now + 3 * TERMS.pause, TERMS) is None
+
+
+def test_short_lived_ones_are_replaced_in_their_last_third() -> None:
+    terms = TERMS._replace(valid=90.0, pause=5.0)
+    held = first(NOW, terms)
+    assert ends(held.certificate).timestamp() - NOW == 90
+    assert due(held, NOW + 59, terms) is None
+    assert due(held, NOW + 61, terms) is not None
+
+
+@pytest.mark.parametrize("spoil", ["certificate", "authorities", "time", "names"])
+def test_one_that_no_api_server_would_accept_is_replaced_at_once(spoil: str) -> None:
+    held, now, terms = first(NOW, TERMS), NOW + 10, TERMS
+    if spoil == "certificate":
+        held = held._replace(certificate=b"none")
+    elif spoil == "authorities":
+        held = held._replace(authorities=first(NOW, TERMS).authorities)
+    elif spoil == "time":
+        now = NOW + YEAR + 1
+    else:
+        terms = TERMS._replace(bearer=Bearer("c", ("c",)))
+    found = due(held, now, terms)
+    assert found is not None
+    assert found.certificate != held.certificate
+    assert due(found, now, terms) is None
+
+
+def test_a_wish_waits_for_the_pause() -> None:
+    held = first(NOW, TERMS)._replace(asked=True)
+    assert due(held, NOW + TERMS.pause - 1, TERMS) is None
+    found = due(held, NOW + TERMS.pause, TERMS)
+    assert found is not None
+    assert (found.asked, found.next is not None) == (False, True)
+
+
+def test_secrets_do_not_show_their_keys() -> None:
+    assert "PRIVATE" not in repr(first(NOW, TERMS))
+    assert repr(Held(b"", b"PRIVATE", b"")) == "Held(...)"
+
+
+def test_files_are_read_again_and_what_does_not_fit_together_is_not_shown(tmp_path: Path) -> None:
+    one, other = first(NOW, TERMS), first(NOW, TERMS)
+    paths = [str(tmp_path / name) for name in ("crt", "key", "ca")]
+    files, shown = Files(*paths), ShownCertificate()
+    for path, text in zip(paths, (one.certificate, one.key, one.authorities), strict=True):
+        Path(path).write_bytes(text)
+    found = asyncio.run(files.current())
+    assert shown.show(found.certificate, found.key)
+    assert not shown.show(found.certificate, found.key)
+    Path(paths[0]).write_bytes(other.certificate)
+    found = asyncio.run(files.current())
+    with pytest.raises(AccessError, match="cannot be used"):
+        shown.show(found.certificate, found.key)
+    assert shown.shown == one.certificate
+    Path(paths[2]).unlink()
+    with pytest.raises(AccessError, match="ca"):
+        asyncio.run(files.current())
+
+
+# ---------------------------------------------------------------------- flags
+
+SERVICE = ("--webhook-namespace=ns", "--webhook-service-name=hooks")
+
+
+def values(*flags: str) -> dict[str, Any]:
+    return parse(flags, WEBHOOK_FLAGS)
+
+
+@pytest.mark.parametrize(
+    ("flags", "names", "addresses"),
+    [
+        (SERVICE, ("hooks.ns.svc", "hooks.ns", "hooks"), ()),
+        (("--webhook-url=https://127.0.0.1:8443",), (), ("127.0.0.1",)),
+        (("--webhook-url=https://hooks.example:8443/x",), ("hooks.example",), ()),
+    ],
+)
+def test_certificates_bear_the_names_that_api_servers_use(
+    flags: tuple[str, ...], names: tuple[str, ...], addresses: tuple[str, ...]
+) -> None:
+    assert bearer_of(values(*flags))[1:] == (names, addresses)
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ((), "failed to start webhooks as both 'url' and 'namespace/name' of webhook are empty"),
+        (("--port=0", *SERVICE), "the port should be in the range of 1 and 65535"),
+        (("--enabled-admission=/jobs/mutat", *SERVICE),
+         "enabled admission /jobs/mutat not found on the admission registered map"),
+        (("--webhook-service-name=a",), "belong together"),
+        (("--tls-cert-file=x", *SERVICE), "belong together"),
+        (("--webhook-url=https://127.0.0.1",), "where the Secret of the certificate is kept"),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_refused_at_the_start(
+    flags: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=told.replace("/", "/")):
+        WebhookProcess(values("--master=http://127.0.0.1:1", *flags))
+
+
+def test_flags_set_up_the_rules() -> None:
+    found = settings_of(values(
+        "--scheduler-name=a", "--scheduler-name=b", "--max-queue-depth=7", "--enable-queue-allocated-pods-check",
+        "--enable-root-queue-protection=false", "--feature-gates=SchedulingGatesQueueAdmission=true",
+    ))  # fmt: skip
+    assert (found.scheduler_names, found.max_queue_depth) == (("a", "b"), 7)
+    assert (found.check_allocated_pods, found.protect_root, found.gates_pods, found.scales_queues) == (
+        True, False, True, False,
+    )  # fmt: skip
+    assert values()["enabled_admission"] == (
+        "/jobs/mutate", "/jobs/validate", "/podgroups/mutate", "/pods/validate", "/pods/mutate", "/queues/mutate",
+        "/queues/validate",
+    )  # fmt: skip
+    assert (values()["port"], values()["kube_api_qps"], values()["graceful_shutdown_time"]) == (8443, 50, 30)
