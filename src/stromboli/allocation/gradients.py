@@ -43,7 +43,7 @@ def place_job(session: Session, lines: PlacementLines, job: Job, sheet: Workshee
     if say := session.tells("no_solution"):
         say(job=job.uid)
     if not job.fits and not session.compat.asks("domain-need"):
-        job.fit_error_text = lines.shortages.text(job)
+        job.fit_error_text = lines.shortages.text(job) or job.fit_error_text
     return None
 
 

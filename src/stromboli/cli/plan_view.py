@@ -10,6 +10,7 @@ from rich.text import Text
 from stromboli.cli.terminal import counted, indented, table
 from stromboli.cli.usage_view import show_nodes, show_queues, show_usage
 from stromboli.model.job import Job
+from stromboli.model.topology import ancestors
 from stromboli.sim.explanation.reasons import PLACES, Cycle, Reason
 from stromboli.sim.planning import Planning
 
@@ -27,7 +28,7 @@ def show_plan(console: Console, planning: Planning, reasons: Mapping[str, Reason
     cycle = planning.last
     most = 10**9 if wide else MOST_JOBS
     _headline(console, planning, cycle, reasons)
-    _jobs(console, cycle, reasons, most)
+    _jobs(console, cycle, reasons, most, wide=wide)
     _reasons(console, reasons, most)
     if wide:
         _pods(console, planning, cycle, reasons)
@@ -58,16 +59,18 @@ def _headline(console: Console, planning: Planning, cycle: Cycle, reasons: Mappi
 # ---------------------------------------------------------------------- jobs
 
 
-def _jobs(console: Console, cycle: Cycle, reasons: Mapping[str, Reason], most: int) -> None:
+def _jobs(console: Console, cycle: Cycle, reasons: Mapping[str, Reason], most: int, *, wide: bool) -> None:
     """Jobs in one table, those that wait last."""
     jobs = list(cycle.jobs())
     if not jobs:
         return
     waiting = [job for job in jobs if job.uid in reasons]
     running = [job for job in jobs if job.uid not in reasons]
-    view = table("", "JOB", "QUEUE", ">PRIORITY", ">BOUND/NEEDED", ">PODS", "PHASE")
+    domains = ("DOMAIN",) if wide and any(job.facts.is_close for job in jobs) else ()
+    view = table("", "JOB", "QUEUE", ">PRIORITY", ">BOUND/NEEDED", ">PODS", "PHASE", *domains)
     for job in (*running[:most], *waiting[:most]):
-        view.add_row(*_job_row(cycle, job, reasons.get(job.uid)))
+        place = (Text(_shown_domain(cycle, job)),) if domains else ()
+        view.add_row(*_job_row(cycle, job, reasons.get(job.uid)), *place)
     console.print()
     console.print(view)
     _more(console, len(running) - most, "jobs that have all their pods")
@@ -91,6 +94,12 @@ def _job_row(cycle: Cycle, job: Job, reason: Reason | None) -> list[Text]:
         Text(str(len(job.tasks))),
         Text(cycle.phase(job)),
     ]
+
+
+def _shown_domain(cycle: Cycle, job: Job) -> str:
+    """Where a job that asks to stay close lies, with the tier; ``-`` for one that lies nowhere or does not ask."""
+    place = cycle.session.hyper_nodes.get(job.allocated_hyper_node)
+    return f"{place.name} (tier {place.tier})" if place is not None else "-"
 
 
 def _mark(job: Job, reason: Reason | None) -> tuple[str, str]:
@@ -139,10 +148,12 @@ def _tally(texts: Iterable[str]) -> list[tuple[str, int]]:
 
 def _pods(console: Console, planning: Planning, cycle: Cycle, reasons: Mapping[str, Reason]) -> None:
     """Every pod that the plan binds, and every one that waits."""
-    view = table("POD", "JOB", "NODE")
+    paths = _paths(cycle)
+    view = table("POD", "JOB", "NODE", *(("DOMAIN",) if paths else ()))
     for plan in planning.plans:
         for bind in plan.binds:
-            view.add_row(Text(bind.key), Text(bind.job), Text(bind.node, style=GOOD))
+            path = (Text(paths.get(bind.node, "-")),) if paths else ()
+            view.add_row(Text(bind.key), Text(bind.job), Text(bind.node, style=GOOD), *path)
     held = {one.key: one.node for one in cycle.session.plan.reservations}
     for uid, reason in reasons.items():
         for key in reason.waiting:
@@ -150,3 +161,15 @@ def _pods(console: Console, planning: Planning, cycle: Cycle, reasons: Mapping[s
             view.add_row(Text(key), Text(uid), Text(where, style=BAD))
     console.print()
     console.print(view)
+
+
+def _paths(cycle: Cycle) -> dict[str, str]:
+    """By node the HyperNodes that it lies in, the widest first; empty where there are none."""
+    hyper_nodes, names = cycle.session.hyper_nodes, cycle.session.table.statics.names
+    found: dict[str, str] = {}
+    for tier in hyper_nodes.by_tier.values():
+        for info in (hyper_nodes[name] for name in tier if name != hyper_nodes.top.name):
+            path = "/".join(name for name in ancestors(hyper_nodes, info.name)[::-1] if name != hyper_nodes.top.name)
+            for row in info.rows:
+                found.setdefault(names[row], path)
+    return found

@@ -72,6 +72,8 @@ SLA_WAITING_TIME_BARE: Final = "sla-waiting-time"
 """Older spelling, asked after :data:`SLA_WAITING_TIME`."""
 QUEUE_ALLOCATION_GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
 """Name of the scheduling gate, and pod annotation (``"true"``) that asks for it."""
+TOPOLOGY_GROUP: Final = "volcano.sh/topology-group"
+"""PodGroup annotation: the name, within the namespace, of a group of PodGroups that lie near each other, or apart."""
 QOS_LEVEL: Final = "volcano.sh/qos-level"
 
 # -- Reservations that outlive a session -----------------------------------------------------------------------------

@@ -32,8 +32,8 @@ class Domains:
         sizes = np.array([len(info.rows) for info in known], dtype=np.intp)
         self._rows: Rows = np.array([row for info in known for row in info.rows], dtype=np.intp)
         self._starts, self._filled = (np.cumsum(sizes) - sizes)[sizes > 0], np.flatnonzero(sizes)
-        self.alloc, self.idle, self.future = self._sums(table.alloc), self._sums(table.idle), self._sums(table.future)
-        self.used = self._sums(table.used) + self._sums(table.pipelined)
+        self.alloc, self.idle, self.future = self.sums(table.alloc), self.sums(table.idle), self.sums(table.future)
+        self.used = self.sums(table.used) + self.sums(table.pipelined)
         by_row = np.argsort(self._rows, kind="stable")
         self._above: Rows = np.repeat(np.arange(len(known)), sizes)[by_row]
         self._first = np.concatenate(([0], np.cumsum(np.bincount(self._rows, minlength=len(table)))))
@@ -43,7 +43,8 @@ class Domains:
     def __len__(self) -> int:
         return len(self.infos)
 
-    def _sums(self, amounts: Ints) -> Ints:
+    def sums(self, amounts: Ints) -> Ints:
+        """``amounts`` by row, shape (any, nodes), added up by domain, shape (any, domains)."""
         found = np.zeros((len(amounts), len(self.infos)), dtype=np.int64)
         if self._rows.size:
             found[:, self._filled] = np.add.reduceat(amounts[:, self._rows], self._starts, axis=1)

@@ -146,7 +146,8 @@ class Shortages:
         for demand in demands(self.session, job):
             found = self.of(demand)
             lines.append(f"{self.needs(demand)}:")
-            lines += [f"  {domain_text(each)}" for each in found[:MOST_LINES]]
+            refused = bool(job.fit_error_text) and not all(each.lacks for each in found)
+            lines += [f"  {domain_text(each, refused=refused)}" for each in found[:MOST_LINES]]
             lines += [f"  and {len(found) - MOST_LINES} more HyperNodes"] if len(found) > MOST_LINES else []
             if all(each.lacks for each in found) and (elsewhere := self._elsewhere(demand)):
                 lines.append(f"  {elsewhere.removeprefix('; ')}")
@@ -174,12 +175,12 @@ class Shortages:
         return f"; {info.name} of tier {info.tier} would have the room" if info is not None else ""
 
 
-def domain_text(each: Shortage) -> str:
-    """What one domain lacks."""
+def domain_text(each: Shortage, *, refused: bool = False) -> str:
+    """What one domain lacks; one that lacks nothing may be ``refused`` for another reason."""
     nodes = f"{len(each.domain.rows)} node{'' if len(each.domain.rows) == 1 else 's'}"
     name = f"{each.domain.name} (tier {each.domain.tier}, {nodes})"
     if not each.lacks:
-        return f"{name} has the room, though not for each pod on a node"
+        return f"{name} has the room" + ("" if refused else ", though not for each pod on a node")
     never = f", and {_without_pods(each.lacks_empty)} even if it were empty" if each.lacks_empty else ""
     return f"{name} lacks {_without_pods(each.lacks)}{never}"
 

@@ -15,6 +15,7 @@ from stromboli.framework.session.shortages import add_up, needed_at_once
 from stromboli.framework.session.topology import is_hard, job_topology
 from stromboli.model.job import PENDING, RELEASING, RUNNING, Job
 from stromboli.model.names import CPU, MEMORY
+from stromboli.model.names import TOPOLOGY_GROUP as GROUP
 from stromboli.model.podgroup import NetworkTopology
 from stromboli.model.resources.axes import CPU as CPU_COLUMN
 from stromboli.model.resources.axes import MEMORY as MEMORY_COLUMN
@@ -36,7 +37,9 @@ from stromboli.plugin import (
     on_deallocate,
 )
 from stromboli.plugins.network_topology_aware import gradients, scores
+from stromboli.plugins.network_topology_aware.groups import SWITCH, TopologyGroups, ignore
 from stromboli.plugins.network_topology_aware.scores import Floats, TierWeights
+from stromboli.plugins.network_topology_aware.whole_domains import WholeDomains
 
 if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
@@ -45,6 +48,9 @@ EVICT = "Evict"
 """The purpose of gangpreempt and gangreclaim."""
 
 MAX_SCORE = 100
+
+KEEPING, GROUPED = 2.0, 4.0
+"""How much whole domains that stay free, and a job's group, count for beside how full a domain is (up to 1)."""
 
 
 def not_negative(number: float) -> str:
@@ -61,7 +67,9 @@ class NetworkTopologyAware(Plugin, trusted=True):
     """Places jobs with ``spec.networkTopology`` within one HyperNode of an allowed tier, the narrowest that has room.
 
     Other pods are packed into the fullest domains (``hypernode.binpack.normal-pod.*``), so that whole ones stay free.
-    ``weight`` multiplies all scores; the weights of resources say what counts for how full a domain is.
+    ``weight`` multiplies all scores; the weights of resources say what counts for how full a domain is.  Of equally
+    close domains ``hypernode.keep-whole.enable`` takes those that leave the largest whole ones free, and
+    ``hypernode.topology-groups.enable`` heeds annotations that keep jobs near each other, or apart.
     """
 
     name = "network-topology-aware"
@@ -73,6 +81,8 @@ class NetworkTopologyAware(Plugin, trusted=True):
     packs_others = arg("hypernode.binpack.normal-pod.enable", bool, True)
     fading = arg("hypernode.binpack.normal-pod.fading", float, 0.8, not_negative)
     most_domains = arg("hypernode.gradient.evict.max-hypernodes", int, 8, positive)
+    keeps_whole = arg("hypernode.keep-whole.enable", bool, False)
+    heeds_groups = arg(SWITCH, bool, False)
 
     def on_session_open(self, session: ClusterView) -> None:
         """Add up what the nodes of each domain offer and use."""
@@ -83,6 +93,12 @@ class NetworkTopologyAware(Plugin, trusted=True):
         self._parts: dict[str, tuple[Mapping[str, SubJob], dict[str, SubJob]]] = {}
         self._counts: dict[str, Ints] = {}
         self._distances: dict[str, Floats] = {}
+        self._whole: WholeDomains | None = None
+        self._groups = TopologyGroups(session, self.domains) if self.heeds_groups else None
+        if not self.heeds_groups:
+            for job in session.active_jobs():
+                if GROUP in job.annotations and PENDING in job.index:
+                    ignore(session, job, f"topology groups are off: {self.name} has them with {SWITCH}")
 
     def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
         """The hooks; those of nodes answer by template and by the part of a job that must stay close."""
@@ -121,7 +137,13 @@ class NetworkTopologyAware(Plugin, trusted=True):
         """The domains below ``hyper_node`` for the whole job: those with room for its minResources."""
         least = job.facts.min_vector
         topology, lies_in = job_topology(self.session, job), job.allocated_hyper_node
-        return self._gradients(job.uid, topology, hyper_node, lies_in, least, purpose)
+        found = self._gradients(job.uid, topology, hyper_node, lies_in, least, purpose)
+        if self._groups is None:
+            return found
+        kept, why = self._groups.within(job, found, evicting=purpose == EVICT)
+        if why and purpose != EVICT:
+            job.fit_error_text = why
+        return kept
 
     @hyper_node_gradient_for_sub_job
     def for_part(self, sub_job: SubJob, hyper_node: HyperNodeInfo, purpose: str) -> list[list[HyperNodeInfo]]:
@@ -170,9 +192,18 @@ class NetworkTopologyAware(Plugin, trusted=True):
         request = add_up(sub_job.tasks)
         names = [name for name in nodes_by_hyper_node if name in self.domains.index]
         numbers = np.array([self.domains.index[name] for name in names], dtype=np.intp)
-        full = scores.fullness(self.domains, request, self._weights)[numbers]
+        full = (scores.fullness(self.domains, request, self._weights) + self._preferred(sub_job.job))[numbers]
         best = scores.break_tie(full, self._shares(sub_job, names)) * float(MAX_SCORE * self.weight)
         return dict(zip(names, best.tolist(), strict=True))
+
+    def _preferred(self, job: Job) -> Floats | float:
+        """What counts for more than how full a domain is: whole domains that stay free, then the job's group."""
+        found: Floats | float = 0.0
+        if self.keeps_whole:
+            self._whole = self._whole or WholeDomains(self.session, self.domains)
+            found = KEEPING * (1.0 - self._whole.broken())
+        near = self._groups.preference(job) if self._groups is not None else None
+        return found if near is None else found + GROUPED * near
 
     def _shares(self, part: SubJob, names: Sequence[str]) -> Floats:
         """The share of the tasks of ``part`` that is in each of the hypernodes."""
@@ -239,6 +270,7 @@ class NetworkTopologyAware(Plugin, trusted=True):
         row = self.session.table.statics.row.get(task.node_name, -1)
         if row < 0:
             return
+        self._notice(task, [row], times)
         self.domains.take(self.session.ledger.arrays(task.template)[0], [row], times)
         part = self._close_part(task)
         if part is not None and part.uid in self._counts and not stays:
@@ -258,6 +290,14 @@ class NetworkTopologyAware(Plugin, trusted=True):
     def _move_together(self, task: Task, rows: Sequence[int], times: int) -> None:
         self.domains.take(self.session.ledger.arrays(task.template)[0], rows, times)
         self._counts.clear()  # counted anew when next asked for
+        self._notice(task, rows, times)
+
+    def _notice(self, task: Task, rows: Sequence[int], times: int) -> None:
+        """Tell of a placement what looks at jobs beside each other."""
+        if self._groups is not None:
+            self._groups.moved(task.job)
+        if self._whole is not None and task.job:
+            self._whole.moved(rows, times)
 
 
 __all__ = ["NetworkTopologyAware"]

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from stromboli.cluster.decoding.decode import job_facts, offer_of
 from stromboli.framework.session.topology import is_hard, job_topology
 from stromboli.model.job import Job
-from stromboli.model.podgroup import PodGroupSpec
+from stromboli.model.names import TOPOLOGY_GROUP
+from stromboli.model.podgroup import PodGroup, PodGroupSpec
 from stromboli.model.queue import Queue, QueueSpec
 from stromboli.model.spec import NodeSpec
 from stromboli.sim.explanation.reasons import PLACES, placeable
@@ -99,9 +100,10 @@ def _helps(planning: Planning, uid: str, change: WhatIf) -> bool:
 
 
 def _series(planning: Planning, job: Job) -> Iterator[Series]:
-    """What is tried: a smaller gang, a wider tier, a queue without its limit or with more weight, more nodes."""
+    """What is tried: a smaller gang, a wider tier, no topology group, a wider or heavier queue, more nodes."""
     yield Series("a smaller gang", list(_smaller_gang(planning, job)))
     yield Series("a wider topology", list(_wider_topology(planning, job)))
+    yield Series("no topology group", list(_no_topology_group(planning, job)))
     queue = planning.state.queues.get(job.queue)
     if queue is not None:
         weight = queue.spec.weight
@@ -135,10 +137,21 @@ def _wider_topology(planning: Planning, job: Job) -> Iterator[WhatIf]:
             yield _changed_group(planning, job, spec, f"highestTierAllowed {tier}")
 
 
+def _no_topology_group(planning: Planning, job: Job) -> Iterator[WhatIf]:
+    if TOPOLOGY_GROUP in job.annotations:
+        alone = {key: text for key, text in job.annotations.items() if key != TOPOLOGY_GROUP}
+        changed = replace(job.group, annotations=alone)
+        yield _another_group(planning, job, changed, f"no annotation {TOPOLOGY_GROUP} of PodGroup {job.uid}")
+
+
 def _changed_group(planning: Planning, job: Job, spec: PodGroupSpec, words: str) -> WhatIf:
-    state, group, changed = planning.state, job.group, replace(job.group, spec=spec)
+    return _another_group(planning, job, replace(job.group, spec=spec), f"{words} in PodGroup {job.uid}")
+
+
+def _another_group(planning: Planning, job: Job, changed: PodGroup, words: str) -> WhatIf:
+    state, group = planning.state, job.group
     return WhatIf(
-        f"{words} in PodGroup {job.uid}",
+        words,
         lambda: state.set_group(job_facts(changed, state.default_queue, state.axes)),
         lambda: state.set_group(job_facts(group, state.default_queue, state.axes)),
     )

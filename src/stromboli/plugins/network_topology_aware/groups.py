@@ -1,0 +1,203 @@
+"""Jobs that are to lie near each other, or apart: PodGroups of one topology group, by annotations.
+
+A group is a name within a namespace, a tier says which domains count, and a policy how the PodGroups of the group share
+them: ``same`` (one domain for all) and ``apart`` (each in others) are kept whatever it costs, ``pack`` and ``spread``
+where there is a choice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stromboli.framework.books.domains import NOWHERE, Domains
+from stromboli.framework.session.shortages import needed_at_once
+from stromboli.model.job import HELD_STATUS, PENDING, Job
+from stromboli.model.names import TOPOLOGY_GROUP as GROUP
+from stromboli.model.resources.axes import add_to
+from stromboli.model.snapshot import HyperNodeInfo
+from stromboli.model.table import Rows
+from stromboli.model.topology import ancestors
+
+if TYPE_CHECKING:
+    from stromboli.framework.books.cluster_view import ClusterView
+
+POLICY: Final = "volcano.sh/topology-group-policy"
+TIER: Final = "volcano.sh/topology-group-tier"
+"""The domains that count: a tier's number or name; 1 by default."""
+SAME, APART, PACK, SPREAD = "same", "apart", "pack", "spread"
+POLICIES: Final = (SAME, APART, PACK, SPREAD)
+KEPT: Final = frozenset({SAME, APART})
+"""Policies that are kept whatever it costs."""
+MOST_MEMBERS: Final = 256
+"""PodGroups of one group; more are not looked at as one."""
+IGNORED: Final = "TopologyGroupIgnored"
+"""Reason of the event of a PodGroup whose annotations have no effect."""
+SWITCH: Final = "hypernode.topology-groups.enable"
+
+Floats = npt.NDArray[np.float64]
+Gradients = list[list[HyperNodeInfo]]
+
+
+class Wish(NamedTuple):
+    """What one job asks: its ``group``, with its namespace, the ``policy`` and the ``tier`` of the domains."""
+
+    group: tuple[str, str]
+    policy: str
+    tier: int
+
+
+def read(job: Job, session: ClusterView) -> tuple[Wish | None, str]:
+    """What the annotations of ``job`` ask, or why they cannot be heeded."""
+    policy, tier = job.annotations.get(POLICY, PACK), job.annotations.get(TIER, "1")
+    if policy not in POLICIES:
+        return None, f"{POLICY} is {policy:.40}, not one of {', '.join(POLICIES)}"
+    named = session.hyper_nodes.tiers.get(tier)
+    number = named if named is not None else int(tier) if tier.isascii() and tier.isdigit() and len(tier) < 10 else 0
+    if number not in {info.tier for info in session.hyper_nodes.values() if info is not session.hyper_nodes.top}:
+        return None, f"{TIER} is {tier:.63}, which no HyperNode bears"
+    if not job.facts.is_close:
+        return None, f"{GROUP} needs a spec.networkTopology, such as {{mode: soft}}"
+    return Wish((job.namespace, job.annotations[GROUP]), policy, number), ""
+
+
+class TopologyGroups:
+    """The groups of a session, and where their jobs lie; :meth:`moved` is told of every placement."""
+
+    def __init__(self, session: ClusterView, domains: Domains) -> None:
+        self._session, self._domains = session, domains
+        self._wishes: dict[str, Wish] = {}
+        self._members: dict[tuple[str, str], list[str]] = {}
+        self._above: dict[int, Rows] = {}
+        self._held: dict[tuple[str, int], frozenset[int]] = {}
+        for job in session.jobs.peek():
+            if GROUP in job.annotations:
+                self._take(job)
+
+    def _take(self, job: Job) -> None:
+        wish, problem = read(job, self._session)
+        members = self._members.setdefault((job.namespace, job.annotations[GROUP]), [])
+        if wish is not None and len(members) < MOST_MEMBERS:
+            members.append(job.uid)
+            self._wishes[job.uid] = wish
+        elif PENDING in job.index:
+            ignore(self._session, job, problem or f"the group has more than {MOST_MEMBERS} PodGroups")
+
+    def of(self, job: Job) -> Wish | None:
+        """What ``job`` asks; None where it asks nothing that can be heeded."""
+        return self._wishes.get(job.uid)
+
+    def moved(self, job: str) -> None:
+        """A task of a job was placed or left its node."""
+        if job in self._wishes:
+            self._held.clear()
+
+    # ------------------------------------------------------------------ where jobs lie
+
+    def above(self, tier: int) -> Rows:
+        """By domain the one of ``tier`` that it lies in, itself included; :data:`NOWHERE` for wider ones."""
+        found = self._above.get(tier)
+        if found is None:
+            infos, index = self._session.hyper_nodes, self._domains.index
+            found = np.full(len(self._domains), NOWHERE, dtype=np.intp)
+            for number, info in enumerate(self._domains.infos):
+                around = (name for name in ancestors(infos, info.name) if infos[name].tier == tier)
+                found[number] = index.get(next(around, ""), NOWHERE)
+            self._above[tier] = found
+        return found
+
+    def _others(self, job: Job, wish: Wish) -> Counter[int]:
+        """How many other jobs of the group hold something in each domain of the tier."""
+        return Counter(
+            domain for uid in self._members[wish.group] if uid != job.uid for domain in self._domains_of(uid, wish.tier)
+        )
+
+    def _domains_of(self, uid: str, tier: int) -> frozenset[int]:
+        known = self._held.get((uid, tier))
+        if known is None:
+            job, row, at = self._session.jobs.peek_at(uid), self._session.table.statics.row, self._domains.at_tier[tier]
+            nodes = {task.node_name for task in (job.of(*HELD_STATUS) if job is not None else ())}
+            known = frozenset(int(at[row[name]]) for name in nodes if name in row) - {NOWHERE}
+            self._held[uid, tier] = known
+        return known
+
+    # ------------------------------------------------------------------ domains to try
+
+    def within(self, job: Job, gradients: Gradients, *, evicting: bool) -> tuple[Gradients, str]:
+        """What of ``gradients`` the group leaves ``job``, and if that is nothing, why."""
+        wish = self.of(job)
+        if wish is None or wish.policy not in KEPT:
+            return gradients, ""
+        if not any(info.tier <= wish.tier for gradient in gradients for info in gradient):  # parts alone are close
+            gradients = [[info for info in self._domains.infos if info.tier == wish.tier]]
+        above = self.above(wish.tier)
+        allowed = self._apart(job, wish) if wish.policy == APART else self._same(job, wish, evicting=evicting)
+        index = self._domains.index
+        found = [
+            [info for info in gradient if info.name in index and allowed[above[index[info.name]]]]
+            for gradient in gradients
+        ]
+        kept = [gradient for gradient in found if gradient]
+        return kept, "" if kept or not any(gradients) else self._why(job, wish)
+
+    def _apart(self, job: Job, wish: Wish) -> npt.NDArray[np.bool_]:
+        """The domains without others of the group, shape (domains + 1,): the last entry stands for wider ones."""
+        allowed = np.ones(len(self._domains) + 1, dtype=bool)
+        allowed[list(self._others(job, wish))] = False
+        allowed[NOWHERE] = False
+        return allowed
+
+    def _same(self, job: Job, wish: Wish, *, evicting: bool) -> npt.NDArray[np.bool_]:
+        """The domain of the others, else those with room for all: now, or, if none has, were they empty."""
+        others, allowed = self._others(job, wish), np.zeros(len(self._domains) + 1, dtype=bool)
+        if others:
+            allowed[[domain for domain, _ in others.most_common(1)]] = len(others) == 1
+            return allowed
+        need, domains = dict(enumerate(self._need(wish))), self._domains
+        now = domains.covering(need, domains.idle) | domains.covering(need, domains.future)
+        ever = domains.covering(need, domains.alloc)
+        own = self.above(wish.tier) == np.arange(len(domains))
+        allowed[:-1] = ever if evicting or not (now & own).any() else now
+        return allowed
+
+    def _need(self, wish: Wish) -> Sequence[int]:
+        """What all jobs of the group together need to start."""
+        total: list[int] = []
+        for uid in self._members[wish.group]:
+            if (job := self._session.jobs.peek_at(uid)) is not None and PENDING in job.index:
+                add_to(total, needed_at_once(job, job.tasks.values()))
+        return total
+
+    def _why(self, job: Job, wish: Wish) -> str:
+        others, names = self._others(job, wish), self._domains.infos
+        group = f"topology group {wish.group[1]:.63}"
+        places = ", ".join(names[domain].name for domain in sorted(others)[:8])
+        if wish.policy == APART:
+            return f"{group} keeps its PodGroups apart: no HyperNode of tier {wish.tier} is left besides {places}"
+        if len(others) == 1:
+            return f"{group} lies in {places}, which has no room for job {job.name}"
+        if others:
+            return f"{group} lies in several HyperNodes of tier {wish.tier}: {places}; job {job.name} cannot join it"
+        count = len(self._members[wish.group])
+        return f"no HyperNode of tier {wish.tier} has room for all {count} PodGroups of {group}, even if it were empty"
+
+    # ------------------------------------------------------------------ the best domain
+
+    def preference(self, job: Job) -> Floats | None:
+        """By domain how well it suits, 0 to 1, for a job that packs or spreads; None for any other."""
+        wish = self.of(job)
+        if wish is None or wish.policy in KEPT or not (others := self._others(job, wish)):
+            return None
+        counts = np.zeros(len(self._domains) + 1)
+        counts[list(others)] = list(others.values())
+        near: Floats = counts[self.above(wish.tier)] / max(others.values())
+        return near if wish.policy == PACK else 1.0 - near
+
+
+def ignore(session: ClusterView, job: Job, problem: str) -> None:
+    """Tell whoever made ``job`` that its group has no effect."""
+    session.pod_groups.record_event(job, "Warning", IGNORED, problem)

@@ -1,0 +1,200 @@
+"""network-topology-aware beyond the reference: groups of PodGroups, and whole domains that stay free."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.cli.main import main
+from stromboli.model.names import TOPOLOGY_GROUP as GROUP
+from stromboli.plugins.network_topology_aware.groups import POLICIES, POLICY, TIER
+from stromboli.testing.builders import Manifest, hyper_node, member, node, pod, pod_group, queue
+from tests.acceptance.bench import Bench, binds, conf, messages
+
+BLOCKS, RACKS, NODES = 2, 2, 2
+
+
+def tree(cpu: int = 8) -> list[Manifest]:
+    """Two blocks (tier 2) of two racks (tier 1) of two nodes: ``b0-r1-n0`` and so on."""
+    found: list[Manifest] = [queue("default")]
+    for block in range(BLOCKS):
+        racks = [f"b{block}-r{rack}" for rack in range(RACKS)]
+        for rack in racks:
+            names = [f"{rack}-n{number}" for number in range(NODES)]
+            found += [node(name, cpu=cpu, memory="64Gi") for name in names]
+            found.append(hyper_node(rack, 1, *names))
+        members = (member("HyperNode", exactMatch={"name": name}) for name in racks)
+        found.append(hyper_node(f"b{block}", 2, *members))
+        found[-1]["spec"]["tierName"] = "block"
+    return found
+
+
+def tiers(keep: bool = False, groups: bool = True, actions: str = "enqueue, allocate") -> str:
+    given = f"hypernode.keep-whole.enable: {str(keep).lower()}, hypernode.topology-groups.enable: {str(groups).lower()}"
+    plugin = f"{{name: network-topology-aware, arguments: {{{given}}}}}"
+    return conf("gang priority", f"[{{name: predicates}}, {{name: nodeorder}}, {plugin}]", actions=actions)
+
+
+def gang(name: str, count: int = 2, cpu: int = 4, up_to: int = 1, mode: str = "hard", **notes: str) -> list[Manifest]:
+    """A gang with a topology and the annotations of a topology group."""
+    names = {"group": GROUP, "policy": POLICY, "tier": TIER}
+    topology = {"mode": mode, "highestTierAllowed": up_to} if mode == "hard" else {"mode": mode} if mode else None
+    annotations = {names[key]: text for key, text in notes.items()}
+    made = pod_group(name, min_member=count, networkTopology=topology, annotations=annotations)
+    return [made, *(pod(f"{name}-{i}", group=name, cpu=cpu, memory="1Gi") for i in range(count))]
+
+
+def where(placed: dict[str, str], parts: int) -> dict[str, set[str]]:
+    """By job the domains of its pods: blocks with one part of the nodes' names, racks with two."""
+    found: dict[str, set[str]] = {}
+    for name, place in placed.items():
+        found.setdefault(name.partition("-")[0], set()).add("-".join(place.split("-")[:parts]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("policy", "tier", "parts", "domains"),
+    [
+        ("same", "1", 2, 1),
+        ("same", "block", 1, 1),
+        ("apart", "1", 2, 3),
+        ("pack", "2", 1, 1),
+        ("spread", "block", 1, 2),
+    ],
+)
+def test_podgroups_of_a_group_lie_as_its_policy_says(policy: str, tier: str, parts: int, domains: int) -> None:
+    count = 2 if (policy, tier) == ("same", "1") else 3
+    gangs = [one for name in "xyz"[:count] for one in gang(name, group="g", policy=policy, tier=tier)]
+    found = where(binds(Bench([*tree(), *gangs], tiers()).cycle()), parts)
+    assert len(found) == count
+    assert len(set().union(*found.values())) == domains
+    if policy == "apart":
+        assert all(len(each) == 1 for each in found.values())
+
+
+def test_without_an_annotation_or_in_another_namespace_groups_change_nothing() -> None:
+    objects = [*tree(), *gang("x"), *gang("y")]
+    alone = binds(Bench(objects, tiers(groups=False)).cycle())
+    assert binds(Bench(objects, tiers()).cycle()) == alone
+
+
+def test_room_for_all_of_a_group_is_looked_for_before_the_first_is_placed() -> None:
+    """x alone fits everywhere, but only block b1 has the room for both."""
+    busy = [pod(f"busy-{rack}", on=f"b0-{rack}-n0", cpu=8) for rack in ("r0", "r1")]
+    busy += [pod("more", on="b0-r0-n1", cpu=4)]
+    gangs = [
+        *gang("x", 1, group="g", policy="same", tier="2"),
+        *gang("y", 6, up_to=2, group="g", policy="same", tier="2"),
+    ]
+    found = where(binds(Bench([*tree(), *busy, *gangs], tiers()).cycle()), 1)
+    assert found == {"x": {"b1"}, "y": {"b1"}}
+
+
+@pytest.mark.parametrize(
+    ("gangs", "text"),
+    [
+        (
+            [gang(name, 4, group="g", policy="same", tier="1") for name in "xy"],
+            "no HyperNode of tier 1 has room for all 2 PodGroups of topology group g, even if it were empty",
+        ),
+        (
+            [gang(name, 1, group="g", policy="apart", tier="2") for name in "xyz"],
+            "topology group g keeps its PodGroups apart: no HyperNode of tier 2 is left besides b0, b1",
+        ),
+    ],
+)
+def test_who_waits_for_its_group_is_told_why(gangs: list[list[Manifest]], text: str) -> None:
+    plan = Bench([*tree(), *(one for each in gangs for one in each)], tiers()).cycle()
+    waiting = {each[0]["metadata"]["name"] for each in gangs} - where(binds(plan), 1).keys()
+    assert waiting
+    for name in waiting:
+        assert any(text in message for message in messages(plan, f"default/{name}"))
+
+
+@pytest.mark.parametrize(
+    ("on", "notes", "why"),
+    [
+        (
+            False,
+            {"group": "g"},
+            "topology groups are off: network-topology-aware has them with hypernode.topology-groups",
+        ),
+        (True, {"group": "g", "policy": "near"}, "is near, not one of same, apart, pack, spread"),
+        (True, {"group": "g", "tier": "zone"}, "is zone, which no HyperNode bears"),
+        (True, {"group": "g", "mode": ""}, "needs a spec.networkTopology"),
+    ],
+)
+def test_what_has_no_effect_is_told(on: bool, notes: dict[str, Any], why: str) -> None:
+    plan = Bench([*tree(), *gang("x", **notes)], tiers(groups=on)).cycle()
+    [event] = [event for event in plan.events if event.reason == "TopologyGroupIgnored"]
+    assert why in event.message
+    assert len(binds(plan)) == 2
+
+
+def test_a_group_is_found_again_from_the_nodes_of_its_pods() -> None:
+    objects = [*tree(), *gang("x", group="g", policy="same", tier="2")]
+    bench = Bench(objects, tiers())
+    block = where(binds(bench.cycle()), 1)["x"]
+    runs = [pod(f"x-{i}", group="x", cpu=4, on=place) for i, place in enumerate(["b1-r0-n0", "b1-r0-n1"])]
+    again = Bench([*tree(), objects[-3], *runs, *gang("y", group="g", policy="same", tier="2")], tiers())
+    assert block == {"b0"}
+    assert where(binds(again.cycle()), 1)["y"] == {"b1"}
+
+
+# -- whole domains ---------------------------------------------------------------------------------------------------
+
+
+def test_a_job_goes_where_the_largest_whole_domain_stays_free() -> None:
+    """The fullest rack alone would be in a free block; a rack beside a running job leaves that block whole."""
+    runs = [pod_group("old", min_member=1), pod("old-0", group="old", cpu=1, on="b1-r1-n0")]
+    daemons = [pod(f"daemon-{i}", on=place, cpu=3) for i, place in enumerate(["b0-r0-n0", "b0-r0-n1"])]
+    objects = [*tree(), *runs, *daemons, *gang("x", 2, cpu=5)]
+    assert where(binds(Bench(objects, tiers()).cycle()), 2)["x"] == {"b0-r0"}
+    assert where(binds(Bench(objects, tiers(keep=True)).cycle()), 1)["x"] == {"b1"}
+
+
+@pytest.mark.law("kept whole domains and groups never cost a placement, and groups hold")
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 3), st.sampled_from([2, 4, 8]), st.sampled_from(["", *POLICIES])),
+        min_size=1, max_size=5,
+    ),
+    st.booleans(),
+    st.sampled_from(["1", "2"]),
+)  # fmt: skip
+def test_groups_hold_whatever_is_asked(jobs: list[tuple[int, int, str]], keep: bool, tier: str) -> None:
+    objects: list[Manifest] = tree()
+    for number, (count, cpu, policy) in enumerate(jobs):
+        notes = {"group": policy, "policy": policy, "tier": tier} if policy else {}
+        objects += gang(f"j{number}", count, cpu, up_to=2, **notes)
+    bench = Bench(objects, tiers(keep))
+    placed = binds(bench.cycle())
+    domains = where(placed, 2 if tier == "1" else 1)
+    same = [domains[f"j{i}"] for i, job in enumerate(jobs) if job[2] == "same" and f"j{i}" in domains]
+    apart = [domains[f"j{i}"] for i, job in enumerate(jobs) if job[2] == "apart" and f"j{i}" in domains]
+    assert len(set().union(*same)) <= 1
+    assert sum(map(len, apart)) == len(set().union(*apart))
+    if not keep and not any(policy for *_, policy in jobs):
+        assert placed == binds(Bench(objects, tiers(groups=False)).cycle())
+
+
+def test_the_wide_plan_shows_domains_and_explain_what_the_group_costs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gangs = [one for name in "xyz" for one in gang(name, 1, group="g", policy="apart", tier="2")]
+    cluster, config = tmp_path / "cluster.json", tmp_path / "conf"
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*tree(), *gangs]}))
+    config.write_text(tiers())
+    assert main(["plan", str(cluster), "--config", str(config), "-o", "wide"]) == 0
+    shown = capsys.readouterr().out
+    assert "b0-r0 (tier 1)" in shown
+    assert "b1-r0-n0          b1/b1-r0" in shown
+    assert main(["plan", str(cluster), "--config", str(config), "--explain", "z"]) == 0
+    told = capsys.readouterr().out
+    assert "b0-r0 (tier 1, 2 nodes) has the room\n" in told
+    assert "- no annotation volcano.sh/topology-group of PodGroup default/z" in told
