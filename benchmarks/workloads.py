@@ -3,8 +3,10 @@
 Nodes have index i, pods index r, jobs index j = r // size of a job.  Kinds: ``default``, ``binpack`` and ``hetero``
 (everything waits, everything fits), ``preempt`` and ``reclaim`` (a full cluster, and gangs that need room) are
 those on which the reference was measured.  ``topology`` is ``default`` on a network of four tiers, each gang in one
-domain of the two closest.  In ``names`` each pod asks for a resource of its own that no node offers.  Those of
-:mod:`benchmarks.device_workloads` are ``default`` with cards, claimed devices or volumes.
+domain of the two closest.  ``numa`` is ``default`` with Guaranteed pods that want one of the four NUMA nodes of their
+node; ``roles`` with jobs of a server and workers beside it, ``strategy`` with cpu packed and memory spread.  In
+``names`` each pod asks for a resource of its own that no node offers.
+Those of :mod:`benchmarks.device_workloads` are ``default`` with cards, claimed devices or volumes.
 Two more look at a cycle in which nothing has changed since the one before
 it: ``running`` (the pods of ``default``, each on a node already) and ``full`` (the full cluster, and small gangs that
 wait in queues of their own).
@@ -12,8 +14,8 @@ wait in queues of their own).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any, BinaryIO, Final, TypeAlias
@@ -22,7 +24,16 @@ import msgspec
 
 from benchmarks.device_workloads import KINDS as DEVICE_KINDS
 from benchmarks.device_workloads import Extras
-from stromboli.model.names import GROUP_NAME, HOSTNAME, PREEMPTABLE, SCHEDULER_NAME, TOPOLOGY_ZONE
+from benchmarks.plugin_workloads import MORE, ONE_NUMA_NODE, TOGETHER, numa_nodes
+from stromboli.model.names import (
+    GROUP_NAME,
+    HOSTNAME,
+    NUMA_TOPOLOGY_POLICY,
+    PREEMPTABLE,
+    SCHEDULER_NAME,
+    TASK_SPEC,
+    TOPOLOGY_ZONE,
+)
 
 Json: TypeAlias = dict[str, Any]
 
@@ -81,6 +92,8 @@ class Workload:
         yield "nodes", (_node(self, i) for i in range(self.nodes))
         if self.kind == "topology":
             yield "hyperNodes", _hyper_nodes(self)
+        if self.kind == "numa":
+            yield "numatopologies", (numa_nodes(node_name(i), self.node_cores) for i in range(self.nodes))
         yield "priorityClasses", iter(_CLASSES if self.kind in EVICTING else ())
         yield "queues", (_queue(f"q{k}") for k in range(_queues(self.kind)))
         yield "podGroups", chain.from_iterable(batch.groups() for batch in self.batches())
@@ -106,7 +119,9 @@ class Batch:
     ``name``, ``cores`` (of each pod), ``queue`` and ``second`` (of creation, after the first of January 2025) are
     functions of a job's index; ``node`` is the index of the node on which pod r runs, None when the pods wait;
     ``place_rules`` are parts of the metadata and the spec of pod r that say where it may run, ``beside`` is what it
-    asks for beside cpu and memory; ``topology`` how close together a job is to be.
+    asks for beside cpu and memory; ``topology`` how close together a job is to be.  ``notes`` and ``group_notes`` are
+    annotations of pods and PodGroups; ``guaranteed`` pods have limits like their requests; with ``roles`` the first pod
+    of a job is its server, the others are workers.
     """
 
     pods: int
@@ -122,6 +137,10 @@ class Batch:
     place_rules: Callable[[int], tuple[Json, Json]] | None = None
     beside: Callable[[int], Json] | None = None
     topology: Json | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+    group_notes: Mapping[str, str] = field(default_factory=dict)
+    guaranteed: bool = False
+    roles: bool = False
 
     def groups(self) -> Iterator[Json]:
         """The PodGroups."""
@@ -134,7 +153,11 @@ class Batch:
                 **self._class(),
                 **({"networkTopology": self.topology} if self.topology else {}),
             }
-            metadata: Json = {"name": self.name(j), "uid": f"pg-{self.name(j)}", **self._metadata(j, {})}
+            metadata: Json = {
+                "name": self.name(j),
+                "uid": f"pg-{self.name(j)}",
+                **self._metadata(j, {**self.group_notes}),
+            }
             yield {"metadata": metadata, "spec": spec, "status": {"phase": self._phase}}
 
     def members(self) -> Iterator[Json]:
@@ -147,9 +170,12 @@ class Batch:
         j, k = divmod(r, self.size)
         name = f"{self.name(j)}-{k:05d}"
         more = self.beside(r) if self.beside else {}
-        resources = {"requests": {**_amounts(self.cores(j)), **more}, **({"limits": more} if more else {})}
+        limits = {**_amounts(self.cores(j)), **more} if self.guaranteed else more
+        resources = {"requests": {**_amounts(self.cores(j)), **more}, **({"limits": limits} if limits else {})}
+        role = {TASK_SPEC: "worker" if k else "server"} if self.roles else {}
+        notes = {GROUP_NAME: self.name(j), **self.notes, **role}
         container = {"name": "main", "resources": resources}
-        metadata = {"name": name, "uid": f"default-{name}", **self._metadata(j, {GROUP_NAME: self.name(j)}), **labels}
+        metadata = {"name": name, "uid": f"default-{name}", **self._metadata(j, notes), **labels}
         spec: Json = {"schedulerName": SCHEDULER_NAME, "containers": [container], **self._class(), **rules}
         if self.node is not None:
             spec["nodeName"] = node_name(self.node(r))
@@ -174,7 +200,7 @@ def configuration(kind: str) -> str:
     tier = tuple(
         name for name in _TIER if kind != "names" or name != "proportion"
     )  # there nodes are to refuse, not queues
-    more = {"binpack": ["binpack"], "topology": ["network-topology-aware"]}.get(kind, [])
+    more = MORE.get(kind, ())
     second = ("overcommit", "drf", *tier, *more)
     lines = [f'actions: "enqueue, allocate, {last}"', "tiers:"]
     for tier in (("priority", "gang", "conformance"), second):
@@ -211,6 +237,10 @@ def _everyday(workload: Workload) -> Batch:
         place_rules=_hetero if workload.kind == "hetero" else (lambda r: ({}, Extras(workload.kind).spec(r))),
         beside=(lambda r: {resource_name(r): "1"}) if workload.kind == "names" else Extras(workload.kind).beside,
         topology={"mode": "hard", "highestTierAllowed": 2} if workload.kind == "topology" else None,
+        notes={NUMA_TOPOLOGY_POLICY: ONE_NUMA_NODE} if workload.kind == "numa" else {},
+        group_notes=TOGETHER if workload.kind == "roles" else {},
+        guaranteed=workload.kind == "numa",
+        roles=workload.kind == "roles",
     )
 
 
@@ -263,17 +293,9 @@ _CLASSES: Final = tuple(
 )
 
 KINDS: Final = (
-    "default",
-    "topology",
-    "binpack",
-    "hetero",
-    "preempt",
-    "reclaim",
-    "running",
-    "full",
-    "names",
-    *DEVICE_KINDS,
-)
+    "default", "topology", "numa", "roles", "strategy", "binpack", "hetero", "preempt", "reclaim", "running", "full",
+    "names", *DEVICE_KINDS,
+)  # fmt: skip
 """All kinds."""
 
 

@@ -25,6 +25,9 @@ from stromboli.sim.runner import run_scenario
 SMALL = {
     "default": Workload("default", 80, 800, gang=20),
     "topology": Workload("topology", 80, 800, gang=20, rack=4),
+    "numa": Workload("numa", 80, 800, gang=20),
+    "roles": Workload("roles", 80, 800, gang=20),
+    "strategy": Workload("strategy", 80, 800, gang=20),
     "binpack": Workload("binpack", 80, 800, gang=20),
     "hetero": Workload("hetero", 160, 1000),
     "preempt": Workload("preempt", 10, 100, gang=20, waiting=40),

@@ -40,6 +40,7 @@ IGNORED: Final = "TopologyGroupIgnored"
 SWITCH: Final = "hypernode.topology-groups.enable"
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 Gradients = list[list[HyperNodeInfo]]
 
 
@@ -132,26 +133,29 @@ class TopologyGroups:
         wish = self.of(job)
         if wish is None or wish.policy not in KEPT:
             return gradients, ""
-        if not any(info.tier <= wish.tier for gradient in gradients for info in gradient):  # parts alone are close
-            gradients = [[info for info in self._domains.infos if info.tier == wish.tier]]
-        above = self.above(wish.tier)
         allowed = self._apart(job, wish) if wish.policy == APART else self._same(job, wish, evicting=evicting)
-        index = self._domains.index
-        found = [
-            [info for info in gradient if info.name in index and allowed[above[index[info.name]]]]
-            for gradient in gradients
-        ]
+        found = [self._left(gradient, wish.tier, allowed) for gradient in self._narrow(gradients, wish.tier)]
         kept = [gradient for gradient in found if gradient]
         return kept, "" if kept or not any(gradients) else self._why(job, wish)
 
-    def _apart(self, job: Job, wish: Wish) -> npt.NDArray[np.bool_]:
+    def _narrow(self, gradients: Gradients, tier: int) -> Gradients:
+        """``gradients``, or all domains of the tier where those are wider: parts of the job alone are close."""
+        if any(info.tier <= tier for gradient in gradients for info in gradient):
+            return gradients
+        return [[info for info in self._domains.infos if info.tier == tier]]
+
+    def _left(self, gradient: list[HyperNodeInfo], tier: int, allowed: Bools) -> list[HyperNodeInfo]:
+        index, above = self._domains.index, self.above(tier)
+        return [info for info in gradient if info.name in index and allowed[above[index[info.name]]]]
+
+    def _apart(self, job: Job, wish: Wish) -> Bools:
         """The domains without others of the group, shape (domains + 1,): the last entry stands for wider ones."""
         allowed = np.ones(len(self._domains) + 1, dtype=bool)
         allowed[list(self._others(job, wish))] = False
         allowed[NOWHERE] = False
         return allowed
 
-    def _same(self, job: Job, wish: Wish, *, evicting: bool) -> npt.NDArray[np.bool_]:
+    def _same(self, job: Job, wish: Wish, *, evicting: bool) -> Bools:
         """The domain of the others, else those with room for all: now, or, if none has, were they empty."""
         others, allowed = self._others(job, wish), np.zeros(len(self._domains) + 1, dtype=bool)
         if others:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 MAX_SCORE = 100
+MOST_KINDS = 256
+"""Sorts of pods of which the scores of all nodes are kept, those asked for last."""
 NONE = ("", "none")
 
 NO_INFO = Reason("numa info is empty", code=StatusCode.ERROR)
@@ -80,6 +82,8 @@ class NumaAware(Plugin, trusted=True):
         self._counts: dict[int, tuple[int, ...]] = {}
         self._plans: dict[tuple[Layout, int, str, tuple[int, ...]], Plan] = {}
         self._taken: dict[str, tuple[int, int]] = {}
+        self._spreads: dict[tuple[PodTemplate, str], tuple[Floats, int]] = {}
+        self._moved: list[int] = []
         self._remember()
 
     def _remember(self) -> None:
@@ -170,7 +174,23 @@ class NumaAware(Plugin, trusted=True):
         """On how many NUMA nodes the pod's CPUs would lie; nothing for pods without a policy of their own."""
         if policy_of(task) in NONE or not self._whole_cpus(task):
             return None
-        return np.array([self._spread(task, row) for row in nodes.rows.tolist()], dtype=np.float64)
+        found: Floats = self._spread_by_row(task)[nodes.rows]
+        return found
+
+    def _spread_by_row(self, task: Task) -> Floats:
+        """:meth:`_spread` of all rows; of those known already only rows whose CPUs have moved since are looked at."""
+        known, seen = self._spreads.pop(kind(task), (None, 0))
+        if known is None:
+            found = np.zeros(len(self.session.table))
+            rows = list(self._sites)
+        else:
+            found, rows = known, list(dict.fromkeys(self._moved[seen:]))
+        for row in rows:
+            found[row] = self._spread(task, row)
+        self._spreads[kind(task)] = found, len(self._moved)
+        if len(self._spreads) > MOST_KINDS:
+            del self._spreads[next(iter(self._spreads))]
+        return found
 
     def _spread(self, task: Task, row: int) -> int:
         found, site = self._plan(task, row), self._sites.get(row)
@@ -194,6 +214,7 @@ class NumaAware(Plugin, trusted=True):
         if found is not None:
             self._taken[task.uid] = row, found.cpus
             self._sites[row].free &= ~found.cpus
+            self._moved.append(row)
 
     @on_deallocate
     def taken_back(self, event: TaskEvent) -> None:
@@ -201,6 +222,7 @@ class NumaAware(Plugin, trusted=True):
         row, cpus = self._taken.pop(event.task.uid, (-1, 0))
         if row >= 0:
             self._sites[row].free |= cpus
+            self._moved.append(row)
 
 
 __all__ = ["NumaAware"]

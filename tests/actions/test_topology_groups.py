@@ -175,8 +175,10 @@ def test_groups_hold_whatever_is_asked(jobs: list[tuple[int, int, str]], keep: b
     bench = Bench(objects, tiers(keep))
     placed = binds(bench.cycle())
     domains = where(placed, 2 if tier == "1" else 1)
-    same = [domains[f"j{i}"] for i, job in enumerate(jobs) if job[2] == "same" and f"j{i}" in domains]
-    apart = [domains[f"j{i}"] for i, job in enumerate(jobs) if job[2] == "apart" and f"j{i}" in domains]
+    same, apart = (
+        [domains[f"j{i}"] for i, job in enumerate(jobs) if job[2] == policy and f"j{i}" in domains]
+        for policy in ("same", "apart")
+    )
     assert len(set().union(*same)) <= 1
     assert sum(map(len, apart)) == len(set().union(*apart))
     if not keep and not any(policy for *_, policy in jobs):
