@@ -15,6 +15,7 @@ from benchmarks.__main__ import judged, main
 from benchmarks.cases import CASES, Case, case_named
 from benchmarks.checks import keys, wrong
 from benchmarks.child import Profile, Spans
+from benchmarks.device_workloads import KINDS as DEVICE_KINDS
 from benchmarks.flush import Bench
 from benchmarks.growth import steps
 from benchmarks.measure import Measured, last_cycle, measure
@@ -52,7 +53,7 @@ def requests(pod):
 
 
 def test_all_kinds_are_looked_at_here():
-    assert tuple(SMALL) == KINDS
+    assert (*SMALL, *DEVICE_KINDS) == KINDS
     assert {case.workload.kind for case in CASES} == set(KINDS)
 
 
