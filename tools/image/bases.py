@@ -59,13 +59,11 @@ DROPPED: Final = (
 )
 """Patterns of what goes although it would stay."""
 
-_RECORD: Final = """\
-set -e
-mkdir -p "$1/var/lib/dpkg/status.d"
-for file in "$1"/var/cache/apt/archives/*.deb; do
-  dpkg-deb --field "$file" > "$1/var/lib/dpkg/status.d/$(dpkg-deb --field "$file" Package)"
-done
-"""
+_RECORD: Final = (
+    'mkdir -p "$1/var/lib/dpkg/status.d" && for file in "$1"/var/cache/apt/archives/*.deb; do '
+    'dpkg-deb --field "$file" > "$1/var/lib/dpkg/status.d/$(dpkg-deb --field "$file" Package)" || exit 1; done'
+)
+"""Keeps what each package says of itself, for scanners; its first argument is the folder that is made."""
 
 
 def _wanted(member: tarfile.TarInfo) -> bool:

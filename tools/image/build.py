@@ -72,7 +72,7 @@ def build(base: str, runtime: str, target: str, archive: Path) -> None:
     values = {"BASE": base, "RUNTIME": runtime, "VERSION": version, "REVISION": _git("rev-parse", "HEAD") or "unknown"}
     arguments = [f"--build-arg={name}={value}" for name, value in values.items()]
     at = _git("log", "-1", "--format=%ct") or "0"
-    fixed = (f"--timestamp={at}", "--isolation=chroot", "--pull-never", "--quiet", "--format=oci")
+    fixed = (f"--timestamp={at}", "--isolation=chroot", "--pull-never", "--layers", "--quiet", "--format=oci")
     image = f"localhost/{target}:{version}"
     buildah("build", *fixed, *_secrets(), *arguments, f"--target={target}", "--tag", image, ".")
     archive.unlink(missing_ok=True)

@@ -202,3 +202,10 @@ def test_only_the_account_of_the_scheduler_passes_the_guard() -> None:
     found = {one["kind"]: one for one in manifests(Parts("i", namespace="batch"))}
     (condition,) = found["ValidatingAdmissionPolicy"]["spec"]["matchConditions"]
     assert condition["expression"] == "request.userInfo.username != 'system:serviceaccount:batch:stromboli-scheduler'"
+
+
+def test_mappings_are_laid_over_the_defaults_as_helm_does() -> None:
+    csc = pod(made(custom__default_csc={"runAsUser": 1000, "readOnlyRootFilesystem": None}))["containers"][0]
+    assert csc["securityContext"] == {
+        "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsUser": 1000,
+    }  # fmt: skip

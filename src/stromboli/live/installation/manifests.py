@@ -73,8 +73,19 @@ def scope(chosen: Mapping[str, Any], release: str, namespace: str, service: str 
     """What expressions see: the settings with defaults, and what Helm says of a release and its chart."""
     ours = version("stromboli")
     return {
-        "Values": nested({**{one.path: one.default for one in SETTINGS}, **chosen}),
+        "Values": nested({**chosen, **{one.path: _over(one.default, chosen, one.path) for one in SETTINGS}}),
         "Release": {"Name": release, "Namespace": namespace, "Service": service},
         "Chart": {"AppVersion": ours, "Version": ours},
         "Files": CONFIGURATIONS,
     }
+
+
+def _over(default: Any, chosen: Mapping[str, Any], path: str) -> Any:
+    """A setting as Helm reads it: mappings are laid over each other, and null takes a key away."""
+    if path not in chosen:
+        return default
+    value = chosen[path]
+    if not isinstance(value, Mapping) or not isinstance(default, Mapping):
+        return value
+    laid = {key: _over(default.get(key), value, key) for key in {**default, **value}}
+    return {key: one if key in value else default[key] for key, one in laid.items() if value.get(key, one) is not None}
