@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-LATER: Mapping[str, str] = {
-    "S3-38": "needs shared devices and their plugin",
-}
+LATER: Mapping[str, str] = {}
 """Rows without a test."""
 
 PARTLY: Mapping[str, str] = {
     "S0-04": "pods and nodes; other kinds of object take the same way",
     "S0-09": "the notice is the line `session_closed`; there is no cache to be told beside it",
-    "S3-39": "an unknown node; there are no device errors without devices",
 }
 """Rows with a test that leaves something open."""

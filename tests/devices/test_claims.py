@@ -18,48 +18,11 @@ from stromboli.filters.devices.expressions import Expression, seen
 from stromboli.model.claims import Attribute, Capacity, Device
 from stromboli.testing.builders import Manifest, cluster, node, pod, pod_group
 from tests.acceptance.bench import Bench, binds, conf, messages
+from tests.support.device_objects import DRIVER, device, device_class, exactly, resource_slice
+from tests.support.device_objects import device_claim as claim
 
 PAGE = Path(__file__).parents[2] / "docs/dra.md"
-API = "resource.k8s.io/v1"
-DRIVER = "gpu.example.com"
 MODEL = 'device.attributes["gpu.example.com"].model == "{}"'
-
-
-def device_class(name: str = "gpu", *expressions: str) -> Manifest:
-    selectors = [{"cel": {"expression": each}} for each in expressions or (f'device.driver == "{DRIVER}"',)]
-    return {"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": name}, "spec": {"selectors": selectors}}
-
-
-def device(name: str, model: str = "a", memory: str = "40Gi", **more: Any) -> Manifest:
-    attributes = {"model": {"string": model}, "numa": {"int": int(name[-1]) // 2}}
-    return {"name": name, "attributes": attributes, "capacity": {"memory": {"value": memory}}, **more}
-
-
-def resource_slice(pool: str, *devices: Manifest, name: str = "", **spec: Any) -> Manifest:
-    """The slice of a node's pool unless ``spec`` says which nodes reach it."""
-    generation = {"name": pool, "generation": spec.pop("generation", 1), "resourceSliceCount": spec.pop("slices", 1)}
-    where = spec or {"nodeName": pool}
-    whole = {"driver": DRIVER, "pool": generation, "devices": list(devices), **where}
-    return {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": name or f"{pool}-gpu"}, "spec": whole}
-
-
-def exactly(*expressions: str, count: int = 1, of: str = "gpu", **more: Any) -> Manifest:
-    """A request as the API server stores it."""
-    selectors = [{"cel": {"expression": each}} for each in expressions]
-    found = {"deviceClassName": of, "allocationMode": "ExactCount", "count": count, **more}
-    return {**found, "selectors": selectors} if selectors else found
-
-
-def claim(name: str, *requests: Manifest, on: str = "", devices: tuple[str, ...] = (), **more: Any) -> Manifest:
-    """A claim; one with ``devices`` has them already, on the node ``on``."""
-    rows = [one if "name" in one else {"name": f"r{place}", "exactly": one} for place, one in enumerate(requests)]
-    spec = {"devices": {"requests": rows or [{"name": "r0", "exactly": exactly()}], **more.pop("devices_spec", {})}}
-    fields = [{"key": "metadata.name", "operator": "In", "values": [on]}]
-    results = [{"request": "r0", "driver": DRIVER, "pool": on, "device": each} for each in devices]
-    given = {"devices": {"results": results}, "nodeSelector": {"nodeSelectorTerms": [{"matchFields": fields}]}}
-    status = {"status": {"allocation": given, **more}} if devices else {}
-    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
-    return {"apiVersion": API, "kind": "ResourceClaim", "metadata": metadata, "spec": spec, **status}
 
 
 def claiming(name: str, *claims: str, group: str = "", **more: Any) -> Manifest:

@@ -8,39 +8,10 @@ import pytest
 
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from tests.acceptance.bench import Bench, binds, conf, messages
+from tests.support.device_objects import ZONE, object_of, storage_class, volume
+from tests.support.device_objects import volume_claim as claim
 
-ZONE = "topology.kubernetes.io/zone"
 GIB = {"storage": "1Gi"}
-
-
-def object_of(version: str, kind: str, name: str, namespace: str = "", **parts: Any) -> Manifest:
-    metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **parts.pop("metadata", {})}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata, **parts}
-
-
-def storage_class(name: str, provisioner: str = "kubernetes.io/no-provisioner", **more: Any) -> Manifest:
-    mode = {"volumeBindingMode": "WaitForFirstConsumer"}
-    return object_of("storage.k8s.io/v1", "StorageClass", name, provisioner=provisioner, **(mode | more))
-
-
-def volume(name: str, on: str = "", size: str = "1Gi", claim: str = "", zone: str = "", **spec: Any) -> Manifest:
-    """A local volume of one node, or one that all nodes reach; free unless a claim is named."""
-    where = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [on]}]}
-    affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": [where]}}} if on else {}
-    held = {"claimRef": {"namespace": "default", "name": claim}} if claim else {}
-    amounts = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem"}
-    status = {"phase": "Bound" if claim else "Available"}
-    labels = {"labels": {ZONE: zone}} if zone else {}
-    whole = {**amounts, "storageClassName": "local", **affinity, **held, **spec}
-    return object_of("v1", "PersistentVolume", name, spec=whole, status=status, metadata=labels)
-
-
-def claim(name: str, of: str = "local", size: str = "1Gi", bound: str = "", modes: str = "ReadWriteOnce") -> Manifest:
-    marks = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}} if bound else {}
-    asked = {"accessModes": [modes], "resources": {"requests": {"storage": size}}, "volumeMode": "Filesystem"}
-    spec = {**asked, "storageClassName": of, **({"volumeName": bound} if bound else {})}
-    status = {"phase": "Bound" if bound else "Pending"}
-    return object_of("v1", "PersistentVolumeClaim", name, "default", spec=spec, status=status, metadata=marks)
 
 
 def mounting(name: str, *claims: str, group: str = "", **more: Any) -> Manifest:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
+from functools import cached_property
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from stromboli.filters.columns import Bools, Masks
 from stromboli.filters.volumes.limits import Limits, ignoring
-from stromboli.filters.volumes.pools import FITS, NO_VOLUME, Pool, Provisioning, Reach, kept_for, pools_of
+from stromboli.filters.volumes.pools import (
+    FITS,
+    MOST_SHAPES,
+    NO_VOLUME,
+    Pool,
+    Provisioning,
+    Reach,
+    kept_for,
+    pools_of,
+)
 from stromboli.filters.volumes.resolving import (
     NOTHING,
     ZONE_LABELS,
@@ -22,15 +32,21 @@ from stromboli.filters.volumes.resolving import (
     resolve,
     shape_of,
 )
-from stromboli.model.objects.storage import NODE, ONE_POD, SELECTED_NODE, VOLUME, Storage
-from stromboli.model.table import Ints, NodeTable
+from stromboli.model.objects.storage import NODE, ONE_POD, SELECTED_NODE, VOLUME, Storage, class_of
+from stromboli.model.table import Ints, NodeTable, Rows
 from stromboli.model.task import Task
 
 FAR, UNBOUND, TOO_SMALL, GONE = range(4)
 REFUSALS: Final = ((FAR,), (UNBOUND,), (TOO_SMALL,), (GONE,), (FAR, UNBOUND), (FAR, TOO_SMALL), (GONE, UNBOUND),
                    (GONE, TOO_SMALL))  # fmt: skip
 """What VolumeBinding refuses together, a bit of its masks each."""
-_BIT: Final = {each: np.uint64(1 << bit) for bit, each in enumerate(REFUSALS)}
+_BIT: Final = {(): 0, **{each: 1 << bit for bit, each in enumerate(REFUSALS)}}
+_BITS: Final = np.array(
+    [[_BIT[first + second] for second in ((), (UNBOUND,), (TOO_SMALL,))] for first in ((), (FAR,), (GONE,))],
+    dtype=np.uint64,
+)
+"""The mask for what is wrong with bound claims, and with unbound ones."""
+_Question: TypeAlias = tuple[tuple[int, ...], bool, tuple[Wish, ...]]
 
 
 class VolumeBook:
@@ -58,8 +74,9 @@ class VolumeBook:
         self._users: dict[str, set[str]] = {}
         self._pods: dict[str, set[str]] = {}
         self._zones: dict[Zones, Bools] = {}
-        self._codes: dict[tuple[Wish, ...], tuple[int, Ints]] = {}
-        self._version = 0
+        self._answers: dict[_Question, tuple[int, Masks]] = {}
+        self._changes: list[Rows] = []
+        """The rows that reach each volume that was given or taken back, all rows where none was."""
         for task, row in placed:
             if task.volumes:
                 self._mount(task, row, 1)
@@ -101,41 +118,56 @@ class VolumeBook:
         wanted = self.wanted(task)
         if not (wanted.bound or wanted.gone or wanted.wishes):
             return None
-        masks = np.zeros(len(self._table), dtype=np.uint64)
-        codes = self._codes_of(wanted.wishes)
-        far = np.zeros(len(self._table), dtype=bool)
-        for number in wanted.bound if not wanted.gone else ():
-            far |= ~self._reach.rows[number]
-        head = np.where(far, 1, 2 if wanted.gone else 0)
-        for number, first in enumerate(((), (FAR,), (GONE,))):
-            for code, second in enumerate(((), (UNBOUND,), (TOO_SMALL,))):
-                if first + second:
-                    masks[(head == number) & (codes == code)] = _BIT[first + second]
+        question = wanted.bound, wanted.gone, wanted.wishes
+        known, masks = self._answers.pop(question, (-1, self._nowhere))
+        if known < 0:
+            masks = self._masks(wanted, self._everywhere)
+        elif known < len(self._changes) and (rows := self._changed(wanted, known)).size:
+            masks = masks.copy()
+            masks[rows] = self._masks(wanted, rows)
+        if len(self._answers) >= MOST_SHAPES:
+            del self._answers[next(iter(self._answers))]
+        self._answers[question] = len(self._changes), masks
         return masks
 
-    def _codes_of(self, wishes: tuple[Wish, ...]) -> Ints:
-        if not wishes:
-            return np.zeros(len(self._table), dtype=np.int64)
-        version, codes = self._codes.get(wishes, (-1, None))
-        if codes is None or version != self._version:
-            codes = self._codes_now(wishes)
-            self._codes[wishes] = self._version, codes
-        return codes
+    @cached_property
+    def _everywhere(self) -> Rows:
+        return np.arange(len(self._table), dtype=np.intp)
 
-    def _codes_now(self, wishes: tuple[Wish, ...]) -> Ints:
+    @cached_property
+    def _nowhere(self) -> Masks:
+        return np.zeros(len(self._table), dtype=np.uint64)
+
+    def _changed(self, wanted: Wanted, known: int) -> Rows:
+        """The rows whose answers may have changed since so many changes were known."""
+        new = self._changes[known:]
+        if any(isinstance(wish, str) for wish in wanted.wishes) or sum(part.size for part in new) > len(self._table):
+            return self._everywhere
+        return new[0] if len(new) == 1 else np.unique(np.concatenate(new))
+
+    def _masks(self, wanted: Wanted, rows: Rows) -> Masks:
+        codes = self._codes(wanted.wishes, rows)
+        far = np.zeros(rows.size, dtype=bool)
+        for number in wanted.bound if not wanted.gone else ():
+            far |= ~self._reach.rows[number][rows]
+        head = np.where(far, 1, 2 if wanted.gone else 0)
+        masks: Masks = _BITS[head, codes]
+        return masks
+
+    def _codes(self, wishes: tuple[Wish, ...], rows: Rows) -> Ints:
         shapes = sorted((wish for wish in wishes if isinstance(wish, Shape)), key=lambda shape: shape.size)
         if len(shapes) < len(wishes):
-            return np.array([self._code(wishes, row) for row in range(len(self._table))], dtype=np.int64)
-        found = np.zeros(len(self._table), dtype=np.int64)
-        close = np.zeros(len(self._table), dtype=bool)
+            return np.array([self._code(wishes, row) for row in rows.tolist()], dtype=np.int64)
+        found = np.zeros(rows.size, dtype=np.int64)
+        close = np.zeros(rows.size, dtype=bool)
         for shape in shapes:
             pool = self._pools.get(shape.storage_class)
-            counts = pool.counts(shape) if pool is not None else np.zeros(len(self._table), dtype=np.int64)
-            making = self._provisioning.codes(shape.storage_class, shape.size)
+            counts = pool.counts(shape)[rows] if pool is not None else np.zeros(rows.size, dtype=np.int64)
+            making = self._provisioning.codes(shape.storage_class, shape.size)[rows]
             found = np.where((found == FITS) & (counts == 0), making, found)
             close |= (counts < len(shapes)) & (making != FITS)
-        for row in np.flatnonzero(close & (found == FITS)).tolist() if len(shapes) > 1 else ():
-            found[row] = self._code(wishes, row)
+        for place in np.flatnonzero(close & (found == FITS)).tolist() if len(shapes) > 1 else ():
+            found[place] = self._code(wishes, int(rows[place]))
         return found
 
     def _code(self, wishes: Sequence[Wish], row: int) -> int:
@@ -213,20 +245,23 @@ class VolumeBook:
         self._users.setdefault(claim, set()).add(uid)
         if claim not in self._given:
             self._given[claim] = what
-            self._version += 1
-            if (pool := self._pool_of(what)) is not None:
+            if (pool := self._pool_of(claim, what)) is not None:
                 pool.take(what.removeprefix(VOLUME))
+            self._note(pool, what)
 
     def _take_back(self, claim: str) -> None:
         what = self._given.pop(claim)
-        self._version += 1
-        if (pool := self._pool_of(what)) is not None:
+        if (pool := self._pool_of(claim, what)) is not None:
             pool.free(what.removeprefix(VOLUME))
+        self._note(pool, what)
 
-    def _pool_of(self, what: str) -> Pool | None:
+    def _note(self, pool: Pool | None, what: str) -> None:
+        self._changes.append(self._everywhere if pool is None else pool.rows_of(what.removeprefix(VOLUME)))
+
+    def _pool_of(self, claim: str, what: str) -> Pool | None:
         """The pool from which a volume is given; None for what is made, or was kept for the claim."""
-        name = what.removeprefix(VOLUME)
-        return next((pool for pool in self._pools.values() if name in pool), None) if name != what else None
+        pool = self._pools.get(class_of(self.storage.claims[claim])) if what.startswith(VOLUME) else None
+        return pool if pool is not None and what.removeprefix(VOLUME) in pool else None
 
     def _mount(self, task: Task, row: int, times: int) -> None:
         self.limits.count(task, row, times)

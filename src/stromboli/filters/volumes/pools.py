@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
-from functools import reduce
-from typing import Final
+from functools import cached_property, reduce
+from itertools import islice
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,12 @@ FITS, NO_VOLUME, NO_SPACE = 0, 1, 2
 """What becomes of an unbound claim on a node: it gets a volume, there is none for it, or no room to make one."""
 
 AVAILABLE: Final = "Available"
+
+MOST_SHAPES: Final = 256
+"""Shapes whose counts are kept; as many as classes of pods."""
+
+FEW_CHANGES: Final = 32
+"""Up to so many volumes are counted one by one; beyond, all are counted again."""
 
 
 class Reach:
@@ -92,58 +99,95 @@ class Group:
 
 
 class Pool:
-    """The free volumes of one storage class."""
+    """The free volumes of one storage class, as columns: a volume has a number, a size, a sort and a group.
+
+    Volumes of one sort differ in size, nodes and name alone, so that a sort is compared with a claim once.
+    """
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
-        self._volumes: dict[str, tuple[PersistentVolume, int, Group]] = {}
+        self._numbers: dict[str, int] = {}
+        self._volumes: list[tuple[PersistentVolume, int, Group]] = []
+        self._sorts: dict[tuple[object, ...], PersistentVolume] = {}
         self._groups: dict[int, Group] = {}
         self._of_row: dict[int, list[Group]] = {}
-        self._counts: dict[Shape, Ints] = {}
+        self._counts: dict[Shape, tuple[int, Ints]] = {}
+        self._changes: list[tuple[int, int]] = []
 
     def add(self, volume: PersistentVolume, reached: Bools) -> None:
-        """Take a volume in."""
+        """Take a volume in; all are, before any is asked for."""
         group = self._groups.get(id(reached))
         if group is None:
             group = self._groups[id(reached)] = Group(reached)
             for row in group.rows.tolist():
                 self._of_row.setdefault(row, []).append(group)
         name, size = volume.metadata.name, quantity.whole(volume.spec.capacity.get(STORAGE, 0))
-        self._volumes[name] = volume, size, group
-        self.free(name)
+        self._numbers[name] = len(self._volumes)
+        self._volumes.append((volume, size, group))
+        self._sorts.setdefault(sort_of(volume), volume)
+        insort(group.volumes, (size, name))
+
+    @cached_property
+    def _columns(self) -> _Columns:
+        sorts = {sort: number for number, sort in enumerate(self._sorts)}
+        groups = {id(group): number for number, group in enumerate(self._groups.values())}
+        found = [(size, sorts[sort_of(volume)], groups[id(group)]) for volume, size, group in self._volumes]
+        sizes, of_sort, of_group = np.array(found, dtype=np.int64).reshape(-1, 3).T
+        free = np.zeros(len(found), dtype=bool)
+        for group in self._groups.values():
+            free[[self._numbers[name] for _, name in group.volumes]] = True
+        rows = [group.rows for group in self._groups.values()]
+        places = np.repeat(np.arange(len(rows)), [part.size for part in rows])
+        return _Columns(sizes, of_sort, of_group, free, np.concatenate(rows), places)
 
     def free(self, name: str) -> None:
         """A volume is free."""
-        volume, size, group = self._volumes[name]
+        _, size, group = self._volumes[self._numbers[name]]
         insort(group.volumes, (size, name))
-        self._count(volume, size, group, 1)
+        self._change(name, 1)
 
     def take(self, name: str) -> None:
         """A volume is free no more."""
-        volume, size, group = self._volumes[name]
+        _, size, group = self._volumes[self._numbers[name]]
         group.volumes.remove((size, name))
-        self._count(volume, size, group, -1)
+        self._change(name, -1)
+
+    def rows_of(self, name: str) -> Rows:
+        """The rows that reach a volume."""
+        return self._volumes[self._numbers[name]][2].rows
 
     def __contains__(self, name: str) -> bool:
-        return name in self._volumes
+        return name in self._numbers
 
-    def _count(self, volume: PersistentVolume, size: int, group: Group, times: int) -> None:
-        for shape, counts in self._counts.items():
-            if size >= shape.size and suits(volume, shape):
-                counts[group.rows] += times
+    def _change(self, name: str, times: int) -> None:
+        number = self._numbers[name]
+        self._columns.free[number] = times > 0
+        self._changes.append((number, times))
 
     def counts(self, shape: Shape) -> Ints:
         """How many free volumes of that shape each row reaches."""
-        found = self._counts.get(shape)
-        if found is None:
-            found = self._counts[shape] = np.zeros(self._rows, dtype=np.int64)
-            for group in self._groups.values():
-                fitting = sum(self._fits(shape, size, name) for size, name in group.volumes)
-                found[group.rows] += fitting
+        known, found = self._counts.pop(shape, (-1, np.zeros(0, dtype=np.int64)))
+        new = self._changes[known:] if known >= 0 else []
+        if known < 0 or len(new) > FEW_CHANGES:
+            found = self._counted(shape)
+        for number, times in new if len(new) <= FEW_CHANGES else ():
+            volume, size, group = self._volumes[number]
+            if size >= shape.size and suits(volume, shape):
+                found[group.rows] += times
+        if len(self._counts) >= MOST_SHAPES:
+            del self._counts[next(iter(self._counts))]
+        self._counts[shape] = len(self._changes), found
         return found
 
+    def _counted(self, shape: Shape) -> Ints:
+        columns = self._columns
+        suiting = np.array([suits(volume, shape) for volume in self._sorts.values()], dtype=bool)
+        fitting = columns.free & (columns.sizes >= shape.size) & suiting[columns.sorts]
+        of_group = np.bincount(columns.groups[fitting], minlength=len(self._groups))
+        return np.bincount(columns.rows, of_group[columns.places], minlength=self._rows).astype(np.int64)
+
     def _fits(self, shape: Shape, size: int, name: str) -> bool:
-        return size >= shape.size and suits(self._volumes[name][0], shape)
+        return size >= shape.size and suits(self._volumes[self._numbers[name]][0], shape)
 
     def smallest(self, shape: Shape, row: int, chosen: set[str]) -> str:
         """The smallest free volume for a claim on a row, by name where several are; empty without any."""
@@ -153,9 +197,30 @@ class Pool:
         return min(found, default=(0, ""))[1]
 
 
+class _Columns(NamedTuple):
+    """One entry a volume; then the ``rows`` of all groups in turn, with the number of the group in ``places``."""
+
+    sizes: Ints
+    sorts: Ints
+    groups: Ints
+    free: Bools
+    rows: Rows
+    places: Ints
+
+
 def _first(pool: Pool, shape: Shape, group: Group, chosen: set[str]) -> Iterator[tuple[int, str]]:
-    fitting = (each for each in group.volumes if each[1] not in chosen and pool._fits(shape, *each))
+    start = bisect_left(group.volumes, (shape.size, ""))
+    fitting = (
+        each for each in islice(group.volumes, start, None) if each[1] not in chosen and pool._fits(shape, *each)
+    )
     return iter(tuple(each for each in (next(fitting, None),) if each is not None))
+
+
+def sort_of(volume: PersistentVolume) -> tuple[object, ...]:
+    """What :func:`suits` reads of a volume."""
+    spec = volume.spec
+    labels = tuple(sorted(volume.metadata.labels.items()))
+    return spec.volume_mode, spec.volume_attributes_class_name, spec.access_modes, labels
 
 
 def suits(volume: PersistentVolume, shape: Shape) -> bool:

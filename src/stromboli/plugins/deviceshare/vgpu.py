@@ -181,11 +181,12 @@ class VGpu:
         self._policy, self._rules, self._spread_scores = policy, rules, spread_scores
         self._settings, self.factor = settings, max(settings.gpu_memory_factor, 1)
         self.started_only, self.same_slots = started_only, same_slots
+        self._shares: dict[int, tuple[Share, ...]] = {}
         self._names = (settings.resource_count_name, settings.resource_memory_name, settings.resource_core_name)
 
     def demand_of(self, task: Task) -> Demand | None:
         """What the limits of the pod's containers ask for; init containers do not count."""
-        shares = tuple(found for container in task.spec.containers if (found := self._share(container)) is not None)
+        shares = self._shares_of(task)
         if not shares:
             return None
         notes = task.annotations
@@ -197,6 +198,14 @@ class VGpu:
             tuple(words(notes.get(USE_UUID, ""))), tuple(words(notes.get(NO_UUID, ""))),
             group_of(task) if apart else "", matching(self._rules, task.labels),
         )  # fmt: skip
+
+    def _shares_of(self, task: Task) -> tuple[Share, ...]:
+        """The same for pods of one template, which are many."""
+        found = self._shares.get(task.template.number)
+        if found is None:
+            found = tuple(share for one in task.spec.containers if (share := self._share(one)) is not None)
+            self._shares[task.template.number] = found
+        return found
 
     def need(self, demand: Demand) -> Need:
         """See :class:`~stromboli.plugins.deviceshare.kind.Kind`."""
@@ -271,6 +280,8 @@ class VGpuPool:
         self._node, self._cards, self._mode, self._kind = node, cards, mode, kind
         self.held: dict[str, tuple[tuple[Piece, ...], ...]] = {}
         self._by_uuid = {card.uuid: card for card in cards}
+        self._known: dict[Demand, tuple[tuple[Piece, ...], ...] | None] = {}
+        """What pods would get, until the cards change."""
 
     def refusal(self, demand: Demand) -> Reason | None:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
@@ -327,6 +338,7 @@ class VGpuPool:
 
     def release(self, task: Task) -> None:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
+        self._known.clear()
         holder = self._kind.holder(task)
         for pieces in self.held.pop(task.uid, ()):
             for piece in pieces:
@@ -345,6 +357,7 @@ class VGpuPool:
                 yield Piece(card.uuid, memory, cores, parts[0], slot.memory // self._kind.factor if slot else memory)
 
     def _take(self, task: Task, rows: tuple[tuple[Piece, ...], ...]) -> None:
+        self._known.clear()
         self.held[task.uid] = rows
         holder = self._kind.holder(task)
         for pieces in rows:
@@ -353,6 +366,11 @@ class VGpuPool:
 
     def _pieces(self, demand: Demand) -> tuple[tuple[Piece, ...], ...] | None:
         """The pieces that each container would get; None where the cards do not suffice."""
+        if demand not in self._known:
+            self._known[demand] = self._found(demand)
+        return self._known[demand]
+
+    def _found(self, demand: Demand) -> tuple[tuple[Piece, ...], ...] | None:
         if demand.mode and demand.mode != self._mode:
             return None
         trial = {card.uuid: card for card in self._cards}

@@ -1,0 +1,80 @@
+"""Objects of claimed devices and of volumes, as the API server stores them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from stromboli.testing.builders import Manifest
+
+API: Final = "resource.k8s.io/v1"
+DRIVER: Final = "gpu.example.com"
+ZONE: Final = "topology.kubernetes.io/zone"
+
+
+def device_class(name: str = "gpu", *expressions: str) -> Manifest:
+    selectors = [{"cel": {"expression": each}} for each in expressions or (f'device.driver == "{DRIVER}"',)]
+    return {"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": name}, "spec": {"selectors": selectors}}
+
+
+def device(name: str, model: str = "a", memory: str = "40Gi", **more: Any) -> Manifest:
+    attributes = {"model": {"string": model}, "numa": {"int": int(name[-1]) // 2}}
+    return {"name": name, "attributes": attributes, "capacity": {"memory": {"value": memory}}, **more}
+
+
+def resource_slice(pool: str, *devices: Manifest, name: str = "", **spec: Any) -> Manifest:
+    """The slice of a node's pool unless ``spec`` says which nodes reach it."""
+    generation = {"name": pool, "generation": spec.pop("generation", 1), "resourceSliceCount": spec.pop("slices", 1)}
+    where = spec or {"nodeName": pool}
+    whole = {"driver": DRIVER, "pool": generation, "devices": list(devices), **where}
+    return {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": name or f"{pool}-gpu"}, "spec": whole}
+
+
+def exactly(*expressions: str, count: int = 1, of: str = "gpu", **more: Any) -> Manifest:
+    """A request as the API server stores it."""
+    selectors = [{"cel": {"expression": each}} for each in expressions]
+    found = {"deviceClassName": of, "allocationMode": "ExactCount", "count": count, **more}
+    return {**found, "selectors": selectors} if selectors else found
+
+
+def device_claim(name: str, *requests: Manifest, on: str = "", devices: tuple[str, ...] = (), **more: Any) -> Manifest:
+    """A claim; one with ``devices`` has them already, on the node ``on``."""
+    rows = [one if "name" in one else {"name": f"r{place}", "exactly": one} for place, one in enumerate(requests)]
+    spec = {"devices": {"requests": rows or [{"name": "r0", "exactly": exactly()}], **more.pop("devices_spec", {})}}
+    fields = [{"key": "metadata.name", "operator": "In", "values": [on]}]
+    results = [{"request": "r0", "driver": DRIVER, "pool": on, "device": each} for each in devices]
+    given = {"devices": {"results": results}, "nodeSelector": {"nodeSelectorTerms": [{"matchFields": fields}]}}
+    status = {"status": {"allocation": given, **more}} if devices else {}
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    return {"apiVersion": API, "kind": "ResourceClaim", "metadata": metadata, "spec": spec, **status}
+
+
+def object_of(version: str, kind: str, name: str, namespace: str = "", **parts: Any) -> Manifest:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **parts.pop("metadata", {})}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **parts}
+
+
+def storage_class(name: str, provisioner: str = "kubernetes.io/no-provisioner", **more: Any) -> Manifest:
+    mode = {"volumeBindingMode": "WaitForFirstConsumer"}
+    return object_of("storage.k8s.io/v1", "StorageClass", name, provisioner=provisioner, **(mode | more))
+
+
+def volume(name: str, on: str = "", size: str = "1Gi", claim: str = "", zone: str = "", **spec: Any) -> Manifest:
+    """A local volume of one node, or one that all nodes reach; free unless a claim is named."""
+    where = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [on]}]}
+    affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": [where]}}} if on else {}
+    held = {"claimRef": {"namespace": "default", "name": claim}} if claim else {}
+    amounts = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem"}
+    status = {"phase": "Bound" if claim else "Available"}
+    labels = {"labels": {ZONE: zone}} if zone else {}
+    whole = {**amounts, "storageClassName": "local", **affinity, **held, **spec}
+    return object_of("v1", "PersistentVolume", name, spec=whole, status=status, metadata=labels)
+
+
+def volume_claim(
+    name: str, of: str = "local", size: str = "1Gi", bound: str = "", modes: str = "ReadWriteOnce"
+) -> Manifest:
+    marks = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}} if bound else {}
+    asked = {"accessModes": [modes], "resources": {"requests": {"storage": size}}, "volumeMode": "Filesystem"}
+    spec = {**asked, "storageClassName": of, **({"volumeName": bound} if bound else {})}
+    status = {"phase": "Bound" if bound else "Pending"}
+    return object_of("v1", "PersistentVolumeClaim", name, "default", spec=spec, status=status, metadata=marks)
