@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,6 +57,10 @@ class Processes:
     def pid(self, name: str) -> int:
         """The number of a process."""
         return self._running[name].pid
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        """Send a process a signal."""
+        self._running[name].send_signal(number)
 
     def ended(self) -> list[str]:
         """Names of those that have ended by themselves, with the last lines of their logs."""

@@ -89,8 +89,13 @@ class Served:
 
 
 @asynccontextmanager
-async def served(nodes: int, gangs: int, size: int, flags: Sequence[str] = ()) -> AsyncIterator[Served]:
-    """A scheduler that starts on ``nodes`` nodes on which ``gangs`` of ``size`` pods run, while the block lasts."""
+async def served(
+    nodes: int, gangs: int, size: int, flags: Sequence[str] = (), program: Sequence[str] = ("benchmarks.live.watched",)
+) -> AsyncIterator[Served]:  # fmt: skip
+    """A scheduler that starts on ``nodes`` nodes on which ``gangs`` of ``size`` pods run, while the block lasts.
+
+    ``program`` is what runs: a module and its first arguments, before the file of stalls and the flags.
+    """
     with tempfile.TemporaryDirectory(prefix="stromboli-bench-") as name:
         folder = Path(name)
         (folder / "volcano-scheduler.conf").write_text(CONFIGURATION)
@@ -102,9 +107,7 @@ async def served(nodes: int, gangs: int, size: int, flags: Sequence[str] = ()) -
             port, health = _free_port(), _free_port()
             with Processes(folder) as processes:
                 own = (*_flags(folder, server.access.kubeconfig, port, health), *flags)
-                processes.start(
-                    "scheduler", [sys.executable, "-m", "benchmarks.live.watched", f"{folder}/stalls", *own]
-                )
+                processes.start("scheduler", [sys.executable, "-m", *program, f"{folder}/stalls", *own])
                 yield Served(standing, folder, processes.pid("scheduler"), port, health)
                 await asyncio.to_thread(processes.stop)
 

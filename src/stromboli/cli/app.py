@@ -21,7 +21,7 @@ from stromboli.cli import (
 )
 from stromboli.cli.exits import EPILOG
 from stromboli.cli.hypernodes import topology
-from stromboli.cli.insight import record, simulate
+from stromboli.cli.insight import eta, record, simulate
 from stromboli.cli.vcctl import flow, job, pod, queue, top
 
 HELP = (
@@ -47,6 +47,7 @@ app.command("kubelets", epilog=kubelets.KUBELETS_HELP)(kubelets.kubelets)
 app.command("manifests")(manifests.manifests)
 app.command("replay", epilog=record.REPLAY_HELP)(record.replay)
 app.command("diff", epilog=record.DIFF_HELP)(record.diff)
+app.command("eta", epilog=eta.ETA_HELP)(eta.eta)
 app.command("simulate", epilog=simulate.SIMULATE_HELP)(simulate.simulate)
 app.command("up", epilog=up.UP_HELP)(up.up)
 app.command("top")(top.top)

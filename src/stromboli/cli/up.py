@@ -79,6 +79,10 @@ def up(
         Pods,
         typer.Option(help="simulated, or real: run their commands as processes of this machine (trusted ones only)."),
     ] = Pods.simulated,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Record the scheduler in this folder, for stromboli replay."),
+    ] = None,
     until_done: Annotated[
         bool | None,
         typer.Option(help="End when all jobs are over. Default: only without a terminal, and with --examples."),
@@ -107,6 +111,7 @@ def up(
         examples=objects_in(examples or ()),
         until_done=until_done,
         real_pods=pods is Pods.real,
+        record=record,
     )
     _run(setup, kubeconfig)
 

@@ -19,6 +19,8 @@ HEADER: Final = struct.Struct("<4scIIQdI")
 
 MAGIC: Final = b"SJR1"
 SUFFIX: Final = ".stj"
+STAMP: Final = 14
+"""Digits of the milliseconds since 1970 in a segment's name."""
 LARGEST: Final = 1 << 30
 """Bytes of the largest content that is read."""
 
@@ -90,12 +92,23 @@ class Segment:
         return content
 
 
-def segments(folder: Path) -> Sequence[Segment]:
-    """The segments in ``folder``, or the one file that it is, in order of time.  Raises RecordError without any."""
+def segments(folder: Path, since: float = 0.0) -> Sequence[Segment]:
+    """The segments in ``folder``, or the one file that it is, in order of time.
+
+    Those that end before ``since`` (seconds since 1970), as the next one had begun by then, are left out: each begins
+    with a whole state, so none needs those before.  Raises RecordError without any.
+    """
     found = [folder] if folder.is_file() else sorted(folder.glob(f"rec-*{SUFFIX}"))
     if not found:
         raise RecordError(folder, 0, f"there is no record here: no file rec-*{SUFFIX}")
-    return [Segment(path) for path in found]
+    before = sum(begun(path) <= since for path in found)
+    return [Segment(path) for path in found[max(before - 1, 0) :]]
+
+
+def begun(path: Path) -> float:
+    """When a segment began, as its name says, in seconds since 1970; 0 where it does not."""
+    stamp = path.name.removeprefix("rec-").partition("-")[0]
+    return int(stamp) / 1000 if stamp.isdecimal() and len(stamp) == STAMP else 0.0
 
 
 def surplus(files: Sequence[tuple[Path, int, float]], most: int, oldest: float) -> list[Path]:

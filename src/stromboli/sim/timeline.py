@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
+from math import inf
 
 Call = Callable[[], object]
 """Something that happens."""
@@ -28,6 +29,11 @@ class Timeline:
     def after(self, seconds: float, call: Call) -> None:
         """Let ``call`` happen so many seconds from now."""
         self.at(self.now + seconds, call)
+
+    @property
+    def due(self) -> float:
+        """When the next thing is due; infinite where nothing is."""
+        return self._due[0][0] if self._due else inf
 
     def step(self) -> bool:
         """Let what is due next happen; False where nothing is."""

@@ -29,7 +29,7 @@ class Past:
         self._story = Story(uid)
         self._moment: Moment | None = None
         self._begins: dict[tuple[Path, int], Span] = {}
-        self._segments = segments(record)
+        self._segments = segments(record, since)
 
     def spans(self) -> list[Span]:
         """All spans.  Raises RecordError."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from pdb import Pdb
 from typing import NamedTuple
 
 from stromboli.builtin import full_registry
@@ -132,15 +133,17 @@ class Difference(NamedTuple):
 
 
 class Replay:
-    """Verifies cycles: ``equal`` of them gave the recorded plan, ``outside`` asked what no record holds.
+    """Verifies cycles from ``since`` on: ``equal`` gave the recorded plan, ``outside`` asked what no record holds.
 
     ``story`` follows a job meanwhile.
     """
 
     def __init__(
-        self, registry: Registry | None = None, observer: Observer = SILENT, story: Story | None = None
-    ) -> None:
-        self.reading, self._observer, self._story = Reading(registry), observer, story
+        self, registry: Registry | None = None, observer: Observer = SILENT, story: Story | None = None,
+        since: float = 0.0,
+    ) -> None:  # fmt: skip
+        self.reading, self._observer, self._story, self._since = Reading(registry), observer, story, since
+        self._at: tuple[Segment, int] | None = None
         self.equal = self.outside = 0
         self.difference: Difference | None = None
         self._last: Moment | None = None
@@ -152,13 +155,14 @@ class Replay:
         return more and self.difference is None
 
     def _run(self, moment: Moment) -> None:
-        if self.difference is None:
+        if self.difference is None and moment.cut.now >= self._since:
             self._last = moment  # the snapshot stands; what the cycle was answered comes with its plan
 
     def _compare(self, planned: Planned) -> None:
         if self._last is None or self.difference is not None:
             return
         moment, self._last = self._last, None
+        self._at = moment.segment, moment.entry
         cut, registry, offered = moment.cut, self.reading.registry, {"extender": Recorded(planned.answers)}
         plan = run_cycle(moment.snapshot, moment.config, registry, cut.now, cut.seed, self._observer, offered)
         if self._story is not None:
@@ -171,6 +175,36 @@ class Replay:
             self.difference = Difference(
                 moment.segment.path, moment.entry, moment.cut.now, list(differing(planned, now))
             )
+
+    def debug(self) -> None:
+        """Run the cycle that was verified last, the one that differs if any does, once more in Python's debugger."""
+        if self._at is None:
+            return
+        segment, entry = self._at
+        moments: list[Moment] = []
+
+        def begun(moment: Moment) -> None:
+            if moment.entry == entry:
+                moments.append(moment)
+
+        def planned(found: Planned) -> None:
+            if moments:
+                raise _Found(found)
+
+        try:
+            Reading(self.reading.registry).read(segment, begun, planned)
+        except _Found as found:
+            moment, offered = moments[0], {"extender": Recorded(found.planned.answers)}
+            given = moment.snapshot, moment.config, self.reading.registry, moment.cut.now, moment.cut.seed
+            Pdb().runcall(run_cycle, *given, self._observer, offered)
+
+
+class _Found(Exception):
+    """The cycle is reached, and what it led to is known."""
+
+    def __init__(self, planned: Planned) -> None:
+        super().__init__()
+        self.planned = planned
 
 
 def differing(then: Planned, now: Planned) -> Iterator[str]:

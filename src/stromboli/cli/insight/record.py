@@ -24,6 +24,8 @@ stromboli replay rec
 
 stromboli replay rec --until 2026-11-20T10:03:00Z --job team-a/train-7
 
+stromboli replay rec --from 2026-11-20T10:02:59Z --until 2026-11-20T10:03:00Z -v 5 --pdb
+
 """
     + EPILOG
 )
@@ -79,8 +81,11 @@ def _tell(one: Contents) -> bool:
 
 
 def replay(
-    record: Record, until: Until = None, job: Job = None, plugins_dir: PluginsDirectory = None,
+    record: Record, since: Since = None, until: Until = None, job: Job = None, plugins_dir: PluginsDirectory = None,
     verbosity: Annotated[int, typer.Option("-v", metavar="N", min=0, max=5, help="Log the cycles up to level N.")] = 0,
+    debugger: Annotated[
+        bool, typer.Option("--pdb", help="Step through the cycle that differs, or the last one, in Python's debugger.")
+    ] = False,
 ) -> None:  # fmt: skip
     """Run recorded cycles once more and compare their plans; ends with 1 at the first that differs, and shows it."""
     from stromboli.builtin import full_registry
@@ -91,8 +96,8 @@ def replay(
 
     observer = observer_of(verbosity, LogForm.text)
     story = None if job is None else Story(job)
-    found = Replay(full_registry(plugins_dir or ""), observer, story)
-    for segment in segments(record):
+    found = Replay(full_registry(plugins_dir or ""), observer, story, _time(since, 0.0))
+    for segment in segments(record, _time(since, 0.0)):
         if not found.read(segment, _time(until, float("inf"))):
             break
     for span in story.spans if story is not None else ():
@@ -101,6 +106,9 @@ def replay(
     console().print(f"{found.equal} of {counted(found.equal + found.outside, 'cycle')} equal{outside}")
     if found.difference is not None:
         _show(found.difference)
+    if debugger:
+        found.debug()
+    if found.difference is not None:
         raise typer.Exit(WAITING)
 
 
@@ -118,12 +126,27 @@ def diff(
     since: Since = None, until: Until = None,
     job: Annotated[str | None, typer.Option("--job", metavar="JOB", help="Only this job: namespace/podgroup.")] = None,
     compat: Compatibility = None, plugins_dir: PluginsDirectory = None,
+    closed_loop: Annotated[
+        bool, typer.Option("--closed-loop", help="Show what would have followed, by simulating the record's jobs.")
+    ] = False,
+    queues: Annotated[
+        Path | None, typer.Option("--queues", metavar="FILE", help="Other queues, for --closed-loop.")
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option("--into", metavar="DIR", help="Write all jobs as a table, for --closed-loop.")
+    ] = None,
 ) -> None:  # fmt: skip
     """Show what another configuration would have decided in each recorded cycle; ends with 1 if anything.
 
     Every cycle begins from what was recorded, so the table says what would have been decided at that moment, and not
-    what would have followed.
+    what would have followed.  That is what --closed-loop estimates: who would have waited longer, and who less.
     """
+    if closed_loop:
+        raise typer.Exit(
+            WAITING if _compare(record, conf, (since, until), job, (compat, plugins_dir, queues, into)) else 0
+        )
+    if queues is not None or into is not None:
+        raise typer.BadParameter("goes with --closed-loop", param_hint="--queues, --into")
     from rich.table import Table
 
     from stromboli.builtin import full_registry
@@ -133,7 +156,7 @@ def diff(
 
     registry = full_registry(plugins_dir or "")
     found = PolicyDiff(registry.configured(conf, compat=compat is not None), registry, _time(since, 0.0))
-    for segment in segments(record):
+    for segment in segments(record, _time(since, 0.0)):
         if not found.read(segment, _time(until, float("inf"))):
             break
     table = Table("TIME", "WHAT", "JOB", "POD", "RECORDED", "OTHER", box=None)
@@ -144,6 +167,20 @@ def diff(
         console().print(table)
     console().print(f"{counted(len(rows), 'difference')} in {counted(found.cycles, 'cycle')}")
     raise typer.Exit(WAITING if rows else 0)
+
+
+def _compare(
+    record: Path, conf: str, span: tuple[str | None, str | None], job: str | None,
+    more: tuple[str | None, str | None, Path | None, Path | None],
+) -> bool:  # fmt: skip
+    from stromboli.builtin import full_registry
+    from stromboli.cli.insight.closed_loop import compare
+
+    compat, plugins_dir, queues, into = more
+    registry = full_registry(plugins_dir or "")
+    config = registry.configured(conf, compat=compat is not None)
+    times = _time(span[0], 0.0), _time(span[1], float("inf"))
+    return compare(record, config, registry, times, queues, job, into)
 
 
 def _time(text: str | None, otherwise: float) -> float:

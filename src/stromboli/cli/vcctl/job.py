@@ -50,6 +50,9 @@ def run(
     scheduler: Annotated[str, typer.Option("--scheduler", "-S", help="Scheduler of the pods.")] = "volcano",
     filename: Annotated[str, typer.Option("--filename", "-f", help="A YAML file with the job.")] = "",
     wait: Annotated[bool, typer.Option("--wait", help="Show how the job is doing until it has ended.")] = False,
+    eta: Annotated[
+        str, typer.Option("--eta", metavar="DIR", help="Say by this record when it would start, and create nothing.")
+    ] = "",
     kubeconfig: Kubeconfig = "",
     master: Master = "",
 ) -> None:
@@ -59,6 +62,11 @@ def run(
         raise failed(what, "job name cannot be left blank")
     one = OneTask(name, image, minimum, replicas, requests, limits, scheduler)
     body = from_file(filename, what) if filename else one.body(what)
+    if eta:
+        from stromboli.cli.insight.eta import foretell
+
+        foretell({**body, "metadata": {"namespace": namespace, **body["metadata"]}}, eta)
+        return
     submit(body, namespace, what, kubeconfig, master, wait=wait)
 
 

@@ -36,7 +36,9 @@ def manifests(state: ClusterState, now: float) -> Iterator[Manifest]:
     nodes = [entry.spec for entry in state.nodes.entries().values() if entry.spec is not None]
     groups = [job.group for job in state.jobs.values() if job.group.uid]
     pods = list(state.tasks.values())
-    return chain(few, map(_node, nodes), map(_group, groups), (_pod(task, now) for task in pods))
+    return chain(
+        few, map(node_manifest, nodes), map(group_manifest, groups), (pod_manifest(task, now) for task in pods)
+    )
 
 
 def _of_the_cluster(state: ClusterState) -> Iterable[Manifest]:
@@ -56,7 +58,7 @@ def _of_namespaces(state: ClusterState) -> Iterable[Manifest]:
         yield from (_selecting(namespace, key, selector) for key, selector in named.items())
     yield from map(_budget, state.budgets.values())
     for kind, found in (*state.storage.written(), *state.storage.devices.written()):
-        yield _as_read(kind, found)
+        yield as_read(kind, found)
 
 
 def as_list(found: Iterable[Manifest]) -> Iterator[bytes]:
@@ -81,7 +83,8 @@ def _object(kind: str, name: str, namespace: str = "", created: int = 0, **metad
     return {"apiVersion": KINDS[kind].api_versions[0], "kind": kind, "metadata": meta}
 
 
-def _node(spec: NodeSpec) -> Manifest:
+def node_manifest(spec: NodeSpec) -> Manifest:
+    """A node."""
     found = _object("Node", spec.name, labels=spec.labels, annotations=spec.annotations)
     images = msgspec.to_builtins(spec.images)
     found["spec"] = {"taints": msgspec.to_builtins(spec.taints), "unschedulable": spec.unschedulable}
@@ -112,7 +115,8 @@ def _queue(queue: Queue) -> Manifest:
     return found | {"spec": msgspec.to_builtins(queue.spec), "status": msgspec.to_builtins(queue.status)}
 
 
-def _group(group: PodGroup) -> Manifest:
+def group_manifest(group: PodGroup) -> Manifest:
+    """A PodGroup."""
     found = _object(
         "PodGroup", group.name, group.namespace, group.created,
         uid=group.uid, labels=group.labels, annotations=group.annotations,
@@ -120,7 +124,7 @@ def _group(group: PodGroup) -> Manifest:
     return found | {"spec": msgspec.to_builtins(group.spec), "status": msgspec.to_builtins(group.status)}
 
 
-def _as_read(kind: str, read: Object) -> Manifest:
+def as_read(kind: str, read: Object) -> Manifest:
     """An object that is kept as it was read."""
     meta = read.metadata
     owners = msgspec.to_builtins(meta.owner_references)
@@ -138,7 +142,8 @@ def _volume(task: Task, number: int, mount: Mount) -> Manifest:
     return {"name": f"v{number}", "persistentVolumeClaim": {"claimName": name}}
 
 
-def _pod(task: Task, now: float) -> Manifest:
+def pod_manifest(task: Task, now: float) -> Manifest:
+    """A pod; ``now`` is when one that is going goes, where nothing else is known."""
     owners = [{"apiVersion": "", "kind": "", "name": task.owner, "uid": ""}] if task.owner else []
     found = _object(
         "Pod", task.name, task.namespace, task.created,

@@ -80,6 +80,11 @@ class Recorder:
         """Bytes written so far."""
         return self._writer.bytes
 
+    @property
+    def waiting(self) -> int:
+        """How many pieces of work wait for the writer."""
+        return self._work.qsize()
+
     def hear(self, change: Change) -> None:
         """Note a change that is about to be made."""
         if isinstance(change, Cut):
@@ -190,7 +195,7 @@ class _Writer:
     def _opened(self, now: float) -> BinaryIO:
         """A new file; several schedulers may write to one folder."""
         for number in range(1000):
-            path = self._folder / f"rec-{int(now * 1000):014d}-{number:03d}{segments.SUFFIX}"
+            path = self._folder / f"rec-{int(now * 1000):0{segments.STAMP}d}-{number:03d}{segments.SUFFIX}"
             try:
                 found = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             except FileExistsError:
@@ -220,7 +225,10 @@ class _Writer:
 
     def _tidy(self, now: float) -> None:
         """Remove what is beyond the limits, the oldest first."""
-        found = [(path, *_facts(path)) for path in sorted(self._folder.glob(f"rec-*{segments.SUFFIX}"))]
+        found = [
+            (path, path.stat().st_size, segments.begun(path))
+            for path in sorted(self._folder.glob(f"rec-*{segments.SUFFIX}"))
+        ]
         for path in segments.surplus(found, self._limits.bytes, now - self._limits.seconds):
             path.unlink(missing_ok=True)
 
@@ -268,12 +276,6 @@ def _without_secrets(text: str) -> str:
     found = yaml.safe_load(text)
     safe = shown("", found)
     return text if safe == found else yaml.safe_dump(safe, sort_keys=False)
-
-
-def _facts(path: Path) -> tuple[int, float]:
-    """Bytes of a segment and when it began, as its name says."""
-    stamp = path.name.split("-")[1]
-    return path.stat().st_size, int(stamp) / 1000 if stamp.isdecimal() else 0.0
 
 
 def _version() -> str:

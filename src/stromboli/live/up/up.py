@@ -22,6 +22,7 @@ from stromboli.live.controllers.controller_runner import Controllers
 from stromboli.live.process.events import Telling
 from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.options import Options
+from stromboli.live.scheduler.recording import record
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.live.up.default_scheduler import DEFAULT_SCHEDULER, DefaultScheduler
 from stromboli.live.up.shown_configuration import show_configuration
@@ -58,7 +59,7 @@ class Setup:
 
     ``nodes`` are Node objects; ``data`` is the directory that keeps everything, None for one that goes with the
     cluster; ``examples`` are objects to be created at the start; ``until_done`` ends the cluster when their jobs are
-    over; ``real_pods`` runs pods as processes of this machine.
+    over; ``real_pods`` runs pods as processes of this machine; ``record`` is the folder of the scheduler's record.
     """
 
     nodes: Sequence[Body] = ()
@@ -71,6 +72,7 @@ class Setup:
     examples: Sequence[Body] = ()
     until_done: bool = False
     real_pods: bool = False
+    record: Path | None = None
     observer: Observer = SILENT
 
 
@@ -150,7 +152,7 @@ async def up(setup: Setup) -> AsyncIterator[Up]:
         parts: dict[str, Any] = {"simulated nodes": kubelets} if setup.nodes else {}
         if setup.scheduler or setup.controllers:
             client = Client.reaching(from_kubeconfig([str(served.access.kubeconfig)]), qps=0, burst=0)
-            parts |= _brains(setup, await stack.enter_async_context(client), served.api)
+            parts |= _brains(setup, await stack.enter_async_context(client), served.api, stack)
         works = {name: found.run() for name, found in parts.items()}
         await stack.enter_async_context(_running(works, Telling(setup.observer)))
         if setup.nodes:
@@ -169,14 +171,16 @@ def _kubelets(setup: Setup, api: Api) -> Kubelets:
     return real
 
 
-def _brains(setup: Setup, client: Client, api: Api) -> dict[str, Any]:
+def _brains(setup: Setup, client: Client, api: Api, stack: AsyncExitStack) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if setup.controllers:
         found["controllers"] = Controllers(client, observer=setup.observer)
         found["controllers of workloads"] = Workloads(api)
     if setup.scheduler:
         options = Options(schedule_period=setup.period, audit_period=0.0)
-        found["scheduler"] = LiveScheduler(client, options, setup.source, observer=setup.observer)
+        scheduler = found["scheduler"] = LiveScheduler(client, options, setup.source, observer=setup.observer)
+        if setup.record is not None:
+            stack.callback(record(scheduler, setup.record).close)
         found["default scheduler"] = DefaultScheduler(api, Recorder(client, DEFAULT_SCHEDULER))
         names = (*options.scheduler_names, DEFAULT_SCHEDULER)
         found["watch for pods of other schedulers"] = Strangers(api, Recorder(client, UP), names)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from math import floor
+from math import floor, inf
 from typing import Any, Final
 
 from stromboli.cluster.body import Body, meta, part, stamp, with_meta
@@ -22,7 +22,7 @@ from stromboli.framework.config.registry import Registry
 from stromboli.model.names import GROUP_NAME, SCHEDULER_NAME
 from stromboli.sim.kubelets import Kubelets
 from stromboli.sim.scheduling import PERIOD, Scheduling
-from stromboli.sim.simulation.workload import SimJob, Workload
+from stromboli.sim.simulation.workload import SimJob, TimedChange, Workload
 from stromboli.sim.timeline import Timeline
 from stromboli.sim.traces.trace_objects import START, container
 from stromboli.sim.world import SimChange, SimWorld, key_of
@@ -32,8 +32,6 @@ CLOCKED: Final = frozenset({"cdp", "deviceshare", "rescheduling", "sla", "tdm", 
 
 IDLE: Final = 3_600
 """Cycles in a row that decide nothing while nothing else is to come, after which a simulation ends."""
-
-NAMESPACE: Final = "default"
 
 
 @dataclass(slots=True)
@@ -70,6 +68,8 @@ class Simulation:
         self.world = SimWorld(self.timeline)
         for body in self.workload.objects:
             self.world.create(_open(body))
+        for change in self.workload.changes:
+            self.timeline.at(self.began + change.at, partial(self._change, change))
         self.scheduling = Scheduling(self.world, config, registry, seed=seed, when_planned=self._look)
         Kubelets(self.world)
         self.world.follow(self._hear)
@@ -91,12 +91,25 @@ class Simulation:
         """Seconds from the workload's beginning."""
         return self.timeline.now - self.began
 
-    def run(self) -> list[JobRun]:
-        """Run until all jobs have ended, or nothing more can happen."""
+    def run(self, until: float = inf) -> list[JobRun]:
+        """Run until all jobs have ended, or nothing more can happen, or ``until`` seconds from the beginning."""
         self._arrive()
-        while self._idle < IDLE and self.timeline.step():
+        while self._idle < IDLE and self.timeline.due <= self.began + until and self.timeline.step():
             pass
         return self.runs
+
+    def _change(self, change: TimedChange) -> None:
+        """An object of the cluster comes, changes or goes."""
+        body: Body = _open(dict(change.object))
+        kind, key = body["kind"], key_of(body)
+        there = self.world.get(kind, key) is not None
+        if not change.stays:
+            if there:
+                self.world.remove(kind, key)
+        elif there:
+            self.world.patch(kind, key, body)
+        else:
+            self.world.create(body)
 
     # ------------------------------------------------------------------ jobs
 
@@ -113,8 +126,21 @@ class Simulation:
         group, *pods = objects_of(run.job, number, stamp(self.timeline.now))
         self.world.create(group)
         for pod in pods:
-            self._pods[key_of(pod)] = run, pod
+            self._pods[key_of(pod)] = run, _unplaced(pod)
             self.world.create(pod)
+        if run.job.cancelled is not None:
+            self.timeline.at(self.began + run.job.cancelled, partial(self._cancel, run))
+
+    def _cancel(self, run: JobRun) -> None:
+        """Its user takes the job away, unless it has started."""
+        if run.start is None:
+            keys = [key for key, (whose, _) in self._pods.items() if whose is run]
+            for key in keys:
+                self._left(key, run)
+                del self._pods[key]
+            self.ended += 1
+            self._clear(run.job)
+            self._wake()
 
     def _hear(self, change: SimChange) -> None:
         self.changes += 1
@@ -166,9 +192,10 @@ class Simulation:
         self.timeline.after(PERIOD, partial(self.world.create, again))
 
     def _clear(self, job: SimJob) -> None:
-        self.world.remove("PodGroup", f"{NAMESPACE}/{job.name}")
+        self.world.remove("PodGroup", job.key)
         for number in range(job.size):
-            self.world.remove("Pod", f"{NAMESPACE}/{job.name}-{number}")
+            if self.world.get("Pod", f"{job.key}-{number}") is not None:
+                self.world.remove("Pod", f"{job.key}-{number}")
 
     # ------------------------------------------------------------------ cycles
 
@@ -208,23 +235,14 @@ class Simulation:
 
 def objects_of(job: SimJob, number: int, created: str) -> Iterator[dict[str, Any]]:
     """The PodGroup and the pods of a job; uids keep the order of jobs that come in the same second."""
-    uid, urgent = f"job-{number:08d}", {"priorityClassName": job.priority_class} if job.priority_class else {}
-    yield {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {"name": job.name, "namespace": NAMESPACE, "uid": uid, "creationTimestamp": created},
-        "spec": {
-            "minMember": job.least or job.size,
-            "queue": job.queue,
-            **urgent,
-            "minResources": {name: f"{amount:.3f}".rstrip("0").rstrip(".") for name, amount in job.asks().items()},
-        },
-        "status": {"phase": "Pending"},
-    }
+    uid = f"job-{number:08d}"
+    yield _group_of(job, uid, created)
+    urgent = {"priorityClassName": job.priority_class} if job.priority_class else {}
     told = {GROUP_NAME: job.name, **({} if job.runtime is None else {RUN_FOR: f"{job.runtime:.3f}"})}
     index = 0
     for some in job.pods:
-        spec = {"schedulerName": SCHEDULER_NAME, **urgent, **some.spec, "containers": [container(some.requests)]}
+        containers = [container(some.requests)]
+        spec = {"schedulerName": SCHEDULER_NAME, **urgent, "containers": containers, **some.spec}
         for _ in range(some.count):
             yield {
                 "apiVersion": "v1",
@@ -232,15 +250,39 @@ def objects_of(job: SimJob, number: int, created: str) -> Iterator[dict[str, Any
                 "metadata": {
                     **some.metadata,
                     "name": f"{job.name}-{index}",
-                    "namespace": NAMESPACE,
+                    "namespace": job.namespace,
                     "uid": f"{uid}-{index:05d}",
                     "creationTimestamp": created,
-                    "annotations": {**some.metadata.get("annotations", {}), **told},
+                    "annotations": {**told, **some.metadata.get("annotations", {})},
                 },
                 "spec": spec,
                 "status": {"phase": "Pending"},
             }
             index += 1
+
+
+def _group_of(job: SimJob, uid: str, created: str) -> dict[str, Any]:
+    more = job.group
+    spec = {
+        "minMember": job.least or job.size,
+        "queue": job.queue,
+        **({"priorityClassName": job.priority_class} if job.priority_class else {}),
+        "minResources": {name: f"{amount:.3f}".rstrip("0").rstrip(".") for name, amount in job.asks().items()},
+        **more.get("spec", {}),
+    }
+    named = {"name": job.name, "namespace": job.namespace, "uid": uid, "creationTimestamp": created}
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {**more.get("metadata", {}), **named},
+        "spec": spec,
+        "status": {"phase": "Pending", **more.get("status", {})},
+    }
+
+
+def _unplaced(pod: dict[str, Any]) -> Body:
+    """The pod as it comes again after an eviction: without the node on which it stood from the beginning."""
+    return {**pod, "spec": {key: value for key, value in pod["spec"].items() if key != "nodeName"}}
 
 
 def _open(body: dict[str, Any]) -> Body:

@@ -30,7 +30,8 @@ class SimJob:
     """A job that comes at ``submit`` and runs for ``runtime`` seconds (None: for ever) once all its pods have started.
 
     Times count from the workload's beginning.  The job starts when ``least`` pods have nodes (0: all of them).
-    ``user`` is whose it is, as far as the trace says.
+    ``user`` is whose it is, as far as the trace says.  ``group`` is what else its PodGroup says, as parts of the
+    manifest; a job that has not started when it is ``cancelled`` goes then.
     """
 
     name: str
@@ -41,6 +42,14 @@ class SimJob:
     user: str = ""
     priority_class: str = ""
     least: int = 0
+    namespace: str = "default"
+    group: Mapping[str, Any] = field(default_factory=dict)
+    cancelled: float | None = None
+
+    @property
+    def key(self) -> str:
+        """The key of its PodGroup."""
+        return f"{self.namespace}/{self.name}"
 
     @property
     def size(self) -> int:
@@ -56,13 +65,26 @@ class SimJob:
         return total
 
 
+@dataclass(frozen=True, slots=True)
+class TimedChange:
+    """An object that comes or changes ``at`` so many seconds from the workload's beginning, or goes then."""
+
+    at: float
+    object: Manifest
+    stays: bool = True
+
+
 @dataclass(frozen=True)
 class Workload:
-    """Jobs in the order in which they come, and the objects that are there before: nodes, queues, priority classes."""
+    """Jobs in the order in which they come, and the objects that are there before: nodes, queues, priority classes.
+
+    ``changes`` are what becomes of objects later.
+    """
 
     name: str
     jobs: tuple[SimJob, ...]
     objects: tuple[Manifest, ...] = ()
+    changes: tuple[TimedChange, ...] = ()
 
     def window(self, since: float = 0.0, seconds: float = inf) -> Workload:
         """The jobs that come within so many seconds from ``since`` on; times count from there."""

@@ -1,0 +1,127 @@
+"""What recording costs a scheduler: ``python -m benchmarks.records.cost [--nodes 1000] [--rate 150] [--seconds 60]``.
+
+A scheduler process on a large cluster in the measuring process records while pods come and go; the CPU of the
+recorder, in the loop's thread and in its own, is counted beside that of the whole process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import atexit
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.live import watched
+from benchmarks.live.served import Served, served
+from stromboli.journal.segments import ENTRIES, segments
+from stromboli.live.scheduler import recording
+from stromboli.study.replay import Entry, entries
+
+GANG = 10
+
+
+def metered(file: Path) -> None:
+    """Count the recorder's CPU seconds, and write them into ``file`` every second and in the end."""
+    spent = {"loop": 0.0, "thread": 0.0, "longest": 0.0}
+    since = time.monotonic()
+
+    def counted(method: Callable[..., Any], where: str) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            began, wall = time.thread_time(), time.perf_counter()
+            try:
+                return method(*given)
+            finally:
+                spent[where] += time.thread_time() - began
+                if where == "loop":
+                    spent["longest"] = max(
+                        spent["longest"], min(time.perf_counter() - wall, time.thread_time() - began)
+                    )
+
+        return call
+
+    def write() -> None:
+        told = {**spent, "process": time.process_time(), "seconds": time.monotonic() - since}
+        file.write_text(json.dumps(told), encoding="utf-8")
+
+    for name in ("hear", "planned"):
+        setattr(recording.Recorder, name, counted(getattr(recording.Recorder, name), "loop"))
+    for name in ("begin", "entries", "end"):
+        setattr(recording._Writer, name, counted(getattr(recording._Writer, name), "thread"))
+    entries_of = recording._Writer.entries
+
+    def noted(*given: Any) -> None:
+        entries_of(*given)
+        write()
+
+    recording._Writer.entries = noted  # type: ignore[method-assign]
+    atexit.register(write)
+
+
+async def measured(nodes: int, pods: int, rate: float, seconds: float, into: Path) -> dict[str, float]:
+    """Seconds of CPU before and while pods come and go."""
+    flags = [f"--record={into / 'rec'}", "--schedule-period=1s", "-v=0"]
+    async with served(nodes, pods // GANG, GANG, flags, ("benchmarks.records.cost", "serve")) as scheduler:
+        await scheduler.until_ready()
+        await asyncio.sleep(10)
+        before = read(scheduler)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            scheduler.standing.arrive(max(round(rate / GANG), 1), GANG)
+            scheduler.standing.leave(round(rate))
+            await asyncio.sleep(1.0)
+        await asyncio.sleep(3)
+        after = read(scheduler)
+    return {name: after[name] - before[name] for name in after} | {"longest": after["longest"]}
+
+
+def read(scheduler: Served) -> dict[str, float]:
+    """What the process has written last."""
+    found: dict[str, float] = json.loads((scheduler.folder / "stalls.cost").read_text())
+    return found
+
+
+def sizes(folder: Path) -> tuple[int, int, int]:
+    """Bytes of entries as stored, how many entries, and how many of them are news (cycles and plans left out)."""
+    stored = count = news = 0
+    for segment in segments(folder):
+        places = [(frame.at, frame.kind) for frame in segment.frames()]
+        ends = [at for at, _ in places[1:]] + [segment.path.stat().st_size]
+        stored += sum(end - at for (at, kind), end in zip(places, ends, strict=True) if kind == ENTRIES)
+        for one in entries(segment):
+            if isinstance(one, Entry):
+                count += 1
+                news += type(one.change).__name__ not in ("Cut", "Planned", "Configured")
+    return stored, count, news
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, or with ``serve`` be the process that is measured."""
+    if arguments is None and sys.argv[1:2] == ["serve"]:
+        del sys.argv[1]
+        metered(Path(f"{sys.argv[1]}.cost"))
+        return watched.main()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.records.cost", description=__doc__)
+    parser.add_argument("into", type=Path)
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--rate", type=float, default=150.0)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    options = parser.parse_args(arguments)
+    found = asyncio.run(measured(options.nodes, options.pods, options.rate, options.seconds, options.into))
+    share = (found["loop"] + found["thread"]) / found["process"]
+    stored, count, news = sizes(options.into / "rec")
+    print(
+        f"recorder {found['loop']:.2f} + {found['thread']:.2f} CPU s of {found['process']:.2f}: {share:.2%}; "
+        f"longest in the loop {found['longest'] * 1000:.1f} ms"
+    )
+    print(f"{stored} bytes, {count} entries, {news} of news: {stored / max(news, 1):.0f} B an event")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,334 @@
+"""What became of the jobs of a record: when they came and started, how long their pods ran, what else changed.
+
+Moments are those of cycles: what happened between two of them counts as seen at the later one, a bind as decided at the
+earlier one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from stromboli.cluster.files.written import Manifest, as_read, group_manifest, manifests, node_manifest, pod_manifest
+from stromboli.cluster.rim import Applied, Change, Decided, Gone, Rim
+from stromboli.cluster.state import ClusterState
+from stromboli.errors import RecordError
+from stromboli.framework.config.config import Config
+from stromboli.framework.config.registry import Registry
+from stromboli.journal.entries import Planned
+from stromboli.journal.segments import segments
+from stromboli.model.names import JOB_NAME
+from stromboli.model.status import COMPLETED_STATUS
+from stromboli.model.task import Task
+from stromboli.study.replay import Moment, Reading
+
+GAP: Final = 30.0
+"""Seconds between two cycles in which others may have decided, or nothing was recorded."""
+MAKING: Final = 5.0
+"""Seconds that controllers may take to make a job's pods; who waits longer for them waits for its queue."""
+
+
+@dataclass
+class Slot:
+    """One pod of a job, and those that came in its place after evictions; times are seconds since 1970.
+
+    ``pod`` is its manifest as first seen, with the node that it had last; the last of them had it from ``bound`` until
+    ``ended``.  ``waits``: another is to come in the place of one that was evicted.
+    """
+
+    uid: str
+    pod: Manifest
+    came: float
+    bound: float | None = None
+    ended: float | None = None
+    evictions: int = 0
+    waits: bool = False
+
+    @property
+    def runtime(self) -> float | None:
+        """Seconds from its last bind until its end; None for one that never had a node, or still has it."""
+        return None if self.bound is None or self.ended is None else self.ended - self.bound
+
+
+@dataclass
+class PastJob:
+    """A job: ``group`` is its PodGroup's manifest as first seen, ``started`` when ``least`` of its pods had nodes.
+
+    ``before``: it was there when the history began; ``cancelled``: when it went without having started; ``unseen``: a
+    part of it happened while nothing was recorded.
+    """
+
+    uid: str
+    came: float
+    group: Manifest
+    queue: str
+    owner: str
+    least: int
+    before: bool
+    slots: dict[str, Slot] = field(default_factory=dict)
+    started: float | None = None
+    ended: float | None = None
+    cancelled: float | None = None
+    unseen: bool = False
+
+    @property
+    def evictions(self) -> int:
+        """How many of its pods were evicted."""
+        return sum(slot.evictions for slot in self.slots.values())
+
+
+@dataclass
+class Changed:
+    """An object other than a pod or a PodGroup that came, changed or went ``at`` (seconds since 1970)."""
+
+    at: float
+    object: Manifest
+    stays: bool
+
+
+class History:
+    """The past of a record between two times; :meth:`read` reads it.
+
+    ``objects`` is what was there at the ``first`` cycle beside jobs; ``last`` is the last cycle; ``cuts`` are the times
+    of all.
+    """
+
+    def __init__(self, record: Path, registry: Registry, since: float = 0.0, until: float = float("inf")) -> None:
+        self._segments, self._reading = segments(record, since), Reading(registry)
+        self._since, self._until = since, until
+        self.jobs: dict[str, PastJob] = {}
+        self.objects: list[Manifest] = []
+        self.changes: list[Changed] = []
+        self.cuts: list[float] = []
+        self._config: Config | None = None
+        self._slots: dict[str, tuple[PastJob, Slot]] = {}
+        self._uid_of: dict[str, str] = {}
+        self._nodes: dict[str, object] = {}
+        self._dirty: dict[str, None] = {}
+        self._others: dict[tuple[str, str, str], Manifest] = {}
+        self._evicted: set[str] = set()
+        self._lost_nodes: set[str] = set()
+        self._told: list[Applied] = []
+        self._groups: dict[str, tuple[float | None, Manifest]] = {}
+        self._fresh, self._gap = True, False
+
+    @property
+    def first(self) -> float:
+        """The time of the first cycle."""
+        return self.cuts[0] if self.cuts else 0.0
+
+    @property
+    def last(self) -> float:
+        """The time of the last cycle."""
+        return self.cuts[-1] if self.cuts else 0.0
+
+    @property
+    def period(self) -> float:
+        """The median of the seconds between two cycles; 1 without any."""
+        steps = sorted(b - a for a, b in zip(self.cuts, self.cuts[1:], strict=False))
+        return steps[len(steps) // 2] if steps else 1.0
+
+    @property
+    def config(self) -> Config:
+        """The configuration of the last cycle.  Raises RecordError where there was none."""
+        if self._config is None:
+            raise RecordError(self._segments[0].path, 0, "there is no cycle in that part of the record")
+        return self._config
+
+    def read(self) -> History:
+        """Read all, and return itself.  Raises RecordError."""
+        for segment in self._segments:
+            self._dirty.update(dict.fromkeys(self._uid_of))
+            self._fresh = True
+            if not self._reading.read(segment, self._begun, self._planned, self._changed, until=self._until):
+                break
+        return self
+
+    # ------------------------------------------------------------------ entries
+
+    def _planned(self, planned: Planned) -> None:
+        self._evicted |= {one.uid for one in planned.evictions}
+
+    def _changed(self, rim: Rim, change: Change) -> None:
+        if isinstance(change, Gone | Decided):
+            self._dirty[change.key] = None
+        elif isinstance(change, Applied):
+            meta = change.object.metadata
+            if change.kind == "Pod":
+                self._dirty[f"{meta.namespace}/{meta.name}"] = None
+            elif change.kind == "PodGroup":
+                self._group(f"{meta.namespace}/{meta.name}", rim.state, change.stays)
+            else:
+                self._told.append(change)
+
+    def _group(self, uid: str, state: ClusterState, stays: bool) -> None:
+        """A PodGroup has come, changed or gone; it is kept as it came, until the first of its pods has come, too."""
+        live = state.jobs.get(uid)
+        if not stays or live is None:
+            self._groups.pop(uid, None)
+        elif (known := self.jobs.get(uid)) is not None and not known.group:
+            facts = live.facts
+            known.group, known.least = group_manifest(facts.group), max(facts.min_available, 1)
+            known.queue = facts.queue or known.queue
+        elif uid not in self._groups and uid not in self.jobs and self.cuts:
+            self._groups[uid] = None, group_manifest(live.facts.group)
+
+    def _begun(self, moment: Moment) -> None:
+        now, state = moment.cut.now, moment.rim.state
+        if now < self._since:
+            self._told.clear()
+            return
+        if not self.cuts:
+            self._open(state, now)
+        elif self._fresh:
+            self._dirty.update(dict.fromkeys([*state.tasks, *self._uid_of]))
+        self._fresh = False
+        self._gap = bool(self.cuts) and now - self.cuts[-1] > GAP
+        self._groups = {uid: (when or now, found) for uid, (when, found) in self._groups.items()}
+        self._note_objects(state, now)
+        self._note_pods(state, now)
+        self.cuts.append(now)
+        self._config = moment.config
+
+    def _open(self, state: ClusterState, now: float) -> None:
+        """What is there at the beginning."""
+        every = manifests(state, now)
+        self.objects = [one for one in every if one["kind"] not in ("Pod", "PodGroup")]
+        self._others = {_title(one): one for one in self.objects}
+        self._told.clear()
+        self._dirty = dict.fromkeys(state.tasks)
+
+    def _note_objects(self, state: ClusterState, now: float) -> None:
+        for change in self._told:
+            meta = change.object.metadata
+            if change.kind == "Node":
+                entry = state.nodes.entries().get(meta.name)
+                stays = entry is not None and entry.spec is not None
+                found = node_manifest(entry.spec) if entry is not None and entry.spec is not None else None
+            else:
+                stays, found = change.stays, as_read(change.kind, change.object)
+            title = (change.kind, meta.namespace, meta.name)
+            known = self._others.get(title)
+            if not stays and known is not None:
+                self.changes.append(Changed(now, self._others.pop(title), False))
+                self._lost_nodes |= {meta.name} if change.kind == "Node" else set()
+            elif stays and found is not None and _essence(found) != _essence(known or {}):
+                self._others[title] = found
+                self.changes.append(Changed(now, found, True))
+        self._told.clear()
+
+    # ------------------------------------------------------------------ pods
+
+    def _note_pods(self, state: ClusterState, now: float) -> None:
+        for key in self._dirty:
+            task = state.tasks.get(key)
+            known = self._uid_of.get(key)
+            if known is not None and (task is None or task.uid != known):
+                self._over(key, known, now)
+            if task is not None:
+                self._stands(state, task, now)
+        self._dirty.clear()
+        self._lost_nodes.clear()
+
+    def _over(self, key: str, uid: str, now: float) -> None:
+        """The pod of that uid is gone."""
+        del self._uid_of[key]
+        job, slot = self._slots.pop(uid)
+        if slot.ended is None:
+            self._end(job, slot, uid, now)
+
+    def _end(self, job: PastJob, slot: Slot, uid: str, now: float) -> None:
+        slot.ended, job.unseen = now, job.unseen or self._gap
+        if uid in self._evicted or _node_of(slot.pod) in self._lost_nodes:
+            slot.evictions += 1
+            slot.waits = True
+            self._evicted.discard(uid)
+        ended = [one.ended for one in job.slots.values()]
+        if None not in ended:
+            job.ended = now
+            if job.started is None:
+                job.cancelled = now
+
+    def _stands(self, state: ClusterState, task: Task, now: float) -> None:
+        found = self._slots.get(task.uid)
+        if found is None:
+            if task.status in COMPLETED_STATUS:
+                return
+            found = self._slots[task.uid] = self._came(state, task, now)
+            self._uid_of[task.key] = task.uid
+        job, slot = found
+        if task.status in COMPLETED_STATUS:
+            if slot.ended is None:
+                self._end(job, slot, task.uid, now)
+        elif not task.own_node:
+            slot.bound = None
+        elif slot.bound is None:
+            job.unseen = job.unseen or self._gap
+            slot.bound = self.cuts[-1] if self.cuts and not self._gap else now
+            slot.pod["spec"]["nodeName"] = task.own_node
+            placed = sum(one.bound is not None for one in job.slots.values())
+            if job.started is None and placed >= job.least:
+                job.started = slot.bound
+
+    def _came(self, state: ClusterState, task: Task, now: float) -> tuple[PastJob, Slot]:
+        job = self._job(state, task, now)
+        again = next(
+            (one for one in job.slots.values() if one.waits and one.pod["metadata"]["name"] == task.name), None
+        )
+        again = again or next((one for one in job.slots.values() if one.waits), None)
+        if again is not None:
+            again.waits, again.bound, again.ended, again.uid = False, None, None, task.uid
+            job.ended = None
+            return job, again
+        slot = job.slots[task.uid] = Slot(task.uid, pod_manifest(task, now), now)
+        slot.pod["spec"].pop("nodeName", None)
+        return job, slot
+
+    def _job(self, state: ClusterState, task: Task, now: float) -> PastJob:
+        uid = task.job or task.key
+        known = self.jobs.get(uid)
+        if known is not None and (known.ended is None or any(one.waits for one in known.slots.values())):
+            return known
+        live = state.jobs.get(uid)
+        there = live is not None and live.facts.group.uid
+        came, group = self._groups.pop(
+            uid, (now, group_manifest(live.facts.group) if live is not None and there else {})
+        )
+        least = 1 if live is None else max(live.facts.min_available, 1)
+        if live is not None and there and came is not None and now - came <= MAKING:
+            came, group = now, group_manifest(live.facts.group)
+        queue = (live.facts.queue if live is not None else "") or state.default_queue
+        found = PastJob(uid, came or now, group, queue, _owner(task), least, not self.cuts)
+        if known is not None:  # another job of the same name
+            self.jobs[f"{uid} until {known.ended:.0f}"] = self.jobs.pop(uid)
+        self.jobs[uid] = found
+        return found
+
+
+def _owner(task: Task) -> str:
+    """Whose pod it is: its namespace and what made it, without the number at the end."""
+    name = task.annotations.get(JOB_NAME) or task.owner or task.job.rpartition("/")[2] or task.name
+    return f"{task.namespace}/{stem(name)}"
+
+
+def stem(name: str) -> str:
+    """A name without the numbers and hashes at its end, as jobs that come again and again are named."""
+    parts = name.removesuffix("@scheduling.k8s.io").split("-")
+    while len(parts) > 1 and any(sign.isdigit() for sign in parts[-1]):
+        parts.pop()
+    return "-".join(parts).rstrip("0123456789")
+
+
+def _node_of(pod: Manifest) -> str:
+    return str(pod["spec"].get("nodeName", ""))
+
+
+def _title(found: Manifest) -> tuple[str, str, str]:
+    meta = found["metadata"]
+    return found["kind"], meta.get("namespace", ""), meta["name"]
+
+
+def _essence(found: Manifest) -> Any:
+    """What of an object matters: of a Queue what its users say, as the scheduler writes the rest."""
+    return {key: value for key, value in found.items() if key != "status" or found["kind"] != "Queue"}

@@ -1,0 +1,142 @@
+"""What a record teaches about waiting: how long jobs run, and how far predictions of their starts were off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from stromboli.cluster.state import ClusterState
+from stromboli.errors import RecordError
+from stromboli.framework.config.registry import Registry
+from stromboli.journal.segments import segments
+from stromboli.model.job import Job
+from stromboli.study.eta import ENOUGH, HOLDS, LEVELS, SLACK, Calibration, Forecaster, scene_of, sort_of
+from stromboli.study.replay import Moment, Reading
+from stromboli.study.runtimes import Floats, Runtimes, Sort
+
+TRIED: Final = 16
+"""Draws of a prediction that is only made to calibrate by."""
+EVERY: Final = 60.0
+"""Seconds of the record between two of them."""
+
+
+class Answer(NamedTuple):
+    """A prediction that has come true or not: made ``asked`` (seconds since 1970) of a job of ``queue``.
+
+    ``quantiles`` are what it said, calibrated by what was known then, ``outcome`` is what came, in seconds from then.
+    """
+
+    job: str
+    queue: str
+    asked: float
+    quantiles: tuple[float | None, ...]
+    outcome: float
+
+
+@dataclass
+class _Seen:
+    sort: Sort
+    since: float
+    started: float | None = None
+    predicted: Floats | None = None
+    said: tuple[float | None, ...] = ()
+    asked: float = 0.0
+    tried: bool = False
+
+
+class Learner:
+    """Looks at a cluster cycle by cycle; ``runtimes`` and ``calibration`` are what it has learned, ``began`` when jobs
+    that run have started.
+
+    Every ``every`` seconds it predicts when a job starts that has begun to wait, by what was known at that time, and
+    notes what became of it in ``answers``.
+    """
+
+    def __init__(self, every: float = EVERY, draws: int = TRIED) -> None:
+        self.runtimes, self.calibration = Runtimes(), Calibration()
+        self.forecaster = Forecaster(self.runtimes, self.calibration, draws)
+        self._every, self._next = every, 0.0
+        self._jobs: dict[str, _Seen] = {}
+        self.answers: list[Answer] = []
+
+    @property
+    def began(self) -> dict[str, float]:
+        """When the jobs that run have started, in seconds since 1970."""
+        return {uid: seen.started for uid, seen in self._jobs.items() if seen.started is not None}
+
+    def look(self, state: ClusterState, now: float) -> None:
+        """Take in how the cluster stands."""
+        for uid in [uid for uid in self._jobs if uid not in state.jobs]:
+            self._over(self._jobs.pop(uid), now)
+        waits: list[str] = []
+        for uid, job in state.jobs.items():
+            if self._stands(uid, job, now):
+                waits.append(uid)
+        if waits and now >= self._next:
+            self._try(state, waits[0], now)
+
+    def _stands(self, uid: str, job: Job, now: float) -> bool:
+        """Note how a job stands; whether it waits since before this moment, and nothing was predicted of it yet."""
+        holds = sum(len(job.index.get(status, ())) for status in HOLDS)
+        seen = self._jobs.get(uid)
+        if holds >= max(job.facts.min_available, 1):
+            seen = self._jobs.setdefault(uid, _Seen(sort_of(job), now))
+            if seen.started is None:
+                self._starts(uid, seen, now)
+        elif seen is None:
+            self._jobs[uid] = _Seen(sort_of(job), now)
+        elif seen.started is not None:
+            self._jobs.pop(uid)
+            self._over(seen, now)
+        elif job.tasks:
+            return not seen.tried
+        return False
+
+    def _starts(self, uid: str, seen: _Seen, now: float) -> None:
+        seen.started = now
+        if seen.predicted is not None:
+            self.answers.append(Answer(uid, seen.sort.queue, seen.asked, seen.said, now - seen.asked))
+            self.calibration.add(seen.predicted, now - seen.asked)
+            seen.predicted = None
+
+    def _over(self, seen: _Seen, now: float) -> None:
+        if seen.started is not None:
+            self.runtimes.add(seen.sort, now - seen.started)
+
+    def _try(self, state: ClusterState, uid: str, now: float) -> None:
+        seen, self._next = self._jobs[uid], now + self._every
+        scene = scene_of(state, now, self.began)
+        target = scene.number(uid)
+        seen.tried, seen.asked = True, now
+        found = "" if target is None else self.forecaster.predict(scene, target)
+        if not isinstance(found, str) and np.isfinite(found).any():
+            seen.predicted, seen.said = found, self.calibration.quantiles(found)
+
+    def covered(self, level: float) -> float:
+        """The part of the calibrated answers whose quantile ``level`` the outcome did not exceed; 0 of none."""
+        at = LEVELS.index(level)
+        told = self.answers[ENOUGH:]
+        limits = [np.inf if (said := one.quantiles[at]) is None else said for one in told]
+        held = sum(one.outcome <= limit + SLACK for one, limit in zip(told, limits, strict=True))
+        return held / len(told) if told else 0.0
+
+
+def learned(record: Path, registry: Registry, until: float = float("inf")) -> tuple[Learner, Moment]:
+    """What a record teaches, and its last cycle.  Raises RecordError."""
+    learner, last = Learner(), list[Moment]()
+    reading = Reading(registry)
+
+    def begun(moment: Moment) -> None:
+        last[:] = [moment]
+        learner.look(moment.rim.state, moment.cut.now)
+
+    found = segments(record)
+    for segment in found:
+        if not reading.read(segment, begun, until=until):
+            break
+    if not last:
+        raise RecordError(found[0].path, 0, "there is no cycle in that part of the record")
+    return learner, last[0]

@@ -1,0 +1,122 @@
+"""A record as a trace for the simulator: the jobs that came, how long they ran, and the nodes that came and went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import median
+from typing import Any, Final
+
+from stromboli.cluster.files.written import Manifest
+from stromboli.cluster.lives import RUN_FOR
+from stromboli.model.names import GROUP_NAME
+from stromboli.model.reservation import written
+from stromboli.model.resources import quantity
+from stromboli.sim.simulation.workload import Pods, SimJob, TimedChange, Workload
+from stromboli.study.history import History, PastJob, Slot
+
+LATE: Final = 0.5
+"""Parts of a period by which a pod's end is earlier than the cycle that saw it, on average."""
+
+
+@dataclass(frozen=True)
+class RecordedTrace:
+    """The trace, and by the key of each job what the record says of it; ``guessed`` are keys of those whose runtime it
+    does not say: they had not ended, or not begun.
+    """
+
+    workload: Workload
+    past: Mapping[str, PastJob]
+    guessed: frozenset[str]
+
+
+def recorded_trace(history: History, name: str) -> RecordedTrace:
+    """The trace of what :class:`~stromboli.study.history.History` has read."""
+    making = _Making(history)
+    for job in history.jobs.values():
+        making.add(job)
+    jobs = tuple(sorted(making.jobs, key=lambda job: job.submit))
+    changes = tuple(TimedChange(one.at - history.first, one.object, one.stays) for one in history.changes)
+    workload = Workload(name, jobs, tuple(history.objects), changes)
+    return RecordedTrace(workload, making.past, frozenset(making.guessed))
+
+
+class _Making:
+    def __init__(self, history: History) -> None:
+        self._history, self._runtimes = history, Runtimes(history.jobs.values())
+        self.jobs: list[SimJob] = []
+        self.past: dict[str, PastJob] = {}
+        self.guessed: set[str] = set()
+
+    def add(self, job: PastJob) -> None:
+        """Add a job."""
+        namespace, _, name = job.uid.partition("/")
+        name = name.replace(" until ", "-").replace("@", "-").replace("/", "-")
+        found = SimJob(
+            name, self._at(job.came), self._longest(job), tuple(self._pods(job, slot) for slot in job.slots.values()),
+            job.queue, job.owner, least=job.least, namespace=namespace, group=_group(job.group),
+            cancelled=None if job.cancelled is None else self._at(job.cancelled),
+        )  # fmt: skip
+        self.jobs.append(found)
+        self.past[found.key] = job
+        if any(slot.runtime is None for slot in job.slots.values()) and job.cancelled is None:
+            self.guessed.add(found.key)
+
+    def _at(self, when: float) -> float:
+        return max(when - self._history.first, 0.0)
+
+    def _longest(self, job: PastJob) -> float:
+        return max((self._runtime(job, slot) for slot in job.slots.values()), default=0.0)
+
+    def _runtime(self, job: PastJob, slot: Slot) -> float:
+        """Seconds; of a pod that had not ended, those that it had run, of one that never ran, those of alike ones."""
+        if slot.bound is None:
+            return self._runtimes.usual(job)
+        return max((slot.ended or self._history.last) - slot.bound - LATE * self._history.period, 0.001)
+
+    def _pods(self, job: PastJob, slot: Slot) -> Pods:
+        metadata, spec = slot.pod["metadata"], dict(slot.pod["spec"])
+        runtime, node = self._runtime(job, slot), spec.pop("nodeName", "")
+        if job.before and slot.bound == self._history.first and node:
+            spec["nodeName"] = node
+        told = metadata.get("annotations", {})
+        kept = {key: text for key, text in told.items() if key != GROUP_NAME and key not in written(told)}
+        shown = {key: metadata[key] for key in ("labels", "ownerReferences") if key in metadata}
+        shown["annotations"] = {**kept, RUN_FOR: f"{runtime:.3f}"}
+        return Pods(1, _requests(spec), spec, shown)
+
+
+class Runtimes:
+    """How long pods ran that have ended."""
+
+    def __init__(self, jobs: Iterable[PastJob]) -> None:
+        self._by: dict[tuple[str, ...], list[float]] = {}
+        for job in jobs:
+            for slot in job.slots.values():
+                if slot.runtime is not None:
+                    for key in ((job.queue, job.owner), (job.queue,), ()):
+                        self._by.setdefault(key, []).append(slot.runtime)
+
+    def usual(self, job: PastJob) -> float:
+        """The median of pods of the same owner in its queue, else of its queue, else of all; 60 without any."""
+        keys = ((job.queue, job.owner), (job.queue,), ())
+        return max(next((median(self._by[key]) for key in keys if key in self._by), 60.0), 0.001)
+
+
+def _requests(spec: Mapping[str, Any]) -> dict[str, str]:
+    """What the containers ask for together."""
+    total: dict[str, Fraction] = {}
+    for container in spec.get("containers") or ():
+        for name, amount in ((container.get("resources") or {}).get("requests") or {}).items():
+            total[name] = total.get(name, Fraction(0)) + Fraction(quantity.parse(str(amount)))
+    return {name: f"{float(amount):.3f}".rstrip("0").rstrip(".") for name, amount in total.items()}
+
+
+def _group(found: Manifest) -> dict[str, Any]:
+    """What the PodGroup says, but for its identity and its size in a trace."""
+    if not found:
+        return {"spec": {"minResources": {}}}
+    metadata = {key: found["metadata"][key] for key in ("labels", "annotations") if key in found["metadata"]}
+    status = {"phase": found["status"]["phase"]} if found["status"].get("phase") else {}
+    return {"metadata": metadata, "spec": {"minResources": {}, **found["spec"]}, "status": status}

@@ -1,0 +1,43 @@
+"""Jobs that are about to be submitted, on the cluster of a recorded moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stromboli.framework.config.registry import Registry
+from stromboli.journal.checkpoint import Checkpoint, restored
+from stromboli.sim.loading import Loading
+from stromboli.sim.planning import Planning
+from stromboli.study.eta import LEVELS, Eta
+from stromboli.study.replay import Moment
+
+
+def submitted(moment: Moment, registry: Registry, file: Path | None) -> tuple[Planning, list[str]]:
+    """The cluster of ``moment`` with the jobs of ``file``, and their uids; its cycle has not run.
+
+    Raises ManifestError, and OSError.
+    """
+    planning = Planning(moment.config, registry, now=moment.cut.now, seed=moment.cut.seed, strict=True)
+    planning.state = restored(Checkpoint(moment.rim.state).encode(), again=True)
+    planning.loading = Loading(planning.state, strict=False)
+    before = set(planning.state.jobs)
+    if file is not None:
+        queues = dict(planning.state.queues)
+        planning.load([file])
+        planning.state.queues.update(queues)  # what stands of them, instead of what a file without them would need
+    return planning, [uid for uid in planning.state.jobs if uid not in before]
+
+
+def fitting(planning: Planning, uid: str) -> Eta | None:
+    """The answer for a job to which the cycle gave nodes, at once or after its victims have gone; None for others."""
+    job, plan = planning.state.jobs.get(uid), planning.plans[-1]
+    if job is None:
+        return None
+    bound = sum(one.job == uid for one in plan.binds)
+    if bound and bound >= job.facts.min_available:
+        return Eta(uid, job.facts.queue, 0, (0.0,) * len(LEVELS), "it fits now")
+    victims = [planning.state.tasks[one.key] for one in plan.evictions if one.key in planning.state.tasks]
+    if victims and any(one.job == uid for one in plan.reservations):
+        wait = float(max(one.grace for one in victims))
+        return Eta(uid, job.facts.queue, 0, (wait,) * len(LEVELS), f"by evicting {len(victims)} pods")
+    return None

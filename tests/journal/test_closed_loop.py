@@ -1,0 +1,129 @@
+"""A record as a trace: its jobs simulated with their own configuration and with another one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stromboli.builtin import full_registry
+from stromboli.cli.main import main
+from stromboli.live.scheduler.recording import record
+from stromboli.study.closed_loop import ClosedLoop
+from stromboli.study.history import History, stem
+from stromboli.study.recorded_trace import recorded_trace
+from tests.support.live_world import PREEMPTING, LiveWorld, gang, group, node, pod
+from tests.support.virtual import run
+
+PERIOD = 5.0
+REGISTRY = full_registry("")
+
+
+def filled(folder: Path) -> Path:
+    """Ten minutes of two nodes of four cores: gangs of four for two minutes each, one is evicted by a higher one."""
+
+    async def story() -> None:
+        (folder / "conf").write_text(PREEMPTING)
+        world = LiveWorld(nodes=2)
+        world.server.put("priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
+        scheduler = world.scheduler(str(folder / "conf"), schedule_period=PERIOD)
+        recorder = record(scheduler, folder / "rec")
+        world.start(scheduler)
+        gang(world.server, "early", 4)
+        for number in range(4):
+            await asyncio.sleep(31)
+            gang(world.server, f"later-{number}", 4)
+        world.server.put("podgroups", group("urgent", 4, priorityClassName="high"))
+        for number in range(4):
+            found = pod(f"urgent-{number}", "urgent", priority=1000, priorityClassName="high")
+            world.server.put("pods", found)
+        world.server.put("nodes", node("more"))
+        for name in ("early", "later-0", "urgent", "later-1", "later-2"):
+            for _ in range(12):
+                await asyncio.sleep(10)
+                evict(world)
+            for number in range(4):
+                if ("ns", f"{name}-{number}") in world.server.objects["pods"]:
+                    world.server.drop("pods", f"{name}-{number}", "ns")
+        await world.end()
+        recorder.close()
+
+    run(story())
+    return folder / "rec"
+
+
+def evict(world: LiveWorld) -> None:
+    """Pods that are told to go are gone, and come again."""
+    for found in world.server.all("pods"):
+        if "deletionTimestamp" in found["metadata"]:
+            name, job = found["metadata"]["name"], found["metadata"]["annotations"]["scheduling.k8s.io/group-name"]
+            world.server.drop("pods", name, "ns")
+            world.server.put("pods", pod(name, job))
+
+
+@pytest.fixture(scope="module")
+def filled_record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stromboli.live.scheduler.scheduler.LOOK_EVERY", PERIOD)
+        yield filled(tmp_path_factory.mktemp("filled"))
+
+
+def test_a_record_tells_when_jobs_came_started_and_ended(filled_record: Path) -> None:
+    history = History(filled_record, REGISTRY).read()
+    assert history.period == PERIOD
+    assert {"early", "later-0", "urgent"} <= {uid.partition("/")[2] for uid in history.jobs}
+    early, last = history.jobs["ns/early"], history.jobs["ns/later-3"]
+    assert early.started is not None
+    assert early.ended is not None
+    assert early.ended - early.started > 100
+    assert last.ended is None
+    assert [change.object["metadata"]["name"] for change in history.changes if change.object["kind"] == "Node"] == [
+        "more"
+    ]
+
+
+def test_the_own_configuration_gives_the_recorded_starts(filled_record: Path) -> None:
+    history = History(filled_record, REGISTRY).read()
+    found = ClosedLoop(history, history.config, REGISTRY)
+    assert found.model_error.jobs >= 5
+    assert found.model_error.within >= 0.95
+    assert found.losers(10) == found.winners(10) == []
+
+
+def test_another_policy_makes_others_wait(
+    filled_record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "less.yaml").write_text(
+        "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: default}\n"
+        "spec: {weight: 1, capability: {cpu: 4}}\n"
+    )
+    conf = tmp_path / "capacity.conf"
+    conf.write_text(PREEMPTING.replace("{name: predicates}", "{name: predicates}, {name: capacity}"))
+    asked = ["diff", str(filled_record), "--closed-loop", "--conf", str(conf), "--queues", str(tmp_path / "less.yaml")]
+    assert main([*asked, "--into", str(tmp_path / "out")]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("model error: of")
+    assert "jobs that wait longer with the other configuration" in out
+    assert "ns/later-" in out
+    assert (tmp_path / "out" / "jobs.csv").read_text().startswith("job,queue,submit")
+
+
+def test_a_node_that_comes_later_comes_later_in_the_trace(filled_record: Path) -> None:
+    history = History(filled_record, REGISTRY).read()
+    trace = recorded_trace(history, "record")
+    nodes = [change for change in trace.workload.changes if change.object["kind"] == "Node"]
+    found: list[Any] = [change.object for change in nodes]
+    assert [one["metadata"]["name"] for one in found] == ["more"]
+    assert nodes[0].at > 60
+    assert {"ns/later-3"} <= trace.guessed
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("train-7", "train"), ("nightly-eval-20261120", "nightly-eval"), ("web-6d4cf56db-x2x9z", "web"), ("lone", "lone")],
+)
+def test_jobs_that_come_again_have_one_stem(name: str, expected: str) -> None:
+    assert stem(name) == expected

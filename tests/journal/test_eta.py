@@ -1,0 +1,128 @@
+"""When jobs will start: on paper, calibrated, and not told where there is no basis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stromboli.builtin import full_registry
+from stromboli.cli.main import main
+from stromboli.sim.simulation.simulation import Simulation
+from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of
+from stromboli.study.eta import ENOUGH, Calibration, Forecaster, scene_of
+from stromboli.study.forecast import FAR, Holding, Situation, Waiting, starts
+from stromboli.study.learning import Learner
+from stromboli.study.runtimes import EXPECTED, LEAST, Runtimes, Sort, expected
+from tests.journal.test_closed_loop import filled_record as filled_record
+
+SORT = Sort("default", "ns/train", 1)
+
+
+def situation(*waiting: Waiting, most: float = FAR) -> Situation:
+    """Two nodes of four cores, both full: a job of four cores on each."""
+    running = [Holding((node,), np.array([[4.0]]), 0) for node in range(2)]
+    return Situation(np.zeros((2, 1)), running, waiting, np.array([[8.0]]), np.array([[most]]))
+
+
+@pytest.mark.parametrize(
+    ("waiting", "target", "most", "expected_start"),
+    [
+        ([(1, 4)], 0, FAR, 10.0),  # the first end makes room
+        ([(2, 4)], 0, FAR, 30.0),  # a gang needs both
+        ([(1, 4), (1, 4)], 1, FAR, 30.0),  # the second in the order has the second end
+        ([(1, 4), (1, 4), (1, 4)], 2, FAR, 60.0),  # the third has the end of the first that waited, 10 + 50
+        ([(2, 4), (1, 2)], 1, FAR, 10.0),  # a smaller job passes a gang that waits
+        ([(1, 8)], 0, FAR, np.inf),  # no node is so large
+        ([(1, 4)], 0, 4.0, 30.0),  # its queue may have four cores only
+    ],
+)
+def test_starts_on_paper(
+    waiting: list[tuple[int, float]], target: int, most: float, expected_start: float
+) -> None:  # fmt: skip
+    found = situation(*(Waiting(np.array([each]), count, count, 0) for count, each in waiting), most=most)
+    left, runtimes = np.array([[10.0, 30.0]]), np.full((1, len(waiting)), 50.0)
+    assert starts(found, target, left, runtimes).tolist() == [expected_start]
+
+
+def test_runtimes_are_drawn_from_jobs_alike_that_ran_as_long() -> None:
+    runtimes, dice = Runtimes(), np.random.default_rng(1)
+    assert runtimes.left(SORT, 0.0, 4, dice) is None
+    for number in range(LEAST):
+        runtimes.add(SORT, 100.0 + number)
+    found = runtimes.left(SORT, 50.0, 100, dice)
+    assert found is not None
+    assert set(found) <= {50.0 + number for number in range(LEAST)}
+    assert runtimes.left(SORT, 102.0, 4, dice) is None, "too few ran as long"
+    assert runtimes.left(Sort("default", "ns/other", 7), 0.0, 4, dice) is not None, "the queue is likeness enough"
+    assert runtimes.left(Sort("others", "ns/train", 1), 0.0, 4, dice) is None
+
+
+def test_estimates_of_users_are_read_and_nonsense_is_not() -> None:
+    assert expected({EXPECTED: "90m"}) == 5400.0
+    assert expected({EXPECTED: "soon"}) is expected({}) is None
+
+
+def test_calibrated_quantiles_cover_what_they_say() -> None:
+    dice, calibration, covered = np.random.default_rng(5), Calibration(), 0
+    for number in range(1000):
+        predicted = np.sort(dice.exponential(100.0, 64))  # outcomes are three times as late
+        outcome = float(dice.exponential(300.0))
+        if number >= 500:
+            p80 = calibration.quantiles(predicted)[1]
+            assert p80 is not None
+            covered += outcome <= p80
+        calibration.add(predicted, outcome)
+    assert len(calibration) >= ENOUGH
+    assert 0.75 <= covered / 500 <= 0.85
+
+
+def run_of(jobs: list[SimJob], until: float) -> Simulation:
+    registry = full_registry("")
+    workload = Workload("waits", tuple(jobs), tuple(nodes_of("1x4cpu")))
+    simulation = Simulation(workload, registry.configured(""), registry)
+    simulation.run(until)
+    return simulation
+
+
+def test_without_a_basis_there_is_no_number() -> None:
+    pods = (Pods(1, {"cpu": "4"}),)
+    simulation = run_of([SimJob("long", 0.0, 1e6, pods), SimJob("waits", 1.0, 10.0, pods)], 60.0)
+    scene = scene_of(simulation.scheduling.state, simulation.timeline.now)
+    target = scene.number("default/waits")
+    assert target is not None
+    found = Forecaster(Runtimes(), Calibration()).eta(scene, target)
+    assert found.quantiles == (None, None, None)
+    assert found.why.startswith("no basis: of 100% of the room in use")
+
+
+def test_a_users_estimate_is_basis_enough() -> None:
+    told = {"annotations": {EXPECTED: "10m"}}
+    pods, waiting = (Pods(1, {"cpu": "4"}, {}, told),), (Pods(1, {"cpu": "4"}),)
+    simulation = run_of([SimJob("long", 0.0, 1e6, pods), SimJob("waits", 1.0, 10.0, waiting)], 60.0)
+    state = simulation.scheduling.state
+    learner = Learner()
+    learner.look(state, simulation.began)
+    scene = scene_of(state, simulation.began + 60.0, learner.began)
+    found = Forecaster(learner.runtimes, learner.calibration).etas(scene, ["default/waits", "default/long"])
+    assert [(one.job, one.quantiles, one.basis) for one in found] == [
+        ("default/waits", (540.0, 540.0, 540.0), "not calibrated")
+    ]
+
+
+def test_a_record_answers_for_a_file_and_for_what_waits(
+    filled_record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    file = tmp_path / "job.yaml"
+    text = "{{apiVersion: v1, kind: Pod, metadata: {{name: new, namespace: ns}}, spec: {{schedulerName: volcano, {}}}}}"
+    asks = "containers: [{{name: c, image: i, resources: {{requests: {{cpu: {cpu}}}}}}}]"
+    file.write_text(text.format(asks.format(cpu=1)))
+    assert main(["eta", str(file), "--record", str(filled_record)]) == 0
+    assert "it fits now" in capsys.readouterr().out
+    file.write_text(text.format(asks.format(cpu=64)))
+    assert main(["eta", str(file), "--record", str(filled_record)]) == 1
+    out = capsys.readouterr().out
+    assert "no draw gives it room" in out or "no basis" in out
+    assert "waits: 1 pod without a node" in out
