@@ -38,13 +38,14 @@ Objects = list[dict[str, Any]]
 
 
 class Verdict(NamedTuple):
-    """Whether an explanation agrees with the oracle, and which of what would help does not."""
+    """Whether an explanation agrees with the oracle, and which changes do not help; a job that ``waits`` counts."""
 
     uid: str
     agrees: bool
     said: str
     false: list[str]
     helps: int
+    waits: bool
 
 
 def stops_at(objects: Objects, uid: str) -> int | None:
@@ -132,13 +133,19 @@ def judged(moment: Moment, registry: Registry, uid: str) -> Verdict:
         words for words in found.would_help
         if not helps(objects, uid, words, moment.config, registry, moment.cut.now)
     ]  # fmt: skip
-    return Verdict(uid, agrees, said, false, len(found.would_help))
+    plan = planning.plans[-1]
+    placed = any(one.job == uid for one in [*plan.binds, *plan.reservations])
+    return Verdict(uid, agrees, said, false, len(found.would_help), not placed)
 
 
 def drawn(record: Path, count: int, seed: int) -> Iterator[Verdict]:
     """Jobs that wait, of cycles drawn over all segments."""
     dice, registry, left = random.Random(seed), full_registry(""), count
-    found = [one for folder in sorted(record.glob("s*")) or [record] for one in segments(folder)]
+    found = [
+        one
+        for folder in sorted(path for path in record.iterdir() if path.is_dir()) or [record]
+        for one in segments(folder)
+    ]
     dice.shuffle(found)
     times = Counter[str]()
     for number, segment in enumerate(found):
@@ -155,7 +162,7 @@ def drawn(record: Path, count: int, seed: int) -> Iterator[Verdict]:
             if waiting:
                 times[uid := dice.choice(waiting)] += 1
                 verdict = judged(moment, registry, uid)
-                if verdict.said[:4] != "None" or not verdict.agrees:
+                if verdict.waits:
                     verdicts.append(verdict)
 
         Reading(registry).read(segment, begun)

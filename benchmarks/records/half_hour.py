@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from stromboli.live.up.installation import CONFIGURATION
 
 from benchmarks.live.processes import Processes
 from e2e.real import real_server
@@ -27,7 +28,6 @@ from stromboli.errors import StromboliError
 from stromboli.kube.access import find_access
 from stromboli.kube.client import Client
 from stromboli.kube.resources import JOBS, Resource, nothing
-from stromboli.live.up.installation import CONFIGURATION
 
 NODES: Final = "--nodes=20x8cpu,32Gi"
 STROMBOLI: Final = (sys.executable, "-m", "stromboli.cli.main")

@@ -66,17 +66,15 @@ _ROWS: Final = msgspec.msgpack.Decoder(list[
     | rim.GatesSet | rim.VolumesSet | rim.VolumesGiven | rim.ClaimsGiven | rim.Emptied | rim.Cut | Configured | Planned
 ])  # fmt: skip
 _OBJECTS: Final = {kind: msgspec.msgpack.Decoder(row.type) for kind, row in KINDS.items()}
-encode: Final = msgspec.msgpack.Encoder().encode
-"""One entry as bytes."""
 
 
-def join(entries: Sequence[bytes]) -> bytes:
-    """Encoded entries as one piece."""
-    return msgspec.msgpack.encode([msgspec.Raw(entry) for entry in entries])
+def encode(entries: Sequence[Change]) -> bytes:
+    """Entries as bytes."""
+    return msgspec.msgpack.encode(entries)
 
 
 def decode(data: bytes) -> list[Change]:
-    """The entries that :func:`join` put together.  Raises :class:`~stromboli.errors.SnapshotError`."""
+    """The entries that :func:`encode` wrote.  Raises :class:`~stromboli.errors.SnapshotError`."""
     try:
         return [_whole(row) for row in _ROWS.decode(data)]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError) as error:

@@ -19,19 +19,19 @@ import numpy as np
 import yaml
 
 from stromboli.cluster.rim import Change, Cut, Rim
-from stromboli.errors import SnapshotError, in_words
+from stromboli.errors import in_words
 from stromboli.framework.books.plan import Plan
 from stromboli.journal import segments
 from stromboli.journal.checkpoint import Checkpoint
-from stromboli.journal.entries import Configured, Planned, encode, join
+from stromboli.journal.entries import Configured, Planned, encode
 from stromboli.journal.scrubbing import Scrub
 from stromboli.live.process.events import Telling
 from stromboli.live.scheduler.configuration import Configuration
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.model.values.redaction import shown
 
-FRAME: Final = 1 << 18
-"""Bytes of entries after which they are handed to the writer even if no cycle begins."""
+FRAME: Final = 1000
+"""Entries after which they are handed to the writer even if no cycle begins."""
 WAITING: Final = 64
 """Pieces of work that may wait for the writer."""
 AGAIN: Final = 60
@@ -67,8 +67,8 @@ class Recorder:
         self._work: Queue[Callable[[], None] | None] = Queue(WAITING)
         self._writer = _Writer(folder, limits)
         self._thread: Thread | None = None
-        self._waiting: list[bytes] = []
-        self._size = self._first = self.failures = 0
+        self._waiting: list[Change] = []
+        self._first = self.failures = 0
         self._since: float | None = None
         self._again = 0.0
         self._conf: Configured | None = None
@@ -86,14 +86,18 @@ class Recorder:
         return self._work.qsize()
 
     def hear(self, change: Change) -> None:
-        """Note a change that is about to be made."""
+        """Note a change that is about to be made; it is encoded later, by the writer, as changes are values."""
         if isinstance(change, Cut):
             self._safely(lambda: self._begin_cycle(change.now))
-        self._safely(lambda: self._note(change))
+        if self._since is not None:
+            self._waiting.append(change)
+            if len(self._waiting) >= FRAME:
+                self._safely(self._hand_over)
 
     def planned(self, plan: Plan) -> None:
         """Note what the last cut has led to."""
-        self._safely(lambda: self._note(Planned.of(plan)))
+        if self._since is not None:
+            self._safely(lambda: self._waiting.append(Planned.of(plan)))
 
     def close(self) -> None:
         """Write what waits, and end.  The writer has as long as it needs."""
@@ -114,14 +118,6 @@ class Recorder:
         except Exception as error:  # noqa: BLE001  # scheduling does not hang on its record
             self._stop(in_words(error))
 
-    def _note(self, entry: Change) -> None:
-        if self._since is None:
-            return
-        self._waiting.append(encode(entry))
-        self._size += len(self._waiting[-1])
-        if self._size >= FRAME:
-            self._hand_over()
-
     def _begin_cycle(self, now: float) -> None:
         if error := self._writer.error:
             self._writer.error = ""
@@ -131,7 +127,7 @@ class Recorder:
             self._begin(now)
         if self._since is not None and (conf := self._configured()) != self._conf:
             self._conf = conf
-            self._note(conf)
+            self._waiting.append(conf)
 
     def _is_due(self, now: float) -> bool:
         if self._since is None:
@@ -152,7 +148,7 @@ class Recorder:
             first, now, entries = self._first, self._clock(), self._waiting
             self._first += len(entries)
             self._put(lambda: self._writer.entries(first, now, entries))
-        self._waiting, self._size = [], 0
+        self._waiting = []
 
     def _put(self, work: Callable[[], None]) -> None:
         try:
@@ -162,7 +158,7 @@ class Recorder:
 
     def _stop(self, error: str) -> None:
         self._since, self._again = None, self._clock() + AGAIN
-        self._waiting, self._size = [], 0
+        self._waiting = []
         self.failures += 1
         self._tell("record_stopped", error=error, seconds=AGAIN)
 
@@ -180,7 +176,7 @@ class _Writer:
         while (call := work.get()) is not None:
             try:
                 call()
-            except (OSError, SnapshotError) as error:
+            except Exception as error:  # noqa: BLE001  # whatever cannot be written ends the record, and nothing else
                 self._close()
                 self.error = in_words(error)
 
@@ -203,9 +199,9 @@ class _Writer:
             return os.fdopen(found, "wb", buffering=0)
         raise FileExistsError(f"{self._folder} has a thousand segments of this moment")
 
-    def entries(self, first: int, now: float, entries: list[bytes]) -> None:
+    def entries(self, first: int, now: float, entries: list[Change]) -> None:
         if self._file is not None:
-            self._write(segments.ENTRIES, first, now, join(entries))
+            self._write(segments.ENTRIES, first, now, encode(entries))
 
     def end(self) -> None:
         if self._file is not None:
