@@ -53,8 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cpu += time.process_time() - began
         equal, cycles = equal + replay.equal, cycles + len(replay.times)
         span += replay.times[-1] - replay.times[0] if replay.times else 0.0
-        print(f"{segment.path.parent.name}/{segment.path.name}: {equal} of {cycles} equal; {span / 3600:.2f} h in "
-              f"{cpu:.0f} CPU s, {span / max(cpu, 1e-9):.0f} x real time; {about}", flush=True)
+        print(
+            f"{segment.path.parent.name}/{segment.path.name}: {equal} of {cycles} equal; {span / 3600:.2f} h in "
+            f"{cpu:.0f} CPU s, {span / max(cpu, 1e-9):.0f} x real time; {about}",
+            flush=True,
+        )
         if replay.difference is not None:
             print("\n".join(replay.difference.lines))
             return 1

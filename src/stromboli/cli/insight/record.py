@@ -71,6 +71,27 @@ def verify(record: Record) -> None:
     raise typer.Exit(BAD_INPUT if bad else 0)
 
 
+@app.command("anonymise", epilog=EPILOG)
+def anonymise(
+    record: Record,
+    into: Annotated[Path, typer.Option("--into", metavar="DIR", help="Where the other record goes: a new folder.")],
+    plugins_dir: PluginsDirectory = None,
+) -> None:
+    """Write a record with other names for all that users have named, to be given away.
+
+    Its cycles are run once more on the renamed inputs, so it is replayed like any other.
+    """
+    from stromboli.builtin import full_registry
+    from stromboli.study.anonymised import Anonymised
+
+    found = Anonymised(record, into, full_registry(plugins_dir or ""))
+    found.write()
+    console().print(
+        f"{counted(found.cycles, 'cycle')} written, {found.alike:,} of them decide the same by other names; "
+        "the configuration's text is kept as it is"
+    )
+
+
 def _tell(one: Contents) -> bool:
     """Say what is odd about a segment; whether it is damaged."""
     if one.problem:
