@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from benchmarks.device_workloads import KINDS as DEVICE_KINDS
+from benchmarks.plugin_workloads import MORE
 from benchmarks.workloads import EVICTING, POOLS, ZONES, Batch, Json, Workload, node_name, pool, resource_name
 
 _MOST_PODS: Final = 110
@@ -22,7 +23,7 @@ def wrong(workload: Workload, answer: Json) -> list[str]:
     outcome = answer["outcome"]
     found = [f"error: {text}" for text in outcome.get("errors", ())]
     found += [f"problem: {text}" for text in answer.get("problems", ())]
-    if workload.kind in {"default", "topology", "binpack", "hetero", *DEVICE_KINDS}:
+    if workload.kind in {"default", "hetero", *MORE, *DEVICE_KINDS}:
         return [*found, *_placed(workload, outcome["binds"])]
     if outcome["binds"]:
         found.append(f"{len(outcome['binds'])} pods were bound, though nothing can be")
