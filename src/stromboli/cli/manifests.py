@@ -23,6 +23,13 @@ def manifests(
         Path | None,
         typer.Option("--values", "-f", metavar="FILE", help="Settings, as the chart's values file has them."),
     ] = None,
+    webhooks: Annotated[bool, typer.Option("--webhooks/--no-webhooks", help="Print the webhook server too.")] = True,
+    policies: Annotated[
+        bool, typer.Option("--policies", help="Print ValidatingAdmissionPolicies too, for what CEL can say.")
+    ] = False,
+    gates: Annotated[
+        str, typer.Option("--feature-gates", metavar="NAME=BOOL,…", help="Of scheduler and webhook server alike.")
+    ] = "",
     alerts: Annotated[bool, typer.Option("--alerts", help="Print Prometheus' alert rules, and nothing else.")] = False,
 ) -> None:
     """Print the manifests of an installation: kinds, RBAC, ConfigMap, Deployments, Services, PodDisruptionBudgets.
@@ -42,9 +49,23 @@ def manifests(
     from stromboli.live.installation.manifests import manifests as made
 
     text = CONFIGURATION if config is None else read_text(config)
-    chosen = read_settings(settings) if settings else {}
+    told = _told(gates, webhooks=webhooks, policies=policies)
+    chosen = {**told, **(read_settings(settings) if settings else {})}
     parts = Parts(image or f"stromboli:{version('stromboli')}", namespace, text, crds, release, chosen)
     print(_documents(made(parts)))
+
+
+def _told(gates: str, *, webhooks: bool, policies: bool) -> dict[str, object]:
+    """What options say, as settings.  Raises ConfigError for an unknown gate."""
+    from stromboli.crds.admission.paths import INSTALLED, PODS_MUTATE
+    from stromboli.framework.config.gates import ADMISSION, parse_gates
+
+    told: dict[str, object] = {"custom.admission_enable": webhooks, "custom.vap_enable": policies}
+    if not gates:
+        return told
+    paths = (*INSTALLED, PODS_MUTATE) if parse_gates(gates).get(ADMISSION) else INSTALLED
+    both = dict.fromkeys(("custom.scheduler_feature_gates", "custom.admission_feature_gates"), gates)
+    return {**told, **both, "custom.enabled_admissions": ",".join(paths)}
 
 
 def _documents(objects: Iterable[Mapping[str, object]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from stromboli.crds.admission.paths import Path
 from stromboli.crds.kinds import PODS, RESOURCES
@@ -14,6 +14,8 @@ API_VERSION: Final = "admissionregistration.k8s.io/v1"
 MUTATING_KIND: Final = "MutatingWebhookConfiguration"
 VALIDATING_KIND: Final = "ValidatingWebhookConfiguration"
 SERVICE_PORT: Final = 443
+Labels: TypeAlias = Any
+"""Labels of an object, or what makes them in a template."""
 
 SECONDS: Final = 10
 """How long an API server waits for an answer."""
@@ -24,30 +26,35 @@ SECONDS_FOR_PODS: Final = 2
 _NOTES: Final = "has(object.metadata.annotations)"
 
 
+def pods_of(scheduler: str) -> str:
+    """That a pod is one of a scheduler's, in CEL."""
+    return f"object.spec.schedulerName in ['{scheduler}']"
+
+
 class Registration(NamedTuple):
     """How the webhook server is reached, and whose objects it is not asked about.
 
-    ``url`` is its address without a path, where no Service leads to it.  ``excluded`` are namespaces; ``schedulers``
-    are those whose pods are judged; ``groups`` says that any pod may belong to a resource group.
+    ``url`` is its address without a path, where no Service leads to it.  ``excluded`` are namespaces; ``ours`` says in
+    CEL which pods are judged; ``groups`` that any pod may belong to a resource group.
     """
 
     service: str
     namespace: str
     url: str = ""
     excluded: Sequence[str] = ("kube-system",)
-    schedulers: Sequence[str] = (SCHEDULER_NAME,)
+    ours: str = pods_of(SCHEDULER_NAME)
     groups: bool = False
 
 
 def configurations(
-    paths: Iterable[Path], where: Registration, labels: Mapping[str, str] | None = None
+    paths: Iterable[Path], where: Registration, labels: Labels | None = None
 ) -> list[Mapping[str, object]]:
     """The configurations of ``paths``, without authorities: the webhook server writes those."""
     return [
         {
             "apiVersion": API_VERSION,
             "kind": MUTATING_KIND if path.is_mutating else VALIDATING_KIND,
-            "metadata": {"name": path.configuration, **({"labels": dict(labels)} if labels else {})},
+            "metadata": {"name": path.configuration, **({"labels": labels} if labels else {})},
             "webhooks": [_webhook(path, where)],
         }
         for path in paths
@@ -98,9 +105,8 @@ def _conditions(path: Path, where: Registration) -> list[Schema]:
         key = QUEUE_ALLOCATION_GATE
         asks = f"{_NOTES} && '{key}' in object.metadata.annotations && object.metadata.annotations['{key}'] == 'true'"
         return [{"name": "asks-for-the-gate", "expression": asks}]
-    names = ", ".join(f"'{name}'" for name in where.schedulers)
     budgets = " || ".join(f"'{key}' in object.metadata.annotations" for key in (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE))
     return [
-        {"name": "ours", "expression": f"object.spec.schedulerName in [{names}]"},
+        {"name": "ours", "expression": where.ours},
         {"name": "has-a-budget", "expression": f"{_NOTES} && ({budgets})"},
     ]

@@ -89,7 +89,7 @@ def test_under_volcanos_name_its_own_deployments_are_taken_over() -> None:
         assert spec["selector"] == {"matchLabels": {"app": app}}
         assert spec["strategy"] == {"type": "Recreate"}  # never two that both decide
     services = {name for kind, name in objects if kind == "Service"}
-    assert services == {"volcano-scheduler-service", "volcano-controllers-service"}
+    assert services == {"volcano-scheduler-service", "volcano-controllers-service", "volcano-admission-service"}
     assert "volcano-scheduler.conf" in objects["ConfigMap", "volcano-scheduler-configmap"]["data"]
 
 

@@ -11,18 +11,21 @@ import pytest
 
 from stromboli.cli.main import main as command
 from stromboli.cluster.owners.kinds import TABLE
+from stromboli.crds.admission.paths import ALL_PATHS, INSTALLED
+from stromboli.crds.admission.resource_groups import parse_groups
 from stromboli.job_plugins.wanted import SORTS
 from stromboli.kube.resources import RESOURCES
 from stromboli.live.controllers.options import CONFIG_MAP
 from stromboli.live.installation.configurations import CONFIGURATION
 from stromboli.live.installation.manifests import Parts, manifests
-from stromboli.live.installation.parts import CONTROLLERS, SCHEDULER, Part
+from stromboli.live.installation.parts import ADMISSION, CONTROLLERS, SCHEDULER, Part
 from stromboli.live.process.control_process import CONTROL_FLAGS
 from stromboli.live.process.flags import FLAGS, parse
 from stromboli.live.process.process import terms_of
 from stromboli.live.proofs.keys import LOOK_EVERY, ROTATE_AFTER, SECRET
 from stromboli.live.proofs.permissions import CONTROLLING, SCHEDULING
 from stromboli.live.scheduler.feed import FOLLOWED
+from stromboli.live.webhooks.process import WEBHOOK_FLAGS, bearer_of
 from stromboli.model.names import NAMESPACE
 from tests.support.access import Uses, granted, used
 from tests.support.contested import GRACE, Contested
@@ -205,7 +208,7 @@ def flags_of(one: Part) -> Any:
 
 @pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.key)
 def test_roles_bind_the_account_of_one_program_and_no_other(one: Part) -> None:
-    assert len(objects("ServiceAccount")) == 2
+    assert len(objects("ServiceAccount")) == 3
     assert named("Deployment", one)["spec"]["template"]["spec"]["serviceAccountName"] == name_of(one)
     for kind in ("ClusterRole", "Role"):
         role, binding = named(kind, one), named(f"{kind}Binding", one)
@@ -272,7 +275,8 @@ def test_only_the_scheduler_reads_the_configuration(one: Part, mounts: bool) -> 
 
 
 def test_the_configuration_can_be_loaded(tmp_path: Path) -> None:
-    (config,) = objects("ConfigMap")
+    config, admission = objects("ConfigMap")
+    assert parse_groups(admission["data"]["volcano-admission.conf"]) == ()
     assert config["data"]["volcano-scheduler.conf"] == CONFIGURATION
     file = tmp_path / "volcano-scheduler.conf"
     file.write_text(CONFIGURATION)
@@ -286,7 +290,61 @@ def test_the_command_prints_documents_that_can_be_applied(capsys: Any) -> None:
     found = list(yaml.safe_load_all(capsys.readouterr().out))
     assert [one["kind"] for one in found].count("CustomResourceDefinition") == 10
     deployments = [one for one in found if one["kind"] == "Deployment"]
-    assert [one["spec"]["template"]["spec"]["containers"][0]["image"] for one in deployments] == ["here/it:2"] * 2
+    assert [one["spec"]["template"]["spec"]["containers"][0]["image"] for one in deployments] == ["here/it:2"] * 3
     assert {one["metadata"]["namespace"] for one in found if "namespace" in one["metadata"]} == {"batch"}
     assert command(["manifests", "--no-crds"]) == 0
     assert "CustomResourceDefinition" not in capsys.readouterr().out
+
+
+def test_the_webhook_server_is_what_configurations_lead_to() -> None:
+    deployment, service = named("Deployment", ADMISSION)["spec"], named("Service", ADMISSION)["spec"]
+    pod = deployment["template"]["spec"]
+    (container,) = pod["containers"]
+    flags = parse(container["args"], WEBHOOK_FLAGS)
+    assert (deployment["replicas"], deployment["strategy"]) == (2, {"type": "RollingUpdate"})
+    assert (container["command"], container["ports"][0]["containerPort"]) == (["/vc-webhook-manager"], flags["port"])
+    assert flags["drain_time"] + flags["graceful_shutdown_time"] < pod["terminationGracePeriodSeconds"]
+    assert (flags["enabled_admission"], flags["idle"]) == (INSTALLED, [])
+    host = f"{name_of(ADMISSION)}-service.volcano-system.svc"
+    assert bearer_of(flags).names[0] == host
+    ports = {port["port"]: port["targetPort"] for port in service["ports"]}
+    registered = [*objects("MutatingWebhookConfiguration"), *objects("ValidatingWebhookConfiguration")]
+    assert {one["metadata"]["name"] for one in registered} == {ALL_PATHS[path].configuration for path in INSTALLED}
+    for one in registered:
+        (hook,) = one["webhooks"]
+        client = hook["clientConfig"]["service"]
+        assert f"{client['name']}.{client['namespace']}.svc" == host
+        assert (ports[client["port"]], hook["failurePolicy"]) == ("webhooks", "Fail")
+    (secret,) = [rule for rule in named("Role", ADMISSION)["rules"] if "resourceNames" in rule]
+    assert secret["resourceNames"] == [flags["certificate_secret"]]
+    assert objects("ValidatingAdmissionPolicy") == [
+        one for one in objects("ValidatingAdmissionPolicy") if one["metadata"]["name"] == "stromboli-reservations"
+    ]
+
+
+def test_pods_are_asked_about_when_gates_or_groups_want_it_and_created_without_an_answer() -> None:
+    chosen = {"custom.enabled_admissions": "/pods/mutate,/pods/validate", "custom.vap_enable": True}
+    for groups in ("", "resourceGroups: [{resourceGroup: a}]"):
+        found = manifests(PARTS._replace(settings={**chosen, "custom.admission_config_override": groups or None}))
+        hooks = {one["webhooks"][0]["name"]: one["webhooks"][0] for one in found if "webhooks" in one}
+        assert set(hooks) == {"mutatepod.volcano.sh", "validatepod.volcano.sh"}
+        assert {hook["failurePolicy"] for hook in hooks.values()} == {"Ignore"}
+        assert ("matchConditions" in hooks["mutatepod.volcano.sh"]) is (not groups)
+        policies = [one["metadata"]["name"] for one in found if one["kind"] == "ValidatingAdmissionPolicy"]
+        assert len(policies) == 8
+
+
+def test_options_are_settings(capsys: Any) -> None:
+    import yaml
+
+    gates = "SchedulingGatesQueueAdmission=true"
+    assert command(["manifests", "--no-crds", "--policies", "--feature-gates", gates]) == 0
+    found = list(yaml.safe_load_all(capsys.readouterr().out))
+    given = [one["spec"]["template"]["spec"]["containers"][0]["args"] for one in found if one["kind"] == "Deployment"]
+    assert [f"--feature-gates={gates}" in args for args in given] == [True, False, True]
+    assert [one for one in found if one["metadata"]["name"] == ALL_PATHS["/pods/mutate"].configuration]
+    assert command(["manifests", "--no-crds", "--no-webhooks"]) == 0
+    text = capsys.readouterr().out
+    assert "admission-service" not in text
+    assert "-validation-policy" not in text
+    assert command(["manifests", "--feature-gates", "Nonsense=true"]) == 2

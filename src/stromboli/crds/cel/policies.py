@@ -10,9 +10,9 @@ from stromboli.crds.cel.jobs import JOB
 from stromboli.crds.cel.others import CRON_JOB, HYPER_NODE, JOB_FLOW, POD, POD_GROUP, QUEUE
 from stromboli.crds.cel.rule import Policy, Rule
 from stromboli.crds.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, POD_GROUPS, PODS, QUEUES
+from stromboli.crds.registration import API_VERSION, Labels
 from stromboli.crds.schema import Schema
 
-API_VERSION: Final = "admissionregistration.k8s.io/v1"
 POLICIES: Final[Mapping[str, Policy]] = {
     JOBS: JOB,
     QUEUES: QUEUE,
@@ -26,7 +26,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
 
 
 def policies(
-    resources: Iterable[str], excluded: Sequence[str] = ("kube-system",), labels: Mapping[str, str] | None = None
+    resources: Iterable[str], excluded: Sequence[str] = ("kube-system",), labels: Labels | None = None
 ) -> list[Mapping[str, object]]:
     """Policy and binding of each resource; namespaces that are ``excluded`` are not looked at."""
     found: list[Mapping[str, object]] = []
@@ -50,8 +50,8 @@ def lost_rules() -> Mapping[str, Sequence[str]]:
     return {resource: policy.lost for resource, policy in POLICIES.items() if policy.lost}
 
 
-def _metadata(name: str, labels: Mapping[str, str] | None) -> Schema:
-    return {"name": name, **({"labels": dict(labels)} if labels else {})}
+def _metadata(name: str, labels: Labels | None) -> Schema:
+    return {"name": name, **({"labels": labels} if labels else {})}
 
 
 def _matched(excluded: Sequence[str]) -> Schema:

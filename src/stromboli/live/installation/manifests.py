@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
+from stromboli.crds.admission.paths import INSTALLED
 from stromboli.errors import ConfigError
 from stromboli.framework.config.argument import nearest
 from stromboli.framework.config.document import read_text
@@ -47,6 +48,8 @@ def manifests(parts: Parts) -> list[Manifest]:
         "custom.leader_elect_enable": True,
         "custom.scheduler_replicas": 2,
         "custom.controller_replicas": 2,
+        "custom.admission_replicas": 2,
+        "custom.enabled_admissions": ",".join(INSTALLED),
         "crds.enabled": parts.crds,
         **parts.settings,
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from stromboli.crds.manifests import definitions
-from stromboli.live.installation import parts, workloads
+from stromboli.live.installation import parts, registered, workloads
 from stromboli.live.installation.expressions import (
     Node,
     Refusal,
@@ -18,7 +18,16 @@ from stromboli.live.installation.expressions import (
     same,
     text,
 )
-from stromboli.live.installation.parts import CONTROLLERS, HYPERNODES, NAMESPACE, RELEASE, SCHEDULER, Part, made
+from stromboli.live.installation.parts import (
+    ADMISSION,
+    CONTROLLERS,
+    HYPERNODES,
+    NAMESPACE,
+    RELEASE,
+    SCHEDULER,
+    Part,
+    made,
+)
 from stromboli.live.installation.settings import SETTINGS, setting
 from stromboli.live.proofs.guarding import guard
 from stromboli.live.proofs.permissions import BATCH_GROUP, BUS_GROUP
@@ -41,9 +50,12 @@ def files() -> Mapping[str, Sequence[Node]]:
         "scheduler": list(workloads.program(SCHEDULER)),
         "controllers": list(workloads.program(CONTROLLERS)),
         "hypernode-controller": list(workloads.program(HYPERNODES)),
+        "admission": list(workloads.program(ADMISSION)),
         "roles": list(_roles()),
         "network-policies": [_network(part) for part in parts.PARTS],
         "monitoring": list(_monitoring()),
+        "policies": list(registered.policies_in_cel()),
+        "webhooks": list(registered.webhooks()),
     }
 
 
@@ -88,12 +100,13 @@ def _roles() -> Iterator[Mapping[str, Node]]:
 def _network(part: Part) -> When:
     """What may reach a program: scrapers of metrics, and whoever asks for its health."""
     peers = setting("networkPolicy.metricsFrom")
+    asked = ("webhooks",) if part is ADMISSION else ()
     spec = {
         "podSelector": {"matchLabels": parts.selector(part)},
         "policyTypes": ["Ingress"],
         "ingress": [
             {"ports": [{"port": "metrics", "protocol": "TCP"}], "from": When(peers, peers)},
-            {"ports": [{"port": "health", "protocol": "TCP"}]},
+            {"ports": [{"port": name, "protocol": "TCP"} for name in ("health", *asked)]},
         ],
     }
     policy = {**made("networking.k8s.io/v1", "NetworkPolicy", part.name, part), "spec": spec}

@@ -27,8 +27,10 @@ from stromboli.live.proofs.permissions import (
     CONTROLLING,
     DISCOVERING,
     DISCOVERING_OWN,
+    REVIEWING,
     SCHEDULER_OWN,
     SCHEDULING,
+    WEBHOOKS_OWN,
     Grant,
 )
 
@@ -108,7 +110,20 @@ HYPERNODES: Final = Part(
     metrics_port=8081,
     service="hypernode-controller-service",
 )
-PARTS: Final = (SCHEDULER, CONTROLLERS, HYPERNODES)
+ADMISSION: Final = Part(
+    "admission",
+    "admission",
+    "volcano-admission",
+    "/vc-webhook-manager",
+    REVIEWING,
+    # an expression stands for the name that it comes to
+    tuple(one._replace(names=(setting("basic.admission_secret_name"),)) if one.names else one for one in WEBHOOKS_OWN),  # type: ignore[arg-type]
+    setting("custom.admission_enable"),
+    elects=False,
+    metrics_port=8080,
+    service="admission-service",
+)
+PARTS: Final = (SCHEDULER, CONTROLLERS, HYPERNODES, ADMISSION)
 
 
 def own(part: Part | None, name: str) -> Expression:
@@ -118,7 +133,7 @@ def own(part: Part | None, name: str) -> Expression:
 
 
 def elects(part: Part) -> Expression:
-    """Whether it elects a leader: when told to, and where there are several."""
+    """Whether it elects a leader: when told to, and where there are several; the webhook servers all serve."""
     return either_is(setting("custom.leader_elect_enable"), more(part.replicas, 1))
 
 
@@ -181,5 +196,5 @@ def budgeted(part: Part) -> Expression:
 
 
 def silent(part: Part) -> Expression:
-    """Whether two of a part would both work while one replaces the other."""
-    return no(elects(part))
+    """Whether two of a part would both work while one replaces the other, and must not."""
+    return no(elects(part)) if part.elects else no(True)

@@ -125,6 +125,8 @@ SETTINGS: Final = (
         "/cronjobs/validate",
         "Paths of webhooks that are served and registered.",
     ),
+    Setting("custom.vap_enable", "switch", False, "ValidatingAdmissionPolicies, for the rules that CEL can say."),
+    Setting("custom.admission_metrics_enable", "switch", True, "Serve /metrics."),
     Setting("custom.webhooks_namespace_selector_expressions", "list", None, "More of every namespaceSelector."),
     Setting("custom.scheduler_config_override", "text", None, "Text of the configuration, instead of the file."),
     Setting("custom.controller_config_override", "text", None, "Text of volcano-controller.conf."),
@@ -182,7 +184,6 @@ SETTINGS: Final = (
     Setting("custom.controller_worker_threads_for_podgroup", "whole", 5, "Workers.", idle=_NO_WORKERS),
     Setting("custom.admission_init_ttl", "whole", 3600, "Of a Job.", idle="certificates are made without a Job"),
     Setting("custom.admission_init_csc", "map", None, "Of a Job.", idle="certificates are made without a Job"),
-    Setting("custom.vap_enable", "switch", False, "Admission policies.", idle="the webhooks have the same rules"),
     Setting("custom.map_enable", "switch", False, "Admission policies.", idle="the webhooks have the same rules"),
     # ------------------------------------------------------------------------------------------ refused
     Setting("custom.colocation_enable", "switch", False, "Node agents.", refused=_AGENT),

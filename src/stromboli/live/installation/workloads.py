@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from stromboli.crds.registration import SERVICE_PORT
 from stromboli.live.installation import parts
 from stromboli.live.installation.expressions import (
     Call,
@@ -19,6 +20,7 @@ from stromboli.live.installation.expressions import (
     text,
 )
 from stromboli.live.installation.parts import (
+    ADMISSION,
     CONTROLLERS,
     HEALTH_PORT,
     NAMESPACE,
@@ -32,12 +34,20 @@ from stromboli.live.installation.settings import setting
 from stromboli.live.proofs.permissions import rules
 
 CONFIG_FOLDER: Final = "/volcano.scheduler"
+ADMISSION_FOLDER: Final = "/admission.local.config/configmap"
+ADMISSION_GRACE: Final = 45
+"""Seconds that a webhook server may take to end: reviews are taken until no API server sends any more."""
 _RBAC: Final = "rbac.authorization.k8s.io"
 _FILE: Final = setting("basic.scheduler_config_file")
 CONFIGURATION: Final = first(setting("custom.scheduler_config_override"), File(_FILE))
 """The scheduler's configuration."""
 _CONFIG_KEY: Final = Call("base", (_FILE,))
 SCHEDULER_CONFIG: Final = first(setting("basic.scheduler_configmap"), text(RELEASE, "-scheduler-configmap"))
+_ADMISSION_FILE: Final = setting("basic.admission_config_file")
+_ADMISSION_KEY: Final = Call("base", (_ADMISSION_FILE,))
+ADMISSION_CONFIGURATION: Final = first(setting("custom.admission_config_override"), File(_ADMISSION_FILE))
+"""The admission file: resource groups."""
+ADMISSION_CONFIG: Final = text(RELEASE, "-admission-configmap")
 SHARDING_CONFIG: Final = text(RELEASE, "-sharding-configmap")
 HAS_SHARDS: Final = both(setting("custom.sharding_configmap_enable"), setting("custom.sharding_configmap_data"))
 
@@ -76,6 +86,9 @@ def _configuration(part: Part) -> Iterator[When]:
     if part is SCHEDULER:
         config = made("v1", "ConfigMap", SCHEDULER_CONFIG, part)
         yield enabled(part, {**config, "data": Call("entry", (_CONFIG_KEY, CONFIGURATION))})
+    if part is ADMISSION:
+        config = made("v1", "ConfigMap", ADMISSION_CONFIG, part)
+        yield enabled(part, {**config, "data": Call("entry", (_ADMISSION_KEY, ADMISSION_CONFIGURATION))})
     if part is CONTROLLERS:
         override = setting("custom.controller_config_override")
         config = made("v1", "ConfigMap", text(RELEASE, "-controller-configmap"), part)
@@ -109,6 +122,7 @@ def _pod(part: Part) -> Mapping[str, Node]:
     return {
         "serviceAccountName": part.name,
         "priorityClassName": "system-cluster-critical",
+        **({"terminationGracePeriodSeconds": ADMISSION_GRACE} if part is ADMISSION else {}),
         "securityContext": When(found["sc"], found["sc"]),
         "affinity": When(found["affinity"], found["affinity"]),
         "tolerations": When(found["tolerations"], found["tolerations"]),
@@ -133,6 +147,7 @@ def _container(part: Part) -> Mapping[str, Node]:
             {"name": "HELM_RELEASE_NAME", "value": RELEASE},
         ],
         "ports": [
+            *([{"name": "webhooks", "containerPort": setting("basic.admission_port")}] if part is ADMISSION else ()),
             {"name": "metrics", "containerPort": part.metrics_port},
             {"name": "health", "containerPort": HEALTH_PORT},
         ],
@@ -149,19 +164,29 @@ def _volumes(part: Part) -> Iterator[tuple[Mapping[str, Node], Mapping[str, Node
     if part is SCHEDULER:
         mount = {"name": "scheduler-config", "mountPath": CONFIG_FOLDER, "readOnly": True}
         yield {"name": "scheduler-config", "configMap": {"name": SCHEDULER_CONFIG}}, mount
+    if part is ADMISSION:
+        mount = {"name": "admission-config", "mountPath": ADMISSION_FOLDER, "readOnly": True}
+        yield {"name": "admission-config", "configMap": {"name": ADMISSION_CONFIG}}, mount
     yield {"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "tmp", "mountPath": "/tmp"}
 
 
 def _shared_arguments(part: Part) -> Sequence[Node]:
+    """What all are told, and what those are told that elect a leader."""
+    alone: Sequence[Node] = (
+        f"--listen-address=:{part.metrics_port}",
+        text("--leader-elect=", parts.elects(part)),
+        text("--leader-elect-resource-namespace=", NAMESPACE),
+    )
+    rates: Sequence[Node] = [
+        text(f"--kube-api-{name}=", setting(f"custom.{part.key}_kube_api_{name}"))
+        for name in (("qps", "burst") if part.elects else ())
+    ]
     return [
         "--enable-healthz=true",
         f"--healthz-address=:{HEALTH_PORT}",
         text("--enable-metrics=", setting(f"custom.{part.key}_metrics_enable")),
-        f"--listen-address=:{part.metrics_port}",
-        text("--leader-elect=", parts.elects(part)),
-        text("--leader-elect-resource-namespace=", NAMESPACE),
-        text("--kube-api-qps=", setting(f"custom.{part.key}_kube_api_qps")),
-        text("--kube-api-burst=", setting(f"custom.{part.key}_kube_api_burst")),
+        *(alone if part.elects else (f"--metrics-address=:{part.metrics_port}",)),
+        *rates,
         text("--log-format=", setting("custom.log_format")),
         text("-v=", setting(f"custom.{part.key}_log_level")),
     ]
@@ -195,6 +220,16 @@ _ARGUMENTS: Final[Mapping[str, Sequence[Node]]] = {
         When(HAS_SHARDS, text("--sharding-configmap-namespace=", NAMESPACE)),
     ),
     "hypernode_controller": (),
+    "admission": (
+        text("--enabled-admission=", setting("custom.enabled_admissions")),
+        text("--webhook-namespace=", NAMESPACE),
+        text("--webhook-service-name=", RELEASE, f"-{ADMISSION.service}"),
+        text("--certificate-secret=", setting("basic.admission_secret_name")),
+        text("--port=", setting("basic.admission_port")),
+        text(f"--admission-conf={ADMISSION_FOLDER}/", _ADMISSION_KEY),
+        _NAMED,
+        _given("feature-gates", "custom.admission_feature_gates"),
+    ),
 }
 """What each program is told beside what all are."""
 
@@ -212,6 +247,9 @@ def _service(part: Part) -> Mapping[str, Node]:
         "selector": parts.selector(part),
         "ipFamilyPolicy": When(family, family),
         "ipFamilies": When(families, families),
-        "ports": [{"name": "metrics", "port": part.metrics_port, "targetPort": "metrics"}],
+        "ports": [
+            *([{"name": "webhooks", "port": SERVICE_PORT, "targetPort": "webhooks"}] if part is ADMISSION else ()),
+            {"name": "metrics", "port": part.metrics_port, "targetPort": "metrics"},
+        ],
     }
     return {**service, "metadata": {**service["metadata"], "annotations": annotations}, "spec": spec}

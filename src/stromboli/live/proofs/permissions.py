@@ -177,7 +177,7 @@ DISCOVERING_OWN: Final = tuple(
 """What it does in its own namespace: what the controllers do, with another Lease."""
 
 
-CERTIFICATE_SECRET: Final = "stromboli-webhooks-certificate"
+CERTIFICATE_SECRET: Final = "volcano-admission-secret"
 """The Secret in which the replicas of the webhook server keep their certificate."""
 
 REVIEWING: Final = (
