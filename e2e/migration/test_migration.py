@@ -6,11 +6,12 @@ The other scheduler is one that holds the same Lease and decides as the referenc
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 import urllib.request
 from typing import Final
 
-from e2e.clusters import Json
+from e2e.clusters import STROMBOLI, Json
 from e2e.objects import job
 from e2e.proxy import Proxy
 from e2e.real import free_port
@@ -81,3 +82,16 @@ def test_the_lease_hands_over_and_back_and_no_pod_restarts(stage: Stage, space: 
                 now = starts(stage, space)
     assert {uid: now.get(uid) for uid in first} == first
     assert len(now) == 12
+
+
+def test_check_reads_a_cluster_and_writes_nothing(stage: Stage, space: str) -> None:
+    stage.create(job(space, "one", 1))
+    proxy = Proxy(stage.login)
+    with proxy.running():
+        where = [f"--kubeconfig={stage.server.kubeconfig}", f"--master={proxy.url}"]
+        command = [*STROMBOLI, "migrate", "check", "--output=json", *where]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert any("1 Job" in one["text"] for one in told["findings"] if one["rule"] == "in-use")
+    assert {asked.method for asked in proxy.asked} == READS

@@ -22,6 +22,7 @@ from stromboli.cli import (
 from stromboli.cli.exits import EPILOG
 from stromboli.cli.hypernodes import topology
 from stromboli.cli.insight import eta, record, simulate
+from stromboli.cli.migrating import app as migrating
 from stromboli.cli.vcctl import flow, job, pod, queue, top
 
 HELP = (
@@ -60,6 +61,7 @@ app.add_typer(conf.app)
 app.add_typer(imports.app)
 app.add_typer(scenario.app)
 app.add_typer(record.app)
+app.add_typer(migrating.app)
 
 
 def _version(wanted: bool) -> None:

@@ -55,8 +55,8 @@ def lint(
         raise typer.BadParameter("name manifests, or a configuration with --config", param_hint="FILES")
     from stromboli.cli.linting.findings import gravest_first
 
-    setup, findings = _of_configs(config, files or [], plugins_dir)
-    findings = gravest_first([*findings, *_of_files(files or [], setup)])
+    setup, findings = of_configs(config, files or [], plugins_dir)
+    findings = gravest_first([*findings, *of_files(files or [], setup)])
     if output is Form.json:
         import msgspec
 
@@ -64,12 +64,12 @@ def lint(
 
         dump({"findings": msgspec.to_builtins(findings), "counts": counts(findings)}, "json")
     else:
-        _show(findings)
+        show(findings)
     grave = ("error", "warning") if strict else ("error",)
     raise typer.Exit(FOUND if any(finding.severity in grave for finding in findings) else OK)
 
 
-def _of_configs(config: str | None, files: list[str], plugins: str | None) -> tuple[Setup | None, list[Finding]]:
+def of_configs(config: str | None, files: list[str], plugins: str | None) -> tuple[Setup | None, list[Finding]]:
     """What is wrong with the configuration, be it in a ConfigMap, and with those in ConfigMaps among ``files``.
 
     The first that can be read is what the objects are held against.
@@ -109,7 +109,7 @@ def _of_config(held: Held, plugins: str | None) -> tuple[Setup | None, list[Find
     return setup, [replace(one, line=one.line and one.line + held.before) for one in found]
 
 
-def _of_files(files: list[str], setup: Setup | None) -> list[Finding]:
+def of_files(files: list[str], setup: Setup | None) -> list[Finding]:
     """What is wrong with the objects of manifests."""
     if not files:
         return []
@@ -137,7 +137,8 @@ def counts(findings: Sequence[Finding]) -> dict[str, int]:
     return {severity: severities.count(severity) for severity in ("error", "warning", "note")}
 
 
-def _show(findings: Sequence[Finding]) -> None:
+def show(findings: Sequence[Finding]) -> None:
+    """Print findings, each with its reason and what helps."""
     from rich.text import Text
 
     from stromboli.cli.terminal import console, counted, indented
