@@ -31,6 +31,9 @@ def manifests(
         str, typer.Option("--feature-gates", metavar="NAME=BOOL,…", help="Of scheduler and webhook server alike.")
     ] = "",
     alerts: Annotated[bool, typer.Option("--alerts", help="Print Prometheus' alert rules, and nothing else.")] = False,
+    dashboards: Annotated[
+        bool, typer.Option("--dashboards", help="Print ConfigMaps with dashboards for Grafana, and nothing else.")
+    ] = False,
 ) -> None:
     """Print the manifests of an installation: kinds, RBAC, ConfigMap, Deployments, Services, PodDisruptionBudgets.
 
@@ -40,6 +43,11 @@ def manifests(
         from stromboli.metrics.boards.alerts import groups
 
         print(_documents([{"groups": groups()}]))
+        return
+    if dashboards:
+        from stromboli.metrics.boards.grafana import config_maps
+
+        print(_documents(config_maps(namespace)))
         return
     from importlib.metadata import version
 
