@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks import flush, gates, growth, observers
-from benchmarks.cases import CASES, LOAD_LIMIT, Case, can_run, case_named
+from benchmarks.cases import CASES, Case, can_run, case_named
 from benchmarks.measure import Measured, ask, last_cycle, measure
 from benchmarks.tables import figure, head, machine, row
 from benchmarks.workloads import Json
@@ -92,7 +92,7 @@ def judged(case: Case, measured: Measured, quick: bool) -> str:
         return "-"
     limits = (
         ("CPU", measured.cycle, case.target),
-        ("load", _load(case, measured), LOAD_LIMIT),
+        ("load", _load(case, measured), case.load),
         ("memory", measured.peak, case.memory),
     )
     over = [name for name, value, limit in limits if limit is not None and value > limit]

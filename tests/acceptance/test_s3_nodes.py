@@ -225,12 +225,19 @@ def test_S3_19_S3_20_the_full_example_loads_and_warns_of_what_has_moved() -> Non
         assert all("accepted, but has no effect here: " in c.text for c in plugin.complaints)
 
 
-@pytest.mark.parametrize("key", ["volumebinding.weight", "volumebinding.bindTimeoutSeconds"])
-def test_S3_20_a_key_whose_filter_is_not_there_yet_says_so_and_is_no_mistake(key: str) -> None:
+@pytest.mark.parametrize("key", ["volumebinding.weight", "volumebinding.shape"])
+def test_S3_20_a_key_of_scores_that_are_not_there_says_so_and_is_no_mistake(key: str) -> None:
     bench = Bench([node("n1")], Y5.replace("predicate.CacheEnable", key), *IDLE)
     with bench.open() as session:
         told = [c for c in session.plugins["predicates"].complaints if c.key == key]
-        assert [(c.kind, "yet" in c.text) for c in told] == [("tolerated", True)]
+        assert [(c.kind, "storage is not scored" in c.text) for c in told] == [("tolerated", True)]
+
+
+@pytest.mark.parametrize(("written", "seconds"), [("30", 30), ("-1", 600)])
+def test_S3_20_claims_have_the_seconds_that_are_written(written: str, seconds: int) -> None:
+    tier = f"[{{name: gang}}, {{name: predicates, arguments: {{volumebinding.bindTimeoutSeconds: {written}}}}}]"
+    bench = Bench([node("n1"), pod_group("g"), pod("p", group="g")], conf(tier))
+    assert [bind.volume_seconds for bind in bench.cycle().binds] == [seconds]
 
 
 def test_S3_21_without_enqueue_allocate_admits() -> None:

@@ -108,8 +108,8 @@ def test_devices_match_or_differ_in_an_attribute() -> None:
                      id="node-of-a-device"),
         pytest.param([resource_slice("n0", device("gpu-0", taints=[{"key": "broken", "effect": "NoSchedule"}]))],
                      False, id="tainted"),
-        pytest.param([resource_slice("n0", device("gpu-0", consumesCounters=[{"counterSet": "s"}]))], False,
-                     id="part-of-a-device"),
+        pytest.param([resource_slice("n0", device("gpu-0", consumesCounters=[
+            {"counterSet": "s", "counters": {"m": {"value": "1"}}}]))], False, id="counters-that-no-slice-has"),
     ],
 )  # fmt: skip
 def test_pools_offer_what_is_whole_and_newest(slices: list[Manifest], bound: bool) -> None:
@@ -251,3 +251,40 @@ def test_no_device_is_given_twice_and_what_leaves_leaves_nothing(data: st.DataOb
     for task in tasks:
         book.leave(task)
     assert all(np.array_equal(np.array(book.masks(task)), old) for task, old in zip(tasks, before, strict=True))
+
+
+def parted(*left: str) -> Manifest:
+    """A card of 80Gi and seven slices, which can be had whole or in parts."""
+    parts = {"gpu-0": ("80Gi", "7"), "half-1": ("40Gi", "4"), "half-2": ("40Gi", "3"), "small-3": ("10Gi", "1")}
+    uses = {
+        name: [{"counterSet": "card", "counters": {"memory": {"value": memory}, "slices": {"value": slices}}}]
+        for name, (memory, slices) in parts.items()
+    }
+    total = {"memory": {"value": left[0] if left else "80Gi"}, "slices": {"value": "7"}}
+    found = resource_slice("n0", *(device(name, consumesCounters=use) for name, use in uses.items()), nodeName="n0")
+    found["spec"]["sharedCounters"] = [{"name": "card", "counters": total}]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("objects", "devices"),
+    [
+        ([parted(), claim("c")], {"c": ["gpu-0"]}),
+        ([parted(), claim("a", on="n0", devices=("half-1",)), claim("c")], {"c": ["half-2"]}),
+        ([parted(), claim("a", on="n0", devices=("small-3",)), claim("c")], {"c": ["half-1"]}),
+        ([parted(), claim("c", exactly(count=2))], {"c": ["half-1", "half-2"]}),
+        ([parted(), claim("c", exactly(count=3))], {}),
+        ([parted(), claim("a", on="n0", devices=("gpu-0",)), claim("c")], {}),
+        ([parted("50Gi"), claim("c", exactly(count=2))], {"c": ["half-1", "small-3"]}),
+        ([parted("much"), claim("c")], {}),
+    ],
+)
+def test_parts_of_a_card_share_its_counters(objects: list[Manifest], devices: dict[str, list[str]]) -> None:
+    uses = [{"name": "gpu", "resourceClaimName": "c"}]
+    bench = Bench([node("n0"), device_class(), *objects, pod_group("g"), pod("p", group="g", resourceClaims=uses)])
+    bench.cycle()
+    given = {
+        key.partition("/")[2]: [one.device for one in has.devices.results]
+        for bind in bench.plan.binds for key, has in bind.claims.items()
+    }  # fmt: skip
+    assert given == devices

@@ -8,11 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
+from stromboli.live.scheduler.configuration import Source
 from stromboli.live.up.up import Setup, up
-from stromboli.live.writing import volumes as writing
 from stromboli.server.kubelet.shapes import nodes_of
 from stromboli.server.verbs.writing import Options
 from stromboli.testing.builders import Manifest, pod, pod_group
@@ -41,8 +40,8 @@ def mounting(name: str, claim: str, group: str) -> Manifest:
 
 
 @asynccontextmanager
-async def cluster_of(*objects: Manifest) -> AsyncIterator[Any]:
-    async with up(Setup(zoned(), period=0.05)) as cluster:
+async def cluster_of(*objects: Manifest, conf: str = "") -> AsyncIterator[Any]:
+    async with up(Setup(zoned(), period=0.05, source=Source(conf))) as cluster:
         api = cluster.serving.api
         await until(lambda: "default" in {one["metadata"]["name"] for one in api.bodies(*QUEUES) if is_open(one)})
         for body in objects:
@@ -103,8 +102,18 @@ def test_claims_without_a_class_and_those_of_a_pod_alone_are_bound() -> None:
     assert asyncio.run(story()).keys() == {"p", "alone"}
 
 
-def test_a_claim_that_nothing_binds_is_given_back_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "LONGEST_WAIT", 0.0)
+AT_ONCE = """\
+actions: "enqueue, allocate"
+tiers:
+- plugins:
+  - {name: gang}
+  - {name: predicates, arguments: {volumebinding.bindTimeoutSeconds: 0}}
+"""
+
+
+def test_a_claim_that_nothing_binds_is_given_back_in_time(tmp_path: Path) -> None:
+    conf = tmp_path / "conf"
+    conf.write_text(AT_ONCE)
     named = {**MADE, "provisioner": "kubernetes.io/no-provisioner"}
     volume = yaml.safe_load(PAGE.read_text().split("```yaml")[1].split("```")[0].split("---")[1])
     node = zoned()[0]["metadata"]["name"]
@@ -112,7 +121,8 @@ def test_a_claim_that_nothing_binds_is_given_back_in_time(monkeypatch: pytest.Mo
     volume["spec"]["storageClassName"] = "made"
 
     async def story() -> tuple[list[str], dict[str, str]]:
-        async with cluster_of(named, volume, claim("c", storageClassName="made"), pod_group("g")) as api:
+        objects = named, volume, claim("c", storageClassName="made"), pod_group("g")
+        async with cluster_of(*objects, conf=str(conf)) as api:
             api.store.listeners[:] = [each for each in api.store.listeners if "Workloads" not in repr(each)]
             resource = api.catalogue.of_kind("v1", "Pod")
             body = {key: value for key, value in mounting("p", "c", "g").items() if key != "status"}

@@ -198,6 +198,20 @@ class DeviceTaint(Wire, frozen=True):
     effect: str = ""
 
 
+class CounterUse(Wire, frozen=True):
+    """How much of the counters of a set a device takes while it is allocated."""
+
+    counter_set: str = ""
+    counters: dict[str, Capacity] = {}
+
+
+class CounterSet(Wire, frozen=True):
+    """Counters that the devices of a pool share: parts of one card draw on its memory and its slices."""
+
+    name: str = ""
+    counters: dict[str, Capacity] = {}
+
+
 class Device(Wire, frozen=True):
     """One device; attributes and capacities without a domain are its driver's own."""
 
@@ -208,7 +222,7 @@ class Device(Wire, frozen=True):
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
     taints: tuple[DeviceTaint, ...] = ()
-    consumes_counters: tuple[dict[str, object], ...] = ()
+    consumes_counters: tuple[CounterUse, ...] = ()
     allow_multiple_allocations: bool = False
     binding_conditions: tuple[str, ...] = ()
 
@@ -230,6 +244,7 @@ class ResourceSliceSpec(Wire, frozen=True):
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
     per_device_node_selection: bool = False
+    shared_counters: tuple[CounterSet, ...] = ()
     devices: tuple[Device, ...] = ()
 
 

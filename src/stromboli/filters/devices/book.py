@@ -63,7 +63,14 @@ class DeviceBook:
         self._seen: dict[int, dict[str, Any]] = {}
         self._rows: dict[tuple[int, ...], _Rows] = {}
         self._changes: list[int] = []
-        self._row_of = {one.key: one.row for one in self._offers.candidates}
+        self._candidate = {one.key: one for one in self._offers.candidates}
+        rows: dict[tuple[str, str], set[int]] = {}
+        for one in self._offers.candidates:
+            rows.setdefault(one.key[:2], set()).add(one.row)
+        self._wide = {pool for pool, found in rows.items() if len(found) > 1}
+        """Pools whose devices are of several nodes."""
+        self._left = dict(self._offers.counters)
+        """What is left of counters that devices share."""
         for claim in devices.claims.values():
             if claim.status.allocation is not None:
                 self._count(claim.status.allocation, 1)
@@ -182,6 +189,7 @@ class DeviceBook:
             self._offers.of(row),
             lambda one: one.key in taken,
             self._matches,
+            self._left,
         )
 
     def _matches(self, option: Option, one: Candidate) -> Answer:
@@ -237,5 +245,7 @@ class DeviceBook:
             self._taken[key] += times
             if not self._taken[key]:
                 del self._taken[key]
-            if key in self._row_of:
-                self._changes.append(self._row_of[key])
+            if (device := self._candidate.get(key)) is not None:
+                self._changes.append(-1 if device.draws and key[:2] in self._wide else device.row)
+                for counter, amount in device.draws:
+                    self._left[counter] = self._left.get(counter, 0) - times * amount

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Final
 
 import numpy as np
 
+from stromboli.errors import QuantityError
 from stromboli.filters.columns import Bools
 from stromboli.filters.selectors import rows_of_term
 from stromboli.filters.taints import admits
-from stromboli.model.claims import Device, ResourceSlice
+from stromboli.model.claims import Capacity, Device, ResourceSlice
+from stromboli.model.resources import quantity
 from stromboli.model.spec import NodeSelector, NodeSelectorTerm, Requirement, Taint, Toleration
 from stromboli.model.table import NodeTable
 
 Key = tuple[str, str, str]
 """A device: its driver, pool and name."""
+CounterKey = tuple[str, str, str, str]
+"""A counter that devices share: driver, pool, set and name."""
+Draws = tuple[tuple[CounterKey, int], ...]
+"""What a device takes of counters while it is allocated, in thousandths."""
+MORE_THAN_ANY: Final = 1 << 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,11 +36,12 @@ class Candidate:
     device: Device
     row: int
     node_selector: NodeSelector | None
+    draws: Draws = ()
 
     def admits(self, tolerations: Sequence[Toleration]) -> bool:
         """Whether the device's taints are tolerated, and the scheduler can allocate it alone, at once and whole."""
         device = self.device
-        if device.consumes_counters or device.binding_conditions:
+        if device.binding_conditions:
             return False
         return admits(tolerations, (Taint(each.key, each.value, each.effect) for each in device.taints))
 
@@ -64,6 +73,8 @@ class Offers:
         self._known: dict[tuple[int, ...], Reached] = {}
         self._selected: dict[NodeSelector, Bools] = {}
         self.candidates: list[Candidate] = []
+        self.counters: dict[CounterKey, int] = {}
+        """How much there is of each counter that devices share, in thousandths."""
         for members in _pools(slices.values()):
             self._add_pool(members)
 
@@ -89,12 +100,21 @@ class Offers:
         elif len(set(names)) < len(names):
             trouble = f"resource pool {name} is currently invalid"
         for each in members:
+            self._count(each)
+        for each in members:
             spec = each.spec
             if not spec.per_device_node_selection:
                 self._add(each, spec.devices, (spec.node_name, spec.all_nodes, spec.node_selector), trouble)
                 continue
             for device in spec.devices:
                 self._add(each, (device,), (device.node_name, device.all_nodes, device.node_selector), trouble)
+
+    def _count(self, member: ResourceSlice) -> None:
+        """Take in the counters of a slice; those of a pool are for all of its slices."""
+        pool = member.spec.driver, member.spec.pool.name
+        for shared in member.spec.shared_counters:
+            for name, capacity in shared.counters.items():
+                self.counters[*pool, shared.name, name] = milli(capacity, 0)
 
     def _add(
         self,
@@ -119,7 +139,8 @@ class Offers:
         pool = member.spec.driver, member.spec.pool.name
         found: list[Candidate] = []
         for device in devices if not trouble else ():
-            one = Candidate(len(self.candidates), (*pool, device.name), device, -1 if row is None else row, selector)
+            key, own = (*pool, device.name), -1 if row is None else row
+            one = Candidate(len(self.candidates), key, device, own, selector, draws_of(pool, device))
             self.candidates.append(one)
             found.append(one)
         self._parts.append(Reached(tuple(found), trouble))
@@ -132,6 +153,22 @@ class Offers:
             parts = (rows_of_term(term, self._nodes) for term in selector.node_selector_terms)
             found = self._selected[selector] = reduce(np.logical_or, parts, nowhere)
         return found
+
+
+def milli(capacity: Capacity, otherwise: int) -> int:
+    """An amount in thousandths; ``otherwise`` for one that cannot be read."""
+    try:
+        return quantity.milli(capacity.value)
+    except QuantityError:
+        return otherwise
+
+
+def draws_of(pool: tuple[str, str], device: Device) -> Draws:
+    """What a device of a pool takes of shared counters."""
+    return tuple(
+        ((*pool, use.counter_set, name), milli(capacity, MORE_THAN_ANY))
+        for use in device.consumes_counters for name, capacity in use.counters.items()
+    )  # fmt: skip
 
 
 def _pools(slices: Iterable[ResourceSlice]) -> Iterator[list[ResourceSlice]]:

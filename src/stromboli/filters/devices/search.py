@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from stromboli.filters.devices.expressions import Answer
-from stromboli.filters.devices.offers import Candidate, Reached
+from stromboli.filters.devices.offers import Candidate, CounterKey, Reached
 from stromboli.filters.devices.requests import MOST_DEVICES, Given, Option, Wish
 from stromboli.model.claims import DeviceConstraint
 
@@ -20,12 +22,14 @@ Matches = Callable[[Option, Candidate], Answer]
 class Search:
     """One search for the claims ``wishes`` of one pod; ``failure`` says why it ended without looking at all ways.
 
+    ``left`` is what is left of counters that devices share.
     ``claim`` is the place of the claim that the failure is about; its text may contain ``{claim}``.
     """
 
     def __init__(
-        self, wishes: Sequence[Wish], reached: Reached, taken: Callable[[Candidate], bool], matches: Matches
-    ) -> None:
+        self, wishes: Sequence[Wish], reached: Reached, taken: Callable[[Candidate], bool], matches: Matches,
+        left: Mapping[CounterKey, int] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         self._reached, self._matches = reached, matches
         self._free = [one for one in reached.candidates if not taken(one)]
         self._wishes = wishes
@@ -33,6 +37,7 @@ class Search:
         self._given: list[list[Given]] = [[] for _ in wishes]
         self._values: list[list[list[object]]] = [[[] for _ in wish.constraints] for wish in wishes]
         self._used: set[int] = set()
+        self._left, self._drawn = left, Counter[CounterKey]()
         self._steps = 0
         self.failure, self.claim = "", 0
 
@@ -106,7 +111,7 @@ class Search:
     def _take(self, claim: int, option: Option, one: Candidate) -> bool:
         """Take a device unless it is taken in this search, or a constraint forbids it."""
         own = any(given is one for _, given in self._given[claim])
-        if own or (not option.admin and one.number in self._used):
+        if own or (not option.admin and (one.number in self._used or not self._draws(one))):
             return False
         values = [
             (one.attribute(constraint.match_attribute or constraint.distinct_attribute), constraint, others)
@@ -120,12 +125,18 @@ class Search:
         self._given[claim].append((option, one))
         if not option.admin:
             self._used.add(one.number)
+            self._drawn.update(dict(one.draws))
         return True
+
+    def _draws(self, one: Candidate) -> bool:
+        """Whether the counters that a device shares with others suffice; one that no slice states has nothing."""
+        return all(self._drawn[counter] + amount <= self._left.get(counter, 0) for counter, amount in one.draws)
 
     def _give_back(self, claim: int) -> None:
         option, one = self._given[claim].pop()
         if not option.admin:
             self._used.discard(one.number)
+            self._drawn.subtract(dict(one.draws))
         for constraint, values in zip(self._wishes[claim].constraints, self._values[claim], strict=True):
             if option.concerns(constraint):
                 values.pop()

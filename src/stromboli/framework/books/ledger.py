@@ -14,6 +14,7 @@ import numpy as np
 from stromboli.framework.books.second_places import SecondPlaces
 from stromboli.model.claims import Allocation
 from stromboli.model.job import BINDING, PENDING, PIPELINED, RELEASING, RUNNING, Job
+from stromboli.model.objects.storage import VOLUME_SECONDS
 from stromboli.model.resources.axes import add_to
 from stromboli.model.snapshot import QueueSums
 from stromboli.model.status import TaskStatus
@@ -59,6 +60,7 @@ class Ledger:
         "restores_evicted",
         "second_places",
         "table",
+        "volume_seconds",
     )
 
     def __init__(self, table: NodeTable, queues: Mapping[str, QueueSums]) -> None:
@@ -67,6 +69,7 @@ class Ledger:
         self.bind_annotations: dict[str, Mapping[str, str]] = {}
         self.bind_claims: dict[str, Mapping[str, Allocation]] = {}
         self.bind_volumes: dict[str, Mapping[str, str]] = {}
+        self.volume_seconds = VOLUME_SECONDS
         self._total: list[int] | None = None
         self.queues = queues
         self._arrays: dict[int, tuple[Ints, Ints]] = {}

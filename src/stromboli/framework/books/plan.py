@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from stromboli.model.claims import Allocation
+from stromboli.model.objects.storage import VOLUME_SECONDS
 from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.reservation import Held
 
@@ -17,6 +18,7 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
 
     ``volumes`` says what each of its claims gets before: ``pv:NAME``, a volume, or ``node:NAME``, one made for a node.
     ``claims`` are the devices that each of its ResourceClaims has, those included that it had before.
+    ``volume_seconds`` is how long the claims may take to be bound.
     """
 
     uid: str
@@ -26,6 +28,7 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
     annotations: dict[str, str] = {}
     volumes: dict[str, str] = {}
     claims: dict[str, Allocation] = {}
+    volume_seconds: int = VOLUME_SECONDS
 
 
 class Eviction(msgspec.Struct, frozen=True, gc=False):

@@ -286,7 +286,7 @@ def dispatch(session: SessionState, job: Job, tasks: Sequence[Task]) -> None:
         Bind(
             task.uid, task.key, job.uid, task.node_name,
             dict(given.bind_annotations.get(task.uid, ())), dict(given.bind_volumes.get(task.uid, ())),
-            dict(given.bind_claims.get(task.uid, ())),
+            dict(given.bind_claims.get(task.uid, ())), given.volume_seconds,
         )
         for task in tasks
     ]  # fmt: skip

@@ -15,9 +15,6 @@ from stromboli.kube.resources import RESOURCES
 from stromboli.live.scheduler.context import Context
 from stromboli.model.objects.storage import BOUND_BY_CONTROLLER, NODE, SELECTED_NODE, VOLUME, is_bound
 
-LONGEST_WAIT: Final = 600.0
-"""Seconds in which a claim must be bound; Kubernetes' default."""
-
 PAUSE: Final = 0.2
 """Seconds between two looks, at least."""
 
@@ -70,10 +67,10 @@ class VolumeWriter:
         if not bind.volumes:
             return True
         now = asyncio.get_running_loop().time()
-        until = self._until.setdefault(bind.uid, now + LONGEST_WAIT)
+        until = self._until.setdefault(bind.uid, now + bind.volume_seconds)
         waiting = [claim for claim, what in bind.volumes.items() if not await self._is_ready(bind, claim, what)]
         if waiting and now >= until:
-            raise ApiError(422, "Timeout", f"claim {waiting[0]} was not bound within {LONGEST_WAIT:.0f} seconds")
+            raise ApiError(422, "Timeout", f"claim {waiting[0]} was not bound within {bind.volume_seconds} seconds")
         return not waiting
 
     async def _is_ready(self, bind: Bind, key: str, what: str) -> bool:

@@ -19,6 +19,8 @@ NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 ONE_POD: Final = "ReadWriteOncePod"
 FILESYSTEM: Final = "Filesystem"
+VOLUME_SECONDS: Final = 600
+"""Seconds in which a pod's claims must be bound where nobody says otherwise; Kubernetes' default."""
 VOLUME, NODE = "pv:", "node:"
 """What a claim is about to get: that volume, or one that is made for that node."""
 IGNORED_PROVISIONERS: Final = frozenset({"rancher.io/local-path", "hostpath.csi.k8s.io"})

@@ -20,6 +20,7 @@ from stromboli.filters.proportions import Proportion, keeps_too_little, takes_de
 from stromboli.filters.spread import Spread
 from stromboli.model.job import PENDING
 from stromboli.model.names import TEMPLATE_UID
+from stromboli.model.objects.storage import VOLUME_SECONDS
 from stromboli.model.resources.axes import PODS
 from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
@@ -89,6 +90,11 @@ def not_negative(rate: float) -> str:
     return "" if rate >= 0 else f"rate {rate} of a resource is negative; 1 counts instead"
 
 
+def not_before(seconds: int) -> str:
+    """Refuse a time-out below 0."""
+    return "" if seconds >= 0 else f"a time-out of {seconds} seconds is negative; {VOLUME_SECONDS} counts instead"
+
+
 class NodeFilters(Plugin, trusted=True):
     """Kubernetes' filters in the reference's order, all but the last: the one of claimed devices.
 
@@ -105,6 +111,7 @@ class NodeFilters(Plugin, trusted=True):
     volume_limits_enable = arg("predicate.NodeVolumeLimitsEnable", bool, True)
     volume_zone_enable = arg("predicate.VolumeZoneEnable", bool, True)
     volume_binding_enable = arg("predicate.VolumeBindingEnable", bool, True)
+    volume_seconds = arg("volumebinding.bindTimeoutSeconds", int, VOLUME_SECONDS, not_before)
     cache_enable = arg("predicate.CacheEnable", bool, False)
     proportional_enable = arg("predicate.ProportionalEnable", bool, False)
     resources = arg("predicate.resources", str, "")
@@ -126,6 +133,7 @@ class NodeFilters(Plugin, trusted=True):
         )
         self._inter_pod, self._spread = InterPod(self._around), Spread(self._around, self._taints)
         self._of_volumes = self._asked_of_volumes()
+        session.ledger.volume_seconds = self.volume_seconds
         self._volumes = VolumeFilters(session, self._of_volumes)
         self._lines = FilterLines(session.tells, session.table.statics.names)
         self._verdicts: dict[str, Masks] = {}
