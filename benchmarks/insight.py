@@ -163,7 +163,7 @@ def scheduled(traces: Path, logs: dict[str, Workload], windows: int, name: str) 
         found, said, began = [], [], time.process_time()
         for line in rows[:windows]:
             workload = logs[log].part(int(line["window_start"]), int(line["jobs"])).on([first])
-            found.append(simulate(workload, config, registry=registry).figures["bounded_slowdown"])
+            found.append(simulate(workload, config, registry=registry).metrics["bounded_slowdown"])
             said.append(float(line["bsld"]))
         cpu = time.process_time() - began
         title = f"scheduler, fifo queue, {log}, {len(found)} windows ({cpu:.0f} CPU s)"
@@ -175,7 +175,7 @@ def speeds(traces: Path) -> Iterator[tuple[str, str, str]]:
     week = read_trace(traces / "openb_pod_list_default.csv", str(traces / "openb_node_list_all_node.csv"))
     philly = read_trace(traces / "philly_week6.csv.gz", "552x4gpu")
     for name, workload, bar in (
-        ("openb week 17", week.window(17 * 604_800, 604_800), 15), ("Philly's busiest week", philly, 75)
+        ("openb week 17", week.window(604_800, 17 * 604_800), 15), ("Philly's busiest week", philly, 75)
     ):  # fmt: skip
         began = time.process_time()
         result = simulate(workload, period=10.0)

@@ -31,7 +31,7 @@ GIVEN: Final = 7 * 86400.0
 def answered(trace: Path, nodes: str, days: float, every: float, seed: int) -> tuple[list[Answer], list[JobRun], float]:
     """Predictions and what became of them, all jobs, and the beginning in seconds since 1970."""
     registry, learner = full_registry(""), Learner(every)
-    workload = read_trace(trace, nodes).window(0.0, days * 86400)
+    workload = read_trace(trace, nodes).window(days * 86400)
     simulation = Simulation(workload, registry.configured(""), registry, period=30.0, seed=seed)
     told, look = simulation.scheduling, simulation._look
 

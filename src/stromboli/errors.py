@@ -231,6 +231,10 @@ class RecordError(StromboliError):
         self.file, self.place, self.problem = str(file), place, problem
 
 
+class StudyError(StromboliError):
+    """A study of simulations or records that cannot be made; the text says why and what to do."""
+
+
 class AccessError(StromboliError):
     """What leads to an API server (a kubeconfig, a token, a credential plugin) is missing or wrong.
 

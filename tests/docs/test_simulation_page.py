@@ -12,12 +12,13 @@ import pytest
 from pyarrow import parquet
 
 from stromboli.cli.main import main
+from stromboli.sim.simulation.lives import read_lives
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = [
-    line
-    for line in (ROOT / "docs" / "simulation.md").read_text(encoding="utf-8").splitlines()
-    if line.startswith("stromboli simulate ")
+PAGE = (ROOT / "docs" / "simulation.md").read_text(encoding="utf-8")
+COMMANDS = [line for line in PAGE.splitlines() if line.startswith("stromboli simulate ")]
+STORY = [
+    line for line in PAGE.splitlines() if line.startswith(("stromboli sweep ", "stromboli report ", "stromboli conf "))
 ]
 
 
@@ -31,7 +32,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_ends_with_its_figures(command, example, capsys):
-    assert main(shlex.split(command)[1:]) == 0
+    assert main(shlex.split(command, comments=True)[1:]) == 0
     shown = capsys.readouterr().out
     assert "bounded" not in shown
     assert [line.split()[0] for line in shown.splitlines()[:3]] == ["QUEUE", "default", "all"]
@@ -45,3 +46,24 @@ def test_tables(example, capsys):
     assert main([*command, "--parquet"]) == 0
     assert [row["job"] for row in parquet.read_table("out/jobs.parquet").to_pylist()] == [row["job"] for row in rows]
     assert json.loads(Path("out/figures.json").read_text(encoding="utf-8"))["jobs"] == len(rows) == 5
+
+
+@pytest.mark.slow
+def test_a_policy_is_compared_in_five_commands(example, capsys):
+    """The other one of the five is among the commands above."""
+    assert len(STORY) == 4
+    for command in STORY:
+        assert main(shlex.split(command, comments=True)[1:]) == 0
+    assert "16 of 16 points done" in capsys.readouterr().out
+    assert Path("report.html").read_text(encoding="utf-8").count("<svg") == 7
+
+
+def test_the_lives_of_the_page_are_lives(tmp_path):
+    (file := tmp_path / "lives.yaml").write_text(PAGE.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    assert read_lives(file).retries == 5
+
+
+@pytest.mark.slow
+def test_the_python_of_the_page_runs(example):
+    exec(compile(PAGE.split("```python\n")[1].split("```")[0], "page", "exec"), {"__name__": "page"})
+    assert Path("report.html").exists()

@@ -21,8 +21,7 @@ from stromboli.cli import (
 )
 from stromboli.cli.exits import EPILOG
 from stromboli.cli.hypernodes import topology
-from stromboli.cli.insight import eta, record, simulate
-from stromboli.cli.migrating import app as migrating
+from stromboli.cli.insight import eta, record, simulate, sweep
 from stromboli.cli.vcctl import flow, job, pod, queue, top
 
 HELP = (
@@ -50,6 +49,8 @@ app.command("replay", epilog=record.REPLAY_HELP)(record.replay)
 app.command("diff", epilog=record.DIFF_HELP)(record.diff)
 app.command("eta", epilog=eta.ETA_HELP)(eta.eta)
 app.command("simulate", epilog=simulate.SIMULATE_HELP)(simulate.simulate)
+app.command("sweep", epilog=sweep.SWEEP_HELP)(sweep.sweep)
+app.command("report", epilog=sweep.REPORT_HELP)(sweep.report)
 app.command("up", epilog=up.UP_HELP)(up.up)
 app.command("top")(top.top)
 app.add_typer(job.app)

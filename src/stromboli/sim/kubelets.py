@@ -13,7 +13,7 @@ from stromboli.sim.world import SimChange, SimWorld, key_of
 class Kubelets:
     """Start the pods that are bound, end them when their time is over, and let go those that are told to.
 
-    The pods of a node that has left are gone at once.
+    The pods of a node that has left are gone at once, unless they have done their work.
     """
 
     def __init__(self, world: SimWorld) -> None:
@@ -32,7 +32,7 @@ class Kubelets:
 
     def _node_left(self, name: str) -> None:
         for pod in self._world.all("Pod"):
-            if part(pod, "spec", "nodeName") == name:
+            if part(pod, "spec", "nodeName") == name and part(pod, "status", "phase") != "Succeeded":
                 self._world.remove("Pod", key_of(pod))
 
     def _pod(self, change: SimChange) -> None:

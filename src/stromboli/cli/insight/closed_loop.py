@@ -96,7 +96,7 @@ def _show_jobs(title: str, rows: Sequence[JobRow]) -> None:
 
 
 def _write(found: ClosedLoop, into: Path) -> None:
-    from stromboli.sim.simulation.tables import write_table
+    from stromboli.study.tables import Table
 
     into.mkdir(parents=True, exist_ok=True)
-    write_table([row._asdict() for row in found.jobs], into / "jobs.csv")
+    Table([row._asdict() for row in found.jobs]).write(into / "jobs.csv")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from stromboli.sim.simulation.simulation import Simulation
-    from stromboli.study.simulating import Result
+    from stromboli.study.simulating import Run
 
 SIMULATE_HELP = (
     """\
@@ -43,6 +42,9 @@ Period = Annotated[
     float | None, typer.Option("--period", metavar="S", min=0.001, help="Seconds between cycles. Default: at events.")
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the scheduler, and of the jobs that --load draws.")]
+LivesFile = Annotated[
+    Path | None, typer.Option("--lives", metavar="FILE", help="How pods start, save, fail and begin again.")
+]
 Since = Annotated[float, typer.Option("--from", metavar="S", help="Only jobs from this second of the trace on.")]
 Span = Annotated[float, typer.Option("--for", metavar="S", help="Only jobs of so many seconds. Default: all.")]
 
@@ -55,23 +57,27 @@ def simulate(
     load: Annotated[float, typer.Option("--load", metavar="X", min=0.01, help="Times as many jobs.")] = 1.0,
     into: Annotated[Path | None, typer.Option("--into", metavar="DIR", help="Write tables and figures.")] = None,
     parquet: Annotated[bool, typer.Option("--parquet", help="Write tables as Parquet (needs pyarrow).")] = False,
+    lives: LivesFile = None,
     compat: Compatibility = None, plugins_dir: PluginsDirectory = None,
 ) -> None:  # fmt: skip
     """Run a trace in virtual time: the scheduler's own cycle decides, jobs live for their runtimes."""
     from stromboli.builtin import full_registry
-    from stromboli.study.simulating import objects_in, read_trace
+    from stromboli.sim.simulation.lives import PLAIN, read_lives
+    from stromboli.study.simulating import read_trace
     from stromboli.study.simulating import simulate as run
 
     registry = full_registry(plugins_dir or "")
     config = registry.configured(conf, compat=compat is not None)
-    workload = read_trace(trace, nodes, form).window(since, span).scaled(load, seed)
-    if queues is not None:
-        workload = workload.on(objects_in(queues))
+    workload = read_trace(trace, nodes, form).window(span, since).scaled(load, seed)
+    life = PLAIN if lives is None else read_lives(lives)
     with _progress(len(workload.jobs)) as tell:
-        result = run(workload, config, period=period, seed=seed, registry=registry, progress=tell)
-    _show(result)
+        found = run(
+            workload, config, queues=queues or "", period=period, seed=seed, lives=life, registry=registry,
+            progress=tell,
+        )  # fmt: skip
+    _show(found)
     if into is not None:
-        _write(result, into, "parquet" if parquet else "csv")
+        found.write(into, "parquet" if parquet else "csv")
 
 
 @contextmanager
@@ -85,28 +91,16 @@ def _progress(jobs: int) -> Iterator[Callable[[Simulation], object]]:
         yield lambda simulation: bar.update(task, completed=simulation.ended)
 
 
-def _show(result: Result) -> None:
+def _show(found: Run) -> None:
     view = table("QUEUE", ">JOBS", ">UNFINISHED", ">MEAN WAIT", ">P95 WAIT", ">SLOWDOWN", ">EVICTIONS")
     columns = ("jobs", "unfinished", "mean_wait", "p95_wait", "bounded_slowdown", "evictions")
-    for name, figures in [*result.queues.items(), ("all", result.figures)]:
+    for name, figures in [*found.by_queue.items(), ("all", found.metrics)]:
         view.add_row(
             name,
             *(f"{figures[column]:.10g}" if column in columns[:2] else f"{figures[column]:.2f}" for column in columns),
         )
     console().print(view)
-    for name in ("makespan", "goodput", *(key for key in result.figures if key.startswith("utilisation"))):
-        console().print(f"{name}: {result.figures[name]:.4g}")
-    console().print(counted(result.cycles, "cycle"))
-
-
-def _write(result: Result, into: Path, form: str) -> None:
-    from stromboli.sim.simulation.metrics import job_row
-    from stromboli.sim.simulation.tables import write_table
-
-    into.mkdir(parents=True, exist_ok=True)
-    try:
-        write_table([job_row(run) for run in result.runs], into / f"jobs.{form}")
-    except ImportError:
-        raise typer.BadParameter("needs pyarrow: pip install 'stromboli[study]'", param_hint="--parquet") from None
-    write_table([{"queue": name, **row} for name, row in result.queues.items()], into / f"queues.{form}")
-    (into / "figures.json").write_text(json.dumps(result.figures, indent=2) + "\n", encoding="utf-8")
+    for name, value in found.metrics.items():
+        if name not in columns:
+            console().print(f"{name}: {value:.4g}")
+    console().print(counted(found.cycles, "cycle"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import ceil, inf
 from random import Random
 from typing import Any, Final
@@ -12,6 +13,7 @@ from typing import Any, Final
 from stromboli.errors import ManifestError
 from stromboli.model.names import CPU, GPU, MEMORY
 from stromboli.model.resources import quantity
+from stromboli.model.values import duration
 from stromboli.sim.traces.trace_objects import Manifest, node, queue
 
 
@@ -27,11 +29,11 @@ class Pods:
 
 @dataclass(frozen=True, slots=True)
 class SimJob:
-    """A job that comes at ``submit`` and runs for ``runtime`` seconds (None: for ever) once all its pods have started.
+    """A job that comes at ``submit``, and whose pods run for ``runtime`` seconds each (None: for ever).
 
     Times count from the workload's beginning.  The job starts when ``least`` pods have nodes (0: all of them).
-    ``user`` is whose it is, as far as the trace says.  ``group`` is what else its PodGroup says, as parts of the
-    manifest; a job that has not started when it is ``cancelled`` goes then.
+    ``user`` is whose it is, as far as the trace says.  Where the trace says how much of one resource the job uses and
+    not by how many pods, ``divides`` names the resource: pods are made as the nodes allow.
     """
 
     name: str
@@ -42,6 +44,7 @@ class SimJob:
     user: str = ""
     priority_class: str = ""
     least: int = 0
+    divides: str = ""
     namespace: str = "default"
     group: Mapping[str, Any] = field(default_factory=dict)
     cancelled: float | None = None
@@ -86,10 +89,14 @@ class Workload:
     objects: tuple[Manifest, ...] = ()
     changes: tuple[TimedChange, ...] = ()
 
-    def window(self, since: float = 0.0, seconds: float = inf) -> Workload:
-        """The jobs that come within so many seconds from ``since`` on; times count from there."""
-        kept = (job for job in self.jobs if since <= job.submit < since + seconds)
-        return replace(self, jobs=tuple(replace(job, submit=job.submit - since) for job in kept))
+    def window(self, length: float | str = inf, since: float | str = 0.0) -> Workload:
+        """The jobs that come within so long from ``since`` on; times count from there.
+
+        In seconds, or such as ``14d`` and ``36h``.  Raises DurationError.
+        """
+        begin, span = _seconds(since), _seconds(length)
+        kept = (job for job in self.jobs if begin <= job.submit < begin + span)
+        return replace(self, jobs=tuple(replace(job, submit=job.submit - begin) for job in kept))
 
     def part(self, first: int, count: int) -> Workload:
         """So many jobs from number ``first`` (0: the first one) on; times count from when the first of them comes."""
@@ -116,7 +123,21 @@ class Workload:
         kinds = {"Node"} & {str(each["kind"]) for each in given}
         names = {_title(each) for each in given}
         kept = [each for each in self.objects if each["kind"] not in kinds and _title(each) not in names]
-        return replace(self, objects=(*kept, *given))
+        found = replace(self, objects=(*kept, *given))
+        return found._divided() if kinds else found
+
+    def _divided(self) -> Workload:
+        """With as few pods for each job that may be divided as the largest node allows."""
+        largest: dict[str, int] = {}
+        for name in {job.divides for job in self.jobs} - {""}:
+            largest[name] = max(int(min(largest_node(self.objects, name), 1e6)), 1)
+        jobs = (
+            replace(job, pods=pods_of(int(job.asks()[job.divides]), largest[job.divides], job.divides))
+            if job.divides
+            else job
+            for job in self.jobs
+        )
+        return replace(self, jobs=tuple(jobs))
 
     def whole(self) -> Workload:
         """With a Queue for each job whose queue is not among the objects."""
@@ -144,6 +165,7 @@ def _title(body: Manifest) -> tuple[object, object]:
     return body["kind"], metadata["name"]
 
 
+@lru_cache(4096)
 def amount_of(text: str) -> float:
     """A quantity in its base unit: cores, bytes, pieces."""
     return float(quantity.parse(text))
@@ -151,6 +173,7 @@ def amount_of(text: str) -> float:
 
 NODES: Final = re.compile(r"([1-9][0-9]{0,5})x(.+)")
 PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[KMGT]i)?)([a-z][\w./-]*)?")
+DAYS: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)d")
 SHORT: Final = {"cpu": CPU, "gpu": GPU, "memory": MEMORY, "mem": MEMORY}
 
 
@@ -173,12 +196,21 @@ def _offered(part: str) -> tuple[str, str]:
     return SHORT.get(name, name), found[1]
 
 
-def pods_of_cores(cores: int, largest: int) -> tuple[Pods, ...]:
-    """As few pods as nodes of at most ``largest`` cores allow that ask for ``cores`` together."""
-    count = ceil(cores / largest)
-    each, more = divmod(cores, count)
+@lru_cache(4096)
+def pods_of(amount: int, largest: int, resource: str) -> tuple[Pods, ...]:
+    """As few pods as nodes with at most ``largest`` of a resource allow that ask for ``amount`` together."""
+    count = ceil(amount / largest)
+    each, more = divmod(amount, count)
     parts = ((count - more, each), (more, each + 1))
-    return tuple(Pods(number, {CPU: str(size)}) for number, size in parts if number)
+    return tuple(Pods(number, {resource: str(size)}) for number, size in parts if number)
+
+
+def _seconds(length: float | str) -> float:
+    """Seconds of a number, or of a text such as ``14d`` or ``1h30m``.  Raises DurationError."""
+    if not isinstance(length, str):
+        return float(length)
+    found = DAYS.fullmatch(length)
+    return float(found[1]) * 86_400 if found else duration.seconds(length)
 
 
 def largest_node(objects: Iterable[Manifest], resource: str = CPU) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 from stromboli.errors import ManifestError
 from stromboli.model.names import CPU, GPU, GROUP_NAME
-from stromboli.sim.simulation.workload import Pods, SimJob, Workload, in_order, largest_node, pods_of_cores
+from stromboli.sim.simulation.workload import Pods, SimJob, Workload, in_order, pods_of
 from stromboli.sim.traces import swf
 from stromboli.sim.traces.dlrm import import_dlrm
 from stromboli.sim.traces.openb import import_openb
@@ -21,47 +22,37 @@ from stromboli.sim.traces.trace_rows import Row, checked_rows
 PHILLY: Final = ("timestamp", "duration", "num_gpus", "cluster")
 
 
-def read_swf(path: Path, nodes: Iterable[Manifest]) -> Workload:
-    """A log of parallel jobs.  A job's processors are cores, in as few pods as the nodes' sizes allow.
+def read_swf(path: Path) -> Workload:
+    """A log of parallel jobs.  A job's processors are cores, in as few pods as the nodes allow that it is put on.
 
     Jobs without a size, a runtime or a time of submission are left out, as logs hold jobs that never ran.
     """
-    machines = list(nodes)
-    largest = _largest(machines, CPU)
     jobs = []
     for row in swf.rows(path):
         cores = int(row[swf.ALLOCATED] if row[swf.ALLOCATED] > 0 else row[swf.REQUESTED])
         if cores > 0 and row[swf.RUNTIME] >= 0 and row[swf.SUBMIT] >= 0:
             user = "" if row[swf.USER] < 0 else f"user-{row[swf.USER]:g}"
             where = f"queue-{row[swf.QUEUE]:g}" if row[swf.QUEUE] > 0 else "default"
-            pods = pods_of_cores(cores, largest)
-            jobs.append(SimJob(f"job-{row[swf.NUMBER]:g}", row[swf.SUBMIT], row[swf.RUNTIME], pods, where, user))
-    return Workload(path.name, in_order(jobs), tuple(machines))
+            pods = pods_of(cores, cores, CPU)
+            name = f"job-{row[swf.NUMBER]:g}"
+            jobs.append(SimJob(name, row[swf.SUBMIT], row[swf.RUNTIME], pods, where, user, divides=CPU))
+    return Workload(path.name, in_order(jobs))
 
 
-def read_philly(path: Path, nodes: Iterable[Manifest]) -> Workload:
+def read_philly(path: Path) -> Workload:
     """Jobs of Microsoft's Philly clusters: GPUs, in as few pods as nodes allow; each virtual cluster is a queue."""
-    machines, begin = list(nodes), inf
-    largest = _largest(machines, GPU)
-    jobs = []
+    jobs, begin = [], inf
     try:
         with swf.opened(path) as file:
             for row in checked_rows(path.name, csv.DictReader(file, strict=True), PHILLY):
                 when = _when(row)
                 begin = min(begin, when)
-                gpus = row.whole("num_gpus", least=1)
-                pods = tuple(Pods(one.count, {GPU: one.requests[CPU]}) for one in pods_of_cores(gpus, largest))
-                queue = row.name("cluster", prefix="vc-")
-                jobs.append(SimJob(f"job-{row.line - 1}", when, float(row.number("duration")), pods, queue))
+                gpus, queue = row.whole("num_gpus", least=1), row.name("cluster", prefix="vc-")
+                runtime, pods = float(row.number("duration")), pods_of(gpus, gpus, GPU)
+                jobs.append(SimJob(f"job-{row.line - 1}", when, runtime, pods, queue, divides=GPU))
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
         raise ManifestError(f"cannot be read: {error}", file=str(path)) from error
-    shifted = (SimJob(one.name, one.submit - begin, one.runtime, one.pods, one.queue) for one in jobs)
-    return Workload(path.name, in_order(shifted), tuple(machines))
-
-
-def _largest(nodes: Iterable[Manifest], resource: str) -> int:
-    """The most of a resource that a node offers, at least 1."""
-    return max(int(min(largest_node(nodes, resource), 1e6)), 1)
+    return Workload(path.name, in_order(replace(one, submit=one.submit - begin) for one in jobs))
 
 
 def _when(row: Row) -> float:
@@ -114,7 +105,7 @@ def read_dlrm(path: Path, nodes: Path) -> Workload:
     return of_manifests(path.name, import_dlrm(path, nodes))
 
 
-FORMATS: Final[Mapping[str, Callable[[Path, Iterable[Manifest]], Workload]]] = {"swf": read_swf, "philly": read_philly}
+FORMATS: Final[Mapping[str, Callable[[Path], Workload]]] = {"swf": read_swf, "philly": read_philly}
 """Formats whose nodes are stated beside the trace."""
 
 WITH_NODES: Final[Mapping[str, Callable[[Path, Path], Workload]]] = {"openb": read_openb, "dlrm": read_dlrm}

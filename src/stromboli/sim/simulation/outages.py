@@ -1,0 +1,44 @@
+"""Nodes that fail and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+from stromboli.cluster.body import Body, meta, with_meta
+from stromboli.sim.world import SimWorld
+
+
+class Outages:
+    """Take nodes from a world, one at a time, and bring each back after ``mttr`` seconds, until ``over`` says so.
+
+    The time between failures is exponentially distributed, its mean for a node ``mtbf`` seconds.  ``losing`` is true
+    while a node goes with its pods.
+    """
+
+    def __init__(self, world: SimWorld, mtbf: float, mttr: float, seed: int, over: Callable[[], bool]) -> None:
+        self._world, self._mtbf, self._mttr, self._over = world, mtbf, mttr, over
+        self._dice = Random(f"{seed} nodes")
+        self._nodes = len(list(world.all("Node")))
+        self.losing = False
+        self._wait()
+
+    def _wait(self) -> None:
+        if self._mtbf and self._nodes:
+            self._world.timeline.after(self._dice.expovariate(self._nodes / self._mtbf), self._fail)
+
+    def _fail(self) -> None:
+        if self._over():
+            return
+        up = {str(meta(node)["name"]): node for node in self._world.all("Node")}
+        if up:
+            body = up[name := self._dice.choice(sorted(up))]
+            self.losing = True
+            self._world.remove("Node", name)
+            self.losing = False
+            self._world.timeline.after(self._mttr, partial(self._back, body))
+        self._wait()
+
+    def _back(self, body: Body) -> None:
+        self._world.create(with_meta(body, uid=None, resourceVersion=None, creationTimestamp=None))

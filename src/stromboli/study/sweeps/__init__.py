@@ -1,0 +1,1 @@
+"""Many simulations: configurations, seeds, loads and traces, on many processes or machines."""

@@ -1,0 +1,188 @@
+"""Sweeps: points that are run once each, whatever happens meanwhile, and what they have shown."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from stromboli.errors import StudyError
+from stromboli.sim.simulation.metrics import Row, mean
+from stromboli.study.conf import Conf
+from stromboli.study.sweeps.engines import executor
+from stromboli.study.sweeps.points import Outcome, Point, run_point, versions
+from stromboli.study.tables import Table, needed, write_whole
+
+PLAN: Final = "sweep.json"
+POINTS: Final = "points"
+TRIES: Final = 3
+"""How often in a row all workers may be lost before a sweep gives up."""
+
+MORE_IS_BETTER: Final = ("goodput", "jain", "utilisation", "jobs")
+"""Beginnings of the names of figures of which more is better; of all others less is."""
+
+Told = Callable[[int, int], object]
+"""Hears how many points there are and how many are done."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep in a folder: its plan, and the points that are done.  ``problems`` are of points that cannot be run."""
+
+    folder: Path
+    problems: tuple[str, ...] = ()
+
+    @cached_property
+    def plan(self) -> dict[str, Any]:
+        """The points in order (``key`` and titles), the configurations' texts, and the versions.  Raises StudyError."""
+        try:
+            found: dict[str, Any] = json.loads((self.folder / PLAN).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise StudyError(f"{self.folder} holds no sweep: {error}; make one with stromboli sweep") from None
+        return found
+
+    @cached_property
+    def results(self) -> list[Result]:
+        """The points that are done, in the plan's order."""
+        files = ((point, self.folder / POINTS / f"{point['key']}.parquet") for point in self.plan["points"])
+        return [_result(point, file) for point, file in files if file.exists()]
+
+    @property
+    def points(self) -> Table:
+        """A row for each point: trace, configuration, load, seed, and all figures."""
+        return Table([{**one.title, **one.figures} for one in self.results])
+
+    @property
+    def confs(self) -> dict[str, str]:
+        """The texts of the configurations by name, in the order in which they were given."""
+        found: dict[str, str] = self.plan["confs"]
+        return found
+
+    def values(self, conf: str, figure: str, load: float | None = None) -> list[float]:
+        """A figure of all points of a configuration, of one load or all of them."""
+        chosen = (one for one in self.results if one.title["conf"] == conf and load in (None, one.title["load"]))
+        return [one.figures[figure] for one in chosen if figure in one.figures]
+
+    def best(self, figure: str, at_most: Mapping[str, float] | None = None) -> str:
+        """The configuration whose mean of a figure is best, of those whose means stay within ``at_most``.
+
+        Raises StudyError where none does, or where no point has the figure.
+        """
+        limits = dict(at_most or {})
+        known = {name for one in self.results for name in one.figures}
+        if unknown := sorted({figure, *limits} - known):
+            raise StudyError(f"no figure {unknown[0]!r}; there are {', '.join(sorted(known))}")
+        fit = [name for name in self.confs if all(mean(self.values(name, key)) <= most for key, most in limits.items())]
+        if not fit:
+            raise StudyError(
+                "no configuration stays within " + ", ".join(f"{key} {most:g}" for key, most in limits.items())
+            )
+        sign = -1 if more_is_better(figure) else 1
+        return min(fit, key=lambda name: sign * mean(self.values(name, figure)))
+
+    def report(self, file: str | Path) -> Path:
+        """Write a report as one HTML file.  Raises StudyError and OSError."""
+        from stromboli.study.report.report import write_report
+
+        return write_report(self, Path(file))
+
+
+@dataclass(frozen=True)
+class Result:
+    """A point that is done: its titles, its figures, those of its queues, and its samples over time."""
+
+    title: Mapping[str, Any]
+    file: Path
+    figures: dict[str, float]
+    queues: dict[str, dict[str, float]]
+    samples: list[Row]
+
+    @property
+    def jobs(self) -> Table:
+        """A row for each job."""
+        return Table(needed("pyarrow.parquet").read_table(self.file).to_pylist())
+
+
+def _result(point: Mapping[str, Any], file: Path) -> Result:
+    notes = needed("pyarrow.parquet").read_schema(file).metadata
+    figures, queues, samples = (json.loads(notes[name]) for name in (b"figures", b"queues", b"samples"))
+    return Result({key: value for key, value in point.items() if key != "key"}, file, figures, queues, samples)
+
+
+def more_is_better(figure: str) -> bool:
+    """Whether a larger value is the better one."""
+    return figure.startswith(MORE_IS_BETTER)
+
+
+def run_sweep(
+    points: Sequence[Point], into: Path, engine: str, workers: int, told: Told = lambda whole, done: None
+) -> Sweep:
+    """Run the points whose files are not in the folder yet, and write each as it is done.
+
+    Only one sweep at a time writes into a folder.  Raises StudyError where that is so, or when workers are lost again
+    and again, and OSError.
+    """
+    (into / POINTS).mkdir(parents=True, exist_ok=True)
+    with _alone(into):
+        write_whole(into / PLAN, _plan_of(points))
+        files = {point.key: into / POINTS / f"{point.key}.parquet" for point in points}
+        problems: dict[str, str] = {}
+        left, lost = _left(points, files, problems), 0
+        told(len(points), len(points) - len(left))
+        while left:
+            with executor(engine, min(workers, len(left))) as pool:
+                for point, outcome in _outcomes(pool, left):
+                    if outcome.problem:
+                        problems[point.key] = (
+                            ", ".join(f"{key} {value}" for key, value in point.title.items()) + f": {outcome.problem}"
+                        )
+                    else:
+                        write_whole(files[point.key], outcome.parquet)
+                    told(len(points), len(points) - len(_left(points, files, problems)))
+            before, left = left, _left(points, files, problems)
+            lost = lost + 1 if len(left) == len(before) else 0
+            if lost == TRIES:
+                raise StudyError(
+                    f"workers were lost {TRIES} times in a row, {len(left)} points are left; is memory short?"
+                )
+    return Sweep(into, tuple(problems[point.key] for point in points if point.key in problems))
+
+
+def _left(points: Sequence[Point], files: Mapping[str, Path], problems: Mapping[str, str]) -> list[Point]:
+    return [point for point in points if point.key not in problems and not files[point.key].exists()]
+
+
+def _outcomes(pool: Executor, points: Sequence[Point]) -> Iterator[tuple[Point, Outcome]]:
+    """What comes of points, as it comes; it ends early where workers are lost."""
+    futures = {pool.submit(run_point, point): point for point in points}
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    except BrokenExecutor:
+        return
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    with (folder / ".lock").open("w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StudyError(f"another sweep writes into {folder}; wait for it, or name another folder") from None
+        yield
+
+
+def _plan_of(points: Sequence[Point]) -> bytes:
+    confs: dict[str, Conf] = {point.conf.name: point.conf for point in points}
+    plan = {
+        "points": [{"key": point.key, **point.title} for point in points],
+        "confs": {name: conf.text for name, conf in confs.items()},
+        "versions": versions(),
+    }
+    return json.dumps(plan, indent=1).encode()

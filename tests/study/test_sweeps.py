@@ -1,0 +1,214 @@
+"""Sweeps: equal results whatever runs them, nothing lost and nothing run twice, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import BrokenExecutor, Executor, Future
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import stromboli.study as st
+from stromboli.cli.main import main
+from stromboli.errors import ConfigError, StudyError
+from stromboli.study.report.statistics import interval, paired
+from stromboli.study.sweeps import engines, points, sweep
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "simulation"
+FIFO = str(EXAMPLE / "fifo.conf")
+CONFS: list[str | Path | st.Conf] = [FIFO, st.builtin("default")]
+
+
+class Here(Executor):
+    """Runs points in this process, one after the other; ``dies`` says which calls lose all workers."""
+
+    def __init__(self, dies=()) -> None:
+        self.calls, self.dies = 0, set(dies)
+
+    def submit(self, fn, /, *args, **options):
+        future: Future = Future()
+        self.calls += 1
+        if self.calls in self.dies:
+            future.set_exception(BrokenExecutor("a worker is gone"))
+        else:
+            future.set_result(fn(*args, **options))
+        return future
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """All engines are this process."""
+    pool = Here()
+    monkeypatch.setattr(sweep, "executor", lambda engine, workers: AsContext(pool))
+    return pool
+
+
+class AsContext:
+    def __init__(self, pool) -> None:
+        self.pool = pool
+
+    def __enter__(self):
+        return self.pool
+
+    def __exit__(self, *_):
+        pass
+
+
+def swept(into: Path, **options):
+    workload = st.read_swf(EXAMPLE / "small.swf")
+    given = {"seeds": range(2), "loads": [1, 1.5], "nodes": "1x4cpu", "queues": EXAMPLE / "fifo.yaml", **options}
+    return st.sweep([workload], CONFS, into=into, **given)
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (folder / "points").iterdir()}
+
+
+def test_points_are_run_once(tmp_path, here):
+    first = swept(tmp_path)
+    assert here.calls == len(first.points) == 8
+    before = bytes_of(tmp_path)
+    (tmp_path / "points" / next(iter(before))).unlink()
+    assert swept(tmp_path).points.rows == first.points.rows
+    assert here.calls == 9
+    assert bytes_of(tmp_path) == before
+    assert here.calls == 9
+    swept(tmp_path, seeds=range(3))
+    assert here.calls == 13
+
+
+def test_lost_workers_cost_a_try(tmp_path, here):
+    here.dies = {3}
+    assert len(swept(tmp_path).results) == 8
+    here.dies = set(range(100))
+    with pytest.raises(StudyError, match="lost 3 times in a row, 8 points are left"):
+        swept(tmp_path / "other")
+
+
+def test_what_is_said_of_a_sweep(tmp_path, here):
+    found = swept(tmp_path, loads=[1])
+    assert found.best("mean_wait") == "default" or found.values("default", "mean_wait") == found.values(
+        "fifo.conf", "mean_wait"
+    )
+    assert found.best("goodput", at_most={"mean_wait": 1e9}) == "fifo.conf"
+    with pytest.raises(StudyError, match="no configuration stays within p95_wait 1"):
+        found.best("goodput", at_most={"p95_wait": 1})
+    with pytest.raises(StudyError, match="no figure 'speed'"):
+        found.best("speed")
+    again = st.open_sweep(tmp_path)
+    assert again.points.rows == found.points.rows
+    assert [row["job"] for row in again.results[0].jobs] == [f"job-{number}" for number in range(1, 6)]
+    with pytest.raises(StudyError, match="holds no sweep"):
+        _ = st.open_sweep(tmp_path / "nothing").points
+
+
+def test_mistakes_are_told_before_anything_runs(tmp_path, here):
+    with pytest.raises(ConfigError):
+        st.sweep([st.read_swf(EXAMPLE / "small.swf")], [st.Conf("bad", "actions: nonsense")], into=tmp_path / "a")
+    with pytest.raises(StudyError, match="two configurations are called default"):
+        st.sweep([], [st.builtin("default")] * 2, into=tmp_path / "a")
+    with pytest.raises(StudyError, match="no engine 'rockets'"), engines.executor("rockets", 1):
+        pass
+    assert not (tmp_path / "a").exists()
+    with sweep._alone(tmp_path), pytest.raises(StudyError, match="another sweep writes"):
+        swept(tmp_path)
+
+
+def test_problems_of_points_are_listed(tmp_path, here, monkeypatch):
+    monkeypatch.setattr(points, "simulate", lambda *_, **__: (_ for _ in ()).throw(StudyError("no luck")))
+    found = swept(tmp_path, seeds=[7], loads=[1])
+    assert found.problems[0] == "trace small.swf, conf fifo.conf, load 1, seed 7: no luck"
+    assert not found.results
+
+
+def test_tables_are_read_by_others(tmp_path):
+    run = st.simulate(st.read_swf(EXAMPLE / "small.swf"), FIFO, nodes="1x4cpu")
+    frame, other = run.jobs.to_pandas(), run.jobs.to_polars()
+    assert isinstance(frame, pd.DataFrame)
+    assert isinstance(other, pl.DataFrame)
+    assert list(frame["start"]) == other["start"].to_list() == [row["start"] for row in run.jobs]
+    assert pl.DataFrame(run.samples)["waiting"].max() == run.metrics["longest_queue"]
+    assert "<table" in run.queues._repr_html_()
+    for name in ("a", "b"):
+        run.write(tmp_path / name, "parquet")
+    files = [sorted((tmp_path / name).iterdir()) for name in ("a", "b")]
+    assert [file.read_bytes() for file in files[0]] == [file.read_bytes() for file in files[1]]
+
+
+def test_confidence_on_paper():
+    assert interval([1, 2, 3]).mean == 2
+    assert interval([1, 2, 3]).half == pytest.approx(4.303 / 3**0.5)
+    assert interval([5]) == (5, None)
+    assert paired([3, 4], [1, 2]) == (2, 0)
+    assert paired([3, 4, 5], [1, 2, 3]).differs
+    assert not paired([1, 9], [5, 4]).differs
+
+
+def test_a_report_is_one_page(tmp_path, here):
+    hostile = EXAMPLE.joinpath("fifo.conf").read_text(encoding="utf-8") + "# <script>alert(1)</script>\n"
+    workload = st.read_swf(EXAMPLE / "small.swf").on([])
+    found = st.sweep(
+        [workload], [*CONFS, st.Conf("<b>x", hostile)], into=tmp_path, nodes="1x4cpu", seeds=range(3), loads=[1.5]
+    )
+    page = found.report(tmp_path / "out.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 7
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page
+    assert "&lt;b&gt;x" in page
+    assert "http" not in page.replace('xmlns="http://www.w3.org', "").replace('xlink="http://www.w3.org', "").replace(
+        "http-equiv", ""
+    )
+    assert page == found.report(tmp_path / "twice.html").read_text(encoding="utf-8")
+    assert main(["report", str(tmp_path)]) == 0
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == page
+
+
+@pytest.mark.slow
+def test_equal_results_on_any_engine(tmp_path, here, monkeypatch):
+    swept(tmp_path / "here")
+    monkeypatch.undo()
+    for engine in ("processes", "dask"):
+        swept(tmp_path / engine, engine=engine, workers=2)
+        assert bytes_of(tmp_path / engine) == bytes_of(tmp_path / "here")
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_goes_on(tmp_path):
+    """Whatever was done before it was killed is as it was, and its workers end with it."""
+    command = [
+        sys.executable, "-m", "stromboli.cli.main", "sweep", str(EXAMPLE / "small.swf"), "--nodes", "1x4cpu", "--conf",
+        FIFO, "--seeds", "6", "--loads", "1.5", "--workers", "2", "--into", str(tmp_path),
+    ]  # fmt: skip
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    folder = tmp_path / "points"
+    while not (folder.exists() and any(folder.glob("*.parquet"))) and running.poll() is None:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    done = {file.name: (file.stat().st_ino, file.stat().st_mtime_ns) for file in folder.glob("*.parquet")}
+    assert done
+    for _ in range(200):
+        if not _group(running.pid):
+            break
+        time.sleep(0.1)
+    assert not _group(running.pid)
+    assert subprocess.run(command, check=True, capture_output=True).returncode == 0
+    found = {file.name: (file.stat().st_ino, file.stat().st_mtime_ns) for file in folder.glob("*.parquet")}
+    assert len(found) == len(json.loads((tmp_path / "sweep.json").read_text(encoding="utf-8"))["points"]) == 6
+    assert done.items() <= found.items()
+
+
+def _group(leader: int) -> bool:
+    """Whether a process of the session is left."""
+    try:
+        os.killpg(leader, 0)
+    except ProcessLookupError:
+        return False
+    return True
