@@ -22,6 +22,7 @@ from stromboli.cli import (
 from stromboli.cli.exits import EPILOG
 from stromboli.cli.hypernodes import topology
 from stromboli.cli.insight import eta, record, simulate, sweep
+from stromboli.cli.migrating import app as migrating
 from stromboli.cli.vcctl import flow, job, pod, queue, top
 
 HELP = (
