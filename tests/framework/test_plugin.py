@@ -295,10 +295,10 @@ def test_a_hook_may_name_its_parameters_shortly(function):
     assert len(list(plugin().hooks())) == 1
 
 
-@pytest.mark.parametrize("keyword", ["row", "normalise"])
+@pytest.mark.parametrize("keyword", ["row", "normalise", "alike"])
 def test_a_keyword_that_names_a_method_needs_it(keyword):
-    names = {"row": "", "normalise": "spread", keyword: "nowhere"}
-    decorator = batch_node_order.raw(key=region, row=names["row"], normalise=names["normalise"])
+    names = {"row": "", "normalise": "spread", "alike": "", keyword: "nowhere"}
+    decorator = batch_node_order.raw(key=region, **names)
     methods = {"score": decorator(lambda self, task, nodes: nodes), "spread": lambda self, *_args: 0}
     with pytest.raises(PluginError, match=rf"batch_node_order.raw\({keyword}='nowhere'\) names a method"):
         type("Wrong", (Plugin,), {"name": "wrong", **methods})

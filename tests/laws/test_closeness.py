@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from stromboli.cycle import run_actions
+from stromboli.framework.engine.placer import Engine
 from stromboli.framework.session.session import Session
 from stromboli.model.names import GPU
 from stromboli.model.podgroup import NetworkTopology
 from stromboli.model.status import ALLOCATED_STATUS
+from stromboli.narration.observe import SILENT, Observer
 from stromboli.plugins.network_topology_aware import NetworkTopologyAware
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from stromboli.testing.plain.cycle import PlainSession
@@ -50,10 +52,10 @@ def close_gangs(draw: DrawFn, name: str) -> list[Manifest]:
     return [group, *(pod(f"{name}-{number}", labels=labels[number], **one) for number in range(count))]
 
 
-def planned(scene: Scene, kind: type[Session] = Session) -> Session:
+def planned(scene: Scene, kind: type[Session] = Session, observer: Observer = SILENT) -> Session:
     """A session in which everything has been decided."""
     config, registry = with_plugins(scene.config, NetworkTopologyAware)
-    with kind.open(scene.snapshot(), config, registry, NOW) as session:
+    with kind.open(scene.snapshot(), config, registry, NOW, 0, observer) as session:
         if kind is PlainSession:
             session.placer = PlainPlacer(session)
         run_actions(session)
@@ -88,6 +90,38 @@ def assert_close(session: Session) -> dict[str, str]:
 @given(close_scenes())
 def test_closeness(scene: Scene) -> None:
     assert_close(planned(scene))
+
+
+class Lines:
+    """Hears of everything that is told of a placement, in order."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def wants(self, key: str) -> bool:
+        return key != "scores"  # they are those of single steps
+
+    def tell(self, key: str, fields: Mapping[str, object]) -> None:
+        """Note names of tasks and nodes."""
+        self.heard.append(f"{key} {[str(fields.get(name)) for name in ('task', 'node', 'name', 'idle')]}")
+
+    def started(self, kind: str, name: str) -> None:
+        """Not of interest."""
+
+    def ended(self, kind: str, name: str) -> None:
+        """Not of interest."""
+
+
+@pytest.mark.law("a run of a gang that must lie close together is placed, and told, as its pods one by one")
+@given(close_scenes())
+def test_close_runs(scene: Scene) -> None:
+    silent, at_once, singly = SILENT, Lines(), Lines()
+    found = [digest(planned(scene, observer=each).plan) for each in (silent, at_once)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "place_run", lambda *_: None)
+        found += [digest(planned(scene, observer=each).plan) for each in (silent, singly)]
+    assert found == found[:1] * 4
+    assert at_once.heard == singly.heard
 
 
 @pytest.mark.law("a gang that must lie close together still does when a node dies and the scheduler starts again")

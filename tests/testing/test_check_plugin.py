@@ -221,6 +221,20 @@ class Jointly(Flawed):
         return raw / raw.sum()
 
 
+class Unlike(Flawed):
+    name = "unlike"
+
+    @batch_node_order.raw(key=lambda task: None, reads=("job",), normalise="as_it_is", alike="one_score")
+    def raw(self, _task, nodes):
+        return nodes.rows
+
+    def as_it_is(self, _task, raw, _low, _high):
+        return raw
+
+    def one_score(self, _task, _nodes, count):
+        return np.zeros(count)
+
+
 class WrongShape(Flawed):
     name = "shape"
 
@@ -394,6 +408,7 @@ class Herd(Flawed):
         (SecretReader, r"plugin secret, node_order: said 0.0 .* though nothing happened there; declare reads="),
         (NotStatic, r"plugin moving, predicate.vector: said .* though it is static"),
         (Jointly, r"plugin jointly, batch_node_order.raw, normalise=share: makes of raw score"),
+        (Unlike, r"plugin unlike, batch_node_order.raw, alike=one_score: says that 0.0 is the raw score of all of 2"),
         (WrongShape, r"plugin shape, node_order.vector: raised .* a finite number a row, not float64 of shape \(3,\)"),
         (WrongType, r"plugin type, predicate: raised .* None, a Reason or a tuple of Reasons, not 'no'"),
         (NoNumber, r"plugin nan, node_order: raised .* must answer a finite number, not nan"),

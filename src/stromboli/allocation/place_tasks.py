@@ -174,8 +174,19 @@ class TaskPlacer:
         if choice is None or not choice.rows:
             self.full = moment  # nothing has room for such tasks until something moves
             return False
+        if choice.stepwise and self.session.statement_events.tells_each:
+            return self._place_each(tasks[first : first + len(choice.rows)], choice)
         self.tasks.next += len(choice.rows)
         self._place(tasks[first : first + len(choice.rows)], choice)
+        return True
+
+    def _place_each(self, tasks: list[Task], choice: Choice) -> bool:
+        """Place a run task by task, so that what is told of each is told in its step; an objection ends the run."""
+        for task, row in zip(tasks, choice.rows, strict=True):
+            self.tasks.next += 1
+            self._tell_looking(task)
+            if not self._place((task,), Choice([row], choice.kind)):
+                break
         return True
 
     def _length(self, task: Task, first: int, allocatable: Many, ready: Many) -> int:
@@ -219,10 +230,7 @@ class TaskPlacer:
                 say(name=task.name, role=task.role)
             self._note(task, Fits(error=text))
             return False
-        if say := self.lines.nodes:
-            say(nodes=self.nodes, job=self.job)
-        if consider := self.lines.consider:
-            consider(task, self.within)
+        self._tell_looking(task)
         return True
 
     def _gated(self, task: Task) -> None:
@@ -320,12 +328,15 @@ class TaskPlacer:
         if say:
             say(job=self.job.uid, sub_job=self.part.uid)
 
+    def _tell_looking(self, task: Task) -> None:
+        if say := self.lines.nodes:
+            say(nodes=self.nodes, job=self.job)
+        if consider := self.lines.consider:
+            consider(task, self.within)
+
     def _tell_placing(self, tasks: tuple[Task, ...] | list[Task], choice: Choice) -> None:
         if len(tasks) > 1:
-            if say := self.lines.nodes:
-                say(nodes=self.nodes, job=self.job)
-            if consider := self.lines.consider:
-                consider(tasks[0], self.within)
+            self._tell_looking(tasks[0])
         if choice.kind is OperationKind.ALLOCATE:
             self.session.statement_events.binding(tasks, choice.rows)
         else:

@@ -42,6 +42,7 @@ def check_nodes(trial: Trial) -> None:
                 check_forms(trial, answer, task)
             if answer.hook.form == "raw":
                 check_normalise(trial, answer, task)
+                check_alike(trial, answer, task)
         check_key(trial, answer)
         if promises(answer) and answer.hook.form != "scalar" and not answer.hook.static:
             check_hypothetical(trial, answer)
@@ -131,6 +132,22 @@ def check_normalise(trial: Trial, answer: Answer, task: Task) -> None:
         if float(alone[0]) != float(whole[place]):
             flaw = f"makes of raw score {value} {whole[place]} among others and {alone[0]} alone, for {task}"
             trial.fail(f"{answer.hook.name}, normalise={answer.hook.normalise}", flaw)
+
+
+def check_alike(trial: Trial, answer: Answer, task: Task) -> None:
+    """Rows that are said to have one raw score have it."""
+    if (alike := answer.alike) is None or trial.ask(
+        answer.hook, answer.function, task, trial.session.table.view()
+    ) is None:
+        return
+    table = trial.session.table
+    for rows in ([*range(len(table))], *([row, row + 1] for row in range(len(table) - 1))):
+        nodes = table.view(np.array(rows, dtype=np.intp))
+        common = trial.ask(answer.hook, alike, task, nodes, 1)
+        raw = trial.ask(answer.hook, answer.function, task, nodes)
+        if common is not None and len(rows) > 1 and not (raw == common[0]).all():
+            flaw = f"says that {common[0]} is the raw score of all of {len(rows)} nodes, which have {raw.tolist()}"
+            trial.fail(f"{answer.hook.name}, alike={answer.hook.alike}", f"{flaw}, for {task}")
 
 
 def check_key(trial: Trial, answer: Answer) -> None:

@@ -22,7 +22,8 @@ class Domains:
 
     ``alloc`` is what the nodes offer, ``used`` what their tasks take, reserved room included.  ``used`` follows
     placements; ``idle`` and ``future`` (idle once terminating pods have left and reserved room is taken) are those of
-    the session's beginning.  ``at_tier`` gives by tier the domain of each row, :data:`NOWHERE` for rows without one.
+    the session's beginning.  ``at_tier`` gives by tier the domain of each row, :data:`NOWHERE` for rows without one;
+    ``narrowest`` that of the closest tier, of which ``overlap`` says whether any of its domains share a node.
     Whole numbers, so that a placement taken back leaves every sum as it was.
     """
 
@@ -39,6 +40,8 @@ class Domains:
         self._first = np.concatenate(([0], np.cumsum(np.bincount(self._rows, minlength=len(table)))))
         self.at_tier = {tier: self._at(tier, len(table)) for tier in sorted({info.tier for info in known})}
         self.narrowest = self.at_tier[next(iter(self.at_tier))]
+        closest = sizes[[info.tier == known[0].tier for info in known]]
+        self.overlap = int(closest.sum()) > int(np.count_nonzero(self.narrowest != NOWHERE))
 
     def __len__(self) -> int:
         return len(self.infos)

@@ -66,9 +66,11 @@ class TaskClass:
     room among them.  ``score`` adds up the node-local scores.  ``global_filters`` are predicates that look at other
     nodes and are asked each time; ``unnormalised`` the scores that are normalised over the candidates.
     ``global_scores``: a score looks at other nodes, so that each placement renews all rows.  ``simple``: the candidates
-    with idle room are those with ``best_now``, and these are their scores.  ``curable`` keeps the rows that an eviction
+    with idle room are those with ``best_now``, and these are their scores.  ``shifting``: raw scores change with each
+    placement, though perhaps for all nodes alike.  ``curable`` keeps the rows that an eviction
     could open, and the length of the journal then.  ``runs``: a placement of this class changes only the answers
-    of the touched rows, and they can be asked what they will be after further ones.
+    of the touched rows, and they can be asked what they will be after further ones; where scores are ``shifting``, that
+    holds among nodes for which they shift alike.
     """
 
     __slots__ = (
@@ -95,6 +97,7 @@ class TaskClass:
         "score",
         "scorers",
         "seen",
+        "shifting",
         "simple",
         "static_ok",
         "table",
@@ -118,6 +121,7 @@ class TaskClass:
         self._ask_predicates(everywhere)
         self._ask_scores(everywhere)
         self._ask_raws(everywhere)
+        self.shifting = any(raw is None for _, raw in self.unnormalised)
         self.row_forms, self.runs = self._has_row_forms(), self._can_run()
         self.simple = not (self.global_filters or hooks.choosers) and (
             self.constant is not None or not self.unnormalised
@@ -170,7 +174,7 @@ class TaskClass:
             self.global_filters
             or self.global_scores
             or self.hooks.choosers
-            or any(raw is None for _, raw in self.unnormalised)
+            or any(raw is None and scorer.alike is None for scorer, raw in self.unnormalised)
         ):
             return False
         moving = (scorer.hook for scorer, fixed in (*self.scorers, *self.batchers) if fixed is None)

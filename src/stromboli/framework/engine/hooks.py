@@ -32,7 +32,7 @@ def _score(answer: Answer) -> Score:
 
 def _raw(answer: Answer) -> Score:
     score = score_of(answer.plugin.name, answer.hook, answer.function, None)
-    score.normalise = answer.normalise
+    score.normalise, score.alike = answer.normalise, answer.alike
     return score
 
 

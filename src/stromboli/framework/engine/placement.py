@@ -23,10 +23,14 @@ LEVELS_MORE = 4
 
 
 class Choice(NamedTuple):
-    """Rows for the next tasks, in order, and whether they are allocated there or wait for room."""
+    """Rows for the next tasks, in order, and whether they are allocated there or wait for room.
+
+    ``stepwise``: scores change with each of the tasks, so what is told of them is told task by task.
+    """
 
     rows: list[int]
     kind: OperationKind
+    stepwise: bool = False
 
 
 Seen = Callable[[Floats], None]
@@ -124,18 +128,24 @@ def run(cls: TaskClass, count: int, within: Bools | None = None, seen: Seen | No
     members = cls.now if within is None else cls.now & within
     if not members.any():
         return Choice([], OperationKind.ALLOCATE)
+    if cls.shifting:
+        return None if seen else shifting_run(cls, count, members)
     normal = cls.constant if cls.constant is not None else cls.normal(members)
     totals = np.where(members, cls.total(slice(None), normal), NEVER)
     if seen:
         seen(totals)
     rows = _best(totals, count)
     chosen, left = _sequence(cls, rows, totals[rows], normal, count)
-    if cls.constant is None and cls.unnormalised:
-        after = members.copy()
-        after[rows[~left]] = False
-        if not after.any() or cls.extremes(after) != cls.extremes(members):
-            return None
+    if cls.constant is None and cls.unnormalised and not same_extremes(cls, members, rows[~left]):
+        return None
     return Choice(chosen, OperationKind.ALLOCATE)
+
+
+def same_extremes(cls: TaskClass, members: Bools, full: Rows) -> bool:
+    """Whether the extremes of raw scores of ``members`` are the same without ``full`` ones; not if all are full."""
+    after = members.copy()
+    after[full] = False
+    return bool(after.any()) and cls.extremes(after) == cls.extremes(members)
 
 
 def _best(totals: Floats, count: int) -> Rows:
@@ -175,10 +185,99 @@ def _ladder(cls: TaskClass, rows: Rows, totals: Floats, normal: Floats | None, l
     ladder = np.empty((levels, rows.size))
     ladder[0] = totals
     if levels > 1:
-        index = np.tile(rows, levels - 1)
-        counts = np.repeat(np.arange(1, levels, dtype=np.int64), rows.size)
-        nodes = cls.table.view(index).after(counts, cls.request, cls.nonzero)
-        _, now, score, batch = cls.look(nodes)
-        total = score + (batch if normal is None else batch + normal[index])
-        ladder[1:] = np.where(now, total, NEVER).reshape(levels - 1, rows.size)
+        now, score, batch = _after(cls, rows, range(1, levels))
+        total = score + (batch if normal is None else batch + normal[rows])
+        ladder[1:] = np.where(now, total, NEVER)
     return ladder
+
+
+def _after(cls: TaskClass, rows: Rows, pods: range) -> tuple[Bools, Floats, Floats]:
+    """Idle room, score and batch score of each row with so many ``pods`` more on it; each of shape (pods, rows)."""
+    index, shape = np.tile(rows, len(pods)), (len(pods), rows.size)
+    counts = np.repeat(np.array(pods, dtype=np.int64), rows.size)
+    nodes = cls.table.view(index).after(counts, cls.request, cls.nonzero)
+    _, now, score, batch = cls.look(nodes)
+    return now.reshape(shape), score.reshape(shape), batch.reshape(shape)
+
+
+# ---------------------------------------------------------------------- scores that shift
+
+
+def shifting_run(cls: TaskClass, count: int, members: Bools) -> Choice | None:
+    """:func:`run` where raw scores change with each placement; None where they may change for some nodes only."""
+    rows = np.flatnonzero(members)
+    common = _common(cls, rows, count)
+    if common is None:
+        return None
+    parts = _parts(cls, members, rows)
+    levels = min(count, max(cls.levels, 1 + -(-count // rows.size)))
+    while (found := _one_after_another(cls, rows, parts, common, levels)) is None:
+        levels = min(count, levels * LEVELS_MORE)
+    places, full = found
+    uneven = any(low < high for low, high in cls.extremes(members))
+    if uneven and not same_extremes(cls, members, rows[full]):
+        return None
+    return Choice(rows[places].tolist(), OperationKind.ALLOCATE, stepwise=True)
+
+
+def _common(cls: TaskClass, rows: Rows, count: int) -> list[list[float]] | None:
+    """The raw scores that all ``rows`` have in common before each of ``count`` placements, one list a shifting hook."""
+    nodes, found = cls.table.view(rows), []
+    for scorer, fixed in cls.unnormalised:
+        if fixed is None:
+            alike = None if scorer.alike is None else scorer.alike(cls.task, nodes, count)
+            if alike is None:
+                return None
+            found.append(alike.tolist())
+    return found
+
+
+def _parts(cls: TaskClass, members: Bools, rows: Rows) -> list[Floats | None]:
+    """The normalised scores of ``rows`` in the order in which they are added up; None for those that shift."""
+    found: list[Floats | None] = []
+    for scorer, raw in cls.unnormalised:
+        if raw is None or scorer.normalise is None:
+            found.append(None)
+            continue
+        inside = raw[members]
+        found.append(scorer.normalise(cls.task, raw, float(inside.min()), float(inside.max()))[rows])
+    return found
+
+
+def _one_after_another(
+    cls: TaskClass, rows: Rows, parts: list[Floats | None], common: list[list[float]], levels: int
+) -> tuple[list[int], Rows] | None:
+    """The greedy choice, each step with the scores of its moment: places in ``rows``, and which are full at the end.
+
+    The very sums of single steps, in their order: floating point would tell others apart.  None where a row takes more
+    than ``levels`` tells of.
+    """
+    now, score, batch = _after(cls, rows, range(levels + 1))
+    on_row, places = np.zeros(rows.size, dtype=np.intp), []
+    idle, base, more = now[0].copy(), score[0].copy(), batch[0].copy()
+    for step in zip(*common, strict=True):
+        totals = np.where(idle, base + (more + _normal(cls, parts, step, rows.size)), NEVER)
+        best = int(totals.argmax())
+        if not idle[best]:
+            break
+        places.append(best)
+        on_row[best] += 1
+        if on_row[best] > levels:
+            return None
+        level = on_row[best]
+        idle[best], base[best], more[best] = now[level, best], score[level, best], batch[level, best]
+    return places, np.flatnonzero(~idle)
+
+
+def _normal(cls: TaskClass, parts: list[Floats | None], step: tuple[float, ...], size: int) -> Floats:
+    """The normalised scores of one step, added up as :meth:`TaskClass.normal` does."""
+    total: Floats | None = None
+    shifting = iter(step)
+    for (scorer, _), part in zip(cls.unnormalised, parts, strict=True):
+        if part is None and scorer.normalise is not None:
+            raw = next(shifting)
+            part = scorer.normalise(cls.task, np.full(size, raw), raw, raw)
+        if part is None:
+            continue
+        total = part if total is None else total + part
+    return np.zeros(size) if total is None else total

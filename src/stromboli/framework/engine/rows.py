@@ -56,13 +56,14 @@ class Fit:
 
 @dataclass(slots=True, eq=False)
 class Score:
-    """A score hook: ``vector`` for many rows, ``row`` for one; ``normalise`` for raw scores."""
+    """A score hook: ``vector`` for many rows, ``row`` for one; ``normalise`` and ``alike`` for raw scores."""
 
     plugin: str
     hook: Hook
     vector: Callable[[Task, NodeRows], Answer]
     row: Callable[[Task, Node], float] | None
     normalise: Callable[[Task, Floats, float, float], Floats] | None = None
+    alike: Callable[[Task, NodeRows, int], Floats | None] | None = None
 
 
 def fit_of(plugin: str, hook: Hook, function: Callable[..., Any], row: Callable[..., Any] | None) -> Fit:

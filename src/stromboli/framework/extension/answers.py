@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from stromboli.framework.books.priority_queue import Order
 from stromboli.framework.config.config import PluginOption
-from stromboli.framework.extension.contract import A_ROW_EACH, rule_of, rule_of_row
+from stromboli.framework.extension.contract import A_ROW_EACH, SCORES_OF_A_RUN, rule_of, rule_of_row
 from stromboli.framework.extension.guarded import guarded
 from stromboli.framework.extension.hook import Hook
 from stromboli.framework.extension.merge import FirstOpinion
@@ -36,6 +36,12 @@ class Answer(NamedTuple):
     def normalise(self) -> Function:
         """What makes scores of the raw ones of this hook."""
         return guarded(self.plugin, self.hook, getattr(self.plugin, self.hook.normalise), A_ROW_EACH)
+
+    @property
+    def alike(self) -> Function | None:
+        """What tells the raw score that some rows have in common, if this hook names it."""
+        plugin, hook = self.plugin, self.hook
+        return guarded(plugin, hook, getattr(plugin, hook.alike), SCORES_OF_A_RUN) if hook.alike else None
 
 
 class Answers:

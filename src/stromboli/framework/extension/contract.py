@@ -104,6 +104,13 @@ NUMBERS_BY_NAME = Rule(
     "finite numbers by name",
     lambda answer, _: isinstance(answer, Mapping) and all(map(_is_number, answer.values())),
 )
+SCORES_OF_A_RUN = Rule(
+    "None or a finite number a placement",
+    lambda answer, asked: (
+        answer is None
+        or (isinstance(answer, np.ndarray) and answer.shape == (asked[2],) and bool(np.isfinite(answer).all()))
+    ),
+)
 A_ROW_EACH = Rule("a number a row", lambda answer, asked: _is_column(answer, asked, "biuf"))
 NUMBER_A_ROW = Rule(
     "None or a finite number a row",

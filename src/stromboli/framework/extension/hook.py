@@ -51,6 +51,10 @@ class Hook:
     node); it is asked where only a few rows changed and must agree to the last bit.  ``normalise`` names the method
     (task, raw, low, high) -> scores that turns the raw scores of ``batch_node_order.raw`` into scores, entry by entry,
     given the least and the greatest raw score among the candidate nodes.
+
+    ``alike`` names the method (task, nodes, count) of raw scores that reads more: where all these rows have one raw
+    score, and go on having one while ``count`` tasks of the same key are placed among them one after the other, it
+    gives that score before each of these placements, shape (count,); None where they may come to differ.
     """
 
     point: Point
@@ -62,6 +66,7 @@ class Hook:
     static: bool = False
     row: str = ""
     normalise: str = ""
+    alike: str = ""
 
     @property
     def declared(self) -> str:
@@ -97,6 +102,7 @@ class Tie:
         static: bool = False,
         row: str = "",
         normalise: str = "",
+        alike: str = "",
     ) -> Callable[[Function], Function]: ...
 
     def __call__(
@@ -111,9 +117,10 @@ class Tie:
         static: bool = False,
         row: str = "",
         normalise: str = "",
+        alike: str = "",
     ) -> Function | Callable[[Function], Function]:
         """Mark the method; with keywords, give the decorator that does.  See :class:`Hook` for the keywords."""
-        hook = Hook(self.point, self.form, key, tuple(reads), tuple(reasons), protects, static, row, normalise)
+        hook = Hook(self.point, self.form, key, tuple(reads), tuple(reasons), protects, static, row, normalise, alike)
         return _mark(hook) if function is None else _mark(hook)(function)
 
     @property
@@ -187,6 +194,7 @@ def _misuse(hook: Hook) -> str:
         "a fit over all nodes must declare 1 to 64 reasons=": fit and not 1 <= len(hook.reasons) <= 64,
         "key= and reads= belong to points that are asked per node": for_nodes_only and not of_nodes,
         "raw scores need normalise=": hook.form == "raw" and not hook.normalise,
+        "alike= belongs to raw scores that change": bool(hook.alike) and (hook.form != "raw" or hook.static),
         "static= excludes reads=": hook.static and bool(hook.reads),
         "protects= belongs to points that name victims": hook.protects and not names_victims,
     }

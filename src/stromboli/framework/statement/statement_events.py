@@ -51,6 +51,11 @@ class StatementEvents:
         self._columns: Columns = {}
         self._states: dict[tuple[bytes, bytes, bytes], Mapping[str, OnAxes]] = {}
 
+    @property
+    def tells_each(self) -> bool:
+        """Whether anything is told of each task that takes idle room."""
+        return bool(self._binding or self._allocating or self._allocated)
+
     # ------------------------------------------------------------------ operations
 
     def binding(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.errors import PlacementError
-from stromboli.framework.books.domains import Domains
+from stromboli.framework.books.domains import NOWHERE, Domains
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.session.shortages import add_up, needed_at_once
-from stromboli.framework.session.topology import is_hard, job_topology
+from stromboli.framework.session.topology import grown, is_hard, job_topology
 from stromboli.model.job import PENDING, RELEASING, RUNNING, Job
 from stromboli.model.names import CPU, MEMORY
 from stromboli.model.names import TOPOLOGY_GROUP as GROUP
@@ -215,7 +215,7 @@ class NetworkTopologyAware(Plugin, trusted=True):
 
     # ------------------------------------------------------------------ the best node
 
-    @batch_node_order.raw(reads=("candidates", "job"), normalise="as_it_is")
+    @batch_node_order.raw(reads=("candidates", "job"), normalise="as_it_is", alike="closest_in_one_domain")
     def closest(self, task: Task, nodes: NodeRows) -> Floats | None:
         """For a pod that must stay close: how close each row is to what is placed of its part already."""
         part = self._close_part(task)
@@ -223,11 +223,29 @@ class NetworkTopologyAware(Plugin, trusted=True):
             return None
         if not part.lies_in:
             return np.zeros(len(nodes))
-        if part.lies_in not in self._distances:
-            self._distances[part.lies_in] = scores.by_distance(self.domains, part.lies_in)
         where = self.domains.narrowest[nodes.rows]
         shares = self._counts_of(part)[where] / len(part.task_uids)
-        return scores.break_tie(self._distances[part.lies_in][where], shares) * float(MAX_SCORE * self.weight)
+        return scores.break_tie(self._distances_from(part.lies_in)[where], shares) * float(MAX_SCORE * self.weight)
+
+    def closest_in_one_domain(self, task: Task, nodes: NodeRows, count: int) -> Floats | None:
+        """:meth:`closest` of rows in one of the narrowest domains, before each of ``count`` tasks is placed there."""
+        part, where = self._close_part(task), self.domains.narrowest[nodes.rows]
+        domain = int(where[0])
+        if part is None or domain == NOWHERE or (where != domain).any() or self.domains.overlap:
+            return None
+        after = grown(self.session, part.lies_in, int(nodes.rows[0]))
+        if after != part.lies_in and after != self.domains.infos[domain].name:
+            return None  # which of the tasks placed before it is close to then is not the domain's to say
+        shares = (self._counts_of(part)[domain] + np.arange(count)) / len(part.task_uids)
+        found: Floats = (self._distances_from(after)[domain] + shares) * float(MAX_SCORE * self.weight)
+        if not part.lies_in:
+            found[0] = 0.0
+        return found
+
+    def _distances_from(self, lies_in: str) -> Floats:
+        if lies_in not in self._distances:
+            self._distances[lies_in] = scores.by_distance(self.domains, lies_in)
+        return self._distances[lies_in]
 
     @batch_node_order.raw(reads=("cluster",), normalise="as_it_is")
     def packed(self, task: Task, nodes: NodeRows) -> Floats | None:
