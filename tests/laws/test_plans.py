@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from stromboli.cycle import run_action, run_cycle
 from stromboli.framework.books.plan import Plan
+from stromboli.framework.engine import remembered
 from stromboli.framework.engine.placer import Engine
 from stromboli.model.codec import decode_snapshot, encode_snapshot
 from stromboli.narration.observe import Counting
@@ -141,6 +142,17 @@ def test_batched(scene: Scene) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Engine, "place_run", lambda *_: None)
         assert scene.plan() == at_once
+
+
+@pytest.mark.law("what nodes have said, remembered by their amounts, equals what they say when they are asked")
+@given(st.one_of(tight_scenes(), scenes()))
+def test_remembered(scene: Scene) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remembered, "WORTH_IT", 0)
+        known = scene.plan()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remembered.Remembered, "applies", lambda *_: False)
+        assert scene.plan() == known
 
 
 @pytest.mark.law("who listens changes nothing")

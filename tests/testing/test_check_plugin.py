@@ -221,6 +221,14 @@ class Jointly(Flawed):
         return raw / raw.sum()
 
 
+class ReadsNames(Flawed):
+    name = "names"
+
+    @node_order.vector(key=lambda task: None, amounts=True)
+    def score(self, _task, nodes):
+        return nodes.rows
+
+
 class Unlike(Flawed):
     name = "unlike"
 
@@ -408,6 +416,7 @@ class Herd(Flawed):
         (SecretReader, r"plugin secret, node_order: said 0.0 .* though nothing happened there; declare reads="),
         (NotStatic, r"plugin moving, predicate.vector: said .* though it is static"),
         (Jointly, r"plugin jointly, batch_node_order.raw, normalise=share: makes of raw score"),
+        (ReadsNames, r"plugin names, node_order.vector: said .* which has the same amounts; leave out amounts="),
         (Unlike, r"plugin unlike, batch_node_order.raw, alike=one_score: says that 0.0 is the raw score of all of 2"),
         (WrongShape, r"plugin shape, node_order.vector: raised .* a finite number a row, not float64 of shape \(3,\)"),
         (WrongType, r"plugin type, predicate: raised .* None, a Reason or a tuple of Reasons, not 'no'"),

@@ -22,15 +22,16 @@ class FilterLines:
     """Reports the lines that an observer wants, of nodes by their ``names`` in the order of rows.
 
     ``events`` is whether an observer wants placements and removals, ``wants_skipped`` whether one wants the names of
-    filters that have nothing to ask.
+    filters that have nothing to ask, ``wants_full`` whether one wants nodes that hold as many pods as they may.
     """
 
-    __slots__ = ("_full", "_names", "_skipped", "_tells", "events", "wants_skipped")
+    __slots__ = ("_full", "_names", "_skipped", "_tells", "events", "wants_full", "wants_skipped")
 
     def __init__(self, tells: Tells, names: Sequence[str]) -> None:
         self._tells, self._names = tells, names
         self.events = any(tells(key) for key in EVENTS)
         self._full, self._skipped = tells("predicate_pod_number"), tells("predicate_skipped")
+        self.wants_full = self._full is not None
         self.wants_skipped = self._skipped is not None
 
     def pod_number(self, task: Task, nodes: NodeRows, room: Bools) -> None:

@@ -88,13 +88,14 @@ class NodeTable:
     order, undone changes included; derived data remember how far they have read it.
     """
 
-    __slots__ = (*AMOUNTS, "axes", "journal", "statics")
+    __slots__ = (*AMOUNTS, "_changing", "axes", "journal", "statics")
 
     def __init__(self, axes: Axes, statics: NodeStatics, amounts: Mapping[str, Ints]) -> None:
         self.axes, self.statics = axes, statics
         self.alloc, self.used, self.releasing = amounts["alloc"], amounts["used"], amounts["releasing"]
         self.pipelined, self.requested, self.nonzero = amounts["pipelined"], amounts["requested"], amounts["nonzero"]
         self.journal: list[int] = []
+        self._changing: Ints | None = None
 
     @classmethod
     def empty(cls, axes: Axes, specs: Sequence[NodeSpec]) -> Self:
@@ -108,8 +109,18 @@ class NodeTable:
 
     def copy(self) -> NodeTable:
         """The same amounts in arrays of their own (offers and specs are shared), with an empty journal."""
-        shared = {"alloc": self.alloc}
-        return NodeTable(self.axes, self.statics, {**{n: getattr(self, n).copy() for n in AMOUNTS[1:]}, **shared})
+        own = [getattr(self, name) for name in AMOUNTS[1:]]
+        changing = np.concatenate(own)
+        parts = np.split(changing, np.cumsum([len(each) for each in own])[:-1])
+        twin = NodeTable(self.axes, self.statics, {"alloc": self.alloc, **dict(zip(AMOUNTS[1:], parts, strict=True))})
+        twin._changing = changing
+        return twin
+
+    def state(self, row: int) -> bytes:
+        """All amounts of one row: equal for rows, and for moments, that tell apart by nothing else."""
+        if self._changing is None:
+            return b"".join(getattr(self, name)[:, row].tobytes() for name in AMOUNTS)
+        return self.alloc[:, row].tobytes() + self._changing[:, row].tobytes()
 
     @property
     def idle(self) -> Ints:

@@ -68,7 +68,7 @@ class Binpack(Plugin, trusted=True):
         listed = {name: self.resource_weights.get(name, 1) for name in names if name}
         return {**listed, CPU: self.cpu, MEMORY: self.memory}
 
-    @node_order.vector(key=by_template, row="score_of_node")
+    @node_order.vector(key=by_template, row="score_of_node", amounts=True)
     def score(self, task: Task, nodes: NodeRows) -> npt.NDArray[np.float64]:
         """How full each row would be, shape (rows,)."""
         total, fits = np.zeros(len(nodes)), np.ones(len(nodes), dtype=bool)

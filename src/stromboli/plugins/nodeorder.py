@@ -138,7 +138,7 @@ class NodeOrder(Plugin, trusted=True):
 
     # -- Amounts -----------------------------------------------------------------------------------------------------
 
-    @batch_node_order.vector(key=by_template, row="usage_of_node")
+    @batch_node_order.vector(key=by_template, row="usage_of_node", amounts=True)
     def usage(self, task: Task, nodes: NodeRows) -> Scores | None:
         """Free room, fullness and balance of cpu and memory, each with its weight; shape (rows,)."""
         if not (self.least_requested or self.most_requested or self.balanced_resource):

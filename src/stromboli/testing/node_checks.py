@@ -47,6 +47,7 @@ def check_nodes(trial: Trial) -> None:
         if promises(answer) and answer.hook.form != "scalar" and not answer.hook.static:
             check_hypothetical(trial, answer)
     check_promises(trial)
+    check_amounts(trial)
     check_kept(trial)
 
 
@@ -212,6 +213,33 @@ def check_promises(trial: Trial) -> None:
         for at, answer in enumerate(keeping):
             for task in (task for task in trial.waiting if not task.node_name):
                 _compare(trial, answer, task, before[at, task.uid], set() if answer.hook.static else touched)
+
+
+def check_amounts(trial: Trial) -> None:
+    """What a hook that reads amounts alone says of a node it says of every node with these amounts, then and later."""
+    session = trial.session
+    reading = [answer for answer in per_node(trial) if answer.hook.amounts]
+    first: dict[tuple[int, str, bytes], tuple[str, Said]] = {}
+    for answer in reading:
+        if not promises(answer):
+            trial.fail(answer.hook.name, "amounts= needs key=, and excludes reads=")
+    with session.statement() as statement:
+        for moves in ([], trial.moves):
+            make(session, statement, moves)
+            for at, answer in enumerate(reading):
+                for task in (task for task in trial.waiting if not task.node_name):
+                    _compare_states(trial, answer, at, task, first)
+
+
+def _compare_states(
+    trial: Trial, answer: Answer, at: int, task: Task, first: dict[tuple[int, str, bytes], tuple[str, Said]]
+) -> None:
+    table = trial.session.table
+    for row, one in enumerate(said(trial, answer, task)):
+        node, other = first.setdefault((at, task.uid, table.state(row)), (table.statics.names[row], one))
+        if one != other:
+            flaw = f"said {other!r} of {task} on node {node} and says {one!r} on node {table.statics.names[row]}"
+            trial.fail(answer.hook.name, f"{flaw}, which has the same amounts; leave out amounts=")
 
 
 def _compare(trial: Trial, answer: Answer, task: Task, before: list[Said], touched: set[int]) -> None:

@@ -11,8 +11,9 @@ import numpy as np
 from stromboli.errors import PluginError
 from stromboli.framework.engine.custom_scorers import Choosers
 from stromboli.framework.engine.fits import Fits
-from stromboli.framework.engine.rows import Bools, Fit, Floats, Score, key_of, own_uid
-from stromboli.framework.extension.hook import Hook, by_template
+from stromboli.framework.engine.remembered import Remembered, Said
+from stromboli.framework.engine.rows import Bools, Fit, Floats, Score, key_of, own_uid, reads_more, row_sum
+from stromboli.framework.extension.hook import by_template
 from stromboli.model.table import Ints, Node, NodeRows, NodeTable, Rows
 from stromboli.model.task import Task
 from stromboli.narration.mute import Mute
@@ -54,11 +55,6 @@ class Hooks:
         self.shared = own_uid not in self.keys
 
 
-def reads_more(hook: Hook) -> bool:
-    """Whether an answer may change without its node's row: it says so, or, having no key, promises nothing."""
-    return bool(hook.reads) or hook.key is None
-
-
 class TaskClass:
     """What the nodes say to tasks that are alike.  Arrays have one entry a node.
 
@@ -68,7 +64,8 @@ class TaskClass:
     ``global_scores``: a score looks at other nodes, so that each placement renews all rows.  ``simple``: the candidates
     with idle room are those with ``best_now``, and these are their scores.  ``shifting``: raw scores change with each
     placement, though perhaps for all nodes alike.  ``curable`` keeps the rows that an eviction
-    could open, and the length of the journal then.  ``runs``: a placement of this class changes only the answers
+    could open, and the length of the journal then.  ``remembered`` are answers by the amounts of rows, where all hooks
+    read nothing else.  ``runs``: a placement of this class changes only the answers
     of the touched rows, and they can be asked what they will be after further ones; where scores are ``shifting``, that
     holds among nodes for which they shift alike.
     """
@@ -91,6 +88,7 @@ class TaskClass:
         "now",
         "open",
         "refused",
+        "remembered",
         "request",
         "row_forms",
         "runs",
@@ -122,6 +120,7 @@ class TaskClass:
         self._ask_scores(everywhere)
         self._ask_raws(everywhere)
         self.shifting = any(raw is None for _, raw in self.unnormalised)
+        self.remembered = self._memory()
         self.row_forms, self.runs = self._has_row_forms(), self._can_run()
         self.simple = not (self.global_filters or hooks.choosers) and (
             self.constant is not None or not self.unnormalised
@@ -169,6 +168,15 @@ class TaskClass:
             with suppress(PluginError):  # whoever is placed by these scores is told
                 self.constant = self.normal(np.ones(len(nodes), dtype=bool))
 
+    def _memory(self) -> Remembered | None:
+        """What keeps answers by amounts; None where a hook may read anything else."""
+        scorers = (*self.scorers, *self.batchers)
+        moving = [*(fit.hook for fit in self.moving), *(scorer.hook for scorer, fixed in scorers if fixed is None)]
+        if self.global_scores or not all(hook.amounts for hook in moving):
+            return None
+        fixed = [self.static_ok, *(answer for _, answer in scorers if answer is not None)]
+        return Remembered(self.table, fixed if self.constant is None else [*fixed, self.constant])
+
     def _can_run(self) -> bool:
         if (
             self.global_filters
@@ -192,7 +200,18 @@ class TaskClass:
         touched = sorted(set(new))
         if self.global_scores:
             self._renew_all(self.table.view())
-        elif len(touched) <= FEW and self.row_forms:
+            return
+        if (known := self.remembered) is not None and known.applies(len(touched)):
+            asked = [row for row in touched if not self._recall(known, row)]
+            self._renew(asked)
+            for row in asked:
+                known.note(row, self._said(row))
+        else:
+            self._renew(touched)
+
+    def _renew(self, touched: list[int]) -> None:
+        """Ask the hooks about the rows ``touched``."""
+        if len(touched) <= FEW and self.row_forms:
             for row in touched:
                 self._renew_row(row)
         elif len(touched) < len(self.table):
@@ -200,6 +219,18 @@ class TaskClass:
             self._store(rows, *self.look(self.table.view(rows)))
         else:
             self._renew_all(self.table.view())
+
+    def _recall(self, known: Remembered, row: int) -> bool:
+        """Renew ``row`` with what a row of equal amounts has said; False where none is known."""
+        said = known.of(row)
+        if said is None:
+            return False
+        self.open[row], self.now[row], self.score[row], self.batch[row], self.best_now[row] = said
+        return True
+
+    def _said(self, row: int) -> Said:
+        columns = (self.open, self.now, self.score, self.batch, self.best_now)
+        return Said(*[column.item(row) for column in columns])
 
     def _has_row_forms(self) -> bool:
         moving = all(fit.row is not None for fit in self.moving)
@@ -227,8 +258,8 @@ class TaskClass:
             now = now and fits
         self.open[row], self.now[row] = fits, now
         if fits or not self.wants:  # without room, refused nodes are ranked too: an eviction may cure them
-            self.score[row] = score = _row_sum(self.scorers, self.task, node)
-            self.batch[row] = batch = _row_sum(self.batchers, self.task, node)
+            self.score[row] = score = row_sum(self.scorers, self.task, node)
+            self.batch[row] = batch = row_sum(self.batchers, self.task, node)
         if not now:
             self.best_now[row] = NEVER
         elif self.constant is None:
@@ -315,16 +346,6 @@ class TaskClass:
                 if admitted is not None:
                     fits = fits & admitted
         return fits
-
-
-def _row_sum(scorers: list[tuple[Score, Floats | None]], task: Task, node: Node) -> float:
-    total = 0.0
-    for scorer, fixed in scorers:
-        if fixed is not None:
-            total += float(fixed[node.row])
-        elif scorer.row is not None:
-            total += scorer.row(task, node)
-    return total
 
 
 class Classes:

@@ -108,3 +108,19 @@ def key_of(hook: Hook) -> Callable[[Task], Hashable]:
 def own_uid(task: Task) -> Hashable:
     """The key of an answer that no other task shares."""
     return task.uid
+
+
+def reads_more(hook: Hook) -> bool:
+    """Whether an answer may change without its node's row: it says so, or, having no key, promises nothing."""
+    return bool(hook.reads) or hook.key is None
+
+
+def row_sum(scorers: list[tuple[Score, Floats | None]], task: Task, node: Node) -> float:
+    """The scores of one node, added up; each hook with its answer where that never changes."""
+    total = 0.0
+    for scorer, fixed in scorers:
+        if fixed is not None:
+            total += float(fixed[node.row])
+        elif scorer.row is not None:
+            total += scorer.row(task, node)
+    return total

@@ -52,6 +52,9 @@ class Hook:
     (task, raw, low, high) -> scores that turns the raw scores of ``batch_node_order.raw`` into scores, entry by entry,
     given the least and the greatest raw score among the candidate nodes.
 
+    ``amounts`` promises of a hook with a key that it reads nothing of a node but its amounts, and reports nothing: what
+    it says of one node it says of every node with equal amounts, then and later, so the engine asks once for each.
+
     ``alike`` names the method (task, nodes, count) of raw scores that reads more: where all these rows have one raw
     score, and go on having one while ``count`` tasks of the same key are placed among them one after the other, it
     gives that score before each of these placements, shape (count,); None where they may come to differ.
@@ -67,6 +70,7 @@ class Hook:
     row: str = ""
     normalise: str = ""
     alike: str = ""
+    amounts: bool = False
 
     @property
     def declared(self) -> str:
@@ -103,6 +107,7 @@ class Tie:
         row: str = "",
         normalise: str = "",
         alike: str = "",
+        amounts: bool = False,
     ) -> Callable[[Function], Function]: ...
 
     def __call__(
@@ -118,9 +123,12 @@ class Tie:
         row: str = "",
         normalise: str = "",
         alike: str = "",
+        amounts: bool = False,
     ) -> Function | Callable[[Function], Function]:
         """Mark the method; with keywords, give the decorator that does.  See :class:`Hook` for the keywords."""
-        hook = Hook(self.point, self.form, key, tuple(reads), tuple(reasons), protects, static, row, normalise, alike)
+        hook = Hook(
+            self.point, self.form, key, tuple(reads), tuple(reasons), protects, static, row, normalise, alike, amounts
+        )  # fmt: skip
         return _mark(hook) if function is None else _mark(hook)(function)
 
     @property
@@ -194,6 +202,7 @@ def _misuse(hook: Hook) -> str:
         "a fit over all nodes must declare 1 to 64 reasons=": fit and not 1 <= len(hook.reasons) <= 64,
         "key= and reads= belong to points that are asked per node": for_nodes_only and not of_nodes,
         "raw scores need normalise=": hook.form == "raw" and not hook.normalise,
+        "amounts= excludes reads= and static=": hook.amounts and (bool(hook.reads) or hook.static),
         "alike= belongs to raw scores that change": bool(hook.alike) and (hook.form != "raw" or hook.static),
         "static= excludes reads=": hook.static and bool(hook.reads),
         "protects= belongs to points that name victims": hook.protects and not names_victims,

@@ -160,6 +160,8 @@ class NodeFilters(Plugin, trusted=True):
         """What only this instance knows of a hook."""
         if hook == "proportional":
             return {"reasons": tuple(PROPORTION.of(resource=each.name) for each in self._proportions)}
+        if hook == "pod_number":
+            return {"amounts": not self._lines.wants_full}
         keys = {
             "cached": self._cache_key,
             "pod_affinity": self._around.identity,
@@ -214,7 +216,7 @@ class NodeFilters(Plugin, trusted=True):
 
     # -- Pods of a node ----------------------------------------------------------------------------------------------
 
-    @predicate.vector(key=by_template, reasons=(POD_NUMBER,), row="pod_number_of_node")
+    @predicate.vector(key=by_template, reasons=(POD_NUMBER,), row="pod_number_of_node", amounts=True)
     def pod_number(self, task: Task, nodes: NodeRows) -> Bools:
         """Rows that may hold another pod, shape (rows,)."""
         room: Bools = nodes.alloc[PODS] > nodes.requested[PODS]

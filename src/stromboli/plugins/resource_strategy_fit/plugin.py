@@ -111,7 +111,7 @@ class ResourceStrategyFit(Plugin, trusted=True):
     def _kind(self, task: Task) -> tuple[PodTemplate, str, str]:
         return task.template, task.annotations.get(TYPE, ""), task.annotations.get(WEIGHT, "")
 
-    @node_order.vector(row="score_of_node")
+    @node_order.vector(row="score_of_node", amounts=True)
     def score(self, task: Task, nodes: NodeRows) -> Floats:
         """How well each row suits the task by its strategies, and how little of scarce resources it has."""
         found = strategy.score(self._shares_of(task), nodes) * float(MAX_SCORE * self.weight)
