@@ -20,6 +20,7 @@ from stromboli.framework.books.cluster_view import ClusterView
 from stromboli.framework.config.argument import Complaint, arg, arg_pattern, arg_section, is_duration
 from stromboli.framework.extension.hook import (
     Hook,
+    Limit,
     allocatable,
     batch_node_order,
     best_node,
@@ -69,6 +70,7 @@ __all__ = [
     "ClusterView",
     "Complaint",
     "Hook",
+    "Limit",
     "Plugin",
     "Reason",
     "ReferenceView",

@@ -298,7 +298,7 @@ def test_a_hook_may_name_its_parameters_shortly(function):
 @pytest.mark.parametrize("keyword", ["row", "normalise", "alike"])
 def test_a_keyword_that_names_a_method_needs_it(keyword):
     names = {"row": "", "normalise": "spread", "alike": "", keyword: "nowhere"}
-    decorator = batch_node_order.raw(key=region, **names)
+    decorator = batch_node_order.raw(key=region, row=names["row"], normalise=names["normalise"], alike=names["alike"])
     methods = {"score": decorator(lambda self, task, nodes: nodes), "spread": lambda self, *_args: 0}
     with pytest.raises(PluginError, match=rf"batch_node_order.raw\({keyword}='nowhere'\) names a method"):
         type("Wrong", (Plugin,), {"name": "wrong", **methods})

@@ -229,6 +229,31 @@ class ReadsNames(Flawed):
         return nodes.rows
 
 
+class NoLimit:
+    def __init__(self, nodes):
+        self.rows, self.domains = np.ones(nodes, dtype=bool), np.zeros(nodes, dtype=np.intp)
+
+    def admits(self, _domain):
+        return True
+
+    def place(self, _domain):
+        return False
+
+
+class Unlimited(Flawed):
+    name = "unlimited"
+
+    def on_session_open(self, session):
+        self.session = session
+
+    @predicate.vector(key=lambda task: task.template, reads=("cluster",), reasons=(BIG,), limit="none")
+    def first_alone(self, _task, nodes):
+        return np.full(len(nodes), not self.session.ledger.log)
+
+    def none(self, _task):
+        return NoLimit(len(self.session.table))
+
+
 class Unlike(Flawed):
     name = "unlike"
 
@@ -416,6 +441,7 @@ class Herd(Flawed):
         (SecretReader, r"plugin secret, node_order: said 0.0 .* though nothing happened there; declare reads="),
         (NotStatic, r"plugin moving, predicate.vector: said .* though it is static"),
         (Jointly, r"plugin jointly, batch_node_order.raw, normalise=share: makes of raw score"),
+        (Unlimited, r"plugin unlimited, predicate.vector, limit=none: says .* but the limit True"),
         (ReadsNames, r"plugin names, node_order.vector: said .* which has the same amounts; leave out amounts="),
         (Unlike, r"plugin unlike, batch_node_order.raw, alike=one_score: says that 0.0 is the raw score of all of 2"),
         (WrongShape, r"plugin shape, node_order.vector: raised .* a finite number a row, not float64 of shape \(3,\)"),

@@ -16,6 +16,7 @@ from stromboli.cycle import run_cycle
 from stromboli.framework.books.cluster_view import ClusterView
 from stromboli.framework.config.config import DEFAULT_CONFIG, Config, load_config
 from stromboli.framework.config.registry import Registry
+from stromboli.framework.engine.placement import Choice
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.status import TaskStatus
@@ -170,9 +171,9 @@ def test_room_about_to_become_free_comes_second() -> None:
     objects = [node("n1", cpu=1), node("n2", cpu=1), TASK, pod("more", group="g")]
     session, plain = opened(configured("predicates"), *objects, pod("old", group="g", on="n1", deleting=True))
     first = plain.place(waiting(session, "task"))
-    assert first == ([1], OperationKind.ALLOCATE)
+    assert first == Choice([1], OperationKind.ALLOCATE)
     session.statement().place(session.jobs["default/g"], [waiting(session, "task")], first.rows, first.kind)
-    assert plain.place(waiting(session, "more")) == ([0], OperationKind.PIPELINE)
+    assert plain.place(waiting(session, "more")) == Choice([0], OperationKind.PIPELINE)
 
 
 # -- The engine agrees -----------------------------------------------------------------------------------------------

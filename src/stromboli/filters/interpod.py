@@ -128,6 +128,27 @@ class Own(NamedTuple):
     wishes: tuple[tuple[Domain, Tally, int], ...]
 
 
+class OnceEach:
+    """Pods that exclude each other: one in each domain.  See ``Limit`` of the framework."""
+
+    __slots__ = ("_free", "_taken", "domains", "rows")
+
+    def __init__(self, rows: Bools, domain: Domain | None) -> None:
+        self.rows, self._taken = rows, set[int]()
+        self.domains = np.zeros(len(rows), dtype=np.intp) if domain is None else domain.codes
+        self._free = 0 if domain is None else domain.size
+
+    def admits(self, domain: int) -> bool:
+        """Whether no pod has gone there."""
+        return domain not in self._taken
+
+    def place(self, domain: int) -> bool:
+        """Bar the domain, unless it stands for nodes that are in none."""
+        if domain != self._free:
+            self._taken.add(domain)
+        return False
+
+
 class InterPod:
     """Pod affinity over all nodes of a session.
 
@@ -138,7 +159,7 @@ class InterPod:
     def __init__(self, around: Surroundings) -> None:
         self.identity = around.identity
         self._domains, self._pods, self._namespaces = around.domains, around.pods, around.namespaces
-        self._rows = len(around.domains.table)
+        self._rows, self._everywhere = len(around.domains.table), around.domains.table.view()
         self._own: dict[Hashable, Own] = {}
         self._terms = terms = Terms(around)
         forbidding = [each for each in around.speakers if required_anti_affinity(each.spec)]
@@ -170,6 +191,15 @@ class InterPod:
             wrong |= ~self._satisfying(own) * _BITS[AFFINITY]
         first = wrong & (~wrong + np.uint8(1))
         return picked(first.astype(np.uint64), nodes)
+
+    def limit(self, task: Task) -> OnceEach | None:
+        """How pods like ``task`` exclude each other; None where they need each other, or exclude by several labels."""
+        own = self._owned(task)
+        mutual = [domain for domain, tally in own.avoids if tally.takes(task)]
+        if own.needs or len(mutual) > 1:
+            return None
+        rows: Bools = self.refusals(task, self._everywhere) == 0
+        return OnceEach(rows, mutual[0] if mutual else None)
 
     def refusal_after(self, task: Task, row: int, changes: Sequence[Event]) -> int | None:
         """The first reason against one row, as it would be after some pods have left their nodes or come to others."""

@@ -115,28 +115,28 @@ class TermIndex:
 
 
 class Domain:
-    """The domains that one node label makes.
+    """The domains that one node label makes.  ``codes`` are the numbers of the rows' domains, :attr:`size` without one.
 
     ``groups[row]`` numbers the row's domain from 0 to ``size - 1``, -1 where the node lacks the label.  Arrays
     by domain have ``size + 1`` entries; the last one stands for rows without the label.
     """
 
-    __slots__ = ("_codes", "groups", "size", "there")
+    __slots__ = ("codes", "groups", "size", "there")
 
     def __init__(self, codes: npt.NDArray[np.int32], size: int) -> None:
         self.size = size
         self.there = codes >= 0
         self.groups: list[int] = codes.tolist()
-        self._codes = np.where(self.there, codes, size).astype(np.intp)
+        self.codes = np.where(self.there, codes, size).astype(np.intp)
 
     def by_row(self, by_domain: npt.NDArray[Entry], nodes: NodeRows | None = None) -> npt.NDArray[Entry]:
         """Each row's entry of an array by domain; for all nodes, or for ``nodes``."""
-        return by_domain.take(self._codes if nodes is None else picked(self._codes, nodes))
+        return by_domain.take(self.codes if nodes is None else picked(self.codes, nodes))
 
     def among(self, rows: npt.NDArray[np.intp] | Bools) -> npt.NDArray[np.intp]:
         """The different domains of ``rows``, ascending; :attr:`size` among them if some row lacks the label."""
         present = np.zeros(self.size + 1, dtype=bool)
-        present[self._codes[rows]] = True
+        present[self.codes[rows]] = True
         return np.flatnonzero(present)
 
 

@@ -158,6 +158,10 @@ class Tally:
                     self.total += sign
         return self._counts
 
+    def covers(self, groups: Sequence[int]) -> bool:
+        """Whether it counts by ``groups``, the very object."""
+        return self._groups is groups
+
     def takes(self, task: Task) -> bool:
         """Whether the pod counts, wherever it stands."""
         return task.uid not in self._skip and all(pods.takes(task) for pods in self._selectors)

@@ -88,6 +88,37 @@ class Counted(NamedTuple):
         return self.domain.by_row(by_domain)
 
 
+class Evenly:
+    """Pods spread over the domains of one constraint.  See ``Limit`` of the framework."""
+
+    __slots__ = ("_counts", "_least", "_most", "_own", "_present", "domains", "rows")
+
+    def __init__(self, counted: Counted) -> None:
+        self.rows, self.domains = counted.domain.there, counted.domain.codes
+        self._counts: list[int] = counted.tally.counts().tolist()
+        enough = len(counted.present) >= counted.constraint.min_domains
+        self._present: list[int] = counted.present.tolist() if enough else []
+        self._own, self._most = int(counted.own), counted.constraint.max_skew
+        self._least = self._fewest()
+
+    def _fewest(self) -> int:
+        return min((self._counts[domain] for domain in self._present), default=0)
+
+    def admits(self, domain: int) -> bool:
+        """Whether one more pod there is not too many beside the domain that has fewest."""
+        return self._counts[domain] + self._own - self._least <= self._most
+
+    def place(self, domain: int) -> bool:
+        """Count a pod; whether the domain with fewest has more than before."""
+        if not self._own:
+            return False
+        before = self._least
+        self._counts[domain] += 1
+        if self._counts[domain] == before + 1:
+            self._least = self._fewest()
+        return self._least > before
+
+
 class Wishes(NamedTuple):
     """What a pod's score looks at, and the rows that are scored at all."""
 
@@ -136,6 +167,11 @@ class Spread:
         for must in others:
             masks = np.where(masks == 0, must.verdicts(), masks)
         return picked(masks.astype(np.uint64), nodes)
+
+    def limit(self, task: Task) -> Evenly | None:
+        """How pods like ``task`` are spread; None where several constraints say so, or not all nodes are counted."""
+        musts = self._counted_musts(task)
+        return Evenly(musts[0]) if len(musts) == 1 and musts[0].tally.covers(musts[0].domain.groups) else None
 
     def scores(self, task: Task, candidates: NodeRows) -> Ints | None:
         """The score of each candidate, 0 to 100, shape (rows,); None for a pod without preferences."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, pairwise
 from typing import Any
@@ -16,6 +16,7 @@ from stromboli.framework.engine.placer import Engine
 from stromboli.framework.engine.rows import own_uid
 from stromboli.framework.extension.answers import Answer
 from stromboli.framework.extension.contract import held_to, rule_of, rule_of_row
+from stromboli.framework.extension.hook import Limit
 from stromboli.framework.extension.reason import Reason
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind
@@ -44,6 +45,7 @@ def check_nodes(trial: Trial) -> None:
                 check_normalise(trial, answer, task)
                 check_alike(trial, answer, task)
         check_key(trial, answer)
+        check_limit(trial, answer)
         if promises(answer) and answer.hook.form != "scalar" and not answer.hook.static:
             check_hypothetical(trial, answer)
     check_promises(trial)
@@ -199,6 +201,35 @@ def _check_one_more(trial: Trial, answer: Answer, task: Task, other: Task, row: 
         node = session.table.statics.names[row]
         flaw = f"says {found!r} of {task} on node {node} with {other} there, but {expected!r} when asked beforehand"
         trial.fail(answer.hook.name, f"{flaw}; read amounts from the rows given, or declare reads=")
+
+
+def check_limit(trial: Trial, answer: Answer) -> None:
+    """Once a task is placed, the hook refuses tasks like it where its limit said so beforehand."""
+    if answer.limit is None:
+        return
+    key = answer.hook.key or own_uid
+    for task, other in pairwise(sorted(trial.waiting, key=lambda task: (task.job, task.template.number))):
+        if task.job == other.job and key(task) == key(other):
+            for row in range(min(len(trial.session.table), MOST)):
+                _check_limit(trial, answer, answer.limit, (task, other), row)
+
+
+def _check_limit(
+    trial: Trial, answer: Answer, limit_of: Callable[[Task], Limit | None], pair: tuple[Task, Task], row: int
+) -> None:
+    session, (task, other) = trial.session, pair
+    limit = trial.ask(answer.hook, limit_of, task)
+    if limit is None or said(trial, answer, task)[row] != ():
+        return
+    limit.place(int(limit.domains[row]))
+    with session.statement() as statement, suppress(PlacementError):
+        statement.place(session.jobs[other.job], (other,), (row,), OperationKind.ALLOCATE)
+        for at, one in enumerate(said(trial, answer, task)):
+            admitted = bool(limit.rows[at]) and limit.admits(int(limit.domains[at]))
+            if admitted != (one == ()):
+                names = session.table.statics.names
+                flaw = f"says {one!r} of {task} on node {names[at]} once {other} is on {names[row]}"
+                trial.fail(f"{answer.hook.name}, limit={answer.hook.limit}", f"{flaw}, but the limit {admitted}")
 
 
 def check_promises(trial: Trial) -> None:

@@ -13,7 +13,7 @@ from stromboli.framework.engine.custom_scorers import Choosers
 from stromboli.framework.engine.fits import Fits
 from stromboli.framework.engine.remembered import Remembered, Said
 from stromboli.framework.engine.rows import Bools, Fit, Floats, Score, key_of, own_uid, reads_more, row_sum
-from stromboli.framework.extension.hook import by_template
+from stromboli.framework.extension.hook import Limit, by_template
 from stromboli.model.table import Ints, Node, NodeRows, NodeTable, Rows
 from stromboli.model.task import Task
 from stromboli.narration.mute import Mute
@@ -67,7 +67,7 @@ class TaskClass:
     could open, and the length of the journal then.  ``remembered`` are answers by the amounts of rows, where all hooks
     read nothing else.  ``runs``: a placement of this class changes only the answers
     of the touched rows, and they can be asked what they will be after further ones; where scores are ``shifting``, that
-    holds among nodes for which they shift alike.
+    holds among nodes for which they shift alike, and other nodes' pods count by a :meth:`limit`.
     """
 
     __slots__ = (
@@ -179,7 +179,7 @@ class TaskClass:
 
     def _can_run(self) -> bool:
         if (
-            self.global_filters
+            (self.global_filters and not self._is_limited())
             or self.global_scores
             or self.hooks.choosers
             or any(raw is None and scorer.alike is None for scorer, raw in self.unnormalised)
@@ -188,6 +188,17 @@ class TaskClass:
         moving = (scorer.hook for scorer, fixed in (*self.scorers, *self.batchers) if fixed is None)
         # a hook for one node is given a node as it is, not as it would be
         return all(hook.form != "scalar" for hook in (*moving, *(fit.hook for fit in self.moving)))
+
+    def _is_limited(self) -> bool:
+        """Whether what looks at other nodes follows simply from placements, and no score depends on the candidates."""
+        return [fit.limit is not None for fit in self.global_filters] == [True] and not (
+            self.constant is None and self.unnormalised
+        )
+
+    def limit(self) -> Limit | None:
+        """How the one predicate that looks at other nodes limits a run; None where it does not say."""
+        (fit,) = self.global_filters
+        return None if fit.limit is None else fit.limit(self.task)
 
     # ------------------------------------------------------------------ keeping up
 
@@ -229,8 +240,8 @@ class TaskClass:
         return True
 
     def _said(self, row: int) -> Said:
-        columns = (self.open, self.now, self.score, self.batch, self.best_now)
-        return Said(*[column.item(row) for column in columns])
+        scores = self.score.item(row), self.batch.item(row), self.best_now.item(row)
+        return Said(self.open.item(row), self.now.item(row), *scores)
 
     def _has_row_forms(self) -> bool:
         moving = all(fit.row is not None for fit in self.moving)

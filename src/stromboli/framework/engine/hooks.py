@@ -15,6 +15,7 @@ def hooks_of(answers: Answers, first: Sequence[Fit] = ()) -> Hooks:
     by_plugin: dict[int, list[Fit]] = {}
     for answer in answers.in_order(*answers.of("predicate"), *answers.of("predicate", "vector")):
         fit = fit_of(answer.plugin.name, answer.hook, answer.function, answer.row)
+        fit.limit = answer.limit
         by_plugin.setdefault(id(answer.plugin), []).append(fit)
     scores = answers.in_order(*answers.of("node_order"), *answers.of("node_order", "vector"))
     return Hooks(

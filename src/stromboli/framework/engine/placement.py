@@ -134,7 +134,7 @@ def run(cls: TaskClass, count: int, within: Bools | None = None, seen: Seen | No
     totals = np.where(members, cls.total(slice(None), normal), NEVER)
     if seen:
         seen(totals)
-    rows = _best(totals, count)
+    rows = best_rows(totals, count)
     chosen, left = _sequence(cls, rows, totals[rows], normal, count)
     if cls.constant is None and cls.unnormalised and not same_extremes(cls, members, rows[~left]):
         return None
@@ -148,7 +148,7 @@ def same_extremes(cls: TaskClass, members: Bools, full: Rows) -> bool:
     return bool(after.any()) and cls.extremes(after) == cls.extremes(members)
 
 
-def _best(totals: Floats, count: int) -> Rows:
+def best_rows(totals: Floats, count: int) -> Rows:
     """The ``count`` best rows, ascending: no other row can be reached within so many steps."""
     if count < totals.size:
         limit = np.partition(totals, totals.size - count)[totals.size - count]
@@ -167,7 +167,7 @@ def _sequence(cls: TaskClass, rows: Rows, totals: Floats, normal: Floats | None,
     """
     while True:
         levels = min(cls.levels, count)
-        scores = _ladder(cls, rows, totals, normal, levels)
+        scores = ladder(cls, rows, totals, normal, levels)
         running = np.minimum.accumulate(scores, axis=0).T.ravel()
         order = np.argsort(-running, kind="stable")[:count]
         order = order[running[order] > NEVER]
@@ -180,15 +180,15 @@ def _sequence(cls: TaskClass, rows: Rows, totals: Floats, normal: Floats | None,
     return rows[picked].tolist(), left & (placed < levels)
 
 
-def _ladder(cls: TaskClass, rows: Rows, totals: Floats, normal: Floats | None, levels: int) -> Floats:
+def ladder(cls: TaskClass, rows: Rows, totals: Floats, normal: Floats | None, levels: int) -> Floats:
     """Score of the next pod on each row after 0, 1, … pods of the class went there; shape (levels, rows)."""
-    ladder = np.empty((levels, rows.size))
-    ladder[0] = totals
+    found = np.empty((levels, rows.size))
+    found[0] = totals
     if levels > 1:
         now, score, batch = _after(cls, rows, range(1, levels))
         total = score + (batch if normal is None else batch + normal[rows])
-        ladder[1:] = np.where(now, total, NEVER)
-    return ladder
+        found[1:] = np.where(now, total, NEVER)
+    return found
 
 
 def _after(cls: TaskClass, rows: Rows, pods: range) -> tuple[Bools, Floats, Floats]:

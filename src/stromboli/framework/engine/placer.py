@@ -10,6 +10,7 @@ import numpy as np
 from stromboli.framework.engine.classes import NEVER, Classes, TaskClass
 from stromboli.framework.engine.eviction_nodes import curable, passes, ranking
 from stromboli.framework.engine.fits import Fits
+from stromboli.framework.engine.limited import limited_run
 from stromboli.framework.engine.placement import Choice, Seen, Ties, chosen, one, run
 from stromboli.framework.engine.refusals import refusals
 from stromboli.framework.engine.rows import Bools, Floats
@@ -121,7 +122,8 @@ class Engine:
         if self.unoffered and self.hopeless(tasks[0]):
             return Choice([], OperationKind.ALLOCATE)
         cls = self.classes.of(tasks[0])
-        return run(cls, len(tasks), within, self._seen(cls, tasks[0]))
+        way = limited_run if cls.global_filters else run
+        return way(cls, len(tasks), within, self._seen(cls, tasks[0]))
 
     def refusals(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Fits:
         """See :class:`Placer`."""

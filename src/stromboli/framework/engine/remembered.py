@@ -72,4 +72,4 @@ def _kinds(fixed: Sequence[npt.NDArray[Any]], rows: int) -> list[int]:
         values, place = np.unique(column, return_inverse=True)
         if len(values) > 1:
             _, kinds = np.unique(kinds * len(values) + place, return_inverse=True)
-    return kinds.tolist()  # type: ignore[no-any-return]
+    return kinds.tolist()

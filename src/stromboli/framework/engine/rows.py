@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stromboli.framework.engine.fits import ABORTING
-from stromboli.framework.extension.hook import Hook
+from stromboli.framework.extension.hook import Hook, Limit
 from stromboli.framework.extension.reason import Reason
 from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
@@ -23,13 +23,17 @@ Answer = npt.NDArray[Any] | None
 
 @dataclass(slots=True, eq=False)
 class Fit:
-    """A predicate hook.  ``masks`` answers for many rows (bit i: reason i refuses), ``one`` for a single row."""
+    """A predicate hook.  ``masks`` answers for many rows (bit i: reason i refuses), ``one`` for a single row.
+
+    ``limit`` is that of the hook, see :class:`Hook`.
+    """
 
     plugin: str
     hook: Hook
     vector: Callable[[Task, NodeRows], Answer]
     row: Callable[[Task, Node], object] | None
     reasons: list[Reason] = field(default_factory=list)
+    limit: Callable[[Task], Limit | None] | None = None
 
     @property
     def abort_bits(self) -> int:

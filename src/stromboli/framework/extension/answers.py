@@ -38,6 +38,12 @@ class Answer(NamedTuple):
         return guarded(self.plugin, self.hook, getattr(self.plugin, self.hook.normalise), A_ROW_EACH)
 
     @property
+    def limit(self) -> Function | None:
+        """What tells how refusals follow from placements, if this hook names it."""
+        plugin, hook = self.plugin, self.hook
+        return guarded(plugin, hook, getattr(plugin, hook.limit), None) if hook.limit else None
+
+    @property
     def alike(self) -> Function | None:
         """What tells the raw score that some rows have in common, if this hook names it."""
         plugin, hook = self.plugin, self.hook

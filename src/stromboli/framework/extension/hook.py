@@ -10,7 +10,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, Protocol, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from stromboli.errors import PluginError
 from stromboli.framework.extension.merge import Agree, Union
@@ -35,6 +38,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _MARK = "__stromboli_hooks__"
 
 
+class Limit(Protocol):
+    """How many tasks that are alike may lie in each of some domains, as they are placed one after the other.
+
+    ``rows`` are the nodes that are not refused for good, ``domains`` the domain of each node, both of shape (nodes,).
+    """
+
+    rows: npt.NDArray[np.bool_]
+    domains: npt.NDArray[np.intp]
+
+    def admits(self, domain: int) -> bool:
+        """Whether the next task may go to a node of ``domain``."""
+
+    def place(self, domain: int) -> bool:
+        """Count a task in ``domain``; whether domains may take a task now that could not before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hook:
     """The record a decorator leaves on a method.
@@ -51,6 +70,9 @@ class Hook:
     node); it is asked where only a few rows changed and must agree to the last bit.  ``normalise`` names the method
     (task, raw, low, high) -> scores that turns the raw scores of ``batch_node_order.raw`` into scores, entry by entry,
     given the least and the greatest raw score among the candidate nodes.
+
+    ``limit`` names the method (task) of a predicate that reads the cluster; it gives a :class:`Limit`: how the answers
+    follow from where such tasks are placed, as long as nothing else happens; None where they follow otherwise.
 
     ``amounts`` promises of a hook with a key that it reads nothing of a node but its amounts, and reports nothing: what
     it says of one node it says of every node with equal amounts, then and later, so the engine asks once for each.
@@ -70,6 +92,7 @@ class Hook:
     row: str = ""
     normalise: str = ""
     alike: str = ""
+    limit: str = ""
     amounts: bool = False
 
     @property
@@ -107,6 +130,7 @@ class Tie:
         row: str = "",
         normalise: str = "",
         alike: str = "",
+        limit: str = "",
         amounts: bool = False,
     ) -> Callable[[Function], Function]: ...
 
@@ -123,11 +147,13 @@ class Tie:
         row: str = "",
         normalise: str = "",
         alike: str = "",
+        limit: str = "",
         amounts: bool = False,
     ) -> Function | Callable[[Function], Function]:
         """Mark the method; with keywords, give the decorator that does.  See :class:`Hook` for the keywords."""
         hook = Hook(
-            self.point, self.form, key, tuple(reads), tuple(reasons), protects, static, row, normalise, alike, amounts
+            self.point, self.form, key, tuple(reads), tuple(reasons), protects, static, row, normalise, alike, limit,
+            amounts,
         )  # fmt: skip
         return _mark(hook) if function is None else _mark(hook)(function)
 
@@ -202,6 +228,8 @@ def _misuse(hook: Hook) -> str:
         "a fit over all nodes must declare 1 to 64 reasons=": fit and not 1 <= len(hook.reasons) <= 64,
         "key= and reads= belong to points that are asked per node": for_nodes_only and not of_nodes,
         "raw scores need normalise=": hook.form == "raw" and not hook.normalise,
+        "limit= belongs to predicates that read the cluster": bool(hook.limit)
+        and not (fit and "cluster" in hook.reads),
         "amounts= excludes reads= and static=": hook.amounts and (bool(hook.reads) or hook.static),
         "alike= belongs to raw scores that change": bool(hook.alike) and (hook.form != "raw" or hook.static),
         "static= excludes reads=": hook.static and bool(hook.reads),

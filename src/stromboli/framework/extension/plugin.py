@@ -75,7 +75,8 @@ class Plugin:
 
 
 def _refuse_missing(cls: type[Plugin], hook: Hook) -> None:
-    for keyword, method in (("row", hook.row), ("normalise", hook.normalise), ("alike", hook.alike)):
+    named = {"row": hook.row, "normalise": hook.normalise, "alike": hook.alike, "limit": hook.limit}
+    for keyword, method in named.items():
         if method and not callable(getattr(cls, method, None)):
             problem = f"{hook.name}({keyword}={method!r}) names a method that the plugin does not have"
             raise PluginError(cls.name or cls.__name__, problem, point=hook.point.name)

@@ -26,6 +26,7 @@ from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
 from stromboli.plugin import (
     Hook,
+    Limit,
     Plugin,
     Reason,
     StatusCode,
@@ -307,10 +308,14 @@ class NodeFilters(Plugin, trusted=True):
 
     # -- Other pods --------------------------------------------------------------------------------------------------
 
-    @predicate.vector(reads=("cluster",), reasons=POD_AFFINITY)
+    @predicate.vector(reads=("cluster",), reasons=POD_AFFINITY, limit="apart")
     def pod_affinity(self, task: Task, nodes: NodeRows) -> Masks | None:
         """Required affinity and anti-affinity, of the pod and of pods on nodes; None where no term could refuse it."""
         return self._inter_pod.refusals(task, nodes) if self._inter_pod.may_refuse(task) else None
+
+    def apart(self, task: Task) -> Limit | None:
+        """How pods that exclude each other refuse nodes."""
+        return self._inter_pod.limit(task)
 
     @simulate_add_task
     def simulate_add(self, state: CycleState, _task_to_schedule: Task, task: Task, node: Node) -> None:
@@ -345,10 +350,14 @@ class NodeFilters(Plugin, trusted=True):
         """Rows in the zones of the pod's volumes; None where these name none."""
         return self._volumes.in_zone(task, nodes)
 
-    @predicate.vector(reads=("cluster",), reasons=(UNLABELLED, SKEWED))
+    @predicate.vector(reads=("cluster",), reasons=(UNLABELLED, SKEWED), limit="evenly")
     def topology_spread(self, task: Task, nodes: NodeRows) -> Masks | None:
         """The pod's constraints that must hold; None for a pod without any."""
         return self._spread.refusals(task, nodes)
+
+    def evenly(self, task: Task) -> Limit | None:
+        """How a constraint refuses nodes as its own pods are placed."""
+        return self._spread.limit(task)
 
     @predicate.vector(reads=("cluster",), reasons=(IN_USE,))
     def volume_restrictions(self, task: Task, nodes: NodeRows) -> Bools | None:
