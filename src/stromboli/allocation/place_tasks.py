@@ -174,20 +174,20 @@ class TaskPlacer:
         if choice is None or not choice.rows:
             self.full = moment  # nothing has room for such tasks until something moves
             return False
-        if choice.stepwise and self.session.statement_events.tells_each:
-            return self._place_each(tasks[first : first + len(choice.rows)], choice)
-        self.tasks.next += len(choice.rows)
-        self._place(tasks[first : first + len(choice.rows)], choice)
+        self._take_run(tasks[first : first + len(choice.rows)], choice)
         return True
 
-    def _place_each(self, tasks: list[Task], choice: Choice) -> bool:
-        """Place a run task by task, so that what is told of each is told in its step; an objection ends the run."""
+    def _take_run(self, tasks: list[Task], choice: Choice) -> None:
+        """Place a run at once; or task by task where each is told in its step: then an objection ends the run."""
+        if not (choice.stepwise and self.session.statement_events.tells_each):
+            self.tasks.next += len(tasks)
+            self._place(tasks, choice)
+            return
         for task, row in zip(tasks, choice.rows, strict=True):
             self.tasks.next += 1
             self._tell_looking(task)
             if not self._place((task,), Choice([row], choice.kind)):
-                break
-        return True
+                return
 
     def _length(self, task: Task, first: int, allocatable: Many, ready: Many) -> int:
         """How many tasks from ``first`` on are alike, allocatable, and needed until the part is ready."""

@@ -109,10 +109,9 @@ class NodeTable:
 
     def copy(self) -> NodeTable:
         """The same amounts in arrays of their own (offers and specs are shared), with an empty journal."""
-        own = [getattr(self, name) for name in AMOUNTS[1:]]
-        changing = np.concatenate(own)
+        changing = np.concatenate(own := [getattr(self, name) for name in AMOUNTS[1:]])
         parts = np.split(changing, np.cumsum([len(each) for each in own])[:-1])
-        twin = NodeTable(self.axes, self.statics, {"alloc": self.alloc, **dict(zip(AMOUNTS[1:], parts, strict=True))})
+        twin = NodeTable(self.axes, self.statics, dict(zip(AMOUNTS, (self.alloc, *parts), strict=True)))
         twin._changing = changing
         return twin
 

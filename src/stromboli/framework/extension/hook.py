@@ -8,7 +8,7 @@ checked when the class of the plugin is made.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar, overload
 
@@ -228,14 +228,22 @@ def _misuse(hook: Hook) -> str:
         "a fit over all nodes must declare 1 to 64 reasons=": fit and not 1 <= len(hook.reasons) <= 64,
         "key= and reads= belong to points that are asked per node": for_nodes_only and not of_nodes,
         "raw scores need normalise=": hook.form == "raw" and not hook.normalise,
-        "limit= belongs to predicates that read the cluster": bool(hook.limit)
-        and not (fit and "cluster" in hook.reads),
-        "amounts= excludes reads= and static=": hook.amounts and (bool(hook.reads) or hook.static),
-        "alike= belongs to raw scores that change": bool(hook.alike) and (hook.form != "raw" or hook.static),
+        **_false_promises(hook, fit),
         "static= excludes reads=": hook.static and bool(hook.reads),
         "protects= belongs to points that name victims": hook.protects and not names_victims,
     }
     return next((text for text, holds in mistakes.items() if holds), "")
+
+
+def _false_promises(hook: Hook, fit: bool) -> Mapping[str, bool]:
+    """What is wrong with what the hook says of how its answers change."""
+    changes = bool(hook.reads) or not hook.static
+    return {
+        "limit= belongs to predicates that read the cluster": bool(hook.limit)
+        and not (fit and "cluster" in hook.reads),
+        "amounts= excludes reads= and static=": hook.amounts and (bool(hook.reads) or hook.static),
+        "alike= belongs to raw scores that change": bool(hook.alike) and not (hook.form == "raw" and changes),
+    }
 
 
 def _mismatch(hook: Hook, function: Callable[..., Any], method: bool, names: bool) -> str:

@@ -24,6 +24,7 @@ from stromboli.model.snapshot import HyperNodeInfo
 from stromboli.model.subjobs import SubJob
 from stromboli.model.table import Ints, Node, NodeRows
 from stromboli.model.task import PodTemplate, Task
+from stromboli.model.topology import ancestors
 from stromboli.plugin import (
     Hook,
     Plugin,
@@ -233,9 +234,9 @@ class NetworkTopologyAware(Plugin, trusted=True):
         domain = int(where[0])
         if part is None or domain == NOWHERE or (where != domain).any() or self.domains.overlap:
             return None
-        after = grown(self.session, part.lies_in, int(nodes.rows[0]))
-        if after != part.lies_in and after != self.domains.infos[domain].name:
-            return None  # which of the tasks placed before it is close to then is not the domain's to say
+        after, own = grown(self.session, part.lies_in, int(nodes.rows[0])), self.domains.infos[domain].name
+        if after not in (own, part.lies_in) or after not in ancestors(self.session.hyper_nodes, own):
+            return None  # with each of the tasks the part may come to lie in another domain
         shares = (self._counts_of(part)[domain] + np.arange(count)) / len(part.task_uids)
         found: Floats = (self._distances_from(after)[domain] + shares) * float(MAX_SCORE * self.weight)
         if not part.lies_in:
