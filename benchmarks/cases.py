@@ -51,7 +51,7 @@ CASES: Final = (
     Case("topology-racks-5k", Workload("topology", 5000, 50_048, gang=64, rack=8), 3.9, None, _5K),
     Case("topology-10k", Workload("topology", 10_000, 100_032, gang=64), 8.0, None, _10K),
     Case("numa-1k", Workload("numa", 1000, 10_000), 3.0),
-    Case("roles-5k", Workload("roles", 5000, 50_000), 3.75, None, _5K),
+    Case("roles-1k", Workload("roles", 1000, 10_000)),
     Case("strategy-5k", Workload("strategy", 5000, 50_000), 3.75, None, _5K),
     Case("running-gangs-5k", Workload("running", 5000, 50_000), 0.1, None, _5K),
     Case("running-single-5k", Workload("running", 5000, 50_000, gang=1), 0.4, None, _5K),

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.cli.main import main
+from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.names import TOPOLOGY_GROUP as GROUP
 from stromboli.plugins.network_topology_aware.groups import POLICIES, POLICY, TIER
 from stromboli.testing.builders import Manifest, hyper_node, member, node, pod, pod_group, queue
-from tests.acceptance.bench import Bench, binds, conf, messages
+from tests.acceptance.bench import Bench, binds, conf, messages, task_of
 
 BLOCKS, RACKS, NODES = 2, 2, 2
 
@@ -183,6 +184,27 @@ def test_groups_hold_whatever_is_asked(jobs: list[tuple[int, int, str]], keep: b
     assert sum(map(len, apart)) == len(set().union(*apart))
     if not keep and not any(policy for *_, policy in jobs):
         assert placed == binds(Bench(objects, tiers(groups=False)).cycle())
+
+
+@pytest.mark.law("placements taken back leave groups and whole domains as they were")
+@given(st.integers(0, 7), st.sampled_from(POLICIES))
+def test_what_is_taken_back_counts_no_more(row: int, policy: str) -> None:
+    objects = [*tree(), *(one for name in "xy" for one in gang(name, 1, group="g", policy=policy, tier="2"))]
+    with Bench(objects, tiers(keep=True)).open() as session:
+
+        def seen() -> tuple[list[list[str]], dict[str, float]]:
+            top, job = session.hyper_nodes.top, session.jobs["default/y"]
+            found = session.ask.hyper_node_gradient_for_job(job, top, "Allocate")
+            names: dict[str, Any] = {name: [] for name in session.hyper_nodes if name != top.name}
+            [part] = session.sub_jobs(job).values()
+            return [[info.name for info in each] for each in found], session.ask.hyper_node_order(part, names)
+
+        before = seen()
+        with session.statement() as statement:
+            task = task_of(session, "x-0")
+            statement.place(session.jobs["default/x"], (task,), (row,), OperationKind.ALLOCATE)
+            assert seen() != before
+        assert seen() == before
 
 
 def test_the_wide_plan_shows_domains_and_explain_what_the_group_costs(

@@ -305,7 +305,9 @@ def fresh(session: Session) -> Any:
 
 
 @pytest.mark.parametrize(
-    "arguments", [{}, {"weight": 7, "hypernode.binpack.resources": "nvidia.com/gpu"}], ids=["plain", "gpus"]
+    "arguments",
+    [{}, {"weight": 7, "hypernode.binpack.resources": "nvidia.com/gpu"}, {"hypernode.keep-whole.enable": True}],
+    ids=["plain", "gpus", "whole"],
 )
 def test_it_keeps_its_promises(arguments):
     check_plugin(NetworkTopologyAware, arguments, examples=10)
