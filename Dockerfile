@@ -53,5 +53,8 @@ ENTRYPOINT ["/vc-controller-manager"]
 FROM files AS vc-hypernode-controller-manager
 ENTRYPOINT ["/vc-hypernode-controller-manager"]
 
+FROM files AS vc-webhook-manager
+ENTRYPOINT ["/vc-webhook-manager"]
+
 FROM files AS stromboli
 ENTRYPOINT ["/opt/stromboli/bin/stromboli"]

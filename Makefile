@@ -15,7 +15,7 @@ INSTALLED := $(VENV)/.installed
 QUICKSTART := examples/quickstart
 
 .DEFAULT_GOAL := help
-.PHONY: help install run plan test test-e2e test-long test-pythons mutants check lint format bench bench-e2e bench-insight bench-pipelined chaos docs lock image-tools image release clean
+.PHONY: help install run plan test test-e2e test-long test-pythons mutants check lint format bench bench-e2e bench-insight bench-pipelined chaos docs lock image-tools image test-image sbom release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,12 +96,20 @@ lock: ## pin what pyproject.toml asks for, with hashes (ARGS=--upgrade for the n
 	$(LOCK) $(ARGS) --output-file requirements/run.txt
 	$(LOCK) $(ARGS) --extra dev --extra server --extra study --extra sweep --output-file requirements/dev.txt
 	$(BIN)/uv pip compile --group build $(LOCKING) $(ARGS) --output-file requirements/build.txt
+	$(BIN)/uv pip compile --group sbom $(LOCKING) $(ARGS) --output-file requirements/sbom.txt
 
 image-tools: ## install what `make image` needs: buildah and mmdebstrap, from Debian, as root
 	@command -v buildah mmdebstrap >/dev/null || { apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends buildah mmdebstrap >/dev/null; }
 
 image: install image-tools ## make the container image, build/image/stromboli.tar, without a daemon (ARGS="--target vc-scheduler")
 	@$(PY) -m tools.image.build $(ARGS)
+
+test-image: image ## look through the image for what nobody needs, and start its programs, as root
+	@$(PY) -m tools.image.scan
+
+sbom: install ## say what the image is made of, as CycloneDX: build/image/sbom.json (after `make image`)
+	@test -x build/sbom/bin/cyclonedx-py || { $(PYTHON) -m venv build/sbom && build/sbom/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/sbom.txt; }
+	@$(PY) -m tools.image.sbom
 
 release: install ## set VERSION, close the changelog, build wheel and sdist, and try them in an empty environment
 	@$(PY) -m tools.release $(or $(VERSION),$(error say which: make release VERSION=1.2.0))

@@ -43,6 +43,12 @@ def main(environment: Path, root: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+    for name in ("python", "python3", "python3.11"):  # straight to the interpreter: /usr/bin/python3 may be another package's
+        link = environment / "bin" / name
+        if link.is_symlink():
+            target = link.resolve()
+            link.unlink()
+            link.symlink_to(target)
     mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
     if not compileall.compile_dir(environment / "lib", quiet=2, invalidation_mode=mode, workers=1):
         sys.exit("some modules do not compile")

@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,19 +17,29 @@ _GONE: Final = ".wh."
 
 def unpack(archive: Path, root: Path) -> dict[str, Any]:
     """Write the root file system below ``root`` and answer the image's configuration."""
+    root.mkdir(parents=True)
+    for layer in layers(archive):
+        _apply(layer, root)
     with tarfile.open(archive) as file:
-
-        def blob(descriptor: dict[str, Any]) -> bytes:
-            return _read(file, f"blobs/{descriptor['digest'].replace(':', '/', 1)}")
-
-        index = json.loads(_read(file, "index.json"))
-        manifest = json.loads(blob(index["manifests"][0]))
-        root.mkdir(parents=True)
-        for layer in manifest["layers"]:
-            data = blob(layer)
-            _apply(gzip.decompress(data) if layer["mediaType"].endswith("gzip") else data, root)
-        found: dict[str, Any] = json.loads(blob(manifest["config"]))
+        found: dict[str, Any] = json.loads(_blob(file, _manifest(file)["config"]))
     return found
+
+
+def layers(archive: Path) -> Iterator[io.BytesIO]:
+    """The layers of an image, the lowest first, each a tar archive."""
+    with tarfile.open(archive) as file:
+        for layer in _manifest(file)["layers"]:
+            data = _blob(file, layer)
+            yield io.BytesIO(gzip.decompress(data) if layer["mediaType"].endswith("gzip") else data)
+
+
+def _manifest(file: tarfile.TarFile) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_blob(file, json.loads(_read(file, "index.json"))["manifests"][0]))
+    return found
+
+
+def _blob(file: tarfile.TarFile, descriptor: dict[str, Any]) -> bytes:
+    return _read(file, f"blobs/{descriptor['digest'].replace(':', '/', 1)}")
 
 
 def _read(file: tarfile.TarFile, name: str) -> bytes:
@@ -36,9 +47,9 @@ def _read(file: tarfile.TarFile, name: str) -> bytes:
     return found.read() if found else b""
 
 
-def _apply(layer: bytes, root: Path) -> None:
+def _apply(layer: io.BytesIO, root: Path) -> None:
     """Lay a layer over what is there; names that begin with ``.wh.`` take something away."""
-    with tarfile.open(fileobj=io.BytesIO(layer)) as members:
+    with tarfile.open(fileobj=layer) as members:
         for member in members:
             path = root / member.name
             if path.name == _OPAQUE:
