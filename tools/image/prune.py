@@ -43,7 +43,7 @@ def main(environment: Path, root: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-    for name in ("python", "python3", "python3.11"):  # straight to the interpreter: /usr/bin/python3 may be another package's
+    for name in ("python", "python3", "python3.11"):  # the image has no /usr/bin/python3, only what that leads to
         link = environment / "bin" / name
         if link.is_symlink():
             target = link.resolve()
