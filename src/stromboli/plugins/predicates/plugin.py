@@ -112,7 +112,7 @@ class NodeFilters(Plugin, trusted=True):
     volume_limits_enable = arg("predicate.NodeVolumeLimitsEnable", bool, True)
     volume_zone_enable = arg("predicate.VolumeZoneEnable", bool, True)
     volume_binding_enable = arg("predicate.VolumeBindingEnable", bool, True)
-    volume_seconds = arg("volumebinding.bindTimeoutSeconds", int, VOLUME_SECONDS, not_before)
+    _volume_seconds = arg("volumebinding.bindTimeoutSeconds", int, VOLUME_SECONDS, not_before)
     cache_enable = arg("predicate.CacheEnable", bool, False)
     proportional_enable = arg("predicate.ProportionalEnable", bool, False)
     resources = arg("predicate.resources", str, "")
@@ -134,7 +134,7 @@ class NodeFilters(Plugin, trusted=True):
         )
         self._inter_pod, self._spread = InterPod(self._around), Spread(self._around, self._taints)
         self._of_volumes = self._asked_of_volumes()
-        session.ledger.volume_seconds = self.volume_seconds
+        session.ledger.volume_seconds = self._volume_seconds
         self._volumes = VolumeFilters(session, self._of_volumes)
         self._lines = FilterLines(session.tells, session.table.statics.names)
         self._verdicts: dict[str, Masks] = {}
