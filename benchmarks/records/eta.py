@@ -17,7 +17,8 @@ from benchmarks.tables import head, row
 from stromboli.builtin import full_registry
 from stromboli.framework.books.plan import Plan
 from stromboli.sim.simulation.metrics import mean, percentile
-from stromboli.sim.simulation.simulation import JobRun, Simulation
+from stromboli.sim.simulation.pods import JobRun
+from stromboli.sim.simulation.simulation import Simulation
 from stromboli.study.eta import LEVELS, SLACK
 from stromboli.study.learning import Answer, Learner
 from stromboli.study.simulating import read_trace

@@ -15,7 +15,8 @@ from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
 from stromboli.model.names import CONDITION_TRUE, CPU, GPU
 from stromboli.sim.simulation.metrics import percentile
-from stromboli.sim.simulation.simulation import JobRun, Simulation
+from stromboli.sim.simulation.pods import JobRun
+from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Workload
 from stromboli.sim.world import SimChange, key_of
 from stromboli.study.history import History
