@@ -79,7 +79,7 @@ class WebhookServer:
             keeping = group.create_task(self._keep(), name="certificates")
             try:
                 await self._stop.unless(self._begin())
-                if self._serves:
+                if not self._stop:
                     await self._serve_until_stopped()
             finally:
                 following.cancel()
@@ -102,7 +102,6 @@ class WebhookServer:
         await self._informers.synced()
         while not self.certificate.shown:
             await asyncio.sleep(0.05)
-        self._serves = True
 
     async def _serve_until_stopped(self) -> None:
         runner = web.AppRunner(
@@ -114,7 +113,7 @@ class WebhookServer:
         )
         try:
             await site.start()
-            self.port = runner.addresses[0][1]
+            self.port, self._serves = runner.addresses[0][1], True
             self.tell("webhooks_served", port=self.port, paths=[path.path for path in self._paths])
             await self._stop.unless(_for_ever())
             await asyncio.sleep(self._terms.drain)
