@@ -15,9 +15,15 @@ from e2e.clusters import STROMBOLI, Json
 from e2e.objects import job
 from e2e.proxy import Proxy
 from e2e.real import free_port
-from e2e.stage import TERMS, Stage, until
+from e2e.stage import Stage, until
 
 READS: Final = frozenset({"GET"})
+TERMS: Final = (
+    "--leader-elect=true", "--leader-elect-lease-duration=40s", "--leader-elect-renew-deadline=30s",
+    "--leader-elect-retry-period=500ms",
+)  # fmt: skip
+"""Of leaders that give the Lease back in order, and lose it to no pause of a busy machine."""
+
 OTHER: Final = ("--compat=volcano", *TERMS)
 
 
