@@ -35,6 +35,8 @@ RECENT: Final = 400
 """Past predictions of which calibration takes account, the last ones."""
 ENOUGH: Final = 20
 """Past predictions that it takes to calibrate by."""
+NEAR: Final = 60
+"""Past predictions of about the same length by which one is calibrated."""
 HOLDS: Final = ALLOCATED_STATUS | {TaskStatus.Releasing}
 
 
@@ -147,33 +149,37 @@ class _Scene:
 class Calibration:
     """By which factors the quantiles of predictions must be stretched so that they cover what they say.
 
-    For each level the factor is that quantile of outcome / prediction over the past: split-conformal prediction with a
-    relative score.
+    For each level the factor is that quantile of outcome / prediction over the past predictions that were the most
+    like it in length: split-conformal prediction with a relative score, by nearest neighbours, as sketches of short
+    and of long waits are wrong in different ways.
     """
 
     def __init__(self) -> None:
-        self._past: list[tuple[Floats, float]] = []
+        self._raw: list[tuple[float, ...]] = []
+        self._outcomes: list[float] = []
 
     def __len__(self) -> int:
-        return len(self._past)
+        return len(self._raw)
 
     def add(self, predicted: Floats, outcome: float) -> None:
         """A job that was predicted to start at these times, one a draw, has started after ``outcome`` seconds."""
-        self._past.append((predicted, outcome))
-        del self._past[:-RECENT]
+        self._raw.append(tuple(quantile(predicted, level) for level in LEVELS))
+        self._outcomes.append(outcome)
+        del self._raw[:-RECENT], self._outcomes[:-RECENT]
 
     def quantiles(self, predicted: Floats) -> tuple[float | None, ...]:
         """The calibrated quantiles of a prediction; None where they are infinite."""
-        found = [self._stretched(predicted, level) for level in LEVELS]
+        found = [self._stretched(quantile(predicted, level), number) for number, level in enumerate(LEVELS)]
         ordered = [max(found[: number + 1]) for number in range(len(found))]
         return tuple(None if one == np.inf else one for one in ordered)
 
-    def _stretched(self, predicted: Floats, level: float) -> float:
-        raw = quantile(predicted, level)
+    def _stretched(self, raw: float, number: int) -> float:
         if len(self) < ENOUGH or raw == np.inf:
             return raw
-        ratios = np.sort([(outcome + SLACK) / (quantile(past, level) + SLACK) for past, outcome in self._past])
-        factor = float(ratios[min(int(np.ceil(level * (len(ratios) + 1))), len(ratios)) - 1])
+        past = np.array([one[number] for one in self._raw]) + SLACK
+        near = np.argsort(np.abs(np.log(past / (raw + SLACK))), kind="stable")[:NEAR]
+        ratios = np.sort((np.array(self._outcomes)[near] + SLACK) / past[near])
+        factor = float(ratios[min(int(np.ceil(LEVELS[number] * (len(ratios) + 1))), len(ratios)) - 1])
         return max((raw + SLACK) * factor - SLACK, 0.0)
 
 

@@ -90,9 +90,7 @@ class Recorder:
         if isinstance(change, Cut):
             self._safely(lambda: self._begin_cycle(change.now))
         if self._since is not None:
-            self._waiting.append(change)
-            if len(self._waiting) >= FRAME:
-                self._safely(self._hand_over)
+            self._noted(change)
 
     def planned(self, plan: Plan) -> None:
         """Note what the last cut has led to."""
@@ -117,6 +115,11 @@ class Recorder:
             work()
         except Exception as error:  # noqa: BLE001  # scheduling does not hang on its record
             self._stop(in_words(error))
+
+    def _noted(self, change: Change) -> None:
+        self._waiting.append(change)
+        if len(self._waiting) >= FRAME:
+            self._safely(self._hand_over)
 
     def _begin_cycle(self, now: float) -> None:
         if error := self._writer.error:
