@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -32,16 +32,10 @@ class Fragments:
     def __init__(self, workload: Workload, names: Sequence[str]) -> None:
         nodes: list[Any] = [body for body in workload.objects if body["kind"] == "Node"]
         self._rows = {body["metadata"]["name"]: row for row, body in enumerate(nodes)}
-        offers = [body["status"]["allocatable"] for body in nodes]
-        free = [[amount_of(offer.get(name, "0")) for name in names] for offer in offers]
+        free = [_vector(body["status"]["allocatable"], names) for body in nodes]
         self.free = np.array(free, dtype=float).reshape(len(nodes), len(names))
         self._column = next((list(names).index(name) for name in SCARCE if name in names), None)
-        counts: Counter[tuple[float, ...]] = Counter()
-        for job in workload.jobs:
-            for some in job.pods:
-                amounts = {name: amount_of(text) for name, text in some.requests.items()}
-                counts[tuple(amounts.get(name, 0.0) for name in names)] += some.count
-        sorts = sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:SORTS]
+        sorts = sorted(_counts(workload, names).items(), key=lambda each: (-each[1], each[0]))[:SORTS]
         self._sorts = np.array([amounts for amounts, _ in sorts], dtype=float).reshape(len(sorts), len(names))
         self._counts = np.array([count for _, count in sorts], dtype=float)
         self._rate: float | None = None
@@ -65,3 +59,16 @@ class Fragments:
         fits = (self.free[:, None, :] >= self._sorts - SMALL).all(axis=2) & (self._sorts[:, self._column] > 0)
         lost, whole = float(free @ (~fits @ self._counts)), float(free.sum() * self._counts.sum())
         return lost / whole if whole > 0 else 0.0
+
+
+def _vector(amounts: Mapping[str, str], names: Sequence[str]) -> tuple[float, ...]:
+    return tuple(amount_of(amounts.get(name, "0")) for name in names)
+
+
+def _counts(workload: Workload, names: Sequence[str]) -> Counter[tuple[float, ...]]:
+    """How many pods ask for each set of amounts."""
+    counts: Counter[tuple[float, ...]] = Counter()
+    for job in workload.jobs:
+        for some in job.pods:
+            counts[_vector(some.requests, names)] += some.count
+    return counts

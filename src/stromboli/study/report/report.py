@@ -107,24 +107,30 @@ class _Trace:
         for conf in self.confs[1:]:
             yield f"<p><b>{escape(conf)}</b> against {escape(self.confs[0])}:</p><ul>"
             for load in self.loads:
-                where = f"Load {load:g}: " if len(self.loads) > 1 else ""
-                alike = [name for name in HEADLINES if not self._is_shown(conf, load, name)]
-                yield from (
-                    f"<li>{where}{self._sentence(conf, load, name)}</li>" for name in HEADLINES if name not in alike
-                )
-                titles = ", ".join(shown(name).title.lower() for name in alike)
-                yield f"<li>{where}no difference shown in {titles}</li>" if alike else ""
+                yield from self._changes(conf, load, f"Load {load:g}: " if len(self.loads) > 1 else "")
             yield "</ul>"
+        yield from (f'<p class="note">{note}</p>' for note in self._notes())
+
+    def _changes(self, conf: str, load: float, where: str) -> Iterator[str]:
+        """A sentence for each figure that differs, and one on the others."""
+        told = [name for name in HEADLINES if self._is_shown(conf, load, name)]
+        yield from (f"<li>{where}{self._sentence(conf, load, name)}</li>" for name in told)
+        alike = ", ".join(shown(name).title.lower() for name in HEADLINES if name not in told)
+        if alike:
+            yield f"<li>{where}no difference shown in {alike}</li>"
+
+    def _notes(self) -> Iterator[str]:
+        """What limits what the figures can say."""
         if self._all_alike():
             yield (
-                '<p class="note">All seeds gave the same figures: nothing in these simulations is drawn at random, so '
-                "there is no spread over seeds to judge differences by. Loads other than whole numbers, failures and "
-                "<code>tie-break: seeded</code> are.</p>"
+                "All seeds gave the same figures: nothing in these simulations is drawn at random, so there is no "
+                "spread over seeds to judge differences by. Loads other than whole numbers, failures and "
+                "<code>tie-break: seeded</code> are."
             )
         elif any(len(self.of(conf, load)) == 1 for conf in self.confs for load in self.loads):
-            yield '<p class="note">One seed cannot tell whether a difference is chance; take ten or more.</p>'
+            yield "One seed cannot tell whether a difference is chance; take ten or more."
         if any(one.figures["unfinished"] for one in self.results):
-            yield '<p class="note">Some jobs never ended; waits count those that started.</p>'
+            yield "Some jobs never ended; waits count those that started."
 
     def _is_shown(self, conf: str, load: float, name: str) -> bool:
         """Whether a difference is more than chance, as far as the seeds can tell."""
