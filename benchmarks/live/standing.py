@@ -127,11 +127,11 @@ class Standing:
         """The oldest gangs, with so many ``pods`` at least, end and are deleted; how many that were."""
         gone, wanted = 0, pods
         while gone < wanted and self._gangs:
-            group, pods = self._gangs.popleft()
-            for key in pods:
+            group, members = self._gangs.popleft()
+            for key in members:
                 self._end(key)
             self._store.drop(GROUPS, group)
-            gone += len(pods)
+            gone += len(members)
         return gone
 
     def _end(self, key: Key) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from operator import sub
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -77,8 +78,9 @@ class Watch:
             await asyncio.sleep(BEAT)
             lasted = time.perf_counter() - began - BEAT
             if lasted > LONG:
-                costs = [now - then for now, then in zip(self._costs(), before, strict=True)]
-                self._file.write(msgspec.json.encode(Stall(time.time(), lasted, *costs, dict(self._seen))) + b"\n")
+                loop, process, waited, collecting = map(sub, self._costs(), before)
+                found = Stall(time.time(), lasted, loop, process, waited, collecting, dict(self._seen))
+                self._file.write(msgspec.json.encode(found) + b"\n")
             self._seen.clear()
 
     def _costs(self) -> tuple[float, float, float, float]:

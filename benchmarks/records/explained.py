@@ -34,6 +34,7 @@ TWICE: Final = 2
 """Times that one job is drawn at most."""
 MORE: Final = re.compile(r"(\d+) more nodes? like (\S+)")
 SMALLER: Final = re.compile(r"minMember (\d+) instead of \d+ in PodGroup (\S+)")
+HEAVIER: Final = re.compile(r"weight (\d+) instead of \d+ in queue (\S+)")
 Objects = list[dict[str, Any]]
 
 
@@ -104,6 +105,13 @@ def helps(objects: Objects, uid: str, words: str, config: Config, registry: Regi
         changed = [
             {**one, "spec": {**one["spec"], "minMember": int(found[1])}}
             if one["kind"] == "PodGroup" and f"{one['metadata']['namespace']}/{one['metadata']['name']}" == uid else one
+            for one in objects
+        ]  # fmt: skip
+        return _binds(changed, uid, config, registry, now)
+    if found := HEAVIER.fullmatch(words):
+        changed = [
+            {**one, "spec": {**one["spec"], "weight": int(found[1])}}
+            if one["kind"] == "Queue" and one["metadata"]["name"] == found[2] else one
             for one in objects
         ]  # fmt: skip
         return _binds(changed, uid, config, registry, now)

@@ -9,7 +9,7 @@ import pytest
 from stromboli.cli.main import main
 from stromboli.journal.pseudonyms import Pseudonyms
 from stromboli.journal.segments import Segment
-from tests.journal.test_closed_loop import filled_record as filled_record
+from tests.support.filled_record import filled_record as filled_record
 
 
 def test_orders_and_equalities_stay() -> None:

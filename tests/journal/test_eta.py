@@ -15,7 +15,7 @@ from stromboli.study.eta import ENOUGH, Calibration, Forecaster, scene_of
 from stromboli.study.forecast import FAR, Holding, Situation, Waiting, starts
 from stromboli.study.learning import Learner
 from stromboli.study.runtimes import EXPECTED, LEAST, Runtimes, Sort, expected
-from tests.journal.test_closed_loop import filled_record as filled_record
+from tests.support.filled_record import filled_record as filled_record
 
 SORT = Sort("default", "ns/train", 1)
 

@@ -14,7 +14,7 @@ from stromboli.cluster.files.written import Manifest
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
 from stromboli.model.names import CONDITION_TRUE, CPU, GPU
-from stromboli.sim.simulation.metrics import percentile
+from stromboli.sim.simulation.metrics import mean, percentile
 from stromboli.sim.simulation.pods import JobRun
 from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Workload
@@ -192,20 +192,31 @@ def _worst(row: JobRow) -> tuple[float, str]:
     return -abs(row.change), row.job
 
 
-def _queue(
-    name: str, pairs: Sequence[tuple[JobRun, JobRun]], rows: Mapping[str, JobRow], seconds: float
-) -> QueueRow:  # fmt: skip
-    sides = list(zip(*pairs, strict=True))
-    counted = [[run for run in side if run.job.key in rows] for side in sides]
-    resource = GPU if any(run.job.asks().get(GPU) for run in sides[0]) else CPU
-    waits = [[(seconds if run.start is None else run.start) - run.job.submit for run in side] for side in counted]
-    started = [sum(run.start is not None for run in side) for side in counted]
-    means = [sum(side) / len(side) if side else 0.0 for side in waits]
-    hours = [sum(_hours(run, resource, seconds) for run in side) for side in sides]
-    evictions = [sum(run.evictions for run in side) for side in sides]
+class _Side(NamedTuple):
+    """A queue under one configuration."""
+
+    started: int
+    wait: float
+    hours: float
+    evictions: int
+
+
+def _queue(name: str, pairs: Sequence[tuple[JobRun, JobRun]], rows: Mapping[str, JobRow], seconds: float) -> QueueRow:
+    own, other = zip(*pairs, strict=True)
+    resource = GPU if any(run.job.asks().get(GPU) for run in own) else CPU
+    here, there = (_side(runs, rows, resource, seconds) for runs in (own, other))
     return QueueRow(
-        name, len(counted[0]), (started[0], started[1]), (means[0], means[1]), resource, (hours[0], hours[1]),
-        (evictions[0], evictions[1]),
+        name, sum(run.job.key in rows for run in own), (here.started, there.started), (here.wait, there.wait), resource,
+        (here.hours, there.hours), (here.evictions, there.evictions),
+    )  # fmt: skip
+
+
+def _side(runs: Sequence[JobRun], rows: Mapping[str, JobRow], resource: str, seconds: float) -> _Side:
+    counted = [run for run in runs if run.job.key in rows]
+    waits = [(seconds if run.start is None else run.start) - run.job.submit for run in counted]
+    hours = sum(_hours(run, resource, seconds) for run in runs)
+    return _Side(
+        sum(run.start is not None for run in counted), mean(waits), hours, sum(run.evictions for run in runs)
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
 from stromboli.journal.entries import Planned
 from stromboli.journal.segments import segments
+from stromboli.model.job import JobFacts
 from stromboli.model.names import JOB_NAME
 from stromboli.model.status import COMPLETED_STATUS
 from stromboli.model.task import Task
@@ -71,6 +72,11 @@ class PastJob:
     ended: float | None = None
     cancelled: float | None = None
     unseen: bool = False
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it has not ended, or pods are to come in the place of evicted ones."""
+        return self.ended is None or any(slot.waits for slot in self.slots.values())
 
     @property
     def evictions(self) -> int:
@@ -202,20 +208,14 @@ class History:
     def _note_objects(self, state: ClusterState, now: float) -> None:
         for change in self._told:
             meta = change.object.metadata
-            if change.kind == "Node":
-                entry = state.nodes.entries().get(meta.name)
-                stays = entry is not None and entry.spec is not None
-                found = node_manifest(entry.spec) if entry is not None and entry.spec is not None else None
-            else:
-                stays, found = change.stays, as_read(change.kind, change.object)
             title = (change.kind, meta.namespace, meta.name)
-            known = self._others.get(title)
-            if not stays and known is not None:
-                self.changes.append(Changed(now, self._others.pop(title), False))
-                self._lost_nodes |= {meta.name} if change.kind == "Node" else set()
-            elif stays and found is not None and _essence(found) != _essence(known or {}):
+            found, known = _stands(change, state), self._others.get(title)
+            if found is not None and (known is None or _essence(found) != _essence(known)):
                 self._others[title] = found
                 self.changes.append(Changed(now, found, True))
+            elif found is None and known is not None:
+                self.changes.append(Changed(now, self._others.pop(title), False))
+                self._lost_nodes |= {meta.name} if change.kind == "Node" else set()
         self._told.clear()
 
     # ------------------------------------------------------------------ pods
@@ -251,24 +251,28 @@ class History:
                 job.cancelled = now
 
     def _stands(self, state: ClusterState, task: Task, now: float) -> None:
+        over = task.status in COMPLETED_STATUS
         found = self._slots.get(task.uid)
-        if found is None:
-            if task.status in COMPLETED_STATUS:
-                return
+        if found is None and not over:
             found = self._slots[task.uid] = self._came(state, task, now)
             self._uid_of[task.key] = task.uid
+        if found is None:
+            return
         job, slot = found
-        if task.status in COMPLETED_STATUS:
-            if slot.ended is None:
-                self._end(job, slot, task.uid, now)
-        elif not task.own_node:
+        if not over:
+            self._placed(job, slot, task.own_node, now)
+        elif slot.ended is None:
+            self._end(job, slot, task.uid, now)
+
+    def _placed(self, job: PastJob, slot: Slot, node: str, now: float) -> None:
+        """The pod has ``node``, or none (any more)."""
+        if not node:
             slot.bound = None
         elif slot.bound is None:
             job.unseen = job.unseen or self._gap
             slot.bound = self.cuts[-1] if self.cuts and not self._gap else now
-            slot.pod["spec"]["nodeName"] = task.own_node
-            placed = sum(one.bound is not None for one in job.slots.values())
-            if job.started is None and placed >= job.least:
+            slot.pod["spec"]["nodeName"] = node
+            if job.started is None and sum(one.bound is not None for one in job.slots.values()) >= job.least:
                 job.started = slot.bound
 
     def _came(self, state: ClusterState, task: Task, now: float) -> tuple[PastJob, Slot]:
@@ -288,22 +292,32 @@ class History:
     def _job(self, state: ClusterState, task: Task, now: float) -> PastJob:
         uid = task.job or task.key
         known = self.jobs.get(uid)
-        if known is not None and (known.ended is None or any(one.waits for one in known.slots.values())):
+        if known is not None and known.goes_on:
             return known
-        live = state.jobs.get(uid)
-        there = live is not None and live.facts.group.uid
-        came, group = self._groups.pop(
-            uid, (now, group_manifest(live.facts.group) if live is not None and there else {})
-        )
-        least = 1 if live is None else max(live.facts.min_available, 1)
-        if live is not None and there and came is not None and now - came <= MAKING:
-            came, group = now, group_manifest(live.facts.group)
-        queue = (live.facts.queue if live is not None else "") or state.default_queue
-        found = PastJob(uid, came or now, group, queue, _owner(task), least, not self.cuts)
         if known is not None:  # another job of the same name
             self.jobs[f"{uid} until {known.ended:.0f}"] = self.jobs.pop(uid)
+        facts = _facts(state, uid)
+        came, group = self._groups.pop(uid, (now, {}))
+        if facts is not None and (not group or now - (came or now) <= MAKING):
+            came, group = now, group_manifest(facts.group)
+        least, queue = (1, "") if facts is None else (max(facts.min_available, 1), facts.queue)
+        found = PastJob(uid, came or now, group, queue or state.default_queue, _owner(task), least, not self.cuts)
         self.jobs[uid] = found
         return found
+
+
+def _facts(state: ClusterState, uid: str) -> JobFacts | None:
+    """What the PodGroup of a job says; None without one."""
+    job = state.jobs.get(uid)
+    return job.facts if job is not None and job.facts.group.uid else None
+
+
+def _stands(change: Applied, state: ClusterState) -> Manifest | None:
+    """The object that news is of, as it stands after it; None if it is gone."""
+    if change.kind != "Node":
+        return as_read(change.kind, change.object) if change.stays else None
+    entry = state.nodes.entries().get(change.object.metadata.name)
+    return node_manifest(entry.spec) if entry is not None and entry.spec is not None else None
 
 
 def _owner(task: Task) -> str:

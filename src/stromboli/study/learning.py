@@ -58,7 +58,7 @@ class Learner:
     def __init__(self, every: float = EVERY, draws: int = TRIED) -> None:
         self.runtimes, self.calibration = Runtimes(), Calibration()
         self.forecaster = Forecaster(self.runtimes, self.calibration, draws)
-        self._every, self._next = every, 0.0
+        self._every, self._next, self._last = every, 0.0, 0.0
         self._jobs: dict[str, _Seen] = {}
         self.answers: list[Answer] = []
 
@@ -69,6 +69,7 @@ class Learner:
 
     def look(self, state: ClusterState, now: float) -> None:
         """Take in how the cluster stands."""
+        self._last = self._last or now
         for uid in [uid for uid in self._jobs if uid not in state.jobs]:
             self._over(self._jobs.pop(uid), now)
         waits: list[str] = []
@@ -77,6 +78,7 @@ class Learner:
                 waits.append(uid)
         if waits and now >= self._next:
             self._try(state, waits[0], now)
+        self._last = now
 
     def _stands(self, uid: str, job: Job, now: float) -> bool:
         """Note how a job stands; whether it waits since before this moment, and nothing was predicted of it yet."""
@@ -85,7 +87,7 @@ class Learner:
         if holds >= max(job.facts.min_available, 1):
             seen = self._jobs.setdefault(uid, _Seen(sort_of(job), now))
             if seen.started is None:
-                self._starts(uid, seen, now)
+                self._starts(uid, seen)
         elif seen is None:
             self._jobs[uid] = _Seen(sort_of(job), now)
         elif seen.started is not None:
@@ -95,12 +97,13 @@ class Learner:
             return not seen.tried
         return False
 
-    def _starts(self, uid: str, seen: _Seen, now: float) -> None:
-        seen.started = now
-        if seen.predicted is not None:
-            self.answers.append(Answer(uid, seen.sort.queue, seen.asked, seen.said, now - seen.asked))
-            self.calibration.add(seen.predicted, now - seen.asked)
-            seen.predicted = None
+    def _starts(self, uid: str, seen: _Seen) -> None:
+        """The last look came before the cycle that has placed it; who was placed at once did not wait."""
+        seen.started = self._last
+        if seen.predicted is not None and (outcome := self._last - seen.asked) > 0:
+            self.answers.append(Answer(uid, seen.sort.queue, seen.asked, seen.said, outcome))
+            self.calibration.add(seen.predicted, outcome)
+        seen.predicted = None
 
     def _over(self, seen: _Seen, now: float) -> None:
         if seen.started is not None:

@@ -13,7 +13,10 @@ from stromboli.cli.terminal import console, counted, say, table
 from stromboli.errors import NotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stromboli.study.contents import Contents
+    from stromboli.study.diff import Row
     from stromboli.study.replay import Difference
 
 REPLAY_HELP = (
@@ -162,32 +165,37 @@ def diff(
     Every cycle begins from what was recorded, so the table says what would have been decided at that moment, and not
     what would have followed.  That is what --closed-loop estimates: who would have waited longer, and who less.
     """
+    from stromboli.builtin import full_registry
+    from stromboli.journal.segments import segments
+    from stromboli.study.diff import PolicyDiff
+
     if closed_loop:
         raise typer.Exit(
             WAITING if _compare(record, conf, (since, until), job, (compat, plugins_dir, queues, into)) else 0
         )
     if queues is not None or into is not None:
         raise typer.BadParameter("goes with --closed-loop", param_hint="--queues, --into")
-    from rich.table import Table
-
-    from stromboli.builtin import full_registry
-    from stromboli.journal.segments import segments
-    from stromboli.model.values.times import stamp
-    from stromboli.study.diff import PolicyDiff
-
     registry = full_registry(plugins_dir or "")
     found = PolicyDiff(registry.configured(conf, compat=compat is not None), registry, _time(since, 0.0))
     for segment in segments(record, _time(since, 0.0)):
         if not found.read(segment, _time(until, float("inf"))):
             break
-    table = Table("TIME", "WHAT", "JOB", "POD", "RECORDED", "OTHER", box=None)
     rows = [row for row in found.rows if job in (None, row.job)]
-    for row in rows:
-        table.add_row(stamp(row.now), row.what, row.job, row.pod, row.recorded or "-", row.other or "-")
-    if rows:
-        console().print(table)
+    _show_rows(rows)
     console().print(f"{counted(len(rows), 'difference')} in {counted(found.cycles, 'cycle')}")
     raise typer.Exit(WAITING if rows else 0)
+
+
+def _show_rows(rows: Sequence[Row]) -> None:
+    from rich.table import Table
+
+    from stromboli.model.values.times import stamp
+
+    view = Table("TIME", "WHAT", "JOB", "POD", "RECORDED", "OTHER", box=None)
+    for row in rows:
+        view.add_row(stamp(row.now), row.what, row.job, row.pod, row.recorded or "-", row.other or "-")
+    if rows:
+        console().print(view)
 
 
 def _compare(
