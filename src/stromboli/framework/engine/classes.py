@@ -240,8 +240,8 @@ class TaskClass:
         return True
 
     def _said(self, row: int) -> Said:
-        scores = self.score.item(row), self.batch.item(row), self.best_now.item(row)
-        return Said(self.open.item(row), self.now.item(row), *scores)
+        fits = self.open.item(row), self.now.item(row)
+        return Said(*fits, self.score.item(row), self.batch.item(row), self.best_now.item(row))
 
     def _has_row_forms(self) -> bool:
         moving = all(fit.row is not None for fit in self.moving)

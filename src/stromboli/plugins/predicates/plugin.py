@@ -308,12 +308,12 @@ class NodeFilters(Plugin, trusted=True):
 
     # -- Other pods --------------------------------------------------------------------------------------------------
 
-    @predicate.vector(reads=("cluster",), reasons=POD_AFFINITY, limit="apart")
+    @predicate.vector(reads=("cluster",), reasons=POD_AFFINITY, limit="_apart")
     def pod_affinity(self, task: Task, nodes: NodeRows) -> Masks | None:
         """Required affinity and anti-affinity, of the pod and of pods on nodes; None where no term could refuse it."""
         return self._inter_pod.refusals(task, nodes) if self._inter_pod.may_refuse(task) else None
 
-    def apart(self, task: Task) -> Limit | None:
+    def _apart(self, task: Task) -> Limit | None:
         """How pods that exclude each other refuse nodes."""
         return self._inter_pod.limit(task)
 
@@ -350,12 +350,12 @@ class NodeFilters(Plugin, trusted=True):
         """Rows in the zones of the pod's volumes; None where these name none."""
         return self._volumes.in_zone(task, nodes)
 
-    @predicate.vector(reads=("cluster",), reasons=(UNLABELLED, SKEWED), limit="evenly")
+    @predicate.vector(reads=("cluster",), reasons=(UNLABELLED, SKEWED), limit="_evenly")
     def topology_spread(self, task: Task, nodes: NodeRows) -> Masks | None:
         """The pod's constraints that must hold; None for a pod without any."""
         return self._spread.refusals(task, nodes)
 
-    def evenly(self, task: Task) -> Limit | None:
+    def _evenly(self, task: Task) -> Limit | None:
         """How a constraint refuses nodes as its own pods are placed."""
         return self._spread.limit(task)
 
