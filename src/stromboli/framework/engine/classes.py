@@ -128,8 +128,6 @@ class TaskClass:
         self._renew_all(everywhere)
         self.seen = len(self.table.journal)
 
-    # ------------------------------------------------------------------ making
-
     def _ask_predicates(self, nodes: NodeRows) -> None:
         self.static_ok: Bools = np.ones(len(nodes), dtype=bool)
         self.moving: list[Fit] = []
@@ -294,8 +292,6 @@ class TaskClass:
             now = now and want <= idle
             fits = fits and want <= idle + releasing[column] - pipelined[column]
         return fits, now and fits
-
-    # ------------------------------------------------------------------ looking
 
     def look(self, nodes: NodeRows) -> tuple[Bools, Bools, Floats, Floats]:
         """(open, now, score, batch) of ``nodes``, hypothetical ones too, from scratch."""
