@@ -17,8 +17,8 @@ from stromboli.plugins.network_topology_aware import NetworkTopologyAware
 from stromboli.sim.between import apply_plan
 from stromboli.testing.builders import Manifest, hyper_node, node, pod, pod_group
 from stromboli.testing.strategies import queue_sets
+from tests.laws.closeness import assert_close, lies_close, planned
 from tests.laws.scenes import NOW, Scene, with_plugins
-from tests.laws.test_closeness import assert_close, lies_close, planned
 
 RACKS, RACK = 3, 2
 NODES = [f"r{rack}-n{number}" for rack in range(RACKS) for number in range(RACK)]

@@ -32,15 +32,20 @@ def _met(setup: Setup, row: Difference) -> int | None:
     """
     if row.where in ALWAYS:
         return 1
-    words = re.findall(r"[a-z][a-z-]*", row.where)
-    absent = {name for before, name in pairwise(words) if before == "without"}
-    named = [word for word in words if word in PLUGINS and word not in absent]
+    words, named, absent = _words(row)
     if absent & {entry.option.name for entry in setup.entries}:
         return None
-    for entry in setup.entries:
-        if entry.option.name in named and ("hierarchy" not in words or entry.option.enable_hierarchy):
-            return entry.option.line
-    return 1 if not named and set(words) & set(setup.config.actions) else None
+    if not named:
+        return 1 if words & set(setup.config.actions) else None
+    options = (entry.option for entry in setup.entries if entry.option.name in named)
+    return next((one.line for one in options if one.enable_hierarchy or "hierarchy" not in words), None)
+
+
+def _words(row: Difference) -> tuple[set[str], set[str], set[str]]:
+    """The words that say where a row counts, the plugins among them, and those that must not be configured."""
+    words = re.findall(r"[a-z][a-z-]*", row.where)
+    absent = {name for before, name in pairwise(words) if before == "without"}
+    return set(words), {word for word in words if word in PLUGINS} - absent, absent
 
 
 CONF_DIFFERENCES: Final[tuple[Rule[Setup], ...]] = (

@@ -110,8 +110,7 @@ class Search:
 
     def _take(self, claim: int, option: Option, one: Candidate) -> bool:
         """Take a device unless it is taken in this search, or a constraint forbids it."""
-        own = any(given is one for _, given in self._given[claim])
-        if own or (not option.admin and (one.number in self._used or not self._draws(one))):
+        if not self._is_free(claim, option, one):
             return False
         values = [
             (one.attribute(constraint.match_attribute or constraint.distinct_attribute), constraint, others)
@@ -127,6 +126,12 @@ class Search:
             self._used.add(one.number)
             self._drawn.update(dict(one.draws))
         return True
+
+    def _is_free(self, claim: int, option: Option, one: Candidate) -> bool:
+        """Whether a device may be taken: not twice by one claim, and only with administrator's access while in use."""
+        if any(given is one for _, given in self._given[claim]):
+            return False
+        return option.admin or (one.number not in self._used and self._draws(one))
 
     def _draws(self, one: Candidate) -> bool:
         """Whether the counters that a device shares with others suffice; one that no slice states has nothing."""

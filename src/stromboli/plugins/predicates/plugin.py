@@ -29,7 +29,6 @@ from stromboli.plugin import (
     Limit,
     Plugin,
     Reason,
-    StatusCode,
     arg,
     arg_pattern,
     by_template,
@@ -41,46 +40,29 @@ from stromboli.plugin import (
     simulate_predicate,
     simulate_remove_task,
 )
-from stromboli.plugins.predicates.volumes import BINDING, IN_USE, LIMIT, ZONE, VolumeFilters
+from stromboli.plugins.predicates.reasons import (
+    CACHED,
+    CORDONED,
+    NAMES_CONFLICT,
+    NODE_AFFINITY,
+    POD_AFFINITY,
+    POD_NUMBER,
+    PORTS_TAKEN,
+    PROPORTION,
+    SIDECARS_OFF,
+    SKEWED,
+    TAINTED,
+    UNLABELLED,
+)
+from stromboli.plugins.predicates.volumes import BINDING, HOOKS, IN_USE, LIMIT, ZONE, VolumeFilters, not_before
 
 if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
     from stromboli.framework.books.cycle_state import CycleState
     from stromboli.framework.extension.handlers import TaskEvent
 
-POD_NUMBER = Reason("node(s) pod number exceeded")
-CORDONED = Reason("node(s) were unschedulable", resolvable=False, plugin="NodeUnschedulable")
-NODE_AFFINITY = Reason("node(s) didn't match Pod's node affinity/selector", resolvable=False, plugin="NodeAffinity")
-TAINTED = Reason("node(s) had untolerated taint(s)", resolvable=False, plugin="TaintToleration")
-PORTS_TAKEN = Reason("node(s) didn't have free ports for the requested pod ports", plugin="NodePorts")
-FAR_FROM_AFFINE = Reason("node(s) didn't match pod affinity rules", resolvable=False, plugin="InterPodAffinity")
-NEAR_AVOIDED = Reason("node(s) didn't match pod anti-affinity rules", plugin="InterPodAffinity")
-NEAR_AVOIDING = Reason("node(s) didn't satisfy existing pods anti-affinity rules", plugin="InterPodAffinity")
-POD_AFFINITY = (FAR_FROM_AFFINE, NEAR_AVOIDED, NEAR_AVOIDING)
-UNLABELLED = Reason(
-    "node(s) didn't match pod topology spread constraints (missing required label)",
-    resolvable=False,
-    plugin="PodTopologySpread",
-)
-SKEWED = Reason("node(s) didn't match pod topology spread constraints", plugin="PodTopologySpread")
-CACHED = Reason("plugin equivalence cache predicates failed", code=StatusCode.ERROR, plugin="predicate.CacheEnable")
-PROPORTION = Reason("proportional of resource {resource} check failed", resolvable=False)
-
-SIDECARS_OFF = Reason(
-    "pod has a restartable init container and the SidecarContainers feature is disabled", code=StatusCode.ERROR
-)
-NAMES_CONFLICT = Reason("plugin NodeAffinity pre-predicates failed pod affinity terms conflict", code=StatusCode.ERROR)
-
 TRIED = "PreFilterInterPodAffinity"
 """Key of the cycle state under which pods are kept that are tried on, or off, their nodes."""
-
-VOLUME_HOOKS = {
-    "volume_limits": "NodeVolumeLimits",
-    "volume_zone": "VolumeZone",
-    "volume_restrictions": "VolumeRestrictions",
-    "volume_binding": "VolumeBinding",
-}
-"""The hooks about volumes, and what Kubernetes calls their filters."""
 
 STABLE = ("cordon", "node_affinity", "taint_toleration")
 """The hooks whose common answer the equivalence cache keeps."""
@@ -89,11 +71,6 @@ STABLE = ("cordon", "node_affinity", "taint_toleration")
 def not_negative(rate: float) -> str:
     """Refuse rates below 0."""
     return "" if rate >= 0 else f"rate {rate} of a resource is negative; 1 counts instead"
-
-
-def not_before(seconds: int) -> str:
-    """Refuse a time-out below 0."""
-    return "" if seconds >= 0 else f"a time-out of {seconds} seconds is negative; {VOLUME_SECONDS} counts instead"
 
 
 class NodeFilters(Plugin, trusted=True):
@@ -167,7 +144,7 @@ class NodeFilters(Plugin, trusted=True):
             "cached": self._cache_key,
             "pod_affinity": self._around.identity,
             "topology_spread": self._around.identity,
-            **dict.fromkeys(VOLUME_HOOKS, self._volumes.wanted),
+            **dict.fromkeys(HOOKS, self._volumes.wanted),
         }
         return {"key": keys[hook]} if hook in keys else {}
 
@@ -180,7 +157,7 @@ class NodeFilters(Plugin, trusted=True):
             "taint_toleration": self.taint_toleration_enable,
             "ports": self.node_ports_enable,
             "topology_spread": self.topology_spread_enable and self._spread.refusing,
-            **{name: self._volumes.used and on in self._of_volumes for name, on in VOLUME_HOOKS.items()},
+            **{name: self._volumes.used and on in self._of_volumes for name, on in HOOKS.items()},
             **dict.fromkeys(("pod_affinity", "simulate_add", "simulate_remove", "simulate_fit"), pod_affinity),
         }
 

@@ -11,6 +11,7 @@ from stromboli.filters.volumes.book import FAR, GONE, REFUSALS, TOO_SMALL, UNBOU
 from stromboli.filters.volumes.resolving import NOTHING, Wanted
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.extension.reason import Reason, StatusCode
+from stromboli.model.objects.storage import VOLUME_SECONDS
 from stromboli.model.table import NodeRows
 from stromboli.model.task import Task
 
@@ -33,6 +34,19 @@ BINDING = tuple(
     Reason(", ".join(_TEXTS[each] for each in refused), resolvable=False, plugin="VolumeBinding")
     for refused in REFUSALS
 )
+
+HOOKS = {
+    "volume_limits": "NodeVolumeLimits",
+    "volume_zone": "VolumeZone",
+    "volume_restrictions": "VolumeRestrictions",
+    "volume_binding": "VolumeBinding",
+}
+"""The hooks about volumes, and what Kubernetes calls their filters."""
+
+
+def not_before(seconds: int) -> str:
+    """Refuse a time-out below 0."""
+    return "" if seconds >= 0 else f"a time-out of {seconds} seconds is negative; {VOLUME_SECONDS} counts instead"
 
 
 class VolumeFilters:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-ROOT: Final = Path(__file__).parents[1]
+ROOT: Final = Path(__file__).parents[2]
 SOURCE: Final = Path(__file__).parent / "helm_module"
 BINARY: Final = ROOT / "build" / "e2e" / "helm"
 CHART: Final = ROOT / "charts" / "volcano"

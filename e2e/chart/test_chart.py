@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from e2e.helm import CHART, HelmFailed, helm, missing, rendered
+from e2e.chart.helm import CHART, HelmFailed, helm, missing, rendered
 from stromboli.live.installation.manifests import scope
 from stromboli.live.installation.objects import everything
 from stromboli.live.installation.readings import evaluated

@@ -1,0 +1,1 @@
+"""Helm's chart, rendered and checked by Helm itself."""

@@ -1,0 +1,1 @@
+"""Stories of faults: processes that end, connections that break."""
