@@ -19,7 +19,7 @@ from stromboli.live.scheduler.feed import FOLLOWED, selected
 from stromboli.live.scheduler.options import Options
 
 SIZE: Final = 4
-WATCHED: Final = len({*selected(FOLLOWED, Options().unwatched)} - {"UpstreamPodGroup"})
+WATCHED: Final = len({*selected(FOLLOWED, Options().unwatched)} - {"UpstreamPodGroup", "Workload"})
 """Kinds that are followed and that both servers serve: upstream PodGroups are alpha."""
 STRIKES: Final = {
     "conflict": Strike(409),

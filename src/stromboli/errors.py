@@ -18,6 +18,7 @@
     ├── CapabilityMissing     a plugin asked for what this run does not offer
     ├── SnapshotError         recorded data that cannot be read back
     ├── RecordError           a record of cycles that cannot be read, and where in it
+    ├── StudyError            a study of simulations or records that cannot be made
     ├── AccessError           no way to reach or log in to an API server is configured, or it is configured wrongly
     ├── ApiError              an API server's refusal
     ├── Unreachable           no answer from an API server: what became of the request is unknown

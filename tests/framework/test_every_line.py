@@ -45,6 +45,10 @@ SCENARIOS = (
     "live/test_troubles.py::test_failed_duties_are_tried_again_and_each_kind_of_failure_shows_one_traceback",
     "live/test_troubles.py::test_what_breaks_as_nobody_foresaw_is_told_and_everything_else_goes_on[loads of nodes]",
     "live/test_up.py::test_a_part_that_dies_ends_the_cluster_and_is_told",
+    "live/webhooks/test_troubles.py",
+    "live/webhooks/test_reviews.py::test_what_cert_manager_injects_stays_and_what_is_missing_is_told_once",
+    "live/webhooks/test_reviews.py::test_a_certificate_is_replaced_while_reviews_go_on",
+    "migration/test_shadow.py",
     "live/test_executor.py::test_an_eviction_that_is_refused_leaves_the_pod_as_it_was",
 )
 """Tests that run the rules, by path in tests/.  Some of them fail here, those of steps that a loud log leaves out."""

@@ -59,6 +59,10 @@ def a_cluster() -> Snapshot:
     return found
 
 
+DERIVED = ("_labels", "_changing")
+"""Slots that hold nothing of their own: what is made when it is needed, and views of other slots."""
+
+
 def as_text(value: Any) -> Any:
     """A comparable picture of everything in ``value``: classes with slots by their slots, mappings in their order."""
     if isinstance(value, np.ndarray):
@@ -71,7 +75,7 @@ def as_text(value: Any) -> Any:
         return [as_text(inner) for inner in msgspec.structs.astuple(value)]
     slots = [slot for kind in type(value).__mro__ for slot in getattr(kind, "__slots__", ())]
     if slots and not isinstance(value, msgspec.Struct):
-        return type(value).__name__, [(slot, as_text(getattr(value, slot))) for slot in slots if slot != "_labels"]
+        return type(value).__name__, [(slot, as_text(getattr(value, slot))) for slot in slots if slot not in DERIVED]
     return repr(value)
 
 

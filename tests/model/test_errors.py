@@ -33,6 +33,7 @@ EXAMPLES = [
     (errors.CapabilityMissing("kube_client", "extender", "plan"), ["extender", "kube_client", "plan"]),
     (errors.SnapshotError("version 9 is newer than 1"), ["version 9"]),
     (errors.RecordError("r.stj", 12, "is cut off"), ["r.stj, byte 12: is cut off"]),
+    (errors.StudyError("out/ is in use by another sweep"), ["out/ is in use"]),
     (errors.AccessError("is missing", file="config", path="current-context"), ["config", "current-context"]),
     (errors.ApiError(409, "Conflict", "the object has been modified", request="PUT /a"), ["the object has been"]),
     (errors.MeasurementError("prometheus", "no answer within 5 s"), ["prometheus", "no answer within 5 s"]),

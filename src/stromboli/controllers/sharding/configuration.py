@@ -32,6 +32,7 @@ FALLBACK_PERIOD: Final = 120.0
 SHORTEST: Final = 1.0
 LONGEST: Final = 1 << 20
 """Characters of a configuration, as many as a ConfigMap can hold."""
+_NAME: Final = re.compile(DNS_SUBDOMAIN)
 MOST_SCHEDULERS: Final = 256
 DEFAULT_SCHEDULERS: Final = ("volcano:volcano:0.0:0.6:false:2:100", "agent-scheduler:agent:0.7:1.0:true:2:100")
 """What the flag ``--scheduler-configs`` says where it is not written."""
@@ -111,7 +112,7 @@ def _schedulers(entries: Sequence[_Scheduler]) -> tuple[Scheduler, ...]:
         if not entry.name:
             raise ManifestError(f"schedulerConfigs[{index}]: name must not be empty")
         where = f"schedulerConfigs[{index}] ({entry.name:.63})"
-        if len(entry.name) > LONGEST_NAME or not re.match(DNS_SUBDOMAIN, entry.name):
+        if len(entry.name) > LONGEST_NAME or not _NAME.match(entry.name):
             raise ManifestError(f"{where}: name is no name of a NodeShard (lower case letters, digits, '-' and '.')")
         if entry.name in found:
             raise ManifestError(f"{where}: there is an entry of that name already")

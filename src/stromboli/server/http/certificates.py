@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _PEM: Final = serialization.Encoding.PEM
-_EARLY: Final = dt.timedelta(minutes=5)
+_EARLY: Final = dt.timedelta(hours=1)
 """How long before it is made a certificate is valid: clocks differ."""
 
 
