@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,12 +15,13 @@ BY_SCHEMA: set[str] = set()
 
 
 @pytest.fixture(scope="module")
-def browser() -> Browser:
+def browser() -> Iterator[Browser]:
     found = Browser()
-    for method, path, body, media in furnishing():
-        answer = found(method, path, body, media)
-        assert answer.code in (200, 201, 409), answer.content
-    return found
+    with found.runner:
+        for method, path, body, media in furnishing():
+            answer = found(method, path, body, media)
+            assert answer.code in (200, 201, 409), answer.content
+        yield found
 
 
 @pytest.mark.parametrize("case", [one for name, one in CASES.items() if name not in ELSEWHERE and not
