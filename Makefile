@@ -18,7 +18,7 @@ QUICKSTART := examples/quickstart
 .PHONY: help install run plan test test-e2e test-long test-pythons mutants check lint format bench bench-e2e bench-insight bench-pipelined chaos docs lock image-tools image test-image sbom release clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(INSTALLED) ## make the virtual environment .venv with all that the project needs
 
@@ -99,7 +99,7 @@ lock: ## pin what pyproject.toml asks for, with hashes (ARGS=--upgrade for the n
 	$(BIN)/uv pip compile --group sbom $(LOCKING) $(ARGS) --output-file requirements/sbom.txt
 
 image-tools: ## install what `make image` needs: buildah and mmdebstrap, from Debian, as root
-	@command -v buildah mmdebstrap >/dev/null || { apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends buildah mmdebstrap >/dev/null; }
+	@{ command -v buildah && command -v mmdebstrap; } >/dev/null || { apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends buildah mmdebstrap >/dev/null; }
 
 image: install image-tools ## make the container image, build/image/stromboli.tar, without a daemon (ARGS="--target vc-scheduler")
 	@$(PY) -m tools.image.build $(ARGS)

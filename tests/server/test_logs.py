@@ -78,6 +78,7 @@ class Writing:
         (("one\n", "two\n", "three\n"), {"limitBytes": "6"}, ["one\n", "tw"]),
         (("one\n", "again", "two\n", None, "never"), {}, ["one\n", "two\n"]),
         ((None,), {}, []),
+        (("", "first\n", "second\n"), {"tailLines": "0"}, ["first\n", "second\n"]),
     ],
 )
 def test_a_log_that_is_followed_comes_as_it_is_written(pieces, query, told):

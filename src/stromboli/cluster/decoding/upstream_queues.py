@@ -40,14 +40,23 @@ class UpstreamQueues(dict[str, dict[str, str]]):
     def workload(self, workload: kinds.Workload, stays: bool) -> list[str]:
         """Take a Workload in, or let it go; the PodGroups whose queue is another one since."""
         name = f"{workload.metadata.namespace}/{workload.metadata.name}"
+        if self._names_the_same(WORKLOADS, name, workload, stays):
+            return []
         members = [key for key, its in self[MEMBERS].items() if its == name]
         return self._changed(WORKLOADS, name, workload, stays, members)
 
     def namespace(self, namespace: kinds.Object, stays: bool) -> list[str]:
         """Take a namespace in, or let it go; the PodGroups whose queue is another one since."""
         name = namespace.metadata.name
+        if self._names_the_same(NAMESPACES, name, namespace, stays):
+            return []
         members = [key for key in self[MEMBERS] if key.partition("/")[0] == name]
         return self._changed(NAMESPACES, name, namespace, stays, members)
+
+    def _names_the_same(self, kind: str, name: str, found: kinds.Object, stays: bool) -> bool:
+        """Whether an object names the queue that it has named before: no PodGroup need be looked at then."""
+        queue = found.metadata.annotations.get(names.QUEUE_NAME, "") if stays else ""
+        return queue == self[kind].get(name, "")
 
     def _changed(self, kind: str, name: str, found: kinds.Object, stays: bool, members: list[str]) -> list[str]:
         before = [(key, self.of(key)) for key in members]

@@ -38,7 +38,7 @@ def limited_run(cls: TaskClass, count: int, within: Bools | None = None, seen: S
     if within is not None:
         members &= within
     totals = np.where(members, cls.total(slice(None), cls.constant), NEVER)
-    rows = _hopeful(totals, members, limit.domains, count)
+    rows = _hopeful(totals, members, limit, count)
     if rows is None:
         return None
     levels = min(count, cls.levels)
@@ -50,11 +50,18 @@ def limited_run(cls: TaskClass, count: int, within: Bools | None = None, seen: S
     return Choice(rows[places].tolist(), OperationKind.ALLOCATE, stepwise=True)
 
 
-def _hopeful(totals: Floats, members: Bools, domains: npt.NDArray[np.intp], count: int) -> Rows | None:
-    """The rows that ``count`` tasks can reach: the best of each domain; None where there are too many domains."""
+def _hopeful(totals: Floats, members: Bools, limit: Limit, count: int) -> Rows | None:
+    """The rows that ``count`` tasks can reach: the best of each domain; None where there are too many domains.
+
+    Of domains of one node each, all that are barred at first count, and the best of the others.
+    """
+    domains = limit.domains
     present = np.unique(domains[members])
     if len(present) == np.count_nonzero(members):
-        return best_rows(totals, count)
+        shut = [int(each) for each in present if not limit.admits(int(each))]
+        barred = members & np.isin(domains, shut)
+        free = best_rows(np.where(barred, NEVER, totals), count)
+        return np.sort(np.concatenate((free, np.flatnonzero(barred))))
     if len(present) > MOST_DOMAINS:
         return None
     return np.sort(np.concatenate([best_rows(np.where(domains == each, totals, NEVER), count) for each in present]))

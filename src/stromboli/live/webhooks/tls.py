@@ -15,7 +15,9 @@ class ShownCertificate:
     """
 
     def __init__(self) -> None:
-        self.context = _fresh()
+        self.context = self._newest = _fresh()
+        # A context keeps one certificate for each kind of key, so that an old one might be shown beside a new one.
+        self.context.sni_callback = lambda sock, _name, _context: setattr(sock, "context", self._newest)
         self.shown = b""
 
     def show(self, certificate: bytes, key: bytes) -> bool:
@@ -23,12 +25,14 @@ class ShownCertificate:
         if certificate == self.shown:
             return False
         with as_file(certificate) as chain, as_file(key) as secret:
-            for context in (_fresh(), self.context):  # what does not fit together is noticed before anyone sees it
-                try:
-                    context.load_cert_chain(chain, secret, password=_no_password)
-                except (ssl.SSLError, ValueError) as error:
-                    raise AccessError(f"the webhook server's certificate or key cannot be used: {error}") from error
-        self.shown = certificate
+            fresh = _fresh()
+            try:
+                fresh.load_cert_chain(chain, secret, password=_no_password)
+            except (ssl.SSLError, ValueError) as error:
+                raise AccessError(f"the webhook server's certificate or key cannot be used: {error}") from error
+            if not self.shown:
+                self.context.load_cert_chain(chain, secret, password=_no_password)
+        self._newest, self.shown = fresh, certificate
         return True
 
 

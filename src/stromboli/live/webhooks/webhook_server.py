@@ -25,8 +25,8 @@ from stromboli.live.webhooks.sight import LOOKS_AT_QUEUES, Sight, Together
 from stromboli.live.webhooks.sources import Source
 from stromboli.live.webhooks.tls import ShownCertificate
 
-LONGEST_BODY: Final = 3 << 20
-"""Bytes of a review: as many as an API server takes for a request."""
+LONGEST_BODY: Final = 8 << 20
+"""Bytes of a review: two objects, each as large as an API server takes one, and what stands around them."""
 
 JSON: Final = "application/json"
 

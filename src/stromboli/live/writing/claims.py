@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -29,6 +31,7 @@ class ClaimWriter:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._written: dict[str, dict[str, None]] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def assume(self, bind: Bind) -> None:
         """Let later cycles see what the claims have."""
@@ -60,6 +63,12 @@ class ClaimWriter:
             await self._context.until_known(partial(self._try, bind, key, None), bind)
 
     async def _try(self, bind: Bind, key: str, given: Allocation | None) -> None:
+        """Write one claim, which pods that share it do one after the other: their writes would conflict."""
+        turn = self._turns.setdefault(key, asyncio.Lock())
+        async with turn:
+            await self._write(bind, key, given)
+
+    async def _write(self, bind: Bind, key: str, given: Allocation | None) -> None:
         """Read a claim and write what is to change; ``given`` None takes back what the pod has of it."""
         namespace, _, name = key.rpartition("/")
         try:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stromboli.framework.books.domains import NOWHERE, Domains
+from stromboli.model.job import HELD_STATUS
 from stromboli.model.table import Rows
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class WholeDomains:
 
     def __init__(self, session: ClusterView, domains: Domains) -> None:
         places = session.table.statics.row
-        nodes = (task.node_name for job in session.jobs.peek() for task in job.tasks.values())
+        nodes = (task.node_name for job in session.jobs.peek() for task in job.of(*HELD_STATUS))
         rows = np.array([places[name] for name in nodes if name in places], dtype=np.intp)
         self._domains, self._held = domains, domains.sums(np.bincount(rows, minlength=len(session.table))[None, :])[0]
         self._sizes = np.array([len(info.rows) for info in domains.infos], dtype=np.float64)

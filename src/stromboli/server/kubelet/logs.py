@@ -54,12 +54,12 @@ async def followed(
     if pod is None:
         return
     uid, container = meta(pod).get("uid"), container_of(pod, query.get("container", ""))
-    left, known, news = _number(query, "limitBytes"), b"", b""
+    left, known, begun = _number(query, "limitBytes"), b"", False
     while pod is not None and meta(pod).get("uid") == uid:
         ended = _has_ended(pod, container)
         text = written(pod, container) or b""
-        news = text[len(known) if text.startswith(known) else 0 :] if known else _chosen(text, query)
-        known, news = text, news[:left]
+        news = text[len(known) if text.startswith(known) else 0 :] if begun else _chosen(text, query)
+        known, news, begun = text, news[:left], True
         if news:
             yield news
         left = None if left is None else left - len(news)

@@ -34,6 +34,8 @@ class Objects:
     clock: Callable[[], float]
     moments: dict[Place, float] = field(default_factory=dict)
     """When objects are to be looked at again, in seconds since 1970."""
+    soonest: list[float] = field(default_factory=list)
+    """The earliest of these moments, or an earlier one; empty for none."""
 
     def now(self) -> str:
         """The time as objects tell it."""
@@ -45,14 +47,18 @@ class Objects:
             return True
         place = (collection, key_of(body))
         self.moments[place] = min(moment, self.moments.get(place, moment))
+        self.soonest[:] = [min([moment, *self.soonest])]
         return False
 
     def due(self) -> list[Place]:
         """Take out the objects that are to be looked at again by now."""
         now = self.clock()
+        if not self.soonest or now < self.soonest[0]:
+            return []
         found = [place for place, moment in self.moments.items() if moment <= now]
         for place in found:
             del self.moments[place]
+        self.soonest[:] = [min(self.moments.values())] if self.moments else []
         return found
 
     def get(self, collection: CollectionName, namespace: str, name: str) -> Body | None:

@@ -105,7 +105,7 @@ class Workloads:
 
     def _seconds_left(self, until_again: float) -> float | None:
         """How long nothing is to be done, None for ever, unless something changes."""
-        moments = [moment - self._objects.clock() for moment in self._objects.moments.values()]
+        moments = [moment - self._objects.clock() for moment in self._objects.soonest]
         return min([*moments, until_again] if self._refused else moments, default=None)
 
     def note(self, name: CollectionName, change: Change) -> None:
@@ -143,6 +143,7 @@ class Workloads:
         if body is None:
             self._refused.pop(place, None)
             self._answers.pop(place, None)
+            self._objects.moments.pop(place, None)
             return
         answers = self._answers.setdefault(place, Answers(CONTROLLER))
         try:
