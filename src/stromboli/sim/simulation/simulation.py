@@ -15,6 +15,7 @@ from typing import Final
 from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
+from stromboli.reservations.memory import MEMORY
 from stromboli.sim.kubelets import Kubelets
 from stromboli.sim.scheduling import PERIOD, Scheduling
 from stromboli.sim.simulation.accounts import Accounts
@@ -141,4 +142,5 @@ class Simulation:
         jobs = self.scheduling.state.jobs
         admitted = any(one.phase != jobs[one.key].phase for one in plan.pod_groups if one.key in jobs)
         self._decided = bool(plan.binds or plan.evictions or plan.gates or plan.annotations or admitted)
-        self._reserved = bool(plan.reservations)
+        kept = plan.memory.get(MEMORY, self.scheduling.state.memory.get(MEMORY))  # evictions that are put off
+        self._reserved = bool(plan.reservations or kept)
