@@ -20,6 +20,7 @@ from stromboli.crds.admission.resource_groups import parse_groups
 from stromboli.crds.kinds import NAMESPACES, QUEUES
 from stromboli.live.proofs.permissions import REVIEWING, WEBHOOKS_OWN
 from stromboli.live.webhooks.sources import ROTATE
+from stromboli.live.webhooks.webhook_server import LONGEST_BODY
 from tests.support.access import used
 from tests.support.admission_cases import CASES, CONTAINER, WORLD, Case, job, task
 from tests.support.webhook_world import NAMESPACE, SECRET, Json, Replica, WebhookWorld, encoded, review
@@ -229,7 +230,7 @@ def test_what_is_no_review_is_an_error_and_not_an_answer(server: Asked) -> None:
     assert server.post("/jobs/validate", b"{")[0] == 400
     assert server.post("/jobs/validate", encoded({**good, "request": None}))[0] == 400
     assert server.post("/jobs/validate", encoded(good), content="text/plain")[0] == 415
-    assert server.post("/jobs/validate", b" " * ((3 << 20) + 1)) == (413, b"request body too large")
+    assert server.post("/jobs/validate", b" " * (LONGEST_BODY + 1)) == (413, b"request body too large")
 
 
 def test_what_is_read_wrongly_is_refused_by_field(server: Asked) -> None:
