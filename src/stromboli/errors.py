@@ -198,10 +198,14 @@ class ObjectInTheWay(StromboliError):
 
 LIVE = "live"
 """The mode of a run against an API server."""
+SHADOW = "shadow"
+"""The mode of a run against an API server that writes nothing."""
 
 
-_NEEDS = {"gate_manager": " unless the feature gate SchedulingGatesQueueAdmission is on"}
-"""What a live run must have to offer a capability, as the end of a sentence."""
+_HINTS = {LIVE: {"gate_manager": " unless the feature gate SchedulingGatesQueueAdmission is on"}}
+"""What a run of a mode must have to offer a capability, as the end of a sentence."""
+_OTHERWISE = {LIVE: "", SHADOW: ", as it writes nothing, and who has this could"}
+"""What is said of the others."""
 
 
 class CapabilityMissing(StromboliError):
@@ -213,7 +217,7 @@ class CapabilityMissing(StromboliError):
     def __init__(self, capability: str, plugin: str = "", mode: str = "") -> None:
         asked = f"plugin {plugin} asks for" if plugin else "asked for"
         offered = f"a {mode} run" if mode else "this run"
-        hint = _NEEDS.get(capability, "") if mode == LIVE else "; use it only against a live cluster"
+        hint = _HINTS.get(mode, {}).get(capability, _OTHERWISE.get(mode, "; use it only against a live cluster"))
         super().__init__(f"{asked} {capability}, which {offered} does not offer{hint}")
         self.capability = capability
         self.plugin = plugin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,10 @@ from stromboli.kube.client import Client
 from stromboli.kube.resources import PODS
 from stromboli.live.process.flags import parse
 from stromboli.live.process.process import Process
+from stromboli.live.scheduler.configuration import Source
+from stromboli.live.scheduler.extenders import Extenders
+from stromboli.live.scheduler.outside import NoEvents
+from stromboli.live.shadow.causes import RESTORABLE, Moment
 from stromboli.live.shadow.differences import KEPT, Comparison, Decided, Pod, What
 from stromboli.live.shadow.shadow import Shadow, read_only
 from tests.support.live_world import LiveWorld, gang, pod
@@ -100,9 +105,12 @@ def test_only_the_last_differences_are_kept() -> None:
 # ------------------------------------------------------------------ beside another scheduler
 
 
-async def beside(world: LiveWorld, work: Callable[[Shadow], Coroutine[Any, Any, None]], conf: str = "") -> Shadow:
+async def beside(
+    world: LiveWorld, work: Callable[[Shadow], Coroutine[Any, Any, None]], conf: str = "", plugins: str = ""
+) -> Shadow:
     """A shadow in a world while ``work`` is done; it has taken everything in by then."""
-    scheduler = world.scheduler(conf, transport=read_only(world.server), may_write=lambda: False, schedule_period=0.2)
+    given = {"may_write": lambda: False, "schedule_period": 0.2, "plugins": plugins}
+    scheduler = world.scheduler(conf, read_only(world.server), **given)
     shadow = Shadow(scheduler, 10.0)
     running = asyncio.create_task(shadow.run())
     await asyncio.sleep(3)
@@ -178,6 +186,92 @@ def test_evictions_of_the_other_are_compared() -> None:
         assert (told.what, told.there, told.here) == (What.evicted_there, "reclaim", "runs")
 
     run(main())
+
+
+PLUGINS = """
+from stromboli.plugin import Plugin, Reason, predicate
+
+
+class Guided(Plugin):
+    'Places pods on the node that an object of the cluster names, and tells of it.'
+
+    name = "guided"
+
+    def on_session_open(self, session):
+        self.node = session.kube_client.get("ConfigMap", "guide", "ns")["node"]
+        session.recorder.record("ConfigMap", "ns/guide", "Normal", "Guided", f"to {self.node}")
+
+    @predicate
+    def is_the_node(self, task, node):
+        return None if node.name == self.node else Reason("guided elsewhere")
+
+
+class Grasping(Plugin):
+    'Could write past the client of the run.'
+
+    name = "grasping"
+
+    def on_session_open(self, session):
+        session.client_config.server
+"""
+EXTENDER = "{extender.urlPrefix: 'http://127.0.0.1:1/x', extender.predicateVerb: fits, extender.allocateFuncVerb: take}"
+
+
+def configured(folder: Path, *plugins: str) -> str:
+    """The file of a configuration of plugins, some of which are in the folder."""
+    (folder / "plugins.py").write_text(PLUGINS)
+    conf = folder / "scheduler.conf"
+    conf.write_text(f'actions: "enqueue, allocate"\ntiers:\n- plugins: [{", ".join(plugins)}]\n')
+    return str(conf)
+
+
+def test_what_could_write_is_not_offered_and_what_is_left_out_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posted: list[str] = []
+    monkeypatch.setattr(Extenders, "post", lambda self, url, body, timeout: posted.append(url))
+    named = ("{name: gang}", "{name: grasping}", "{name: predicates}", f"{{name: extender, arguments: {EXTENDER}}}")
+
+    async def main() -> None:
+        world = LiveWorld(nodes=3)
+        gang(world.server, "huge", 1, cpu=64)
+
+        async def other(_shadow: Shadow) -> None:
+            bind(world, "huge-0", "n1")
+
+        shadow = await beside(world, other, configured(tmp_path, *named), plugins=str(tmp_path))
+        asked, *put_aside = [str(said["text"]) for said in world.told.of("shadow_leaves_out")]
+        assert asked.endswith("fits may refuse nodes, take would be told of placements, and may object")
+        assert [text.partition(" asks for ")[2] for text in put_aside] == [
+            f"{name}, which a shadow run does not offer, as it writes nothing, and who has this could"
+            for name in ("client_config", "extender")
+        ], "once, however many plans are made"
+        assert shadow.plans > 5
+        assert shadow.left_out == (asked, *put_aside)
+        (told,) = shadow.comparison.found
+        assert f"or what the shadow leaves out makes it: {asked}" in told.why
+
+    run(main())
+    assert posted == []
+
+
+class OneNode:
+    """A client whose only object names a node."""
+
+    def get(self, *_: str) -> dict[str, str]:
+        return {"node": "n2"}
+
+
+def test_reasons_are_sought_with_what_plugins_were_offered(tmp_path: Path) -> None:
+    """Else the plugin would be put aside in the search, and a row would be blamed for what it does."""
+    world = LiveWorld(nodes=3)
+    gang(world.server, "fits", 1)
+    config = Source(configured(tmp_path, "{name: gang}", "{name: guided}"), plugins=str(tmp_path))
+    offered = {"kube_client": OneNode(), "recorder": NoEvents()}
+    moment = Moment(world.fresh().snapshot(), config.load(), config.registry, 0.0, 0, offered)
+    for plan in (moment.plan(), moment.plan(RESTORABLE), moment.plan(seed=1)):
+        assert [one.node for one in plan.binds] == ["n2"]
+        assert plan.inconsistencies == []
 
 
 def test_nothing_but_reads_gets_through() -> None:

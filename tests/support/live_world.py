@@ -110,7 +110,8 @@ class LiveWorld:
         """A scheduler; ``more`` are options, ``transport`` what it talks through, ``gates`` are turned so."""
         given = {name: more.pop(name) for name in ("may_write", "when_planned") if name in more}
         client = Client(transport or self.server, dice=random.Random(3), agent="stromboli-scheduler")
-        source = Source(conf, features=switched_on(more.pop("gates", {})), compat=more.pop("compat", False))
+        features, plugins = switched_on(more.pop("gates", {})), more.pop("plugins", "")
+        source = Source(conf, plugins=plugins, features=features, compat=more.pop("compat", False))
         options = Options(**{"in_thread": False, **more})
         return LiveScheduler(client, options, source, observer=self.told, clock=self.clock, **given)
 

@@ -48,6 +48,7 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
         ("reservation_key_trouble", "E", "The key that proves reservations, Secret {secret}: {error}; {then}"),
         ("shadow_started", "W", "Deciding as a shadow: nothing is written; differences are told here and on /shadow"),
         ("shadow_differs", "W", "{what}: pod {pod}: there <{there}>, here <{here}>; why: {why}"),
+        ("shadow_leaves_out", "W", "The shadow leaves something out of its plans, and may differ therefore: {text}"),
         ("shadow_summary", "W", "Shadow: {plans} plans; of the other's decisions: {counts}"),
         ("webhooks_served", 0, "Webhooks are served on port {port}: {paths}"),
         ("certificate_step", 0, "A step of the certificate in Secret {secret} has been taken"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from stromboli.errors import LIVE, CapabilityMissing
+from stromboli.errors import LIVE, SHADOW, CapabilityMissing
 
 CAPABILITIES: Final = (
     "kube_client",
@@ -21,6 +21,9 @@ CAPABILITIES: Final = (
 """Names under which a session hands them out."""
 RECORDED: Final = frozenset({"extender"})
 """Those whose answers stand in the plan, so that it can be repeated."""
+WRITING: Final = frozenset({"client_config", "gate_manager", "extender"})
+"""Those with which a plugin could change the cluster, or have others do it, past the client of the run: a run that
+writes nothing does not offer them."""
 NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 """What a run without an API server offers."""
 
@@ -28,5 +31,12 @@ NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 def capability(offered: Mapping[str, object], name: str, plugin: str) -> object:
     """What is ``offered`` under ``name``; raises CapabilityMissing, which names ``plugin``, where nothing is."""
     if name not in offered:
-        raise CapabilityMissing(name, plugin, LIVE if offered else "plan")
+        raise CapabilityMissing(name, plugin, _mode(offered))
     return offered[name]
+
+
+def _mode(offered: Mapping[str, object]) -> str:
+    """What kind of run offers this."""
+    if not offered:
+        return "plan"
+    return SHADOW if offered.keys().isdisjoint(WRITING) else LIVE

@@ -16,6 +16,7 @@ from stromboli.cluster.kinds import KINDS
 from stromboli.errors import ApiError, LostLease, NotFoundError, StromboliError, Unreachable
 from stromboli.framework.books.plan import GateRemoval
 from stromboli.framework.config.gates import ADMISSION
+from stromboli.framework.extension.capabilities import WRITING
 from stromboli.kube.client import ALL, Client, Select
 from stromboli.kube.informer import DOUBT_EVERY, Informer
 from stromboli.kube.recorder import Recorder, Regarding
@@ -86,6 +87,11 @@ class Outside:
         if ADMISSION in features:
             found["gate_manager"] = GateManager(self, self._remove_gate)
         return found
+
+    def offered_to_read(self, features: Collection[str] = ()) -> Mapping[str, object]:
+        """What a session may hand out in a run that writes nothing: no way past ``client``, and events go nowhere."""
+        kept = {name: one for name, one in self.offered(features).items() if name not in WRITING}
+        return {**kept, "recorder": NoEvents()}
 
     async def run(self) -> None:
         """Answer until cancelled; callers that wait then get no answer."""
@@ -312,6 +318,13 @@ class GateManager:
         self._outside.refuse_unless_leading()
         self._outside.later(self._remove, GateRemoval(task.uid, task.key))
         return True
+
+
+class NoEvents:
+    """Takes what :class:`Events` takes and records nothing: what a shadow decides does not happen."""
+
+    def record(self, *_: object, **__: object) -> None:
+        """Nothing."""
 
 
 class Events:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -11,8 +11,10 @@ from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.compat import DIFFERENCES
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
+from stromboli.framework.extension.capabilities import NOTHING
 from stromboli.live.shadow.differences import Difference, What
 from stromboli.model.snapshot import Snapshot
+from stromboli.narration.observe import SILENT, Observer
 
 DRAWS: Final = 4
 """Seeds with which the choice among equal nodes is repeated."""
@@ -28,20 +30,26 @@ RESTORABLE: Final = tuple(name for name, row in DIFFERENCES.items() if row.resto
 
 
 class Moment(NamedTuple):
-    """What a plan of ours was made from; the same gives the same plan."""
+    """What a plan of ours was made from; the same gives the same plan.
+
+    ``offered`` is what plugins may ask for beyond the snapshot: without it they would decide otherwise than they did,
+    and the difference would look like one of the rows.
+    """
 
     snapshot: Snapshot
     config: Config
     registry: Registry
     now: float
     seed: int
+    offered: Mapping[str, object] = NOTHING
 
-    def plan(self, rows: Iterable[str] = (), seed: int | None = None) -> Plan:
+    def plan(self, rows: Iterable[str] = (), seed: int | None = None, observer: Observer = SILENT) -> Plan:
         """The plan that is made with ``rows`` as in the reference, and with a ``seed``, equals drawn."""
         config = replace(self.config, rows=frozenset(rows))
         if seed is not None:
             config = replace(config, tie_break="seeded")
-        return run_cycle(self.snapshot, config, self.registry, self.now, self.seed if seed is None else seed)
+        drawn = self.seed if seed is None else seed
+        return run_cycle(self.snapshot, config, self.registry, self.now, drawn, observer, self.offered)
 
 
 def has(plan: Plan, found: Difference) -> bool:

@@ -36,11 +36,13 @@ class ShadowFigures(Figures):
 
 
 def shadow_page(pages: Pages, shadow: Shadow) -> None:
-    """``/shadow``: counts and the last differences as JSON."""
+    """``/shadow``: counts, the last differences, and what plans are made without, as JSON."""
 
     def answer() -> web.Response:
         counts, differences = dict(shadow.comparison.counts), list(shadow.comparison.found)
-        found = {"plans": shadow.plans, "counts": counts, "differences": differences}
+        found = {
+            "plans": shadow.plans, "counts": counts, "differences": differences, "leftOut": shadow.left_out,
+        }  # fmt: skip
         return web.Response(body=msgspec.json.encode(found), content_type="application/json")
 
     pages.add(PATH, answer)

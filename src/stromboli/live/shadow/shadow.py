@@ -13,13 +13,12 @@ from typing import Final, NamedTuple
 
 from stromboli.cluster import kinds
 from stromboli.cluster.mirror import WAITING
-from stromboli.cycle import run_cycle
 from stromboli.errors import LostLease, in_words
 from stromboli.framework.books.plan import Plan
 from stromboli.kube.informer import Change, What
 from stromboli.kube.transport import Checked, Transport
 from stromboli.live.scheduler.scheduler import LiveScheduler
-from stromboli.live.shadow import causes
+from stromboli.live.shadow import causes, extender
 from stromboli.live.shadow.causes import Moment
 from stromboli.live.shadow.differences import RECENT, Comparison, Decided, Difference, Pod
 from stromboli.model.names import EVENT_EVICT
@@ -78,6 +77,8 @@ class Shadow:
         self._moments: dict[int, Moment] = {}
         self._news: deque[Difference] = deque()
         self._rows: list[str] = []
+        self.left_out: tuple[str, ...] = ()
+        """Sentences on what the last plan was made without."""
         self._rested = 0.0
         scheduler.informers.by_kind["Pod"].subscribe(self._heard)
 
@@ -118,10 +119,12 @@ class Shadow:
         scheduler.configuration.refresh()
         cut, snapshot = await scheduler.take_snapshot()
         config, registry = scheduler.configuration.current, scheduler.configuration.source.registry
-        moment = Moment(snapshot, config, registry, cut.now, cut.seed)
+        offered = scheduler.outside.offered_to_read(config.features)
+        moment = Moment(snapshot, config, registry, cut.now, cut.seed, offered)
         waiting = tuple(self._waiting())
         plan = await asyncio.to_thread(self._plan, moment)
         self.plans += 1
+        self._leave_out((*extender.unasked(config), *plan.inconsistencies))
         self._moments[self.plans] = moment
         self._moments.pop(self.plans - RECENT, None)
         self.comparison.decided(Decided.of(plan, self.plans, cut.now, waiting))
@@ -131,11 +134,14 @@ class Shadow:
         return plan
 
     def _plan(self, moment: Moment) -> Plan:
-        offered = self.scheduler.outside.offered(moment.config.features)
-        spans = Spans(self.scheduler.observer)
-        return run_cycle(
-            moment.snapshot, moment.config, moment.registry, moment.now, moment.seed, spans, offered
-        )  # fmt: skip
+        return moment.plan(observer=Spans(self.scheduler.observer))
+
+    def _leave_out(self, sentences: tuple[str, ...]) -> None:
+        """Tell what a plan was made without, if the one before was not."""
+        for text in sentences:
+            if text not in self.left_out:
+                self.tell("shadow_leaves_out", text=text)
+        self.left_out = sentences
 
     def _waiting(self) -> Iterator[Pod]:
         """The pods that wait for a node, as a snapshot of this moment has them."""
@@ -196,6 +202,8 @@ class Shadow:
         text, rows = await asyncio.to_thread(causes.why, moment, found, tuple(self._rows))
         self._rows = [*rows, *(row for row in self._rows if row not in rows)]
         self._rested = loop.time() + REST * (loop.time() - began)
+        if text == causes.UNKNOWN and self.left_out:
+            return f"{text}; or what the shadow leaves out makes it: {'; '.join(self.left_out)}"
         return text
 
 
