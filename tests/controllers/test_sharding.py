@@ -13,6 +13,7 @@ from stromboli.cluster.files import yaml_values
 from stromboli.controllers.changes import Subject
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.sharding.configuration import KEY, PERIOD, Scheduler, Sharding, from_flags, read
+from stromboli.controllers.sharding.controller import WHOLE
 from stromboli.controllers.sharding.division import divide, is_worth_it
 from stromboli.controllers.sharding.policies import POLICIES, AllocationRate, NodeLimit, NodeUse, Warmup
 from stromboli.controllers.sharding.usage import PodOnNode, SizedNode
@@ -182,10 +183,13 @@ class Sharded(Cluster):
             self.sharding.configure(CONFIG_MAP, {KEY: text})
         self.settle()
 
-    def node(self, name: str, cpu: int = 4, **labels: str) -> None:
-        self.sharding.seen_node(
-            read_kind(SizedNode, {"metadata": {"name": name, "labels": labels}, "status": {"capacity": {"cpu": cpu}}})
-        )
+    def node(self, name: str, cpu: int = 4, notes: dict[str, str] | None = None, **labels: str) -> None:
+        meta = {"name": name, "labels": labels, "annotations": notes or {}}
+        self.sharding.seen_node(read_kind(SizedNode, {"metadata": meta, "status": {"capacity": {"cpu": cpu}}}))
+
+    def is_asked(self) -> bool:
+        """Whether the nodes are to be divided anew."""
+        return About.sharding in {work.about for work in self.manager.ready}
 
     def pod(self, name: str, on: str, cpu: str, phase: str = "Running") -> None:
         container = {"resources": {"requests": {"cpu": cpu}}}
@@ -234,13 +238,34 @@ def test_busy_nodes_change_hands_when_they_are_looked_at_again() -> None:
         "{schedulerConfigs: [{name: idle, cpuUtilizationMax: 0.5}, {name: busy, cpuUtilizationMin: 0.5}]}", nodes=2
     )
     cluster.pod("half", "n0", "1500m")
-    assert About.sharding not in {work.about for work in cluster.manager.ready}, "little has moved"
+    assert not cluster.is_asked(), "little has moved"
     cluster.pod("rest", "n0", "1500m")
     cluster.settle()
     assert cluster.shards() == {"idle": ["n1"], "busy": ["n0"]}
     cluster.pod("rest", "n0", "1500m", "Succeeded")
     cluster.wait(cluster.now + PERIOD + 1)
     assert cluster.shards() == {"idle": ["n0", "n1"], "busy": []}
+
+
+def test_news_of_nodes_that_no_policy_reads_divide_nothing_anew() -> None:
+    cluster = Sharded("{schedulerConfigs: [{name: a, policies: [{name: warmup, arguments: {warmupLabel: warm}}]}]}")
+    cluster.node("n0", notes={"beats.example.com/at": "1"})
+    cluster.node("n0", notes={"beats.example.com/at": "2"}, temperature="40")
+    cluster.node("n0", cpu=5)
+    assert not cluster.is_asked()
+    for warm in ("true", "false", ""):
+        cluster.node("n0", cpu=5, warm=warm)
+        assert cluster.is_asked()
+        cluster.settle()
+    cluster.node("n0", cpu=8)
+    assert cluster.is_asked(), "it has grown by more than half"
+
+
+def test_no_division_follows_another_at_once_even_if_nothing_has_changed() -> None:
+    few, many = Sharded(TWO), Sharded(TWO, nodes=2000)
+    looks = [one.sharding.look(WHOLE, one.now) for one in (few, many)]
+    assert [look.batches for look in looks] == [[], []]
+    assert 0.1 < looks[0].rest < 0.3 < looks[1].rest < 1.0
 
 
 def test_what_cannot_be_used_leaves_what_was_and_is_told_once() -> None:

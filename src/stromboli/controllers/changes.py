@@ -157,12 +157,14 @@ class Outcome:
 
     ``batches`` are carried out one after the other, the changes of one batch in any order; the first that fails ends
     it, and the look is repeated.  ``error`` is why it must be repeated in any case, ``after`` the seconds after which
-    it should be, None for not before something happens.
+    it should be, None for not before something happens.  ``rest`` is how many seconds no other look at the object
+    follows, whatever happens: looks that cost much are worth it now and then only.
     """
 
     batches: list[list[Change]] = field(default_factory=list)
     error: str = ""
     after: float | None = None
+    rest: float = 0.0
 
     def then(self, *changes: Change) -> Outcome:
         """Add a batch; returns self."""

@@ -59,6 +59,11 @@ class Sharding:
     period: float = PERIOD
     follows_nodes: bool = True
 
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels of nodes that a policy reads."""
+        return frozenset().union(*(policy.reads for one in self.schedulers for policy, _ in one.policies))
+
 
 class _Policy(Wire, frozen=True):
     name: str = ""

@@ -19,6 +19,10 @@ WHOLE: Final[Key] = ("", "")
 """The key of the only look: all nodes are divided together."""
 CONFIGURATION: Final = "ShardingConfiguration"
 """Reason of the events on the ConfigMap."""
+REST: Final = 0.2
+"""Seconds between two looks, at least, even if the first has changed nothing: each look divides all nodes."""
+REST_FOR_EACH: Final = 0.0002
+"""Seconds that they are apart for each node: several times what dividing it costs."""
 
 _NEW: Final = {"apiVersion": KINDS["NodeShard"].api_version, "kind": "NodeShard"}
 
@@ -61,7 +65,7 @@ class ShardingController:
 
     def seen_node(self, node: SizedNode) -> None:
         """A node has come or changed."""
-        self._moved(self.usage.put_node(node))
+        self._moved(self.usage.put_node(node, self.config.labels))
 
     def gone_node(self, key: Key) -> None:
         """A node is gone."""
@@ -95,7 +99,7 @@ class ShardingController:
         config = self.config
         wanted = division.divide(config.schedulers, self.usage.nodes())
         said = (*self._problems, *division.too_few(config.schedulers, wanted))
-        outcome = Outcome(after=config.period)
+        outcome = Outcome(after=config.period, rest=REST + REST_FOR_EACH * len(self.usage))
         if said != self._said and self._config_map.name:
             outcome.then(*(warning(self._config_map, CONFIGURATION, text) for text in said if text not in self._said))
             self._said = said

@@ -25,6 +25,11 @@ class NodeUse(NamedTuple):
 class Policy:
     """What every policy answers; this one accepts every node, all alike."""
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """The labels of nodes on which its answers depend."""
+        return frozenset()
+
     def accepts(self, node: NodeUse) -> bool:
         """Whether the scheduler may have ``node``."""
         return True
@@ -62,6 +67,11 @@ class Warmup(Policy):
 
     label: str = WARMUP_LABEL
     value: str = "true"
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Its one label."""
+        return frozenset({self.label})
 
     def score(self, node: NodeUse) -> float:
         """1 with the label, else 0."""

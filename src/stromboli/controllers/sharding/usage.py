@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from stromboli.controllers.sharding.policies import NodeUse
@@ -71,20 +71,24 @@ class Usage:
     """All nodes, what pods request on each, and whether a division may look different for it."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, tuple[int, Mapping[str, str], Mapping[str, str]]] = {}
+        self._nodes: dict[str, tuple[int, Mapping[str, str]]] = {}
         self._pods: dict[Key, tuple[str, int]] = {}
         self._requested: defaultdict[str, int] = defaultdict(int)
         self._divided: dict[str, float] = {}
         """The utilisation of each node at the last division."""
 
-    def put_node(self, node: SizedNode) -> bool:
-        """Take a node in; whether that may change a division."""
+    def put_node(self, node: SizedNode, labels: Iterable[str]) -> bool:
+        """Take a node in; whether that may change a division, which reads these ``labels`` and capacities alone."""
         metadata, capacity = node.metadata, _milli(node.status.capacity.get("cpu", 0))
         known = self._nodes.get(metadata.name)
-        self._nodes[metadata.name] = capacity, metadata.labels, metadata.annotations
-        if known is None or known[1:] != (metadata.labels, metadata.annotations):
+        self._nodes[metadata.name] = capacity, metadata.labels
+        if known is None or any(metadata.labels.get(label) != known[1].get(label) for label in labels):
             return True
         return capacity != known[0] and abs(capacity - known[0]) > MOVED * known[0]
+
+    def __len__(self) -> int:
+        """How many nodes there are."""
+        return len(self._nodes)
 
     def drop_node(self, name: str) -> bool:
         """A node is gone; whether it was there."""
@@ -124,5 +128,5 @@ class Usage:
     def nodes(self) -> Iterator[NodeUse]:
         """All nodes as they are to be divided now."""
         self._divided = {name: self._part(name) or 0.0 for name in self._nodes}
-        for name, (_, labels, _annotations) in self._nodes.items():
+        for name, (_, labels) in self._nodes.items():
             yield NodeUse(name, self._part(name), labels)
