@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from stromboli.errors import Unreachable
 from stromboli.framework.books.plan import Bind, Eviction, Plan, PodConditionUpdate, PodGroupUpdate
 from stromboli.kube.transport import Request, Response
+from stromboli.live.scheduler.context import ATTEMPTS
 from stromboli.live.scheduler.scheduler import LiveScheduler
+from stromboli.model.objects.storage import NODE, SELECTED_NODE
 from tests.support.live_world import Directed, LiveWorld, group, pod, uid
 from tests.support.memory_server import status
 from tests.support.virtual import run
@@ -127,6 +130,61 @@ def test_a_conflict_over_a_pod_that_still_waits_is_tried_again(tmp_path: Path) -
         await asyncio.sleep(1)
         assert (len(fault.at), scheduler.executor.binder.bound, world.pods()["job-0"]) == (2, 1, "n1")
         assert len(asked(world, "GET", "/job-0")) == 1
+        await world.end()
+
+    run(story())
+
+
+@pytest.mark.parametrize("answer", [CONFLICT, status(500, "InternalError")], ids=["conflict", "error"])
+def test_attempts_in_an_outage_count_neither_as_conflicts_nor_as_errors(tmp_path: Path, answer: Response) -> None:
+    """An outage of more attempts than either is given; what the server says when it is back is tried again."""
+
+    async def story() -> None:
+        world, scheduler, bind = await one_pod(tmp_path)
+        tried = Answering("POST", "/binding", answer, times=0)
+
+        def down(request: Request, when: str) -> Response | None:
+            if when == "before" and len(tried.at) < ATTEMPTS and "/job-0" in request.path:
+                tried(request, when)
+                raise Unreachable("no route", request=str(request))
+            return None
+
+        later = Answering("POST", "/binding", answer)
+        world.server.faults += [down, later]
+        scheduler.executor.bind([bind])
+        await asyncio.sleep(120)
+        assert (len(tried.at), len(later.at)) == (ATTEMPTS, 2)
+        assert (scheduler.executor.binder.bound, scheduler.executor.binder.failed) == (1, 0)
+        await world.end()
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("selected", "told"),
+    [(None, "no volume could be made for claim ns/data"), ("n2", "claim ns/data gets its volume for node n2 instead")],
+)
+def test_a_volume_that_is_not_made_for_the_node_lets_the_pod_wait_again(
+    tmp_path: Path, selected: str | None, told: str
+) -> None:
+    async def story() -> None:
+        world, scheduler, bind = await one_pod(tmp_path)
+        meta = {"name": "data", "namespace": "ns"}
+        world.server.put("persistentvolumeclaims", {"metadata": meta, "spec": {}, "status": {"phase": "Pending"}})
+        await asyncio.sleep(1)
+        scheduler.executor.bind([structs.replace(bind, volumes={"ns/data": f"{NODE}n1"}, volume_seconds=60)])
+        await asyncio.sleep(1)
+        found = world.server.get("persistentvolumeclaims", "data", "ns")
+        assert found["metadata"]["annotations"] == {SELECTED_NODE: "n1"}
+        notes = {} if selected is None else {SELECTED_NODE: selected}
+        changed = {**found, "metadata": {**found["metadata"], "annotations": notes}}
+        world.server.put("persistentvolumeclaims", changed)
+        await asyncio.sleep(2)
+        (failed,) = world.told.of("bind_failed")
+        assert told in str(failed["error"])
+        assert scheduler.state.tasks["ns/job-0"].node_name == ""
+        after = world.server.get("persistentvolumeclaims", "data", "ns")
+        assert after["metadata"]["annotations"] == notes, "what others have written stays"
         await world.end()
 
     run(story())

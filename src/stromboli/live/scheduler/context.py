@@ -97,17 +97,16 @@ class Context:
 
     async def until_known(self, write: Callable[[], Awaitable[None]], bind: Bind) -> None:
         """Do what must not be left undone of ``bind`` until it is done, hopeless or no longer ours; the end is told."""
-        attempt = 0
+        attempts = Attempts()
         while self.may_write():
-            attempt += 1
             try:
                 await write()
                 return
             except StromboliError as error:
                 self.tell("bind_retried", task=bind.key, node=bind.node, error=error)
-                if is_hopeless(error, attempt):
+                if attempts.are_over(error):
                     return
-                await self.pause(attempt, error)
+                await self.pause(attempts.made, error)
 
     def each(self, decisions: Iterable[D], take: Callable[[D], None]) -> Iterator[None]:
         """Take decisions over one by one; one that cannot be is told, and leaves all others as they are."""
@@ -128,11 +127,27 @@ def _subject(decision: object) -> str:
     return str(getattr(decision, "key", "") or getattr(decision, "name", decision))
 
 
-def is_hopeless(error: StromboliError, attempt: int) -> bool:
-    """Whether to give up after ``attempt`` attempts; an unreachable server is waited for."""
-    if isinstance(error, ApiError):
-        return error.code in HOPELESS or attempt >= (CONFLICTS if error.conflict else ATTEMPTS)
-    return not isinstance(error, Unreachable) and attempt >= ATTEMPTS
+class Attempts:
+    """The attempts of one write, counted by what they met; ``made`` counts them all.
+
+    An unreachable server is waited for: attempts without an answer count neither as conflicts nor as errors.
+    """
+
+    def __init__(self) -> None:
+        self.made = 0
+        self._conflicts = self._errors = 0
+
+    def are_over(self, error: StromboliError) -> bool:
+        """Whether to give up after one more, which ended in ``error``."""
+        self.made += 1
+        if isinstance(error, Unreachable):
+            return False
+        if isinstance(error, ApiError) and error.conflict:
+            self._conflicts += 1
+        else:
+            self._errors += 1
+        is_hopeless = isinstance(error, ApiError) and error.code in HOPELESS
+        return is_hopeless or self._conflicts >= CONFLICTS or self._errors >= ATTEMPTS
 
 
 def is_other(error: StromboliError) -> bool:

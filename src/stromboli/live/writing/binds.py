@@ -8,7 +8,7 @@ from functools import partial
 
 from stromboli.errors import ApiError, StromboliError, Unreachable
 from stromboli.framework.books.plan import Bind
-from stromboli.live.scheduler.context import Context, is_hopeless, pod_of
+from stromboli.live.scheduler.context import Attempts, Context, pod_of
 from stromboli.live.writing.claims import ClaimWriter
 from stromboli.live.writing.pool import Pool
 from stromboli.live.writing.volumes import PAUSE, PAUSE_FOR_EACH, VolumeWriter
@@ -60,9 +60,8 @@ class Binder:
             return
         del self._waiting[bind.uid]
         began = asyncio.get_running_loop().time()
-        attempt = 0
+        attempts = Attempts()
         while self._still_wanted(bind):
-            attempt += 1
             try:
                 if not await self._volumes.ready(bind):
                     self._wait_for_volumes(bind)
@@ -72,12 +71,12 @@ class Binder:
                     self._succeeded(bind, asyncio.get_running_loop().time() - began)
                 return
             except StromboliError as error:
-                if is_hopeless(error, attempt):
+                if attempts.are_over(error):
                     await self._give_up(bind, error)
                     return
                 self._context.tell("bind_retried", task=bind.key, node=bind.node, error=error)
-                await self._context.pause(attempt, error)
-        if attempt and self._is_confirmed(bind):
+                await self._context.pause(attempts.made, error)
+        if attempts.made and self._is_confirmed(bind):
             self._succeeded(bind, asyncio.get_running_loop().time() - began)
         else:
             await self._leave(bind)

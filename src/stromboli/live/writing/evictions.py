@@ -9,7 +9,7 @@ from stromboli.errors import ApiError, StromboliError
 from stromboli.framework.books.plan import Eviction
 from stromboli.kube.client import Patch
 from stromboli.kube.resources import PODS
-from stromboli.live.scheduler.context import Context, group_of, is_hopeless
+from stromboli.live.scheduler.context import Attempts, Context, group_of
 from stromboli.live.writing.pool import Pool
 from stromboli.model import names
 from stromboli.model.values.times import stamp
@@ -44,10 +44,9 @@ class Evictor:
             self._context.recorder.record(about, names.EVENT_NORMAL, names.EVENT_EVICT, eviction.reason)
 
     async def _carry_out(self, eviction: Eviction) -> None:
-        attempt = 0
+        attempts = Attempts()
         told = False
         while self._context.may_write() and self._still_there(eviction):
-            attempt += 1
             try:
                 if not told:
                     await self._say_why(eviction)
@@ -56,10 +55,10 @@ class Evictor:
                 self._succeeded(eviction)
                 return
             except StromboliError as error:
-                if is_hopeless(error, attempt):
+                if attempts.are_over(error):
                     self._fail(eviction, error)
                     return
-                await self._context.pause(attempt, error)
+                await self._context.pause(attempts.made, error)
         self._context.mirror.forget(eviction.key, eviction.uid)
 
     def _still_there(self, eviction: Eviction) -> bool:

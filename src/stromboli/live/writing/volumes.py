@@ -87,8 +87,8 @@ class VolumeWriter:
             sent = written.setdefault(key, Written(claim.metadata.uid))
             await (self._select(key, what, sent) if what.startswith(NODE) else self._reserve(claim, key, what, sent))
             sent.is_known = True
-        elif what.startswith(NODE) and SELECTED_NODE not in claim.metadata.annotations:
-            raise ApiError(422, "ProvisioningFailed", f"no volume could be made for claim {key}")
+        elif what.startswith(NODE):
+            _check_selected(claim, key, what.removeprefix(NODE))
         return False
 
     async def _select(self, key: str, what: str, sent: Written) -> None:
@@ -161,6 +161,15 @@ class VolumeWriter:
             await self._patch("PersistentVolume", name, _version(volume), {**notes, "spec": {"claimRef": sent.before}})
 
         return undo
+
+
+def _check_selected(claim: PersistentVolumeClaim, key: str, node: str) -> None:
+    """Raise ApiError where a volume of the claim is no longer to be made for ``node``."""
+    selected = claim.metadata.annotations.get(SELECTED_NODE)
+    if selected is None:
+        raise ApiError(422, "ProvisioningFailed", f"no volume could be made for claim {key}")
+    if selected != node:
+        raise ApiError(422, "Conflict", f"claim {key} gets its volume for node {selected} instead")
 
 
 def _version(found: Object) -> dict[str, str]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from stromboli.errors import ApiError, StromboliError, in_words
-from stromboli.live.scheduler.context import Context, is_hopeless
+from stromboli.live.scheduler.context import Attempts, Context
 from stromboli.live.writing.pool import Pool
 
 Content = TypeVar("Content", bound=Hashable)
@@ -66,21 +66,20 @@ class Writes:
                 del self._saying[key]
 
     async def _say_until_heard(self, key: str, wanted: Wanted[Hashable]) -> None:
-        attempt = 0
+        attempts = Attempts()
         while self._context.may_write() and key not in self._next:
-            attempt += 1
             try:
                 await wanted.send()
                 return
             except StromboliError as error:
                 if is_absent(error):
                     return
-                if is_hopeless(error, attempt):
+                if attempts.are_over(error):
                     self._context.tell("write_failed", what=key, error=error)
                     await self._given_up(key)
                     return
                 self._context.tell("write_retried", what=key, error=error)
-                await self._context.pause(attempt, error)
+                await self._context.pause(attempts.made, error)
 
 
 def is_absent(error: StromboliError) -> bool:
