@@ -80,6 +80,15 @@ def test_helm_finds_nothing_wrong(name: str, tmp_path: Path) -> None:
         ({"custom": {"colocation_enable": True}}, "node agents stay Volcano's"),
         ({"custom": {"hypernode_controller_mode": "alone"}}, "must be one of controller-manager, standalone, disabled"),
         ({"basic": {"scheduler_config_file": "config/none.conf"}}, "the chart has no such file"),
+        (
+            {
+                "custom": {
+                    "controller_enabled_controllers": "*,+hyperNode-controller",
+                    "hypernode_controller_mode": "standalone",
+                }
+            },
+            "takes it out of the controllers",
+        ),
         ({"custom": {"scheduler_enable": "yes"}}, "custom.*scheduler_enable"),
         ({"custom": {"scheduler_affinity": []}}, "custom.*scheduler_affinity"),
     ],

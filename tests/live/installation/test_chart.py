@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from stromboli.cli.main import main as command
+from stromboli.controllers.selection import looks_of
+from stromboli.controllers.work import About
 from stromboli.errors import ConfigError
 from stromboli.live.installation.chart import chart, schema
 from stromboli.live.installation.expressions import Refusal, Value, When, either, first, go_of, merged, text, value_of
@@ -16,6 +18,8 @@ from stromboli.live.installation.manifests import Parts, manifests, read_setting
 from stromboli.live.installation.objects import everything
 from stromboli.live.installation.readings import evaluated, template
 from stromboli.live.installation.settings import SETTINGS
+from stromboli.live.process.control_process import CONTROL_FLAGS
+from stromboli.live.process.flags import parse
 
 SCOPE = {"Values": {"a": {"x": "one", "n": 3, "off": False, "none": None, "map": {"k": "v"}}}}
 
@@ -139,11 +143,20 @@ def test_hypernodes_may_have_a_controller_of_their_own() -> None:
     assert ("Deployment", "volcano-hypernode-controller") not in made(custom__hypernode_controller_mode="disabled")
 
 
+def both(mode: str, controllers: str) -> dict[str, str]:
+    """Settings that say where the controller of HyperNodes is, and name controllers."""
+    return {"custom__hypernode_controller_mode": mode, "custom__controller_enabled_controllers": controllers}
+
+
 @pytest.mark.parametrize(
     ("chosen", "told"),
     [
         ({"custom__hypernode_controller_mode": "alone"}, "must be one of controller-manager, standalone, disabled"),
         ({"custom__hypernode_controller_mode": "standalone", "custom__hypernode_controller_replicas": 0}, "at least 1"),
+        (both("standalone", "hyperNode-controller"), "takes it out of the controllers"),
+        (both("standalone", "job-controller,+hyperNode-controller"), "takes it out of the controllers"),
+        (both("disabled", "hyperNode-controller,job-controller"), "takes it out of the controllers"),
+        ({"custom__controller_enabled_controllers": "*,colocation-config-controller"}, "is not offered yet"),
         ({"custom__colocation_enable": True}, "node agents stay Volcano's"),
         ({"basic__scheduler_config_file": "config/none.conf"}, "the chart has no such file"),
     ],
@@ -151,6 +164,23 @@ def test_hypernodes_may_have_a_controller_of_their_own() -> None:
 def test_what_cannot_be_is_refused(chosen: Any, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         made(**chosen)
+
+
+@pytest.mark.parametrize("mode", ["controller-manager", "standalone", "disabled"])
+@pytest.mark.parametrize("chosen", [None, "*", "*,-hyperNode-controller", "job-controller,queue-controller"])
+def test_controllers_take_every_choice_that_is_not_refused(mode: str, chosen: str | None) -> None:
+    objects = made(custom__hypernode_controller_mode=mode, custom__controller_enabled_controllers=chosen)
+    flags = parse(arguments(objects, "volcano-controllers"), CONTROL_FLAGS)
+    looks = looks_of(flags["controllers"])
+    assert About.job in looks
+    assert (About.hyper_node in looks) is (mode == "controller-manager" and chosen in (None, "*"))
+
+
+def test_the_controllers_look_for_shards_where_they_may_read() -> None:
+    found = evaluated(everything(), scope({}, "own", "batch"))
+    objects = {(one["kind"], one["metadata"]["name"]): one for one in found}
+    flags = parse(arguments(objects, "own-controllers"), CONTROL_FLAGS)
+    assert (flags["sharding_configmap_namespace"], flags["sharding_configmap"]) == ("batch", "own-sharding-configmap")
 
 
 def test_monitoring_and_network_policies_come_when_asked_for() -> None:

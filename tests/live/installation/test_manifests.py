@@ -324,7 +324,12 @@ def test_the_webhook_server_is_what_configurations_lead_to() -> None:
 
 def test_pods_are_asked_about_when_gates_or_groups_want_it_and_created_without_an_answer() -> None:
     chosen = {"custom.enabled_admissions": "/pods/mutate,/pods/validate", "custom.vap_enable": True}
-    for groups in ("", "resourceGroups: [{resourceGroup: a}]"):
+    written = [
+        "resourceGroups: [{resourceGroup: a}]",
+        '{"resourceGroups": [{"resourceGroup" : "a"}]}',
+        "resourceGroups:\n- 'resourceGroup': a\n",
+    ]
+    for groups in ("", *written):
         found = manifests(PARTS._replace(settings={**chosen, "custom.admission_config_override": groups or None}))
         hooks = {one["webhooks"][0]["name"]: one["webhooks"][0] for one in found if "webhooks" in one}
         assert set(hooks) == {"mutatepod.volcano.sh", "validatepod.volcano.sh"}

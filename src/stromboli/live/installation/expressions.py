@@ -8,6 +8,7 @@ itself.  A :data:`Scope` has what Helm's has: ``Values``, ``Release``, ``Chart``
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -119,6 +120,10 @@ FUNCTIONS: Mapping[str, tuple[str, Any]] = {
     "same": ("(eq (toString {0}) (toString {1}))", lambda one, other: text_of(one) == text_of(other)),
     "more": ("(gt (int64 {0}) (int64 {1}))", lambda one, other: int(one or 0) > int(other)),
     "contains": ("(contains {1} (toString {0}))", lambda text, part: part in text_of(text)),
+    "matches": (
+        "(regexMatch {1} (toString {0}))",
+        lambda text, pattern: re.search(pattern, text_of(text)) is not None,
+    ),
     "begins": ("(hasPrefix {1} (toString {0}))", lambda text, start: text_of(text).startswith(start)),
     "either": ("(ternary {1} {2} (not (not {0})))", lambda is_so, one, other: one if is_so else other),
     "merged": ("(mergeOverwrite (dict) {all})", _merged),
@@ -168,6 +173,11 @@ def same(one: Node, other: Node) -> Call:
 def more(one: Node, other: Node) -> Call:
     """Whether the first is the larger number."""
     return Call("more", (one, other))
+
+
+def matches(one: Node, pattern: str) -> Call:
+    """Whether a part of the text matches a regular expression, in what Go's and ours have in common."""
+    return Call("matches", (one, pattern))
 
 
 def merged(*maps: Node) -> Call:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from stromboli.controllers.selection import NOT_OFFERED
 from stromboli.crds.manifests import definitions
 from stromboli.live.installation import parts, registered, workloads
 from stromboli.live.installation.expressions import (
@@ -12,6 +13,7 @@ from stromboli.live.installation.expressions import (
     Refusal,
     When,
     both,
+    matches,
     merged,
     more,
     no,
@@ -73,9 +75,25 @@ def _checks() -> Iterator[Refusal]:
     yield Refusal(unknown, f"custom.hypernode_controller_mode must be one of {', '.join(_MODES)}")
     alone = both(same(parts.MODE, "standalone"), no(more(HYPERNODES.replicas, 0)))
     yield Refusal(alone, "custom.hypernode_controller_replicas must be at least 1 in mode standalone")
+    named = setting("custom.controller_enabled_controllers")
+    twice = both(matches(named, _chosen("hyperNode-controller")), no(same(parts.MODE, "controller-manager")))
+    yield Refusal(
+        twice,
+        "custom.controller_enabled_controllers names hyperNode-controller, and custom.hypernode_controller_mode takes"
+        " it out of the controllers: leave one of them out",
+    )
+    for name in sorted(NOT_OFFERED):
+        yield Refusal(
+            matches(named, _chosen(name)), f"custom.controller_enabled_controllers: {name} is not offered yet"
+        )
     empty = both(setting("custom.scheduler_enable"), no(workloads.CONFIGURATION))
     told = "basic.scheduler_config_file: the chart has no such file; custom.scheduler_config_override takes a text"
     yield Refusal(empty, told)
+
+
+def _chosen(controller: str) -> str:
+    """The pattern of a list that has a controller run."""
+    return rf"(^|,)[+]?{controller}(,|$)"
 
 
 def _guard() -> Iterator[When]:

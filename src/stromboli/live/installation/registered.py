@@ -9,14 +9,14 @@ from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.crds.cel.policies import POLICIES, policies
 from stromboli.crds.registration import Registration, configurations, pods_of
 from stromboli.live.installation import parts
-from stromboli.live.installation.expressions import Call, When, both, first, no, text
+from stromboli.live.installation.expressions import Call, When, both, first, matches, no, text
 from stromboli.live.installation.parts import ADMISSION, NAMESPACE, RELEASE
 from stromboli.live.installation.settings import setting
 from stromboli.live.installation.workloads import ADMISSION_CONFIGURATION
 from stromboli.model.names import SCHEDULER_NAME
 
-_GROUPED: Final = Call("contains", (ADMISSION_CONFIGURATION, "resourceGroup:"))
-"""Whether there are resource groups, so that any pod may belong to one."""
+_GROUPED: Final = matches(ADMISSION_CONFIGURATION, r"""resourceGroup["']?\s*:""")
+"""Whether there are resource groups, so that any pod may belong to one; YAML may quote the key, and JSON does."""
 
 
 def webhooks() -> Iterator[When]:

@@ -216,8 +216,9 @@ _ARGUMENTS: Final[Mapping[str, Sequence[Node]]] = {
     "controller": (
         _NAMED,
         text("--controllers=", _CHOSEN, either(same(parts.MODE, "controller-manager"), "", ",-hyperNode-controller")),
-        When(HAS_SHARDS, text("--sharding-configmap=", SHARDING_CONFIG)),
-        When(HAS_SHARDS, text("--sharding-configmap-namespace=", NAMESPACE)),
+        # always, as the controllers may read the ConfigMaps of their own namespace alone
+        text("--sharding-configmap=", SHARDING_CONFIG),
+        text("--sharding-configmap-namespace=", NAMESPACE),
     ),
     "hypernode_controller": (),
     "admission": (
