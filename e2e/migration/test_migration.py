@@ -45,7 +45,7 @@ def test_a_shadow_compares_and_writes_nothing(stage: Stage, space: str) -> None:
     with (
         proxy.running(),
         stage.scheduler("--shadow", "--enable-metrics", where, name="shadow", through=proxy.url) as shadow,
-        stage.scheduler(*OTHER, name="other"),
+        stage.scheduler(*OTHER, "--schedule-period=3s", name="other"),  # later than the shadow, which has to plan first
     ):
         until(lambda: told(url)["plans"] > 2, "plans of the shadow")
         stage.create(job(space, "fits", 6))
