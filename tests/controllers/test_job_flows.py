@@ -130,6 +130,32 @@ def test_what_a_flow_changes_in_its_template() -> None:
     ]
 
 
+def test_a_flow_changes_its_template_to_a_default() -> None:
+    changed = {
+        "schedulerName": "",
+        "minAvailable": 0,
+        "maxRetry": 0,
+        "networkTopology": {"mode": "hard"},
+        "tasks": [{"name": "t", "replicas": 0, "maxRetry": 0}],
+    }
+    flows = Flows({"a": {"patch": {"jobSpec": changed}}}, without="a")
+    spec = {
+        "schedulerName": "other",
+        "minAvailable": 2,
+        "maxRetry": 7,
+        "queue": "q",
+        "networkTopology": {"mode": "soft", "highestTierAllowed": 2},
+        "tasks": [task("t", 2) | {"maxRetry": 7}],
+    }
+    flows.store(JOB_TEMPLATES, {"metadata": {"name": "a", "namespace": "ns"}, "spec": spec})
+    flows.settle()
+    made = flows.objects[JOBS]["ns", "f-a"]["spec"]
+    assert made.pop("tasks") == [task("t", 0) | {"maxRetry": 0}]
+    assert made == {key: changed.get(key, value) for key, value in spec.items() if key != "tasks"} | {
+        "networkTopology": {"mode": "hard", "highestTierAllowed": 2}
+    }
+
+
 @pytest.mark.parametrize("phase", ["Failed", "Terminated"])
 def test_a_flow_whose_job_fails_makes_nothing_more(phase: str) -> None:
     flows = Flows(DIAMOND)

@@ -69,6 +69,18 @@ def of_type(name: str) -> Meta:
     return rule(x_stromboli_kubernetes_type=name)
 
 
+FIELDS_OF: Final = "x-stromboli-fields-of"
+"""Key of a rule: the field holds some fields of the class of that name, whose schema stands in its place."""
+
+
+def fields_of(cls: type[Wire]) -> Meta:
+    """The field holds some fields of ``cls``, kept as they are written: a default that is stated says something.
+
+    Its schema has no defaults: what the API server filled in would count as stated.
+    """
+    return rule(x_stromboli_fields_of=cls.__name__)
+
+
 Anything: TypeAlias = Annotated[dict[str, object], rule(x_kubernetes_preserve_unknown_fields=True)]
 """An object of a kind that is Kubernetes' own: kept as it is, whatever it holds."""
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from stromboli.crds.batch import JobSpec, TaskState
-from stromboli.crds.fields import LONGEST_LABEL, NEEDED, Count, Name, Resource, Time, one_of, rule, says
+from stromboli.crds.fields import LONGEST_LABEL, NEEDED, Count, Name, Resource, Time, fields_of, one_of, rule, says
 from stromboli.model.spec import Wire
 
 _HIGHEST_PORT = 65535
@@ -61,7 +61,7 @@ class FlowDependsOn(Wire, frozen=True):
 class Patch(Wire, frozen=True):
     """What is changed in the template's job."""
 
-    job_spec: Annotated[JobSpec, says("Fields that replace the template's.")] = JobSpec()
+    job_spec: Annotated[dict[str, object], fields_of(JobSpec), says("Fields that replace the template's.")] = {}
 
 
 class Flow(Wire, frozen=True):

@@ -9,7 +9,8 @@ from typing import Final
 
 from msgspec import inspect
 
-from stromboli.crds.fields import KUBERNETES, REQUIRED, Metadata, Resource
+from stromboli.crds.batch import JobSpec
+from stromboli.crds.fields import FIELDS_OF, KUBERNETES, REQUIRED, Metadata, Resource
 from stromboli.crds.kinds import Kind
 from stromboli.crds.kubernetes_types import structural
 
@@ -17,6 +18,10 @@ Schema = dict[str, object]
 
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _ANY_OF: Final = "anyOf"
+_OURS: Final = (REQUIRED, KUBERNETES, FIELDS_OF)
+"""Keys of rules that are no part of a schema."""
+_IN_PART: Final = {cls.__name__: cls for cls in (JobSpec,)}
+"""Classes of which a field may hold some fields, by name."""
 _PLAIN: Final[Mapping[type[inspect.Type], Schema]] = {
     inspect.StrType: {"type": "string"},
     inspect.IntType: {"type": "integer"},
@@ -78,12 +83,25 @@ def _needed(field: inspect.Field) -> bool:
 def _with_rules(schema: Schema, rules: Mapping[str, object]) -> Schema:
     if isinstance(name := rules.get(KUBERNETES), str):
         schema = structural(name)
-    merged = {**schema, **{key: value for key, value in rules.items() if key not in (REQUIRED, KUBERNETES)}}
+    elif isinstance(name := rules.get(FIELDS_OF), str):
+        schema = _without_defaults(_of(inspect.type_info(_IN_PART[name])))
+    merged = {**schema, **{key: value for key, value in rules.items() if key not in _OURS}}
     if _PRESERVE in rules:
         merged.pop("additionalProperties", None)
     if _ANY_OF in rules:  # a quantity: a number or a text
         merged.pop("type", None)
     return merged
+
+
+def _without_defaults(schema: Schema) -> Schema:
+    """The schema of a part that must not be filled: what nobody has stated would count as stated."""
+    found = {key: value for key, value in schema.items() if key != "default"}
+    if isinstance(fields := schema.get("properties"), dict):
+        found["properties"] = {name: _without_defaults(inner) for name, inner in fields.items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(inner := schema.get(key), dict):
+            found[key] = _without_defaults(inner)
+    return found
 
 
 def _summary(cls: type) -> str:

@@ -38,7 +38,7 @@ def job_body(flow: JobFlow, step: Flow, template: JobTemplate) -> Json:
     }
     spec = builtins(template.spec)
     if step.patch is not None:
-        spec = _patched(spec, builtins(step.patch.job_spec))
+        spec = _patched(spec, step.patch.job_spec)
     return {"apiVersion": JOB_API, "kind": JOB_KIND, "metadata": metadata, "spec": spec}
 
 

@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
 from typing import Final
 
 from stromboli.builtin import builtin_registry
-from stromboli.cluster.body import Body, key_of, meta, part, with_meta
-from stromboli.cluster.complete import complete
-from stromboli.cluster.events import Added, Event
-from stromboli.cluster.objects import from_value
-from stromboli.cluster.state import ClusterState
+from stromboli.cluster.body import Body, key_of, meta, part
 from stromboli.cycle import run_cycle
 from stromboli.errors import ApiFailure, ManifestError
 from stromboli.framework.books.plan import Bind, Plan, PodConditionUpdate
 from stromboli.framework.config.config import load_config
 from stromboli.kube.recorder import Recorder
 from stromboli.live.scheduler.context import pod_of
+from stromboli.live.up.placing_state import DEFAULT_SCHEDULER, PODS, PlacingState
 from stromboli.model import names
 from stromboli.server.api import Api
 from stromboli.server.print.conditions import with_condition
 from stromboli.server.verbs.writing import Options
 
-DEFAULT_SCHEDULER: Final = "default-scheduler"
 CONFIGURATION: Final = """\
 actions: "allocate, backfill"
 tiers:
@@ -38,16 +33,6 @@ LOOK_EVERY: Final = 0.1
 """Seconds between two looks for pods that wait."""
 AGAIN_AFTER: Final = 2.0
 """Seconds after which pods that found no room are tried again."""
-_READ: Final = {
-    "Namespace": ("", "namespaces"),
-    "Service": ("", "services"),
-    "ReplicaSet": ("apps", "replicasets"),
-    "StatefulSet": ("apps", "statefulsets"),
-    "Node": ("", "nodes"),
-    "PriorityClass": ("scheduling.k8s.io", "priorityclasses"),
-}
-_WORKLOADS: Final = ("ReplicaSet", "StatefulSet")
-_PODS: Final = ("", "pods")
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -62,6 +47,7 @@ class DefaultScheduler:
             CONFIGURATION, source=DEFAULT_SCHEDULER, known_plugins=known[0], known_actions=known[1]
         )
         self._registry.resolve(self._config)
+        self._cluster = PlacingState(api, self._leave_out)
         self._tried: tuple[frozenset[str], float] = (frozenset(), 0.0)
 
     async def run(self) -> None:
@@ -73,44 +59,20 @@ class DefaultScheduler:
                     self.look()
                 except Exception:  # noqa: BLE001  # one object's trouble must not end the cluster
                     _LOG.exception("default scheduler")
+                    self._cluster.begin_anew()
                 await asyncio.sleep(LOOK_EVERY)
 
     def look(self) -> None:
         """Place the pods that wait; those that found no room a moment ago are left alone for a while."""
-        waiting = [pod for pod in self._api.bodies(*_PODS) if is_waiting(pod)]
-        uids, now = frozenset(str(meta(pod)["uid"]) for pod in waiting), self._api.clock()
+        uids, now = frozenset(str(meta(pod)["uid"]) for pod in self._cluster.waiting.values()), self._api.clock()
         tried, at = self._tried
         if not uids or (uids <= tried and 0 <= now - at < AGAIN_AFTER):
             return
         self._tried = (uids, now)
-        plan = run_cycle(self._state(waiting).snapshot(), self._config, self._registry, now)
+        plan = run_cycle(self._cluster.caught_up().snapshot(), self._config, self._registry, now)
         for bind in plan.binds:
             self._bind(bind)
         self._tell(plan)
-
-    def _state(self, waiting: Iterable[Body]) -> ClusterState:
-        """The cluster with the pods that wait, each a job of its own."""
-        state, events = ClusterState(), list[Event]()
-        for kind, body in self._bodies(waiting):
-            try:
-                event = Added(kind, from_value(kind, body))
-                state.apply(event)
-                if kind not in _WORKLOADS:  # their pods are there
-                    events.append(event)
-            except ManifestError as error:
-                self._leave_out(kind, body, error)
-        for addition in complete(events, (DEFAULT_SCHEDULER,)):
-            if isinstance(addition, ManifestError):
-                _LOG.warning("default scheduler: %s", addition)
-            else:
-                state.apply(addition.event)
-        return state
-
-    def _bodies(self, waiting: Iterable[Body]) -> Iterator[tuple[str, Body]]:
-        for kind, collection in _READ.items():
-            yield from ((kind, body) for body in self._api.bodies(*collection))
-        yield from (("Pod", pod) for pod in self._api.bodies(*_PODS) if part(pod, "spec", "nodeName"))
-        yield from (("Pod", _plain(pod)) for pod in waiting)
 
     def _leave_out(self, kind: str, body: Body, error: ManifestError) -> None:
         """What cannot be read keeps no pod but itself from a node."""
@@ -137,24 +99,10 @@ class DefaultScheduler:
 
     def _say(self, update: PodConditionUpdate) -> None:
         namespace, _, name = update.key.partition("/")
-        pod = self._api.body(*_PODS, namespace, name)
+        pod = self._api.body(*PODS, namespace, name)
         if pod is None:
             return
         said = {"type": names.POD_SCHEDULED, "status": "False", "reason": update.reason, "message": update.message}
-        self._api.store.put(_PODS, {**pod, "status": with_condition(pod, said)})
+        self._api.store.put(PODS, {**pod, "status": with_condition(pod, said)})
         about = pod_of(update.key, update.uid)
         self._recorder.record(about, names.EVENT_WARNING, names.EVENT_FAILED_SCHEDULING, update.message)
-
-
-def is_waiting(pod: Body) -> bool:
-    """Whether a pod waits for the default scheduler."""
-    spec = pod.get("spec") or {}
-    waits = spec.get("schedulerName") == DEFAULT_SCHEDULER and not spec.get("nodeName")
-    over = part(pod, "status", "phase") in (names.POD_SUCCEEDED, names.POD_FAILED) or "deletionTimestamp" in meta(pod)
-    return waits and not over and not spec.get("schedulingGates")
-
-
-def _plain(pod: Body) -> Body:
-    """A pod that belongs to nothing: each is placed for itself."""
-    spec = {name: value for name, value in pod["spec"].items() if name != "schedulingGroup"}
-    return {**with_meta(pod, annotations=None, ownerReferences=None), "spec": spec}

@@ -24,7 +24,8 @@ from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.recording import record
 from stromboli.live.scheduler.scheduler import LiveScheduler
-from stromboli.live.up.default_scheduler import DEFAULT_SCHEDULER, DefaultScheduler
+from stromboli.live.up.default_scheduler import DefaultScheduler
+from stromboli.live.up.placing_state import DEFAULT_SCHEDULER
 from stromboli.live.up.shown_configuration import show_configuration
 from stromboli.live.up.strangers import Strangers
 from stromboli.model.names import DEFAULT_QUEUE, POD_GROUP_NOT_ADMITTED, POD_GROUP_UNSCHEDULABLE
