@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from stromboli.cycle import run_cycle
 from stromboli.fairness.tree import QueueNode
 from stromboli.framework.books.plan import Bind, Plan
 from stromboli.framework.session.session import Session
-from stromboli.kube.collecting import GENERATIONS, holding_a_cluster, not_collecting, tidy
+from stromboli.kube.collecting import GENERATIONS, GROWN, SETTLED, holding_a_cluster, not_collecting, tidy
 from stromboli.live.process.events import Telling
 from stromboli.live.scheduler.configuration import Configuration, Source
 from stromboli.live.scheduler.plan_stream import AT_ONCE, Handover, Inbox
@@ -257,7 +258,49 @@ def test_who_holds_a_cluster_has_old_objects_looked_at_between_cycles_alone() ->
         kept += [[number] for number in range(1000)]
         gc.collect(1)
         tidy()
+        assert gc.get_count()[2] == 0
+        kept += [[number] for number in range(SETTLED)]
+        gc.collect(1)
+        tidy()
         assert gc.get_freeze_count() >= frozen + len(kept)
         assert gc.get_count()[2] == 0
     assert gc.get_threshold() == before
     assert gc.get_freeze_count() == 0
+
+
+class Cyclic:
+    """What refers to itself, as an exception does whose traceback holds the frame that caught it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def begun() -> tuple[Cyclic, weakref.ref[Cyclic]]:
+    found = Cyclic()
+    return found, weakref.ref(found)
+
+
+def test_what_was_under_way_between_two_cycles_is_not_kept_for_ever() -> None:
+    seen = []
+    with holding_a_cluster():
+        for _ in range(20):
+            request, seen_as = begun()
+            seen.append(seen_as)
+            gc.collect(1)
+            tidy()
+            del request
+        assert len([one for one in seen if one() is not None]) <= 1
+
+
+def test_what_was_under_way_when_all_was_frozen_goes_once_much_has_come() -> None:
+    with holding_a_cluster():
+        request, seen_as = begun()
+        with not_collecting():
+            kept = [[number] for number in range(100)]
+        del request
+        gc.collect()
+        assert seen_as() is not None, "it is frozen"
+        kept += [[number] for number in range(GROWN + gc.get_freeze_count() // 2)]
+        gc.collect(1)
+        tidy()
+        assert seen_as() is None

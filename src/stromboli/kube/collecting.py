@@ -1,8 +1,11 @@
 """The garbage collector, kept out of the way: decoding makes many objects and next to no garbage.
 
 A collection stops every thread for as long as it takes to look at all objects of a generation, and those of a large
-cluster are many.  So what has been looked at once and is still there is frozen: it will stay, or go by its own count of
+cluster are many.  So what has been looked at and stays is frozen once it is much: it will go by its own count of
 references, as there are no cycles among the objects of a state, nor among those of a session.
+
+There are some among those of requests, and what is under way when all is frozen is frozen, too: it would stay for ever.
+So little is left to be looked at again, and once what is frozen has grown by half all of it is looked at.
 """
 
 from __future__ import annotations
@@ -16,11 +19,17 @@ GENERATIONS = (5_000, 3, 1_000_000)
 
 The first two bound how many objects a collection may find, about 20,000, and so for how long everything stops: 15 ms.
 """
+SETTLED = 10_000
+"""Objects that have been looked at and are still there from which on they are frozen; fewer are looked at again."""
+GROWN = 50_000
+"""Objects by which what is frozen must have grown, besides by half, before all of it is looked at."""
 
 
 class _Paused:
     depth = 0
     holders = 0
+    looked_at = 0
+    """How much was frozen when all of it had been looked at last."""
 
 
 @contextmanager
@@ -45,6 +54,7 @@ def holding_a_cluster() -> Iterator[None]:
     _Paused.holders += 1
     gc.set_threshold(*GENERATIONS)
     gc.freeze()
+    _Paused.looked_at = gc.get_freeze_count()
     try:
         yield
     finally:
@@ -60,6 +70,18 @@ def tidy() -> None:
     After a flood, what is old already is frozen unseen: looking at all of it would stop everything for too long.
     """
     aged = gc.get_count()[2]
-    if aged and gc.isenabled():
-        gc.collect(2 if aged == 1 else 1)
+    if not aged or not gc.isenabled():
+        return
+    gc.collect(2 if aged == 1 else 1)
+    if aged > 1 or len(gc.get_objects(generation=2)) > SETTLED:
         gc.freeze()
+    if gc.get_freeze_count() > _Paused.looked_at * 3 // 2 + GROWN:
+        _look_at_all()
+
+
+def _look_at_all() -> None:
+    """Let go of what became garbage after it was frozen; done seldom, it costs little for each object that came."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    _Paused.looked_at = gc.get_freeze_count()
