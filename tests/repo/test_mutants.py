@@ -230,3 +230,15 @@ def test_tests_that_have_changed_are_recorded_again(project: Path) -> None:
     after = Record.read(project / ".mutants/record.json.gz").tests
     assert set(after) - set(before) == {"tests/test_more.py::test_more"}
     assert all(after[name] == ran for name, ran in before.items())
+
+
+def test_tests_without_a_record_that_use_the_module_are_asked_last(project: Path) -> None:
+    run(project, "--count", "0")
+    here = "src/pkg/limits.py:15"
+    again = "from pkg.limits import untested\n\ndef test_more():\n    assert untested() == 1\n"
+    other = "def test_of_other_things():\n    assert False\n"
+    for text, caught in ((other, 0), (again, 1)):
+        (project / "tests/test_more.py").write_text(text)
+        result = run(project, "--as-recorded", "--at", here)
+        assert f"tried 1, caught {caught} (0 by time-out)" in result.stdout, result.stdout + result.stderr
+    assert "test_more" in result.stderr

@@ -4,7 +4,8 @@ A seeded sample of lines of framework, actions, plugins, cluster, live and contr
 the tests that execute it are run, the quickest first.  A mutant that runs into a time limit counts as caught.  Mutants
 that change nothing stand in `equivalent.toml` with the reason, and are not drawn.  Which tests execute which line is
 recorded first (`.mutants/`), for tests whose files have changed since the last time; `--fresh` records all anew,
-`--as-recorded` nothing.
+`--as-recorded` nothing.  A test without a record is asked last, if its file uses the broken module; that it takes long
+catches nothing.
 
 Prints how many were tried, caught and survived, and what each survivor changes; 1 if fewer than 95 % were caught.
 """
@@ -83,7 +84,11 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--at", action="append", default=[], metavar="PATH:LINE", help="break this line in every way")
     parser.add_argument("--seconds", type=float, default=60, help="most CPU seconds of tests for one mutant (60)")
     parser.add_argument("--fresh", action="store_true", help="record anew which tests execute which line")
-    parser.add_argument("--as-recorded", action="store_true", help="record nothing; tests that are new are not asked")
+    parser.add_argument(
+        "--as-recorded",
+        action="store_true",
+        help="record nothing; tests without a record are asked last",
+    )
     return parser.parse_args(given)
 
 

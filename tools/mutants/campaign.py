@@ -16,6 +16,8 @@ from tools.mutants.mutations import Mutation, mutations
 from tools.mutants.recording import Record
 from tools.mutants.trial import FAILED, PASSED, UNFIT, Functions, Limits, Verdict, run, run_anew
 
+GUESS = 2.0
+"""CPU seconds that a test is taken to need if it was not recorded."""
 FIRST = 30
 """How many tests are asked before the rest, where each process has to import and collect them."""
 
@@ -96,17 +98,33 @@ class Campaign:
                 chosen.append(name)
         return chosen
 
+    def near(self, mutation: Mutation) -> list[str]:
+        """Tests without a record whose file uses what the mutated module defines, or is named like it."""
+        path = Path(mutation.path)
+        module = ".".join(path.with_suffix("").parts[1:])
+        unknown = [item for name, item in self.items.items() if name not in self.record.tests]
+        found = [item.nodeid for item in unknown if path.stem in item.path.stem or _uses(item, module)]
+        return found[: int(self.seconds)]
+
     def tried(self, mutation: Mutation) -> Verdict:
+        """Try one mutant by the tests that execute it, then by those that may, as nobody has recorded them yet."""
+        verdict = self.tried_by(mutation, self.tests_of(mutation))
+        if verdict.caught or not (near := self.near(mutation)):
+            return verdict
+        second = self.tried_by(mutation, near)
+        return verdict if second.by == "time-out" else second  # how long they take is not known
+
+    def tried_by(self, mutation: Mutation, tests: list[str]) -> Verdict:
         """Try one mutant; a test that fails by itself has noticed nothing, and is asked no more."""
-        tests = self.tests_of(mutation)
+        tests = [name for name in tests if self.sound.get(name, True)]
         if not tests:
             return Verdict(caught=False, by="no test executes it", tests=0)
-        limits = Limits.of(sum(self.record.tests[name].seconds for name in tests))
+        limits = Limits.of(sum(map(self.seconds_of, tests)))
         if mutation.function:
             items = [self.items[name] for name in tests]
             status, by = run(items, limits, lambda: self.functions.replace(mutation))
             if status == FAILED and by in self.items and not self.is_sound(by):
-                return self.tried(mutation)
+                return self.tried_by(mutation, tests)
             if status != UNFIT:
                 return verdict_of(status, by, len(tests))
         return self.tried_anew(mutation, tests, limits)
@@ -119,12 +137,23 @@ class Campaign:
                 break
         return verdict_of(status, "a process of its own", len(tests))
 
+    def seconds_of(self, name: str) -> float:
+        """How long a test takes when nothing is broken; a guess where nobody has recorded it."""
+        found = self.record.tests.get(name)
+        return GUESS if found is None else found.seconds
+
     def is_sound(self, name: str) -> bool:
         """Whether a test passes by itself when nothing is broken."""
         if name not in self.sound:
-            status, _ = run([self.items[name]], Limits.of(self.record.tests[name].seconds))
+            status, _ = run([self.items[name]], Limits.of(self.seconds_of(name)))
             self.sound[name] = status == PASSED
         return self.sound[name]
+
+
+def _uses(item: pytest.Item, module: str) -> bool:
+    """Whether a test's file has something of a module."""
+    names = vars(getattr(item, "module", object))
+    return any(getattr(value, "__module__", None) == module for value in names.values())
 
 
 def verdict_of(status: int, by: str, tests: int) -> Verdict:

@@ -175,7 +175,7 @@ class Recorder:
         for file in data.measured_files():
             path = Path(file).relative_to(self.project).as_posix()
             for line, names in data.contexts_by_lineno(file).items():
-                for name in filter(None, names):
+                for name in names & self.record.tests.keys():  # not of one that was broken off
                     lines = self.record.tests[name].lines
                     lines[path] = lines.get(path, 0) | 1 << line
         self.coverage.erase()
