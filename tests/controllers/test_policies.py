@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from stromboli.controllers.changes import Emit
 from stromboli.controllers.jobs.requests import Choice, Request, choose
+from stromboli.controllers.jobs.timers import Timers
 from stromboli.controllers.manager import Manager
+from stromboli.controllers.work import About, Work
 from stromboli.crds.batch import Job
 from stromboli.crds.kinds import POD_GROUPS
 from stromboli.crds.read import read
@@ -190,3 +193,37 @@ def test_a_job_that_is_gone_takes_its_timers_along() -> None:
     cluster.remove("jobs.batch.volcano.sh", "j")
     cluster.settle()
     assert cluster.manager.jobs.timers.next() is None
+
+
+@pytest.mark.parametrize("called_off", ["due", "done", "called off"])
+def test_nothing_is_kept_of_a_job_whose_delayed_actions_are_over(called_off: str) -> None:
+    timers, key = Timers(), ("ns", "j")
+    put_off = [HERE._replace(event="PodPending", pod=f"j-t-{number}", pod_uid="p") for number in range(2)]
+    for request in put_off:
+        assert timers.add(key, request, "RestartPod", 60.0)
+    assert timers.next() == 60.0
+    if called_off == "due":
+        assert [request.pod for _, request in timers.due(60.0)] == ["j-t-0", "j-t-1"]
+    elif called_off == "done":
+        timers.done(key, "RestartJob", HERE)
+    else:
+        for request in put_off:
+            timers.heard(key, request._replace(event="PodRunning"))
+    assert (timers.next(), vars(timers)) == (None, {"_timers": {}})
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"), [([], ["SyncJob"]), (["RestartJob"], ["RestartJob"]), (["", "AbortJob"], ["AbortJob"])]
+)
+def test_a_job_that_fails_too_often_is_terminated_and_told_by_what_was_asked_of_it(
+    asked: list[str], said: list[str]
+) -> None:
+    cluster, work = started(task("a", 1)), Work(About.job, ("ns", "j"))
+    for action in asked:
+        cluster.manager.ask_job(work.key, Request("CommandIssued", action) if action else Request("PodFailed"))
+    cluster.manager.look(work, cluster.now)
+    outcome = cluster.manager.give_up(work)
+    texts = [change.message for change in outcome.changes() if isinstance(change, Emit)]
+    assert texts == [f"Job failed on action {action} for retry limit reached" for action in said]
+    cluster.settle()
+    assert cluster.phase() == "Terminating"

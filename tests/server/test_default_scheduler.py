@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from stromboli.cluster.kinds import Object
+from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import ClusterState
 from stromboli.kube.recorder import Regarding
 from stromboli.live.up import placing_state
@@ -85,8 +87,13 @@ def pod(browser: Browser, name: str, cpu: str = "1", **spec: Any) -> None:
 
 
 def test_a_look_reads_what_has_changed_alone(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    decode, read = placing_state.from_value, list[str]()
-    monkeypatch.setattr(placing_state, "from_value", lambda kind, value: (read.append(kind), decode(kind, value))[1])
+    read: list[str] = []
+
+    def counting(kind: str, value: object) -> Object:
+        read.append(kind)
+        return from_value(kind, value)
+
+    monkeypatch.setattr(placing_state, "from_value", counting)
     recorder: Any = Told()
     scheduler = DefaultScheduler(browser.api, recorder)
     for number in range(4):
