@@ -47,6 +47,23 @@ def test_a_new_job_gets_a_pod_group_and_waits() -> None:
     assert (cluster.phase(), status(cluster)["minAvailable"]) == ("Pending", 3)
 
 
+@pytest.mark.parametrize("stated", [{}, {"minAvailable": 0}])
+def test_a_job_that_states_no_min_available_runs_once_its_pods_do(stated: dict[str, Any]) -> None:
+    cluster = Cluster()
+    cluster.store(QUEUES, queue("default"))
+    cluster.store(JOBS, job(task("a", 2), **stated))  # as no webhook has filled it
+    cluster.settle()
+    cluster.admit()
+    cluster.settle()
+    assert (cluster.phase(), len(cluster.pods())) == ("Pending", 2)
+    cluster.pod_phase("j-a-0", "Running")
+    cluster.settle()
+    assert cluster.phase() == "Pending"
+    cluster.pod_phase("j-a-1", "Running")
+    cluster.settle()
+    assert cluster.phase() == "Running"
+
+
 def test_a_pod_that_stops_being_a_jobs_is_counted_there_no_more() -> None:
     cluster = started(task("a", 2))
     cluster.change("pods", "j-a-0", {"metadata": {"annotations": {"volcano.sh/task-spec": None}}})
