@@ -86,6 +86,13 @@ class SimWorld:
         found = self._there(kind, key, uid)
         return self._stands(Modified, kind, key, merge_patched(found, change))
 
+    def replace(self, body: Mapping[str, Any]) -> Body:
+        """Put an object in the place of the one of its name, which keeps its uid and the time at which it was made."""
+        kind, key = body["kind"], key_of(body)
+        kept = meta(self._there(kind, key, ""))
+        made = with_meta(body, uid=kept["uid"], creationTimestamp=kept["creationTimestamp"])
+        return self._stands(Modified, kind, key, made)
+
     def remove(self, kind: str, key: str, uid: str = "") -> None:
         """Take an object away at once."""
         found = self._there(kind, key, uid)

@@ -13,6 +13,8 @@ from stromboli.sim.world import SimWorld
 class Outages:
     """Take nodes from a world, one at a time, and bring each back after ``mttr`` seconds, until ``over`` says so.
 
+    What changes of a node meanwhile (:meth:`changed`) shows when it comes back; one that has gone for good stays away.
+
     The time between failures is exponentially distributed, its mean for a node ``mtbf`` seconds.  ``losing`` is true
     while a node goes with its pods.
     """
@@ -21,6 +23,7 @@ class Outages:
         self._world, self._mtbf, self._mttr, self._over = world, mtbf, mttr, over
         self._dice = Random(f"{seed} nodes")
         self._nodes = len(list(world.all("Node")))
+        self._down: dict[str, Body] = {}
         self.losing = False
         self._wait()
 
@@ -33,12 +36,26 @@ class Outages:
             return
         up = {str(meta(node)["name"]): node for node in self._world.all("Node")}
         if up:
-            body = up[name := self._dice.choice(sorted(up))]
+            name = self._dice.choice(sorted(up))
+            body = self._down[name] = with_meta(up[name], uid=None, resourceVersion=None, creationTimestamp=None)
             self.losing = True
             self._world.remove("Node", name)
             self.losing = False
-            self._world.timeline.after(self._mttr, partial(self._back, body))
+            self._world.timeline.after(self._mttr, partial(self._back, name))
         self._wait()
 
-    def _back(self, body: Body) -> None:
-        self._world.create(with_meta(body, uid=None, resourceVersion=None, creationTimestamp=None))
+    def changed(self, node: Body, *, stays: bool) -> bool:
+        """Note that a node changes, or goes for good; False for one that is not down."""
+        name = str(meta(node)["name"])
+        if name not in self._down:
+            return False
+        if stays:
+            self._down[name] = node
+        else:
+            del self._down[name]
+        return True
+
+    def _back(self, name: str) -> None:
+        body = self._down.pop(name, None)
+        if body is not None:
+            self._world.create(body)

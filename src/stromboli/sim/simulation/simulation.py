@@ -59,8 +59,8 @@ class Simulation:
         self.accounts = Accounts(self.workload)
         self.pods = SimPods(self.world, lives, self.accounts, seed, self._wake)
         self.runs = [JobRun(job) for job in self.workload.jobs]
-        outages = Outages(self.world, lives.node_mtbf, lives.node_mttr, seed, self._over)
-        self.pods.node_lost = lambda: outages.losing
+        self._outages = Outages(self.world, lives.node_mtbf, lives.node_mttr, seed, self._over)
+        self.pods.node_lost = lambda: self._outages.losing
         self.cycles = 0
         self._always = not skips or any(plugin.name in CLOCKED for plugin in config.plugins())
         self._due = self._decided = self._reserved = False
@@ -89,11 +89,13 @@ class Simulation:
         body = opened(dict(change.object))
         kind, key = body["kind"], key_of(body)
         there = self.world.get(kind, key) is not None
+        if kind == "Node" and self._outages.changed(body, stays=change.stays):
+            return
         if not change.stays:
             if there:
                 self.world.remove(kind, key)
         elif there:
-            self.world.patch(kind, key, body)
+            self.world.replace(body)
         else:
             self.world.create(body)
 

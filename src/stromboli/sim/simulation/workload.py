@@ -59,6 +59,11 @@ class SimJob:
         """How many pods it has."""
         return sum(some.count for some in self.pods)
 
+    def earlier(self, seconds: float) -> SimJob:
+        """The same job, all of whose times are ``seconds`` earlier."""
+        cancelled = None if self.cancelled is None else self.cancelled - seconds
+        return replace(self, submit=self.submit - seconds, cancelled=cancelled)
+
     def asks(self) -> dict[str, float]:
         """What all its pods ask for together, by resource, in the base unit of each."""
         total: dict[str, float] = {}
@@ -90,19 +95,28 @@ class Workload:
     changes: tuple[TimedChange, ...] = ()
 
     def window(self, length: float | str = inf, since: float | str = 0.0) -> Workload:
-        """The jobs that come within so long from ``since`` on; times count from there.
+        """The jobs that come within so long from ``since`` on, and the cluster as it is then; times count from there.
 
         In seconds, or such as ``14d`` and ``36h``.  Raises DurationError.
         """
         begin, span = _seconds(since), _seconds(length)
-        kept = (job for job in self.jobs if begin <= job.submit < begin + span)
-        return replace(self, jobs=tuple(replace(job, submit=job.submit - begin) for job in kept))
+        return self._from(begin, (job for job in self.jobs if begin <= job.submit < begin + span))
 
     def part(self, first: int, count: int) -> Workload:
         """So many jobs from number ``first`` (0: the first one) on; times count from when the first of them comes."""
         kept = self.jobs[first : first + count]
-        begin = kept[0].submit if kept else 0.0
-        return replace(self, jobs=tuple(replace(job, submit=job.submit - begin) for job in kept))
+        return self._from(kept[0].submit if kept else 0.0, kept)
+
+    def _from(self, begin: float, jobs: Iterable[SimJob]) -> Workload:
+        """With ``jobs`` alone, and all times from ``begin`` on; what changed before has changed the objects."""
+        objects = {_title(each): each for each in self.objects}
+        for change in sorted((one for one in self.changes if one.at < begin), key=lambda one: one.at):
+            objects.pop(_title(change.object), None)
+            if change.stays:
+                objects[_title(change.object)] = change.object
+        changes = tuple(replace(one, at=one.at - begin) for one in self.changes if one.at >= begin)
+        moved = tuple(job.earlier(begin) for job in jobs)
+        return replace(self, jobs=moved, objects=tuple(objects.values()), changes=changes)
 
     def scaled(self, load: float, seed: int = 0) -> Workload:
         """``load`` times as many jobs in the same time: some are left out, or come again with a second's fraction.
@@ -118,12 +132,19 @@ class Workload:
         return replace(self, jobs=tuple(found))
 
     def on(self, objects: Iterable[Manifest]) -> Workload:
-        """The same jobs with other objects: nodes replace all nodes, other kinds those of the same name."""
+        """The same jobs with other objects: nodes replace all nodes, other kinds those of the same name and namespace.
+
+        What is replaced does not change later, either.
+        """
         given = list(objects)
         kinds = {"Node"} & {str(each["kind"]) for each in given}
         names = {_title(each) for each in given}
-        kept = [each for each in self.objects if each["kind"] not in kinds and _title(each) not in names]
-        found = replace(self, objects=(*kept, *given))
+
+        def stays(each: Manifest) -> bool:
+            return each["kind"] not in kinds and _title(each) not in names
+
+        changes = tuple(one for one in self.changes if stays(one.object))
+        found = replace(self, objects=(*filter(stays, self.objects), *given), changes=changes)
         return found._divided() if kinds else found
 
     def _divided(self) -> Workload:
@@ -141,7 +162,7 @@ class Workload:
 
     def whole(self) -> Workload:
         """With a Queue for each job whose queue is not among the objects."""
-        known = {str(_title(each)[1]) for each in self.objects if each["kind"] == "Queue"}
+        known = {str(_title(each)[2]) for each in self.objects if each["kind"] == "Queue"}
         missing = dict.fromkeys(job.queue for job in self.jobs if job.queue not in known)
         return replace(self, objects=(*self.objects, *map(queue, missing)))
 
@@ -160,9 +181,10 @@ def _offer(body: Any) -> Mapping[str, str]:
     return offer
 
 
-def _title(body: Manifest) -> tuple[object, object]:
+def _title(body: Manifest) -> tuple[object, object, object]:
+    """What tells an object from all others: kind, namespace (empty for one without) and name."""
     metadata: Any = body["metadata"]
-    return body["kind"], metadata["name"]
+    return body["kind"], metadata.get("namespace") or "", metadata["name"]
 
 
 @lru_cache(4096)
