@@ -86,9 +86,40 @@ def test_points_are_run_once(tmp_path, here):
 def test_lost_workers_cost_a_try(tmp_path, here):
     here.dies = {3}
     assert len(swept(tmp_path).results) == 8
-    here.dies = set(range(100))
-    with pytest.raises(StudyError, match="lost 3 times in a row, 8 points are left"):
+    here.calls, here.dies = 0, set(range(100))
+    with pytest.raises(StudyError, match="the workers of 3 points in a row were lost 3 times each, 6 points are left"):
         swept(tmp_path / "other")
+
+
+def test_a_point_that_ends_its_worker_is_named_and_the_others_are_done(tmp_path, here, monkeypatch):
+    """It is told from those that ran beside it, as each of these is run alone after a loss."""
+    good = points.run_point
+
+    def run_point(point):
+        if point.title == {"trace": "small.swf", "conf": "default", "load": 1, "seed": 1}:
+            raise BrokenExecutor("killed")
+        return good(point)
+
+    monkeypatch.setattr(sweep, "run_point", run_point)
+    monkeypatch.setattr(Here, "submit", submitted)
+    found = swept(tmp_path)
+    assert found.problems == (
+        "trace small.swf, conf default, load 1, seed 1: its worker was lost 3 times; is memory short?",
+    )
+    assert len(found.results) == 7
+    monkeypatch.undo()
+    monkeypatch.setattr(sweep, "executor", lambda engine, workers: AsContext(Here()))
+    assert len(swept(tmp_path).results) == 8, "it is tried again by the next sweep"
+
+
+def submitted(pool, fn, /, *args):
+    """As an executor does, with whatever the call raises."""
+    future: Future = Future()
+    try:
+        future.set_result(fn(*args))
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
 def test_what_is_said_of_a_sweep(tmp_path, here):
@@ -125,6 +156,30 @@ def test_problems_of_points_are_listed(tmp_path, here, monkeypatch):
     found = swept(tmp_path, seeds=[7], loads=[1])
     assert found.problems[0] == "trace small.swf, conf fifo.conf, load 1, seed 7: no luck"
     assert not found.results
+
+
+def test_any_failure_is_that_of_its_point_alone(tmp_path, here, monkeypatch):
+    good = points.simulate
+
+    def simulate(workload, conf, **options):
+        if conf.name == "default":
+            raise KeyError("gpu")
+        return good(workload, conf, **options)
+
+    monkeypatch.setattr(points, "simulate", simulate)
+    found = swept(tmp_path, seeds=[7], loads=[1])
+    assert found.problems == ("trace small.swf, conf default, load 1, seed 7: KeyError: 'gpu'",)
+    assert len(found.results) == 1
+    monkeypatch.setattr(points, "simulate", good)
+    monkeypatch.setattr(Here, "submit", given_up)
+    assert "RuntimeError: a worker died four times" in swept(tmp_path, seeds=[8], loads=[1]).problems[0]
+
+
+def given_up(pool, fn, /, *args):
+    """As Dask does whose workers have died of a point again and again."""
+    future: Future = Future()
+    future.set_exception(RuntimeError("a worker died four times"))
+    return future
 
 
 def test_tables_are_read_by_others(tmp_path):

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from stromboli.errors import StromboliError
+from stromboli.errors import in_words
 from stromboli.sim.simulation.lives import PLAIN, Lives
 from stromboli.sim.simulation.workload import Workload
 from stromboli.study.conf import Conf
@@ -88,7 +88,7 @@ def run_point(point: Point) -> Outcome:
     try:
         workload = point.workload.scaled(point.load, point.seed)
         run = simulate(workload, point.conf, period=options.period, seed=point.seed, lives=options.lives)
-    except StromboliError as error:
-        return Outcome(problem=str(error))
-    notes = {"point": point.title, "figures": run.metrics, "queues": run.by_queue, "samples": run.samples.rows}
-    return Outcome(parquet_bytes(run.jobs, {name: json.dumps(note) for name, note in notes.items()}))
+        notes = {"point": point.title, "figures": run.metrics, "queues": run.by_queue, "samples": run.samples.rows}
+        return Outcome(parquet_bytes(run.jobs, {name: json.dumps(note) for name, note in notes.items()}))
+    except Exception as error:  # noqa: BLE001  # whatever fails is what came of this point; the others go on
+        return Outcome(problem=in_words(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, as_completed
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from stromboli.errors import StudyError
+from stromboli.errors import StudyError, in_words
 from stromboli.sim.simulation.metrics import Row, mean
 from stromboli.study.conf import Conf
 from stromboli.study.sweeps.engines import executor
@@ -22,7 +23,9 @@ from stromboli.study.tables import Table, needed, write_whole
 PLAN: Final = "sweep.json"
 POINTS: Final = "points"
 TRIES: Final = 3
-"""How often in a row all workers may be lost before a sweep gives up."""
+"""How often a point may lose its worker; so many points in a row that do end the sweep."""
+AHEAD: Final = 1
+"""Points that wait at the workers for their turn, beyond those that run."""
 
 MORE_IS_BETTER: Final = ("goodput", "jain", "utilisation", "jobs")
 """Beginnings of the names of figures of which more is better; of all others less is."""
@@ -125,47 +128,80 @@ def run_sweep(
 ) -> Sweep:
     """Run the points whose files are not in the folder yet, and write each as it is done.
 
-    Only one sweep at a time writes into a folder.  Raises StudyError where that is so, or when workers are lost again
-    and again, and OSError.
+    A point that fails, or whose worker is lost :data:`TRIES` times, is one of the problems; the others go on.  Only
+    one sweep at a time writes into a folder.  Raises StudyError where that is so, or when :data:`TRIES` points in a
+    row have lost their workers, and OSError.
     """
     (into / POINTS).mkdir(parents=True, exist_ok=True)
     with _alone(into):
         write_whole(into / PLAN, _plan_of(points))
-        files = {point.key: into / POINTS / f"{point.key}.parquet" for point in points}
-        problems: dict[str, str] = {}
-        left, lost = _left(points, files, problems), 0
-        told(len(points), len(points) - len(left))
-        while left:
-            with executor(engine, min(workers, len(left))) as pool:
-                for point, outcome in _outcomes(pool, left):
-                    if outcome.problem:
-                        problems[point.key] = (
-                            ", ".join(f"{key} {value}" for key, value in point.title.items()) + f": {outcome.problem}"
-                        )
-                    else:
-                        write_whole(files[point.key], outcome.parquet)
-                    told(len(points), len(points) - len(_left(points, files, problems)))
-            before, left = left, _left(points, files, problems)
-            lost = lost + 1 if len(left) == len(before) else 0
-            if lost == TRIES:
-                raise StudyError(
-                    f"workers were lost {TRIES} times in a row, {len(left)} points are left; is memory short?"
-                )
-    return Sweep(into, tuple(problems[point.key] for point in points if point.key in problems))
+        work = _Work(points, into / POINTS, told)
+        while work.left:
+            work.round(engine, workers)
+    return Sweep(into, tuple(work.problems[point.key] for point in points if point.key in work.problems))
 
 
-def _left(points: Sequence[Point], files: Mapping[str, Path], problems: Mapping[str, str]) -> list[Point]:
-    return [point for point in points if point.key not in problems and not files[point.key].exists()]
+class _Work:
+    """The points that are ``left``, by key, and the ``problems`` of those that cannot be run.
+
+    A point during which workers were lost is run alone from then on, so that none is blamed for another's end.
+    """
+
+    def __init__(self, points: Sequence[Point], folder: Path, told: Told) -> None:
+        self._folder, self._many, self._told = folder, len(points), told
+        self.left = {point.key: point for point in points if not self._file(point).exists()}
+        self.problems: dict[str, str] = {}
+        self._lost: Counter[str] = Counter()
+        self._in_a_row = 0
+        told(self._many, self._many - len(self.left))
+
+    def round(self, engine: str, workers: int) -> None:
+        """Run the points that have lost no worker yet, or the first of those that have."""
+        batch = [point for key, point in self.left.items() if not self._lost[key]] or list(self.left.values())[:1]
+        with executor(engine, min(workers, len(batch))) as pool:
+            for point, outcome in _outcomes(pool, batch):
+                self._ended(point, outcome)
+        for point in [point for point in batch if point.key in self.left][: workers + AHEAD]:
+            self._lose(point)
+
+    def _ended(self, point: Point, outcome: Outcome) -> None:
+        if outcome.problem:
+            title = ", ".join(f"{key} {value}" for key, value in point.title.items())
+            self.problems[point.key] = f"{title}: {outcome.problem}"
+        else:
+            write_whole(self._file(point), outcome.parquet)
+            self._in_a_row = 0
+        del self.left[point.key]
+        self._told(self._many, self._many - len(self.left))
+
+    def _lose(self, point: Point) -> None:
+        """A worker was lost while ``point`` may have run."""
+        self._lost[point.key] += 1
+        if self._lost[point.key] < TRIES:
+            return
+        self._in_a_row += 1
+        if self._in_a_row == TRIES:
+            raise StudyError(
+                f"the workers of {TRIES} points in a row were lost {TRIES} times each, "
+                f"{len(self.left)} points are left; is memory short?"
+            )
+        self._ended(point, Outcome(problem=f"its worker was lost {TRIES} times; is memory short?"))
+
+    def _file(self, point: Point) -> Path:
+        return self._folder / f"{point.key}.parquet"
 
 
 def _outcomes(pool: Executor, points: Sequence[Point]) -> Iterator[tuple[Point, Outcome]]:
-    """What comes of points, as it comes; it ends early where workers are lost."""
+    """What comes of points, as it comes; nothing of those whose workers are lost."""
     futures = {pool.submit(run_point, point): point for point in points}
-    try:
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    except BrokenExecutor:
-        return
+    for future in as_completed(futures):
+        try:
+            outcome = future.result()
+        except BrokenExecutor:
+            continue
+        except Exception as error:  # noqa: BLE001  # an engine gives a point up: that is what came of it
+            outcome = Outcome(problem=in_words(error))
+        yield futures[future], outcome
 
 
 @contextmanager
