@@ -6,6 +6,7 @@ earlier one.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +29,8 @@ GAP: Final = 30.0
 """Seconds between two cycles in which others may have decided, or nothing was recorded."""
 MAKING: Final = 5.0
 """Seconds that controllers may take to make a job's pods; who waits longer for them waits for its queue."""
+LONE: Final = "pod/"
+"""Begins the names of jobs that are one pod without a PodGroup: a PodGroup of the pod's name is another job."""
 
 
 @dataclass
@@ -54,7 +57,8 @@ class Slot:
 
 @dataclass
 class PastJob:
-    """A job: ``group`` is its PodGroup's manifest as first seen, ``started`` when ``least`` of its pods had nodes.
+    """A job: ``uid`` is its ``namespace/podgroup`` or ``namespace/pod/name``, ``group`` its PodGroup's manifest as first
+    seen, ``started`` when ``least`` of its pods had nodes.
 
     ``before``: it was there when the history began; ``cancelled``: when it went without having started; ``unseen``: a
     part of it happened while nothing was recorded.
@@ -117,6 +121,7 @@ class History:
         self._lost_nodes: set[str] = set()
         self._told: list[Applied] = []
         self._groups: dict[str, tuple[float | None, Manifest]] = {}
+        self._before: Counter[str] = Counter()
         self._fresh, self._gap = True, False
 
     @property
@@ -290,12 +295,13 @@ class History:
         return job, slot
 
     def _job(self, state: ClusterState, task: Task, now: float) -> PastJob:
-        uid = task.job or task.key
+        uid = task.job or f"{task.namespace}/{LONE}{task.name}"
         known = self.jobs.get(uid)
         if known is not None and known.goes_on:
             return known
         if known is not None:  # another job of the same name
-            self.jobs[f"{uid} until {known.ended:.0f}"] = self.jobs.pop(uid)
+            self._before[uid] += 1
+            self.jobs[f"{uid} until {known.ended:.0f}, {self._before[uid]}"] = self.jobs.pop(uid)
         facts = _facts(state, uid)
         came, group = self._groups.pop(uid, (now, {}))
         if facts is not None and (not group or now - (came or now) <= MAKING):

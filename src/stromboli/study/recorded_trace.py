@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +16,7 @@ from stromboli.model.names import GROUP_NAME
 from stromboli.model.reservation import written
 from stromboli.model.resources import quantity
 from stromboli.sim.simulation.workload import Pods, SimJob, TimedChange, Workload
-from stromboli.study.history import History, PastJob, Slot
+from stromboli.study.history import LONE, History, PastJob, Slot
 
 LATE: Final = 0.5
 """Parts of a period by which a pod's end is earlier than the cycle that saw it, on average."""
@@ -47,12 +49,13 @@ class _Making:
         self._history, self._runtimes = history, Runtimes(history.jobs.values())
         self.jobs: list[SimJob] = []
         self.past: dict[str, PastJob] = {}
+        self._named: Counter[tuple[str, str]] = Counter()
         self.guessed: set[str] = set()
 
     def add(self, job: PastJob) -> None:
         """Add a job."""
         namespace, _, name = job.uid.partition("/")
-        name = name.replace(" until ", "-").replace("@", "-").replace("/", "-")
+        name = self._unique(namespace, re.sub("[^a-z0-9.]+", "-", name.removeprefix(LONE)))
         found = SimJob(
             name, self._at(job.came), self._longest(job), tuple(self._pods(job, slot) for slot in job.slots.values()),
             job.queue, job.owner, least=job.least, namespace=namespace, group=_group(job.group),
@@ -62,6 +65,12 @@ class _Making:
         self.past[found.key] = job
         if any(slot.runtime is None for slot in job.slots.values()) and job.cancelled is None:
             self.guessed.add(found.key)
+
+    def _unique(self, namespace: str, name: str) -> str:
+        """``name``, with a number where another job of the trace has it: jobs of one name came one after the other."""
+        self._named[namespace, name] += 1
+        many = self._named[namespace, name]
+        return name if many == 1 else self._unique(namespace, f"{name}-{many}")
 
     def _at(self, when: float) -> float:
         return max(when - self._history.first, 0.0)
