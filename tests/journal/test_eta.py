@@ -9,12 +9,16 @@ import pytest
 
 from stromboli.builtin import full_registry
 from stromboli.cli.main import main
+from stromboli.cluster.events import Deleted
+from stromboli.cluster.objects import from_value
+from stromboli.model.values.times import stamp
 from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of
-from stromboli.study.eta import ENOUGH, Calibration, Forecaster, scene_of
+from stromboli.study.eta import ENOUGH, Calibration, Forecaster, scene_of, sort_of
 from stromboli.study.forecast import FAR, Holding, Situation, Waiting, starts
 from stromboli.study.learning import Learner
 from stromboli.study.runtimes import EXPECTED, LEAST, Runtimes, Sort, expected
+from stromboli.testing.builders import node, pod, pod_group, state
 from tests.support.filled_record import filled_record as filled_record
 
 SORT = Sort("default", "ns/train", 1)
@@ -95,6 +99,27 @@ def test_without_a_basis_there_is_no_number() -> None:
     found = Forecaster(Runtimes(), Calibration()).eta(scene, target)
     assert found.quantiles == (None, None, None)
     assert found.why.startswith("no basis: of 100% of the room in use")
+
+
+def test_what_ran_before_the_record_began_has_run_since_its_pods_started() -> None:
+    """Jobs alike run for 1,100 seconds; this one had run for 1,000 when the record began, so 100 are left."""
+    holder = pod("long-0", group="long", cpu=4, on="n1")
+    holder["status"]["startTime"] = stamp(9_000)
+    found = state(
+        node("n1", cpu=4), pod_group("long"), holder, pod_group("waits"), pod("waits-0", group="waits", cpu=4)
+    )
+    learner = Learner()
+    for number in range(LEAST):
+        learner.runtimes.add(sort_of(found.jobs["default/long"]), 1_100.0 + number)
+    learner.look(found, 10_000.0)
+    assert learner.began == {"default/long": 9_000.0}
+    scene = scene_of(found, 10_000.0, learner.began)
+    (eta,) = Forecaster(learner.runtimes, learner.calibration).etas(scene, ["default/waits"])
+    assert [100 <= said < 100 + LEAST for said in eta.quantiles if said is not None] == [True] * 3
+    found.apply(Deleted("Pod", from_value("Pod", holder)))
+    found.apply(Deleted("PodGroup", from_value("PodGroup", pod_group("long"))))
+    learner.look(found, 10_200.0)
+    assert max(learner.runtimes._known["default",]) == 1_200.0
 
 
 def test_a_users_estimate_is_basis_enough() -> None:

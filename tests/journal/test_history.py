@@ -6,8 +6,8 @@ from pathlib import Path
 
 from stromboli.builtin import full_registry
 from stromboli.study.history import History
-from stromboli.study.recorded_trace import recorded_trace
-from stromboli.testing.builders import node, pod, pod_group
+from stromboli.study.recorded_trace import Runtimes, recorded_trace
+from stromboli.testing.builders import node, pod, pod_group, queue
 from tests.support.written_record import BEGIN, WrittenRecord
 
 REGISTRY = full_registry("")
@@ -17,7 +17,7 @@ def test_jobs_of_one_name_are_told_apart(tmp_path: Path) -> None:
     """Two end within a second, a third lives on; a pod without a PodGroup has the name of one."""
     record = WrittenRecord(tmp_path)
     record.begin(0)
-    record.apply(node("n1", cpu=9), pod_group("a"), pod("a", on="n1"))
+    record.apply(queue("default"), node("n1", cpu=9), pod_group("a"), pod("a", on="n1"))
     for number in range(3):
         record.apply({**(found := pod("a-0", group="a")), "metadata": {**found["metadata"], "uid": f"u{number}"}})
         record.cycle(number / 5)
@@ -30,4 +30,24 @@ def test_jobs_of_one_name_are_told_apart(tmp_path: Path) -> None:
     trace = recorded_trace(history, "record")
     assert sorted(trace.past) == ["default/a", "default/a-2", "default/a-3", "default/a-4"]
     assert sorted(job.ended is None for job in trace.past.values()) == [False, False, True, True]
-    assert [job.came - BEGIN for job in history.jobs.values()] == sorted(job.came - BEGIN for job in history.jobs.values())
+    assert [job.came - BEGIN for job in history.jobs.values()] == sorted(
+        job.came - BEGIN for job in history.jobs.values()
+    )
+
+
+def test_what_ran_before_the_record_began_teaches_no_runtime(tmp_path: Path) -> None:
+    """Nothing says when it began: a job alike counts with the runtimes of those that were seen whole."""
+    record = WrittenRecord(tmp_path)
+    record.apply(queue("default"), node("n1", cpu=4), pod_group("run-1"), pod("run-1-0", group="run-1", on="n1"))
+    record.begin(0)
+    record.cycle(0)
+    record.apply(pod_group("run-2"), pod("run-2-0", group="run-2"), pod_group("run-3"))
+    record.cycle(5)
+    record.apply(pod("run-1-0", group="run-1", on="n1"), stays=False)
+    record.cycle(10)
+    record.apply(pod("run-2-0", group="run-2", on="n1"), stays=False)
+    record.apply(pod("run-3-0", group="run-3", cpu=9))
+    record.cycle(100)
+    record.close()
+    history = History(tmp_path, REGISTRY).read()
+    assert Runtimes(history.jobs.values(), history.first).usual(history.jobs["default/run-3"]) == 95

@@ -8,7 +8,7 @@ import pytest
 
 from stromboli.builtin import full_registry
 from stromboli.cluster.body import Body, meta
-from stromboli.sim.simulation.lives import Lives
+from stromboli.sim.simulation.lives import PLAIN, Lives
 from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Pods, SimJob, TimedChange, Workload, nodes_of
 from stromboli.study.conf import Conf
@@ -33,7 +33,7 @@ def node(name: str = "node-0-00000", **labels: str) -> dict[str, Any]:
     return {**given, "metadata": {**given["metadata"], "name": name, "labels": labels}}
 
 
-def run(workload: Workload, until: float, lives: Lives = Lives(), seed: int = 0) -> Simulation:
+def run(workload: Workload, until: float, lives: Lives = PLAIN, seed: int = 0) -> Simulation:
     simulation = Simulation(workload, REGISTRY.configured(""), REGISTRY, lives=lives, seed=seed)
     simulation.run(until)
     return simulation
@@ -59,7 +59,9 @@ def test_what_a_changed_node_has_no_longer_is_gone() -> None:
     assert [meta(after)[key] for key in ("uid", "creationTimestamp")] == [
         meta(before)[key] for key in ("uid", "creationTimestamp")
     ]
-    assert simulation.scheduling.state.nodes.entries()["node-0-00000"].spec.labels == {"zone": "b"}
+    spec = simulation.scheduling.state.nodes.entries()["node-0-00000"].spec
+    assert spec is not None
+    assert spec.labels == {"zone": "b"}
 
 
 @pytest.mark.parametrize(
@@ -122,13 +124,14 @@ def test_a_part_of_a_trace_begins_with_the_cluster_of_its_time() -> None:
 
 def test_what_is_replaced_changes_no_more() -> None:
     """Other nodes take the places of all, those that were to come later too; other objects those of their own name."""
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "one"}}
+    quota: dict[str, Any] = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "one"}}
     other = {**quota, "metadata": {"name": "q", "namespace": "two"}}
     workload = Workload("w", (), (node("a"), quota, queue("x")), (TimedChange(10, node("b")), TimedChange(20, quota)))
     found = workload.on([node("c"), other])
-    assert [one["metadata"] for one in found.objects if one["kind"] == "ResourceQuota"] == [  # type: ignore[comparison-overlap]
+    objects: list[Any] = list(found.objects)
+    assert [one["metadata"] for one in objects if one["kind"] == "ResourceQuota"] == [
         quota["metadata"], other["metadata"],
     ]  # fmt: skip
-    assert [name for name, _ in named(Workload("n", (), tuple(o for o in found.objects if o["kind"] == "Node")))] == ["c"]
+    assert [one["metadata"]["name"] for one in objects if one["kind"] == "Node"] == ["c"]
     assert [change.object["kind"] for change in found.changes] == ["ResourceQuota"]
     assert not workload.on([quota]).on([node("c")]).changes

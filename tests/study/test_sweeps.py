@@ -117,7 +117,7 @@ def submitted(pool, fn, /, *args):
     future: Future = Future()
     try:
         future.set_result(fn(*args))
-    except Exception as error:
+    except BrokenExecutor as error:
         future.set_exception(error)
     return future
 
@@ -159,7 +159,7 @@ def test_problems_of_points_are_listed(tmp_path, here, monkeypatch):
 
 
 def test_any_failure_is_that_of_its_point_alone(tmp_path, here, monkeypatch):
-    good = points.simulate
+    good = st.simulate
 
     def simulate(workload, conf, **options):
         if conf.name == "default":

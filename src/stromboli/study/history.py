@@ -57,8 +57,8 @@ class Slot:
 
 @dataclass
 class PastJob:
-    """A job: ``uid`` is its ``namespace/podgroup`` or ``namespace/pod/name``, ``group`` its PodGroup's manifest as first
-    seen, ``started`` when ``least`` of its pods had nodes.
+    """A job: ``uid`` is its ``namespace/podgroup`` or ``namespace/pod/name``, ``group`` its PodGroup's manifest as
+    first seen, ``started`` when ``least`` of its pods had nodes.
 
     ``before``: it was there when the history began; ``cancelled``: when it went without having started; ``unseen``: a
     part of it happened while nothing was recorded.

@@ -85,9 +85,9 @@ class Learner:
         holds = sum(len(job.index.get(status, ())) for status in HOLDS)
         seen = self._jobs.get(uid)
         if holds >= max(job.facts.min_available, 1):
-            seen = self._jobs.setdefault(uid, _Seen(sort_of(job), now))
+            fresh, seen = seen is None, self._jobs.setdefault(uid, _Seen(sort_of(job), now))
             if seen.started is None:
-                self._starts(uid, seen)
+                self._starts(uid, seen, _ran_since(job) if fresh else None)
         elif seen is None:
             self._jobs[uid] = _Seen(sort_of(job), now)
         elif seen.started is not None:
@@ -97,9 +97,12 @@ class Learner:
             return not seen.tried
         return False
 
-    def _starts(self, uid: str, seen: _Seen) -> None:
-        """The last look came before the cycle that has placed it; who was placed at once did not wait."""
-        seen.started = self._last
+    def _starts(self, uid: str, seen: _Seen, ran_since: float | None) -> None:
+        """The last look came before the cycle that has placed it; who was placed at once did not wait.
+
+        Of a job that was never seen waiting its pods may say that it had started before.
+        """
+        seen.started = self._last if ran_since is None else min(self._last, ran_since)
         if seen.predicted is not None and (outcome := self._last - seen.asked) > 0:
             self.answers.append(Answer(uid, seen.sort.queue, seen.asked, seen.said, outcome))
             self.calibration.add(seen.predicted, outcome)
@@ -125,6 +128,12 @@ class Learner:
         limits = [np.inf if (said := one.quantiles[at]) is None else said for one in told]
         held = sum(one.outcome <= limit + SLACK for one, limit in zip(told, limits, strict=True))
         return held / len(told) if told else 0.0
+
+
+def _ran_since(job: Job) -> float | None:
+    """When the first of the pods that hold a node started, as their kubelets say; None where none does."""
+    told = [one.start_time for status in HOLDS for one in job.index.get(status, {}).values() if one.start_time]
+    return min(told, default=None)
 
 
 def learned(record: Path, registry: Registry, until: float = float("inf")) -> tuple[Learner, Moment]:

@@ -46,7 +46,7 @@ def recorded_trace(history: History, name: str) -> RecordedTrace:
 
 class _Making:
     def __init__(self, history: History) -> None:
-        self._history, self._runtimes = history, Runtimes(history.jobs.values())
+        self._history, self._runtimes = history, Runtimes(history.jobs.values(), history.first)
         self.jobs: list[SimJob] = []
         self.past: dict[str, PastJob] = {}
         self._named: Counter[tuple[str, str]] = Counter()
@@ -97,13 +97,13 @@ class _Making:
 
 
 class Runtimes:
-    """How long pods ran that have ended."""
+    """How long pods ran that have ended, without those that ran before ``first``: when they began is unknown."""
 
-    def __init__(self, jobs: Iterable[PastJob]) -> None:
+    def __init__(self, jobs: Iterable[PastJob], first: float) -> None:
         self._by: dict[tuple[str, ...], list[float]] = {}
         for job in jobs:
             for slot in job.slots.values():
-                if slot.runtime is not None:
+                if slot.runtime is not None and not (job.before and slot.bound == first):
                     for key in ((job.queue, job.owner), (job.queue,), ()):
                         self._by.setdefault(key, []).append(slot.runtime)
 

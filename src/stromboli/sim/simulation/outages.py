@@ -37,7 +37,7 @@ class Outages:
         up = {str(meta(node)["name"]): node for node in self._world.all("Node")}
         if up:
             name = self._dice.choice(sorted(up))
-            body = self._down[name] = with_meta(up[name], uid=None, resourceVersion=None, creationTimestamp=None)
+            self._down[name] = with_meta(up[name], uid=None, resourceVersion=None, creationTimestamp=None)
             self.losing = True
             self._world.remove("Node", name)
             self.losing = False
