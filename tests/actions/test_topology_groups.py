@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,9 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.cli.main import main
+from stromboli.framework.session.shortages import needed_at_once
 from stromboli.framework.statement.operation_kind import OperationKind
+from stromboli.model.job import Job
 from stromboli.model.names import TOPOLOGY_GROUP as GROUP
-from stromboli.plugins.network_topology_aware.groups import POLICIES, POLICY, TIER
+from stromboli.model.task import Task
+from stromboli.plugins.network_topology_aware import groups
+from stromboli.plugins.network_topology_aware.groups import POLICIES, POLICY, TIER, TopologyGroups, Wish, _Held
 from stromboli.testing.builders import Manifest, hyper_node, member, node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, binds, conf, messages, task_of
 
@@ -222,3 +229,62 @@ def test_the_wide_plan_shows_domains_and_explain_what_the_group_costs(
     told = capsys.readouterr().out
     assert "b0-r0 (tier 1, 2 nodes) has the room\n" in told
     assert "- no annotation volcano.sh/topology-group of PodGroup default/z" in told
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.frozensets(st.integers(0, 3), max_size=2)), max_size=20))
+def test_where_the_others_of_a_group_lie_follows_each_move(moves: list[tuple[str, frozenset[int]]]) -> None:
+    lies, held = dict.fromkeys("abcd", frozenset[int]()), _Held("abcd")
+    for uid, domains in moves:
+        lies[uid] = domains
+        held.forget(uid)
+        for one in "abcd":
+            expected = Counter(domain for other in "abcd" if other != one for domain in lies[other])
+            assert held.others(one, lies.__getitem__) == expected
+
+
+def test_a_move_costs_a_look_at_its_job_alone() -> None:
+    """And HyperNodes are looked through once, however many jobs ask for a tier of them."""
+    looked: list[str] = []
+
+    def domains_of(uid: str) -> frozenset[int]:
+        looked.append(uid)
+        return frozenset((1,))
+
+    names = [str(number) for number in range(200)]
+    held = _Held(names)
+    for name in names:
+        held.forget(name)
+        held.others(name, domains_of)
+    assert len(looked) <= 2 * len(names)
+
+    class Infos(dict[str, Any]):
+        walked = 0
+
+        def values(self) -> Any:
+            self.walked += 1
+            return super().values()
+
+    infos: Any = Infos(r=SimpleNamespace(tier=1))
+    infos.top, infos.tiers = None, {}
+    facts = SimpleNamespace(is_close=True)
+    jobs = [SimpleNamespace(uid=name, namespace="ns", annotations={GROUP: "g"}, facts=facts) for name in names]
+    session: Any = SimpleNamespace(hyper_nodes=infos, jobs=SimpleNamespace(peek=lambda: jobs))
+    made = TopologyGroups(session, SimpleNamespace())  # type: ignore[arg-type]
+    assert [made.of(one) for one in jobs] == [Wish(("ns", "g"), "pack", 1)] * len(jobs)  # type: ignore[arg-type]
+    assert infos.walked == 1
+
+
+def test_what_a_group_needs_is_added_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all jobs that are to lie in one domain, as long as none of them moves; none has the room here."""
+    asked: list[str] = []
+
+    def counted(job: Job, tasks: Iterable[Task]) -> Any:
+        asked.append(job.uid)
+        return needed_at_once(job, tasks)
+
+    monkeypatch.setattr(groups, "needed_at_once", counted)
+    objects = tree()
+    for name in ("a", "b", "c"):
+        objects += gang(name, count=2, cpu=7, group="g", policy="same", tier="1")
+    assert not binds(Bench(objects, tiers()).cycle())
+    assert sorted(asked) == ["default/a", "default/b", "default/c"]

@@ -9,6 +9,7 @@ import pytest
 from stromboli.model.spec import NodeSpec
 from stromboli.plugins.deviceshare import DeviceShare
 from stromboli.plugins.deviceshare.gpushare import Demand, GpuPool
+from stromboli.plugins.deviceshare.kind import KNOWN, remember
 from stromboli.plugins.deviceshare.vgpu import Demand as VGpuDemand
 from stromboli.plugins.deviceshare.vgpu import Share, VGpu
 from stromboli.testing.builders import Manifest, node, pod, pod_group
@@ -243,3 +244,27 @@ def test_what_is_released_can_be_assigned_again(found: Any, demand: Any) -> None
 
 def test_deviceshare_keeps_the_contract_of_plugins() -> None:
     check_plugin(DeviceShare, {"deviceshare.GPUSharingEnable": True})
+
+
+def test_answers_about_a_node_are_bounded() -> None:
+    """Demands differ by what users write in annotations, so there is no end of them."""
+    found = pool()
+    for number in range(10 * KNOWN):
+        demand = VGpuDemand((Share(1, 1000, 0),), "", (), (f"type-{number}",), (), (), "", ())
+        assert found.refusal(demand) is None
+    assert len(found._known) <= KNOWN
+    objects = [vgpus("n", CARD.format(0, 10, 10000))]
+    for number in range(3 * KNOWN):
+        objects += [pod_group(f"g{number}"), asking(f"p{number}", group=f"g{number}", vgpu_number=2)]
+        objects[-1]["metadata"]["annotations"]["nvidia.com/nouse-gputype"] = f"type-{number}"
+    kept: list[int] = []
+
+    def refused(known: Any, *given: Any) -> None:
+        remember(known, *given)
+        kept.append(len(known))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stromboli.plugins.deviceshare.plugin.remember", refused)
+        Bench(objects, VGPU).cycle()
+    assert len(kept) >= 3 * KNOWN
+    assert max(kept) <= KNOWN

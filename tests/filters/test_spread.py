@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from stromboli.filters.pod_terms import Surroundings
 from stromboli.filters.pods_on_nodes import Event
-from stromboli.filters.spread import HOSTNAME, MISSING_LABEL, MUST, SHOULD, SKEWED, ZONE, Spread
+from stromboli.filters.spread import HOSTNAME, MISSING_LABEL, MUST, SHOULD, SKEWED, ZONE, Evenly, Spread
 from stromboli.filters.taints import taint_column
 from stromboli.model.spec import Affinity, LabelSelector, NodeAffinity, NodeSelector, PodSpec, SpreadConstraint, Taint
 from stromboli.model.status import TaskStatus
@@ -203,3 +204,46 @@ def test_one_node_and_all_nodes_agree_as_placements_come_and_go(nodes, crowd, in
         for one in incoming:
             refusals(here, one)
             scores(here, one, chosen)
+
+
+def spread_over(counts, present, min_domains=1):
+    """A limit over so many domains with so many pods each, of which ``present`` take part."""
+    domain = SimpleNamespace(there=np.ones(len(counts), dtype=bool), codes=np.arange(len(counts)))
+    constraint = SimpleNamespace(min_domains=min_domains, max_skew=1)
+    tally = SimpleNamespace(counts=lambda: np.array(counts))
+    counted: Any = SimpleNamespace(
+        domain=domain, constraint=constraint, tally=tally, present=np.array(present, dtype=np.intp), own=True
+    )
+    return Evenly(counted)
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.data())
+def test_the_domain_with_fewest_is_known_after_each_placement(counts, data):
+    present = sorted(data.draw(st.sets(st.integers(0, len(counts) - 1))))
+    limit = spread_over(counts, present, data.draw(st.integers(1, 3)))
+    present = present if limit._present else []
+    for at in data.draw(st.lists(st.integers(0, len(counts) - 1), max_size=20)):
+        before = min((counts[one] for one in present), default=0)
+        assert limit.admits(at) == (counts[at] + 1 - before <= 1)
+        counts[at] += 1
+        assert limit.place(at) == (min((counts[one] for one in present), default=0) > before)
+
+
+@pytest.mark.parametrize("domains", [100, 4000])
+def test_a_placement_costs_the_same_among_many_domains(domains):
+    """Lines of code that run, as each placement fills the domain with fewest."""
+    limit, lines = spread_over([0] * domains, range(domains)), 0
+
+    def count(frame, event, argument):
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        for at in range(50):
+            limit.place(at)
+    finally:
+        sys.settrace(before)
+    assert lines < 50 * 20

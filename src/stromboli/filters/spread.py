@@ -5,6 +5,7 @@ Pods are counted by domain, and the counts follow the session's placements.  Pod
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from math import log
 from typing import Final, NamedTuple
@@ -91,18 +92,17 @@ class Counted(NamedTuple):
 class Evenly:
     """Pods spread over the domains of one constraint.  See ``Limit`` of the framework."""
 
-    __slots__ = ("_counts", "_least", "_most", "_own", "_present", "domains", "rows")
+    __slots__ = ("_counts", "_least", "_most", "_own", "_present", "_with", "domains", "rows")
 
     def __init__(self, counted: Counted) -> None:
         self.rows, self.domains = counted.domain.there, counted.domain.codes
         self._counts: list[int] = counted.tally.counts().tolist()
         enough = len(counted.present) >= counted.constraint.min_domains
-        self._present: list[int] = counted.present.tolist() if enough else []
+        self._present = frozenset[int](counted.present.tolist() if enough else ())
+        self._with = Counter(self._counts[domain] for domain in self._present)
+        """How many domains hold so many pods."""
         self._own, self._most = int(counted.own), counted.constraint.max_skew
-        self._least = self._fewest()
-
-    def _fewest(self) -> int:
-        return min((self._counts[domain] for domain in self._present), default=0)
+        self._least = min(self._with, default=0)
 
     def admits(self, domain: int) -> bool:
         """Whether one more pod there is not too many beside the domain that has fewest."""
@@ -112,11 +112,16 @@ class Evenly:
         """Count a pod; whether the domain with fewest has more than before."""
         if not self._own:
             return False
-        before = self._least
-        self._counts[domain] += 1
-        if self._counts[domain] == before + 1:
-            self._least = self._fewest()
-        return self._least > before
+        before = self._counts[domain]
+        self._counts[domain] = before + 1
+        if domain not in self._present:
+            return False
+        self._with[before] -= 1
+        self._with[before + 1] += 1
+        if before > self._least or self._with[before]:
+            return False
+        self._least += 1  # it was the last of those with fewest, and has one more now
+        return True
 
 
 class Wishes(NamedTuple):

@@ -22,11 +22,23 @@ MOST_WORDS: Final = 256
 MOST_DIGITS: Final = 12
 """Numbers in annotations have fewer digits."""
 
+KNOWN: Final = 64
+"""Answers about one node that are remembered: what pods ask for is their users' word, and has no end."""
+
 THOUSAND: Final = 1000
 """Parts of a card."""
 
 Asked = TypeVar("Asked", bound=Hashable, contravariant=True)
 Demand = TypeVar("Demand", bound=Hashable)
+Asks = TypeVar("Asks", bound=Hashable)
+Answer = TypeVar("Answer")
+
+
+def remember(known: dict[Asks, Answer], asked: Asks, answer: Answer) -> None:
+    """Note an answer; what is known is forgotten once it is :data:`KNOWN` answers."""
+    if len(known) >= KNOWN:
+        known.clear()
+    known[asked] = answer
 
 
 class CardUse(NamedTuple):

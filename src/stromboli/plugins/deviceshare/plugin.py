@@ -17,7 +17,7 @@ from stromboli.model.task import Task
 from stromboli.model.values.times import seconds
 from stromboli.plugin import Hook, Plugin, arg, node_order, on_allocate, on_deallocate, predicate
 from stromboli.plugins.deviceshare.gpushare import GpuShare
-from stromboli.plugins.deviceshare.kind import Kind, Need, Pool
+from stromboli.plugins.deviceshare.kind import Kind, Need, Pool, remember
 from stromboli.plugins.deviceshare.npu import AscendNpu
 from stromboli.plugins.deviceshare.vgpu import VGpu
 
@@ -159,7 +159,7 @@ class DeviceShare(Plugin, trusted=True):
         demands, known = self.demands_of(task), self._refusals.setdefault(node.name, {})
         if demands not in known:
             asked = self._asked(task, node.name)
-            known[demands] = next((why for pool, demand in asked if (why := pool.refusal(demand))), None)
+            remember(known, demands, next((why for pool, demand in asked if (why := pool.refusal(demand))), None))
         return known[demands]
 
     @node_order()

@@ -23,6 +23,7 @@ from stromboli.plugins.deviceshare.kind import (
     amount,
     card_score,
     number,
+    remember,
     stated,
     words,
 )
@@ -281,7 +282,7 @@ class VGpuPool:
         self.held: dict[str, tuple[tuple[Piece, ...], ...]] = {}
         self._by_uuid = {card.uuid: card for card in cards}
         self._known: dict[Demand, tuple[tuple[Piece, ...], ...] | None] = {}
-        """What pods would get, until the cards change."""
+        """What pods would get, until the cards change, of up to :data:`~stromboli.plugins.deviceshare.kind.KNOWN`."""
 
     def refusal(self, demand: Demand) -> Reason | None:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
@@ -367,7 +368,7 @@ class VGpuPool:
     def _pieces(self, demand: Demand) -> tuple[tuple[Piece, ...], ...] | None:
         """The pieces that each container would get; None where the cards do not suffice."""
         if demand not in self._known:
-            self._known[demand] = self._found(demand)
+            remember(self._known, demand, self._found(demand))
         return self._known[demand]
 
     def _found(self, demand: Demand) -> tuple[tuple[Piece, ...], ...] | None:

@@ -8,7 +8,7 @@ where there is a choice.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -52,18 +52,40 @@ class Wish(NamedTuple):
     tier: int
 
 
-def read(job: Job, session: ClusterView) -> tuple[Wish | None, str]:
-    """What the annotations of ``job`` ask, or why they cannot be heeded."""
+def read(job: Job, session: ClusterView, tiers: Container[int]) -> tuple[Wish | None, str]:
+    """What the annotations of ``job`` ask, or why they cannot be heeded; ``tiers`` are those of the HyperNodes."""
     policy, tier = job.annotations.get(POLICY, PACK), job.annotations.get(TIER, "1")
     if policy not in POLICIES:
         return None, f"{POLICY} is {policy:.40}, not one of {', '.join(POLICIES)}"
     named = session.hyper_nodes.tiers.get(tier)
     number = named if named is not None else int(tier) if tier.isascii() and tier.isdigit() and len(tier) < 10 else 0
-    if number not in {info.tier for info in session.hyper_nodes.values() if info is not session.hyper_nodes.top}:
+    if number not in tiers:
         return None, f"{TIER} is {tier:.63}, which no HyperNode bears"
     if not job.facts.is_close:
         return None, f"{GROUP} needs a spec.networkTopology, such as {{mode: soft}}"
     return Wish((job.namespace, job.annotations[GROUP]), policy, number), ""
+
+
+class _Held:
+    """In which domains of a tier the jobs of a group hold something; what has moved is looked at when next asked."""
+
+    def __init__(self, members: Iterable[str]) -> None:
+        self._of: dict[str, frozenset[int]] = {}
+        self._counts: Counter[int] = Counter()
+        self._stale = dict.fromkeys(members)
+
+    def forget(self, uid: str) -> None:
+        """A task of a job was placed or left its node."""
+        self._counts.subtract(self._of.pop(uid, ()))
+        self._stale[uid] = None
+
+    def others(self, uid: str, domains_of: Callable[[str], frozenset[int]]) -> Counter[int]:
+        """How many jobs but ``uid`` hold something in each domain."""
+        for one in self._stale:
+            self._of[one] = domains_of(one)
+            self._counts.update(self._of[one])
+        self._stale.clear()
+        return self._counts - Counter(self._of.get(uid, ()))
 
 
 class TopologyGroups:
@@ -74,13 +96,16 @@ class TopologyGroups:
         self._wishes: dict[str, Wish] = {}
         self._members: dict[tuple[str, str], list[str]] = {}
         self._above: dict[int, Rows] = {}
-        self._held: dict[tuple[str, int], frozenset[int]] = {}
+        self._held: dict[tuple[str, str], dict[int, _Held]] = {}
+        self._needs: dict[tuple[str, str], list[int]] = {}
+        infos = session.hyper_nodes
+        tiers = {info.tier for info in infos.values() if info is not infos.top}
         for job in session.jobs.peek():
             if GROUP in job.annotations:
-                self._take(job)
+                self._take(job, tiers)
 
-    def _take(self, job: Job) -> None:
-        wish, problem = read(job, self._session)
+    def _take(self, job: Job, tiers: Container[int]) -> None:
+        wish, problem = read(job, self._session, tiers)
         members = self._members.setdefault((job.namespace, job.annotations[GROUP]), [])
         if wish is not None and len(members) < MOST_MEMBERS:
             members.append(job.uid)
@@ -94,8 +119,11 @@ class TopologyGroups:
 
     def moved(self, job: str) -> None:
         """A task of a job was placed or left its node."""
-        if job in self._wishes:
-            self._held.clear()
+        wish = self._wishes.get(job)
+        if wish is not None:
+            self._needs.pop(wish.group, None)
+            for held in self._held.get(wish.group, {}).values():
+                held.forget(job)
 
     # ------------------------------------------------------------------ where jobs lie
 
@@ -113,18 +141,16 @@ class TopologyGroups:
 
     def _others(self, job: Job, wish: Wish) -> Counter[int]:
         """How many other jobs of the group hold something in each domain of the tier."""
-        return Counter(
-            domain for uid in self._members[wish.group] if uid != job.uid for domain in self._domains_of(uid, wish.tier)
-        )
+        by_tier = self._held.setdefault(wish.group, {})
+        held = by_tier.get(wish.tier)
+        if held is None:
+            held = by_tier[wish.tier] = _Held(self._members[wish.group])
+        return held.others(job.uid, lambda uid: self._domains_of(uid, wish.tier))
 
     def _domains_of(self, uid: str, tier: int) -> frozenset[int]:
-        known = self._held.get((uid, tier))
-        if known is None:
-            job, row, at = self._session.jobs.peek_at(uid), self._session.table.statics.row, self._domains.at_tier[tier]
-            nodes = {task.node_name for task in (job.of(*HELD_STATUS) if job is not None else ())}
-            known = frozenset(int(at[row[name]]) for name in nodes if name in row) - {NOWHERE}
-            self._held[uid, tier] = known
-        return known
+        job, row, at = self._session.jobs.peek_at(uid), self._session.table.statics.row, self._domains.at_tier[tier]
+        nodes = {task.node_name for task in (job.of(*HELD_STATUS) if job is not None else ())}
+        return frozenset(int(at[row[name]]) for name in nodes if name in row) - {NOWHERE}
 
     # ------------------------------------------------------------------ domains to try
 
@@ -170,7 +196,10 @@ class TopologyGroups:
 
     def _need(self, wish: Wish) -> Sequence[int]:
         """What all jobs of the group together need to start."""
-        total: list[int] = []
+        total = self._needs.get(wish.group)
+        if total is not None:
+            return total
+        total = self._needs[wish.group] = []
         for uid in self._members[wish.group]:
             if (job := self._session.jobs.peek_at(uid)) is not None and PENDING in job.index:
                 add_to(total, needed_at_once(job, job.tasks.values()))
