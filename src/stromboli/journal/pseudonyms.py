@@ -1,7 +1,10 @@
-"""Other names for everything in a record that somebody has named; orders and equalities stay.
+"""Other names for everything in a record that somebody has named; equalities stay.
 
-What is kept is what Kubernetes, Volcano and we have named: fields, kinds, phases, operators, keys of their domains,
-resources, quantities and times.  All other texts get pseudonyms, numbers at their ends aside, in the same order.
+What is kept is what Kubernetes, Volcano and we have named: fields, kinds, phases, operators, keys one by one,
+resources, plugins, quantities and times.  All other texts get pseudonyms, numbers at their ends aside.
+
+Nodes keep their order, which decides between equal ones.  Other names mostly do, but not where one of two is kept, or
+is the beginning of the other: what is decided by such an order alone may be decided otherwise.
 """
 
 from __future__ import annotations
@@ -13,11 +16,14 @@ from typing import Any, Final
 
 import msgspec
 
+from stromboli.builtin import PLUGINS
 from stromboli.cluster.kinds import KINDS
 from stromboli.cluster.nodes import natural
-from stromboli.journal.scrubbing import KEPT
+from stromboli.journal.known_keys import KNOWN_DOMAINS, KNOWN_KEYS
 from stromboli.model import names
+from stromboli.model.codec import SUMS
 from stromboli.model.status import TaskStatus
+from stromboli.reservations import memory
 
 WORDS: Final = frozenset((
     "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Equal", "NoSchedule", "PreferNoSchedule", "NoExecute",
@@ -31,9 +37,11 @@ WORDS: Final = frozenset((
 ))  # fmt: skip
 PLAIN: Final = re.compile(
     r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?([numkMGTPE]|[KMGTPE]i|[a-z]{1,2})?|[0-9-]{8,10}T[0-9:.]+(Z|[+-][0-9:]+)|"
+    r"hugepages-[0-9]{1,6}[KMG]i|"
 )
-"""Quantities, durations, times and nothing: what tells no name."""
+"""Quantities, durations, times, sizes of pages and nothing: what tells no name."""
 NUMBERED: Final = re.compile(r"(.*?)((?:-[0-9]+)*)", re.DOTALL)
+WHITE: Final = re.compile(r"\s")
 LONGEST: Final = 253
 """Characters of a name; a longer text is one that somebody has written, and is left out."""
 
@@ -46,35 +54,42 @@ class Pseudonyms:
         self._seen: set[str] = set()
         self._nodes: set[str] = set()
         self._names: dict[str, str] = {}
+        self._of_nodes: dict[str, str] = {}
 
     def seen(self, value: Any, nodes: Iterable[str] = ()) -> None:
         """Take in all texts of a plain value; ``nodes`` are names of nodes, which have an order of their own."""
-        self._nodes.update(_base(name) for name in nodes)
+        self._nodes.update(name for name in nodes if not self._is_kept(name))
         for text in _texts(value):
             for part in self._parts(text):
                 self._seen.add(_base(part))
 
     def settle(self) -> None:
-        """Give names to what was seen."""
-        others = sorted(self._seen - self._nodes)
-        for kind, found in (("n", sorted(self._nodes, key=natural)), ("x", others)):
-            for number, base in enumerate(found):
-                self._names[base] = f"{kind}{number:06d}"
+        """Give names to what was seen: to nodes as a whole and in their order, to others without the numbers at their
+        ends.
+        """
+        for number, base in enumerate(sorted(self._seen)):
+            self._names[base] = f"x{number:06d}"
+        for number, name in enumerate(sorted(self._nodes, key=natural)):
+            self._of_nodes[name] = f"n{number:06d}"
 
     def told(self, value: Any) -> Any:
-        """A plain value with other names."""
+        """A plain value with other names; bytes in it are plain values as MessagePack."""
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, dict):
-            return {self.told(key): self.told(one) for key, one in value.items()}
+            return {self._key(key): self.told(one) for key, one in value.items()}
         if isinstance(value, list | tuple):
             return [self.told(one) for one in value]
+        if isinstance(value, bytes):
+            return msgspec.msgpack.encode(self.told(msgspec.msgpack.decode(value)))
         return value
 
+    def _key(self, key: Any) -> Any:
+        """A key with other names; one of several words, such as those of a plugin's memory, word by word."""
+        return " ".join(map(self._text, key.split(" "))) if isinstance(key, str) else key
+
     def _is_kept(self, text: str) -> bool:
-        domain, slash, _ = text.partition("/")
-        ours = bool(slash) and any(domain == one or domain.endswith(f".{one}") for one in KEPT)
-        return text in self._known or ours or PLAIN.fullmatch(text) is not None
+        return text in self._known or PLAIN.fullmatch(text) is not None
 
     def _parts(self, text: str) -> list[str]:
         """The names of which a text consists, ``namespace/name`` of two; none where it is left as it is."""
@@ -90,12 +105,14 @@ class Pseudonyms:
         return "/".join(part if self._is_kept(part) else self._name(part) for part in text.split("/"))
 
     def _name(self, part: str) -> str:
+        if part in self._of_nodes:
+            return self._of_nodes[part]
         base = _base(part)
         return self._names[base] + part[len(base) :]
 
 
 def _is_prose(text: str) -> bool:
-    return len(text) > LONGEST or any(sign.isspace() for sign in text)
+    return len(text) > LONGEST or WHITE.search(text) is not None
 
 
 def _base(name: str) -> str:
@@ -109,11 +126,13 @@ def _texts(value: Any) -> Iterator[str]:
         yield value
     elif isinstance(value, dict):
         for key, one in value.items():
-            yield from _texts(key)
+            yield from key.split(" ") if isinstance(key, str) else ()
             yield from _texts(one)
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _texts(one)
+    elif isinstance(value, bytes):
+        yield from _texts(msgspec.msgpack.decode(value))
 
 
 def _vocabulary() -> Iterator[str]:
@@ -128,6 +147,7 @@ def _vocabulary() -> Iterator[str]:
     yield from (row.wire for row in KINDS.values() if row.wire)
     yield from (version for row in KINDS.values() for version in row.api_versions)
     yield from (one.name for one in TaskStatus)
+    yield from (*KNOWN_KEYS, *KNOWN_DOMAINS, *PLUGINS, *memory.KINDS, memory.MEMORY, *SUMS)
     for value in vars(names).values():
         if isinstance(value, str) and not isinstance(value, Enum):
             yield value

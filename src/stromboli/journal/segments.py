@@ -21,6 +21,8 @@ MAGIC: Final = b"SJR1"
 SUFFIX: Final = ".stj"
 STAMP: Final = 14
 """Digits of the milliseconds since 1970 in a segment's name."""
+FRAME: Final = 1000
+"""Entries of one frame, at most."""
 LARGEST: Final = 1 << 30
 """Bytes of the largest content that is read."""
 

@@ -157,7 +157,8 @@ class _Body(msgspec.Struct, frozen=True):
 SNAPSHOT: Final = Format("snapshot", 4, _Body)
 """How snapshots are written."""
 
-_SUMS: Final = ("allocated", "held", "request", "total")
+SUMS: Final = ("allocated", "held", "request", "total")
+"""Names of the sums of a job."""
 _QUEUE_SUMS: Final = ("allocated", "held", "request", "elastic", "inqueue", "admitted")
 
 
@@ -217,7 +218,7 @@ class Writer:
             facts=_facts(job.facts),
             tasks=[*map(self.task, job.tasks.values())],
             index=[(status, list(members)) for status, members in job.index.items()],
-            sums=_amounts(job.sums, _SUMS),
+            sums=_amounts(job.sums, SUMS),
             phase=job.phase,
             conditions=job.conditions,
             annotations=dict(job.annotations),
@@ -300,7 +301,7 @@ class Reader:
         job = Job(row.uid, _facts_of(row.facts))
         tasks = {self.tasks[number].uid: self.tasks[number] for number in row.tasks}
         job.fill(tasks, {status: {uid: tasks[uid] for uid in members} for status, members in row.index})
-        for name in _SUMS:
+        for name in SUMS:
             setattr(job.sums, name, _ints(row.sums[name]))
         job.phase, job.conditions, job.annotations = row.phase, row.conditions, row.annotations
         job.fit_error_text, job.allocated_hyper_node = row.fit_error_text, row.allocated_hyper_node

@@ -91,12 +91,12 @@ _COOLDOWN: Final = "cooling"
 _DELAYED: Final = "asking"
 _EXCESS: Final = "excess"
 _STATED: Final = "stated"
-_KINDS: Final = (_HELD, _AGES_FROM, _EXCLUDED, _COOLDOWN, _DELAYED, _EXCESS, _STATED)
+KINDS: Final = (_HELD, _AGES_FROM, _EXCLUDED, _COOLDOWN, _DELAYED, _EXCESS, _STATED)
 
 
 def decode(stored: Mapping[str, float]) -> Memory:
     """The records of ``stored``."""
-    values: dict[str, dict[str, float]] = {kind: {} for kind in _KINDS}
+    values: dict[str, dict[str, float]] = {kind: {} for kind in KINDS}
     for key, value in stored.items():
         kind, _, name = key.partition(" ")
         if kind in values:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from stromboli.cluster.files.written import manifests
-from stromboli.cluster.objects import from_value
 from stromboli.cluster.rim import Applied, Change, Cut, Rim
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
+from stromboli.errors import RecordError, SnapshotError, StudyError, in_words
 from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
 from stromboli.journal import segments
-from stromboli.journal.checkpoint import Checkpoint
+from stromboli.journal.checkpoint import Checkpoint, restored
 from stromboli.journal.entries import Configured, Planned, decode, encode
 from stromboli.journal.pseudonyms import Pseudonyms
-from stromboli.journal.segments import ABOUT, CHECKPOINT, END, ENTRIES, Segment
+from stromboli.journal.segments import ABOUT, CHECKPOINT, END, ENTRIES, Frame, Segment
 from stromboli.model.snapshot import Snapshot
 from stromboli.narration.observe import SILENT
 from stromboli.plugins.extender.calls import Recorded
@@ -31,17 +32,15 @@ from stromboli.study.replay import Entry, Reading, entries
 class Anonymised:
     """Writes the record at ``record`` into folder ``into`` with other names.
 
-    ``cycles`` counts, ``alike`` those that bind and evict the same, by their other names.
+    ``cycles`` counts, ``alike`` those that bind and evict the same, by their other names.  ``left_out`` are the plans
+    of cycles that cannot be run on the renamed inputs, and ``why`` says it of the first: nothing of them is written.
     """
 
     def __init__(self, record: Path, into: Path, registry: Registry) -> None:
-        self._segments, self._into, self._registry = segments.segments(record), into, registry
+        self._segments, self._into = segments.segments(record), into
         self._reading, self._names = Reading(registry), Pseudonyms()
-        self._rim = Rim(ClusterState())
-        self._snapshot: Snapshot | None = None
-        self._cut: Cut | None = None
-        self._config: Config | None = None
-        self.cycles = self.alike = 0
+        self.cycles = self.alike = self.left_out = 0
+        self.why = ""
 
     def write(self) -> None:
         """Read twice, write once.  Raises RecordError, FileExistsError and OSError."""
@@ -49,66 +48,103 @@ class Anonymised:
         for segment in self._segments:
             self._look(segment)
         self._names.settle()
-        for number, segment in enumerate(self._segments):
-            self._rewrite(segment, first=number == 0)
+        for segment in self._segments:
+            self._rewrite(segment)
 
     def _look(self, segment: Segment) -> None:
         for found in entries(segment):
             if not isinstance(found, Entry):
-                nodes = list(found[0].nodes.entries())
-                self._names.seen(_objects(found[0]), nodes)
-            elif not isinstance(found.change, Configured):
+                self._names.seen(_whole(found[0]), found[0].nodes.entries())
+            elif not isinstance(found.change, Configured | Planned):
                 self._names.seen(_plain(found.change), _node_of(found.change))
 
-    def _rewrite(self, segment: Segment, *, first: bool) -> None:
+    def _rewrite(self, segment: Segment) -> None:
         path = self._into / segment.path.name
-        made: list[Change] = []
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             since = segments.begun(segment.path)
             segments.write(file, ABOUT, 0, since, msgspec.msgpack.encode({"stromboli": "anonymised"}))
-            segments.write(file, CHECKPOINT, 0, since, Checkpoint(self._rim.state).encode())
-            for found in entries(segment):
-                if isinstance(found, Entry):
-                    made.append(self._made(found.change, segment))
-                elif first:
-                    made += self._begin(found[0])
-            segments.write(file, ENTRIES, 0, since, encode(made))
+            cycles, first = _Cycles(Rim(ClusterState()), self._reading.registry), 0
+            for found, made in groupby(self._made(segment, cycles), itemgetter(0)):
+                if isinstance(found, bytes):
+                    segments.write(file, CHECKPOINT, 0, since, found)
+                    continue
+                for some in _parts((change for _, change in made if change is not None), segments.FRAME):
+                    segments.write(file, ENTRIES, first, found.time, encode(some))
+                    first += len(some)
             segments.write(file, END, 0, 0.0, b"")
 
-    def _begin(self, state: ClusterState) -> Sequence[Change]:
-        """What was there at first, as news."""
-        found = [Applied(one["kind"], True, from_value(one["kind"], self._names.told(one))) for one in _objects(state)]
-        for change in found:
-            self._do(change)
-        return found
+    def _made(self, segment: Segment, cycles: _Cycles) -> Iterator[tuple[bytes | Frame, Change | None]]:
+        """The checkpoint with other names, then each change with its frame; None for one that is left out."""
+        for found in entries(segment):
+            if not isinstance(found, Entry):
+                kind, version, body = _whole(found[0])
+                content = msgspec.msgpack.encode((kind, version, self._names.told(body)))
+                cycles.rim = Rim(self._readable(segment, found[0], content))
+                yield content, None
+            elif isinstance(found.change, Configured):
+                cycles.config = self._reading.configured(found.change, segment)
+                yield found.frame, found.change
+            elif isinstance(found.change, Planned):
+                yield found.frame, self._planned(found.change, cycles)
+            else:
+                (told,) = decode(msgspec.msgpack.encode([self._names.told(_plain(found.change))]))
+                cycles.make(told)
+                yield found.frame, told
 
-    def _made(self, change: Change, segment: Segment) -> Change:
-        if isinstance(change, Configured):
-            self._config = self._reading.configured(change, segment)
-            return change
-        if isinstance(change, Planned):
-            return self._planned(change)
-        (told,) = decode(msgspec.msgpack.encode([self._names.told(_plain(change))]))
-        found = self._do(told)
-        if isinstance(told, Cut):
-            self._cut, self._snapshot = told, found
-        return told
-
-    def _do(self, change: Change) -> Any:
+    def _readable(self, segment: Segment, state: ClusterState, content: bytes) -> ClusterState:
         try:
-            return self._rim.do(change)
-        except Exception:  # noqa: BLE001  # what the state refused live it refuses again, when this record is replayed
-            return None
+            return restored(content)
+        except SnapshotError as error:
+            raise RecordError(
+                segment.path, 0,
+                f"its checkpoint cannot be read with other names: {error}; leave this segment out, and tell us",
+            ) from error  # fmt: skip
 
-    def _planned(self, then: Planned) -> Change:
-        if self._snapshot is None or self._cut is None or self._config is None:
-            return then
-        cut, told = self._cut, self._names.told
-        plan = run_cycle(self._snapshot, self._config, self._registry, cut.now, cut.seed, SILENT, _offered(then))
-        decided, now = _decided(then), _decided(plan)
+    def _planned(self, then: Planned, cycles: _Cycles) -> Planned | None:
+        """What is planned by the other names; what was planned by the real ones is never written."""
+        try:
+            plan = cycles.planned(_offered(then))
+        except Exception as error:  # noqa: BLE001  # whatever is wrong with renamed inputs, nothing else may be written
+            self.left_out += 1
+            self.why = self.why or in_words(error)
+            return None
+        told = self._names.told
         self.cycles += 1
-        self.alike += [(told(key), told(node)) for key, node in decided] == now
+        self.alike += [(told(key), told(node)) for key, node in _decided(then)] == _decided(plan)
         return Planned.of(plan)
+
+
+class _Cycles:
+    """The cycles of a segment on its renamed inputs."""
+
+    def __init__(self, rim: Rim, registry: Registry) -> None:
+        self.rim, self._registry = rim, registry
+        self.config: Config | None = None
+        self._cut: tuple[Cut, Snapshot] | None = None
+        self._refused: Exception | None = None
+
+    def make(self, change: Change) -> None:
+        """Let a change happen; what the state refused live it refuses again, when the new record is replayed."""
+        found: Any = None
+        try:
+            found = self.rim.do(change)
+        except Exception as error:  # noqa: BLE001  # told where a plan depends on it
+            self._refused = error if isinstance(change, Cut) else self._refused
+        if isinstance(change, Cut):
+            self._cut = (change, found) if isinstance(found, Snapshot) else None
+
+    def planned(self, offered: Mapping[str, object]) -> Plan:
+        """What the last cut leads to.  Raises what kept its snapshot from being taken, and what the cycle raises."""
+        if self._cut is None or self.config is None:
+            raise self._refused or StudyError("no cycle begins before this plan")
+        (cut, snapshot), self._cut = self._cut, None
+        return run_cycle(snapshot, self.config, self._registry, cut.now, cut.seed, SILENT, offered)
+
+
+def _parts(changes: Iterable[Change], most: int) -> Iterator[list[Change]]:
+    every = iter(changes)
+    while some := list(islice(every, most)):
+        yield some
 
 
 def _decided(found: Planned | Plan) -> list[tuple[str, str]]:
@@ -130,5 +166,6 @@ def _plain(value: Any) -> Any:
     return msgspec.to_builtins(value, builtin_types=(bytes,))
 
 
-def _objects(state: ClusterState) -> list[dict[str, Any]]:
-    return list(manifests(state, 0.0))
+def _whole(state: ClusterState) -> Any:
+    """The checkpoint of a state as plain values: kind, version, body."""
+    return msgspec.msgpack.decode(Checkpoint(state).encode())

@@ -93,6 +93,9 @@ def anonymise(
         f"{counted(found.cycles, 'cycle')} written, {found.alike:,} of them decide the same by other names; "
         "the configuration's text is kept as it is"
     )
+    if found.left_out:
+        many = counted(found.left_out, "cycle")
+        say(f"note: the plans of {many} are left out, as they cannot be made by the other names: {found.why}")
 
 
 def _tell(one: Contents) -> bool:

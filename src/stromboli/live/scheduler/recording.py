@@ -30,8 +30,6 @@ from stromboli.live.scheduler.configuration import Configuration
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.model.values.redaction import shown
 
-FRAME: Final = 1000
-"""Entries after which they are handed to the writer even if no cycle begins."""
 WAITING: Final = 64
 """Pieces of work that may wait for the writer."""
 AGAIN: Final = 60
@@ -118,7 +116,7 @@ class Recorder:
 
     def _noted(self, change: Change) -> None:
         self._waiting.append(change)
-        if len(self._waiting) >= FRAME:
+        if len(self._waiting) >= segments.FRAME:  # even if no cycle begins
             self._safely(self._hand_over)
 
     def _begin_cycle(self, now: float) -> None:

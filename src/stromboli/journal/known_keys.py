@@ -1,0 +1,51 @@
+"""Keys of annotations, labels and taints that say nothing of whoever uses them: Kubernetes, Volcano, HAMi and we have
+named them.  Beside them stand those of :mod:`stromboli.model.names` and of :mod:`stromboli.cluster.kinds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_BY_DOMAIN: Final[Mapping[str, str]] = {
+    "volcano.sh": (
+        "topology-group-policy topology-group-tier resource-strategy-scoring-type resource-strategy-weight"
+        " task-topology-affinity task-topology-anti-affinity task-topology-task-order"
+        " node-vgpu-register vgpu-number vgpu-memory vgpu-cores vgpu-mode vgpu-ids-new vgpu-use-gpuuuid"
+        " vgpu-nouse-gpuuuid vgpu-podgroup-policy vgpu-node vgpu-time devices-to-allocate bind-phase bind-time"
+        " gpu-memory gpu-number gpu-unhealthy-ids gpu-index predicate-time"
+    ),
+    "scheduling.volcano.sh": "group-by",
+    "node.volcano.sh": "warmup",
+    "hami.io": "mutex.lock vgpu-node vgpu-time bind-phase bind-time",
+    "stromboli.dev": "expected-runtime rotate-certificate written-configuration",
+    "simulation.stromboli.dev": "run-for exit-code start-after stop-after overstay not-ready logs",
+    "kubernetes.io": (
+        "os arch role config.mirror limit-ranger job-controller no-provisioner aws-ebs gce-pd azure-disk cinder"
+        " vsphere-volume"
+    ),
+    "node.kubernetes.io": (
+        "instance-type not-ready unreachable memory-pressure disk-pressure pid-pressure network-unavailable"
+    ),
+    "node-role.kubernetes.io": "control-plane master worker",
+    "beta.kubernetes.io": "os arch instance-type",
+    "app.kubernetes.io": "name instance version component part-of managed-by",
+    "apps.kubernetes.io": "pod-index",
+    "statefulset.kubernetes.io": "pod-name",
+    "deployment.kubernetes.io": "revision max-replicas desired-replicas",
+    "batch.kubernetes.io": "controller-uid job-name job-completion-index",
+    "storageclass.kubernetes.io": "is-default-class",
+    "pv.kubernetes.io": "bind-completed bound-by-controller provisioned-by",
+    "volume.kubernetes.io": "selected-node storage-provisioner",
+    "volume.beta.kubernetes.io": "storage-class storage-provisioner",
+    "resource.kubernetes.io": "pod-claim-name delete-protection",
+    "csi.storage.k8s.io": "csi-driver-name",
+    "jobset.sigs.k8s.io": "replicatedjob-name job-index",
+    "leaderworkerset.sigs.k8s.io": "group-index",
+    "kubectl.kubernetes.io": "last-applied-configuration",
+}
+
+KNOWN_KEYS: Final = frozenset(f"{domain}/{name}" for domain, names in _BY_DOMAIN.items() for name in names.split())
+"""The keys with their domains, by equality: what users put behind one of these domains is their own word."""
+KNOWN_DOMAINS: Final = frozenset(_BY_DOMAIN)
+"""The domains alone."""
