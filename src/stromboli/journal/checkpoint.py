@@ -8,6 +8,7 @@ import msgspec
 
 from stromboli.cluster.decoding import decode
 from stromboli.cluster.decoding.attachable import Attachable
+from stromboli.cluster.decoding.shards import Shards
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import SnapshotError
 from stromboli.model.claims import Allocation, DeviceObjects
@@ -74,6 +75,7 @@ class _Body(msgspec.Struct, frozen=True):
     pods: list[int]
     nodes: list[tuple[str, NodeSpec | None, list[int]]]
     jobs: list[JobRow]
+    shards: Shards = Shards()
 
 
 CHECKPOINT: Final = Format("checkpoint", 2, _Body)
@@ -98,7 +100,7 @@ class Checkpoint:
         self._given = {uid: dict(volumes) for uid, volumes in state.storage.given.items()}
         self._given_devices = {uid: (key, dict(claims)) for uid, (key, claims) in state.storage.devices.given.items()}
         self._attachable = state.storage.attachable is not None
-        self._templates = dict(templates._known)
+        self._templates, self._shards = dict(templates._known), state.nodes.shards.plain()
         self._pods: list[Task] = list(state.tasks.values())
         self._nodes = [(name, one.spec, [*one.tasks.values()]) for name, one in state.nodes.entries().items()]
         self._jobs: list[Job] = list(state.jobs.values())
@@ -115,6 +117,7 @@ class Checkpoint:
             self._settings, _Values(**self._values), self._hyper_nodes, self._numa, self._refused,
             self._storage, self._given, self._attachable, self._devices, self._given_devices,
             list(rows.templates.values()), keys, rows.tasks, pods, nodes, jobs,
+            self._shards,
         ))  # fmt: skip
 
 
@@ -151,6 +154,7 @@ def _state(body: _Body, rows: Reader) -> ClusterState:
     found.storage.given = dict(body.given)
     found.storage.devices.given = dict(body.given_devices)
     found.hyper_nodes._specs, found.numa._specs = body.hyper_nodes, body.numa
+    found.nodes.shards.restore(body.shards)
     names = found._queue_names
     names._columns, names._refused = (
         settings.queue_columns,

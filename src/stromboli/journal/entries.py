@@ -63,7 +63,8 @@ class _AppliedRow(Change, frozen=True, tag="Applied"):
 
 _ROWS: Final = msgspec.msgpack.Decoder(list[
     _AppliedRow | rim.Gone | rim.Decided | rim.Reserved | rim.StatusSet | rim.BudgetSet | rim.Learned | rim.Measured
-    | rim.GatesSet | rim.VolumesSet | rim.VolumesGiven | rim.ClaimsGiven | rim.Emptied | rim.Cut | Configured | Planned
+    | rim.GatesSet | rim.VolumesSet | rim.VolumesGiven | rim.ClaimsGiven | rim.Emptied | rim.ShardingSet | rim.Cut
+    | Configured | Planned
 ])  # fmt: skip
 _OBJECTS: Final = {kind: msgspec.msgpack.Decoder(row.type) for kind, row in KINDS.items()}
 

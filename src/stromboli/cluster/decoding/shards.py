@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec.structs import replace
 
 from stromboli.cluster import kinds
 from stromboli.model.objects.shard import HARD, NONE, NodeShardStatus, Shard
+
+
+class Shards(msgspec.Struct, frozen=True, array_like=True):
+    """A :class:`ShardStore` as plain values; ``kept`` are the nodes that are ours to use."""
+
+    mode: str = NONE
+    name: str = ""
+    objects: dict[str, kinds.NodeShard] = {}
+    kept: list[str] = []
 
 
 class ShardStore:
@@ -63,6 +73,19 @@ class ShardStore:
     def shown(self) -> Shard | None:
         """What snapshots say; without our object the nodes that it named last are used, until others use them."""
         return None if self.mode == NONE else Shard(self.mode == HARD, self._kept)
+
+    def plain(self) -> Shards:
+        """All of it, as it stands."""
+        return Shards(self.mode, self.name, dict(self._shards), sorted(self._kept))
+
+    def restore(self, found: Shards) -> None:
+        """Stand as :meth:`plain` said."""
+        self.mode, self.name, self._shards, self._kept = (
+            found.mode,
+            found.name,
+            dict(found.objects),
+            frozenset(found.kept),
+        )
 
     def announce(self) -> None:
         """Have our object say what we use, as the scheduler of a cluster does before it uses any of it."""

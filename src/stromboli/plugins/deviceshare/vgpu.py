@@ -26,7 +26,7 @@ from stromboli.plugins.deviceshare.kind import (
     remember,
     stated,
     words,
-)
+)  # fmt: skip
 from stromboli.plugins.deviceshare.mig import slot_at, slot_for, split
 from stromboli.plugins.deviceshare.vgpu_register import REGISTER, registered
 
@@ -281,8 +281,7 @@ class VGpuPool:
         self._node, self._cards, self._mode, self._kind = node, cards, mode, kind
         self.held: dict[str, tuple[tuple[Piece, ...], ...]] = {}
         self._by_uuid = {card.uuid: card for card in cards}
-        self._known: dict[Demand, tuple[tuple[Piece, ...], ...] | None] = {}
-        """What pods would get, until the cards change, of up to :data:`~stromboli.plugins.deviceshare.kind.KNOWN`."""
+        self._known: dict[Demand, tuple[tuple[Piece, ...], ...] | None] = {}  # until the cards change
 
     def refusal(self, demand: Demand) -> Reason | None:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
