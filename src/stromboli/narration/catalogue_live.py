@@ -52,6 +52,11 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
         ("shadow_summary", "W", "Shadow: {plans} plans; of the other's decisions: {counts}"),
         ("webhooks_served", 0, "Webhooks are served on port {port}: {paths}"),
         ("certificate_step", 0, "A step of the certificate in Secret {secret} has been taken"),
+        (
+            "certificate_unusable",
+            "W",
+            "Secret {secret} holds no certificate and key that API servers would accept, and is written anew",
+        ),
         ("certificate_shown", 0, "Another certificate is shown to API servers from now on"),
         ("certificate_trouble", "E", "Certificate and webhook configurations are left as they are: {error}"),
         ("authorities_written", 0, "The authorities in webhook configuration {configuration} have been written"),

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 
 from stromboli.errors import AccessError, ConfigError
 from stromboli.live.process.flags import parse
 from stromboli.live.webhooks.certificates import RENEWED, Held, Terms, due, first
-from stromboli.live.webhooks.process import WEBHOOK_FLAGS, WebhookProcess, bearer_of, settings_of
+from stromboli.live.webhooks.flags import WEBHOOK_FLAGS
+from stromboli.live.webhooks.process import WebhookProcess, bearer_of, settings_of
 from stromboli.live.webhooks.sources import Files
 from stromboli.live.webhooks.tls import ShownCertificate
 from stromboli.server.http.certificates import Bearer, bears, count, ends, signers
@@ -56,13 +59,17 @@ def test_short_lived_ones_are_replaced_in_their_last_third() -> None:
     assert due(held, NOW + 61, terms) is not None
 
 
-@pytest.mark.parametrize("spoil", ["certificate", "authorities", "time", "names"])
+@pytest.mark.parametrize("spoil", ["certificate", "authorities", "key", "no key", "time", "names"])
 def test_one_that_no_api_server_would_accept_is_replaced_at_once(spoil: str) -> None:
     held, now, terms = first(NOW, TERMS), NOW + 10, TERMS
     if spoil == "certificate":
         held = held._replace(certificate=b"none")
     elif spoil == "authorities":
         held = held._replace(authorities=first(NOW, TERMS).authorities)
+    elif spoil == "key":
+        held = held._replace(key=first(NOW, TERMS).key)
+    elif spoil == "no key":
+        held = held._replace(key=b"none")
     elif spoil == "time":
         now = NOW + YEAR + 1
     else:
@@ -71,6 +78,39 @@ def test_one_that_no_api_server_would_accept_is_replaced_at_once(spoil: str) -> 
     assert found is not None
     assert found.certificate != held.certificate
     assert due(found, now, terms) is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [UnsupportedAlgorithm("a curve"), x509.DuplicateExtension("twice", x509.ObjectIdentifier("1.2")), TypeError()],
+)
+def test_whatever_keeps_one_from_being_read_it_is_replaced(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = first(NOW, TERMS)
+    load = x509.load_pem_x509_certificate
+
+    def broken(text: bytes) -> x509.Certificate:
+        if text == held.certificate:
+            raise error
+        return load(text)
+
+    monkeypatch.setattr(x509, "load_pem_x509_certificate", broken)
+    found = due(held, NOW + 10, TERMS)
+    assert found is not None
+    assert found.certificate != held.certificate
+
+
+def test_a_next_one_that_cannot_be_shown_is_dropped_and_another_comes() -> None:
+    old, now = first(NOW, TERMS), NOW + YEAR - RENEWED + 1
+    made = due(old, now, TERMS)
+    assert made is not None
+    assert made.next is not None
+    spoilt = made._replace(next=(made.next[0], old.key))
+    dropped = due(spoilt, now + TERMS.pause, TERMS)
+    assert dropped is not None
+    assert (dropped.certificate, dropped.next) == (old.certificate, None)
+    again = due(dropped, now + 2 * TERMS.pause, TERMS)
+    assert again is not None
+    assert again.next not in (None, spoilt.next)
 
 
 def test_a_wish_waits_for_the_pause() -> None:

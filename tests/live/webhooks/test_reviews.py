@@ -19,6 +19,7 @@ from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.crds.admission.resource_groups import parse_groups
 from stromboli.crds.kinds import NAMESPACES, QUEUES
 from stromboli.live.proofs.permissions import REVIEWING, WEBHOOKS_OWN
+from stromboli.live.webhooks.sight import REST
 from stromboli.live.webhooks.sources import ROTATE
 from stromboli.live.webhooks.webhook_server import LONGEST_BODY
 from tests.support.access import used
@@ -256,6 +257,34 @@ def test_a_queue_that_is_newer_than_what_has_been_heard_counts() -> None:
     run(story())
 
 
+def test_refusals_do_not_become_requests() -> None:
+    """Whoever creates jobs that are refused, as fast as they can, has queues listed now and then."""
+
+    async def story() -> None:
+        world = WebhookWorld()
+        async with aiohttp.ClientSession() as session:
+            replica, other = await opened(world)
+            await other.close()
+            found = encoded(review("/jobs/validate", "CREATE", job(queue="nowhere")))
+            before = lists(world)
+            began = asyncio.get_running_loop().time()
+            for _ in range(10):
+                answers = await asyncio.gather(
+                    *(world.post(replica, "/jobs/validate", found, session) for _ in range(8))
+                )
+                assert not any(msgspec.json.decode(body)["response"]["allowed"] for _, body in answers)
+            lasted = asyncio.get_running_loop().time() - began
+            assert 2 <= lists(world) - before <= 2 + lasted / REST
+            await world.end()
+
+    run(story())
+
+
+def lists(world: WebhookWorld) -> int:
+    """How often queues have been listed."""
+    return sum("/queues" in one.path and "watch" not in one.params for one in world.api.requests)
+
+
 # ---------------------------------------------------------------------- certificate and configurations
 
 
@@ -312,6 +341,30 @@ def test_replicas_share_one_certificate_and_restore_a_secret_that_is_deleted() -
             while not any(found["metadata"]["name"] == SECRET for found in world.api.all("secrets")):
                 await asyncio.sleep(0.01)
         assert world.secret["tls.crt"] == shown == one.server.certificate.shown
+        await world.end()
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    "spoilt", [{"tls.key": b"none"}, {"tls.crt": b"none"}, {"since": b"yesterday"}, {"ca.crt": b""}], ids=str
+)
+def test_a_secret_that_cannot_be_used_is_restored_and_nobody_notices(spoilt: dict[str, bytes]) -> None:
+    async def story() -> None:
+        world = WebhookWorld(look=0.05)
+        world.register()
+        one = world.start()
+        await one.ready()
+        shown, bundle = one.server.certificate.shown, world.bundle("/jobs/validate")
+        found = world.api.get("secrets", SECRET, NAMESPACE)
+        data = {**found["data"], **{name: base64.b64encode(text).decode() for name, text in spoilt.items()}}
+        world.api.put("secrets", {**found, "data": data})
+        await asyncio.sleep(0.5)
+        assert world.secret["tls.crt"] == shown == one.server.certificate.shown
+        assert world.secret["tls.key"].startswith(b"-----BEGIN PRIVATE KEY")
+        assert world.bundle("/jobs/validate") == bundle
+        assert one.told.keys.count("certificate_unusable") == ("since" not in spoilt)
+        assert one.server.unready() == ""
         await world.end()
 
     run(story())

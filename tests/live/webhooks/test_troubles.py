@@ -13,7 +13,7 @@ from stromboli.crds.admission.reviews import Response
 from stromboli.live.process.events import Telling
 from stromboli.live.webhooks import webhook_server
 from stromboli.live.webhooks.conf_file import AdmissionFile
-from stromboli.live.webhooks.sources import Files
+from stromboli.live.webhooks.sources import Files, Serving
 from tests.support.webhook_world import Told, WebhookWorld
 
 GROUPS = "resourceGroups: [{resourceGroup: gpu, object: {key: namespace, value: [a]}, labels: {kind: gpu}}]"
@@ -43,6 +43,26 @@ def test_a_certificate_that_is_not_there_keeps_a_server_unready_and_is_told_once
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.3)
         assert missing in replica.server.unready()
+        assert replica.told.keys.count("certificate_trouble") == 1
+        await world.end()
+
+    asyncio.run(story())
+
+
+def test_a_source_that_fails_as_nobody_has_thought_of_ends_no_server() -> None:
+    class Broken:
+        async def current(self) -> Serving:
+            raise ZeroDivisionError("a defect")
+
+    async def story() -> None:
+        world = WebhookWorld(look=0.05)
+        world.register()
+        replica = world.start(source=Broken())
+        async with asyncio.timeout(30):
+            while "certificate_trouble" not in replica.told.keys:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        assert "a defect" in replica.server.unready()
         assert replica.told.keys.count("certificate_trouble") == 1
         await world.end()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Final, NamedTuple
 
-from stromboli.server.http.certificates import Bearer, Pair, bears, count, ends, make_pair, signers
+from stromboli.server.http.certificates import Bearer, Pair, bears, count, ends, fits, make_pair, signers
 
 RENEWED: Final = 30 * 86_400.0
 """Seconds before its end at which a certificate is replaced; of short-lived ones, a third of their lifetime."""
@@ -54,9 +54,11 @@ def first(now: float, terms: Terms) -> Held:
 
 def due(held: Held, now: float, terms: Terms) -> Held | None:
     """What is to stand in the place of ``held`` now (seconds since 1970); None where that is good as it is."""
-    if not _is_usable(held, now, terms):
+    if not is_usable(held, now, terms):
         return first(now, terms)
     rested = now >= held.since + terms.pause
+    if held.next is not None and not is_usable(held._replace(certificate=held.next[0], key=held.next[1]), now, terms):
+        return held._replace(next=None, since=now)
     if held.next is not None:
         return held._replace(certificate=held.next[0], key=held.next[1], next=None, since=now) if rested else None
     if rested and (held.asked or _ends_soon(held.certificate, now, terms)):
@@ -68,18 +70,23 @@ def due(held: Held, now: float, terms: Terms) -> Held | None:
     return None
 
 
-def _made(now: float, terms: Terms) -> Pair:
-    return make_pair(terms.bearer, AUTHORITY, dt.datetime.fromtimestamp(now, dt.UTC), dt.timedelta(seconds=terms.valid))
+def is_usable(held: Held, now: float, terms: Terms) -> bool:
+    """Whether the certificate can be shown, as its key is there, and API servers accept it.
 
-
-def _is_usable(held: Held, now: float, terms: Terms) -> bool:
-    """Whether API servers accept the certificate: in time, for our names, signed by an authority that is trusted."""
+    They do in time, for our names, and signed by an authority that is trusted.
+    """
     try:
         in_time = ends(held.certificate).timestamp() > now
         named = bears(held.certificate, (*terms.bearer.names, *terms.bearer.addresses))
-        return in_time and named and bool(signers(held.certificate, held.authorities))
+        return (
+            in_time and named and fits(held.certificate, held.key) and bool(signers(held.certificate, held.authorities))
+        )
     except ValueError:
         return False
+
+
+def _made(now: float, terms: Terms) -> Pair:
+    return make_pair(terms.bearer, AUTHORITY, dt.datetime.fromtimestamp(now, dt.UTC), dt.timedelta(seconds=terms.valid))
 
 
 def _ends_soon(certificate: bytes, now: float, terms: Terms) -> bool:

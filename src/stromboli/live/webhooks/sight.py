@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -22,6 +23,9 @@ LOOKS_AT_QUEUES: Final = frozenset({JOBS, POD_GROUPS, QUEUES})
 
 PATIENCE: Final = 5.0
 """Seconds that a fresh look may take: API servers wait for ten."""
+
+REST: Final = 0.1
+"""Seconds from the beginning of one fresh look to that of the next, at least: refusals must not become requests."""
 
 
 class _Metadata(msgspec.Struct):
@@ -64,6 +68,7 @@ class Sight:
             self._namespaces = informers.add(Informer[Object](client, _NAMESPACES, troubled=self._troubled))
         self._looking: asyncio.Task[Objects] | None = None
         self._next: asyncio.Task[Objects] | None = None
+        self._began = -math.inf
 
     def _troubled(self, error: Exception) -> None:
         self._tell("following_trouble", kind="queues and namespaces", error=error)
@@ -91,7 +96,8 @@ class Sight:
     async def fresh(self) -> Objects | None:
         """All queues, as they are after now; None where they cannot be had in time.
 
-        Those who ask while a look is under way share the next one, so that there is one at a time.
+        Those who ask while a look is under way, or soon after one, share the next one: there is one at a time, and at
+        most one in :data:`REST`.
         """
         if self._next is None:
             self._next = asyncio.create_task(self._after(self._looking))
@@ -105,7 +111,9 @@ class Sight:
     async def _after(self, before: asyncio.Task[Objects] | None) -> Objects:
         if before is not None:
             await asyncio.wait({before})
-        self._looking, self._next = self._next, None
+        clock = asyncio.get_running_loop().time
+        await asyncio.sleep(self._began + REST - clock())
+        self._looking, self._next, self._began = self._next, None, clock()
         found: list[Any] = await self._client.list_all(_QUEUES)
         return Objects({QUEUES: found})
 

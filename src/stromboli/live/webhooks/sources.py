@@ -12,7 +12,7 @@ from stromboli.errors import AccessError, ApiError, ManifestError
 from stromboli.kube.client import Client
 from stromboli.kube.resources import SECRETS
 from stromboli.live.process.events import Telling
-from stromboli.live.webhooks.certificates import Held, Terms, due, first
+from stromboli.live.webhooks.certificates import Held, Terms, due, first, is_usable
 from stromboli.model.values.times import seconds, stamp
 
 CERTIFICATE, KEY, AUTHORITIES = "tls.crt", "tls.key", "ca.crt"
@@ -63,7 +63,8 @@ def _read(path: str) -> bytes:
 class SharedSecret:
     """A Secret that holds what all replicas serve; each of them takes the steps that are due, one is first.
 
-    A Secret that is deleted is made again of what is known here.  ``clock`` gives seconds since 1970.
+    A Secret that is deleted, or holds what cannot be used, is made again of what is known here.  ``clock`` gives
+    seconds since 1970.
     """
 
     def __init__(
@@ -87,7 +88,8 @@ class SharedSecret:
                 raise
             return await self._created()
         held = _held(found, self.title)
-        if held is None:
+        if held is None or not is_usable(held, self._clock(), self._terms):
+            self._tell("certificate_unusable", secret=self.title)
             return held_after(await self._replaced(found, self._known()), self.title)
         step = due(held, self._clock(), self._terms)
         return held if step is None else held_after(await self._replaced(found, step), self.title)
@@ -135,7 +137,10 @@ def held_after(found: Mapping[str, Any], title: str) -> Held:
 
 
 def _held(found: Mapping[str, Any], title: str) -> Held | None:
-    """What a Secret holds; None where a part is missing.  Raises ManifestError for what is no base64."""
+    """What a Secret holds; None where a part is missing.  Raises ManifestError for what is no base64.
+
+    A time of the last step that cannot be read is long ago.
+    """
     data = {key: _decoded(text, title, key) for key, text in (found.get("data") or {}).items()}
     if not all(data.get(key) for key in (CERTIFICATE, KEY, AUTHORITIES)):
         return None
@@ -147,9 +152,16 @@ def _held(found: Mapping[str, Any], title: str) -> Held | None:
         data[KEY],
         data[AUTHORITIES],
         following if all(following) else None,
-        seconds(since, f"data.{SINCE}") if since else 0.0,
+        _moment(since),
         asked,
     )
+
+
+def _moment(text: str) -> float:
+    try:
+        return seconds(text, f"data.{SINCE}") if text else 0.0
+    except ManifestError:
+        return 0.0
 
 
 def _decoded(text: object, title: str, key: str) -> bytes:

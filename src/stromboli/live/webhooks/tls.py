@@ -24,14 +24,14 @@ class ShownCertificate:
         """Show another certificate; False if it is shown already.  Raises AccessError, and the old one stays."""
         if certificate == self.shown:
             return False
-        with as_file(certificate) as chain, as_file(key) as secret:
-            fresh = _fresh()
-            try:
+        fresh = _fresh()
+        try:
+            with as_file(certificate) as chain, as_file(key) as secret:
                 fresh.load_cert_chain(chain, secret, password=_no_password)
-            except (ssl.SSLError, ValueError) as error:
-                raise AccessError(f"the webhook server's certificate or key cannot be used: {error}") from error
-            if not self.shown:
-                self.context.load_cert_chain(chain, secret, password=_no_password)
+                if not self.shown:
+                    self.context.load_cert_chain(chain, secret, password=_no_password)
+        except (OSError, ValueError) as error:  # OSError: those of TLS, and no room for the files
+            raise AccessError(f"the webhook server's certificate or key cannot be used: {error}") from error
         self._newest, self.shown = fresh, certificate
         return True
 

@@ -142,10 +142,11 @@ class WebhookServer:
             if not set(self._informers.late()):
                 await self._bundles.keep(found.authorities)
             self._trouble = ""
-        except StromboliError as error:
-            if str(error) != self._trouble:
-                self.tell("certificate_trouble", error=error)
-            self._trouble = str(error)
+        except Exception as error:  # noqa: BLE001  # whatever stands there, what is shown goes on being shown
+            trouble = str(error) if isinstance(error, StromboliError) else in_words(error)
+            if trouble != self._trouble:
+                self.tell("certificate_trouble", error=trouble)
+            self._trouble = trouble
 
     # ------------------------------------------------------------------ reviews
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _PEM: Final = serialization.Encoding.PEM
+_UNREADABLE: Final = (
+    ValueError, TypeError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)  # fmt: skip
+"""What reading certificates and keys may raise."""
 _EARLY: Final = dt.timedelta(hours=1)
 """How long before it is made a certificate is valid: clocks differ."""
 
@@ -62,11 +68,31 @@ def make_pair(bearer: Bearer, authority: str, now: dt.datetime, valid: dt.timede
     return Pair(signer.public_bytes(_PEM), certificate.public_bytes(_PEM), private)
 
 
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Raise whatever keeps a certificate or key from being read as ValueError: it has no common base."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+@_reading()
 def ends(certificate: bytes) -> dt.datetime:
     """When a certificate ends.  Raises ValueError for what is none."""
     return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
 
 
+@_reading()
+def fits(certificate: bytes, key: bytes) -> bool:
+    """Whether a key, which must not be encrypted, is that of a certificate.  Raises ValueError for what is none."""
+    public = x509.load_pem_x509_certificate(certificate).public_key()
+    own = serialization.load_pem_private_key(key, None).public_key()
+    form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    return public.public_bytes(*form) == own.public_bytes(*form)
+
+
+@_reading()
 def bears(certificate: bytes, names: Iterable[str]) -> bool:
     """Whether a certificate is good for all those names or addresses.  Raises ValueError for what is none."""
     try:
@@ -79,6 +105,7 @@ def bears(certificate: bytes, names: Iterable[str]) -> bool:
     return borne >= set(names)
 
 
+@_reading()
 def signers(certificate: bytes, authorities: bytes) -> bytes:
     """Those of several authorities (PEM) that have signed a certificate.  Raises ValueError."""
     signed = x509.load_pem_x509_certificate(certificate)
@@ -86,6 +113,7 @@ def signers(certificate: bytes, authorities: bytes) -> bytes:
     return b"".join(one.public_bytes(_PEM) for one in found)
 
 
+@_reading()
 def count(authorities: bytes) -> int:
     """How many certificates a text holds.  Raises ValueError for one that holds none."""
     return len(x509.load_pem_x509_certificates(authorities))
@@ -94,7 +122,7 @@ def count(authorities: bytes) -> int:
 def _has_signed(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(authority)
-    except (InvalidSignature, ValueError, TypeError):
+    except (InvalidSignature, *_UNREADABLE):
         return False
     return True
 
