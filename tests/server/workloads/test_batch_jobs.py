@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from stromboli.cluster.body import stamp
 from stromboli.server.controllers.workloads import jobs
+from stromboli.server.controllers.workloads.back_off import FIRST, LONGEST
 from stromboli.server.controllers.workloads.job_counts import TRACKING, completed, ranges
-from tests.server.workloads.workload_cluster import JOBS, LOOP, POD_NAMES, Cluster
+from tests.server.workloads.workload_cluster import APPS, JOBS, LOOP, POD_NAMES, Cluster
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -28,6 +30,7 @@ def test_a_job_is_complete_once_enough_of_its_pods_have_succeeded() -> None:
     first, second = cluster.pods
     cluster.end(first, "Succeeded")
     cluster.end(second, "Failed")
+    cluster.wait(FIRST)
     assert len(cluster.pods) == 4
     for name, pod in cluster.pods.items():
         if pod["status"]["phase"] == "Pending":
@@ -66,6 +69,7 @@ def test_a_job_that_fails_too_often_is_over(limit: int, pods: int) -> None:
         for name, pod in cluster.pods.items():
             if pod["status"]["phase"] == "Pending":
                 cluster.end(name, "Failed")
+        cluster.wait(LONGEST)
     status = cluster.get(f"{JOBS}/j")["status"]
     assert len(cluster.pods) == pods
     assert [(one["type"], one["reason"]) for one in status["conditions"]] == [
@@ -80,6 +84,7 @@ def test_an_indexed_job_has_a_pod_for_each_index() -> None:
     indices = {pod["metadata"]["annotations"][key]: name for name, pod in cluster.pods.items()}
     assert sorted(indices) == ["0", "1", "2"]
     cluster.end(indices["1"], "Failed")
+    cluster.wait(FIRST)
     again = [
         pod["metadata"]["annotations"][key] for pod in cluster.pods.values() if pod["status"]["phase"] == "Pending"
     ]
@@ -125,8 +130,66 @@ def test_a_running_pod_that_is_deleted_has_failed_and_leaves() -> None:
     cluster.browser.delete(f"/api/v1/namespaces/default/pods/{first}")
     cluster.settle()
     assert cluster.get(f"{JOBS}/j")["status"]["failed"] == 1
+    cluster.wait(FIRST)
     assert len(cluster.pods) == 2, "another takes its place while it ends"
     assert "finalizers" not in cluster.pods[first]["metadata"]
+
+
+def test_failing_pods_are_replaced_less_and_less_often() -> None:
+    cluster = Cluster()
+    cluster.make(JOBS, "j", backoffLimit=20, completions=9)
+    pauses = []
+    for _ in range(8):
+        pauses.append(cluster.browser.now)
+        (name,) = [name for name, pod in cluster.pods.items() if pod["status"]["phase"] == "Pending"]
+        cluster.end(name, "Failed")
+        known = len(cluster.pods)
+        while len(cluster.pods) == known:
+            cluster.wait(1)
+        pauses[-1] = cluster.browser.now - pauses[-1]
+    assert pauses == [10, 20, 40, 80, 160, 320, 360, 360]
+    (name,) = [name for name, pod in cluster.pods.items() if pod["status"]["phase"] == "Pending"]
+    cluster.end(name, "Succeeded")
+    assert len(cluster.pods) == 10, "the next one comes at once"
+    (name,) = [name for name, pod in cluster.pods.items() if pod["status"]["phase"] == "Pending"]
+    cluster.end(name, "Failed")
+    cluster.wait(FIRST)
+    assert len(cluster.pods) == 11, "failures before a success do not count"
+    cluster.browser.delete(f"{JOBS}/j", {"propagationPolicy": "Background"})
+    other = cluster.make(JOBS, "other")["metadata"]["uid"]
+    (name,) = [name for name in cluster.pods if name.startswith("other-")]
+    cluster.end(name, "Failed")
+    assert list(cluster.room._objects.failures) == [other], "a Job that is gone is forgotten"
+
+
+def test_the_end_that_containers_tell_is_what_the_pause_begins_with() -> None:
+    cluster = Cluster()
+    cluster.make(JOBS, "j", parallelism=2, completions=4)
+    for name, earlier in zip(list(cluster.pods), (4, 9), strict=True):
+        ended = {"terminated": {"finishedAt": stamp(cluster.browser.now - earlier), "exitCode": 1}}
+        status = {"phase": "Failed", "containerStatuses": [{"name": "c", "state": ended}]}
+        cluster.api.store.put(POD_NAMES, {**cluster.pods[name], "status": status})
+    cluster.settle()
+    cluster.wait(15)
+    assert len(cluster.pods) == 2, "both have failed: 20 seconds after the later one"
+    cluster.wait(1)
+    assert len(cluster.pods) == 4
+
+
+def test_a_pod_whose_job_is_gone_is_let_go_whoever_else_owns_it() -> None:
+    cluster = Cluster()
+    cluster.make(JOBS, "j")
+    keeper = cluster.make(APPS + "/deployments", "keeper", replicas=0)
+    [name] = cluster.pods
+    pod = cluster.pods[name]
+    other = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "keeper", "uid": keeper["metadata"]["uid"]}
+    owners = [*pod["metadata"]["ownerReferences"], other]
+    cluster.api.store.put(POD_NAMES, {**pod, "metadata": {**pod["metadata"], "ownerReferences": owners}})
+    cluster.browser.delete(f"{JOBS}/j", {"propagationPolicy": "Orphan"})
+    cluster.settle()
+    cluster.browser.delete(f"/api/v1/namespaces/default/pods/{name}")
+    cluster.settle()
+    assert name not in cluster.pods
 
 
 class Crash(Exception):
@@ -159,7 +222,7 @@ def test_an_interruption_counts_no_pod_twice_and_forgets_none(
         if "finalizers" not in cluster.pods[name]["metadata"]:
             drop(POD_NAMES, ("default", name))
     jobs.sync(cluster.room._objects, cluster.get(f"{JOBS}/j"))
-    cluster.settle()
+    cluster.wait(FIRST)
     status = cluster.get(f"{JOBS}/j")["status"]
     assert (status["succeeded"], status["failed"], status["uncountedTerminatedPods"]) == (2, 1, {})
     assert status.get("active") == 2, "the fourth, and one for the failed"

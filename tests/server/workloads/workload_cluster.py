@@ -82,6 +82,11 @@ class Cluster:
         self.api.store.put(POD_NAMES, {**self.pods[name], "status": {"phase": phase}})
         self.settle()
 
+    def wait(self, seconds: float) -> None:
+        """So much time passes."""
+        self.browser.now += seconds
+        self.settle()
+
     def get(self, url: str) -> Any:
         return self.browser("GET", url).body
 

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Final
 
 from stromboli.cluster.body import Body, meta, part
+from stromboli.server.controllers.workloads.back_off import Failures
 from stromboli.server.controllers.workloads.objects import PODS, Objects, is_ending, phase
 
 JOBS: Final = ("batch", "jobs")
@@ -51,10 +52,10 @@ def count(objects: Objects, job: Body) -> Body:
     """Count the pods of a Job that have ended since the last look; the Job as it then is.  Raises ApiFailure."""
     pods = objects.owned(job)
     waiting = _noted(job)
-    fresh = [(_outcome(pod), pod) for pod in pods if is_tracked(pod)]
+    fresh = _ended(pods)
+    _note_failures(objects, job, [one for one in fresh if meta(one[1])["uid"] not in waiting[one[0]]])
     for outcome, pod in fresh:
-        if outcome:
-            waiting[outcome][meta(pod)["uid"]] = None
+        waiting[outcome][meta(pod)["uid"]] = None
     if not any(waiting.values()):
         return job
     noted = {outcome: list(uids) for outcome, uids in waiting.items() if uids}
@@ -65,6 +66,25 @@ def count(objects: Objects, job: Body) -> Body:
         if meta(pod)["uid"] in uids:
             release(objects, pod)
     return _with_status(objects, job, {**_grown(job, waiting), "uncountedTerminatedPods": {}})
+
+
+def _ended(pods: Iterable[Body]) -> list[tuple[str, Body]]:
+    """The pods that have ended and are not counted, each with how it has."""
+    outcomes = ((_outcome(pod), pod) for pod in pods if is_tracked(pod))
+    return [(outcome, pod) for outcome, pod in outcomes if outcome]
+
+
+def _note_failures(objects: Objects, job: Body, ended: list[tuple[str, Body]]) -> None:
+    """Remember how often pods have failed in a row; of Jobs that are gone nothing."""
+    if not ended:
+        return
+    uid = meta(job)["uid"]
+    before = objects.failures.pop(uid, Failures())
+    after = before.with_ended(((outcome == FAILED, pod) for outcome, pod in ended), objects.clock())
+    if after.number:
+        for known in [known for known in objects.failures if known not in objects.store.places]:
+            del objects.failures[known]
+        objects.failures[uid] = after
 
 
 def _indices(job: Body, new: set[int]) -> Body:

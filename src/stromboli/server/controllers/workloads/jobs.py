@@ -7,6 +7,7 @@ from itertools import islice, repeat
 from typing import Final
 
 from stromboli.cluster.body import Body, meta, part, seconds_of
+from stromboli.server.controllers.workloads.back_off import Failures
 from stromboli.server.controllers.workloads.job_counts import (
     INDEX,
     JOBS,
@@ -21,6 +22,7 @@ from stromboli.server.controllers.workloads.objects import (
     MOST_AT_ONCE,
     PODS,
     Objects,
+    controller_of,
     is_active,
     is_ending,
     is_ready,
@@ -33,6 +35,8 @@ OURS: Final = "kubernetes.io/job-controller"
 """The controller whose part is played here; Jobs with another ``managedBy`` are left alone."""
 _UNHEEDED: Final = ("podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "maxFailedIndexes")
 _OVER: Final = ("Complete", "Failed")
+
+NO_FAILURES: Final = Failures()
 
 End = tuple[str, str, str]
 """Condition, reason and message with which a Job is over."""
@@ -69,14 +73,15 @@ def _warn(objects: Objects, job: Body) -> None:
 
 
 def release_orphan(objects: Objects, pod: Body) -> None:
-    """Let a pod go whose Job is gone: nobody counts it any more.  Raises ApiFailure."""
-    owners = meta(pod).get("ownerReferences") or ()
-    if not any(owner.get("uid") in objects.store.places for owner in owners):
+    """Let a pod go that no Job controls any more, whoever else owns it: nobody counts it.  Raises ApiFailure."""
+    collection, _ = objects.store.places.get(controller_of(pod), (None, None))
+    if collection != JOBS:
         release(objects, pod)
 
 
 def _clear(objects: Objects, job: Body) -> None:
     """Let the pods of a Job go that is over or being deleted, and the Job itself after its time to live."""
+    objects.failures.pop(meta(job)["uid"], None)
     for pod in objects.owned(job):
         release(objects, pod)
     life = part(job, "spec", "ttlSecondsAfterFinished")
@@ -152,6 +157,8 @@ def _scale(objects: Objects, job: Body, pods: list[Body]) -> None:
         left = min(left, len(active))
     _delete(objects, iter(active[max(left, 0) :]))
     missing = max(min(left - len(active), MOST_AT_ONCE), 0)
+    if missing and not objects.is_due(JOBS, job, objects.failures.get(meta(job)["uid"], NO_FAILURES).over):
+        return
     for index in islice(_free_indices(job, pods) if is_indexed(job) else repeat(None), missing):
         _make(objects, job, index)
 

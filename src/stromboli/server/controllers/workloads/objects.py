@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,6 +12,7 @@ from typing import Any, Final
 from stromboli.cluster.body import Body, changed, encode, key_of, merge_patched, meta, part, stamp
 from stromboli.errors import ApiFailure
 from stromboli.server.controllers.controller_loop import delete_if_possible
+from stromboli.server.controllers.workloads.back_off import Failures
 from stromboli.server.schema.resources import Catalogue, Resource
 from stromboli.server.storage.aside import Place
 from stromboli.server.storage.store import CollectionName, Store
@@ -24,7 +26,7 @@ MOST_AT_ONCE: Final = 500
 """Most pods that one look makes or deletes."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Objects:
     """The cluster's objects; ``clock`` gives seconds since 1970."""
 
@@ -34,8 +36,11 @@ class Objects:
     clock: Callable[[], float]
     moments: dict[Place, float] = field(default_factory=dict)
     """When objects are to be looked at again, in seconds since 1970."""
-    soonest: list[float] = field(default_factory=list)
-    """The earliest of these moments, or an earlier one; empty for none."""
+    soonest: float = math.inf
+    """The earliest of these moments, or an earlier one; infinite for none."""
+
+    failures: dict[str, Failures] = field(default_factory=dict)
+    """Of batch Jobs whose pods have failed, by the Jobs' uids."""
 
     def now(self) -> str:
         """The time as objects tell it."""
@@ -47,18 +52,18 @@ class Objects:
             return True
         place = (collection, key_of(body))
         self.moments[place] = min(moment, self.moments.get(place, moment))
-        self.soonest[:] = [min([moment, *self.soonest])]
+        self.soonest = min(moment, self.soonest)
         return False
 
     def due(self) -> list[Place]:
         """Take out the objects that are to be looked at again by now."""
         now = self.clock()
-        if not self.soonest or now < self.soonest[0]:
+        if now < self.soonest:
             return []
         found = [place for place, moment in self.moments.items() if moment <= now]
         for place in found:
             del self.moments[place]
-        self.soonest[:] = [min(self.moments.values())] if self.moments else []
+        self.soonest = min(self.moments.values(), default=math.inf)
         return found
 
     def get(self, collection: CollectionName, namespace: str, name: str) -> Body | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -105,8 +106,9 @@ class Workloads:
 
     def _seconds_left(self, until_again: float) -> float | None:
         """How long nothing is to be done, None for ever, unless something changes."""
-        moments = [moment - self._objects.clock() for moment in self._objects.soonest]
-        return min([*moments, until_again] if self._refused else moments, default=None)
+        left = self._objects.soonest - self._objects.clock()
+        left = min(left, until_again) if self._refused else left
+        return None if left == math.inf else left
 
     def note(self, name: CollectionName, change: Change) -> None:
         """Remember what a change may call for."""
