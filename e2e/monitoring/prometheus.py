@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -15,43 +16,55 @@ TOOLS: Final = ("prometheus", "promtool")
 
 
 class NoPrometheus(Exception):
-    """The package could not be had."""
+    """The package has been fetched, and cannot be used."""
 
 
+@cache
 def missing() -> str:
-    """Why Prometheus cannot be had on this machine; empty when it can."""
-    if _there() or (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+    """Why Prometheus cannot be had on this machine, after one attempt to fetch it; empty when it is there.
+
+    Raises NoPrometheus for a package that cannot be unpacked.
+    """
+    if _there():
         return ""
-    return "Prometheus is not on this machine, and apt-get is not there to fetch it"
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        return "Prometheus is not on this machine, and apt-get is not there to fetch it"
+    with tempfile.TemporaryDirectory() as folder:
+        if problem := _downloaded(folder):
+            return f"Prometheus is not on this machine, and apt-get cannot fetch it: {' '.join(problem.split())}"
+        _unpack(Path(folder))
+    return ""
 
 
 def tool(name: str) -> str:
-    """The path of ``prometheus`` or ``promtool``; fetches the package where neither is there.  Raises NoPrometheus."""
-    if found := shutil.which(name):
-        return found
-    if not _there():
-        _fetch()
-    return str(BINARIES / name)
+    """The path of ``prometheus`` or ``promtool``, which are there where nothing is :func:`missing`."""
+    return shutil.which(name) or str(BINARIES / name)
 
 
 def _there() -> bool:
     return all(shutil.which(name) for name in TOOLS) or all((BINARIES / name).exists() for name in TOOLS)
 
 
-def _fetch() -> None:
-    """Unpack Debian's package; nothing is installed, and its dependencies are pages of the browser alone."""
+def _downloaded(folder: str) -> str:
+    """Download Debian's package; why that is impossible, if it is."""
+    if _run("apt-get", "download", "prometheus", cwd=folder):
+        _run("apt-get", "update")
+        return _run("apt-get", "download", "prometheus", cwd=folder)
+    return ""
+
+
+def _unpack(folder: Path) -> None:
+    """Nothing is installed, and the package's dependencies are pages of the browser alone."""
     FOLDER.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        if _run("apt-get", "download", "prometheus", cwd=folder):
-            _run("apt-get", "update")
-            if problem := _run("apt-get", "download", "prometheus", cwd=folder):
-                raise NoPrometheus(problem)
-        (package,) = Path(folder).glob("prometheus_*.deb")
-        if problem := _run("dpkg-deb", "--extract", str(package), str(FOLDER)):
-            raise NoPrometheus(problem)
+    (package,) = folder.glob("prometheus_*.deb")
+    if problem := _run("dpkg-deb", "--extract", str(package), str(FOLDER)):
+        raise NoPrometheus(problem)
 
 
 def _run(*command: str, cwd: str | None = None) -> str:
     """Run a command; what it said where it failed, empty where it did not."""
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
+    try:
+        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
+    except subprocess.TimeoutExpired:  # as where packets vanish
+        return f"{command} has not ended in 300 s"
     return done.stderr[-2000:] or f"{command} failed" if done.returncode else ""

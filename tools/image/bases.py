@@ -6,6 +6,7 @@ again, and licences stay, as does a record of the packages for scanners (``/var/
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import tarfile
 from collections.abc import Sequence
@@ -59,6 +60,14 @@ DROPPED: Final = (
 )
 """Patterns of what goes although it would stay."""
 
+KEYRING: Final = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+"""The keys that Debian signs its packages with; other distributions have them as a package of this name."""
+
+
+class NoBase(Exception):
+    """No base can be made on this machine; the text says what helps."""
+
+
 _RECORD: Final = (
     'mkdir -p "$1/var/lib/dpkg/status.d" && for file in "$1"/var/cache/apt/archives/*.deb; do '
     'dpkg-deb --field "$file" > "$1/var/lib/dpkg/status.d/$(dpkg-deb --field "$file" Package)" || exit 1; done'
@@ -85,16 +94,39 @@ def _swept(source: Path, file: Path) -> None:
             new.addfile(member, old.extractfile(member) if member.isreg() else None)
 
 
+def mirrors() -> list[str]:
+    """Where the packages come from: what this machine says if it has the release, else Debian's own mirrors (none).
+
+    Raises NoBase where those cannot be trusted.
+    """
+    try:
+        host = platform.freedesktop_os_release()
+    except OSError:
+        host = {}
+    if (host.get("ID"), host.get("VERSION_CODENAME")) == ("debian", RELEASE):
+        return [str(path) for path in SOURCES if path.exists()][:1]
+    if KEYRING.exists():
+        return []
+    raise NoBase(
+        f"bases are made of packages of Debian {RELEASE}, and this machine has {host.get('PRETTY_NAME', 'another one')}"
+        " without Debian's keys: install debian-archive-keyring, or name images that have Python 3.11 by --base and"
+        " --runtime"
+    )
+
+
 def make(kind: str, file: Path) -> Path:
-    """The root file system of a base, ``build`` or ``runtime``, as the archive ``file``; kept if it is there."""
+    """The root file system of a base, ``build`` or ``runtime``, as the archive ``file``; kept if it is there.
+
+    Raises NoBase.
+    """
     if file.exists():
         return file
+    sources = mirrors()
     part = file.with_suffix(".part.tar")
     more: Sequence[str] = ("--variant=minbase", f"--include={','.join(BUILD)}")
     if kind == "runtime":
         more = ("--variant=extract", f"--include={','.join(RUNTIME)}", f"--extract-hook={_RECORD}")
-    mirrors = [str(path) for path in SOURCES if path.exists()][:1]
-    subprocess.run(["mmdebstrap", "--quiet", "--format=tar", *more, RELEASE, str(part), *mirrors], check=True)
+    subprocess.run(["mmdebstrap", "--quiet", "--format=tar", *more, RELEASE, str(part), *sources], check=True)
     if kind == "runtime":
         whole = part.rename(part.with_suffix(".whole"))
         _swept(whole, part)

@@ -88,7 +88,12 @@ def main() -> None:
     parser.add_argument("--target", default=NAME, help="stromboli or one of the programs, such as vc-scheduler")
     parser.add_argument("--archive", type=Path, default=ARCHIVE, help="where the OCI archive is written")
     asked = parser.parse_args()
-    build(asked.base, asked.runtime, asked.target, asked.archive)
+    try:
+        if not (asked.base and asked.runtime):
+            bases.mirrors()  # what a base lacks is said before anything is made
+        build(asked.base, asked.runtime, asked.target, asked.archive)
+    except bases.NoBase as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":
