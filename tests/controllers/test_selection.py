@@ -12,7 +12,8 @@ from stromboli.controllers.selection import CONTROLLERS, looks_of
 from stromboli.controllers.work import About
 from stromboli.errors import ConfigError
 from stromboli.live.controllers.controller_runner import Controllers
-from stromboli.live.process.control_process import CONTROL_FLAGS, ControlProcess
+from stromboli.live.process.control_flags import CONTROL_FLAGS
+from stromboli.live.process.control_process import ControlProcess
 from stromboli.live.process.flags import parse
 from stromboli.live.process.process import Process
 from tests.support.controller_world import ControllerWorld, job

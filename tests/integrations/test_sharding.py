@@ -10,10 +10,9 @@ from stromboli.controllers.selection import looks_of
 from stromboli.controllers.sharding.configuration import KEY
 from stromboli.kube.client import Client
 from stromboli.live.controllers.controller_runner import Controllers
-from stromboli.live.controllers.options import SHARDING_CONFIG_MAP
 from stromboli.live.controllers.options import Options as ControllerOptions
 from stromboli.live.scheduler.scheduler import LiveScheduler
-from stromboli.model.names import NAMESPACE
+from stromboli.model.names import NAMESPACE, SHARDING_CONFIG_MAP
 from tests.support.live_world import LiveWorld, group, pod
 from tests.support.virtual import run
 

@@ -12,8 +12,9 @@ from prometheus_client.samples import Sample
 
 from stromboli.errors import Unreachable
 from stromboli.kube.transport import Request, Response
+from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.live.process.control_gauges import ControlGauges
-from stromboli.live.process.control_process import CONTROL_FLAGS, ControlProcess
+from stromboli.live.process.control_process import ControlProcess
 from stromboli.live.process.flags import FLAGS, parse
 from stromboli.live.process.process import Process
 from stromboli.metrics.descriptions import CONTROLLERS

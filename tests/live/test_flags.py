@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.errors import ConfigError
-from stromboli.live.process.control_process import CONTROL_FLAGS
+from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.live.process.flags import FLAGS, KLOG, help_text, parse
 
 OWN = {

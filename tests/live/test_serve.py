@@ -27,7 +27,7 @@ from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.config import DEFAULT_CONFIG
 from stromboli.kube.client import Client
 from stromboli.kube.transport import Request
-from stromboli.live.process.control_process import CONTROL_FLAGS
+from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.live.process.events import Telling
 from stromboli.live.process.flags import FLAGS, help_text, parse
 from stromboli.live.process.gauges import LiveGauges

@@ -13,7 +13,8 @@ import pytest
 from prometheus_client import generate_latest
 
 from stromboli.kube.recorder import Regarding
-from stromboli.live.process.control_process import CONTROL_FLAGS, control
+from stromboli.live.process.control_flags import CONTROL_FLAGS
+from stromboli.live.process.control_process import control
 from stromboli.live.process.flags import parse
 from stromboli.live.process.loops import fastest_loop
 from stromboli.live.process.process import serve

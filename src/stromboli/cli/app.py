@@ -8,16 +8,14 @@ import typer
 
 from stromboli.cli import (
     conf,
-    controllers,
     imports,
     kubelets,
     lint,
     manifests,
     plan,
     scenario,
-    serve,
+    services,
     up,
-    webhooks,
 )
 from stromboli.cli.exits import EPILOG
 from stromboli.cli.hypernodes import topology
@@ -41,9 +39,8 @@ app = typer.Typer(
 app.command("plan", epilog=plan.PLAN_HELP)(plan.plan)
 app.command("lint", epilog=lint.LINT_HELP)(lint.lint)
 app.command("topology", epilog=topology.TOPOLOGY_HELP)(topology.topology)
-app.command("serve", context_settings=serve.SETTINGS)(serve.serve)
-app.command("controllers", context_settings=serve.SETTINGS)(controllers.controllers)
-app.command("webhooks", context_settings=serve.SETTINGS)(webhooks.webhooks)
+for program in services.PROGRAMS:
+    app.command(program.name, context_settings=services.SETTINGS)(program.command)
 app.command("kubelets", epilog=kubelets.KUBELETS_HELP)(kubelets.kubelets)
 app.command("manifests")(manifests.manifests)
 app.command("replay", epilog=record.REPLAY_HELP)(record.replay)

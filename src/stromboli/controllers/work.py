@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from stromboli.controllers.world import Key
+if TYPE_CHECKING:  # the names of controllers are asked for where nothing of the world is needed
+    from stromboli.controllers.world import Key
 
 
 class About(StrEnum):

@@ -18,7 +18,7 @@ from stromboli.live.installation.manifests import Parts, manifests, read_setting
 from stromboli.live.installation.objects import everything
 from stromboli.live.installation.readings import evaluated, template
 from stromboli.live.installation.settings import SETTINGS
-from stromboli.live.process.control_process import CONTROL_FLAGS
+from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.live.process.flags import parse
 
 SCOPE = {"Values": {"a": {"x": "one", "n": 3, "off": False, "none": None, "map": {"k": "v"}}}}

@@ -19,13 +19,14 @@ from stromboli.live.controllers.options import CONFIG_MAP
 from stromboli.live.installation.configurations import CONFIGURATION
 from stromboli.live.installation.manifests import Parts, manifests
 from stromboli.live.installation.parts import ADMISSION, CONTROLLERS, SCHEDULER, Part
-from stromboli.live.process.control_process import CONTROL_FLAGS
+from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.live.process.flags import FLAGS, parse
 from stromboli.live.process.process import terms_of
 from stromboli.live.proofs.keys import LOOK_EVERY, ROTATE_AFTER, SECRET
 from stromboli.live.proofs.permissions import CONTROLLING, SCHEDULING
 from stromboli.live.scheduler.feed import FOLLOWED
-from stromboli.live.webhooks.process import WEBHOOK_FLAGS, bearer_of
+from stromboli.live.webhooks.flags import WEBHOOK_FLAGS
+from stromboli.live.webhooks.process import bearer_of
 from stromboli.model.names import NAMESPACE
 from tests.support.access import Uses, granted, used
 from tests.support.contested import GRACE, Contested

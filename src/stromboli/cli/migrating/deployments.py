@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from stromboli.cli.linting.findings import Rule, Spot
 from stromboli.cli.migrating.bodies import Body, at, title
 from stromboli.errors import ConfigError
-from stromboli.live.process.control_process import CONTROL_FLAGS
+from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.live.process.flags import FLAGS, GIVEN, IDLE, Flag, parse
 
 PROGRAM: Final = re.compile(

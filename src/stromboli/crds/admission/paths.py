@@ -82,12 +82,6 @@ ALL_PATHS: Final[Mapping[str, Path]] = {
 }
 """Every path, by itself."""
 
-BINARY_DEFAULT: Final = (
-    "/jobs/mutate", "/jobs/validate", "/podgroups/mutate", "/pods/validate", "/pods/mutate", "/queues/mutate",
-    "/queues/validate",
-)  # fmt: skip
-"""What Volcano's program serves where no flag says otherwise."""
-
 PODS_MUTATE: Final = "/pods/mutate"
 """The path that gates and resource groups need."""
 

@@ -7,16 +7,13 @@ from typing import Final, NamedTuple
 from stromboli.controllers.sharding.configuration import Sharding
 from stromboli.controllers.work import BY_DEFAULT, About
 from stromboli.job_plugins.registry import JobPlugins
-from stromboli.model.names import NAMESPACE, SCHEDULER_NAME
+from stromboli.model.names import NAMESPACE, SCHEDULER_NAME, SHARDING_CONFIG_MAP
 
 BREATH: Final = 0.1
 """Seconds between two looks at one object: what happens meanwhile is seen together and costs one status."""
 
 CONFIG_MAP: Final = "volcano-controller-configmap"
 """The ConfigMap of the controllers' settings in Volcano's installation."""
-
-SHARDING_CONFIG_MAP: Final = "volcano-sharding-configmap"
-"""The ConfigMap that says how nodes are divided among schedulers."""
 
 
 class Options(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from stromboli.live.installation.expressions import (
     Call,
@@ -45,27 +45,33 @@ THEIRS: Final = "volcanosh/"
 class Part(NamedTuple):
     """One of the programs: an account of its own with ``granted`` in the cluster and ``own`` in its namespace.
 
-    ``key`` is what settings call it, ``suffix`` what its objects are called after the release, ``app`` the label that
-    its Deployment selects by (Volcano's, so that an upgrade from it takes its Deployments over), ``program`` the
-    command in the image.
+    ``key`` is what settings call it, ``suffix`` what its objects are called after the release, ``program`` the command
+    in the image.
     """
 
     key: str
     suffix: str
-    app: str
     program: str
     granted: Sequence[Grant]
     own: Sequence[Grant]
     enabled: Node
-    elects: bool
     metrics_port: int
-    service: str
-    """Suffix of the Service's name."""
+    elects: bool = True
 
     @property
     def name(self) -> Expression:
         """What its objects are called."""
         return text(RELEASE, f"-{self.suffix}")
+
+    @property
+    def app(self) -> str:
+        """The label that its Deployment selects by: Volcano's, so that an upgrade takes its Deployments over."""
+        return f"volcano-{self.key.replace('_', '-')}"
+
+    @property
+    def service(self) -> str:
+        """Suffix of the Service's name."""
+        return f"{self.suffix}-service"
 
     @property
     def replicas(self) -> Value:
@@ -74,55 +80,26 @@ class Part(NamedTuple):
 
 
 MODE: Final = setting("custom.hypernode_controller_mode")
+_ENABLED: Final = {key: setting(f"custom.{key}_enable") for key in ("scheduler", "controller", "admission")}
+_REVIEWING_OWN: Final = [
+    # an expression stands for the name that it comes to
+    one._replace(names=(cast("str", setting("basic.admission_secret_name")),)) if one.names else one
+    for one in WEBHOOKS_OWN
+]
 SCHEDULER: Final = Part(
-    "scheduler",
-    "scheduler",
-    "volcano-scheduler",
-    "/vc-scheduler",
-    SCHEDULING,
-    SCHEDULER_OWN,
-    setting("custom.scheduler_enable"),
-    elects=True,
-    metrics_port=8080,
-    service="scheduler-service",
-)
+    "scheduler", "scheduler", "/vc-scheduler", SCHEDULING, SCHEDULER_OWN, _ENABLED["scheduler"], 8080
+)  # fmt: skip
 CONTROLLERS: Final = Part(
-    "controller",
-    "controllers",
-    "volcano-controller",
-    "/vc-controller-manager",
-    CONTROLLING,
-    CONTROLLERS_OWN,
-    setting("custom.controller_enable"),
-    elects=True,
-    metrics_port=8081,
-    service="controllers-service",
+    "controller", "controllers", "/vc-controller-manager", CONTROLLING, CONTROLLERS_OWN, _ENABLED["controller"], 8081
 )
 HYPERNODES: Final = Part(
-    "hypernode_controller",
-    "hypernode-controller",
-    "volcano-hypernode-controller",
-    "/vc-hypernode-controller-manager",
-    DISCOVERING,
-    DISCOVERING_OWN,
-    same(MODE, "standalone"),
-    elects=True,
-    metrics_port=8081,
-    service="hypernode-controller-service",
-)
+    "hypernode_controller", "hypernode-controller", "/vc-hypernode-controller-manager", DISCOVERING, DISCOVERING_OWN,
+    same(MODE, "standalone"), 8081,
+)  # fmt: skip
 ADMISSION: Final = Part(
-    "admission",
-    "admission",
-    "volcano-admission",
-    "/vc-webhook-manager",
-    REVIEWING,
-    # an expression stands for the name that it comes to
-    tuple(one._replace(names=(setting("basic.admission_secret_name"),)) if one.names else one for one in WEBHOOKS_OWN),  # type: ignore[arg-type]
-    setting("custom.admission_enable"),
+    "admission", "admission", "/vc-webhook-manager", REVIEWING, _REVIEWING_OWN, _ENABLED["admission"], 8080,
     elects=False,
-    metrics_port=8080,
-    service="admission-service",
-)
+)  # fmt: skip
 PARTS: Final = (SCHEDULER, CONTROLLERS, HYPERNODES, ADMISSION)
 
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from stromboli.cluster.owners.kinds import TABLE
 from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.live.proofs.keys import SECRET
-from stromboli.model.names import CONTROLLERS_LEASE, SCHEDULER_LEASE
+from stromboli.model.names import CERTIFICATE_SECRET, CONTROLLERS_LEASE, SCHEDULER_LEASE
 from stromboli.model.resources.device_settings import DEVICE_CONFIG
 
 SCHEDULING_GROUP: Final = "scheduling.volcano.sh"
@@ -176,9 +176,6 @@ DISCOVERING_OWN: Final = tuple(
 )
 """What it does in its own namespace: what the controllers do, with another Lease."""
 
-
-CERTIFICATE_SECRET: Final = "volcano-admission-secret"
-"""The Secret in which the replicas of the webhook server keep their certificate."""
 
 REVIEWING: Final = (
     Grant(SCHEDULING_GROUP, "queues", FOLLOW, "which queues take jobs, and what they may be given"),

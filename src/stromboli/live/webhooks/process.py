@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -12,16 +12,14 @@ from urllib.parse import urlsplit
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from stromboli.crds.admission import Settings
-from stromboli.crds.admission.paths import BINARY_DEFAULT, Path, chosen
+from stromboli.crds.admission.paths import Path, chosen
 from stromboli.errors import ConfigError
 from stromboli.framework.config.gates import ADMISSION, QUEUE_OVERCOMMIT
 from stromboli.job_plugins.registry import offered
 from stromboli.kube.informer import Informers
-from stromboli.live.process.flags import FLAGS, Flag
 from stromboli.live.process.gauges import PREFIX
 from stromboli.live.process.service import Service, Values, run_service
 from stromboli.live.process.web import Pages, health_pages, metrics_page
-from stromboli.live.proofs.permissions import CERTIFICATE_SECRET
 from stromboli.live.webhooks.bundles import Bundles
 from stromboli.live.webhooks.certificates import Terms as CertificateTerms
 from stromboli.live.webhooks.conf_file import AdmissionFile
@@ -33,43 +31,8 @@ from stromboli.server.http.certificates import Bearer, ends
 AGENT: Final = "stromboli-webhooks"
 """What we are called in the API server's logs."""
 
-DRAIN: Final = 5.0
-"""Seconds for which reviews are still taken after the wish to stop: until no API server sends any more."""
-
 LATENCIES: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 """Upper ends, in seconds, of the buckets of durations."""
-
-_SHARED: Final = (
-    "master", "kubeconfig", "context", "scheduler-name", "enable-healthz", "healthz-address", "version",
-    "feature-gates", "job-plugins-dir", "v", "log-flush-frequency", "logtostderr", "log-format", "enable-metrics",
-)  # fmt: skip
-"""Flags that the scheduler has too."""
-
-WEBHOOK_FLAGS: Final[Sequence[Flag]] = (
-    *(flag for flag in FLAGS if flag.name in _SHARED),
-    Flag("kube-api-qps", "float", "50", "Requests a second to the API server."),
-    Flag("kube-api-burst", "int", "100", "Requests at once to the API server."),
-    Flag("tls-cert-file", "text", "", "Certificate that is shown; read again when it changes. Else one is made."),
-    Flag("tls-private-key-file", "text", "", "Its key."),
-    Flag("ca-cert-file", "text", "", "Authorities to be written into the configurations; without it none are."),
-    Flag("listen-address", "text", "", "Address that webhooks are served on; all if empty."),
-    Flag("port", "int", "8443", "Port that webhooks are served on."),
-    Flag("webhook-namespace", "text", "", "Namespace of the Service that leads here."),
-    Flag("webhook-service-name", "text", "", "Name of the Service that leads here."),
-    Flag("webhook-url", "text", "", "URL that leads here, without a Service."),
-    Flag("enabled-admission", "texts", ",".join(BINARY_DEFAULT), "Paths that are served."),
-    Flag("admission-conf", "text", "", "Resource groups; the file is read again when it changes."),
-    Flag("graceful-shutdown-time", "duration", "30s", "How long reviews under way may take in the end."),
-    Flag("enable-queue-allocated-pods-check", "bool", "false", "Keep queues that hold pods from being deleted."),
-    Flag("max-queue-depth", "int", "5", "Levels of queues below root."),
-    Flag("enable-root-queue-protection", "bool", "true", "Keep the amounts of root as they are."),
-    Flag("drain-time", "duration", f"{DRAIN:g}s", "How long reviews are still taken after SIGTERM.", own=True),
-    Flag("certificate-secret", "text", CERTIFICATE_SECRET, "Secret that replicas keep their certificate in.", own=True),
-    Flag("certificate-lifetime", "duration", "8760h", "How long a certificate lasts that is made here.", own=True),
-    Flag("certificate-pause", "duration", "5m", "Pause between the steps of a new certificate.", own=True),
-    Flag("metrics-address", "text", ":8080", "Where metrics are served.", own=True),
-)
-"""The flags of ``stromboli webhooks``: those of Volcano's webhook manager, and a few of our own."""
 
 NOWHERE: Final = "failed to start webhooks as both 'url' and 'namespace/name' of webhook are empty"
 NO_PORT: Final = "the port should be in the range of 1 and 65535"
@@ -126,9 +89,15 @@ class Figures:
         self._seconds.labels(path.path).observe(seconds)
 
     def watch(self, server: WebhookServer) -> None:
-        """Show when the certificate of a server ends; 0 as long as it has none."""
-        shown = server.certificate
-        self._end.set_function(lambda: ends(shown.shown).timestamp() if shown.shown else 0.0)
+        """Show when the certificate of a server ends; 0 as long as it has none that can be read."""
+        self._end.set_function(lambda: _end_of(server.certificate.shown))
+
+
+def _end_of(certificate: bytes) -> float:
+    try:
+        return ends(certificate).timestamp()
+    except ValueError:  # TLS takes some certificates that cannot be read here
+        return 0.0
 
 
 class WebhookProcess(Service):
