@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
@@ -119,7 +120,7 @@ def _by_score(
     left = {info.name: info for info in gradient}
     while left:
         scores = session.ask.hyper_node_order(part, NodesBelow(session, left))
-        best = max(left, key=lambda name: scores.get(name, 0.0))
+        best = max(left, key=defaultdict(float, scores).__getitem__)
         yield left.pop(best), scores.get(best, 0.0)
 
 

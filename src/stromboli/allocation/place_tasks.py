@@ -296,7 +296,7 @@ class TaskPlacer:
         except PlacementError:
             return False
         if self.part.network_topology is not None:
-            for row in choice.rows:
+            for row in dict.fromkeys(choice.rows):
                 self.part.lies_in = grown(self.session, self.part.lies_in, row)
         if not self.session.narrator.mute.on:
             self.session.statement_events.counters.placed(self.job, len(tasks))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -45,6 +46,15 @@ class Domains:
 
     def __len__(self) -> int:
         return len(self.infos)
+
+    @cached_property
+    def up(self) -> Rows:
+        """Each domain and those around it, nearest first, shape (depth, domains); :data:`NOWHERE` above the widest."""
+        above = np.array([*(self.index.get(info.parent, NOWHERE) for info in self.infos), NOWHERE], dtype=np.intp)
+        found = [np.arange(len(self), dtype=np.intp)]
+        while (found[-1] != NOWHERE).any():
+            found.append(above[found[-1]])
+        return np.array(found)
 
     def sums(self, amounts: Ints) -> Ints:
         """``amounts`` by row, shape (any, nodes), added up by domain, shape (any, domains)."""

@@ -21,6 +21,9 @@ from stromboli.model.table import Rows
 LEVELS_MORE = 4
 """By how much the number of pods looked at per node grows when it was not enough."""
 
+CELLS = 4
+"""How many scores of further pods are looked at for each pod of a run; twice as many each time that is not enough."""
+
 
 class Choice(NamedTuple):
     """Rows for the next tasks, in order, and whether they are allocated there or wait for room.
@@ -163,21 +166,36 @@ def _sequence(cls: TaskClass, rows: Rows, totals: Floats, normal: Floats | None,
     """Rows in the order of greedy choice, and which of ``rows`` still have idle room afterwards.
 
     On a node the pod number j + 1 is there to be chosen only after j, so the greedy order is the order of the running
-    minimum of the node's scores, ties to the lower row, then to the lower j.
+    minimum of the node's scores, ties to the lower row, then to the lower j.  Of each row the scores of so many pods
+    are ``known``; the rows that first come to the end of those are asked about further ones, as deep as pods of the
+    class were stacked last.
     """
+    scores, known = totals[None, :], np.ones(rows.size, dtype=np.intp)
+    depth, cells = min(cls.levels, count), CELLS * count
     while True:
-        levels = min(cls.levels, count)
-        scores = ladder(cls, rows, totals, normal, levels)
-        running = np.minimum.accumulate(scores, axis=0).T.ravel()
-        order = np.argsort(-running, kind="stable")[:count]
-        order = order[running[order] > NEVER]
-        if levels == count or not np.any(order % levels == levels - 1):
+        picked, level = np.divmod(_greedy(scores, count), len(scores))
+        more = picked[(level + 1 == known[picked]) & (known[picked] < count)]
+        if not more.size:
             break
-        cls.levels *= LEVELS_MORE
-    picked = order // levels
+        if known[more[0]] >= depth:
+            depth = min(count, depth * LEVELS_MORE)
+        more = more[: max(1, cells // depth)]
+        more, cells = more[known[more] < depth], 2 * cells
+        below = np.full((max(depth - len(scores), 0), rows.size), NEVER)
+        scores, known[more] = np.concatenate((scores, below)), depth
+        scores[:depth, more] = ladder(cls, rows[more], totals[more], normal, depth)
     placed = np.bincount(picked, minlength=rows.size)
-    left = scores[np.minimum(placed, levels - 1), np.arange(rows.size)] > NEVER
-    return rows[picked].tolist(), left & (placed < levels)
+    cls.levels = max(2, int(placed.max(initial=0)) + 1)
+    left = scores[np.minimum(placed, len(scores) - 1), np.arange(rows.size)] > NEVER
+    return rows[picked].tolist(), left & (placed < known)
+
+
+def _greedy(scores: Floats, count: int) -> Rows:
+    """The first ``count`` steps of a greedy choice among ``scores``, shape (levels, rows): row x levels + level."""
+    running = np.minimum.accumulate(scores, axis=0).T.ravel()
+    usable = np.flatnonzero(running > NEVER)
+    order: Rows = usable[np.argsort(-running[usable], kind="stable")[:count]]
+    return order
 
 
 def ladder(cls: TaskClass, rows: Rows, totals: Floats, normal: Floats | None, levels: int) -> Floats:

@@ -298,8 +298,8 @@ class SumByName:
         functions = flat(chain)
 
         def total(*args: P.args, **kwargs: P.kwargs) -> dict[str, float]:
-            sums: dict[str, float] = {}
-            for function in functions:
+            sums = dict(functions[0](*args, **kwargs)) if functions else {}
+            for function in functions[1:]:
                 for name, score in function(*args, **kwargs).items():
                     sums[name] = sums.get(name, 0.0) + score
             return sums

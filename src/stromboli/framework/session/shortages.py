@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -29,9 +30,9 @@ MOST_LINES: Final = 8
 
 def least_need(tasks: Sequence[Task], count: int) -> list[int]:
     """What any ``count`` of ``tasks`` request at least, by column."""
-    rows: list[list[int]] = [add_up([task]) for task in tasks]
-    if count >= len(rows):
+    if count >= len(tasks):
         return add_up(tasks)
+    rows = [task.template.vector for task in tasks]
     width = max(map(len, rows), default=0)
     return [sum(sorted(row[column] if column < len(row) else 0 for row in rows)[:count]) for column in range(width)]
 
@@ -39,8 +40,8 @@ def least_need(tasks: Sequence[Task], count: int) -> list[int]:
 def add_up(tasks: Iterable[Task]) -> list[int]:
     """What ``tasks`` request together, by column."""
     total: list[int] = []
-    for task in tasks:
-        add_to(total, task.template.vector)
+    for template, times in Counter(task.template for task in tasks).items():
+        add_to(total, template.vector, times)
     return total
 
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress, groupby
+
+import numpy as np
 
 from stromboli.errors import PlacementError
+from stromboli.framework.books.domains import NOWHERE, Bools, Domains
 from stromboli.model.snapshot import HyperNodeInfo
+from stromboli.model.table import Rows
 from stromboli.model.topology import ancestors, lowest_common
 
 Infos = Mapping[str, HyperNodeInfo]
@@ -55,12 +60,36 @@ def below(infos: Infos, root: HyperNodeInfo, highest: int) -> list[HyperNodeInfo
     return [info for info in found if info.tier <= highest]
 
 
-def by_tier(found: Sequence[HyperNodeInfo]) -> list[Gradient]:
-    """Gradients of one tier each, the closest first; within a tier by name."""
-    tiers: dict[int, Gradient] = {}
-    for info in sorted(found, key=lambda info: (info.tier, info.name)):
-        tiers.setdefault(info.tier, []).append(info)
-    return list(tiers.values())
+class Reach:
+    """The gradients below each root: one a tier, the closest first, within a tier by name.  Found once a session."""
+
+    def __init__(self, infos: Infos, domains: Domains) -> None:
+        self._infos, self._domains = infos, domains
+        self._known: dict[tuple[str, int], list[tuple[Gradient, Rows]]] = {}
+
+    def gradients(self, root: HyperNodeInfo, highest: int, room: Bools | None = None) -> list[Gradient]:
+        """The domains of ``root`` up to tier ``highest``; with ``room`` by domain only those that have it.
+
+        Hypernodes without an object of their own have no room that could be known, and stay.
+        """
+        tiers = self._tiers(root, highest)
+        if room is None:
+            return [list(gradient) for gradient, _ in tiers]
+        known = np.append(room, True)  # found at NOWHERE
+        found = (list(compress(gradient, known[numbers].tolist())) for gradient, numbers in tiers)
+        return [gradient for gradient in found if gradient]
+
+    def _tiers(self, root: HyperNodeInfo, highest: int) -> list[tuple[Gradient, Rows]]:
+        found = self._known.get((root.name, highest))
+        if found is None:
+            infos = sorted(below(self._infos, root, highest), key=lambda info: (info.tier, info.name))
+            tiers = [list(gradient) for _, gradient in groupby(infos, key=lambda info: info.tier)]
+            found = self._known[root.name, highest] = [(gradient, self._numbers(gradient)) for gradient in tiers]
+        return found
+
+    def _numbers(self, gradient: Gradient) -> Rows:
+        index = self._domains.index
+        return np.array([index.get(info.name, NOWHERE) for info in gradient], dtype=np.intp)
 
 
 def for_eviction(gradients: Sequence[Gradient], most: int) -> list[Gradient]:

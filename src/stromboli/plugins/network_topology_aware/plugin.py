@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.errors import PlacementError
-from stromboli.framework.books.domains import NOWHERE, Domains
+from stromboli.framework.books.domains import NOWHERE, Bools, Domains
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.session.shortages import add_up, needed_at_once
 from stromboli.framework.session.topology import grown, is_hard, job_topology
@@ -90,6 +90,7 @@ class NetworkTopologyAware(Plugin, trusted=True):
         self.session = session
         self.domains = Domains(session.hyper_nodes, session.table)
         self._weights = self._columns(session)
+        self._reach = gradients.Reach(session.hyper_nodes, self.domains)
         self._tiers = TierWeights(list(self.domains.at_tier), self.fading)
         self._parts: dict[str, tuple[Mapping[str, SubJob], dict[str, SubJob]]] = {}
         self._counts: dict[str, Ints] = {}
@@ -168,22 +169,16 @@ class NetworkTopologyAware(Plugin, trusted=True):
         except PlacementError as error:
             self.session.tell("hyper_node_gradient_failed", job=uid, hyper_node=within.name, error=str(error))
             return []
-        found = gradients.below(infos, root, highest)
-        if not lies_in:
-            has_room = self._with_room(least, purpose)
-            found = [info for info in found if info.name not in self.domains.index or has_room[info.name]]
-        tiers = gradients.by_tier(found)
+        tiers = self._reach.gradients(root, highest, None if lies_in else self._with_room(least, purpose))
         return gradients.for_eviction(tiers, self.most_domains) if purpose == EVICT else tiers
 
-    def _with_room(self, least: Vector, purpose: str) -> Mapping[str, bool]:
+    def _with_room(self, least: Vector, purpose: str) -> Bools:
         """By domain whether it has room for ``least``, or offers as much if pods may be evicted."""
         domains = self.domains
         need = {CPU_COLUMN: 0, MEMORY_COLUMN: 0, **{column: amount for column, amount in enumerate(least) if amount}}
         if purpose == EVICT:
-            covers = domains.covering(need, domains.alloc)
-        else:
-            covers = domains.covering(need, domains.idle) | domains.covering(need, domains.future)
-        return dict(zip(domains.index, covers.tolist(), strict=True))
+            return domains.covering(need, domains.alloc)
+        return domains.covering(need, domains.idle) | domains.covering(need, domains.future)
 
     # ------------------------------------------------------------------ the best domain
 
@@ -191,8 +186,9 @@ class NetworkTopologyAware(Plugin, trusted=True):
     def fullest(self, sub_job: SubJob, nodes_by_hyper_node: Mapping[str, Sequence[Node]]) -> dict[str, float]:
         """How full each domain would be with all tasks of the part; of equal ones, those count that hold some."""
         request = add_up(sub_job.tasks)
-        names = [name for name in nodes_by_hyper_node if name in self.domains.index]
-        numbers = np.array([self.domains.index[name] for name in names], dtype=np.intp)
+        index = self.domains.index
+        names = list(filter(index.__contains__, nodes_by_hyper_node))
+        numbers = np.fromiter(map(index.__getitem__, names), dtype=np.intp, count=len(names))
         full = (scores.fullness(self.domains, request, self._weights) + self._preferred(sub_job.job))[numbers]
         best = scores.break_tie(full, self._shares(sub_job, names)) * float(MAX_SCORE * self.weight)
         return dict(zip(names, best.tolist(), strict=True))

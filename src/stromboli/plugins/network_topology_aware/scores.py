@@ -11,7 +11,6 @@ import numpy.typing as npt
 from stromboli.framework.books.domains import NOWHERE, Domains
 from stromboli.model.resources.axes import Vector, amount_at
 from stromboli.model.table import Ints, Rows
-from stromboli.model.topology import lowest_common
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,16 +66,15 @@ def by_distance(domains: Domains, lies_in: str) -> Floats:
 
     The last entry, 0, is that of rows without a domain.
     """
-    infos = {info.name: info for info in domains.infos}
-    tiers = list(domains.at_tier)
+    tiers, infos = list(domains.at_tier), domains.infos
     low, high = tiers[0], tiers[-1]
-    found = np.zeros(len(domains) + 1)
-    for number in {int(each) for each in np.unique(domains.narrowest)} - {NOWHERE}:
-        both = lowest_common(infos, domains.infos[number].name, lies_in)
-        if both and domains.infos[number].name != lies_in:
-            found[number] = (high - infos[both].tier) / (high - low) if high > low else 1.0
-        elif both:
-            found[number] = 1.0
+    found, own = np.zeros(len(domains) + 1), domains.index.get(lies_in, NOWHERE)
+    chain = [] if own == NOWHERE else [around for around in domains.up[:, own].tolist() if around != NOWHERE]
+    for around in reversed(chain):  # what lies closer is said last
+        inside = np.flatnonzero((domains.up == around).any(axis=0))
+        found[inside] = (high - infos[around].tier) / (high - low) if high > low else 1.0
+    if chain:
+        found[own] = 1.0
     return found
 
 

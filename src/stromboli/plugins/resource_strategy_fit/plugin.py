@@ -71,6 +71,8 @@ class ResourceStrategyFit(Plugin, trusted=True):
         self._axes = session.axes
         self._strategies = strategy.read(self.resources)
         self._shares: dict[Hashable, list[Share]] = {}
+        tasks = (task for job in session.active_jobs() for task in job.tasks.values())
+        self._any_own = any(TYPE in task.annotations for task in tasks)
         self._scarce = self._weights_of_scarce()
         self._proportions = self._kept()
         specs = session.table.statics.specs
@@ -104,7 +106,7 @@ class ResourceStrategyFit(Plugin, trusted=True):
                     function,
                 )
             elif hook.point.name == "node_order" and (self.weight or self._avoids):
-                yield replace(hook, key=self._kind), function
+                yield replace(hook, key=self._kind if self._any_own else by_template), function
 
     # ------------------------------------------------------------------ scores
 
