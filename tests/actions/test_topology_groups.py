@@ -20,7 +20,8 @@ from stromboli.model.job import Job
 from stromboli.model.names import TOPOLOGY_GROUP as GROUP
 from stromboli.model.task import Task
 from stromboli.plugins.network_topology_aware import groups
-from stromboli.plugins.network_topology_aware.groups import POLICIES, POLICY, TIER, TopologyGroups, Wish, _Held
+from stromboli.plugins.network_topology_aware.groups import TopologyGroups, _Held
+from stromboli.plugins.network_topology_aware.wishes import POLICIES, POLICY, TIER, Wish
 from stromboli.testing.builders import Manifest, hyper_node, member, node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, binds, conf, messages, task_of
 

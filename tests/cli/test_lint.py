@@ -17,6 +17,9 @@ from stromboli.cli.linting.ignored_rules import IGNORED_RULES
 from stromboli.cli.linting.job_rules import JOB_RULES
 from stromboli.cli.main import main
 from stromboli.framework.config.config import DEFAULT_CONFIG
+from stromboli.model.names import TOPOLOGY_GROUP as GROUP
+from stromboli.plugins.network_topology_aware.wishes import POLICY, TIER
+from stromboli.testing.builders import hyper_node
 from tests.cli import manifests as m
 from tests.cli.manifests import Obj
 
@@ -191,6 +194,12 @@ def kind(api_version: str, name: str, **more: Any) -> Obj:
     return {"apiVersion": api_version, "kind": name, "metadata": {"name": "x", "namespace": "ns"}, **more}
 
 
+def near(notes: dict[str, str]) -> Obj:
+    """A soft PodGroup with annotations."""
+    made = m.group("near", networkTopology={"mode": "soft"})
+    return {**made, "metadata": {**made["metadata"], "annotations": notes}}
+
+
 def vcjob(topologyPolicy: str = "", **spec: Any) -> Obj:  # noqa: N803 - as it is written in a manifest
     template = {"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}}
     task = {"name": "t", "replicas": 1, "template": template, "topologyPolicy": topologyPolicy}
@@ -271,6 +280,11 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
     ("asked-in-vain", [vcjob(plugins={"env": [], "svcs": [], "shs": []})], "svcs, shs: not known here"),
     ("asked-in-vain", [vcjob(networkTopology={"mode": "hard", "highestTierAllowed": 1})], "keeps pods close together"),
     ("asked-in-vain", [vcjob(topologyPolicy="single-numa-node")], "looks at NUMA nodes (numa-aware does)"),
+    (
+        "asked-in-vain",
+        [near({GROUP: "g"})],
+        "no plugin of the configuration looks at topology groups",
+    ),
     ("asked-in-vain", [alien("p"), alien("q")], "is left to scheduler default-scheduler, as are 1 more"),
     ("asked-in-vain", [kind("apps/v1", "ReplicaSet", spec={"selector": {}})], "none of its pods is listed"),
     (
@@ -339,6 +353,31 @@ def test_workloads_whose_pods_are_listed_are_in_order(tmp_path: Path, capsys: py
     for objects in ([pod, owned], [owned, pod]):
         _, findings = found_in([m.write(tmp_path, objects)], capsys)
         assert "asked-in-vain" not in {one["rule"] for one in findings}
+
+
+@pytest.mark.parametrize(
+    ("switch", "notes", "why"),
+    [
+        ("false", {GROUP: "g"}, "topology groups are off: network-topology-aware has them with hypernode.topology"),
+        ("true", {POLICY: "same"}, "volcano.sh/topology-group is missing, so that no group is named"),
+        ("true", {GROUP: "g", POLICY: "near"}, "is near, not one of same, apart, pack, spread"),
+        ("true", {GROUP: "g", TIER: "9"}, "is 9, which no HyperNode bears"),
+        ("true", {GROUP: "g"}, ""),
+    ],
+)
+def test_annotations_of_topology_groups_that_have_no_effect(
+    switch: str, notes: dict[str, str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = f"{{name: network-topology-aware, arguments: {{hypernode.topology-groups.enable: {switch}}}}}"
+    file = tmp_path / "scheduler.conf"
+    file.write_text(f'actions: "enqueue, allocate"\ntiers:\n- plugins: [{{name: gang}}, {plugin}]\n', encoding="utf-8")
+    path = m.write(tmp_path, [N, hyper_node("rack", 1, N["metadata"]["name"]), near(notes)])
+    _, findings = found_in([path, "--config", str(file)], capsys)
+    told = [one["text"] for one in findings if one["rule"] == "asked-in-vain" and "topology-group" in str(one)]
+    assert [why in text for text in told] == ([True] if why else [])
+    main(["plan", path, "--config", str(file), "-o", "json"])
+    said = [line for line in json.loads(capsys.readouterr().out)["ignored"] if "topology-group" in line]
+    assert [why in line for line in said] == ([True] if why else [])
 
 
 def test_a_plan_says_what_it_ignores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

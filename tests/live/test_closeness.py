@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +12,9 @@ from stromboli.builtin import builtin_registry
 from stromboli.framework.config.config import load_config
 from stromboli.live.scheduler.closeness import REASON, may_keep_close
 from stromboli.live.scheduler.scheduler import CHECK_EVERY
+from stromboli.model.names import TOPOLOGY_GROUP
 from stromboli.plugin import Plugin, hyper_node_gradient_for_job
+from stromboli.plugins.network_topology_aware.wishes import ABSENT, OFF, PLUGIN
 from stromboli.sim.ignored import FAR
 from tests.support.live_world import LiveWorld, group, pod
 from tests.support.virtual import run
@@ -61,13 +63,15 @@ def test_who_may_keep_jobs_close(plugin: type[Plugin], switch: str, expected: bo
     assert may_keep_close(config, registry) is expected
 
 
-def events(world: LiveWorld) -> dict[str, tuple[str, int]]:
-    found = [one for one in world.server.all("events") if one["reason"] == REASON]
+def events(world: LiveWorld, reason: str = REASON) -> dict[str, tuple[str, int]]:
+    found = [one for one in world.server.all("events") if one["reason"] == reason]
     return {one["involvedObject"]["name"]: (one["message"], one["count"]) for one in found}
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-def test_groups_that_must_lie_close_are_told_once_that_nothing_sees_to_it(keeps: bool) -> None:
+def test_groups_that_must_lie_close_are_told_once_that_nothing_sees_to_it(
+    keeps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     parts = [{"name": "part", "networkTopology": HARD}]
     asked: dict[str, dict[str, Any]] = {
         "far": {}, "hard": {"networkTopology": HARD}, "soft": {"networkTopology": {**HARD, "mode": "soft"}},
@@ -91,12 +95,35 @@ def test_groups_that_must_lie_close_are_told_once_that_nothing_sees_to_it(keeps:
         world.server.put("pods", {**owned, "metadata": {**owned["metadata"], "ownerReferences": [owner]}})
         scheduler = world.scheduler(schedule_period=30.0)
         if keeps:
-            is_kept: Callable[[], bool] = lambda: True  # noqa: E731
-            scheduler.closeness._is_kept = is_kept
+            monkeypatch.setattr("stromboli.live.scheduler.closeness.may_keep_close", lambda *_: True)
         world.start(scheduler)
         await asyncio.sleep(400 + CHECK_EVERY)
         text = f"spec.networkTopology: {FAR}"
         assert events(world) == ({} if keeps else dict.fromkeys(("hard", "parts", "job-u1", "job"), (text, 1)))
+        await world.end()
+
+    run(main())
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_groups_that_are_to_lie_near_others_are_told_once_that_nothing_sees_to_it(listed: bool, tmp_path: Path) -> None:
+    conf = tmp_path / "scheduler.conf"
+    conf.write_text((CONF % "").replace("close", PLUGIN if listed else "priority"), encoding="utf-8")
+
+    async def main() -> None:
+        world = LiveWorld()
+        near = group("near", 1, networkTopology={"mode": "soft"})
+        near["metadata"]["annotations"] = {TOPOLOGY_GROUP: "g"}
+        for each in (near, group("alone", 1)):
+            world.server.put("podgroups", each)
+            world.server.put("pods", pod(f"{each['metadata']['name']}-0", each["metadata"]["name"], cpu=99))
+        world.start(world.scheduler(str(conf), schedule_period=30.0))
+        await asyncio.sleep(400 + CHECK_EVERY)
+        told = events(world, "TopologyGroupIgnored")
+        assert told.keys() == {"near"}
+        text, count = told["near"]
+        assert text == (OFF if listed else ABSENT)
+        assert listed or count == 1, "a plugin that is switched off says so in each cycle, which raises the count"
         await world.end()
 
     run(main())

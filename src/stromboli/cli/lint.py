@@ -119,15 +119,14 @@ def of_files(files: list[str], setup: Setup | None) -> list[Finding]:
     from stromboli.cli.linting.job_rules import JOB_RULES
     from stromboli.cli.terminal import progress
     from stromboli.cluster.state import ClusterState
-    from stromboli.sim.ignored import KEEPS_CLOSE, NOTHING_HEEDED, NUMA_AWARE, Heeded
+    from stromboli.sim.ignored import NOTHING_HEEDED
     from stromboli.sim.loading import Loading
 
     loading = Loading(ClusterState())
     with progress() as told:
         loading.take(files, told)
     loading.complete()
-    heeded = Heeded(bool(setup.answering(KEEPS_CLOSE)), setup.lists(NUMA_AWARE)) if setup else NOTHING_HEEDED
-    cluster = Cluster(loading, setup.config if setup else None, heeded)
+    cluster = Cluster(loading, setup.config if setup else None, setup.heeded() if setup else NOTHING_HEEDED)
     return broken((*CLUSTER_RULES, *JOB_RULES, *IGNORED_RULES), cluster)
 
 

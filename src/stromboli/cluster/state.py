@@ -15,7 +15,7 @@ import msgspec
 from stromboli.cluster import kinds
 from stromboli.cluster.decoding import decode
 from stromboli.cluster.decoding.devices import DeviceSettingsStore
-from stromboli.cluster.decoding.hyper_nodes import HyperNodeStore
+from stromboli.cluster.decoding.hyper_nodes import HyperNodeStore, asks_for_domains
 from stromboli.cluster.decoding.numa import NumaStore
 from stromboli.cluster.decoding.selectors import SelectorStore
 from stromboli.cluster.decoding.stored import StoredVolumes
@@ -297,10 +297,8 @@ class ClusterState:
         self._note_closeness(job)
 
     def _note_closeness(self, job: Job) -> None:
-        if job.facts.is_close or job.allocated_hyper_node or job.part_hyper_nodes:
-            self.close_jobs.add(job.uid)
-        else:
-            self.close_jobs.discard(job.uid)
+        note = self.close_jobs.add if asks_for_domains(job) else self.close_jobs.discard
+        note(job.uid)
 
     def _without_group(self, job: Job) -> None:
         job.facts = Job(job.uid).facts

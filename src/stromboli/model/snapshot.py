@@ -88,7 +88,7 @@ class Snapshot:
     manages pods, by namespace and object (``Service/web``, ``ReplicaSet/web-1``).
     ``reserved`` are the tasks whose pods state a reservation, usable or not.
     ``queueless`` are the jobs that are left out because their queue does not exist, each with the queue's name.
-    ``close_jobs`` are those that ask for closeness or lie in a hypernode; None: not known.
+    ``close_jobs`` are those that ask for closeness or a topology group, or lie in a hypernode; None: not known.
     ``usage`` is what was measured of nodes by name, ``budgets`` are the disruption budgets, ``claims`` the
     devices that ResourceClaims ask for by ``namespace/name``, ``storage`` and ``devices`` the objects of volumes and
     devices.  ``memory`` is what plugins keep from cycle to cycle, by plugin; ``numa`` what is known of the NUMA nodes

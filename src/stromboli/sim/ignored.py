@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -9,9 +10,11 @@ from stromboli.cluster.kinds import Job as VolcanoJob
 from stromboli.cluster.state import ClusterState
 from stromboli.job_plugins.registry import offered
 from stromboli.model.job import Job
-from stromboli.model.names import NUMA_TOPOLOGY_POLICY
+from stromboli.model.names import NUMA_TOPOLOGY_POLICY, TOPOLOGY_GROUP
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task
+from stromboli.plugins.network_topology_aware import NetworkTopologyAware
+from stromboli.plugins.network_topology_aware.wishes import ABSENT, KEYS, MOST_MEMBERS, OFF, TOO_MANY, asks, read
 
 KEEPS_CLOSE: Final = "hyper_node_gradient_for_job"
 """Without a plugin at this point pods are placed wherever there is room, whatever their network topology says."""
@@ -57,10 +60,13 @@ def kind_text(kind: str, count: int) -> str:
 
 
 class Heeded(NamedTuple):
-    """Which wishes plugins of a configuration heed: network topologies (:data:`KEEPS_CLOSE`), and NUMA policies."""
+    """Which wishes plugins of a configuration heed: network topologies (:data:`KEEPS_CLOSE`), NUMA policies, and
+    topology groups, of which ``no_groups`` says why not, if they are not.
+    """
 
     closeness: bool = False
     numa: bool = False
+    no_groups: str = ABSENT
 
 
 NOTHING_HEEDED: Final = Heeded()
@@ -77,6 +83,7 @@ def wishes(state: ClusterState, jobs: Mapping[str, VolcanoJob], heeded: Heeded) 
         if job.facts.is_close and not heeded.closeness:
             yield Ignored(f"PodGroup {uid}", "spec.networkTopology", FAR)
         yield from () if heeded.numa else _numa(job)
+    yield from _groups(state, heeded)
     yield from _others(state)
 
 
@@ -96,6 +103,28 @@ def _numa(job: Job) -> Iterator[Ignored]:
         why = "no plugin of the configuration looks at NUMA nodes (numa-aware does)"
         text = f"topology policy {named[:40]} is ignored: {why}"
         yield Ignored(f"PodGroup {job.uid}", f"metadata.annotations[{NUMA_TOPOLOGY_POLICY}]", text)
+
+
+def why_no_groups(arguments: Mapping[str, object] | None) -> str:
+    """Why topology groups are not heeded with these ``arguments`` of the plugin, None without it; empty if they are."""
+    if arguments is None:
+        return ABSENT
+    return "" if NetworkTopologyAware(arguments).heeds_groups else OFF
+
+
+def _groups(state: ClusterState, heeded: Heeded) -> Iterator[Ignored]:
+    """PodGroups whose annotations of topology groups have no effect."""
+    asking = [job for _, job in sorted(state.jobs.items()) if asks(job)]
+    snapshot = state.snapshot() if asking else None
+    tiers = {info.tier for info in snapshot.hyper_nodes.values() if info.known} if snapshot else set()
+    named, members = snapshot.hyper_node_tiers if snapshot else {}, Counter[tuple[str, str]]()
+    for job in asking:
+        wish, problem = read(job, named, tiers)
+        members[wish.group if wish else ("", "")] += 1
+        too_many = TOO_MANY if wish and members[wish.group] > MOST_MEMBERS else ""
+        if why := heeded.no_groups or problem or too_many:
+            key = next(key for key in (TOPOLOGY_GROUP, *sorted(KEYS)) if key in job.annotations)
+            yield Ignored(f"PodGroup {job.uid}", f"metadata.annotations[{key}]", f"it has no effect: {why}")
 
 
 def _others(state: ClusterState) -> Iterator[Ignored]:

@@ -26,10 +26,11 @@ from stromboli.framework.config.registry import Registry
 from stromboli.framework.session.admission import Vote, votes
 from stromboli.framework.session.session import Session
 from stromboli.narration.observe import SILENT, Observer, Several
+from stromboli.plugins.network_topology_aware import NetworkTopologyAware
 from stromboli.sim.between import apply_plan
 from stromboli.sim.explanation.notes import Hushed, Notes
 from stromboli.sim.explanation.reasons import Cycle, Reason
-from stromboli.sim.ignored import KEEPS_CLOSE, NUMA_AWARE, Heeded
+from stromboli.sim.ignored import KEEPS_CLOSE, NUMA_AWARE, Heeded, why_no_groups
 from stromboli.sim.loading import Loading
 from stromboli.sim.outcome import Json, close_figures, outcome, queue_figures
 
@@ -176,7 +177,9 @@ class Planning:
     def ignored(self) -> list[str]:
         """What the objects say or ask for in vain, after the last cycle."""
         session = self.last.session
-        heeded = Heeded(bool(session.hooks.answers.of(KEEPS_CLOSE)), NUMA_AWARE in session.plugins)
+        options = (option for option in session.config.plugins() if option.name == NetworkTopologyAware.name)
+        no_groups = why_no_groups(next((option.arguments for option in options), None))
+        heeded = Heeded(bool(session.hooks.answers.of(KEEPS_CLOSE)), NUMA_AWARE in session.plugins, no_groups)
         unfulfilled = self.loading.unfulfilled(heeded)
         return [*map(str, self.loading.ignored), *map(str, unfulfilled)]
 

@@ -13,6 +13,8 @@ from stromboli.framework.config.known_names import ACTIONS, PLUGINS
 from stromboli.framework.config.registry import Registry
 from stromboli.framework.extension.hook import points_of
 from stromboli.framework.extension.points import POINTS
+from stromboli.plugins.network_topology_aware import NetworkTopologyAware
+from stromboli.sim.ignored import KEEPS_CLOSE, NUMA_AWARE, Heeded, why_no_groups
 
 EVICTING: Final = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
 """Actions that evict pods for others."""
@@ -66,6 +68,12 @@ class Setup:
     def lists(self, plugin: str) -> bool:
         """Whether the configuration lists a plugin of that name."""
         return any(entry.option.name == plugin for entry in self.entries)
+
+    def heeded(self) -> Heeded:
+        """Which wishes of objects the plugins heed."""
+        groups = self.find(NetworkTopologyAware.name)
+        no_groups = why_no_groups(groups.option.arguments if groups else None)
+        return Heeded(bool(self.answering(KEEPS_CLOSE)), self.lists(NUMA_AWARE), no_groups)
 
     def knows(self, option: PluginOption) -> bool:
         """Whether the plugin can be looked at: it is one of ours, so all its hooks are in its class."""

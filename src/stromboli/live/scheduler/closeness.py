@@ -1,9 +1,9 @@
-"""PodGroups that must lie close together although no plugin of the configuration sees to it: they are told so."""
+"""PodGroups that must lie close together, or near others, though no plugin of the configuration sees to it: told so."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from stromboli.controllers.pods import JOB_API, JOB_KIND
 from stromboli.errors import PluginError
@@ -15,7 +15,8 @@ from stromboli.framework.extension.points import POINTS
 from stromboli.kube.recorder import Regarding
 from stromboli.live.scheduler.context import Context, group_of
 from stromboli.model.job import Job
-from stromboli.model.names import EVENT_WARNING
+from stromboli.model.names import EVENT_WARNING, TOPOLOGY_GROUP
+from stromboli.plugins.network_topology_aware.wishes import ABSENT, IGNORED, PLUGIN
 from stromboli.sim.ignored import FAR, KEEPS_CLOSE
 
 MOST: Final = 100
@@ -26,23 +27,39 @@ HARD: Final = "hard"
 
 
 class Closeness:
-    """Looks for such PodGroups from time to time; ``is_kept`` says whether a plugin keeps pods close together."""
+    """Looks for such PodGroups from time to time; ``config`` gives the configuration and its plugins."""
 
-    def __init__(self, context: Context, is_kept: Callable[[], bool]) -> None:
-        self._context, self._is_kept = context, is_kept
-        self._told: set[Regarding] = set()
+    def __init__(self, context: Context, config: Callable[[], tuple[Config, Registry]]) -> None:
+        self._context, self._config = context, config
+        self._told: set[Told] = set()
 
     def look(self) -> None:
         """Tell each PodGroup, and the Job that it was made for, once, as long as it asks for it in vain."""
         if not self._context.may_write():
             return
-        state = self._context.mirror.state
-        wanting = [] if self._is_kept() else [state.jobs[uid] for uid in sorted(state.close_jobs)]
-        found = [about for job in wanting if is_hard(job) for about in _asking(job)]
+        found = list(self._in_vain(*self._config()))
         self._told.intersection_update(found)
-        for about in [about for about in found if about not in self._told][:MOST]:
-            self._told.add(about)
-            self._context.recorder.record(about, EVENT_WARNING, REASON, f"spec.networkTopology: {FAR}")
+        for one in [one for one in found if one not in self._told][:MOST]:
+            self._told.add(one)
+            self._context.recorder.record(one.about, EVENT_WARNING, one.reason, one.text)
+
+    def _in_vain(self, config: Config, registry: Registry) -> Iterator[Told]:
+        state = self._context.mirror.state
+        closeness, groups = may_keep_close(config, registry), may_group(config)
+        for uid in [] if closeness and groups else sorted(state.close_jobs):
+            job = state.jobs[uid]
+            if not closeness and is_hard(job):
+                yield from (Told(about, REASON, f"spec.networkTopology: {FAR}") for about in _asking(job))
+            if not groups and TOPOLOGY_GROUP in job.annotations:
+                yield Told(group_of(uid, job.group.uid), IGNORED, ABSENT)
+
+
+class Told(NamedTuple):
+    """One event: whom it regards, its reason and its text."""
+
+    about: Regarding
+    reason: str
+    text: str
 
 
 def _asking(job: Job) -> Iterator[Regarding]:
@@ -66,6 +83,11 @@ def may_keep_close(config: Config, registry: Registry) -> bool:
     """Whether a plugin of ``config`` answers :data:`KEEPS_CLOSE`, or may do so once a session opens."""
     options = (option for tier in config.tiers for option in tier if option.enabled(POINTS[KEEPS_CLOSE]))
     return any(_may_answer(option.name, registry) for option in options)
+
+
+def may_group(config: Config) -> bool:
+    """Whether ``config`` lists the plugin that looks at topology groups; switched off, it tells that itself."""
+    return any(option.name == PLUGIN for tier in config.tiers for option in tier)
 
 
 def _may_answer(name: str, registry: Registry) -> bool:

@@ -38,7 +38,7 @@ from stromboli.live.proofs.keys import LOOK_EVERY as KEYS_EVERY
 from stromboli.live.proofs.keys import ReservationKeys
 from stromboli.live.proofs.proving import Proving
 from stromboli.live.scheduler.audit import Audit
-from stromboli.live.scheduler.closeness import Closeness, may_keep_close
+from stromboli.live.scheduler.closeness import Closeness
 from stromboli.live.scheduler.configuration import Configuration, Source
 from stromboli.live.scheduler.context import Context
 from stromboli.live.scheduler.feed import FOLLOWED, Feed, selected
@@ -111,9 +111,7 @@ class LiveScheduler:
         remove_gate = self.executor.updater.remove_gate
         self.outside = Outside(client, self.recorder, may_write, tell=self.tell, remove_gate=remove_gate)
         self.strays, self.sharding = Strays(context, self.executor.status_updater()), Sharding(context)
-        self.closeness = Closeness(
-            context, lambda: may_keep_close(self.configuration.current, self.configuration.source.registry)
-        )
+        self.closeness = Closeness(context, lambda: (self.configuration.current, self.configuration.source.registry))
         keys = ReservationKeys(client, self.options.namespace, self.tell, clock)
         self.proving = Proving(context, proofs, keys, self.executor.updater)
         self.audit = Audit(client, self.feed, self.informers)

@@ -8,8 +8,8 @@ where there is a choice.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,53 +17,28 @@ import numpy.typing as npt
 from stromboli.framework.books.domains import NOWHERE, Domains
 from stromboli.framework.session.shortages import needed_at_once
 from stromboli.model.job import HELD_STATUS, PENDING, Job
-from stromboli.model.names import TOPOLOGY_GROUP as GROUP
 from stromboli.model.resources.axes import add_to
 from stromboli.model.snapshot import HyperNodeInfo
 from stromboli.model.table import Rows
 from stromboli.model.topology import ancestors
+from stromboli.plugins.network_topology_aware.wishes import (
+    APART,
+    IGNORED,
+    KEPT,
+    MOST_MEMBERS,
+    PACK,
+    TOO_MANY,
+    Wish,
+    asks,
+    read,
+)
 
 if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
 
-POLICY: Final = "volcano.sh/topology-group-policy"
-TIER: Final = "volcano.sh/topology-group-tier"
-"""The domains that count: a tier's number or name; 1 by default."""
-SAME, APART, PACK, SPREAD = "same", "apart", "pack", "spread"
-POLICIES: Final = (SAME, APART, PACK, SPREAD)
-KEPT: Final = frozenset({SAME, APART})
-"""Policies that are kept whatever it costs."""
-MOST_MEMBERS: Final = 256
-"""PodGroups of one group; more are not looked at as one."""
-IGNORED: Final = "TopologyGroupIgnored"
-"""Reason of the event of a PodGroup whose annotations have no effect."""
-SWITCH: Final = "hypernode.topology-groups.enable"
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Gradients = list[list[HyperNodeInfo]]
-
-
-class Wish(NamedTuple):
-    """What one job asks: its ``group``, with its namespace, the ``policy`` and the ``tier`` of the domains."""
-
-    group: tuple[str, str]
-    policy: str
-    tier: int
-
-
-def read(job: Job, session: ClusterView, tiers: Container[int]) -> tuple[Wish | None, str]:
-    """What the annotations of ``job`` ask, or why they cannot be heeded; ``tiers`` are those of the HyperNodes."""
-    policy, tier = job.annotations.get(POLICY, PACK), job.annotations.get(TIER, "1")
-    if policy not in POLICIES:
-        return None, f"{POLICY} is {policy:.40}, not one of {', '.join(POLICIES)}"
-    named = session.hyper_nodes.tiers.get(tier)
-    number = named if named is not None else int(tier) if tier.isascii() and tier.isdigit() and len(tier) < 10 else 0
-    if number not in tiers:
-        return None, f"{TIER} is {tier:.63}, which no HyperNode bears"
-    if not job.facts.is_close:
-        return None, f"{GROUP} needs a spec.networkTopology, such as {{mode: soft}}"
-    return Wish((job.namespace, job.annotations[GROUP]), policy, number), ""
 
 
 class _Held:
@@ -101,17 +76,17 @@ class TopologyGroups:
         infos = session.hyper_nodes
         tiers = {info.tier for info in infos.values() if info is not infos.top}
         for job in session.jobs.peek():
-            if GROUP in job.annotations:
+            if asks(job):
                 self._take(job, tiers)
 
-    def _take(self, job: Job, tiers: Container[int]) -> None:
-        wish, problem = read(job, self._session, tiers)
-        members = self._members.setdefault((job.namespace, job.annotations[GROUP]), [])
+    def _take(self, job: Job, tiers: Collection[int]) -> None:
+        wish, problem = read(job, self._session.hyper_nodes.tiers, tiers)
+        members = self._members.setdefault(wish.group, []) if wish is not None else []
         if wish is not None and len(members) < MOST_MEMBERS:
             members.append(job.uid)
             self._wishes[job.uid] = wish
         elif PENDING in job.index:
-            ignore(self._session, job, problem or f"the group has more than {MOST_MEMBERS} PodGroups")
+            ignore(self._session, job, problem or TOO_MANY)
 
     def of(self, job: Job) -> Wish | None:
         """What ``job`` asks; None where it asks nothing that can be heeded."""

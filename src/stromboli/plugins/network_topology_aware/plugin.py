@@ -15,7 +15,6 @@ from stromboli.framework.session.shortages import add_up, needed_at_once
 from stromboli.framework.session.topology import grown, is_hard, job_topology
 from stromboli.model.job import PENDING, RELEASING, RUNNING, Job
 from stromboli.model.names import CPU, MEMORY
-from stromboli.model.names import TOPOLOGY_GROUP as GROUP
 from stromboli.model.podgroup import NetworkTopology
 from stromboli.model.resources.axes import CPU as CPU_COLUMN
 from stromboli.model.resources.axes import MEMORY as MEMORY_COLUMN
@@ -38,9 +37,10 @@ from stromboli.plugin import (
     on_deallocate,
 )
 from stromboli.plugins.network_topology_aware import gradients, scores
-from stromboli.plugins.network_topology_aware.groups import SWITCH, TopologyGroups, ignore
+from stromboli.plugins.network_topology_aware.groups import TopologyGroups, ignore
 from stromboli.plugins.network_topology_aware.scores import Floats, TierWeights
 from stromboli.plugins.network_topology_aware.whole_domains import WholeDomains
+from stromboli.plugins.network_topology_aware.wishes import OFF, SWITCH, asks
 
 if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
@@ -99,8 +99,8 @@ class NetworkTopologyAware(Plugin, trusted=True):
         self._groups = TopologyGroups(session, self.domains) if self.heeds_groups else None
         if not self.heeds_groups:
             for job in session.active_jobs():
-                if GROUP in job.annotations and PENDING in job.index:
-                    ignore(session, job, f"topology groups are off: {self.name} has them with {SWITCH}")
+                if asks(job) and PENDING in job.index:
+                    ignore(session, job, OFF)
 
     def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
         """The hooks; those of nodes answer by template and by the part of a job that must stay close."""

@@ -1,0 +1,59 @@
+"""What annotations of a PodGroup ask of its topology group, or why they have no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+from stromboli.model.job import Job
+from stromboli.model.names import TOPOLOGY_GROUP as GROUP
+
+POLICY: Final = "volcano.sh/topology-group-policy"
+TIER: Final = "volcano.sh/topology-group-tier"
+"""The domains that count: a tier's number or name; 1 by default."""
+SAME, APART, PACK, SPREAD = "same", "apart", "pack", "spread"
+POLICIES: Final = (SAME, APART, PACK, SPREAD)
+KEPT: Final = frozenset({SAME, APART})
+"""Policies that are kept whatever it costs."""
+KEYS: Final = frozenset({GROUP, POLICY, TIER})
+MOST_MEMBERS: Final = 256
+"""PodGroups of one group; more are not looked at as one."""
+IGNORED: Final = "TopologyGroupIgnored"
+"""Reason of the event of a PodGroup whose annotations have no effect."""
+PLUGIN: Final = "network-topology-aware"
+SWITCH: Final = "hypernode.topology-groups.enable"
+OFF: Final = f"topology groups are off: {PLUGIN} has them with {SWITCH}"
+ABSENT: Final = f"no plugin of the configuration looks at topology groups ({PLUGIN} does, with {SWITCH})"
+TOO_MANY: Final = f"the group has more than {MOST_MEMBERS} PodGroups"
+
+
+class Wish(NamedTuple):
+    """What one job asks: its ``group``, with its namespace, the ``policy`` and the ``tier`` of the domains."""
+
+    group: tuple[str, str]
+    policy: str
+    tier: int
+
+
+def asks(job: Job) -> bool:
+    """Whether the PodGroup of ``job`` bears any of the annotations."""
+    return not KEYS.isdisjoint(job.annotations)
+
+
+def read(job: Job, named: Mapping[str, int], tiers: Collection[int]) -> tuple[Wish | None, str]:
+    """What the annotations of ``job`` ask, or why they cannot be heeded.
+
+    ``tiers`` are the numbers that HyperNodes bear, ``named`` those of them that have a name, by that.
+    """
+    if not (group := job.annotations.get(GROUP, "")):
+        return None, f"{GROUP} is missing, so that no group is named"
+    policy, tier = job.annotations.get(POLICY, PACK), job.annotations.get(TIER, "1")
+    if policy not in POLICIES:
+        return None, f"{POLICY} is {policy:.40}, not one of {', '.join(POLICIES)}"
+    known = named.get(tier)
+    number = known if known is not None else int(tier) if tier.isascii() and tier.isdigit() and len(tier) < 10 else 0
+    if number not in tiers:
+        return None, f"{TIER} is {tier:.63}, which no HyperNode bears"
+    if not job.facts.is_close:
+        return None, f"{GROUP} needs a spec.networkTopology, such as {{mode: soft}}"
+    return Wish((job.namespace, group), policy, number), ""
