@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -10,11 +9,11 @@ from stromboli.cluster.kinds import Job as VolcanoJob
 from stromboli.cluster.state import ClusterState
 from stromboli.job_plugins.registry import offered
 from stromboli.model.job import Job
-from stromboli.model.names import NUMA_TOPOLOGY_POLICY, TOPOLOGY_GROUP
+from stromboli.model.names import NUMA_TOPOLOGY_POLICY
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task
 from stromboli.plugins.network_topology_aware import NetworkTopologyAware
-from stromboli.plugins.network_topology_aware.wishes import ABSENT, KEYS, MOST_MEMBERS, OFF, TOO_MANY, asks, read
+from stromboli.plugins.network_topology_aware.wishes import ABSENT, KEYS, OFF, Reader, asks
 
 KEEPS_CLOSE: Final = "hyper_node_gradient_for_job"
 """Without a plugin at this point pods are placed wherever there is room, whatever their network topology says."""
@@ -115,15 +114,14 @@ def why_no_groups(arguments: Mapping[str, object] | None) -> str:
 def _groups(state: ClusterState, heeded: Heeded) -> Iterator[Ignored]:
     """PodGroups whose annotations of topology groups have no effect."""
     asking = [job for _, job in sorted(state.jobs.items()) if asks(job)]
-    snapshot = state.snapshot() if asking else None
-    tiers = {info.tier for info in snapshot.hyper_nodes.values() if info.known} if snapshot else set()
-    named, members = snapshot.hyper_node_tiers if snapshot else {}, Counter[tuple[str, str]]()
+    if not asking:
+        return
+    snapshot = state.snapshot()
+    reader = Reader(snapshot.hyper_node_tiers, {info.tier for info in snapshot.hyper_nodes.values() if info.known})
     for job in asking:
-        wish, problem = read(job, named, tiers)
-        members[wish.group if wish else ("", "")] += 1
-        too_many = TOO_MANY if wish and members[wish.group] > MOST_MEMBERS else ""
-        if why := heeded.no_groups or problem or too_many:
-            key = next(key for key in (TOPOLOGY_GROUP, *sorted(KEYS)) if key in job.annotations)
+        _, problem = reader.read(job)
+        if why := heeded.no_groups or problem:
+            key = min(KEYS & job.annotations.keys())
             yield Ignored(f"PodGroup {job.uid}", f"metadata.annotations[{key}]", f"it has no effect: {why}")
 
 

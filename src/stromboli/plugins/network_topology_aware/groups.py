@@ -8,7 +8,7 @@ where there is a choice.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,12 +25,10 @@ from stromboli.plugins.network_topology_aware.wishes import (
     APART,
     IGNORED,
     KEPT,
-    MOST_MEMBERS,
     PACK,
-    TOO_MANY,
+    Reader,
     Wish,
     asks,
-    read,
 )
 
 if TYPE_CHECKING:
@@ -75,18 +73,17 @@ class TopologyGroups:
         self._needs: dict[tuple[str, str], list[int]] = {}
         infos = session.hyper_nodes
         tiers = {info.tier for info in infos.values() if info is not infos.top}
+        reader = Reader(infos.tiers, tiers)
         for job in session.jobs.peek():
             if asks(job):
-                self._take(job, tiers)
+                self._take(job, *reader.read(job))
 
-    def _take(self, job: Job, tiers: Collection[int]) -> None:
-        wish, problem = read(job, self._session.hyper_nodes.tiers, tiers)
-        members = self._members.setdefault(wish.group, []) if wish is not None else []
-        if wish is not None and len(members) < MOST_MEMBERS:
-            members.append(job.uid)
+    def _take(self, job: Job, wish: Wish | None, problem: str) -> None:
+        if wish is not None:
+            self._members.setdefault(wish.group, []).append(job.uid)
             self._wishes[job.uid] = wish
         elif PENDING in job.index:
-            ignore(self._session, job, problem or TOO_MANY)
+            ignore(self._session, job, problem)
 
     def of(self, job: Job) -> Wish | None:
         """What ``job`` asks; None where it asks nothing that can be heeded."""

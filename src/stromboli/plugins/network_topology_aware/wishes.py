@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
@@ -40,11 +41,28 @@ def asks(job: Job) -> bool:
     return not KEYS.isdisjoint(job.annotations)
 
 
-def read(job: Job, named: Mapping[str, int], tiers: Collection[int]) -> tuple[Wish | None, str]:
-    """What the annotations of ``job`` ask, or why they cannot be heeded.
+class Reader:
+    """Reads annotations of PodGroups one after another: of one group only the first have an effect.
 
     ``tiers`` are the numbers that HyperNodes bear, ``named`` those of them that have a name, by that.
     """
+
+    def __init__(self, named: Mapping[str, int], tiers: Collection[int]) -> None:
+        self._named, self._tiers = named, tiers
+        self._members: Counter[tuple[str, str]] = Counter()
+
+    def read(self, job: Job) -> tuple[Wish | None, str]:
+        """What the annotations of ``job`` ask, or why they cannot be heeded."""
+        wish, problem = read(job, self._named, self._tiers)
+        if wish is not None:
+            self._members[wish.group] += 1
+            if self._members[wish.group] > MOST_MEMBERS:
+                return None, TOO_MANY
+        return wish, problem
+
+
+def read(job: Job, named: Mapping[str, int], tiers: Collection[int]) -> tuple[Wish | None, str]:
+    """:meth:`Reader.read` of one job by itself."""
     if not (group := job.annotations.get(GROUP, "")):
         return None, f"{GROUP} is missing, so that no group is named"
     policy, tier = job.annotations.get(POLICY, PACK), job.annotations.get(TIER, "1")
