@@ -8,11 +8,12 @@ itself.  A :data:`Scope` has what Helm's has: ``Values``, ``Release``, ``Chart``
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
+
+from stromboli.model.values.patterns import pattern
 
 Scope: TypeAlias = Mapping[str, Any]
 Node: TypeAlias = Any
@@ -122,7 +123,7 @@ FUNCTIONS: Mapping[str, tuple[str, Any]] = {
     "contains": ("(contains {1} (toString {0}))", lambda text, part: part in text_of(text)),
     "matches": (
         "(regexMatch {1} (toString {0}))",
-        lambda text, pattern: re.search(pattern, text_of(text)) is not None,
+        lambda text, wanted: pattern(wanted).found_in(text_of(text)),  # RE2, as in Helm
     ),
     "begins": ("(hasPrefix {1} (toString {0}))", lambda text, start: text_of(text).startswith(start)),
     "either": ("(ternary {1} {2} (not (not {0})))", lambda is_so, one, other: one if is_so else other),
@@ -175,9 +176,9 @@ def more(one: Node, other: Node) -> Call:
     return Call("more", (one, other))
 
 
-def matches(one: Node, pattern: str) -> Call:
-    """Whether a part of the text matches a regular expression, in what Go's and ours have in common."""
-    return Call("matches", (one, pattern))
+def matches(one: Node, wanted: str) -> Call:
+    """Whether a part of the text matches a regular expression."""
+    return Call("matches", (one, wanted))
 
 
 def merged(*maps: Node) -> Call:
