@@ -25,7 +25,7 @@ NODES: Final = "4x8cpu,32Gi"
 GONE: Final = 404
 ALREADY_THERE: Final = 409
 NAMESPACE: Final = "volcano-system"
-ACCOUNTS: Final = {"controllers": CONTROLLERS}
+ACCOUNTS: Final = {"webhooks": "stromboli-admission", "controllers": CONTROLLERS}
 """Whose the processes of those names are; all others are schedulers."""
 PATIENCE: Final = 150.0
 """Seconds until a story gives up waiting; nothing takes that long unless it is broken."""

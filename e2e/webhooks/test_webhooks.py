@@ -1,0 +1,184 @@
+"""The webhook server as two processes behind an address, asked by API servers: rules, rotation, replicas that end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from e2e.clusters import STROMBOLI, Embedded, Json, Real, Refused, kubectl
+from e2e.conftest import missing
+from e2e.real import UNREACHABLE, ended, free_port
+from e2e.stage import Stage, until
+from e2e.webhooks.balancer import Replica, balanced, is_ready
+from stromboli.crds.admission.paths import ALL_PATHS
+from stromboli.crds.registration import Registration, configurations
+from tests.support.admission_cases import CASES, job
+from tests.support.admission_writes import ELSEWHERE, furnishing, is_refused_by_its_schema, said_to, wanted, whole
+
+NAMESPACE = "volcano-system"
+SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/volcano-admission-secret"
+SERVED = ",".join(ALL_PATHS)
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+def furnish(stage: Stage) -> None:
+    """The queues and namespaces that the cases look at."""
+    for method, path, body, media in furnishing():
+        until(lambda: stage.api.call(method, path, body, media), path)  # noqa: B023  # asked at once
+    stage.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "ns"}})
+
+
+@contextmanager
+def webhooks(stage: Stage, *flags: str) -> Iterator[Callable[[int], None]]:
+    """Two replicas behind a balancer, registered with the server; what is yielded replaces one of them by a new one."""
+    front, replicas = free_port(), [Replica(free_port(), free_port()) for _ in range(2)]
+    url = f"https://127.0.0.1:{front}"
+    login = stage._kubeconfig("webhooks", "")
+
+    def start(number: int) -> None:
+        one = replicas[number]
+        stage.start(
+            f"webhooks-{number}", "webhooks", f"--kubeconfig={login}", f"--webhook-url={url}",
+            f"--webhook-namespace={NAMESPACE}", f"--port={one.port}", "--listen-address=127.0.0.1",
+            "--enable-healthz", f"--healthz-address=127.0.0.1:{one.health_port}", "--drain-time=4s",
+            f"--enabled-admission={SERVED}", "--log-format=json", "-v=5", "--log-flush-frequency=1s", *flags,
+        )  # fmt: skip
+
+    def served(number: int) -> None:
+        until(lambda: is_ready(replicas[number]), "a replica is ready")
+        time.sleep(2)  # until the balancer and, through it, the API server have seen it
+
+    def replace(number: int) -> None:
+        ended(stage.running[f"webhooks-{number}"])
+        start(number)
+        served(number)
+
+    for number in range(2):
+        start(number)
+    with balanced(front, replicas):
+        for number in range(2):
+            served(number)
+        registered = configurations(ALL_PATHS.values(), Registration("", NAMESPACE, url))
+        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*registered]})
+        kubectl(stage.server.kubeconfig, "apply", "--server-side", "--force-conflicts", "-f", "-", given=listed)
+        until(lambda: stage.items(CONFIGURATIONS) and all(
+            one["webhooks"][0]["clientConfig"].get("caBundle") == stage.api.call("GET", SECRET)["data"]["ca.crt"]
+            for one in stage.items(CONFIGURATIONS) if one["metadata"]["name"].startswith("volcano-admission-service")
+        ), "authorities")  # fmt: skip
+        time.sleep(2)  # until the API server's own caches have them
+        try:
+            yield replace
+        finally:
+            for number in range(2):
+                ended(stage.running[f"webhooks-{number}"])
+
+
+@pytest.fixture(scope="module", params=["embedded", "real"])
+def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A server with our kinds and accounts, and with the queues of the cases."""
+    if reason := missing(request.param):
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp(request.param)
+    kind = {"embedded": Embedded, "real": Real}[request.param]
+    found = Stage(kind(folder / "server"), folder)
+    found.server.start()
+    try:
+        printed = subprocess.run([*STROMBOLI, "manifests"], capture_output=True, text=True, check=True).stdout
+        documents = [text for text in printed.split("\n---\n") if "WebhookConfiguration" not in text]
+        kubectl(found.server.kubeconfig, "apply", "--server-side", "-f", "-", given="\n---\n".join(documents))
+        kubectl(found.server.kubeconfig, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        furnish(found)
+        yield found
+    finally:
+        found.end()
+
+
+def test_every_rule_through_the_api_server(stage: Stage) -> None:
+    """All at once: what differs is listed together."""
+
+    def call(method: str, path: str, body: Json | None, media: str) -> tuple[int, Json]:
+        try:
+            return 200, stage.api.call(method, path, body, media)
+        except Refused as error:
+            return error.code, json.loads(str(error).partition(": ")[2])
+
+    with webhooks(stage):
+        wrong, by_schema = [], []
+        for case in CASES.values():
+            if case.name in ELSEWHERE or case.name.startswith("kept "):
+                continue
+            said = said_to(case, call)
+            if is_refused_by_its_schema(case, said):
+                by_schema.append(case.name)
+            elif said[: len(wanted(case)) or None] != wanted(case):
+                wrong.append((case.name, wanted(case), said))
+        assert not wrong, "\n".join(map(str, wrong))
+        assert len(by_schema) < len(CASES) / 4, by_schema
+
+
+@contextmanager
+def load(stage: Stage, made: Callable[[int], Json], path: str) -> Iterator[list[str]]:
+    """Objects are created, one after the other, while the block lasts; what fails is noted."""
+    failures: list[str] = []
+    over = threading.Event()
+    count = 0
+
+    def create() -> None:
+        nonlocal count
+        while not over.is_set():
+            count += 1
+            try:
+                stage.api.call("POST", f"{path}?dryRun=All", made(count))
+            except (Refused, *UNREACHABLE) as error:
+                failures.append(f"{count}: {error}")
+            time.sleep(0.02)
+
+    threads = [threading.Thread(target=create) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield failures
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert count > 20, "the load was none"
+
+
+def fresh_job(number: int) -> Json:
+    found = whole("jobs.batch.volcano.sh", job(name=f"j{number}-{time.monotonic_ns()}"))
+    del found["spec"]["queue"]
+    return found
+
+
+JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/ns/jobs"
+
+
+def test_certificates_are_replaced_under_load_and_no_request_fails(stage: Stage) -> None:
+    stage.delete(SECRET)
+    with webhooks(stage, "--certificate-pause=4s"), load(stage, fresh_job, JOBS) as failures:
+        first = stage.api.call("GET", SECRET)["data"]
+        note = {"metadata": {"annotations": {"stromboli.dev/rotate-certificate": "now"}}}
+        stage.api.call("PATCH", SECRET, note, "application/merge-patch+json")
+
+        def is_replaced() -> bool:
+            data = stage.api.call("GET", SECRET)["data"]
+            return "next.crt" not in data and data["tls.crt"] != first["tls.crt"] and data["ca.crt"] != first["ca.crt"]
+
+        until(is_replaced, "another certificate")
+        time.sleep(10)
+        assert failures == []
+
+
+def test_replicas_end_one_by_one_under_load_and_no_creation_is_refused(stage: Stage) -> None:
+    with webhooks(stage) as replace, load(stage, fresh_job, JOBS) as failures:
+        for number in (0, 1, 0):
+            replace(number)
+        assert failures == []
+    assert not stage.server.forbidden()
