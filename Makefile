@@ -14,6 +14,9 @@ LOCK := $(BIN)/uv pip compile pyproject.toml $(LOCKING)
 INSTALLED := $(VENV)/.installed
 QUICKSTART := examples/quickstart
 
+# Images set it; without compiled files each process of a test compiles the whole package and each run all tests anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install run plan test test-e2e test-long test-pythons mutants check lint format bench bench-e2e bench-insight bench-pipelined chaos docs lock image-tools image test-image sbom release clean
 

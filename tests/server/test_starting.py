@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import Any
 
+import pytest
+
+from stromboli.crds.manifests import definitions
 from stromboli.framework.config.config import DEFAULT_CONFIG
 from stromboli.live.scheduler.configuration import Source
 from stromboli.live.up.shown_configuration import show_configuration
+from stromboli.server.controllers import own_definitions
 from stromboli.server.storage.journal import SqliteJournal
 from tests.server.browser import Browser
 
@@ -77,3 +82,21 @@ def test_a_configuration_that_may_not_be_shown_counts_all_the_same(tmp_path, cap
         source = show_configuration(browser.api, Source(), tmp_path)
         assert source.text() == DEFAULT_CONFIG
     assert caplog.messages[0].startswith("ConfigMap volcano-system/volcano-scheduler-configmap cannot be written: ")
+
+
+def test_our_definitions_are_those_that_users_can_apply_and_clusters_share_no_part_of_them():
+    one, other = (list(own_definitions.own_definitions()) for _ in range(2))
+    assert one == definitions()
+    one[0]["spec"]["versions"].clear()
+    assert other == definitions()
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [({"scope": "Everywhere"}, "Unsupported value"), ({"versions": None}, "versions"), ({"colour": "red"}, "colour")],
+)
+def test_a_definition_of_ours_that_a_cluster_would_refuse_is_noticed(broken, said, monkeypatch):
+    first: dict[str, Any] = definitions()[0]
+    monkeypatch.setattr(own_definitions, "definitions", lambda: [{**first, "spec": {**first["spec"], **broken}}])
+    with pytest.raises(ValueError, match=f"is no sound definition: .*{said}"):
+        own_definitions._checked.__wrapped__()

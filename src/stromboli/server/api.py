@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from stromboli.cluster.body import Body, key_of, meta, part
-from stromboli.crds.manifests import definitions
 from stromboli.errors import ApiFailure
 from stromboli.server.admission.admission import Admission, standard
 from stromboli.server.admission.limits import Limits
@@ -18,6 +17,7 @@ from stromboli.server.admission.registered import Registered
 from stromboli.server.admission.webhooks import OwnKinds
 from stromboli.server.controllers.controllers import Keeper, preinstalled, renewed
 from stromboli.server.controllers.node_lifecycle import Clockwork
+from stromboli.server.controllers.own_definitions import own_definitions
 from stromboli.server.http.openapi import Documents
 from stromboli.server.http.tokens import Tokens
 from stromboli.server.kubelet.logs import Written, stated
@@ -114,15 +114,15 @@ class Api:
 
     def _renew_definitions(self) -> None:
         """Bring our kinds' definitions up to date; one that a user made in such a place and cannot become ours goes."""
-        for definition in definitions():
+        for definition in own_definitions():
             try:
-                renewed([definition], self.catalogue, self.writer)
+                renewed([definition], self.catalogue, self.writer, sound=True)
             except ApiFailure as failure:
                 found = self.store.get(COLLECTION, key_of(definition))
                 if found is None:
                     raise
                 self._set_aside(found, definition, str(failure))
-                renewed([definition], self.catalogue, self.writer)
+                renewed([definition], self.catalogue, self.writer, sound=True)
 
     def _set_aside(self, theirs: Entry, ours: Body, why: str) -> None:
         """Take out a user's definition, and those of its objects that ours cannot have for their scope."""

@@ -289,8 +289,11 @@ def preinstalled(bodies: Iterable[Body], catalogue: Catalogue, writer: Writer) -
                 raise
 
 
-def renewed(bodies: Iterable[Body], catalogue: Catalogue, writer: Writer) -> None:
-    """Create objects, or bring all of those that are there up to date but their metadata and status."""
+def renewed(bodies: Iterable[Body], catalogue: Catalogue, writer: Writer, *, sound: bool = False) -> None:
+    """Create objects, or bring all of those that are there up to date but their metadata and status.
+
+    ``sound`` objects are created without being read and checked once more.
+    """
     for body in bodies:
         resource = catalogue.of_kind(body["apiVersion"], body["kind"])
         if resource is None:
@@ -301,7 +304,7 @@ def renewed(bodies: Iterable[Body], catalogue: Catalogue, writer: Writer) -> Non
         except ApiFailure as failure:
             if failure.reason != "NotFound":
                 raise
-            writer.create(resource, meta(body).get("namespace", ""), body, Options())
+            writer.create(resource, meta(body).get("namespace", ""), body, Options(sound=sound))
 
 
 _LASTING: Final = ("apiVersion", "kind", "metadata", "status")
