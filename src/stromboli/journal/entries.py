@@ -61,6 +61,8 @@ class _AppliedRow(Change, frozen=True, tag="Applied"):
     object: msgspec.Raw
 
 
+MOST: Final = 100_000
+"""Entries of one frame that are read; the recorder writes a hundredth of that."""
 _ROWS: Final = msgspec.msgpack.Decoder(list[
     _AppliedRow | rim.Gone | rim.Decided | rim.Reserved | rim.StatusSet | rim.BudgetSet | rim.Learned | rim.Measured
     | rim.GatesSet | rim.VolumesSet | rim.VolumesGiven | rim.ClaimsGiven | rim.Emptied | rim.ShardingSet | rim.Cut
@@ -76,10 +78,18 @@ def encode(entries: Sequence[Change]) -> bytes:
 
 def decode(data: bytes) -> list[Change]:
     """The entries that :func:`encode` wrote.  Raises :class:`~stromboli.errors.SnapshotError`."""
+    if _stated(data) > MOST:
+        raise SnapshotError(f"it states {_stated(data)} entries; {MOST} are read of one frame")
     try:
         return [_whole(row) for row in _ROWS.decode(data)]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError) as error:
         raise SnapshotError(f"its entries cannot be read: {error}") from error
+
+
+def _stated(data: bytes) -> int:
+    """How many elements a MessagePack array states, before any of them is made; 0 for what is no long array."""
+    sizes = {0xDC: 2, 0xDD: 4}
+    return int.from_bytes(data[1 : 1 + sizes[data[0]]], "big") if data and data[0] in sizes else 0
 
 
 def _whole(row: Any) -> Change:

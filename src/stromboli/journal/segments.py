@@ -25,6 +25,9 @@ FRAME: Final = 1000
 """Entries of one frame, at most."""
 LARGEST: Final = 1 << 30
 """Bytes of the largest content that is read."""
+SMALL: Final = 1 << 24
+RATIO: Final = 200
+"""Contents of more than :data:`SMALL` bytes may be so many times as long as in the file: states are about 20 times."""
 
 ABOUT, CHECKPOINT, ENTRIES, END = b"A", b"C", b"E", b"Z"
 """Kinds of frames: versions, the state, entries, and that the segment was closed in order."""
@@ -84,9 +87,11 @@ class Segment:
         return Frame(at, kind, first, time, self._unpacked(at, packed, length))
 
     def _unpacked(self, at: int, packed: bytes, length: int) -> bytes:
+        if length > max(SMALL, RATIO * len(packed)) or length > LARGEST:
+            raise RecordError(self.path, at, f"the frame states {length} bytes, which its {len(packed)} cannot hold")
         work = zlib.decompressobj()
         try:
-            content = work.decompress(packed, min(length, LARGEST) + 1)
+            content = work.decompress(packed, length + 1)
         except zlib.error as error:
             raise RecordError(self.path, at, f"the frame cannot be unpacked: {error}") from error
         if len(content) != length or not work.eof:
