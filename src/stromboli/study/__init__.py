@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from stromboli.study.api import Conf as Conf
     from stromboli.study.api import Lives as Lives
     from stromboli.study.api import Pods as Pods
+    from stromboli.study.api import Record as Record
     from stromboli.study.api import Run as Run
     from stromboli.study.api import SimJob as SimJob
     from stromboli.study.api import Sweep as Sweep
     from stromboli.study.api import Table as Table
     from stromboli.study.api import Workload as Workload
     from stromboli.study.api import builtin as builtin
+    from stromboli.study.api import open_record as open_record
     from stromboli.study.api import open_sweep as open_sweep
     from stromboli.study.api import read_dlrm as read_dlrm
     from stromboli.study.api import read_lives as read_lives

@@ -10,6 +10,7 @@ from stromboli.errors import StudyError
 from stromboli.sim.simulation.lives import PLAIN, Lives, read_lives
 from stromboli.sim.simulation.workload import Pods, SimJob, Workload
 from stromboli.study.conf import Conf, builtin
+from stromboli.study.opened import Record, open_record
 from stromboli.study.simulating import Run, nodes_in, objects_in, read_trace, simulate
 from stromboli.study.sweeps.engines import PROCESSES
 from stromboli.study.sweeps.points import Options, points_of
@@ -21,12 +22,14 @@ __all__ = [
     "Conf",
     "Lives",
     "Pods",
+    "Record",
     "Run",
     "SimJob",
     "Sweep",
     "Table",
     "Workload",
     "builtin",
+    "open_record",
     "open_sweep",
     "read_dlrm",
     "read_lives",

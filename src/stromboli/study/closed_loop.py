@@ -57,6 +57,14 @@ def _said(group: Any) -> str:
     return str(texts[-1]) if texts else ""
 
 
+class Quantiles(NamedTuple):
+    """Of a number of seconds."""
+
+    p50: float
+    p95: float
+    worst: float
+
+
 class ModelError(NamedTuple):
     """How far the starts of ``jobs`` are from the recorded ones when their own configuration is simulated, in seconds.
 
@@ -68,6 +76,11 @@ class ModelError(NamedTuple):
     p50: float
     p95: float
     worst: float
+
+    @property
+    def start_seconds(self) -> Quantiles:
+        """The same distances by name."""
+        return Quantiles(self.p50, self.p95, self.worst)
 
     @property
     def least(self) -> float:

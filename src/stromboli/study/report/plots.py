@@ -42,7 +42,16 @@ def bars(title: str, unit: str, loads: Sequence[float], rows: Mapping[str, Seque
 
 
 def distribution(title: str, rows: Mapping[str, Sequence[float]]) -> str:
-    """Which part of all jobs waited at most so long, a line for each configuration; seconds on a logarithmic scale."""
+    """:func:`waits` as SVG."""
+    figure = waits(rows)
+    return _svg(figure, figure.axes[0], title, "% of jobs")
+
+
+def waits(rows: Mapping[str, Sequence[float]]) -> Any:
+    """Which part of all jobs waited at most so long, a line for each configuration; seconds on a logarithmic scale.
+
+    A matplotlib Figure.  Raises StudyError without matplotlib.
+    """
     figure, axes = _figure(4.6, 2.9)
     for number, (name, values) in enumerate(rows.items()):
         found = sorted(max(value, 1.0) for value in values)
@@ -54,7 +63,8 @@ def distribution(title: str, rows: Mapping[str, Sequence[float]]) -> str:
     axes.set_xscale("log")
     axes.set_xlabel("seconds waited, at most")
     axes.set_ylim(0, 101)
-    return _svg(figure, axes, title, "% of jobs")
+    axes.set_ylabel("% of jobs")
+    return figure
 
 
 def lines(title: str, unit: str, rows: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> str:
