@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(name)
         segment = options.segment
         if segment is None:
-            live.LOOK_EVERY = PERIOD
+            live.LOOK_EVERY = PERIOD  # type: ignore[misc]
             segment = min(filled(folder).rglob("*.stj"))
         frames = list(Segment(segment).frames())[: options.frames]
         ends, broken = survey(frames, options.job, options.files, options.seed, folder)

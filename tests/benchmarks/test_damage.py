@@ -19,7 +19,13 @@ def test_damaged_records_are_read_without_a_traceback(
     segment = min(filled_record.glob("*.stj"))
     assert damage.main([str(segment), "--files", "6", "--frames", "6", "--seed", "3"]) == 0
     assert "6 damaged files, seed 3: 0 of 24 commands broke" in capsys.readouterr().out
-    monkeypatch.setattr(damage, "stromboli", lambda arguments: {}["no"] if arguments[0] == "replay" else 0)
+
+    def broken(arguments: list[str]) -> int:
+        if arguments[0] == "replay":
+            raise KeyError("no")
+        return 0
+
+    monkeypatch.setattr(damage, "stromboli", broken)
     assert damage.main([str(segment), "--files", "2", "--frames", "3"]) == 1
     assert "2 of 8 commands broke" in capsys.readouterr().out
 

@@ -14,9 +14,9 @@ from stromboli.cluster.objects import from_value
 from stromboli.model.values.times import stamp
 from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of
-from stromboli.study.eta import ENOUGH, Calibration, Forecaster, scene_of, sort_of
+from stromboli.study.eta import ENOUGH, SLACK, Calibration, Forecaster, scene_of, sort_of
 from stromboli.study.forecast import FAR, Holding, Situation, Waiting, starts
-from stromboli.study.learning import Learner
+from stromboli.study.learning import Learner, _Seen
 from stromboli.study.runtimes import EXPECTED, LEAST, Runtimes, Sort, expected
 from stromboli.testing.builders import node, pod, pod_group, state
 from tests.support.filled_record import filled_record as filled_record
@@ -80,6 +80,40 @@ def test_calibrated_quantiles_cover_what_they_say() -> None:
         calibration.add(predicted, outcome)
     assert len(calibration) >= ENOUGH
     assert 0.75 <= covered / 500 <= 0.85
+
+
+@pytest.mark.parametrize(("change", "plain"), [(0.99, 0.87), (1.01, 0.73)])
+def test_quantiles_follow_waits_that_become_shorter_and_longer(change: float, plain: float) -> None:
+    """What comes true moves them; ``plain`` is how much of P80 the past alone would cover, at least or at most."""
+    dice, covered = np.random.default_rng(5), dict[bool, list[bool]]()
+    for follows in (True, False):
+        calibration = Calibration()
+        covered[follows] = []
+        for number in range(600):
+            outcome = 1e4 * change**number * float(dice.exponential(1.0))
+            predicted = np.full(64, 600.0)
+            if calibration.is_ready:
+                said = calibration.quantiles(predicted)
+                covered[follows].append(outcome <= (said[1] or 0.0) + SLACK)
+                for level, one in enumerate(said if follows else ()):
+                    calibration.came(level, covered=outcome <= (one or 0.0) + SLACK)
+            calibration.add(predicted, outcome)
+    assert 0.75 <= np.mean(covered[True]) <= 0.85
+    assert (np.mean(covered[False]) - plain) * (0.8 - plain) < 0
+
+
+def test_a_wait_that_goes_on_tells_before_it_ends() -> None:
+    """Its quantile is known to be exceeded; once it ends it counts no more."""
+    learner, told = Learner(), list[tuple[int, bool]]()
+    learner.calibration.came = lambda number, covered: told.append((number, covered))  # type: ignore[method-assign]
+    seen = _Seen(SORT, 0.0, predicted=np.array([10.0]), said=(50.0, 100.0, None), open=[0, 1], asked=1000.0)
+    learner._exceeded(seen, 60.0)
+    assert told == []
+    learner._exceeded(seen, 61.0)
+    assert told == [(0, False)]
+    learner._last = 1090.0
+    learner._starts("ns/a", seen, None)
+    assert told == [(0, False), (1, True)]
 
 
 def run_of(jobs: list[SimJob], until: float) -> Simulation:

@@ -35,6 +35,8 @@ RECENT: Final = 400
 """Past predictions of which calibration takes account, the last ones."""
 ENOUGH: Final = 20
 """Past predictions that it takes to calibrate by."""
+STEP: Final = 0.05
+"""By how much the quantile that calibration takes moves with each answer."""
 NEAR: Final = 60
 """Past predictions of about the same length by which one is calibrated."""
 HOLDS: Final = ALLOCATED_STATUS | {TaskStatus.Releasing}
@@ -149,14 +151,20 @@ class _Scene:
 class Calibration:
     """By which factors the quantiles of predictions must be stretched so that they cover what they say.
 
-    For each level the factor is that quantile of outcome / prediction over the past predictions that were the most
-    like it in length: split-conformal prediction with a relative score, by nearest neighbours, as sketches of short
-    and of long waits are wrong in different ways.
+    For each level the factor is a quantile of outcome / prediction over the past predictions that were the most like
+    it in length, the last ones first: split-conformal prediction with a relative score, by nearest neighbours, as
+    sketches of short and of long waits are wrong in different ways.
+
+    Waits of a cluster are not drawn from one distribution: load comes and goes.  So the quantile that is taken begins
+    at the level and moves by :data:`STEP` with each answer that came true or not (:meth:`came`): adaptive conformal
+    inference, whose long-run coverage is that of the level whatever the outcomes are (I. Gibbs, E. Candès, "Adaptive
+    Conformal Inference Under Distribution Shift", NeurIPS 2021).
     """
 
     def __init__(self) -> None:
         self._raw: list[tuple[float, ...]] = []
         self._outcomes: list[float] = []
+        self._taken = list(LEVELS)
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -167,6 +175,16 @@ class Calibration:
         self._outcomes.append(outcome)
         del self._raw[:-RECENT], self._outcomes[:-RECENT]
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether there are enough past predictions to calibrate by."""
+        return len(self) >= ENOUGH
+
+    def came(self, number: int, covered: bool) -> None:
+        """The calibrated quantile of level ``number`` covered an outcome, or did not."""
+        taken = self._taken[number] + STEP * (LEVELS[number] - covered)
+        self._taken[number] = min(max(taken, STEP), 1.0)
+
     def quantiles(self, predicted: Floats) -> tuple[float | None, ...]:
         """The calibrated quantiles of a prediction; None where they are infinite."""
         found = [self._stretched(quantile(predicted, level), number) for number, level in enumerate(LEVELS)]
@@ -174,12 +192,13 @@ class Calibration:
         return tuple(None if one == np.inf else one for one in ordered)
 
     def _stretched(self, raw: float, number: int) -> float:
-        if len(self) < ENOUGH or raw == np.inf:
+        if not self.is_ready or raw == np.inf:
             return raw
-        past = np.array([one[number] for one in self._raw]) + SLACK
-        near = np.argsort(np.abs(np.log(past / (raw + SLACK))), kind="stable")[:NEAR]
-        ratios = np.sort((np.array(self._outcomes)[near] + SLACK) / past[near])
-        factor = float(ratios[min(int(np.ceil(LEVELS[number] * (len(ratios) + 1))), len(ratios)) - 1])
+        past = np.array([one[number] for one in reversed(self._raw)]) + SLACK
+        away = np.abs(np.log(past / (raw + SLACK))).round(1)
+        near = np.argsort(away, kind="stable")[:NEAR]
+        ratios = np.sort((np.array(self._outcomes[::-1])[near] + SLACK) / past[near])
+        factor = float(ratios[min(int(np.ceil(self._taken[number] * (len(ratios) + 1))), len(ratios)) - 1])
         return max((raw + SLACK) * factor - SLACK, 0.0)
 
 
@@ -228,7 +247,7 @@ class Forecaster:
         if not np.isfinite(found).any():
             why = "no draw gives it room: it asks for more than what ends, or than its queue may have"
             return Eta(uid, sort.queue, position, (None,) * len(LEVELS), "", why)
-        basis = f"calibrated by {len(self.calibration)} jobs" if len(self.calibration) >= ENOUGH else "not calibrated"
+        basis = f"calibrated by {len(self.calibration)} jobs" if self.calibration.is_ready else "not calibrated"
         return Eta(uid, sort.queue, position, self.calibration.quantiles(found), basis)
 
     def etas(self, scene: Scene, jobs: Iterable[str]) -> list[Eta]:

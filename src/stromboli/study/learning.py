@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -43,6 +43,8 @@ class _Seen:
     started: float | None = None
     predicted: Floats | None = None
     said: tuple[float | None, ...] = ()
+    open: list[int] = field(default_factory=list)
+    """Levels whose calibrated quantiles have neither covered the outcome nor been exceeded yet."""
     asked: float = 0.0
     tried: bool = False
 
@@ -94,6 +96,7 @@ class Learner:
             self._jobs.pop(uid)
             self._over(seen, now)
         elif job.tasks:
+            self._exceeded(seen, now - seen.asked)
             return not seen.tried
         return False
 
@@ -106,7 +109,16 @@ class Learner:
         if seen.predicted is not None and (outcome := self._last - seen.asked) > 0:
             self.answers.append(Answer(uid, seen.sort.queue, seen.asked, seen.said, outcome))
             self.calibration.add(seen.predicted, outcome)
+            self._exceeded(seen, outcome)
+            for number in seen.open:
+                self.calibration.came(number, covered=True)
         seen.predicted = None
+
+    def _exceeded(self, seen: _Seen, waited: float) -> None:
+        """Note which quantiles a wait exceeds by now: to count them when it ends would favour short ones."""
+        for number in [number for number in seen.open if waited > (seen.said[number] or 0.0) + SLACK]:
+            seen.open.remove(number)
+            self.calibration.came(number, covered=False)
 
     def _over(self, seen: _Seen, now: float) -> None:
         if seen.started is not None:
@@ -120,6 +132,8 @@ class Learner:
         found = "" if target is None else self.forecaster.predict(scene, target)
         if not isinstance(found, str) and np.isfinite(found).any():
             seen.predicted, seen.said = found, self.calibration.quantiles(found)
+            if self.calibration.is_ready:
+                seen.open = [number for number, said in enumerate(seen.said) if said is not None]
 
     def covered(self, level: float) -> float:
         """The part of the calibrated answers whose quantile ``level`` the outcome did not exceed; 0 of none."""
