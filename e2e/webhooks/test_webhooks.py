@@ -16,22 +16,16 @@ from e2e.conftest import missing
 from e2e.real import UNREACHABLE, ended, free_port
 from e2e.stage import Stage, until
 from e2e.webhooks.balancer import Replica, balanced, is_ready
+from e2e.webhooks.scene import furnish
 from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.crds.registration import Registration, configurations
 from tests.support.admission_cases import CASES, job
-from tests.support.admission_writes import ELSEWHERE, furnishing, is_refused_by_its_schema, said_to, wanted, whole
+from tests.support.admission_writes import ELSEWHERE, is_refused_by_its_schema, said_to, wanted, whole
 
 NAMESPACE = "volcano-system"
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/volcano-admission-secret"
 SERVED = ",".join(ALL_PATHS)
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-
-
-def furnish(stage: Stage) -> None:
-    """The queues and namespaces that the cases look at."""
-    for method, path, body, media in furnishing():
-        until(lambda: stage.api.call(method, path, body, media), path)  # noqa: B023  # asked at once
-    stage.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "ns"}})
 
 
 @contextmanager

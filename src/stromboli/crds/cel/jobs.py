@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from stromboli.crds.admission.jobs import CANNOT_CHANGE, TOPOLOGY_CLASH
@@ -98,18 +99,37 @@ _VOLUMES: Final = (
 )
 
 
-def _same(field: str) -> str:
+def _same(field: str, empty: str) -> str:
     new, old = f"object.spec.{field}", f"oldObject.spec.{field}"
-    return f"(has({new}) == has({old}) && (!has({new}) || {new} == {old}))"
+    if not empty:
+        return f"(has({new}) == has({old}) && (!has({new}) || {new} == {old}))"
+    return f"(has({new}) ? {new} : {empty}) == (has({old}) ? {old} : {empty})"
 
 
-def _same_of_tasks(field: str) -> str:
-    made = f"map(t, has(t.{field}) ? [t.{field}] : [])"
+def _same_of_tasks(field: str, empty: str) -> str:
+    made = f"map(t, has(t.{field}) ? t.{field} : {empty})" if empty else f"map(t, has(t.{field}) ? [t.{field}] : [])"
     return f"object.spec.tasks.{made} == oldObject.spec.tasks.{made}"
 
 
-_FIXED: Final = ("queue", "schedulerName", "maxRetry", "plugins", "policies", "minSuccess", "networkTopology")
-_FIXED_OF_TASKS: Final = ("name", "template", "policies", "maxRetry", "dependsOn", "partitionPolicy", "topologyPolicy")
+_FIXED: Final[Mapping[str, str]] = {
+    "queue": "''",
+    "schedulerName": "''",
+    "maxRetry": "0",
+    "plugins": "{}",
+    "policies": "[]",
+    "minSuccess": "",
+    "networkTopology": "",
+}
+"""Fields that stay, each with the value that means the same as its absence, if there is one."""
+_FIXED_OF_TASKS: Final[Mapping[str, str]] = {
+    "name": "''",
+    "template": "",
+    "policies": "[]",
+    "maxRetry": "0",
+    "dependsOn": "",
+    "partitionPolicy": "",
+    "topologyPolicy": "''",
+}
 JOB: Final = Policy(
     "job-validation-policy",
     (
@@ -141,8 +161,8 @@ JOB: Final = Policy(
             "job updates may not add or remove tasks",
             operations=(UPDATE,),
         ),
-        *(Rule(_same(field), CANNOT_CHANGE, operations=(UPDATE,)) for field in _FIXED),
-        *(Rule(_same_of_tasks(field), CANNOT_CHANGE, operations=(UPDATE,)) for field in _FIXED_OF_TASKS),
+        *(Rule(_same(*one), CANNOT_CHANGE, operations=(UPDATE,)) for one in _FIXED.items()),
+        *(Rule(_same_of_tasks(*one), CANNOT_CHANGE, operations=(UPDATE,)) for one in _FIXED_OF_TASKS.items()),
     ),
     (
         "whether the queue is there, open and a leaf",

@@ -1,0 +1,13 @@
+"""What the cases of admission look at, on a server."""
+
+from __future__ import annotations
+
+from e2e.stage import Stage, until
+from tests.support.admission_writes import furnishing
+
+
+def furnish(stage: Stage) -> None:
+    """The queues and namespaces that the cases look at."""
+    for method, path, body, media in furnishing():
+        until(lambda: stage.api.call(method, path, body, media), path)  # noqa: B023  # asked at once
+    stage.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "ns"}})
