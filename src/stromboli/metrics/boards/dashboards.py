@@ -78,7 +78,7 @@ _QUEUES = Dashboard(
             Query("topk(10, max by (job_ns, job_id) (volcano_job_share))", "{{job_ns}}/{{job_id}}")], "percentunit",
             quiet="without the plugin drf"),
         Panel("Jobs ended", [
-            Query(f"sum by (queue_name) (increase(volcano_job_{phase}_phase_count_total{{{QUEUES}}}[1h]))",
+            Query(f"sum by (queue_name) (increase(volcano_job_{phase}_phase_count{{{QUEUES}}}[1h]))",
                   f"{{{{queue_name}}}} {phase}") for phase in ("completed", "failed")],
             quiet="while no job has ended"),
     ),
@@ -106,7 +106,7 @@ _GANGS = Dashboard(
         Panel("Mean time to placement by queue", [
             Query("avg by (queue) (volcano_e2e_job_scheduling_duration)", "{{queue}}")], "ms"),
         Panel("Cycles that jobs have waited", [
-            Query("topk(10, max by (job_id) (volcano_job_retry_counts_total))", "{{job_id}}")],
+            Query("topk(10, max by (job_id) (volcano_job_retry_counts))", "{{job_id}}")],
             quiet="while no gang waits"),
         Panel("Pods bound", [Query(f"sum(rate(stromboli_binds_total[{RATE}]))", "pods a second")], "ops"),
     ),
@@ -155,7 +155,7 @@ _EVICTIONS = Dashboard(
             Query("sum by (action) (increase(volcano_eviction_transactions_total[1h]))", "{{action}}")],
             quiet="while nobody is evicted"),
         Panel("Rounds of preemption", [
-            Query(f"sum(rate(volcano_total_preemption_attempts_total[{RATE}]))", "rounds")], "ops"),
+            Query(f"sum(rate(volcano_total_preemption_attempts[{RATE}]))", "rounds")], "ops"),
         Panel("Victims of the last preemption", [Query("max(volcano_pod_preemption_victims)", "pods")], form="stat"),
         Panel("Reservations held", [Query("max(volcano_pipelined_tasks)", "tasks")]),
         Panel("Reserved tasks looked at first", [
