@@ -60,6 +60,7 @@ def growing(name: str, step: float, labels: str = "") -> Series:
     return {f'{name}{{pod="a"{labels}}}': f"0+{step:g}x240"}
 
 
+REVIEWS: Final = "stromboli_webhook_reviews_total"
 BEGINS: Final = "_x20 1x240"
 """A counter with labels that is not there at first and begins with its first count."""
 
@@ -166,6 +167,35 @@ STORIES: Final[Mapping[str, Story]] = {
         90,
         "Recording (--record) has stopped; scheduling goes on.",
         {"pod": "a"},
+    ),
+    "StromboliWebhooksFail": Story(
+        growing(REVIEWS, 6, ', path="/jobs/validate", outcome="failed"'),
+        {
+            **growing(REVIEWS, 6, ', path="/jobs/validate", outcome="refused"'),
+            f'{REVIEWS}{{pod="a", path="/jobs/validate", outcome="failed"}}': "3x240",
+        },
+        30,
+        "Reviews on /jobs/validate fail; what they are about is refused, or stored without being looked at.",
+        {"path": "/jobs/validate"},
+    ),
+    "StromboliWebhooksRefuseMuch": Story(
+        {
+            **growing(REVIEWS, 30, ', path="/jobs/validate", outcome="refused"'),
+            **growing(REVIEWS, 10, ', path="/jobs/validate", outcome="patched"'),
+        },
+        {
+            **growing(REVIEWS, 1, ', path="/jobs/validate", outcome="refused"'),
+            **growing(REVIEWS, 30, ', path="/jobs/mutate", outcome="patched"'),
+        },
+        60,
+        "75% of what /jobs/validate is asked about are refused.",
+        {"path": "/jobs/validate"},
+    ),
+    "StromboliWebhookCertificateEnds": Story(
+        steady("stromboli_webhook_certificate_end_seconds", 500_000),
+        steady("stromboli_webhook_certificate_end_seconds", 2_000_000),
+        100,
+        "The webhook server's certificate ends in 5d 17h 13m 20s; then all reviews fail.",
     ),
     "StromboliControllersSilent": Story(
         LEADS,

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 Severity: TypeAlias = Literal["critical", "warning"]
 """``critical`` wakes somebody; ``warning`` is for working hours."""
 
-Part: TypeAlias = Literal["scheduler", "controllers"]
+Part: TypeAlias = Literal["scheduler", "controllers", "webhooks"]
 
 RUNBOOK: Final = "docs/operators/alerts.md"
 """The page that has a section for each alert."""
@@ -195,6 +195,38 @@ ALERTS: Final = (
         "See whether the controllers' pods run, lead (Lease vc-controller-manager) and are scraped at their port 8080.",
         "controllers",
     ),
+    Alert(
+        "StromboliWebhooksFail",
+        'sum by (path) (rate(stromboli_webhook_reviews_total{outcome="failed"}[10m])) > 0',
+        "10m",
+        "critical",
+        "Reviews on {{ $labels.path }} fail; what they are about is refused, or stored without being looked at.",
+        "Look for `review_failed` in the logs of the webhook servers. What the API server says to users is the error"
+        " that it got; `--no-webhooks` manifests, or `custom.enabled_admissions` without the path, take it away.",
+        "webhooks",
+    ),
+    Alert(
+        "StromboliWebhooksRefuseMuch",
+        'sum by (path) (rate(stromboli_webhook_reviews_total{outcome="refused"}[15m]))'
+        " / sum by (path) (rate(stromboli_webhook_reviews_total[15m])) > 0.5"
+        ' and sum by (path) (rate(stromboli_webhook_reviews_total{outcome="refused"}[15m])) > 0.05',
+        "30m",
+        "warning",
+        "{{ $value | humanizePercentage }} of what {{ $labels.path }} is asked about are refused.",
+        "Somebody tries again and again what cannot be stored: a controller with a template that is wrong, or a queue"
+        " that is closed. The API server's audit log says who, and each refusal says why.",
+        "webhooks",
+    ),
+    Alert(
+        "StromboliWebhookCertificateEnds",
+        "min(stromboli_webhook_certificate_end_seconds > 0) - time() < 7 * 86400",
+        "1h",
+        "critical",
+        "The webhook server's certificate ends in {{ $value | humanizeDuration }}; then all reviews fail.",
+        "Certificates that are made here are replaced a month before: look for `certificate_trouble` in the log, most"
+        " often a Secret that may not be written. Those of `--tls-cert-file` are replaced by whoever has made them.",
+        "webhooks",
+    ),
 )  # fmt: skip
 
 
@@ -218,7 +250,7 @@ def rule(alert: Alert, labels: Mapping[str, str] | None = None) -> dict[str, obj
     }
 
 
-def groups(parts: Collection[Part] = ("scheduler", "controllers")) -> list[dict[str, object]]:
+def groups(parts: Collection[Part] = ("scheduler", "controllers", "webhooks")) -> list[dict[str, object]]:
     """The groups of a rule file, and the ``spec.groups`` of a PrometheusRule, for the programs that are scraped."""
     return [{"name": GROUP, "rules": [rule(alert) for alert in ALERTS if alert.part in parts]}]
 
@@ -244,6 +276,7 @@ def _plain(summary: str) -> str:
         "{{ $labels.queue_name }}": "Q",
         "{{ $labels.duty }}": "NAME",
         "{{ $labels.reason }}": "forged or replayed",
+        "{{ $labels.path }}": "PATH",
     }
     for template, word in words.items():
         summary = summary.replace(template, word)
