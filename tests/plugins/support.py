@@ -114,7 +114,9 @@ class FakeSession:
         queues = {queue.name: queue for queue in queues or [make_queue()]}
         self.snapshot = SimpleNamespace(quotas=settings.get("quotas", {}), queues=queues, axes=AXES, memory={})
         sums, total = self._sums(queues, jobs), self.axes.full(vector(total or {}))
-        self.ledger = SimpleNamespace(followers=[], total=total, queues=sums, above={})
+        self.ledger = SimpleNamespace(
+            followers=[], total=total, used=self.axes.full(vector(used or {})), queues=sums, above={}
+        )
         parts: tuple[Any, Any] = self.snapshot, self.ledger
         self.queues = Queues(*parts, self.plan, lambda _plugin: {}, self.tells)
 
