@@ -75,8 +75,8 @@ def tidy() -> None:
     gc.collect(2 if aged == 1 else 1)
     if aged > 1 or len(gc.get_objects(generation=2)) > SETTLED:
         gc.freeze()
-    if gc.get_freeze_count() > _Paused.looked_at * 3 // 2 + GROWN:
-        _look_at_all()
+        if gc.get_freeze_count() > _Paused.looked_at * 3 // 2 + GROWN:  # asked seldom: it counts them one by one
+            _look_at_all()
 
 
 def _look_at_all() -> None:
