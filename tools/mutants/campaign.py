@@ -38,8 +38,9 @@ class Known:
 
     def is_meant(self, mutation: Mutation) -> bool:
         """Whether this is the mutation."""
-        lines = [line[1:].strip() for line in mutation.diff.splitlines()]
-        return mutation.path == self.path and lines == [self.line, self.mutated]
+        if mutation.path != self.path:
+            return False
+        return [line[1:].strip() for line in mutation.diff.splitlines()] == [self.line, self.mutated]
 
 
 def sample(texts: dict[str, str], count: int, seed: int, known: list[Known]) -> Iterator[Mutation]:
@@ -50,8 +51,10 @@ def sample(texts: dict[str, str], count: int, seed: int, known: list[Known]) -> 
         for mutation in mutations(path, texts[path]):
             lines.setdefault((path, mutation.line), []).append(mutation)
     for key in draw.sample(sorted(lines), len(lines)):
+        if not count:
+            return
         fit = [each for each in lines[key] if each.compiles and not any(one.is_meant(each) for one in known)]
-        if count and fit:
+        if fit:
             count -= 1
             yield draw.choice(fit)
 

@@ -8,7 +8,6 @@ that only raise ``NotImplementedError``.  Texts are left alone as well.
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -73,9 +72,10 @@ class Mutation:
 
     @property
     def diff(self) -> str:
-        """What changes, as lines with ``-`` and ``+``."""
-        old, new = self.text.splitlines(), self.mutated.splitlines()
-        return "\n".join(line for line in difflib.ndiff(old, new) if line[0] in "-+" and line[1:].strip())
+        """What changes, as lines with ``-`` and ``+``; both texts have the same number of lines."""
+        pairs = zip(self.text.splitlines(), self.mutated.splitlines(), strict=True)
+        changed = [(("-", old), ("+", new)) for old, new in pairs if old != new]
+        return "\n".join(f"{sign} {line}" for pair in changed for sign, line in pair if line.strip())
 
     @property
     def where(self) -> str:

@@ -21,6 +21,8 @@ The first two bound how many objects a collection may find, about 20,000, and so
 """
 SETTLED = 10_000
 """Objects that have been looked at and are still there from which on they are frozen; fewer are looked at again."""
+FLOOD = 30_000
+"""Old objects that have not been looked at from which on they are frozen unseen."""
 GROWN = 50_000
 """Objects by which what is frozen must have grown, besides by half, before all of it is looked at."""
 
@@ -69,11 +71,11 @@ def tidy() -> None:
 
     After a flood, what is old already is frozen unseen: looking at all of it would stop everything for too long.
     """
-    aged = gc.get_count()[2]
-    if not aged or not gc.isenabled():
+    if not gc.get_count()[2] or not gc.isenabled():
         return
-    gc.collect(2 if aged == 1 else 1)
-    if aged > 1 or len(gc.get_objects(generation=2)) > SETTLED:
+    is_flood = len(gc.get_objects(generation=2)) > FLOOD
+    gc.collect(1 if is_flood else 2)
+    if is_flood or len(gc.get_objects(generation=2)) > SETTLED:
         gc.freeze()
         if gc.get_freeze_count() > _Paused.looked_at * 3 // 2 + GROWN:  # asked seldom: it counts them one by one
             _look_at_all()

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from stromboli.errors import in_words
 from stromboli.kube.access import find_access
 from stromboli.kube.client import Client
+from stromboli.kube.memory import giving_back
 from stromboli.live.process.events import Telling, flush
 from stromboli.live.process.flags import IDLE
 from stromboli.live.process.gauges import LogGauges
@@ -98,7 +99,8 @@ class Service:
         parts = [asyncio.create_task(part.run(), name=type(part).__name__) for part in self.parts]
         leading = asyncio.create_task(self.leadership.lead(), name="lease")
         logging = asyncio.create_task(flush(self.log, self.flags["log_flush_frequency"]), name="logs")
-        beside = [logging, *map(asyncio.create_task, self.beside)]
+        memory = asyncio.create_task(giving_back(), name="memory")
+        beside = [logging, memory, *map(asyncio.create_task, self.beside)]
         try:
             return await _until_over(parts, leading, beside)
         finally:

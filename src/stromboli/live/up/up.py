@@ -17,6 +17,7 @@ from stromboli.crds.kinds import JOBS, QUEUES
 from stromboli.errors import in_words, innermost
 from stromboli.kube.access import from_kubeconfig
 from stromboli.kube.client import Client
+from stromboli.kube.memory import giving_back
 from stromboli.kube.recorder import Recorder
 from stromboli.live.controllers.controller_runner import Controllers
 from stromboli.live.process.events import Telling
@@ -154,7 +155,7 @@ async def up(setup: Setup) -> AsyncIterator[Up]:
         if setup.scheduler or setup.controllers:
             client = Client.reaching(from_kubeconfig([str(served.access.kubeconfig)]), qps=0, burst=0)
             parts |= _brains(setup, await stack.enter_async_context(client), served.api, stack)
-        works = {name: found.run() for name, found in parts.items()}
+        works = {name: found.run() for name, found in parts.items()} | {"memory": giving_back()}
         await stack.enter_async_context(_running(works, Telling(setup.observer)))
         if setup.nodes:
             await kubelets.registered.wait()
