@@ -30,6 +30,17 @@ def test_damaged_records_are_read_without_a_traceback(
     assert "2 of 8 commands broke" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("about", [b"\x81\xa9strom\xa5oli\xa1a", b"\xc1", b""])
+def test_what_wrote_a_segment_may_be_no_text(
+    filled_record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], about: bytes
+) -> None:
+    first, *others = Segment(min(filled_record.glob("*.stj"))).frames()
+    file = tmp_path / "rec-01700000000000-000.stj"
+    file.write_bytes(damage.framed([first._replace(content=about), *others[:2]]))
+    assert main(["record", "verify", str(file)]) == 2
+    assert "it does not say what wrote it" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -206,3 +207,20 @@ def test_a_recorded_cycle_is_replayed_with_what_was_answered():
     assert isinstance(planned, entries.Planned)
     replay._compare(planned)
     assert (replay.equal, replay.outside, replay.difference) == (1, 0, None)
+
+
+@pytest.mark.parametrize("body", [b'{"code": "\xff"}', b'{"code": ' + b"[" * 100_000])
+def test_an_answer_that_is_no_text_is_an_error_as_any_other(body):
+    """And what is recorded of it says the same when it is read again."""
+    found: list[tuple[str, Any]] = []
+    for sender in (SimpleNamespace(post=lambda *_: (0.1, body)), None):
+        plan = Plan()
+        asked = calls.Calls(sender or Recorded(found[0][1]), "http://localhost", 1.0, plan)
+        with pytest.raises(ExtenderError) as error:
+            asked.ask("predicate", {}, Numbered)
+        found.append((str(error.value), plan.answers))
+    assert found[0] == found[1]
+
+
+class Numbered(msgspec.Struct):
+    code: int = 0

@@ -60,5 +60,5 @@ def _version(segment: Segment) -> str:
         return ""
     try:
         return str(msgspec.msgpack.decode(frame.content, type=dict[str, str]).get("stromboli", ""))
-    except msgspec.DecodeError as error:
+    except ValueError as error:  # of msgspec, or of a text that is no UTF-8
         raise RecordError(segment.path, frame.at, f"it does not say what wrote it: {error}") from error

@@ -116,6 +116,6 @@ def _affinity(text: str) -> Mapping[str, object] | None:
     """The affinity that a JSON text spells; None for an empty text, and for one that cannot be read."""
     try:
         found = msgspec.json.decode(text) if text else None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

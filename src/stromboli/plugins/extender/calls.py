@@ -46,12 +46,13 @@ class Calls:
         except StromboliError as error:
             took, problem = min(self._timeout, left), str(error)
         self.spent += took
-        self._record(Answer(url, digest(request), found.decode("utf-8", "replace"), problem, took))
+        said = found.decode("utf-8", "replace")  # what is recorded is what is read, then and later
+        self._record(Answer(url, digest(request), said, problem, took))
         if problem:
             raise ExtenderError(url, problem)
         try:
-            return msgspec.json.decode(found or b"{}", type=answer)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            return msgspec.json.decode(said or "{}", type=answer)
+        except (msgspec.DecodeError, RecursionError) as error:
             raise ExtenderError(url, f"the answer cannot be read: {error}") from None
 
     def _record(self, answer: Answer) -> None:

@@ -106,7 +106,7 @@ def _last_applied(resource: Resource, body: Body, options: Options) -> Fields:
         return frozenset()
     try:
         last = decode(text.encode())
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return frozenset()
     if not isinstance(last, dict) or not _is_typed(resource, last):
         return frozenset()
