@@ -269,3 +269,40 @@ def _group(leader: int) -> bool:
         if int(group) == leader and state != "Z":
             return True
     return False
+
+
+KILLER = """
+import os, signal
+from pathlib import Path
+from stromboli.plugin import Plugin, node_order
+
+FOLDER = Path({folder!r})
+
+class Killer(Plugin):
+    \"\"\"Ends its process the first time that it is asked, in the middle of a point.\"\"\"
+
+    name = "killer"
+
+    @node_order(key=lambda task: None)
+    def score(self, task, node):
+        try:
+            (FOLDER / "killed").touch(exist_ok=False)
+        except FileExistsError:
+            return 0.0
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["processes", "dask"])
+def test_a_killed_worker_costs_its_point_another_try(tmp_path, engine):
+    """The worker itself is killed in the middle of a point, by what the configuration has it run."""
+    (plugin := tmp_path / "killer.py").write_text(KILLER.format(folder=str(tmp_path)), encoding="utf-8")
+    plugins = f"[{{name: gang}}, {{name: predicates}}, {{name: killer, path: {plugin}}}]"
+    text = f"actions: allocate\ntiers:\n- plugins: {plugins}\n"
+    log = st.read_swf(EXAMPLE / "small.swf")
+    given = {"engine": engine, "workers": 1, "seeds": range(2), "nodes": "2x4cpu", "into": tmp_path / "out"}
+    found = st.sweep([log], [st.Conf("kills", text)], **given)
+    assert (tmp_path / "killed").exists()
+    assert found.problems == ()
+    assert len(found.results) == 2
