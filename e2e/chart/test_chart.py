@@ -83,6 +83,15 @@ def test_helm_finds_nothing_wrong(name: str, tmp_path: Path) -> None:
         (
             {
                 "custom": {
+                    "admission_feature_gates": "SchedulingGatesQueueAdmission=true",
+                    "enabled_admissions": "/pods/mutate",
+                }
+            },
+            "turn it on or off in both",
+        ),
+        (
+            {
+                "custom": {
                     "controller_enabled_controllers": "*,+hyperNode-controller",
                     "hypernode_controller_mode": "standalone",
                 }

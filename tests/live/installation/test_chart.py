@@ -143,6 +143,28 @@ def test_hypernodes_may_have_a_controller_of_their_own() -> None:
     assert ("Deployment", "volcano-hypernode-controller") not in made(custom__hypernode_controller_mode="disabled")
 
 
+def gates(admission: str | None, scheduler: str | None, paths: str = "/pods/mutate") -> dict[str, str | None]:
+    """Settings that switch feature gates of the webhook server, and of the scheduler."""
+    return {
+        "custom__admission_feature_gates": admission,
+        "custom__scheduler_feature_gates": scheduler,
+        "custom__enabled_admissions": paths,
+    }
+
+
+@pytest.mark.parametrize(
+    ("admission", "scheduler", "paths"),
+    [
+        ("SchedulingGatesQueueAdmission=true", "SchedulingGatesQueueAdmission=true", "/pods/mutate"),
+        ("SchedulingGatesQueueAdmission=false", None, "/pods/mutate"),
+        (None, "SchedulingGatesQueueAdmission=true", "/pods/mutate"),
+        ("SchedulingGatesQueueAdmission=true", None, "/jobs/mutate"),
+    ],
+)
+def test_gates_that_leave_no_pod_waiting_are_taken(admission: str | None, scheduler: str | None, paths: str) -> None:
+    assert ("Deployment", "volcano-scheduler") in made(**gates(admission, scheduler, paths))
+
+
 def both(mode: str, controllers: str) -> dict[str, str]:
     """Settings that say where the controller of HyperNodes is, and name controllers."""
     return {"custom__hypernode_controller_mode": mode, "custom__controller_enabled_controllers": controllers}
@@ -157,6 +179,8 @@ def both(mode: str, controllers: str) -> dict[str, str]:
         (both("standalone", "job-controller,+hyperNode-controller"), "takes it out of the controllers"),
         (both("disabled", "hyperNode-controller,job-controller"), "takes it out of the controllers"),
         ({"custom__controller_enabled_controllers": "*,colocation-config-controller"}, "is not offered yet"),
+        (gates("SchedulingGatesQueueAdmission=true", None), "turn it on or off in both"),
+        (gates("A=false, SchedulingGatesQueueAdmission=1", "SchedulingGatesQueueAdmission=false"), "on or off in both"),
         ({"custom__colocation_enable": True}, "node agents stay Volcano's"),
         ({"basic__scheduler_config_file": "config/none.conf"}, "the chart has no such file"),
     ],

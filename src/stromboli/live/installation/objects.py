@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from stromboli.controllers.selection import NOT_OFFERED
+from stromboli.crds.admission.paths import PODS_MUTATE
 from stromboli.crds.manifests import definitions
+from stromboli.framework.config.gates import ADMISSION as QUEUE_GATE
 from stromboli.live.installation import parts, registered, workloads
 from stromboli.live.installation.expressions import (
+    Call,
     Node,
     Refusal,
     When,
@@ -86,9 +89,26 @@ def _checks() -> Iterator[Refusal]:
         yield Refusal(
             matches(named, _chosen(name)), f"custom.controller_enabled_controllers: {name} is not offered yet"
         )
+    yield _one_sided_gate()
     empty = both(setting("custom.scheduler_enable"), no(workloads.CONFIGURATION))
     told = "basic.scheduler_config_file: the chart has no such file; custom.scheduler_config_override takes a text"
     yield Refusal(empty, told)
+
+
+def _one_sided_gate() -> Refusal:
+    """Webhooks that give pods a gate, and a scheduler that never takes it away: those pods would wait for ever."""
+    is_on = rf"(^|,)\s*{QUEUE_GATE}\s*=\s*(1|t|T|true|TRUE|True)\s*(,|$)"
+    gated = both(
+        setting("custom.admission_enable"),
+        Call("contains", (setting("custom.enabled_admissions"), PODS_MUTATE)),
+        matches(setting("custom.admission_feature_gates"), is_on),
+    )
+    takes_away = matches(setting("custom.scheduler_feature_gates"), is_on)
+    told = (
+        f"custom.admission_feature_gates has {QUEUE_GATE} on, and custom.scheduler_feature_gates has not: pods would"
+        " get a gate that nothing takes away; turn it on or off in both"
+    )
+    return Refusal(both(setting("custom.scheduler_enable"), gated, no(takes_away)), told)
 
 
 def _chosen(controller: str) -> str:
