@@ -105,7 +105,7 @@ def _namespaced(config: Path) -> bool:
 
 
 def _call(config: Path, method: str, path: str, body: Json | None = None) -> Json:
-    found = yaml.safe_load(config.read_text())
+    found = yaml.load(config.read_text(), yaml.CSafeLoader)
     cluster, token = found["clusters"][0]["cluster"], found["users"][0]["user"]["token"]
     trust = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}

@@ -71,7 +71,7 @@ def page() -> str:
 
 
 def _cells(path: Path) -> Iterator[str]:
-    head = next(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    head = next(yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader))
     cells = (head["project"], head["version"], head["objects"], "; ".join(head["shows"]))
     yield from (cell.replace("<", "&lt;") for cell in cells)
 

@@ -17,10 +17,10 @@ from benchmarks.chaos.values import ODD, WORDS, broken
 
 _HERE: Final = Path(__file__).parent
 QUICKSTART: Final = _HERE.parents[1] / "examples" / "quickstart"
-_CONFIGURATION: Final[Any] = yaml.safe_load((_HERE / "scheduler.conf").read_text())
+_CONFIGURATION: Final[Any] = yaml.load((_HERE / "scheduler.conf").read_text(), yaml.CSafeLoader)
 _OBJECTS: Final[list[Any]] = [
     *SAMPLES.values(),
-    *(one for path in sorted(QUICKSTART.glob("*.yaml")) for one in yaml.safe_load_all(path.read_text())),
+    *(one for path in sorted(QUICKSTART.glob("*.yaml")) for one in yaml.load_all(path.read_text(), yaml.CSafeLoader)),
 ]
 _OPENB_NODES: Final = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,262144,0,\nn1,96000,393216,8,V100M16\n"
 _OPENB_PODS: Final = (

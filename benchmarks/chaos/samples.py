@@ -11,7 +11,7 @@ import yaml
 Obj = dict[str, Any]
 
 _FILE: Final = Path(__file__).with_name("samples.yaml")
-_ALL: Final[Obj] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+_ALL: Final[Obj] = yaml.load(_FILE.read_text(encoding="utf-8"), yaml.CSafeLoader)
 SAMPLES: Final[dict[str, Obj]] = _ALL["objects"]
 """By the address of their collection."""
 

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 import yaml
 
-WORDS: Final[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
+WORDS: Final[dict[str, Any]] = yaml.load(
+    Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+)
 """Values, keys and texts that somewhere mean something, or nothing at all."""
 ODD: Final[tuple[Any, ...]] = (*WORDS["odd values"], "a" * 64, "a" * 300, "a" * 70_000)
 """Values that somewhere are too large, too small, of another type, or mean something."""

@@ -82,3 +82,5 @@ def cases(judge: ModuleType, scope: str = SCOPE, *, devices: bool = False) -> It
     with patch("stromboli.sim.runner.gc.collect"):
         yield from map(Case._make, found)
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # as tests/conftest.py has left it

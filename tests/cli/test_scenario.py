@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
+from unittest.mock import patch
 
+from stromboli.cli.main import main
 from stromboli.cli.scenario import answers
 from tests.cli import manifests as m
 
@@ -37,9 +41,11 @@ def scenario(name: str, **more: object) -> str:
 
 
 def run(lines: list[str], *arguments: str) -> tuple[list[dict[str, object]], str]:
-    command = [sys.executable, "-m", "stromboli.cli.main", "scenario", "run", *arguments]
-    done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+    """The answers, and what else is said; what a process adds to it is tried below, where something prints."""
+    given, out, said = TextIOWrapper(BytesIO("\n".join(lines).encode())), TextIOWrapper(BytesIO()), StringIO()
+    with patch.object(sys, "stdin", given), redirect_stdout(out), redirect_stderr(said):
+        assert main(["scenario", "run", *arguments]) == 0
+    return [json.loads(line) for line in out.buffer.getvalue().splitlines()], said.getvalue()
 
 
 def test_answers_come_in_order_and_a_bad_scenario_does_not_stop_the_next() -> None:

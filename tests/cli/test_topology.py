@@ -49,7 +49,7 @@ CLUSTER = [
 @pytest.fixture
 def cluster(tmp_path: Path) -> str:
     file = tmp_path / "cluster.yaml"
-    file.write_text(yaml.safe_dump_all(CLUSTER))
+    file.write_text(yaml.dump_all(CLUSTER, Dumper=yaml.CSafeDumper))
     return str(file)
 
 
@@ -96,13 +96,13 @@ def test_the_heat_map_has_a_cell_for_each_node(cluster: str, capsys: pytest.Capt
 def test_a_cluster_without_hypernodes_says_where_they_come_from(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "nodes.yaml").write_text(yaml.safe_dump_all([node("n0")]))
+    (tmp_path / "nodes.yaml").write_text(yaml.dump_all([node("n0")], Dumper=yaml.CSafeDumper))
     assert main(["topology", str(tmp_path)]) == 0
     assert "1 node, and no HyperNode: docs/hypernodes.md" in capsys.readouterr().err
 
 
 def test_a_tree_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     objects = [node("n0"), hyper_node("a", 2, ["b"]), hyper_node("b", 2, ["a"])]
-    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all(objects))
+    (tmp_path / "cluster.yaml").write_text(yaml.dump_all(objects, Dumper=yaml.CSafeDumper))
     assert main(["topology", str(tmp_path)]) == 2
     assert "cyclic dependency detected" in capsys.readouterr().err

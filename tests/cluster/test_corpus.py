@@ -39,7 +39,7 @@ def delivered(path):
 
 
 def as_yaml(objects):
-    return "---\n".join(yaml.safe_dump(each, allow_unicode=True) for each in objects).encode()
+    return "---\n".join(yaml.dump(each, Dumper=yaml.CSafeDumper, allow_unicode=True) for each in objects).encode()
 
 
 def as_list(objects):

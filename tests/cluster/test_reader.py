@@ -25,8 +25,12 @@ from stromboli.model.resources.axes import Axes
 from tests.cluster.corpus.fields import SOUND, sound
 
 
+def dumped(value):
+    return yaml.dump(value, Dumper=yaml.CSafeDumper)
+
+
 def doc(kind="Pod", name="p", **more):
-    return yaml.safe_dump(sound(kind, name) | more)
+    return dumped(sound(kind, name) | more)
 
 
 def names(found):
@@ -52,8 +56,8 @@ FORMS = {
     "leading and empty documents": "---\n# nothing\n---\n" + doc(name="a") + "---\n---\n" + doc(name="b") + "---\n",
     "byte order mark": "\ufeff" + doc(name="a") + "---\n" + doc(name="b"),
     "Windows line ends": (doc(name="a") + "---\n" + doc(name="b")).replace("\n", "\r\n"),
-    "YAML list": yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [sound("Pod", "a"), sound("Pod", "b")]}),
-    "bare YAML list": yaml.safe_dump([sound("Pod", "a"), sound("Pod", "b")]),
+    "YAML list": dumped({"apiVersion": "v1", "kind": "List", "items": [sound("Pod", "a"), sound("Pod", "b")]}),
+    "bare YAML list": dumped([sound("Pod", "a"), sound("Pod", "b")]),
     "JSON list": json.dumps({"apiVersion": "v1", "kind": "List", "items": [sound("Pod", "a"), sound("Pod", "b")]}),
     "bare JSON list": json.dumps([sound("Pod", "a"), sound("Pod", "b")], indent=1),
     "JSON lines": json.dumps(sound("Pod", "a")) + "\n\n" + json.dumps(sound("Pod", "b")) + "\n",
@@ -102,7 +106,7 @@ spec:
   nodeName: ~
 status:
 """
-    as_json = json.dumps(yaml.safe_load(text))
+    as_json = json.dumps(yaml.load(text, yaml.CSafeLoader))
     for each in (text, as_json):
         (found,) = taken(written(tmp_path, each))
         pod = found.event.object

@@ -8,7 +8,8 @@ import yaml
 
 Json = dict[str, Any]
 
-SPECS = yaml.safe_load("""
+SPECS = yaml.load(
+    """
 Job:
 - metadata: {name: whole, namespace: default}
   spec:
@@ -136,10 +137,13 @@ Command:
   message: somebody asked for it
   target:
     {apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: j, uid: u, controller: true, blockOwnerDeletion: true}
-""")
+""",
+    yaml.CSafeLoader,
+)
 """By kind, with the values that defaults would give them, so that they come back as they are."""
 
-STATUSES = yaml.safe_load("""
+STATUSES = yaml.load(
+    """
 Job:
   state: {phase: Running, reason: R, message: M, lastTransitionTime: "2026-01-01T00:00:00Z"}
   minAvailable: 3
@@ -186,7 +190,9 @@ HyperNode:
     lastTransitionTime: "2026-01-01T00:00:00Z"
     reason: Found
     message: M
-""")
+""",
+    yaml.CSafeLoader,
+)
 
 
 MAP = "status.taskStatusCount"

@@ -186,7 +186,7 @@ def test_a_later_cycle_knows_what_is_taken() -> None:
 
 
 def test_the_page_s_example() -> None:
-    objects = list(yaml.safe_load_all(PAGE.read_text().split("```yaml")[1].split("```")[0]))
+    objects = list(yaml.load_all(PAGE.read_text().split("```yaml")[1].split("```")[0], yaml.CSafeLoader))
     each = bench(*objects, claiming("p", "large"))
     assert (binds(each.plan), given(each)) == ({"p": "n1"}, {"large": ["n1/gpu-1"]})
 

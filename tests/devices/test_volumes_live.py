@@ -115,7 +115,7 @@ def test_a_claim_that_nothing_binds_is_given_back_in_time(tmp_path: Path) -> Non
     conf = tmp_path / "conf"
     conf.write_text(AT_ONCE)
     named = {**MADE, "provisioner": "kubernetes.io/no-provisioner"}
-    volume = yaml.safe_load(PAGE.read_text().split("```yaml")[1].split("```")[0].split("---")[1])
+    volume = yaml.load(PAGE.read_text().split("```yaml")[1].split("```")[0].split("---")[1], yaml.CSafeLoader)
     node = zoned()[0]["metadata"]["name"]
     volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"][0]["values"] = [node]
     volume["spec"]["storageClassName"] = "made"
@@ -143,7 +143,7 @@ def test_a_claim_that_nothing_binds_is_given_back_in_time(tmp_path: Path) -> Non
 
 
 def test_the_example_of_the_page_runs_as_it_says() -> None:
-    objects = list(yaml.safe_load_all(PAGE.read_text().split("```yaml")[1].split("```")[0]))
+    objects = list(yaml.load_all(PAGE.read_text().split("```yaml")[1].split("```")[0], yaml.CSafeLoader))
     volume = next(each for each in objects if each["kind"] == "PersistentVolume")
     [node] = {zoned()[1]["metadata"]["name"]}
     volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"][0]["values"] = [node]

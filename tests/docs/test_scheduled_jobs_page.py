@@ -20,7 +20,9 @@ from stromboli.model.values.cron import parse_schedule
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scheduled-jobs.md").read_text(encoding="utf-8")
 OBJECTS: list[Any] = [
-    found for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) for found in yaml.safe_load_all(text)
+    found
+    for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    for found in yaml.load_all(text, yaml.CSafeLoader)
 ]
 
 

@@ -195,7 +195,7 @@ node_lists = st.lists(st.sampled_from(PLACES), min_size=1, max_size=6).map(
 )
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(node_lists, st.lists(pods, max_size=6), st.lists(pods, min_size=1, max_size=3), st.data())
 def test_one_node_and_all_nodes_agree_as_placements_come_and_go(nodes, crowd, incoming, data):
     rows = st.integers(0, len(nodes) - 1)
@@ -214,7 +214,7 @@ def test_one_node_and_all_nodes_agree_as_placements_come_and_go(nodes, crowd, in
             scores(here, one)
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(node_lists, st.lists(pods, max_size=6), pods, st.data())
 def test_what_is_tried_counts_as_if_it_were_done(nodes, crowd, one, data):
     rows = st.integers(0, len(nodes) - 1)

@@ -177,7 +177,7 @@ pods = st.builds(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     builders.node_lists(),
     st.lists(st.tuples(pods, st.sampled_from((TaskStatus.Running, TaskStatus.Releasing))), max_size=8),

@@ -40,7 +40,7 @@ def write(path: Path, user: dict[str, Any], server: str = "http://127.0.0.1:1", 
         "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
         "users": [{"name": "u", "user": user}],
     }
-    path.write_text(yaml.safe_dump(document))
+    path.write_text(yaml.dump(document, Dumper=yaml.CSafeDumper))
     return str(path)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stromboli.testing.plain.cycle import run_plain_cycle
@@ -22,6 +22,7 @@ from tests.laws.scenes import (
 
 
 @pytest.mark.law("the engine decides as the plain evaluation does")
+@settings(max_examples=50)
 @given(st.one_of(scenes(), tight_scenes(), ending_scenes(), held_scenes(), waiting_scenes()))
 def test_plain(scene: Scene) -> None:
     assert scene.plan() == run_plain_cycle(scene.snapshot(), scene.config, REGISTRY, NOW)

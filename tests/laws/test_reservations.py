@@ -44,8 +44,8 @@ from tests.laws.histories import (
 )
 from tests.laws.scenes import config_of, with_plugins
 
-some = settings(max_examples=30)
-"""A history takes as long as ten sessions."""
+some, few = settings(max_examples=25), settings(max_examples=15)
+"""A history takes as long as ten sessions.  Floors are held from 25 examples on (tests/laws/floors.toml)."""
 
 
 class Events(Plugin):
@@ -88,7 +88,7 @@ def lived(history: History, **looks: Callable[..., object]) -> Life:
 
 
 @pytest.mark.law("no sum is ever below zero, whatever becomes of reservations")
-@some
+@few
 @given(histories())
 def test_below_zero(history: History) -> None:  # S4-34
     def look(session: Session) -> None:
@@ -161,7 +161,7 @@ def test_recount(history: History) -> None:  # S4-34
 
 
 @pytest.mark.law("whoever is bound was told to the plugins exactly once, whether it held a reservation or not")
-@some
+@few
 @given(histories())
 def test_events(history: History) -> None:
     def look(session: Session) -> None:
@@ -277,7 +277,7 @@ class Patience:
 
 
 @pytest.mark.law("nobody waits for slow victims for longer than patience says")
-@some
+@few
 @given(histories(confs=[*CONFS[::2], *[ELASTIC] * 3]), st.sampled_from((0, 1, MAX_RECHECKS)))
 def test_patience(history: History, looks: int) -> None:
     patience = Patience()
@@ -313,7 +313,7 @@ def resting(history: History) -> tuple[Life, Callable[[], None]]:
 
 
 @pytest.mark.law(REST)
-@some
+@few
 @given(rivalries())
 def test_rest(history: History) -> None:
     life, begin = resting(history)
@@ -323,7 +323,7 @@ def test_rest(history: History) -> None:
 
 
 @pytest.mark.law(REST)
-@some
+@few
 @given(st.one_of(rivalries(HAPPENINGS), histories()))
 def test_rest_whatever_has_happened(history: History) -> None:
     """Also where writes were refused, news lost, and nodes have gone or shrunk."""

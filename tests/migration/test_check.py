@@ -73,7 +73,7 @@ BROKEN: dict[str, tuple[Json, str, str]] = {
 
 def written(folder: Path, *objects: Json) -> str:
     path = folder / "cluster.yaml"
-    path.write_text(yaml.safe_dump_all(objects, sort_keys=False))
+    path.write_text(yaml.dump_all(objects, sort_keys=False, Dumper=yaml.CSafeDumper))
     return str(path)
 
 
@@ -121,7 +121,7 @@ def test_rows_stand_at_the_line_of_their_plugin(tmp_path: Path) -> None:
 def test_exit_codes_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sound, odd, bad = (tmp_path / name for name in ("sound.yaml", "odd.yaml", "bad.yaml"))
     for path, body in ((sound, ELECTED), (odd, deployment()), (bad, job("magic"))):
-        path.write_text(yaml.safe_dump(body))
+        path.write_text(yaml.dump(body, Dumper=yaml.CSafeDumper))
     assert main(["migrate", "check", str(sound)]) == 0
     assert main(["migrate", "check", str(odd)]) == 0
     assert main(["migrate", "check", str(odd), "--strict"]) == 1

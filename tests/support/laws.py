@@ -30,7 +30,7 @@ settings.register_profile(
     print_blob=True,
 )
 
-EVERYDAY = 50
+EVERYDAY = 30
 
 
 class Tally:

@@ -34,7 +34,7 @@ def recordings() -> list[Path]:
 
 def read(path: Path) -> tuple[Json, list[Json]]:
     """Head and steps of a recording."""
-    head, steps = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    head, steps = yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
     return head, steps
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
+from functools import lru_cache
+
+import typer
 
 from stromboli.cli.exits import BAD_INPUT, BROKEN, OK
 from stromboli.errors import StromboliError, innermost
@@ -13,7 +17,7 @@ TRACEBACK = "STROMBOLI_TRACEBACK"
 """Environment variable: when set, an unexpected error shows its traceback."""
 
 
-def run(app: Callable[..., object], program: str, arguments: Sequence[str] | None = None) -> int:
+def run(app: typer.Typer, program: str, arguments: Sequence[str] | None = None) -> int:
     """Run a command line (``sys.argv`` unless ``arguments`` are given) and return the exit code; never raises."""
     try:
         code = _run(app, program, arguments)
@@ -23,9 +27,10 @@ def run(app: Callable[..., object], program: str, arguments: Sequence[str] | Non
     return code
 
 
-def _run(app: Callable[..., object], program: str, arguments: Sequence[str] | None) -> int:
+def _run(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> int:
     try:
-        app(args=arguments, prog_name=program)
+        word = next(iter(sys.argv[1:] if arguments is None else arguments), "")
+        command_of(app, word)(args=arguments, prog_name=program)
     except SystemExit as done:
         return _code(done, program)
     except Exception as error:
@@ -40,6 +45,21 @@ def _run(app: Callable[..., object], program: str, arguments: Sequence[str] | No
         hint = f"this is a fault of Stromboli; {TRACEBACK}=1 shows where"
         return _say(program, f"{type(found).__name__}: {found} ({hint})", BROKEN)
     return OK
+
+
+@lru_cache(maxsize=64)
+def command_of(app: typer.Typer, word: str) -> Callable[..., object]:
+    """What runs an app whose first argument is ``word``.
+
+    If a command is called so, only this one is built: building all of them takes longer than most run.
+    """
+    part = copy(app)
+    part.registered_commands = [one for one in app.registered_commands if one.name == word]
+    part.registered_groups = [
+        one for one in app.registered_groups if one.typer_instance and one.typer_instance.info.name == word
+    ]
+    found = part.registered_commands or part.registered_groups
+    return typer.main.get_command(part if found and app.registered_callback else app)
 
 
 def _told(error: BaseException) -> str | None:

@@ -168,7 +168,7 @@ def _merged(files: list[str]) -> dict[str, Any]:
 
 def _document(file: str) -> dict[str, Any]:
     try:
-        found = without_nulls(yaml.safe_load(_read(file)))
+        found = without_nulls(yaml.load(_read(file), yaml.CSafeLoader))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise AccessError(f"is not YAML: {str(error).splitlines()[0]}", file=file) from error
     if not isinstance(found, dict):

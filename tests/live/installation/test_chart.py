@@ -224,7 +224,7 @@ def test_monitoring_and_network_policies_come_when_asked_for() -> None:
 
 
 def test_every_setting_is_in_the_values_file_and_in_its_schema() -> None:
-    values = yaml.safe_load(chart()["values.yaml"])
+    values = yaml.load(chart()["values.yaml"], yaml.CSafeLoader)
     for one in SETTINGS:
         group, _, name = one.path.partition(".")
         assert values[group][name] == one.default
@@ -238,7 +238,7 @@ def test_a_values_file_changes_what_is_printed(tmp_path: Path, capsys: pytest.Ca
     assert command(["manifests", "--no-crds", "--values", str(file), "--release", "volcano"]) == 0
     found = {
         one["metadata"]["name"]: one
-        for one in yaml.safe_load_all(capsys.readouterr().out)
+        for one in yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader)
         if one["kind"] == "Deployment"
     }
     assert found["volcano-scheduler"]["spec"]["replicas"] == 3

@@ -288,7 +288,7 @@ def test_the_command_prints_documents_that_can_be_applied(capsys: Any) -> None:
     import yaml
 
     assert command(["manifests", "--image", "here/it:2", "-n", "batch"]) == 0
-    found = list(yaml.safe_load_all(capsys.readouterr().out))
+    found = list(yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader))
     assert [one["kind"] for one in found].count("CustomResourceDefinition") == 10
     deployments = [one for one in found if one["kind"] == "Deployment"]
     assert [one["spec"]["template"]["spec"]["containers"][0]["image"] for one in deployments] == ["here/it:2"] * 3
@@ -345,7 +345,7 @@ def test_options_are_settings(capsys: Any) -> None:
 
     gates = "SchedulingGatesQueueAdmission=true"
     assert command(["manifests", "--no-crds", "--policies", "--feature-gates", gates]) == 0
-    found = list(yaml.safe_load_all(capsys.readouterr().out))
+    found = list(yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader))
     given = [one["spec"]["template"]["spec"]["containers"][0]["args"] for one in found if one["kind"] == "Deployment"]
     assert [f"--feature-gates={gates}" in args for args in given] == [True, False, True]
     assert [one for one in found if one["metadata"]["name"] == ALL_PATHS["/pods/mutate"].configuration]
