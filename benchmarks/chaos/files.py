@@ -12,11 +12,9 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
-
-import typer
 
 from benchmarks.chaos.documents import command
 from benchmarks.chaos.outcomes import SLOW, Effort, Outcome
@@ -38,7 +36,6 @@ class _Hangs(BaseException):
 def run(effort: Effort) -> Outcome:
     """Run commands over broken files, all in this process."""
     outcome = Outcome("files", effort.seed)
-    command_line = typer.main.get_command(app)  # once: it costs more than most commands
     os.environ[TRACEBACK] = "1"
     signal.signal(signal.SIGPROF, _hangs)
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
@@ -47,7 +44,7 @@ def run(effort: Effort) -> Outcome:
             folder = Path(name) / "trial"
             folder.mkdir()
             arguments = command(dice, folder)
-            wrong = _wrong(command_line, arguments, outcome)
+            wrong = _wrong(arguments, outcome)
             outcome.tried += 1
             if wrong:
                 kept = _kept(folder, number)
@@ -63,12 +60,12 @@ def _kept(folder: Path, number: int) -> Path:
     return kept
 
 
-def _wrong(command_line: Callable[..., object], arguments: Sequence[str], outcome: Outcome) -> str:
+def _wrong(arguments: Sequence[str], outcome: Outcome) -> str:
     """What went wrong; empty if nothing did."""
     out, began = io.StringIO(), time.process_time()
     try:
         with _watched(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            code = run_program(command_line, "stromboli", arguments)
+            code = run_program(app, "stromboli", arguments)
     except _Hangs:
         return f"hangs: {traceback.format_exc(limit=-4)}"
     except BaseException:  # noqa: BLE001 - whatever it is, it should have been a message

@@ -133,7 +133,8 @@ class Player:
     def _check(self, wanted: Json) -> None:
         if "running" in wanted:
             until(partial(self._runs, wanted["running"]), f"{wanted}")
-        time.sleep(SETTLED)
+        if wanted.get("waiting") or "running" not in wanted:
+            time.sleep(SETTLED)
         assert self._stand("waiting") == wanted.get("waiting", []) or not {"waiting", "running"} & set(wanted)
         nodes = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in self._pods()}
         assert {name: nodes[name] for name in wanted.get("nodes", {})} == wanted.get("nodes", {})

@@ -63,7 +63,7 @@ def test_broken_files_are_told():
 
 
 def _fails(code):
-    def run(command_line, program, arguments):
+    def run(app, program, arguments):
         return code(arguments)
 
     return run
