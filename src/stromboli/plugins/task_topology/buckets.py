@@ -64,7 +64,9 @@ class Bucket:
             needed = int(each @ numbers + own[column])
             if needed or column in (CPU, MEMORY):
                 excess = needed - (room[column] if column < len(room) else nothing)
-                np.maximum(left_out, _until_saved(each, numbers, excess), out=left_out)
+                short = np.flatnonzero(excess > 0)
+                if short.size:
+                    left_out[short] = np.maximum(left_out[short], _until_saved(each, numbers, excess[short]))
         return others + 1 - np.minimum(left_out, others)
 
 
@@ -99,15 +101,15 @@ class _ByRequest:
 def _until_saved(each: Ints, numbers: Ints, excess: Ints) -> Ints:
     """How many must be left out, in order, to save each ``excess``; ``numbers`` tasks request ``each``.
 
-    One more than there are where all of them save too little.
+    One more than there are where all of them save too little; each ``excess`` is positive.
     """
     saved, counted = np.cumsum(each * numbers), np.cumsum(numbers)
     group = np.searchsorted(saved, excess, side="left")
     last = np.minimum(group, len(each) - 1)
     before = saved[last] - each[last] * numbers[last]
     begun = -(-(excess - before) // np.maximum(each[last], 1))
-    found = np.where(group < len(each), counted[last] - numbers[last] + begun, counted[-1] + 1)
-    return np.where(excess > 0, found, 0)
+    found: Ints = np.where(group < len(each), counted[last] - numbers[last] + begun, counted[-1] + 1)
+    return found
 
 
 def _size(task: Task) -> float:
@@ -136,6 +138,7 @@ class Buckets:
         self.wishes, self.rows, self.most = wishes, rows, 0
         self.all: list[Bucket] = []
         self.of: dict[str, Bucket] = {}
+        self.ranks: dict[str, tuple[int, int]] = {}
         self.repulsion: dict[str, Counter[int]] = {}
         self._waits: set[str] = set()
         self._placed: set[str] = set()
@@ -163,7 +166,7 @@ class Buckets:
             self._waits.add(task.uid)
             found.wait(task, 1)
         self._additions.append((found, name_of(task)))
-        self.of[task.uid] = found
+        self.of[task.uid], self.ranks[task.uid] = found, self.wishes.rank(name_of(task))
         found.number += 1
         self.most = max(self.most, found.number)
 

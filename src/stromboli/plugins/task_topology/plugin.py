@@ -63,7 +63,8 @@ class TaskTopology(Plugin, trusted=True):
     @task_order
     def larger_buckets_first(self, left: Task, right: Task) -> int:
         """Tasks in buckets first, those of buckets with more waiting tasks before; within a bucket as annotated."""
-        lefts, rights = self._jobs.get(left.job), self._jobs.get(right.job)
+        lefts = self._jobs.get(left.job)
+        rights = lefts if left.job == right.job else self._jobs.get(right.job)
         if lefts is None or rights is None:
             return 0
         one, other = lefts.of.get(left.uid), rights.of.get(right.uid)
@@ -73,7 +74,7 @@ class TaskTopology(Plugin, trusted=True):
             return 0
         if one is not other:
             return (other.waits - one.waits) or one.index - other.index
-        first, second = lefts.wishes.rank(name_of(left)), lefts.wishes.rank(name_of(right))
+        first, second = lefts.ranks[left.uid], lefts.ranks[right.uid]
         return (first > second) - (first < second)
 
     # ------------------------------------------------------------------ nodes
