@@ -6,9 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stromboli.model.names import TOPOLOGY_ZONE
+from stromboli.model.reservation import Held, stated
+from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from stromboli.testing.plain.cycle import run_plain_cycle
 from tests.laws.scenes import (
     CONFIGURATIONS,
+    NEIGHBOURS,
     NOW,
     REGISTRY,
     SEEDED,
@@ -33,3 +37,28 @@ def test_plain(scene: Scene) -> None:
 def test_plain_with_drawn_ties(scene: Scene, conf: str, seed: int) -> None:
     drawn = Scene(scene.objects, SEEDED + conf)
     assert drawn.plan(seed) == run_plain_cycle(drawn.snapshot(), drawn.config, REGISTRY, NOW, seed)
+
+
+def test_tasks_that_are_moved_in_vain_keep_their_order() -> None:
+    """One of two tasks that wait for one node is tried elsewhere, in vain; the other, of its class, is not."""
+
+    def waiting(name: str, group: str, on: str) -> Manifest:
+        notes = stated(Held(on))
+        return pod(name, group=group, labels={"app": "a"}, annotations=notes, **NEIGHBOURS[0])
+
+    objects = [
+        queue("default"),
+        node("n0", cpu=2, labels={TOPOLOGY_ZONE: "east"}),
+        node("n1", cpu=2, labels={TOPOLOGY_ZONE: "west"}),
+        node("n2", cpu=2, labels={TOPOLOGY_ZONE: "east"}),
+        pod("old-0", on="n0", labels={"app": "a"}),
+        pod("old-1", cpu=2, on="n1", deleting=True),
+        pod_group("a", min_member=2),
+        *(waiting(f"a-{number}", "a", "n1") for number in range(2)),
+        pod_group("b", min_member=1),
+        waiting("b-0", "b", "n2"),
+    ]
+    scene = Scene(objects, CONFIGURATIONS[0])
+    plan = scene.plan()
+    assert [each.uid for each in plan.reservations] == ["default/a-0", "default/a-1"]
+    assert plan == run_plain_cycle(scene.snapshot(), scene.config, REGISTRY, NOW)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from stromboli.errors import PlacementError
 from stromboli.framework.engine.placement import Choice
@@ -11,7 +11,7 @@ from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.framework.statement.session_ops import has_room
 from stromboli.framework.statement.statement import Statement
-from stromboli.model.job import Job
+from stromboli.model.job import PIPELINED, Job
 from stromboli.model.table import Node
 from stromboli.model.task import Task
 from stromboli.narration.observe import OnAxes
@@ -28,12 +28,13 @@ def bind_reserved(session: Session, book: Reservations, statement: Statement, jo
     Tasks whose room is not free yet keep waiting: nothing is recorded or written, and no other node is tried.  Returns
     whether a task has lost its reservation and is Pending.
     """
-    say, lost = session.tells("metric.pipelined_fast_path"), False
+    say, lost, order = session.tells("metric.pipelined_fast_path"), False, _order(job)
     for task in book.of(job):
         result = _bind(session, book, statement, job, task)
         lost |= result is LOST
         if say:
             say(result=result)
+    _restore_order(job, order)
     return lost
 
 
@@ -42,7 +43,7 @@ def move(session: Session, book: Reservations, statement: Statement, job: Job, f
 
     ``full`` maps kinds of tasks to the length of the nodes' journal when there was no idle room for them.
     """
-    table = session.table
+    table, order = session.table, _order(job)
     for task in book.of(job):
         kind = session.placer.kind(task)
         if full.get(kind) == len(table.journal):
@@ -50,6 +51,17 @@ def move(session: Session, book: Reservations, statement: Statement, job: Job, f
         refused = session.ask.pre_predicate(task) is not None
         if refused or _idle(session, task) is None or not _moved(session, statement, job, task):
             full[kind] = len(table.journal)
+    _restore_order(job, order)
+
+
+def _order(job: Job) -> Sequence[str]:
+    return tuple(job.index.get(PIPELINED, ()))
+
+
+def _restore_order(job: Job, order: Sequence[str]) -> None:
+    """Let tasks that still wait stand as they stood: those that were tried in vain have come to the end meanwhile."""
+    if members := job.index.get(PIPELINED):
+        job.index[PIPELINED] = {uid: members[uid] for uid in order if uid in members} | members
 
 
 def _idle(session: Session, task: Task) -> Choice | None:
