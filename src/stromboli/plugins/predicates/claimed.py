@@ -50,7 +50,8 @@ class Predicates(NodeFilters, trusted=True):
 
     def pre_filter(self, task: Task) -> Reason | None:
         """What rules out every node at once."""
-        return super().pre_filter(task) or self._claims.problem(task)
+        found = super().pre_filter(task)
+        return found or (self._claims.problem(task) if self._claims.used else None)
 
     @predicate.vector(reads=("cluster",), reasons=REFUSALS)
     def _device_claims(self, task: Task, nodes: NodeRows) -> Masks | None:

@@ -181,6 +181,8 @@ class NodeFilters(Plugin, trusted=True):
             return SIDECARS_OFF
         if self.node_affinity_enable and selectors.names_conflict(spec):
             return NAMES_CONFLICT
+        if not task.volumes:
+            return None
         return self._volumes.problem(task, "VolumeZone") or self._volumes.problem(task, "VolumeBinding")
 
     def _skipped(self, task: Task) -> Iterator[str]:
