@@ -22,6 +22,7 @@ from stromboli.model.job import PENDING
 from stromboli.model.names import TEMPLATE_UID
 from stromboli.model.objects.storage import VOLUME_SECONDS
 from stromboli.model.resources.axes import PODS
+from stromboli.model.spec import PodSpec
 from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
 from stromboli.plugin import (
@@ -110,6 +111,7 @@ class NodeFilters(Plugin, trusted=True):
             session.snapshot.all_templates(),
         )
         self._inter_pod, self._spread = InterPod(self._around), Spread(self._around, self._taints)
+        self._asked: tuple[PodSpec | None, Reason | None] = None, None
         self._of_volumes = self._asked_of_volumes()
         session.ledger.volume_seconds = self._volume_seconds
         self._volumes = VolumeFilters(session, self._of_volumes)
@@ -174,16 +176,21 @@ class NodeFilters(Plugin, trusted=True):
     @pre_predicate
     def pre_filter(self, task: Task) -> Reason | None:
         """What rules out every node at once."""
-        spec = task.spec
         if self._lines.wants_skipped:  # this is asked of every task
             self._lines.skipped(task, self._skipped(task))
+        if task.spec is not self._asked[0]:  # those of one template come one after the other
+            self._asked = task.spec, self._problem_of(task.spec)
+        if self._asked[1] is not None or not task.volumes:
+            return self._asked[1]
+        return self._volumes.problem(task, "VolumeZone") or self._volumes.problem(task, "VolumeBinding")
+
+    def _problem_of(self, spec: PodSpec) -> Reason | None:
+        """What rules out every node for all pods of a template."""
         if not self.sidecar_containers and any(each.restart_policy == "Always" for each in spec.init_containers):
             return SIDECARS_OFF
         if self.node_affinity_enable and selectors.names_conflict(spec):
             return NAMES_CONFLICT
-        if not task.volumes:
-            return None
-        return self._volumes.problem(task, "VolumeZone") or self._volumes.problem(task, "VolumeBinding")
+        return None
 
     def _skipped(self, task: Task) -> Iterator[str]:
         """Filters that are on and have nothing to ask of the task, by their names in Kubernetes."""
