@@ -50,8 +50,8 @@ class Target:
     tests: tuple[str, ...] = tuple(
         f"tests/{name}"
         for name in (
-            "acceptance", "actions", "cases", "cli", "cluster", "controllers", "docs", "fairness", "filters",
-            "framework", "laws", "live", "metrics", "model", "plugins", "sim", "testing",
+            "acceptance", "actions", "cases", "cli", "cluster", "controllers", "devices", "docs", "fairness", "filters",
+            "framework", "integrations", "job_plugins", "laws", "live", "metrics", "model", "plugins", "sim", "testing",
         )
     )  # fmt: skip
 
