@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -159,8 +159,9 @@ class Embedded(Server):
 
 @dataclass
 class Real(Server):
-    """A kube-apiserver with its etcd, RBAC on, that writes down who asks for what."""
+    """A kube-apiserver with its etcd, RBAC on, that writes down who asks for what; ``flags`` are more of its own."""
 
+    flags: Sequence[str] = ()
     _starts: list[tuple[datetime, datetime]] = field(default_factory=list)
 
     def start(self) -> None:
@@ -170,7 +171,7 @@ class Real(Server):
         audit = [f"--audit-policy-file={self.folder}/audit.yaml", f"--audit-log-path={self.folder}/audit.log"]
         checks = ["--enable-admission-plugins=OwnerReferencesPermissionEnforcement"]
         began = datetime.now(UTC)
-        self.process = real.launched(self.folder, [f"--kapi-port={self.port}", *audit, *checks])
+        self.process = real.launched(self.folder, [f"--kapi-port={self.port}", *audit, *checks, *self.flags])
         try:
             real.ready(self.folder, self.process)
         except real.ServerFailed as error:

@@ -1,0 +1,64 @@
+"""What is in the image: our programs under Volcano's names, nothing that nobody needs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stromboli import __version__
+from tools.image import scan
+
+Image = tuple[Path, dict[str, Any]]
+
+
+def test_it_runs_as_nobody_and_says_what_it_is(image: Image) -> None:
+    _, config = image
+    assert (config["User"], config["Entrypoint"]) == ("65532:65532", ["/opt/stromboli/bin/stromboli"])
+    labels = {name.rpartition(".")[2]: value for name, value in config["Labels"].items()}
+    assert (labels["title"], labels["version"], labels["licenses"]) == ("Stromboli", __version__, "Apache-2.0")
+    assert len(labels["revision"]) == 40
+
+
+def test_it_holds_nothing_that_nobody_needs(image: Image) -> None:
+    assert list(scan.surplus(image[0])) == []
+
+
+def test_a_file_that_nobody_needs_is_found(tmp_path: Path) -> None:
+    for name in ("bin/sh", "usr/bin/pip3", "lib/x/tests/t.py", "writable", "plain"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        file.chmod(0o777 if name != "plain" else 0o644)
+    found = " ".join(scan.surplus(tmp_path))
+    for part in ("/bin/sh is a shell", "/usr/bin/pip3 is a tool", "tests/t.py is opened", "/writable can be written"):
+        assert part in found
+    assert "plain" not in found
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "/vc-scheduler",
+        "/vc-controller-manager",
+        "/vc-hypernode-controller-manager",
+        "/vc-webhook-manager",
+        "/opt/stromboli/bin/vcctl",
+    ],
+)
+def test_its_programs_start_as_nobody(image: Image, program: str) -> None:
+    jail = ["chroot", "--userspec=65532:65532", str(image[0])]
+    word = "--help" if program.endswith("vcctl") else "--version"
+    done = subprocess.run([*jail, program, word], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"stromboli {__version__}") or "Usage" in done.stdout
+
+
+def test_copied_arguments_are_taken(image: Image) -> None:
+    """Those of the reference's own Deployment, the redirection included."""
+    words = ["/vc-scheduler", "--logtostderr", "--scheduler-conf=/none", "--enable-healthz=true", "-v=3", "2>&1"]
+    jail = ["chroot", "--userspec=65532:65532", str(image[0])]
+    done = subprocess.run([*jail, *words, "--nonsense"], capture_output=True, text=True, check=False)
+    assert "unknown flag --nonsense" in done.stderr  # all others are known
