@@ -233,7 +233,8 @@ def test_node_shards_follow_nodes_and_the_configuration_and_heal() -> None:
     assert cluster.shards() == {"b": ["n1", "n2", "n3", "n4"]}
 
 
-def test_busy_nodes_change_hands_when_they_are_looked_at_again() -> None:
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_busy_nodes_change_hands_when_they_are_looked_at_again(is_gone: bool) -> None:
     cluster = Sharded(
         "{schedulerConfigs: [{name: idle, cpuUtilizationMax: 0.5}, {name: busy, cpuUtilizationMin: 0.5}]}", nodes=2
     )
@@ -242,7 +243,10 @@ def test_busy_nodes_change_hands_when_they_are_looked_at_again() -> None:
     cluster.pod("rest", "n0", "1500m")
     cluster.settle()
     assert cluster.shards() == {"idle": ["n1"], "busy": ["n0"]}
-    cluster.pod("rest", "n0", "1500m", "Succeeded")
+    if is_gone:
+        cluster.sharding.gone_pod(("", "rest"))
+    else:
+        cluster.pod("rest", "n0", "1500m", "Succeeded")
     cluster.wait(cluster.now + PERIOD + 1)
     assert cluster.shards() == {"idle": ["n0", "n1"], "busy": []}
 

@@ -129,7 +129,7 @@ def test_who_has_lost_the_lease_cuts_its_parts_off(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(service.leadership, "lead", lambda: asyncio.sleep(0.01))
         return await ended(service)
 
-    assert asyncio.run(main()) == LOST
+    assert asyncio.run(main()) == LOST == 1
     assert told == ["part is cut off", "part is cut off", "lease is given back"]
 
 
