@@ -48,6 +48,7 @@ SCENARIOS = (
     "live/webhooks/test_troubles.py",
     "live/webhooks/test_reviews.py::test_what_cert_manager_injects_stays_and_what_is_missing_is_told_once",
     "live/webhooks/test_reviews.py::test_a_certificate_is_replaced_while_reviews_go_on",
+    "live/webhooks/test_reviews.py::test_a_secret_that_cannot_be_used_is_restored_and_nobody_notices",
     "migration/test_shadow.py",
     "live/test_executor.py::test_an_eviction_that_is_refused_leaves_the_pod_as_it_was",
 )
