@@ -355,8 +355,9 @@ def test_a_secret_that_cannot_be_used_is_restored_and_nobody_notices(spoilt: dic
         world.register()
         one = world.start()
         await one.ready()
-        shown, bundle = one.server.certificate.shown, world.bundle("/jobs/validate")
-        found = world.api.get("secrets", SECRET, NAMESPACE)
+        while not (bundle := world.bundle("/jobs/validate")):
+            await asyncio.sleep(0.01)
+        shown, found = one.server.certificate.shown, world.api.get("secrets", SECRET, NAMESPACE)
         data = {**found["data"], **{name: base64.b64encode(text).decode() for name, text in spoilt.items()}}
         world.api.put("secrets", {**found, "data": data})
         await asyncio.sleep(0.5)
