@@ -58,21 +58,6 @@ def test_S0_46_totals_are_of_all_nodes() -> None:
         assert ReferenceView(session).nodes_in_shard == {"b"}
 
 
-@pytest.mark.parametrize(("shares", "admitted"), [("cluster", 5), ("shard", 2)])
-@pytest.mark.parametrize("mode", ["hard", "soft"])
-def test_S0_46_totals_are_of_the_own_nodes_where_shares_are(mode: str, shares: str, admitted: int) -> None:
-    groups = [pod_group(f"g{number}", phase="Pending", minResources={"cpu": 1}) for number in range(5)]
-    objects = [queue("default"), node("a", cpu=4), node("b", cpu=2), pod("x", on="a", cpu=1), *groups]
-    strict = "[{name: gang}, {name: overcommit, arguments: {overcommit-factor: 1}}]"
-    text = conf(strict, "proportion", actions="enqueue", more=f"shard-shares: {shares}")
-    bench = Bench([*objects, shard("volcano", "b")], text)
-    ShardingSet(mode, "volcano").make(bench.state)
-    with bench.open() as session:
-        assert ReferenceView(session).total_resource.milli_cpu == (6000 if shares == "cluster" else 2000)
-    phases = [update.phase for update in bench.cycle().pod_groups]
-    assert phases.count("Inqueue") == admitted
-
-
 @pytest.mark.parametrize(
     ("mode", "own", "victims"), [("hard", "b", ["on-b"]), ("soft", "b", ["on-b"]), ("hard", "", [])]
 )

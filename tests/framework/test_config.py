@@ -277,7 +277,6 @@ def test_proportion_and_hierarchical_drf_in_one_tier_conflict():
         ),
         pytest.param("configurations: [{nam: allocate}]", "unknown key nam", 2, "name", id="key of a configuration"),
         pytest.param("metrics:\n  adress: x", "unknown key adress in metrics", 3, "address", id="key of metrics"),
-        pytest.param("shard-shares: all", "shard-shares knows cluster, shard, not all", 2, "", id="shard-shares"),
         pytest.param("tie-break: random", "tie-break knows first, seeded, not random", 2, "", id="tie-break"),
         pytest.param("compat: vulcano", "compat knows volcano, not vulcano", 2, "volcano", id="compat"),
         pytest.param("metrics: {}\nmetrics: {}", "key metrics stands twice, first in line 2", 3, "", id="twice"),

@@ -85,7 +85,6 @@ def _general(config: Config) -> dict[str, object]:
         "tiers": [[option.name for option in tier] for tier in config.tiers],
         "compat": config.compat,
         "tie-break": config.tie_break,
-        "shard-shares": config.shard_shares,
         "metrics": {key: shown(key, value) for key, value in config.metrics.items()},
     }
 

@@ -16,6 +16,7 @@ from stromboli.framework.extension.weighing import MIN_RESOURCES, Term, Weighed,
 from stromboli.model import names
 from stromboli.model.job import Job
 from stromboli.model.resources.axes import PODS, add_to, amount_at
+from stromboli.model.table import totals
 from stromboli.plugin import Plugin, arg, job_enqueueable, job_enqueued
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Overcommit(Plugin, trusted=True):
         self.say_best_effort = session.tells("overcommit_best_effort")
         self.say_permitted = session.tells("overcommit_permitted")
         self.say_refused = session.tells("overcommit_refused")
-        used = session.axes.full(session.ledger.used)  # a queue may name what no node has
+        used = session.axes.full(totals(session.table.used))  # a queue may name what no node has
         total = session.axes.full(session.ledger.total)
         self.idle = [amount * self.factor - taken for amount, taken in zip(total, used, strict=True)]
         self.admitted = session.axes.full(())

@@ -18,7 +18,7 @@ from stromboli.model.objects.storage import VOLUME_SECONDS
 from stromboli.model.resources.axes import add_to
 from stromboli.model.snapshot import QueueSums
 from stromboli.model.status import TaskStatus
-from stromboli.model.table import Ints, NodeTable, Rows, totals
+from stromboli.model.table import Ints, NodeTable, totals
 from stromboli.model.task import Placement, PodTemplate, Task
 
 Underflow = Callable[[Job, Task, Mapping[int, int]], None]
@@ -46,7 +46,6 @@ class Ledger:
     __slots__ = (
         "_arrays",
         "_gone",
-        "_shared",
         "_total",
         "above",
         "bind_annotations",
@@ -64,8 +63,8 @@ class Ledger:
         "volume_seconds",
     )
 
-    def __init__(self, table: NodeTable, queues: Mapping[str, QueueSums], shared: Rows | None = None) -> None:
-        self.table, self._shared = table, shared
+    def __init__(self, table: NodeTable, queues: Mapping[str, QueueSums]) -> None:
+        self.table = table
         self.second_places = SecondPlaces()
         self.bind_annotations: dict[str, Mapping[str, str]] = {}
         self.bind_claims: dict[str, Mapping[str, Allocation]] = {}
@@ -84,18 +83,10 @@ class Ledger:
 
     @property
     def total(self) -> list[int]:
-        """What the nodes of which queues have shares offer together, by column: all nodes, or those of a shard."""
+        """What all nodes offer together, by column."""
         if self._total is None:
-            self._total = self._sum(self.table.alloc)
+            self._total = totals(self.table.alloc)
         return self._total
-
-    @property
-    def used(self) -> list[int]:
-        """What of :attr:`total` is in use, by column."""
-        return self._sum(self.table.used)
-
-    def _sum(self, amounts: Ints) -> list[int]:
-        return totals(amounts if self._shared is None else amounts[:, self._shared])
 
     def arrays(self, template: PodTemplate) -> tuple[Ints, Ints]:
         """The request (one entry a resource) and the non-zero request (cpu, memory) of ``template`` as arrays."""

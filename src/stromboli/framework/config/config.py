@@ -6,7 +6,7 @@ unknown is skipped and becomes a complaint; only what the reference rejects is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NoReturn
@@ -44,13 +44,12 @@ ACTION_ALIASES: Mapping[str, str] = MappingProxyType({"gangPreempt": "gangpreemp
 HIERARCHY = "enableHierarchy"
 """The switch of a plugin entry that belongs to no extension point; off unless written."""
 
-TOP_KEYS = ("actions", "tiers", "configurations", "metrics", "compat", "tie-break", "shard-shares")
+TOP_KEYS = ("actions", "tiers", "configurations", "metrics", "compat", "tie-break")
 METRICS_KEYS = (
     "type", "address", "interval", "tls.insecureSkipVerify", "elasticsearch.index", "elasticsearch.username",
     "elasticsearch.password", "elasticsearch.hostnameFieldName",
 )  # fmt: skip
 TIE_BREAKS = ("first", "seeded")
-SHARD_SHARES = ("cluster", "shard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +105,7 @@ class Config:
     """A configuration that is in effect; ``source`` is its file, ``complaints`` what was skipped while reading it.
 
     ``features`` are the feature gates that are on, ``sampling`` says that not all nodes are looked at, ``rows`` of the
-    compatibility table are restored on trial; the process sets them, not the file.  ``shard_shares`` says of what
-    queues have shares where nodes are divided into shards: of the cluster, or of the scheduler's own shard.
+    compatibility table are restored on trial; the process sets them, not the file.
     """
 
     actions: tuple[str, ...]
@@ -116,7 +114,6 @@ class Config:
     metrics: Mapping[str, str] = field(default_factory=dict)
     compat: bool = False
     tie_break: str = "first"
-    shard_shares: str = "cluster"
     complaints: tuple[Complaint, ...] = ()
     source: str = ""
     features: frozenset[str] = switched_on({})
@@ -266,6 +263,7 @@ class _Loader:
     # ---- sections
 
     def config(self, top: dict[str, DocumentNode]) -> Config:
+        tie_break = self._tie_break(top.get("tie-break"))
         self._check_compat(top.get("compat"))
         return Config(
             actions=self._actions(top.get("actions")),
@@ -275,8 +273,7 @@ class _Loader:
             ),
             metrics=self._metrics(top.get("metrics")),
             compat=self.ways.on,
-            tie_break=self._choice(top, "tie-break", TIE_BREAKS),
-            shard_shares=self._choice(top, "shard-shares", SHARD_SHARES),
+            tie_break=tie_break,
             complaints=tuple(self.complaints),
             source=self.file,
         )
@@ -356,13 +353,11 @@ class _Loader:
         entries = self.mapping(node, "metrics", METRICS_KEYS) if node else {}
         return {key: self.text(value, f"metrics {key}") for key, value in entries.items()}
 
-    def _choice(self, top: dict[str, DocumentNode], key: str, known: Sequence[str]) -> str:
-        """One of ``known`` texts; the first where none is written."""
-        node = top.get(key)
-        written = self.text(node, key) or known[0]
-        if node and written not in known:
-            self.mistake(f"{key} knows {', '.join(known)}, not {written}", node.line, written, known)
-        return written if written in known else known[0]
+    def _tie_break(self, node: DocumentNode | None) -> str:
+        written = self.text(node, "tie-break") or "first"
+        if node and written not in TIE_BREAKS:
+            self.mistake(f"tie-break knows {', '.join(TIE_BREAKS)}, not {written}", node.line, written, TIE_BREAKS)
+        return written if written in TIE_BREAKS else "first"
 
     def _check_compat(self, node: DocumentNode | None) -> None:
         written = self.text(node, "compat")

@@ -8,8 +8,6 @@ from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from stromboli.framework.books.candidates import Candidates
 from stromboli.framework.books.cycle_state import CycleState
 from stromboli.framework.books.hyper_nodes import HyperNodes
@@ -21,7 +19,6 @@ from stromboli.framework.books.queues import Queues
 from stromboli.framework.config.config import Config
 from stromboli.framework.engine.placement import Ties
 from stromboli.framework.engine.placer import Placer
-from stromboli.framework.engine.shards import own_rows
 from stromboli.framework.extension.capabilities import CAPABILITIES, NOTHING, RECORDED, capability
 from stromboli.framework.extension.guarded import PluginFailed
 from stromboli.framework.extension.plugin import Plugin
@@ -71,9 +68,7 @@ class Session:
         self.narrator = Narrator(observer)
         self.axes, self.table = snapshot.axes, snapshot.table.copy()
         self.jobs = Jobs(snapshot.jobs)
-        sums = {name: snapshot.queue_sums[name].copy(self.axes) for name in snapshot.queues}
-        own = snapshot.shard if config.shard_shares == "shard" else None
-        self.ledger = Ledger(self.table, sums, None if own is None else np.flatnonzero(own_rows(own, self.table)))
+        self.ledger = Ledger(self.table, {name: snapshot.queue_sums[name].copy(self.axes) for name in snapshot.queues})
         self.ledger.follows_placements = config.follows_placements
         self.ledger.restores_evicted = not self.compat.asks("spared-pods")
         self.ledger.on_underflow = partial(tell_underflow, self)
