@@ -216,12 +216,16 @@ class CapabilityMissing(StromboliError):
 
     def __init__(self, capability: str, plugin: str = "", mode: str = "") -> None:
         asked = f"plugin {plugin} asks for" if plugin else "asked for"
-        offered = f"a {mode} run" if mode else "this run"
         hint = _HINTS.get(mode, {}).get(capability, _OTHERWISE.get(mode, "; use it only against a live cluster"))
-        super().__init__(f"{asked} {capability}, which {offered} does not offer{hint}")
+        super().__init__(f"{asked} {capability}, {self.clause(mode)}{hint}")
         self.capability = capability
         self.plugin = plugin
         self.mode = mode
+
+    @staticmethod
+    def clause(mode: str) -> str:
+        """The words by which a text is known to be of a run of ``mode`` that does not offer something."""
+        return f"which {f'a {mode} run' if mode else 'this run'} does not offer"
 
 
 class SnapshotError(StromboliError):

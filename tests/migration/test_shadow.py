@@ -17,8 +17,8 @@ from stromboli.live.process.process import Process
 from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.extenders import Extenders
 from stromboli.live.scheduler.outside import NoEvents
-from stromboli.live.shadow.causes import RESTORABLE, Moment
-from stromboli.live.shadow.differences import KEPT, Comparison, Decided, Pod, What
+from stromboli.live.shadow.causes import BEYOND, RESTORABLE, Moment, why
+from stromboli.live.shadow.differences import KEPT, Comparison, Decided, Difference, Pod, What
 from stromboli.live.shadow.shadow import Shadow, read_only
 from tests.support.live_world import LiveWorld, gang, pod
 from tests.support.virtual import run
@@ -214,7 +214,8 @@ class Grasping(Plugin):
     def on_session_open(self, session):
         session.client_config.server
 """
-EXTENDER = "{extender.urlPrefix: 'http://127.0.0.1:1/x', extender.predicateVerb: fits, extender.allocateFuncVerb: take}"
+ADDRESS = "http://user:hush@127.0.0.1:1/x"
+EXTENDER = f"{{extender.urlPrefix: '{ADDRESS}', extender.predicateVerb: fits, extender.allocateFuncVerb: take}}"
 
 
 def configured(folder: Path, *plugins: str) -> str:
@@ -241,6 +242,7 @@ def test_what_could_write_is_not_offered_and_what_is_left_out_is_said(
 
         shadow = await beside(world, other, configured(tmp_path, *named), plugins=str(tmp_path))
         asked, *put_aside = [str(said["text"]) for said in world.told.of("shadow_leaves_out")]
+        assert asked.startswith("extender http://(hidden)@127.0.0.1:1/x is not asked")
         assert asked.endswith("fits may refuse nodes, take would be told of placements, and may object")
         assert [text.partition(" asks for ")[2] for text in put_aside] == [
             f"{name}, which a shadow run does not offer, as it writes nothing, and who has this could"
@@ -250,9 +252,85 @@ def test_what_could_write_is_not_offered_and_what_is_left_out_is_said(
         assert shadow.left_out == (asked, *put_aside)
         (told,) = shadow.comparison.found
         assert f"or what the shadow leaves out makes it: {asked}" in told.why
+        assert "hush" not in str([*world.told.of("shadow_leaves_out"), *world.told.of("shadow_differs")])
 
     run(main())
     assert posted == []
+
+
+@pytest.mark.parametrize(("lacking", "quoted"), [(0, False), (5, True)])
+def test_only_what_is_not_offered_is_left_out_and_a_reason_quotes_a_few(
+    lacking: int, quoted: bool, tmp_path: Path
+) -> None:
+    """A plugin that fails is no capability that is missing."""
+    classes = [
+        f"class Fails{n}(Plugin):\n    name = 'fails{n}'\n\n    def on_session_open(self, session):\n        {does}\n"
+        for n, does in enumerate(["raise ValueError('broken')", *["session.client_config"] * lacking])
+    ]
+    named = ["{name: gang}", "{name: predicates}", *(f"{{name: fails{n}}}" for n in range(lacking + 1))]
+
+    async def main() -> None:
+        world = LiveWorld(nodes=3)
+        gang(world.server, "huge", 1, cpu=64)
+        conf = configured(tmp_path, *named)
+        (tmp_path / "plugins.py").write_text("\n\n".join(["from stromboli.plugin import Plugin", *classes]))
+
+        async def other(shadow: Shadow) -> None:
+            bind(world, "huge-0", "n1")
+            await asyncio.sleep(1)
+
+        shadow = await beside(world, other, conf, plugins=str(tmp_path))
+        assert len(shadow.left_out) == lacking
+        assert "broken" not in str(shadow.left_out)
+        (told,) = shadow.comparison.found
+        assert ("; and 2 more" in told.why, told.why.count("client_config")) == (quoted, min(lacking, 3))
+
+    run(main())
+
+
+def test_a_reason_quotes_what_the_plan_that_differs_was_made_without(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=3)
+        gang(world.server, "huge", 1, cpu=64)
+
+        async def other(shadow: Shadow) -> None:
+            bind(world, "huge-0", "n1")
+            made = shadow._made[shadow.plans]
+            shadow._made[shadow.plans] = made._replace(left_out=("earlier",))
+
+        shadow = await beside(world, other)
+        (told,) = shadow.comparison.found
+        assert told.why.endswith("or what the shadow leaves out makes it: earlier")
+        assert shadow.left_out == ()
+
+    run(main())
+
+
+def test_a_search_that_takes_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stromboli.live.shadow.shadow.LONGEST", -1.0)
+
+    async def main() -> None:
+        world = LiveWorld(nodes=3)
+        gang(world.server, "huge", 1, cpu=64)
+
+        async def other(_shadow: Shadow) -> None:
+            bind(world, "huge-0", "n1")
+
+        shadow = await beside(world, other)
+        assert [one.why for one in shadow.comparison.found] == [BEYOND]
+
+    run(main())
+
+
+def test_a_search_makes_no_plan_once_it_is_late() -> None:
+    world = LiveWorld(nodes=3)
+    gang(world.server, "fits", 1)
+    config = Source("")
+    found = Difference(What.elsewhere, "u", "ns/fits-0", "ns/fits", "n1", "n0", 0.0, 1)
+    asked = iter([False, False, True])
+    moment = Moment(world.fresh().snapshot(), config.load(), config.registry, 0.0, 0, late=lambda: next(asked))
+    assert why(moment, found) == (BEYOND, ())
+    assert next(asked, None) is None
 
 
 class OneNode:

@@ -24,16 +24,26 @@ UNKNOWN: Final = (
     "no row of docs/compatibility.md makes this difference; the cluster may have been another one in the moment of the"
     " other's decision, or its configuration is another one"
 )
-BEYOND: Final = "not looked into: so many differences came at once"
+BEYOND: Final = "not found out: so many differences came at once, or plans take so long"
 
 RESTORABLE: Final = tuple(name for name, row in DIFFERENCES.items() if row.restored)
 
 
+class TookTooLong(Exception):
+    """No further plan is made, as the search has taken long enough.  It never leaves the search."""
+
+
+def never() -> bool:
+    """A search that may take as long as it takes."""
+    return False
+
+
 class Moment(NamedTuple):
-    """What a plan of ours was made from; the same gives the same plan.
+    """What a plan of ours was made from.
 
     ``offered`` is what plugins may ask for beyond the snapshot: without it they would decide otherwise than they did,
-    and the difference would look like one of the rows.
+    and the difference would look like one of the rows.  The same gives the same plan unless they ask the cluster,
+    which goes on; each of their calls may take a while, so ``late`` is asked before each plan.
     """
 
     snapshot: Snapshot
@@ -42,9 +52,15 @@ class Moment(NamedTuple):
     now: float
     seed: int
     offered: Mapping[str, object] = NOTHING
+    late: Callable[[], bool] = never
 
     def plan(self, rows: Iterable[str] = (), seed: int | None = None, observer: Observer = SILENT) -> Plan:
-        """The plan that is made with ``rows`` as in the reference, and with a ``seed``, equals drawn."""
+        """The plan that is made with ``rows`` as in the reference, and with a ``seed``, equals drawn.
+
+        Raises TookTooLong.
+        """
+        if self.late():
+            raise TookTooLong
         config = replace(self.config, rows=frozenset(rows))
         if seed is not None:
             config = replace(config, tie_break="seeded")
@@ -87,7 +103,14 @@ def is_drawn(moment: Moment, found: Difference) -> bool:
 
 
 def why(moment: Moment, found: Difference, first: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
-    """The reason of a difference in words, and the rows that it names."""
+    """The reason of a difference in words, and the rows that it names; :data:`BEYOND` once the moment is late."""
+    try:
+        return _why(moment, found, first)
+    except TookTooLong:
+        return BEYOND, ()
+
+
+def _why(moment: Moment, found: Difference, first: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     if found.what is What.elsewhere and is_drawn(moment, found):
         return EQUAL, ()
     rows = rows_of(moment, lambda plan: has(plan, found), first)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from stromboli.framework.config.config import Config
+from stromboli.model.values.redaction import without_logins
 
 EXTENDER: Final = "extender"
 EFFECTS: Final[Mapping[str, str]] = {
@@ -37,4 +38,5 @@ def unasked(config: Config) -> Iterator[str]:
         given = {key.removeprefix(f"{EXTENDER}."): value for key, value in option.arguments.items()}
         asked = [f"{given[verb]} {effect}" for verb, effect in EFFECTS.items() if given.get(verb)]
         if asked:
-            yield f"extender {given.get('urlPrefix', '')} is not asked, as it could act upon it: {', '.join(asked)}"
+            url = without_logins(str(given.get("urlPrefix", "")))
+            yield f"extender {url} is not asked, as it could act upon it: {', '.join(asked)}"

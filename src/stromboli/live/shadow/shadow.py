@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from stromboli.cluster import kinds
 from stromboli.cluster.mirror import WAITING
-from stromboli.errors import LostLease, in_words
+from stromboli.errors import SHADOW, CapabilityMissing, LostLease, in_words
 from stromboli.framework.books.plan import Plan
 from stromboli.kube.informer import Change, What
 from stromboli.kube.transport import Checked, Transport
@@ -27,6 +27,13 @@ from stromboli.narration.observe import Observer, Silent
 REST: Final = 4.0
 """How many times as long as the last search for reasons took no other begins: scheduling comes first."""
 
+LONGEST: Final = 10.0
+"""Seconds after which a search begins no further plan: plugins may wait for the cluster in each."""
+
+MOST_LEFT_OUT: Final = 3
+"""Sentences on what a plan was made without that a reason quotes; /shadow has all of the last plan."""
+
+_LACKING: Final = CapabilityMissing.clause(SHADOW)
 _BECAUSE: Final = "because of "
 
 
@@ -45,6 +52,13 @@ class Seen(NamedTuple):
     node: str
     evicted: str
     says: str
+
+
+class Made(NamedTuple):
+    """What a plan was made from, and sentences on what it was made without."""
+
+    moment: Moment
+    left_out: tuple[str, ...]
 
 
 class Spans(Silent):
@@ -74,7 +88,7 @@ class Shadow:
         self.comparison = Comparison(patience)
         self.plans = 0
         self._seen: dict[str, Seen] = {}
-        self._moments: dict[int, Moment] = {}
+        self._made: dict[int, Made] = {}
         self._news: deque[Difference] = deque()
         self._rows: list[str] = []
         self.left_out: tuple[str, ...] = ()
@@ -124,9 +138,10 @@ class Shadow:
         waiting = tuple(self._waiting())
         plan = await asyncio.to_thread(self._plan, moment)
         self.plans += 1
-        self._leave_out((*extender.unasked(config), *plan.inconsistencies))
-        self._moments[self.plans] = moment
-        self._moments.pop(self.plans - RECENT, None)
+        lacking = (text for text in plan.inconsistencies if _LACKING in text)
+        self._leave_out((*extender.unasked(config), *lacking))
+        self._made[self.plans] = Made(moment, self.left_out)
+        self._made.pop(self.plans - RECENT, None)
         self.comparison.decided(Decided.of(plan, self.plans, cut.now, waiting))
         says = {uid: seen.says for uid, seen in self._seen.items() if seen.says}
         self._news.extend(self.comparison.overdue(scheduler.clock(), says))
@@ -196,15 +211,21 @@ class Shadow:
     async def _why(self, found: Difference) -> str:
         """The reason, looked for in another thread unless the last search is too fresh, or its plan is gone."""
         loop = asyncio.get_running_loop()
-        moment, began = self._moments.get(found.cycle), loop.time()
-        if moment is None or began < self._rested:
+        made, began = self._made.get(found.cycle), loop.time()
+        if made is None or began < self._rested:
             return causes.BEYOND
+        moment = made.moment._replace(late=lambda: loop.time() - began > LONGEST)
         text, rows = await asyncio.to_thread(causes.why, moment, found, tuple(self._rows))
         self._rows = [*rows, *(row for row in self._rows if row not in rows)]
         self._rested = loop.time() + REST * (loop.time() - began)
-        if text == causes.UNKNOWN and self.left_out:
-            return f"{text}; or what the shadow leaves out makes it: {'; '.join(self.left_out)}"
+        if text == causes.UNKNOWN and made.left_out:
+            return f"{text}; or what the shadow leaves out makes it: {_some(made.left_out)}"
         return text
+
+
+def _some(sentences: Sequence[str]) -> str:
+    more = len(sentences) - MOST_LEFT_OUT
+    return "; ".join(sentences[:MOST_LEFT_OUT]) + (f"; and {more} more" if more > 0 else "")
 
 
 def seen(pod: kinds.Pod) -> Seen:
