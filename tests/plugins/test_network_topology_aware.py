@@ -14,6 +14,7 @@ from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.framework.statement.statement import Statement
 from stromboli.plugins.network_topology_aware import NetworkTopologyAware
+from stromboli.plugins.network_topology_aware.gradients import Reach
 from stromboli.plugins.network_topology_aware.plugin import EVICT
 from stromboli.testing.builders import Manifest, hyper_node, member, node, pod, pod_group, queue
 from stromboli.testing.check_plugin import check_plugin
@@ -70,6 +71,19 @@ def test_which_domains_are_tried(topology, taken, purpose, found):
     with Bench(objects, tiers()).open() as session:
         tried = session.ask.hyper_node_gradient_for_job(session.jobs["default/g"], session.hyper_nodes.top, purpose)
         assert [[info.name for info in gradient] for gradient in tried] == found
+
+
+def test_numbers_that_no_tier_bears_are_not_kept():
+    """A job may name any."""
+    tree = [one for one in TREE if one["metadata"]["name"] != "s4"]
+    wide = hyper_node("wide", 50, *(member("HyperNode", exactMatch={"name": name}) for name in ("s0", "s1")))
+    with Bench([*tree, wide], tiers()).open() as session:
+        reach, top = Reach(session.hyper_nodes, plugin_of(session).domains), session.hyper_nodes.top
+        for highest in range(-100, 200):
+            tried = [[info.name for info in gradient] for gradient in reach.gradients(top, highest)]
+            borne = [(1, ["s0", "s1"]), (50, ["wide"]), (51, [top.name])]
+            assert tried == [names for tier, names in borne if tier <= highest]
+        assert len(reach._known) == 4
 
 
 def test_only_so_many_domains_are_tried_for_evictions():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import compress, groupby
 
@@ -61,10 +62,14 @@ def below(infos: Infos, root: HyperNodeInfo, highest: int) -> list[HyperNodeInfo
 
 
 class Reach:
-    """The gradients below each root: one a tier, the closest first, within a tier by name.  Found once a session."""
+    """The gradients below each root: one a tier, the closest first, within a tier by name.  Found once a session.
+
+    They are kept by how many tiers may be used, not by the number that a job names: of those there are any many.
+    """
 
     def __init__(self, infos: Infos, domains: Domains) -> None:
         self._infos, self._domains = infos, domains
+        self._borne = sorted({info.tier for info in infos.values()})
         self._known: dict[tuple[str, int], list[tuple[Gradient, Rows]]] = {}
 
     def gradients(self, root: HyperNodeInfo, highest: int, room: Bools | None = None) -> list[Gradient]:
@@ -80,11 +85,12 @@ class Reach:
         return [gradient for gradient in found if gradient]
 
     def _tiers(self, root: HyperNodeInfo, highest: int) -> list[tuple[Gradient, Rows]]:
-        found = self._known.get((root.name, highest))
+        key = (root.name, bisect_right(self._borne, highest))
+        found = self._known.get(key)
         if found is None:
             infos = sorted(below(self._infos, root, highest), key=lambda info: (info.tier, info.name))
             tiers = [list(gradient) for _, gradient in groupby(infos, key=lambda info: info.tier)]
-            found = self._known[root.name, highest] = [(gradient, self._numbers(gradient)) for gradient in tiers]
+            found = self._known[key] = [(gradient, self._numbers(gradient)) for gradient in tiers]
         return found
 
     def _numbers(self, gradient: Gradient) -> Rows:
