@@ -18,10 +18,12 @@ from stromboli.framework.session.shortages import needed_at_once
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.job import Job
 from stromboli.model.names import TOPOLOGY_GROUP as GROUP
+from stromboli.model.names import TOPOLOGY_GROUP_POLICY as POLICY
+from stromboli.model.names import TOPOLOGY_GROUP_TIER as TIER
 from stromboli.model.task import Task
 from stromboli.plugins.network_topology_aware import groups
 from stromboli.plugins.network_topology_aware.groups import TopologyGroups, _Held
-from stromboli.plugins.network_topology_aware.wishes import POLICIES, POLICY, TIER, Wish
+from stromboli.plugins.network_topology_aware.wishes import POLICIES, Wish
 from stromboli.testing.builders import Manifest, hyper_node, member, node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, binds, conf, messages, task_of
 

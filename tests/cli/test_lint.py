@@ -18,7 +18,8 @@ from stromboli.cli.linting.job_rules import JOB_RULES
 from stromboli.cli.main import main
 from stromboli.framework.config.config import DEFAULT_CONFIG
 from stromboli.model.names import TOPOLOGY_GROUP as GROUP
-from stromboli.plugins.network_topology_aware.wishes import POLICY, TIER
+from stromboli.model.names import TOPOLOGY_GROUP_POLICY as POLICY
+from stromboli.model.names import TOPOLOGY_GROUP_TIER as TIER
 from stromboli.testing.builders import hyper_node
 from tests.cli import manifests as m
 from tests.cli.manifests import Obj

@@ -12,7 +12,7 @@ from stromboli.builtin import builtin_registry
 from stromboli.framework.config.config import load_config
 from stromboli.live.scheduler.closeness import REASON, may_keep_close
 from stromboli.live.scheduler.scheduler import CHECK_EVERY
-from stromboli.model.names import TOPOLOGY_GROUP
+from stromboli.model.names import TOPOLOGY_GROUP, TOPOLOGY_GROUP_POLICY
 from stromboli.plugin import Plugin, hyper_node_gradient_for_job
 from stromboli.plugins.network_topology_aware.wishes import ABSENT, OFF, PLUGIN
 from stromboli.sim.ignored import FAR
@@ -105,15 +105,18 @@ def test_groups_that_must_lie_close_are_told_once_that_nothing_sees_to_it(
     run(main())
 
 
+@pytest.mark.parametrize("key", [TOPOLOGY_GROUP, TOPOLOGY_GROUP_POLICY])
 @pytest.mark.parametrize("listed", [False, True])
-def test_groups_that_are_to_lie_near_others_are_told_once_that_nothing_sees_to_it(listed: bool, tmp_path: Path) -> None:
+def test_groups_that_are_to_lie_near_others_are_told_once_that_nothing_sees_to_it(
+    listed: bool, key: str, tmp_path: Path
+) -> None:
     conf = tmp_path / "scheduler.conf"
     conf.write_text((CONF % "").replace("close", PLUGIN if listed else "priority"), encoding="utf-8")
 
     async def main() -> None:
         world = LiveWorld()
-        near = group("near", 1, networkTopology={"mode": "soft"})
-        near["metadata"]["annotations"] = {TOPOLOGY_GROUP: "g"}
+        near = group("near", 1, **({"networkTopology": {"mode": "soft"}} if key == TOPOLOGY_GROUP else {}))
+        near["metadata"]["annotations"] = {key: "same"}
         for each in (near, group("alone", 1)):
             world.server.put("podgroups", each)
             world.server.put("pods", pod(f"{each['metadata']['name']}-0", each["metadata"]["name"], cpu=99))

@@ -78,6 +78,10 @@ QUEUE_ALLOCATION_GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
 """Name of the scheduling gate, and pod annotation (``"true"``) that asks for it."""
 TOPOLOGY_GROUP: Final = "volcano.sh/topology-group"
 """PodGroup annotation: the name, within the namespace, of a group of PodGroups that lie near each other, or apart."""
+TOPOLOGY_GROUP_POLICY: Final = "volcano.sh/topology-group-policy"
+TOPOLOGY_GROUP_TIER: Final = "volcano.sh/topology-group-tier"
+"""The domains that count: a tier's number or name; 1 by default."""
+TOPOLOGY_GROUP_KEYS: Final = frozenset({TOPOLOGY_GROUP, TOPOLOGY_GROUP_POLICY, TOPOLOGY_GROUP_TIER})
 QOS_LEVEL: Final = "volcano.sh/qos-level"
 
 # -- Reservations that outlive a session -----------------------------------------------------------------------------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
+from stromboli.model.names import TOPOLOGY_GROUP_KEYS
 from stromboli.model.spec import Amount, LabelSelector, Wire
 
 
@@ -15,6 +17,11 @@ class NetworkTopology(Wire, frozen=True):
     mode: str = "hard"
     highest_tier_allowed: int | None = None
     highest_tier_name: str = ""
+
+
+def asks_for_group(annotations: Mapping[str, str]) -> bool:
+    """Whether a PodGroup of these annotations asks for a topology group, by any of its keys."""
+    return not TOPOLOGY_GROUP_KEYS.isdisjoint(annotations)
 
 
 class SubGroupPolicy(Wire, frozen=True):

@@ -9,11 +9,12 @@ from stromboli.cluster.kinds import Job as VolcanoJob
 from stromboli.cluster.state import ClusterState
 from stromboli.job_plugins.registry import offered
 from stromboli.model.job import Job
-from stromboli.model.names import NUMA_TOPOLOGY_POLICY
+from stromboli.model.names import NUMA_TOPOLOGY_POLICY, TOPOLOGY_GROUP_KEYS
+from stromboli.model.podgroup import asks_for_group
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task
 from stromboli.plugins.network_topology_aware import NetworkTopologyAware
-from stromboli.plugins.network_topology_aware.wishes import ABSENT, KEYS, OFF, Reader, asks
+from stromboli.plugins.network_topology_aware.wishes import ABSENT, OFF, Reader
 
 KEEPS_CLOSE: Final = "hyper_node_gradient_for_job"
 """Without a plugin at this point pods are placed wherever there is room, whatever their network topology says."""
@@ -113,7 +114,7 @@ def why_no_groups(arguments: Mapping[str, object] | None) -> str:
 
 def _groups(state: ClusterState, heeded: Heeded) -> Iterator[Ignored]:
     """PodGroups whose annotations of topology groups have no effect."""
-    asking = [job for _, job in sorted(state.jobs.items()) if asks(job)]
+    asking = [job for _, job in sorted(state.jobs.items()) if asks_for_group(job.annotations)]
     if not asking:
         return
     snapshot = state.snapshot()
@@ -121,7 +122,7 @@ def _groups(state: ClusterState, heeded: Heeded) -> Iterator[Ignored]:
     for job in asking:
         _, problem = reader.read(job)
         if why := heeded.no_groups or problem:
-            key = min(KEYS & job.annotations.keys())
+            key = min(TOPOLOGY_GROUP_KEYS & job.annotations.keys())
             yield Ignored(f"PodGroup {job.uid}", f"metadata.annotations[{key}]", f"it has no effect: {why}")
 
 

@@ -9,7 +9,7 @@ from stromboli.cluster import kinds
 from stromboli.cluster.decoding.amounts import COUNT, check_whole
 from stromboli.cluster.decoding.decode import naming
 from stromboli.model.job import Job
-from stromboli.model.names import TOPOLOGY_GROUP
+from stromboli.model.podgroup import asks_for_group
 from stromboli.model.spec import LabelSelector, NodeSpec
 from stromboli.model.table import NodeStatics
 from stromboli.model.topology import ExactMatch, HyperNodeSpec, Member, MemberSelector, Topology, build
@@ -62,7 +62,7 @@ class HyperNodeStore:
 def asks_for_domains(job: Job) -> bool:
     """Whether domains matter to ``job``: it asks for closeness or a topology group, or lies in a hypernode."""
     lies = bool(job.allocated_hyper_node or job.part_hyper_nodes)
-    return lies or job.facts.is_close or TOPOLOGY_GROUP in job.annotations
+    return lies or job.facts.is_close or asks_for_group(job.annotations)
 
 
 def by_labels(keys: Iterable[str], nodes: Sequence[NodeSpec]) -> dict[str, HyperNodeSpec]:

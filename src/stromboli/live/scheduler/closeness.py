@@ -15,7 +15,8 @@ from stromboli.framework.extension.points import POINTS
 from stromboli.kube.recorder import Regarding
 from stromboli.live.scheduler.context import Context, group_of
 from stromboli.model.job import Job
-from stromboli.model.names import EVENT_WARNING, TOPOLOGY_GROUP
+from stromboli.model.names import EVENT_WARNING
+from stromboli.model.podgroup import asks_for_group
 from stromboli.plugins.network_topology_aware.wishes import ABSENT, IGNORED, PLUGIN
 from stromboli.sim.ignored import FAR, KEEPS_CLOSE
 
@@ -50,7 +51,7 @@ class Closeness:
             job = state.jobs[uid]
             if not closeness and is_hard(job):
                 yield from (Told(about, REASON, f"spec.networkTopology: {FAR}") for about in _asking(job))
-            if not groups and TOPOLOGY_GROUP in job.annotations:
+            if not groups and asks_for_group(job.annotations):
                 yield Told(group_of(uid, job.group.uid), IGNORED, ABSENT)
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from stromboli.framework.books.domains import NOWHERE, Domains
 from stromboli.framework.session.shortages import needed_at_once
 from stromboli.model.job import HELD_STATUS, PENDING, Job
+from stromboli.model.podgroup import asks_for_group
 from stromboli.model.resources.axes import add_to
 from stromboli.model.snapshot import HyperNodeInfo
 from stromboli.model.table import Rows
@@ -28,7 +29,6 @@ from stromboli.plugins.network_topology_aware.wishes import (
     PACK,
     Reader,
     Wish,
-    asks,
 )
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class TopologyGroups:
         tiers = {info.tier for info in infos.values() if info is not infos.top}
         reader = Reader(infos.tiers, tiers)
         for job in session.jobs.peek():
-            if asks(job):
+            if asks_for_group(job.annotations):
                 self._take(job, *reader.read(job))
 
     def _take(self, job: Job, wish: Wish | None, problem: str) -> None:

@@ -15,7 +15,7 @@ from stromboli.framework.session.shortages import add_up, needed_at_once
 from stromboli.framework.session.topology import grown, is_hard, job_topology
 from stromboli.model.job import PENDING, RELEASING, RUNNING, Job
 from stromboli.model.names import CPU, MEMORY
-from stromboli.model.podgroup import NetworkTopology
+from stromboli.model.podgroup import NetworkTopology, asks_for_group
 from stromboli.model.resources.axes import CPU as CPU_COLUMN
 from stromboli.model.resources.axes import MEMORY as MEMORY_COLUMN
 from stromboli.model.resources.axes import Vector
@@ -40,7 +40,7 @@ from stromboli.plugins.network_topology_aware import gradients, scores
 from stromboli.plugins.network_topology_aware.groups import TopologyGroups, ignore
 from stromboli.plugins.network_topology_aware.scores import Floats, TierWeights
 from stromboli.plugins.network_topology_aware.whole_domains import WholeDomains
-from stromboli.plugins.network_topology_aware.wishes import OFF, SWITCH, asks
+from stromboli.plugins.network_topology_aware.wishes import OFF, SWITCH
 
 if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
@@ -99,7 +99,7 @@ class NetworkTopologyAware(Plugin, trusted=True):
         self._groups = TopologyGroups(session, self.domains) if self.heeds_groups else None
         if not self.heeds_groups:
             for job in session.active_jobs():
-                if asks(job) and PENDING in job.index:
+                if asks_for_group(job.annotations) and PENDING in job.index:
                     ignore(session, job, OFF)
 
     def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:

@@ -8,15 +8,13 @@ from typing import Final, NamedTuple
 
 from stromboli.model.job import Job
 from stromboli.model.names import TOPOLOGY_GROUP as GROUP
+from stromboli.model.names import TOPOLOGY_GROUP_POLICY as POLICY
+from stromboli.model.names import TOPOLOGY_GROUP_TIER as TIER
 
-POLICY: Final = "volcano.sh/topology-group-policy"
-TIER: Final = "volcano.sh/topology-group-tier"
-"""The domains that count: a tier's number or name; 1 by default."""
 SAME, APART, PACK, SPREAD = "same", "apart", "pack", "spread"
 POLICIES: Final = (SAME, APART, PACK, SPREAD)
 KEPT: Final = frozenset({SAME, APART})
 """Policies that are kept whatever it costs."""
-KEYS: Final = frozenset({GROUP, POLICY, TIER})
 MOST_MEMBERS: Final = 256
 """PodGroups of one group; more are not looked at as one."""
 IGNORED: Final = "TopologyGroupIgnored"
@@ -34,11 +32,6 @@ class Wish(NamedTuple):
     group: tuple[str, str]
     policy: str
     tier: int
-
-
-def asks(job: Job) -> bool:
-    """Whether the PodGroup of ``job`` bears any of the annotations."""
-    return not KEYS.isdisjoint(job.annotations)
 
 
 class Reader:
