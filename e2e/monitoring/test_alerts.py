@@ -55,6 +55,14 @@ def steady(name: str, value: float) -> Series:
     return {f'{name}{{pod="a"}}': f"{value:g}x240"}
 
 
+def certificate(begin: float, end: float) -> Series:
+    """When a webhook server's certificate begins and ends, in seconds of the story."""
+    return {
+        **steady("stromboli_webhook_certificate_begin_seconds", begin),
+        **steady("stromboli_webhook_certificate_end_seconds", end),
+    }
+
+
 def growing(name: str, step: float, labels: str = "") -> Series:
     """A counter of one process that grows so much a minute."""
     return {f'{name}{{pod="a"{labels}}}': f"0+{step:g}x240"}
@@ -184,18 +192,26 @@ STORIES: Final[Mapping[str, Story]] = {
             **growing(REVIEWS, 10, ', path="/jobs/validate", outcome="patched"'),
         },
         {
-            **growing(REVIEWS, 1, ', path="/jobs/validate", outcome="refused"'),
-            **growing(REVIEWS, 30, ', path="/jobs/mutate", outcome="patched"'),
+            **growing(REVIEWS, 1, ', path="/jobs/validate", outcome="refused"'),  # all of them, and few
+            **growing(REVIEWS, 40, ', path="/queues/validate", outcome="refused"'),  # many, and less than half
+            **growing(REVIEWS, 60, ', path="/queues/validate", outcome="allowed"'),
         },
         60,
         "75% of what /jobs/validate is asked about are refused.",
         {"path": "/jobs/validate"},
     ),
     "StromboliWebhookCertificateEnds": Story(
-        steady("stromboli_webhook_certificate_end_seconds", 500_000),
-        steady("stromboli_webhook_certificate_end_seconds", 2_000_000),
+        certificate(-31_036_000, 500_000),
+        certificate(-800_000, 450_000),  # of two weeks, in the last third of which another comes
         100,
         "The webhook server's certificate ends in 5d 17h 13m 20s; then all reviews fail.",
+    ),
+    "StromboliWebhookCertificateUnknown": Story(
+        certificate(0, 0),
+        certificate(-31_036_000, 500_000),
+        100,
+        "The webhook server shows no certificate whose end can be read.",
+        {"pod": "a"},
     ),
     "StromboliControllersSilent": Story(
         LEADS,

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
+
+import pytest
+
+from stromboli.kube import memory
 
 FRAGMENTED = """
 import asyncio
@@ -30,5 +36,34 @@ assert len(kept) == 1000
 """
 
 
+@pytest.mark.skipif(memory._trim() is None, reason="the C library has no malloc_trim")
 def test_what_is_free_between_what_stays_is_given_back() -> None:
     subprocess.run([sys.executable, "-c", FRAGMENTED], check=True)
+
+
+def test_the_loop_goes_on_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = threading.Event(), threading.Event()
+    went_on: list[bool] = []
+
+    def trim(_: int) -> int:
+        begun.set()
+        went_on.append(ended.wait(10))  # in vain if the loop waits for it
+        return 1
+
+    monkeypatch.setattr(memory, "_trim", lambda: trim)
+
+    async def story() -> None:
+        task = asyncio.create_task(memory.giving_back(every=0.0))
+        async with asyncio.timeout(30):
+            while not begun.is_set():
+                await asyncio.sleep(0.01)
+        ended.set()
+        task.cancel()
+
+    asyncio.run(story())
+    assert went_on[0]
+
+
+def test_where_the_c_library_cannot_nothing_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_trim", lambda: None)
+    assert not memory.give_back()

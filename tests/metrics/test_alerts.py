@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.metrics.boards.alerts import ALERTS, Alert, groups, page
 from stromboli.narration.catalogue import LINES
 from tests.metrics.shown import shown
@@ -33,9 +34,17 @@ def test_programs_that_are_not_scraped_have_no_rules() -> None:
         "StromboliWebhooksFail",
         "StromboliWebhooksRefuseMuch",
         "StromboliWebhookCertificateEnds",
+        "StromboliWebhookCertificateUnknown",
     }
     assert {one["alert"] for one in of_all["rules"]} - {one["alert"] for one in of_one["rules"]} == silent  # type: ignore[attr-defined]
 
 
 def test_the_page_leaves_no_template() -> None:
     assert "{{" not in page()
+
+
+def test_the_port_that_it_names_is_the_controllers() -> None:
+    """The chart's Service leads to the flag's default."""
+    (alert,) = (alert for alert in ALERTS if alert.name == "StromboliControllersSilent")
+    address = next(flag.default for flag in CONTROL_FLAGS if flag.name == "listen-address")
+    assert f"their port {address.lstrip(':')}." in alert.action

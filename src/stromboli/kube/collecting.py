@@ -17,12 +17,16 @@ from contextlib import contextmanager
 GENERATIONS = (5_000, 3, 1_000_000)
 """Thresholds of a process that holds a cluster: the oldest generation is looked at by :func:`tidy` alone.
 
-The first two bound how many objects a collection may find, about 20,000, and so for how long everything stops: 15 ms.
+The first two bound how many young objects a collection may find, about 20,000, and so for how long everything stops:
+15 ms at the 0.75 µs that an object has been seen to take.
 """
 SETTLED = 10_000
 """Objects that have been looked at and are still there from which on they are frozen; fewer are looked at again."""
 FLOOD = 30_000
-"""Old objects that have not been looked at from which on they are frozen unseen."""
+"""Old objects that have not been looked at from which on they are frozen unseen.
+
+With 20,000 young ones :func:`tidy` looks at up to 50,000: 38 ms at 0.75 µs each.
+"""
 GROWN = 50_000
 """Objects by which what is frozen must have grown, besides by half, before all of it is looked at."""
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from prometheus_client import CollectorRegistry
 
 from stromboli.errors import AccessError, ConfigError
 from stromboli.live.process.flags import parse
 from stromboli.live.webhooks.certificates import RENEWED, Held, Terms, due, first
 from stromboli.live.webhooks.flags import WEBHOOK_FLAGS
-from stromboli.live.webhooks.process import WebhookProcess, bearer_of, settings_of
+from stromboli.live.webhooks.process import Figures, WebhookProcess, bearer_of, settings_of
 from stromboli.live.webhooks.sources import Files
 from stromboli.live.webhooks.tls import ShownCertificate
-from stromboli.server.http.certificates import Bearer, bears, count, ends, signers
+from stromboli.server.http.certificates import Bearer, bears, begins, count, ends, signers
 
 NOW = 1_700_000_000.0
 TERMS = Terms(Bearer("a.b.svc", ("a.b.svc", "a")))
@@ -119,6 +121,19 @@ def test_a_wish_waits_for_the_pause() -> None:
     found = due(held, NOW + TERMS.pause, TERMS)
     assert found is not None
     assert (found.asked, found.next is not None) == (False, True)
+
+
+@pytest.mark.parametrize(("valid", "shown"), [(90 * 86_400.0, True), (86_400.0, True), (YEAR, False)])
+def test_metrics_say_when_the_certificate_begins_and_ends_or_0(valid: float, shown: bool) -> None:
+    registry, server = CollectorRegistry(), Mock()
+    server.certificate.shown = first(NOW, TERMS._replace(valid=valid)).certificate if shown else b"none"
+    Figures(registry).watch(server)
+    begin, end = (
+        registry.get_sample_value(f"stromboli_webhook_certificate_{name}_seconds") for name in ("begin", "end")
+    )
+    assert (begin, end) == ((begins(server.certificate.shown).timestamp(), NOW + valid) if shown else (0, 0))
+    assert begin is not None
+    assert not shown or NOW - 3600 <= begin <= NOW  # a part of the lifetime means something
 
 
 def test_secrets_do_not_show_their_keys() -> None:

@@ -18,12 +18,14 @@ from stromboli.crds.admission import Settings
 from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.crds.admission.resource_groups import parse_groups
 from stromboli.crds.kinds import NAMESPACES, QUEUES
+from stromboli.kube.transport import Request, Response
 from stromboli.live.proofs.permissions import REVIEWING, WEBHOOKS_OWN
 from stromboli.live.webhooks.sight import REST
 from stromboli.live.webhooks.sources import ROTATE
 from stromboli.live.webhooks.webhook_server import LONGEST_BODY
 from tests.support.access import used
 from tests.support.admission_cases import CASES, CONTAINER, WORLD, Case, job, task
+from tests.support.faulty import status
 from tests.support.webhook_world import NAMESPACE, SECRET, Json, Replica, WebhookWorld, encoded, review
 
 GATE = "scheduling.volcano.sh/queue-allocation-gate"
@@ -366,6 +368,62 @@ def test_a_secret_that_cannot_be_used_is_restored_and_nobody_notices(spoilt: dic
         assert world.bundle("/jobs/validate") == bundle
         assert one.told.keys.count("certificate_unusable") == ("since" not in spoilt)
         assert one.server.unready() == ""
+        await world.end()
+
+    run(story())
+
+
+@pytest.mark.parametrize("spoilt", [{"tls.key": b"none"}, {"tls.crt": b""}], ids=str)
+def test_a_wish_for_a_new_certificate_outlives_a_secret_that_cannot_be_used(spoilt: dict[str, bytes]) -> None:
+    async def story() -> None:
+        world = WebhookWorld(look=0.05)
+        world.register()
+        one = world.start()
+        await one.ready()
+        shown = one.server.certificate.shown
+        found = world.api.get("secrets", SECRET, NAMESPACE)
+        data = {**found["data"], **{name: base64.b64encode(text).decode() for name, text in spoilt.items()}}
+        metadata = {**found["metadata"], "annotations": {ROTATE: "now"}}
+        world.api.put("secrets", {**found, "metadata": metadata, "data": data})
+        async with asyncio.timeout(60):
+            while "certificate_unusable" not in one.told.keys:
+                await asyncio.sleep(0.01)
+            assert world.secret["tls.crt"] == shown
+            world.ahead += 301
+            while "next.crt" not in world.secret:
+                await asyncio.sleep(0.01)
+        assert ROTATE not in (world.api.get("secrets", SECRET, NAMESPACE)["metadata"].get("annotations") or {})
+        await world.end()
+
+    run(story())
+
+
+def test_a_secret_that_cannot_be_used_is_said_to_be_written_anew_once_it_is() -> None:
+    async def story() -> None:
+        world = WebhookWorld(look=0.02)
+        world.register()
+        one = world.start()
+        await one.ready()
+        found = world.api.get("secrets", SECRET, NAMESPACE)
+        refused: list[Request] = []
+
+        def refuse(request: Request, when: str) -> Response | None:
+            if when == "before" and request.method == "PUT" and "/secrets/" in request.path:
+                refused.append(request)
+                return status(403, "Forbidden")
+            return None
+
+        world.api.faults.append(refuse)
+        world.api.put("secrets", {**found, "data": {**found["data"], "tls.key": ""}})
+        async with asyncio.timeout(60):
+            while len(refused) < 3:
+                await asyncio.sleep(0.01)
+            assert one.told.keys.count("certificate_unusable") == 0
+            assert one.told.keys.count("certificate_trouble") == 1
+            world.api.faults.clear()
+            while "certificate_unusable" not in one.told.keys:
+                await asyncio.sleep(0.01)
+        assert world.secret["tls.crt"] == one.server.certificate.shown
         await world.end()
 
     run(story())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import ipaddress
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -26,7 +27,7 @@ from stromboli.live.webhooks.conf_file import AdmissionFile
 from stromboli.live.webhooks.sight import Sight
 from stromboli.live.webhooks.sources import Files, SharedSecret, Source
 from stromboli.live.webhooks.webhook_server import Terms, WebhookServer
-from stromboli.server.http.certificates import Bearer, ends
+from stromboli.server.http.certificates import Bearer, begins, ends
 
 AGENT: Final = "stromboli-webhooks"
 """What we are called in the API server's logs."""
@@ -79,6 +80,9 @@ class Figures:
             f"{PREFIX}webhook_review_duration_seconds", "Time to answer a review.", ("path",), registry=registry,
             buckets=LATENCIES,
         )  # fmt: skip
+        self._begin = Gauge(
+            f"{PREFIX}webhook_certificate_begin_seconds", "When the certificate begins, since 1970.", registry=registry
+        )
         self._end = Gauge(
             f"{PREFIX}webhook_certificate_end_seconds", "When the certificate ends, since 1970.", registry=registry
         )
@@ -89,13 +93,14 @@ class Figures:
         self._seconds.labels(path.path).observe(seconds)
 
     def watch(self, server: WebhookServer) -> None:
-        """Show when the certificate of a server ends; 0 as long as it has none that can be read."""
-        self._end.set_function(lambda: _end_of(server.certificate.shown))
+        """Show when the certificate of a server begins and ends; 0 as long as it has none that can be read."""
+        self._begin.set_function(lambda: _moment(begins, server.certificate.shown))
+        self._end.set_function(lambda: _moment(ends, server.certificate.shown))
 
 
-def _end_of(certificate: bytes) -> float:
+def _moment(read: Callable[[bytes], dt.datetime], certificate: bytes) -> float:
     try:
-        return ends(certificate).timestamp()
+        return read(certificate).timestamp()
     except ValueError:  # TLS takes some certificates that cannot be read here
         return 0.0
 

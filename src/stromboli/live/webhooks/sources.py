@@ -89,8 +89,8 @@ class SharedSecret:
             return await self._created()
         held = _held(found, self.title)
         if held is None or not is_usable(held, self._clock(), self._terms):
-            self._tell("certificate_unusable", secret=self.title)
-            return held_after(await self._replaced(found, self._known()), self.title)
+            known = self._known()._replace(asked=_is_asked(found))  # what is known here has heard of no wish
+            return held_after(await self._replaced(found, known, "certificate_unusable"), self.title)
         step = due(held, self._clock(), self._terms)
         return held if step is None else held_after(await self._replaced(found, step), self.title)
 
@@ -113,8 +113,8 @@ class SharedSecret:
             self._tell("certificate_step", secret=self.title)
         return held_after(made, self.title)
 
-    async def _replaced(self, found: dict[str, Any], held: Held) -> dict[str, Any]:
-        """Take a step; where another replica was first, what it wrote counts."""
+    async def _replaced(self, found: dict[str, Any], held: Held, *reasons: str) -> dict[str, Any]:
+        """Take a step, and tell it and its ``reasons``; where another replica was first, what it wrote counts."""
         metadata = dict(found["metadata"])
         notes = {key: text for key, text in (metadata.get("annotations") or {}).items() if key != ROTATE or held.asked}
         body = {**found, "metadata": {**metadata, "annotations": notes}, "data": _data(held)}
@@ -124,7 +124,8 @@ class SharedSecret:
             if not error.conflict:
                 raise
             return await self._client.get(SECRETS, self._name, self._namespace)
-        self._tell("certificate_step", secret=self.title)
+        for key in (*reasons, "certificate_step"):
+            self._tell(key, secret=self.title)
         return made
 
 
@@ -146,15 +147,18 @@ def _held(found: Mapping[str, Any], title: str) -> Held | None:
         return None
     following = (data.get(NEXT_CERTIFICATE, b""), data.get(NEXT_KEY, b""))
     since = data.get(SINCE, b"").decode("ascii", "replace")
-    asked = ROTATE in (found["metadata"].get("annotations") or {})
     return Held(
         data[CERTIFICATE],
         data[KEY],
         data[AUTHORITIES],
         following if all(following) else None,
         _moment(since),
-        asked,
+        _is_asked(found),
     )
+
+
+def _is_asked(found: Mapping[str, Any]) -> bool:
+    return ROTATE in (found["metadata"].get("annotations") or {})
 
 
 def _moment(text: str) -> float:

@@ -37,6 +37,10 @@ def grown(counter: str, window: str) -> str:
     return f"(increase({counter}[{window}]) > 0) or ({counter} > 0 unless {counter} offset {window})"
 
 
+LEFT: Final = "(stromboli_webhook_certificate_end_seconds > 0) - time()"
+WHOLE: Final = "(stromboli_webhook_certificate_end_seconds - stromboli_webhook_certificate_begin_seconds)"
+"""Seconds that a certificate has left, where they are known, and of its lifetime."""
+
 ALERTS: Final = (
     Alert(
         "StromboliNoLeader",
@@ -192,7 +196,7 @@ ALERTS: Final = (
         "10m",
         "critical",
         "No controllers report; jobs get no pods, and queues no state.",
-        "See whether the controllers' pods run, lead (Lease vc-controller-manager) and are scraped at their port 8080.",
+        "See whether the controllers' pods run, lead (Lease vc-controller-manager) and are scraped at their port 8081.",
         "controllers",
     ),
     Alert(
@@ -219,12 +223,24 @@ ALERTS: Final = (
     ),
     Alert(
         "StromboliWebhookCertificateEnds",
-        "min(stromboli_webhook_certificate_end_seconds > 0) - time() < 7 * 86400",
+        f"min({LEFT} < 7 * 86400 and {LEFT} < {WHOLE} / 6)",
         "1h",
         "critical",
         "The webhook server's certificate ends in {{ $value | humanizeDuration }}; then all reviews fail.",
-        "Certificates that are made here are replaced a month before: look for `certificate_trouble` in the log, most"
-        " often a Secret that may not be written. Those of `--tls-cert-file` are replaced by whoever has made them.",
+        "It has less than a week left, and less than a sixth of its lifetime. Certificates that are made here are"
+        " replaced a month before, those of less than 90 days (`--certificate-lifetime`) in their last third: look for"
+        " `certificate_trouble` in the log, most often a Secret that may not be written. Those of `--tls-cert-file` are"
+        " replaced by whoever has made them.",
+        "webhooks",
+    ),
+    Alert(
+        "StromboliWebhookCertificateUnknown",
+        "stromboli_webhook_certificate_end_seconds == 0",
+        "1h",
+        "warning",
+        "The webhook server shows no certificate whose end can be read.",
+        "It has none yet, and is not ready, or one of `--tls-cert-file` that TLS takes and that cannot be read here:"
+        " nothing warns of its end. Look for `certificate_trouble` in the log.",
         "webhooks",
     ),
 )  # fmt: skip

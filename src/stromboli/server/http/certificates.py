@@ -84,6 +84,12 @@ def ends(certificate: bytes) -> dt.datetime:
 
 
 @_reading()
+def begins(certificate: bytes) -> dt.datetime:
+    """From when on a certificate counts.  Raises ValueError for what is none."""
+    return x509.load_pem_x509_certificate(certificate).not_valid_before_utc
+
+
+@_reading()
 def fits(certificate: bytes, key: bytes) -> bool:
     """Whether a key, which must not be encrypted, is that of a certificate.  Raises ValueError for what is none."""
     public = x509.load_pem_x509_certificate(certificate).public_key()
