@@ -147,6 +147,17 @@ def test_what_has_no_effect_is_told(on: bool, notes: dict[str, Any], why: str) -
     assert len(binds(plan)) == 2
 
 
+@pytest.mark.parametrize("tier", ["0", "nonsense"])
+def test_a_tier_that_no_hypernode_bears_stops_nobody(tier: str) -> None:
+    """A member without an object has no tier, not tier 0."""
+    rack = hyper_node("rack", 1, "n", member("HyperNode", exactMatch={"name": "missing"}))
+    objects = [queue("default"), node("n", cpu=8, memory="64Gi"), rack, *gang("x", 1, group="g", tier=tier)]
+    plan = Bench([*objects, *gang("other", 1, mode="")], tiers()).cycle()
+    [event] = [event for event in plan.events if event.reason == "TopologyGroupIgnored"]
+    assert f"is {tier}, which no HyperNode bears" in event.message
+    assert binds(plan).keys() == {"x-0", "other-0"}
+
+
 def test_a_group_is_found_again_from_the_nodes_of_its_pods() -> None:
     objects = [*tree(), *gang("x", group="g", policy="same", tier="2")]
     bench = Bench(objects, tiers())

@@ -381,6 +381,22 @@ def test_annotations_of_topology_groups_that_have_no_effect(
     assert [why in line for line in said] == ([True] if why else [])
 
 
+def test_of_a_large_group_the_youngest_are_left_out_as_in_a_session(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stromboli.plugins.network_topology_aware.wishes.MOST_MEMBERS", 1)
+    plugin = "{name: network-topology-aware, arguments: {hypernode.topology-groups.enable: true}}"
+    file = tmp_path / "scheduler.conf"
+    file.write_text(f'actions: "enqueue, allocate"\ntiers:\n- plugins: [{{name: gang}}, {plugin}]\n', encoding="utf-8")
+    old, young = near({GROUP: "g"}), near({GROUP: "g"})
+    old["metadata"] |= {"name": "z", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    young["metadata"] |= {"name": "a", "creationTimestamp": "2026-01-02T00:00:00Z"}
+    path = m.write(tmp_path, [N, hyper_node("rack", 1, N["metadata"]["name"]), young, old])
+    _, findings = found_in([path, "--config", str(file)], capsys)
+    told = [one["object"] for one in findings if one["rule"] == "asked-in-vain" and "topology-group" in str(one)]
+    assert [name.rpartition("/")[2] for name in told] == ["a"]
+
+
 def test_a_plan_says_what_it_ignores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     topology = {"mode": "hard", "highestTierAllowed": 1}
     objects = [N, vcjob(minAvailabel=1, networkTopology=topology, plugins={"svcs": []}), kind("batch/v1", "CronJob")]

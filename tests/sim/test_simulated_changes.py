@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,8 +10,11 @@ import pytest
 from stromboli.builtin import full_registry
 from stromboli.cluster.body import Body, meta
 from stromboli.sim.simulation.lives import PLAIN, Lives
+from stromboli.sim.simulation.outages import Outages
 from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Pods, SimJob, TimedChange, Workload, nodes_of
+from stromboli.sim.timeline import Timeline
+from stromboli.sim.world import SimWorld
 from stromboli.study.conf import Conf
 from stromboli.study.simulating import simulate
 from stromboli.testing.builders import queue
@@ -81,6 +85,27 @@ def test_a_node_that_changes_while_it_is_down(change: TimedChange | None, zones:
     assert not there(run(changed, lost + 20, lives, seed)), "no news brings back a node that is down"
     back = next((at for at in range(lost + 40, lost + 60) if there(run(changed, at, lives, seed))), lost + 60)
     assert [meta(found)["labels"] for found in there(run(changed, back, lives, seed)).values()] == zones
+
+
+def test_the_end_of_an_outage_is_not_that_of_a_later_one() -> None:
+    """The node has gone for good while it was down, came again, and failed again before the first would have ended."""
+    world = SimWorld(Timeline())
+    world.create(node())
+    outages = Outages(world, 100.0, 500.0, 3, lambda: False)
+    step(world, lambda: not list(world.all("Node")))
+    first = world.timeline.now
+    assert outages.changed(node(), stays=False)
+    world.create(node())
+    step(world, lambda: not list(world.all("Node")))
+    second = world.timeline.now
+    assert first < second < first + 500, "the seed makes it so"
+    step(world, lambda: bool(list(world.all("Node"))))
+    assert world.timeline.now == pytest.approx(second + 500)
+
+
+def step(world: SimWorld, until: Callable[[], bool]) -> None:
+    while not until():
+        assert world.timeline.step()
 
 
 def test_an_eviction_that_is_put_off_comes_when_it_is_due() -> None:

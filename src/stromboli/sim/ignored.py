@@ -114,10 +114,11 @@ def why_no_groups(arguments: Mapping[str, object] | None) -> str:
 
 def _groups(state: ClusterState, heeded: Heeded) -> Iterator[Ignored]:
     """PodGroups whose annotations of topology groups have no effect."""
-    asking = [job for _, job in sorted(state.jobs.items()) if asks_for_group(job.annotations)]
+    asking = [job for job in state.jobs.values() if asks_for_group(job.annotations)]
     if not asking:
         return
     snapshot = state.snapshot()
+    asking.sort(key=lambda job: (job.uid not in snapshot.jobs, job.created, job.uid))  # as a session has them
     reader = Reader(snapshot.hyper_node_tiers, {info.tier for info in snapshot.hyper_nodes.values() if info.known})
     for job in asking:
         _, problem = reader.read(job)

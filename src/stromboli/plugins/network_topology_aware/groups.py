@@ -72,7 +72,7 @@ class TopologyGroups:
         self._held: dict[tuple[str, str], dict[int, _Held]] = {}
         self._needs: dict[tuple[str, str], list[int]] = {}
         infos = session.hyper_nodes
-        tiers = {info.tier for info in infos.values() if info is not infos.top}
+        tiers = {info.tier for info in infos.values() if info.known and info is not infos.top}
         reader = Reader(infos.tiers, tiers)
         for job in session.jobs.peek():
             if asks_for_group(job.annotations):

@@ -62,8 +62,8 @@ def read(job: Job, named: Mapping[str, int], tiers: Collection[int]) -> tuple[Wi
     if policy not in POLICIES:
         return None, f"{POLICY} is {policy:.40}, not one of {', '.join(POLICIES)}"
     known = named.get(tier)
-    number = known if known is not None else int(tier) if tier.isascii() and tier.isdigit() and len(tier) < 10 else 0
-    if number not in tiers:
+    number = int(tier) if known is None and tier.isascii() and tier.isdigit() and len(tier) < 10 else known
+    if number is None or number not in tiers:
         return None, f"{TIER} is {tier:.63}, which no HyperNode bears"
     if not job.facts.is_close:
         return None, f"{GROUP} needs a spec.networkTopology, such as {{mode: soft}}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from random import Random
 
 from stromboli.cluster.body import Body, meta, with_meta
@@ -23,7 +24,8 @@ class Outages:
         self._world, self._mtbf, self._mttr, self._over = world, mtbf, mttr, over
         self._dice = Random(f"{seed} nodes")
         self._nodes = len(list(world.all("Node")))
-        self._down: dict[str, Body] = {}
+        self._down: dict[str, tuple[int, Body]] = {}
+        self._numbers = count()
         self.losing = False
         self._wait()
 
@@ -37,11 +39,12 @@ class Outages:
         up = {str(meta(node)["name"]): node for node in self._world.all("Node")}
         if up:
             name = self._dice.choice(sorted(up))
-            self._down[name] = with_meta(up[name], uid=None, resourceVersion=None, creationTimestamp=None)
+            number = next(self._numbers)
+            self._down[name] = number, with_meta(up[name], uid=None, resourceVersion=None, creationTimestamp=None)
             self.losing = True
             self._world.remove("Node", name)
             self.losing = False
-            self._world.timeline.after(self._mttr, partial(self._back, name))
+            self._world.timeline.after(self._mttr, partial(self._back, name, number))
         self._wait()
 
     def changed(self, node: Body, *, stays: bool) -> bool:
@@ -50,12 +53,14 @@ class Outages:
         if name not in self._down:
             return False
         if stays:
-            self._down[name] = node
+            self._down[name] = self._down[name][0], node
         else:
             del self._down[name]
         return True
 
-    def _back(self, name: str) -> None:
-        body = self._down.pop(name, None)
-        if body is not None:
+    def _back(self, name: str, number: int) -> None:
+        """End outage ``number`` of a node; not a later one, if the node has gone for good and come again since."""
+        outage, body = self._down.get(name, (None, {}))
+        if outage == number:
+            del self._down[name]
             self._world.create(body)
