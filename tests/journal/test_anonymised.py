@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from stromboli.journal import segments as segments_module
 from stromboli.journal.entries import Planned, decode
 from stromboli.journal.pseudonyms import Pseudonyms
 from stromboli.journal.segments import Segment, segments
+from stromboli.model.objects.shard import MODES
 from stromboli.model.usage import NodeUsage
 from stromboli.study.anonymised import Anonymised
 from stromboli.study.replay import Entry, entries
@@ -74,6 +76,43 @@ def test_every_key_that_the_source_names_is_known() -> None:
     names = Pseudonyms()
     assert len(found) > 80
     assert {key for key in found if not names._is_kept(key)} == set()
+
+
+def test_every_value_that_the_source_compares_annotations_with_is_known() -> None:
+    """As it is written there, or as a constant of the module; those that are compared later are named here."""
+    compared = re.compile(r"(?:annotations|labels|notes)\.get\([^()]*\) (?:==|!=) (_?[A-Z][A-Z_]*\b|\"[^\"]*\")")
+    found = {"none", "hard", "soft", "true", "false", "MostAllocated", "LeastAllocated", "same", "apart", "pack",
+             "spread", "restricted", "best-effort", "single-numa-node", "hami-core", "mig", "*",
+             "allocating"}  # fmt: skip
+    count = 0
+    for package in ("model", "cluster", "plugins", "filters", "framework", "study", "reservations", "allocation"):
+        for file in (ROOT / package).rglob("*.py"):
+            for word in compared.findall(file.read_text(encoding="utf-8")):
+                name = ".".join(file.relative_to(ROOT.parent).with_suffix("").parts)
+                found.add(word[1:-1] if word[0] == '"' else getattr(importlib.import_module(name), word))
+                count += 1
+    assert count >= 6
+    names = Pseudonyms()
+    assert {value for value in found if not names._is_kept(value)} == set()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_shards_stay_what_they_are(mode: str, tmp_path: Path) -> None:
+    record = WrittenRecord(tmp_path / "rec")
+    record.rim.state.nodes.shards.set_mode(mode, "mine")
+    record.apply(node("n1"))
+    record.begin(0)
+    before = record.rim.state.snapshot()
+    assert anonymised(record, tmp_path / "out").left_out == 0
+    (segment,) = segments(tmp_path / "out")
+    (after,) = (one[0].snapshot() for one in entries(segment) if not isinstance(one, Entry))
+    assert (after.shard, [*map(nameless, after.inconsistencies)]) == (
+        before.shard, [*map(nameless, before.inconsistencies)],
+    )  # fmt: skip
+
+
+def nameless(text: str) -> str:
+    return re.sub("mine|x[0-9]{6}", "NAME", text)
 
 
 def test_keys_of_a_plugins_memory_get_the_names_of_what_they_are_about() -> None:
@@ -141,6 +180,26 @@ def test_a_plan_that_cannot_be_made_by_the_other_names_is_left_out(
     assert b"secret" not in content
     assert len([one for one in changes(tmp_path / "out") if isinstance(one, Planned)]) == 1
     assert main(["replay", str(tmp_path / "out")]) == 0
+
+
+def test_a_plan_about_a_pod_that_no_state_has_is_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    record = WrittenRecord(tmp_path / "rec")
+    record.begin(0)
+    record.apply(queue("default"), node("n1"), pod_group("a"), pod("a-0", group="a"))
+    plan = record.cycle(0)
+    elsewhere = WrittenRecord(tmp_path / "other")
+    elsewhere.begin(0)
+    elsewhere.apply(queue("default"), node("n1"), pod_group("b"), pod("stranger-0", group="b"))
+    record.note(Planned.of(elsewhere.cycle(0)))
+    assert plan.binds
+    record.close()
+    elsewhere.close()
+    assert main(["record", "anonymise", str(tmp_path / "rec"), "--into", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "a plan names 'stranger', which no state has" in said
+    assert "Traceback" not in said
 
 
 def test_each_segment_begins_with_its_own_checkpoint(tmp_path: Path) -> None:

@@ -40,6 +40,23 @@ def test_another_one_uses_debians_if_it_can_trust_them(keyring: Path, monkeypatc
     assert bases.mirrors() == []
 
 
+@pytest.mark.parametrize(("given", "kept"), [((), ("build", "runtime")), (("--base=x",), ("runtime",))])
+def test_bases_that_are_kept_need_no_mirrors(
+    given: tuple[str, ...], kept: tuple[str, ...], keyring: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = list[tuple[Any, ...]]()
+    on(NOBLE, monkeypatch)
+    monkeypatch.setattr(build, "FOLDER", keyring.parent)
+    monkeypatch.setattr(build, "build", lambda *words: built.append(words))
+    monkeypatch.setattr(sys, "argv", ["build", *given])
+    for kind in kept:
+        with pytest.raises(SystemExit, match="without Debian's keys"):
+            build.main()
+        (keyring.parent / f"base-{kind}.tar").write_text("")
+    build.main()
+    assert len(built) == 1
+
+
 @pytest.mark.parametrize("given", [(), ("--base=x",)])
 def test_what_is_needed_is_said_before_anything_is_made(
     given: tuple[str, ...], keyring: Path, monkeypatch: pytest.MonkeyPatch
@@ -48,6 +65,7 @@ def test_what_is_needed_is_said_before_anything_is_made(
         raise AssertionError("something is made")
 
     on(NOBLE, monkeypatch)
+    monkeypatch.setattr(build, "FOLDER", keyring.parent)
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(sys, "argv", ["build", *given])
     with pytest.raises(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from tools.mutants.campaign import Known, at, sample, verdict_of
+from tools.mutants.campaign import Campaign, Known, at, sample, verdict_of
 from tools.mutants.mutations import mutations
 from tools.mutants.recording import Ran, Record, Recorder
 from tools.mutants.trial import waited
@@ -115,6 +117,16 @@ def test_the_quickest_tests_of_a_line_are_asked_first() -> None:
     record = Record({**ran, "other": Ran(0.1, "", {"a.py": 0b10000})}, dict(TEXTS))
     mutants = {each.where: record.tests_of(each) for text in TEXTS for each in mutations(text, TEXTS[text])}
     assert mutants == {"b.py:2": ["quick", "slow"], "a.py:4": ["other"], "a.py:1": ["other"]}
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(60.0, 30), (5.0, 2), (1.0, 1)])
+def test_tests_without_a_record_are_as_many_as_fit_into_the_time(seconds: float, count: int) -> None:
+    """Each is taken to need two seconds."""
+    campaign = Campaign(Record({}, {}), ROOT, [], seconds)
+    items = [SimpleNamespace(nodeid=f"t{at}", path=Path("test_a.py")) for at in range(99)]
+    campaign.items = {item.nodeid: cast(pytest.Item, item) for item in items}
+    (mutation, *_) = mutations("src/a.py", "LIMIT = 2\n")
+    assert campaign.near(mutation) == [f"t{at}" for at in range(count)]
 
 
 SOURCE = """\

@@ -87,8 +87,32 @@ def test_lost_workers_cost_a_try(tmp_path, here):
     here.dies = {3}
     assert len(swept(tmp_path).results) == 8
     here.calls, here.dies = 0, set(range(100))
-    with pytest.raises(StudyError, match="the workers of 3 points in a row were lost 3 times each, 6 points are left"):
+    with pytest.raises(StudyError, match="the workers of all 8 points were lost 3 times each, and none is done"):
         swept(tmp_path / "other")
+    assert here.calls > 8, "each of them was tried"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_several_points_that_end_their_workers_keep_no_other_from_being_run(tmp_path, here, monkeypatch, at_once):
+    """Also where the pool says so as the next point is given to it."""
+    good = points.run_point
+
+    def run_point(point):
+        if point.title["conf"] == "default":
+            raise BrokenExecutor("killed")
+        return good(point)
+
+    monkeypatch.setattr(sweep, "run_point", run_point)
+    monkeypatch.setattr(Here, "submit", submitted if not at_once else lambda pool, fn, /, *args: done(fn(*args)))
+    found = swept(tmp_path)
+    assert [problem.split(", ")[1] for problem in found.problems] == ["conf default"] * 4
+    assert [one.title["conf"] for one in found.results] == ["fifo.conf"] * 4
+
+
+def done(result):
+    future: Future = Future()
+    future.set_result(result)
+    return future
 
 
 def test_a_point_that_ends_its_worker_is_named_and_the_others_are_done(tmp_path, here, monkeypatch):

@@ -39,10 +39,15 @@ def buildah(*words: str) -> str:
     return done.stdout.strip()
 
 
+def _archive(kind: str) -> Path:
+    """Where the root file system of a base of ours is kept."""
+    return FOLDER / f"base-{kind}.tar"
+
+
 def imported(kind: str) -> str:
     """The image of a base of ours."""
     name = f"localhost/base-{kind}:{bases.RELEASE}"
-    archive = FOLDER / f"base-{kind}.tar"
+    archive = _archive(kind)
     if archive.exists() and buildah("images", "--quiet", "--noheading", "--filter", f"reference={name}"):
         return name
     bases.make(kind, archive)
@@ -89,7 +94,8 @@ def main() -> None:
     parser.add_argument("--archive", type=Path, default=ARCHIVE, help="where the OCI archive is written")
     asked = parser.parse_args()
     try:
-        if not (asked.base and asked.runtime):
+        needed = [kind for kind, given in (("build", asked.base), ("runtime", asked.runtime)) if not given]
+        if not all(_archive(kind).exists() for kind in needed):
             bases.mirrors()  # what a base lacks is said before anything is made
         build(asked.base, asked.runtime, asked.target, asked.archive)
     except bases.NoBase as error:

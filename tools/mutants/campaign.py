@@ -107,10 +107,10 @@ class Campaign:
         module = ".".join(path.with_suffix("").parts[1:])
         unknown = [item for name, item in self.items.items() if name not in self.record.tests]
         found = [item.nodeid for item in unknown if path.stem in item.path.stem or _uses(item, module)]
-        return found[: int(self.seconds)]
+        return found[: max(1, int(self.seconds / GUESS))]
 
     def tried(self, mutation: Mutation) -> Verdict:
-        """Try one mutant by the tests that execute it, then by those that may, as nobody has recorded them yet."""
+        """Try one mutant by the tests that execute it, then by those without a record that may."""
         verdict = self.tried_by(mutation, self.tests_of(mutation))
         if verdict.caught or not (near := self.near(mutation)):
             return verdict
@@ -141,7 +141,7 @@ class Campaign:
         return verdict_of(status, "a process of its own", len(tests))
 
     def seconds_of(self, name: str) -> float:
-        """How long a test takes when nothing is broken; a guess where nobody has recorded it."""
+        """How long a test takes when nothing is broken; a guess for one without a record."""
         found = self.record.tests.get(name)
         return GUESS if found is None else found.seconds
 

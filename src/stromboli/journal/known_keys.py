@@ -1,11 +1,18 @@
-"""Keys of annotations, labels and taints that say nothing of whoever uses them: Kubernetes, Volcano, HAMi and we have
-named them.  Beside them stand those of :mod:`stromboli.model.names` and of :mod:`stromboli.cluster.kinds`.
+"""Keys of annotations, labels and taints, and values, that say nothing of their users: Kubernetes, Volcano, HAMi and we
+have named them.  More keys are in :mod:`stromboli.model.names` and :mod:`stromboli.cluster.kinds`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+
+from stromboli.cluster.decoding.annotations import ANY_ZONE, BOOLEANS
+from stromboli.model.objects import shard
+from stromboli.plugins.deviceshare import kind, npu, vgpu
+from stromboli.plugins.network_topology_aware import wishes
+from stromboli.plugins.numa_aware import cpus
+from stromboli.plugins.resource_strategy_fit import strategy
 
 _BY_DOMAIN: Final[Mapping[str, str]] = {
     "volcano.sh": (
@@ -17,6 +24,7 @@ _BY_DOMAIN: Final[Mapping[str, str]] = {
     ),
     "scheduling.volcano.sh": "group-by",
     "node.volcano.sh": "warmup",
+    "huawei.com": "vnpu-mode",
     "hami.io": "mutex.lock vgpu-node vgpu-time bind-phase bind-time",
     "stromboli.dev": "expected-runtime rotate-certificate written-configuration",
     "simulation.stromboli.dev": "run-for exit-code start-after stop-after overstay not-ready logs",
@@ -49,3 +57,10 @@ KNOWN_KEYS: Final = frozenset(f"{domain}/{name}" for domain, names in _BY_DOMAIN
 """The keys with their domains, by equality: what users put behind one of these domains is their own word."""
 KNOWN_DOMAINS: Final = frozenset(_BY_DOMAIN)
 """The domains alone."""
+
+KNOWN_VALUES: Final = frozenset((
+    *shard.MODES, *BOOLEANS, ANY_ZONE, *wishes.POLICIES, strategy.MOST, strategy.LEAST, cpus.BEST_EFFORT,
+    cpus.RESTRICTED, cpus.SINGLE, vgpu.MIG, vgpu.SHARED, vgpu.ALLOCATING, npu.SOFT, npu.NODE_SOFT, kind.BINPACK,
+    kind.SPREAD,
+))  # fmt: skip
+"""Words that readers of annotations and of checkpoints tell apart."""

@@ -19,7 +19,7 @@ import msgspec
 from stromboli.builtin import PLUGINS
 from stromboli.cluster.kinds import KINDS
 from stromboli.cluster.nodes import natural
-from stromboli.journal.known_keys import KNOWN_DOMAINS, KNOWN_KEYS
+from stromboli.journal.known_keys import KNOWN_DOMAINS, KNOWN_KEYS, KNOWN_VALUES
 from stromboli.model import names
 from stromboli.model.codec import SUMS
 from stromboli.model.status import TaskStatus
@@ -148,6 +148,7 @@ def _vocabulary() -> Iterator[str]:
     yield from (version for row in KINDS.values() for version in row.api_versions)
     yield from (one.name for one in TaskStatus)
     yield from (*KNOWN_KEYS, *KNOWN_DOMAINS, *PLUGINS, *memory.KINDS, memory.MEMORY, *SUMS)
+    yield from KNOWN_VALUES
     for value in vars(names).values():
         if isinstance(value, str) and not isinstance(value, Enum):
             yield value

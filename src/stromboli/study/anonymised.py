@@ -85,7 +85,7 @@ class Anonymised:
                 cycles.config = self._reading.configured(found.change, segment)
                 yield found.frame, found.change
             elif isinstance(found.change, Planned):
-                yield found.frame, self._planned(found.change, cycles)
+                yield found.frame, self._planned(found.change, cycles, segment, found.frame)
             else:
                 (told,) = decode(msgspec.msgpack.encode([self._names.told(_plain(found.change))]))
                 cycles.make(told)
@@ -100,17 +100,20 @@ class Anonymised:
                 f"its checkpoint cannot be read with other names: {error}; leave this segment out, and tell us",
             ) from error  # fmt: skip
 
-    def _planned(self, then: Planned, cycles: _Cycles) -> Planned | None:
+    def _planned(self, then: Planned, cycles: _Cycles, segment: Segment, frame: Frame) -> Planned | None:
         """What is planned by the other names; what was planned by the real ones is never written."""
+        try:
+            decided = [(self._names.told(key), self._names.told(node)) for key, node in _decided(then)]
+        except KeyError as error:
+            raise RecordError(segment.path, frame.at, f"a plan names {error}, which no state has") from error
         try:
             plan = cycles.planned(_offered(then))
         except Exception as error:  # noqa: BLE001  # whatever is wrong with renamed inputs, nothing else may be written
             self.left_out += 1
             self.why = self.why or in_words(error)
             return None
-        told = self._names.told
         self.cycles += 1
-        self.alike += [(told(key), told(node)) for key, node in _decided(then)] == _decided(plan)
+        self.alike += decided == _decided(plan)
         return Planned.of(plan)
 
 

@@ -158,7 +158,9 @@ class Calibration:
     Waits of a cluster are not drawn from one distribution: load comes and goes.  So the quantile that is taken begins
     at the level and moves by :data:`STEP` with each answer that came true or not (:meth:`came`): adaptive conformal
     inference, whose long-run coverage is that of the level whatever the outcomes are (I. Gibbs, E. Candès, "Adaptive
-    Conformal Inference Under Distribution Shift", NeurIPS 2021).
+    Conformal Inference Under Distribution Shift", NeurIPS 2021).  That holds here as long as the quantile stays between
+    :data:`STEP` and 1, where it is stopped: at 1 the factor is the largest of the past ones that are looked at, so that
+    outcomes which exceed their predictions by more each time are covered less often than the level says.
     """
 
     def __init__(self) -> None:

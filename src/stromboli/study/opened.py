@@ -121,7 +121,7 @@ def _jobs(rows: Iterable[JobRow]) -> Table:
 
 @dataclass(frozen=True)
 class Record:
-    """A record in ``folder``, read anew by each question; all raise RecordError at damage, and OSError."""
+    """A record in ``folder``, which each question reads again; all raise RecordError at damage, and OSError."""
 
     folder: Path
     registry: Registry

@@ -22,17 +22,19 @@ from stromboli.model.values import duration
 
 Texts = Mapping[str, str]
 
-_BOOLEANS: Final = {
+BOOLEANS: Final = {
     **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
     **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
 }
+"""Truth values by their texts, as Go's programs read them."""
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
-_ANY_ZONE: Final = "*"
+ANY_ZONE: Final = "*"
+"""What an annotation for a revocable zone says; other values count as none."""
 
 
 def read_bool(text: str) -> bool | None:
     """A truth value as Go's programs read it (``1 t T TRUE true True`` and their opposites); None for other texts."""
-    return _BOOLEANS.get(text)
+    return BOOLEANS.get(text)
 
 
 def read_int(text: str, bits: int) -> int | None:
@@ -55,8 +57,8 @@ def revocable_zone_of(annotations: Texts) -> str:
     """``*`` when the annotation says so, or is absent while the annotation for preemptable says yes; else empty."""
     zone = annotations.get(REVOCABLE_ZONE)
     if zone is not None:
-        return _ANY_ZONE if zone == _ANY_ZONE else ""
-    return _ANY_ZONE if read_bool(annotations.get(PREEMPTABLE, "")) else ""
+        return ANY_ZONE if zone == ANY_ZONE else ""
+    return ANY_ZONE if read_bool(annotations.get(PREEMPTABLE, "")) else ""
 
 
 def budget_of(annotations: Texts) -> tuple[str, str]:

@@ -6,8 +6,8 @@ import fcntl
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, as_completed
-from contextlib import contextmanager
+from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from stromboli.study.tables import Table, needed, write_whole
 PLAN: Final = "sweep.json"
 POINTS: Final = "points"
 TRIES: Final = 3
-"""How often a point may lose its worker; so many points in a row that do end the sweep."""
+"""How often a point may lose its worker."""
 AHEAD: Final = 1
 """Points that wait at the workers for their turn, beyond those that run."""
 
@@ -129,8 +129,8 @@ def run_sweep(
     """Run the points whose files are not in the folder yet, and write each as it is done.
 
     A point that fails, or whose worker is lost :data:`TRIES` times, is one of the problems; the others go on.  Only
-    one sweep at a time writes into a folder.  Raises StudyError where that is so, or when :data:`TRIES` points in a
-    row have lost their workers, and OSError.
+    one sweep at a time writes into a folder.  Raises StudyError where that is so, or, in the end, where every point
+    has lost its workers, and OSError.
     """
     (into / POINTS).mkdir(parents=True, exist_ok=True)
     with _alone(into):
@@ -138,6 +138,7 @@ def run_sweep(
         work = _Work(points, into / POINTS, told)
         while work.left:
             work.round(engine, workers)
+        work.check()
     return Sweep(into, tuple(work.problems[point.key] for point in points if point.key in work.problems))
 
 
@@ -152,7 +153,7 @@ class _Work:
         self.left = {point.key: point for point in points if not self._file(point).exists()}
         self.problems: dict[str, str] = {}
         self._lost: Counter[str] = Counter()
-        self._in_a_row = 0
+        self._ran, self._given_up = self._many - len(self.left), 0
         told(self._many, self._many - len(self.left))
 
     def round(self, engine: str, workers: int) -> None:
@@ -160,9 +161,18 @@ class _Work:
         batch = [point for key, point in self.left.items() if not self._lost[key]] or list(self.left.values())[:1]
         with executor(engine, min(workers, len(batch))) as pool:
             for point, outcome in _outcomes(pool, batch):
+                self._ran += 1
                 self._ended(point, outcome)
         for point in [point for point in batch if point.key in self.left][: workers + AHEAD]:
             self._lose(point)
+
+    def check(self) -> None:
+        """Raise StudyError where workers were lost and no point was ever run to its end."""
+        if self._given_up and not self._ran:
+            raise StudyError(
+                f"the workers of all {self._given_up} points were lost {TRIES} times each, and none is done; "
+                "is memory short?"
+            )
 
     def _ended(self, point: Point, outcome: Outcome) -> None:
         if outcome.problem:
@@ -170,22 +180,15 @@ class _Work:
             self.problems[point.key] = f"{title}: {outcome.problem}"
         else:
             write_whole(self._file(point), outcome.parquet)
-            self._in_a_row = 0
         del self.left[point.key]
         self._told(self._many, self._many - len(self.left))
 
     def _lose(self, point: Point) -> None:
         """A worker was lost while ``point`` may have run."""
         self._lost[point.key] += 1
-        if self._lost[point.key] < TRIES:
-            return
-        self._in_a_row += 1
-        if self._in_a_row == TRIES:
-            raise StudyError(
-                f"the workers of {TRIES} points in a row were lost {TRIES} times each, "
-                f"{len(self.left)} points are left; is memory short?"
-            )
-        self._ended(point, Outcome(problem=f"its worker was lost {TRIES} times; is memory short?"))
+        if self._lost[point.key] == TRIES:
+            self._given_up += 1
+            self._ended(point, Outcome(problem=f"its worker was lost {TRIES} times; is memory short?"))
 
     def _file(self, point: Point) -> Path:
         return self._folder / f"{point.key}.parquet"
@@ -193,7 +196,10 @@ class _Work:
 
 def _outcomes(pool: Executor, points: Sequence[Point]) -> Iterator[tuple[Point, Outcome]]:
     """What comes of points, as it comes; nothing of those whose workers are lost."""
-    futures = {pool.submit(run_point, point): point for point in points}
+    futures: dict[Future[Outcome], Point] = {}
+    with suppress(BrokenExecutor):  # a pool that has lost a worker takes no more points
+        for point in points:
+            futures[pool.submit(run_point, point)] = point
     for future in as_completed(futures):
         try:
             outcome = future.result()
