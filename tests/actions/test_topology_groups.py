@@ -278,7 +278,7 @@ def test_a_move_costs_a_look_at_its_job_alone() -> None:
             self.walked += 1
             return super().values()
 
-    infos: Any = Infos(r=SimpleNamespace(tier=1))
+    infos: Any = Infos(r=SimpleNamespace(tier=1, known=True))
     infos.top, infos.tiers = None, {}
     facts = SimpleNamespace(is_close=True)
     jobs = [SimpleNamespace(uid=name, namespace="ns", annotations={GROUP: "g"}, facts=facts) for name in names]
