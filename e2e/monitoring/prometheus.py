@@ -15,6 +15,13 @@ BINARIES: Final = FOLDER / "usr" / "bin"
 TOOLS: Final = ("prometheus", "promtool")
 
 
+NO_NETWORK: Final = (
+    "Temporary failure resolving", "Could not resolve", "Could not connect", "Cannot initiate the connection",
+    "Network is unreachable", "Connection timed out", "Connection refused", "has not ended in",
+)  # fmt: skip
+"""What apt-get says of a network that is not there."""
+
+
 class NoPrometheus(Exception):
     """The package has been fetched, and cannot be used."""
 
@@ -31,9 +38,15 @@ def missing() -> str:
         return "Prometheus is not on this machine, and apt-get is not there to fetch it"
     with tempfile.TemporaryDirectory() as folder:
         if problem := _downloaded(folder):
-            return f"Prometheus is not on this machine, and apt-get cannot fetch it: {' '.join(problem.split())}"
+            return told(problem)
         _unpack(Path(folder))
     return ""
+
+
+def told(problem: str) -> str:
+    """Why apt-get has not fetched the package: no network; whatever else it says fails the test that is not skipped."""
+    without = "for want of a network" if any(sign in problem for sign in NO_NETWORK) else "all the same"
+    return f"Prometheus is not on this machine, and apt-get cannot fetch it {without}: {' '.join(problem.split())}"
 
 
 def tool(name: str) -> str:
@@ -48,8 +61,9 @@ def _there() -> bool:
 def _downloaded(folder: str) -> str:
     """Download Debian's package; why that is impossible, if it is."""
     if _run("apt-get", "download", "prometheus", cwd=folder):
-        _run("apt-get", "update")
-        return _run("apt-get", "download", "prometheus", cwd=folder)
+        updated = _run("apt-get", "-o", "APT::Update::Error-Mode=any", "update")
+        missed = _run("apt-get", "download", "prometheus", cwd=folder)
+        return missed and f"{missed} {updated}"  # without lists of packages it knows of none
     return ""
 
 

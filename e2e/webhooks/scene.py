@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+from e2e.clusters import Json, Refused
 from e2e.stage import Stage, until
 from tests.support.admission_writes import furnishing
 
@@ -11,3 +14,11 @@ def furnish(stage: Stage) -> None:
     for method, path, body, media in furnishing():
         until(lambda: stage.api.call(method, path, body, media), path)  # noqa: B023  # asked at once
     stage.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "ns"}})
+
+
+def answer(stage: Stage, method: str, path: str, body: Json | None, media: str) -> tuple[int, Json]:
+    """Status and body of a request's answer, also of a refusal."""
+    try:
+        return 200, stage.api.call(method, path, body, media)
+    except Refused as error:
+        return error.code, json.loads(str(error).partition(": ")[2])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import pytest
 
-from e2e.clusters import Json, Real, Refused, kubectl
+from e2e.clusters import Real, kubectl
 from e2e.conftest import missing
 from e2e.stage import Stage, until
-from e2e.webhooks.scene import furnish
+from e2e.webhooks.scene import answer, furnish
 from stromboli.crds.cel.policies import POLICIES, policies
 from stromboli.crds.kinds import CRON_JOBS, QUEUES
 from stromboli.crds.manifests import definitions
@@ -74,13 +75,7 @@ def apply(stage: Stage, objects: Iterable[object]) -> None:
 def said(stage: Stage, case: Case) -> str:
     """What the server says to the write of a case; empty if it takes it."""
 
-    def call(method: str, path: str, body: Json | None, media: str) -> tuple[int, Json]:
-        try:
-            return 200, stage.api.call(method, path, body, media)
-        except Refused as error:
-            return error.code, json.loads(str(error).partition(": ")[2])
-
-    return said_to(case, call)
+    return said_to(case, partial(answer, stage))
 
 
 def test_policies_refuse_what_webhooks_refuse_but_for_what_they_say_they_cannot(stage: Stage) -> None:
