@@ -36,6 +36,7 @@ class Deployments:
         self._sets: dict[str, int] = {}
         self._services = Services(self._reached)
         self._stop = threading.Event()
+        self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.running: dict[str, PodProcess] = {}
         """The pods by their names."""
@@ -49,21 +50,31 @@ class Deployments:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """End, and every pod with it."""
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        """End, and every pod with it.  Raises what ended the thread before, if nothing else is raised already."""
         self._stop.set()
         self._thread.join()
         for name in list(self.running):
             self._end(name)
         self._services.close()
+        if self._error is not None and error is None:
+            raise self._error
+        if self._error is not None and error is not None:
+            error.add_note(f"the stand-in for the cluster had ended with {self._error!r}")
 
     def _run(self) -> None:
-        while not self._stop.wait(_EVERY):
-            with suppress(*UNREACHABLE, Refused):
-                for deployment in self._items("apis/apps/v1", "deployments"):
-                    self._tend(deployment)
-                for service in self._items("api/v1", "services"):
-                    self._services.tend(service)
+        try:
+            while not self._stop.wait(_EVERY):
+                with suppress(*UNREACHABLE, Refused):
+                    self._look()
+        except Exception as error:  # noqa: BLE001  # it is raised where the pods are ended
+            self._error = error
+
+    def _look(self) -> None:
+        for deployment in self._items("apis/apps/v1", "deployments"):
+            self._tend(deployment)
+        for service in self._items("api/v1", "services"):
+            self._services.tend(service)
 
     def _reached(self, labels: Mapping[str, str], port: str) -> list[Reach]:
         """Ways to the pods of a Service that were ready at the last look."""

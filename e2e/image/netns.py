@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import socket
 import subprocess
 import threading
@@ -14,6 +15,14 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 _NEW_NETWORK: Final = 0x40000000
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def missing() -> str:
+    """Why no pod can have a network of its own here; empty where it can."""
+    able = shutil.which("unshare") and shutil.which("ip")
+    if able and subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode == 0:
+        return ""
+    return "networks of pods' own take ip, unshare and the right to use them"
 
 
 class Network:

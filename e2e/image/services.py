@@ -18,6 +18,8 @@ Find = Callable[[Mapping[str, str], str], Sequence[Reach]]
 """The pods with those labels that are ready, each by its port of that name."""
 
 _RANGE: Final = "/32"
+_LASTING: Final = ("valid_lft", "3600", "preferred_lft", "3600")
+"""After an hour the system lets addresses go by itself, as where a run was killed."""
 
 
 class Services:
@@ -38,7 +40,7 @@ class Services:
 
     def _serve(self, address: str, port: Json, selector: Mapping[str, str]) -> None:
         if address not in self._addresses:
-            subprocess.run(["ip", "address", "add", address + _RANGE, "dev", "lo"], check=True)
+            subprocess.run(["ip", "address", "replace", address + _RANGE, "dev", "lo", *_LASTING], check=True)
             self._addresses.add(address)
         listening = socket.create_server((address, port["port"]), backlog=128)
         self._listening[address, port["port"]] = listening

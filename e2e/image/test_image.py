@@ -11,6 +11,7 @@ import pytest
 from stromboli import __version__
 from tools.image import scan
 
+ROOT = Path(__file__).parents[2]
 Image = tuple[Path, dict[str, Any]]
 
 
@@ -19,7 +20,22 @@ def test_it_runs_as_nobody_and_says_what_it_is(image: Image) -> None:
     assert (config["User"], config["Entrypoint"]) == ("65532:65532", ["/opt/stromboli/bin/stromboli"])
     labels = {name.rpartition(".")[2]: value for name, value in config["Labels"].items()}
     assert (labels["title"], labels["version"], labels["licenses"]) == ("Stromboli", __version__, "Apache-2.0")
-    assert len(labels["revision"]) == 40
+
+
+def git(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", *words], capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def test_it_says_which_revision_it_is_made_of(image: Image) -> None:
+    """That of this repository, or an older one, which is a skip that is listed."""
+    head = git("rev-parse", "HEAD")
+    if head.returncode:
+        pytest.skip("there is no repository of git to compare with")
+    revision = image[1]["Labels"]["org.opencontainers.image.revision"]
+    if revision == head.stdout.strip():
+        return
+    assert git("merge-base", "--is-ancestor", revision, "HEAD").returncode == 0, revision
+    pytest.skip("the image is of an older revision: make image")
 
 
 def test_it_holds_nothing_that_nobody_needs(image: Image) -> None:

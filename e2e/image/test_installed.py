@@ -15,6 +15,7 @@ from e2e.chart.helm import missing as helm_missing
 from e2e.clusters import Real, Refused
 from e2e.conftest import missing
 from e2e.image.kubelet import Deployments
+from e2e.image.netns import missing as no_networks
 from e2e.objects import job, namespace
 from e2e.stage import JOBS, NAMESPACE, Stage, until
 
@@ -27,7 +28,7 @@ VALUES: dict[str, Any] = {
 @pytest.fixture
 def bare(tmp_path: Path) -> Iterator[Stage]:
     """A server with nothing of ours on it, and with Services at addresses that no other story uses."""
-    if reason := missing("real") or helm_missing():
+    if reason := missing("real") or helm_missing() or no_networks():
         pytest.skip(reason)
     addresses = f"--service-cluster-ip-range=10.66.{os.getpid() % 256}.0/24"
     stage = Stage(Real(tmp_path / "server", flags=[addresses]), tmp_path)
