@@ -162,7 +162,7 @@ ELSEWHERE = {
     # pods with claims: here none has one
     "_carry_out: self._volumes.ready(bind)", "_carry_out: self._claims.write(bind)",
     "_take_back: self._volumes.take_back(bind)", "_take_back: self._claims.take_back(bind)", "until_known: write()",
-    "until_known: self.pause(attempt, error)", "_carry_out: self._leave(bind)", "_leave: self._take_back(bind)",
+    "until_known: self.pause(attempts.made, error)", "_carry_out: self._leave(bind)", "_leave: self._take_back(bind)",
     "_carry_out: self._give_up(bind, error)", "_give_up: self._take_back(bind)", "_as_it_stands: self._leave(bind)",
     "_as_it_stands: self._give_up(bind, ApiError(409, 'Conflict', text))", "_as_it_stands: self._give_up(bind, error)",
     # where there are NodeShards: here there is none to write to
