@@ -51,7 +51,8 @@ def test_what_is_broken_is_a_copy():
     assert known == {"a": [1, {"b": "c"}]}
 
 
-def test_broken_requests_leave_a_server_healthy():
+def test_broken_requests_leave_a_server_healthy(monkeypatch):
+    monkeypatch.setattr(requests, "SLOW", 120.0)  # a machine with other work says nothing of the server
     outcome = requests.run(Effort(11, 300, 2.0))
     assert (outcome.tried, outcome.violations) == (300, [])
     assert {"2xx", "4xx"} <= set(outcome.ends)
