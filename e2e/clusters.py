@@ -207,3 +207,7 @@ def kubectl(kubeconfig: Path, *arguments: str, given: str = "", env: Mapping[str
     if done.returncode:
         raise NotReady(f"{arguments}: {done.stdout[-2000:]}\n{done.stderr[-2000:]}")
     return done.stdout
+
+
+SERVERS: Final[Mapping[str, type[Embedded] | type[Real]]] = {"embedded": Embedded, "real": Real}
+"""Each kind of server by its name."""

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from e2e import real
-from e2e.clusters import Embedded, Real
+from e2e.clusters import SERVERS
 from e2e.objects import namespace
 from e2e.stage import Stage, staged
 
@@ -31,8 +31,7 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if reason := missing(request.param):
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp(request.param)
-    kind = {"embedded": Embedded, "real": Real}[request.param]
-    with staged(kind(folder / "server"), folder) as found:
+    with staged(SERVERS[request.param](folder / "server"), folder) as found:
         yield found
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -94,9 +94,18 @@ class Stage:
         self.secrets.append(self.api.login.token)
         command = [*STROMBOLI, "manifests", "--no-webhooks"]  # no pods run here that would serve them
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        kubeconfig = self.server.kubeconfig
-        kubectl(kubeconfig, "apply", "--server-side", "-f", "-", given=printed)
-        kubectl(kubeconfig, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        self.define(printed)
+
+    def define(self, manifests: str | Iterable[object]) -> None:
+        """Apply manifests, and wait until all kinds are served."""
+        self.apply(manifests)
+        kubectl(self.server.kubeconfig, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+
+    def apply(self, manifests: str | Iterable[object], *flags: str) -> None:
+        """Apply manifests, as text or as objects, as a user does."""
+        if not isinstance(manifests, str):
+            manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*manifests]})
+        kubectl(self.server.kubeconfig, "apply", "--server-side", *flags, "-f", "-", given=manifests)
 
     def add_nodes(self, *shapes: str) -> None:
         """Start simulated kubelets, and wait for their nodes."""
@@ -364,16 +373,23 @@ def _told(entry: Json) -> str:
 
 
 @contextmanager
-def staged(server: Server, folder: Path, nodes: Sequence[str] = (NODES,)) -> Iterator[Stage]:
-    """A stage with everything but a scheduler."""
+def begun(server: Server, folder: Path) -> Iterator[Stage]:
+    """A stage with a server that has nothing on it."""
     stage = Stage(server, folder)
     server.start()
     try:
+        yield stage
+    finally:
+        stage.end()
+
+
+@contextmanager
+def staged(server: Server, folder: Path, nodes: Sequence[str] = (NODES,)) -> Iterator[Stage]:
+    """A stage with everything but a scheduler."""
+    with begun(server, folder) as stage:
         stage.install()
         stage.add_nodes(*nodes)
         stage.control()
         with stage.scheduler():  # it makes the queue that jobs without one are in
             stage.until_open("default")
         yield stage
-    finally:
-        stage.end()

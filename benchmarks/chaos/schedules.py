@@ -14,7 +14,7 @@ from benchmarks.chaos.drawn import NODES, PRIORITIES, QUEUES, Schedule, schedule
 from benchmarks.chaos.faults import World
 from benchmarks.chaos.outcomes import Effort, Outcome
 from benchmarks.chaos.rest import Found, told, unrest
-from e2e.clusters import Embedded, Real, Refused
+from e2e.clusters import SERVERS, Refused
 from e2e.dumps import differences
 from e2e.laws import Recorder
 from e2e.objects import namespace, priority_class
@@ -22,7 +22,6 @@ from e2e.proxy import Proxy
 from e2e.real import ROOT, UNREACHABLE
 from e2e.stage import JOBS, Stage, Waited, staged, until
 
-SERVERS: Final = {"embedded": Embedded, "real": Real}
 _PATIENCE: Final = 60.0
 """Seconds that everything may take to come to rest once faults are over."""
 _SCENES: Final = ROOT / "build" / "chaos"

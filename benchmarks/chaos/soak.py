@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.chaos.outcomes import Effort, Outcome
-from benchmarks.chaos.schedules import SERVERS
-from e2e.clusters import Refused
+from e2e.clusters import SERVERS, Refused
 from e2e.objects import job, namespace
 from e2e.real import UNREACHABLE
 from e2e.stage import JOBS, Stage, staged

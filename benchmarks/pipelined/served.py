@@ -20,8 +20,8 @@ from benchmarks.pipelined.hurried import HURRIED_CONFIGURATION, Seen, created, h
 from benchmarks.pipelined.measuring import BEGINNING, Clock, Outcome
 from benchmarks.pipelined.quick import SPEED
 from benchmarks.pipelined.workloads import CORES, Happening, Workload, history
-from e2e.clusters import Embedded, Real
-from e2e.stage import Stage, until
+from e2e.clusters import SERVERS
+from e2e.stage import Stage, begun, until
 from stromboli.cluster.body import Body, meta, with_meta
 from stromboli.cluster.events import Added, Deleted, Event, Modified
 from stromboli.errors import ApiError
@@ -34,8 +34,6 @@ from stromboli.kube.resources import RESOURCES, nothing, plain
 from stromboli.sim.owners import Owners, group_of
 from stromboli.sim.timeline import Timeline
 from stromboli.sim.world import SimChange, SimWorld, key_of
-
-SERVERS: Final = {"embedded": Embedded, "real": Real}
 
 _EVENTS: Final[Mapping[What, type[Event]]] = {What.added: Added, What.modified: Modified, What.deleted: Deleted}
 _FOLLOWED: Final = ("Node", "PodGroup", "Pod")
@@ -123,13 +121,11 @@ class Served(SimWorld):
 
 def run(server: str, workload: Workload, seed: int, keep: bool, seconds: float) -> Outcome:
     """Let a workload, of which no node leaves, happen on a fresh server of that name."""
-    with tempfile.TemporaryDirectory(prefix="stromboli-bench-") as name:
-        stage = Stage(SERVERS[server](Path(name) / "server"), Path(name))
-        stage.server.start()
-        try:
-            return _on(stage, workload, seed, keep, seconds)
-        finally:
-            stage.end()
+    with (
+        tempfile.TemporaryDirectory(prefix="stromboli-bench-") as name,
+        begun(SERVERS[server](Path(name) / "server"), Path(name)) as stage,
+    ):
+        return _on(stage, workload, seed, keep, seconds)
 
 
 def _on(stage: Stage, workload: Workload, seed: int, keep: bool, seconds: float) -> Outcome:

@@ -17,7 +17,7 @@ from e2e.conftest import missing
 from e2e.image.kubelet import Deployments
 from e2e.image.netns import missing as no_networks
 from e2e.objects import job, namespace
-from e2e.stage import JOBS, NAMESPACE, Stage, until
+from e2e.stage import JOBS, NAMESPACE, Stage, begun, until
 
 VALUES: dict[str, Any] = {
     "basic": {"image": "stromboli:tested"},
@@ -31,12 +31,8 @@ def bare(tmp_path: Path) -> Iterator[Stage]:
     if reason := missing("real") or helm_missing() or no_networks():
         pytest.skip(reason)
     addresses = f"--service-cluster-ip-range=10.66.{os.getpid() % 256}.0/24"
-    stage = Stage(Real(tmp_path / "server", flags=[addresses]), tmp_path)
-    stage.server.start()
-    try:
+    with begun(Real(tmp_path / "server", flags=[addresses]), tmp_path) as stage:
         yield stage
-    finally:
-        stage.end()
 
 
 def upgrade(stage: Stage, *words: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.clusters import MERGE, Embedded, Json, Real, Refused
+from e2e.clusters import MERGE, SERVERS, Json, Refused
 from e2e.conftest import missing
 from e2e.objects import namespace, pod_spec
 from e2e.stage import ALREADY_THERE, GONE, GROUPS, Stage, collection_of, staged, until
@@ -29,8 +29,7 @@ def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if reason := missing(request.param):
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp(f"integrations-{request.param}")
-    kind = {"embedded": Embedded, "real": Real}[request.param]
-    with staged(kind(folder / "server"), folder, ("4x4cpu,32Gi",)) as found:
+    with staged(SERVERS[request.param](folder / "server"), folder, ("4x4cpu,32Gi",)) as found:
         yield found
 
 

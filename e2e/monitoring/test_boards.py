@@ -18,7 +18,7 @@ from e2e.clusters import Embedded
 from e2e.conftest import missing
 from e2e.objects import job, namespace, priority_class
 from e2e.real import ended, free_port
-from e2e.stage import Stage, Waited, until
+from e2e.stage import Stage, Waited, begun, until
 from stromboli.metrics.boards.dashboards import DASHBOARDS, Panel
 from stromboli.metrics.descriptions import CONTROLLERS, DESCRIPTIONS
 from stromboli.metrics.families import PREFIX
@@ -43,14 +43,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     if reason := missing("embedded"):
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("boards")
-    found = Stage(Embedded(folder / "server"), folder)
-    found.server.start()
-    try:
+    with begun(Embedded(folder / "server"), folder) as found:
         found.install()
         found.add_nodes("4x8cpu,32Gi,nvidia.com/gpu=2")
         yield found
-    finally:
-        found.end()
 
 
 @contextmanager

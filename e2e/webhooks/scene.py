@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 from e2e.clusters import Json, Refused
 from e2e.stage import Stage, until
-from tests.support.admission_writes import furnishing
+from tests.support.admission_cases import Case
+from tests.support.admission_writes import furnishing, said_to
 
 
 def furnish(stage: Stage) -> None:
@@ -22,3 +24,8 @@ def answer(stage: Stage, method: str, path: str, body: Json | None, media: str) 
         return 200, stage.api.call(method, path, body, media)
     except Refused as error:
         return error.code, json.loads(str(error).partition(": ")[2])
+
+
+def said(stage: Stage, case: Case) -> str:
+    """What the server says to the write of a case; empty if it takes it."""
+    return said_to(case, partial(answer, stage))

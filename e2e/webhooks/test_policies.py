@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 import pytest
 
-from e2e.clusters import Real, kubectl
+from e2e.clusters import Real
 from e2e.conftest import missing
-from e2e.stage import Stage, until
-from e2e.webhooks.scene import answer, furnish
+from e2e.stage import Stage, begun, until
+from e2e.webhooks.scene import furnish, said
 from stromboli.crds.cel.policies import POLICIES, policies
 from stromboli.crds.kinds import CRON_JOBS, QUEUES
 from stromboli.crds.manifests import definitions
-from tests.support.admission_cases import CASES, Case
-from tests.support.admission_writes import ELSEWHERE, is_refused_by_its_schema, said_to
+from tests.support.admission_cases import CASES
+from tests.support.admission_writes import ONE_WRITE, is_refused_by_its_schema
 
 _QUEUE = "whether the queue is there, open and a leaf"
 _TEMPLATE = "pod templates; whole CPUs of tasks with a topology policy"
@@ -53,36 +51,17 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     if reason := missing("real"):
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("policies")
-    found = Stage(Real(folder / "server"), folder)
-    found.server.start()
-    try:
-        apply(found, definitions())
-        kubectl(found.server.kubeconfig, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    with begun(Real(folder / "server"), folder) as found:
+        found.define(definitions())
         furnish(found)
-        apply(found, policies(POLICIES))
+        found.apply(policies(POLICIES))
         until(lambda: "denied request" in said(found, CASES["job minimum"]), "policies that are in effect")
         yield found
-    finally:
-        found.end()
-
-
-def apply(stage: Stage, objects: Iterable[object]) -> None:
-    """Apply objects as a user does."""
-    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*objects]})
-    kubectl(stage.server.kubeconfig, "apply", "--server-side", "-f", "-", given=listed)
-
-
-def said(stage: Stage, case: Case) -> str:
-    """What the server says to the write of a case; empty if it takes it."""
-
-    return said_to(case, partial(answer, stage))
 
 
 def test_policies_refuse_what_webhooks_refuse_but_for_what_they_say_they_cannot(stage: Stage) -> None:
     wrong = []
-    for case in CASES.values():
-        if case.name in ELSEWHERE or case.name.startswith("kept "):
-            continue
+    for case in ONE_WRITE:
         told = said(stage, case)
         is_refused = "ValidatingAdmissionPolicy" in told or is_refused_by_its_schema(case, told)
         if is_refused is not (bool(case.text) and case.name not in LOST) or bool(told) is not is_refused:

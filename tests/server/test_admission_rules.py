@@ -9,7 +9,7 @@ import pytest
 
 from tests.server.browser import Browser
 from tests.support.admission_cases import CASES, Case
-from tests.support.admission_writes import ELSEWHERE, furnishing, is_refused_by_its_schema, said_to, wanted
+from tests.support.admission_writes import ONE_WRITE, furnishing, is_refused_by_its_schema, said_to, wanted
 
 BY_SCHEMA: set[str] = set()
 
@@ -24,8 +24,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.mark.parametrize("case", [one for name, one in CASES.items() if name not in ELSEWHERE and not
-                                  name.startswith("kept ")], ids=lambda case: case.name)  # fmt: skip
+@pytest.mark.parametrize("case", ONE_WRITE, ids=lambda case: case.name)
 def test_every_rule_through_the_api_server(browser: Browser, case: Case) -> None:
     def call(method: str, path: str, body: Any, media: str) -> tuple[int, Any]:
         answer = browser(method, path, body, media)

@@ -8,7 +8,7 @@ from typing import Any
 
 from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.crds.kinds import PODS, QUEUES, RESOURCES
-from tests.support.admission_cases import WORLD, Case
+from tests.support.admission_cases import CASES, WORLD, Case
 
 Json = dict[str, Any]
 Call = Callable[[str, str, Json | None, str], tuple[int, Json]]
@@ -22,6 +22,10 @@ ELSEWHERE = frozenset({
     "deleted queue 4", *(f"queue factor {number}" for number in range(6)),  # these need flags of their own
 })  # fmt: skip
 """Cases that do not come about by one write to a server with the usual flags."""
+ONE_WRITE = tuple(
+    case for name, case in CASES.items() if name not in ELSEWHERE and not name.startswith("kept ")
+)  # fmt: skip
+"""Those that do."""
 
 
 def collection(resource: str, namespace: str = "") -> str:
