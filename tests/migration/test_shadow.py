@@ -19,7 +19,9 @@ from stromboli.live.scheduler.extenders import Extenders
 from stromboli.live.scheduler.outside import NoEvents
 from stromboli.live.shadow.causes import BEYOND, RESTORABLE, Moment, why
 from stromboli.live.shadow.differences import KEPT, Comparison, Decided, Difference, Pod, What
+from stromboli.live.shadow.extender import EFFECTS
 from stromboli.live.shadow.shadow import Shadow, read_only
+from stromboli.plugins.extender import Extender
 from tests.support.live_world import LiveWorld, gang, pod
 from tests.support.virtual import run
 
@@ -224,6 +226,11 @@ def configured(folder: Path, *plugins: str) -> str:
     conf = folder / "scheduler.conf"
     conf.write_text(f'actions: "enqueue, allocate"\ntiers:\n- plugins: [{", ".join(plugins)}]\n')
     return str(conf)
+
+
+def test_what_is_not_asked_of_an_extender_is_known_for_each_of_its_verbs() -> None:
+    verbs = {key.removeprefix("extender.") for one in Extender.arguments.values() if (key := one.key).endswith("Verb")}
+    assert verbs == EFFECTS.keys()
 
 
 def test_what_could_write_is_not_offered_and_what_is_left_out_is_said(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,6 +85,8 @@ def settings_of(
 
 def time_of(text: str | None) -> float:
     """Seconds since 1970: of an RFC 3339 time, of a number, or the present."""
+    from stromboli.model.values.times import moment
+
     if text is None:
         return time.time()
     try:
@@ -93,9 +94,8 @@ def time_of(text: str | None) -> float:
     except ValueError:
         pass
     try:
-        found = datetime.fromisoformat(text)
+        return moment(text)
     except ValueError:
         raise typer.BadParameter(
             f"{text!r} is no time; write e.g. 2026-03-01T08:00:00Z or 1772352000", param_hint="--now"
         ) from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from stromboli.builtin import full_registry
 from stromboli.errors import RecordError, StudyError
 from stromboli.framework.config.registry import Registry
-from stromboli.journal.segments import Segment, segments
-from stromboli.model.values.times import stamp
+from stromboli.journal.segments import segments
+from stromboli.model.values.times import moment, stamp
 from stromboli.sim.explanation.explain import Explanation
 from stromboli.sim.simulation.workload import Workload
 from stromboli.study.closed_loop import ClosedLoop, JobRow, ModelError
@@ -24,7 +24,7 @@ from stromboli.study.diff import PolicyDiff
 from stromboli.study.history import History
 from stromboli.study.past import Past
 from stromboli.study.recorded_trace import recorded_trace
-from stromboli.study.replay import Difference, Replay
+from stromboli.study.replay import Difference, Replay, read_span
 from stromboli.study.report.plots import waits
 from stromboli.study.simulating import objects_in
 from stromboli.study.story import Span
@@ -144,7 +144,7 @@ class Record:
         """Run the cycles once more and compare every plan, up to the first that differs."""
         begin = self._time(since)
         found = Replay(self.registry, since=begin)
-        self._read(found.read, begin, until)
+        read_span(self.folder, begin, self._time(until), found.read)
         return Replayed(found.equal, found.outside, found.difference)
 
     def explain(self, job: str, since: Time = 0.0, until: Time = inf) -> Explained:
@@ -157,7 +157,7 @@ class Record:
         """In which binds and evictions each recorded cycle differs with another configuration.  Raises ConfigError."""
         begin = self._time(since)
         found = PolicyDiff(Conf.of(conf).config(self.registry), self.registry, begin)
-        self._read(found.read, begin, until)
+        read_span(self.folder, begin, self._time(until), found.read)
         return Table([row._asdict() for row in found.rows])
 
     def diff(
@@ -173,21 +173,14 @@ class Record:
     def _history(self, since: Time, until: Time) -> History:
         return History(self.folder, self.registry, self._time(since), self._time(until)).read()
 
-    def _read(self, read: Callable[[Segment, float], bool], since: float, until: Time) -> None:
-        end = self._time(until)
-        for segment in segments(self.folder, since):
-            if not read(segment, end):
-                return
-
     def _time(self, when: Time) -> float:
         if not isinstance(when, str):
             return when
         day = datetime.fromtimestamp(self.since, UTC).date()
         try:
-            found = datetime.fromisoformat(when if "-" in when else f"{day}T{when}")
+            return moment(when if "-" in when else f"{day}T{when}")
         except ValueError:
             raise StudyError(f"{when!r} is no time; write e.g. 10:00 or 2026-11-20T10:00:00Z") from None
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def open_record(folder: str | Path, plugins_dir: str | Path = "") -> Record:

@@ -18,7 +18,7 @@ from stromboli.framework.config.registry import Registry
 from stromboli.framework.config.sampling import Sampling
 from stromboli.journal.checkpoint import restored
 from stromboli.journal.entries import Configured, Planned, decode
-from stromboli.journal.segments import CHECKPOINT, ENTRIES, Frame, Segment
+from stromboli.journal.segments import CHECKPOINT, ENTRIES, Frame, Segment, segments
 from stromboli.model.snapshot import Snapshot
 from stromboli.narration.observe import SILENT, Observer
 from stromboli.plugins.extender.calls import Recorded
@@ -63,6 +63,16 @@ class Moment(NamedTuple):
     rim: Rim
     snapshot: Snapshot
     config: Config
+
+
+def read_span(record: Path, since: float, until: float, read: Callable[[Segment, float], bool]) -> None:
+    """Let ``read`` have the segments of a record in turn, with ``until``, until it says that there is no more to do.
+
+    Times are seconds since 1970.  Raises RecordError.
+    """
+    for segment in segments(record, since):
+        if not read(segment, until):
+            return
 
 
 class Reading:

@@ -117,16 +117,13 @@ def replay(
     """Run recorded cycles once more and compare their plans; ends with 1 at the first that differs, and shows it."""
     from stromboli.builtin import full_registry
     from stromboli.cli.plan import LogForm, observer_of
-    from stromboli.journal.segments import segments
-    from stromboli.study.replay import Replay
+    from stromboli.study.replay import Replay, read_span
     from stromboli.study.story import Story
 
     observer = observer_of(verbosity, LogForm.text)
     story = None if job is None else Story(job)
     found = Replay(full_registry(plugins_dir or ""), observer, story, _time(since, 0.0))
-    for segment in segments(record, _time(since, 0.0)):
-        if not found.read(segment, _time(until, float("inf"))):
-            break
+    read_span(record, _time(since, 0.0), _time(until, float("inf")), found.read)
     for span in story.spans if story is not None else ():
         console().print(str(span), highlight=False, soft_wrap=True)
     outside = f", {found.outside} not replayable" if found.outside else ""
@@ -169,8 +166,8 @@ def diff(
     what would have followed.  That is what --closed-loop estimates: who would have waited longer, and who less.
     """
     from stromboli.builtin import full_registry
-    from stromboli.journal.segments import segments
     from stromboli.study.diff import PolicyDiff
+    from stromboli.study.replay import read_span
 
     if closed_loop:
         raise typer.Exit(
@@ -180,9 +177,7 @@ def diff(
         raise typer.BadParameter("goes with --closed-loop", param_hint="--queues, --into")
     registry = full_registry(plugins_dir or "")
     found = PolicyDiff(registry.configured(conf, compat=compat is not None), registry, _time(since, 0.0))
-    for segment in segments(record, _time(since, 0.0)):
-        if not found.read(segment, _time(until, float("inf"))):
-            break
+    read_span(record, _time(since, 0.0), _time(until, float("inf")), found.read)
     rows = [row for row in found.rows if job in (None, row.job)]
     _show_rows(rows)
     console().print(f"{counted(len(rows), 'difference')} in {counted(found.cycles, 'cycle')}")

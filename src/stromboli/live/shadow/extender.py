@@ -11,8 +11,8 @@ from typing import Final
 
 from stromboli.framework.config.config import Config
 from stromboli.model.values.redaction import without_logins
+from stromboli.plugins.extender import Extender
 
-EXTENDER: Final = "extender"
 EFFECTS: Final[Mapping[str, str]] = {
     "onSessionOpenVerb": "would be sent the cluster",
     "onSessionCloseVerb": "would be told that a cycle is over",
@@ -33,9 +33,9 @@ EFFECTS: Final[Mapping[str, str]] = {
 def unasked(config: Config) -> Iterator[str]:
     """A sentence for each extender of a configuration that is not asked."""
     for option in config.plugins():
-        if option.name != EXTENDER:
+        if option.name != Extender.name:
             continue
-        given = {key.removeprefix(f"{EXTENDER}."): value for key, value in option.arguments.items()}
+        given = {key.removeprefix(f"{Extender.name}."): value for key, value in option.arguments.items()}
         asked = [f"{given[verb]} {effect}" for verb, effect in EFFECTS.items() if given.get(verb)]
         if asked:
             url = without_logins(str(given.get("urlPrefix", "")))

@@ -25,6 +25,12 @@ def _stamp(whole: int) -> str:  # what is written at once bears the same times
     return datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def moment(text: str) -> float:
+    """Seconds since 1970 of an ISO 8601 time, in UTC unless it says otherwise.  Raises ValueError."""
+    found = datetime.fromisoformat(text)
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
 def seconds(text: str | None, path: str) -> int:
     """Whole seconds since 1970 of an RFC 3339 time; 0 for an absent one.
 

@@ -40,7 +40,7 @@ from stromboli.plugins.network_topology_aware import gradients, scores
 from stromboli.plugins.network_topology_aware.groups import TopologyGroups, ignore
 from stromboli.plugins.network_topology_aware.scores import Floats, TierWeights
 from stromboli.plugins.network_topology_aware.whole_domains import WholeDomains
-from stromboli.plugins.network_topology_aware.wishes import OFF, SWITCH
+from stromboli.plugins.network_topology_aware.wishes import OFF, PLUGIN, SWITCH
 
 if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
@@ -73,7 +73,7 @@ class NetworkTopologyAware(Plugin, trusted=True):
     ``hypernode.topology-groups.enable`` heeds annotations that keep jobs near each other, or apart.
     """
 
-    name = "network-topology-aware"
+    name = PLUGIN
     weight = arg("weight", int, 1, not_negative)
     cpu = arg("hypernode.binpack.cpu", int, 1, not_negative)
     memory = arg("hypernode.binpack.memory", int, 1, not_negative)
