@@ -9,8 +9,10 @@ from typing import Final
 import numpy as np
 
 from stromboli.cli.linting.card_requests import Cards, cards_of, lacking_cards
+from stromboli.cli.linting.claim_requests import idle_devices, lacking_devices
 from stromboli.cli.linting.findings import Rule, Severity, Spot
 from stromboli.errors import ManifestError
+from stromboli.filters.devices.book import DeviceBook
 from stromboli.framework.config.config import Config
 from stromboli.framework.extension.figures import amounts_text, by_name, shown
 from stromboli.model.job import Job
@@ -82,6 +84,11 @@ class Cluster:
         """Shared devices, as if no pod held any; none without the plugin that shares them."""
         options = self.config.plugins() if self.config is not None else ()
         return [cards for option in options for cards in cards_of(option, self.snapshot)]
+
+    @cached_property
+    def devices(self) -> DeviceBook:
+        """Claimed devices, as if no claim had any."""
+        return idle_devices(self.snapshot, self.state.tasks.values())
 
     def uses(self, plugin: str) -> bool:
         """Whether the configuration, if there is one, lists ``plugin``."""
@@ -310,6 +317,8 @@ def _fits_no_node(cluster: Cluster) -> Iterator[Spot]:
             yield Spot(f"no node offers {amounts_text(request)} at once", 0, f"Pod {task.key}", "spec.containers")
         elif cards := lacking_cards(cluster.cards, task):
             yield Spot(cards, 0, f"Pod {task.key}", "spec.containers")
+        elif claims := lacking_devices(cluster.devices, task) if task.claims else "":
+            yield Spot(claims, 0, f"Pod {task.key}", "spec.resourceClaims")
 
 
 def _offered(cluster: Cluster, task: Task) -> bool:

@@ -138,18 +138,19 @@ def view(
 
     name = _need(name or named, "view")
 
-    async def story(client: Client) -> tuple[Job, list[dict[str, Any]]]:
+    async def story(client: Client) -> tuple[Job, list[dict[str, Any]], list[str]]:
+        from stromboli.cli.vcctl.job_devices import devices_of
         from stromboli.kube.client import Select
         from stromboli.kube.resources import EVENTS
         from stromboli.live.controllers.controlled import JOB
 
         found = await client.get(JOB, name, namespace)
         of_job = Select(fields=f"involvedObject.name={name},involvedObject.kind=Job")
-        return found, await client.list_all(EVENTS, namespace, of_job)
+        return found, await client.list_all(EVENTS, namespace, of_job), await devices_of(client, name, namespace)
 
-    job, events = talk("job view", kubeconfig, master, story)
+    job, events, devices = talk("job view", kubeconfig, master, story)
     own = [event for event in events if event["involvedObject"].get("uid") == job.metadata.uid]
-    print(view_of(job, own, time.time()))
+    print(view_of(job, own, time.time(), devices))
 
 
 @app.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from stromboli.cli.vcctl.columns import age
@@ -14,9 +14,9 @@ Lines = Iterator[tuple[int, str]]
 """Lines with their indents, in levels of two blanks."""
 
 
-def view_of(job: Job, events: Iterable[Mapping[str, Any]], now: float) -> str:
-    """The whole view, as of ``now`` in seconds since 1970."""
-    lines = [*_head(job), *_spec(job), *_status(job), *_events(events, now)]
+def view_of(job: Job, events: Iterable[Mapping[str, Any]], now: float, devices: Sequence[str] = ()) -> str:
+    """The whole view, as of ``now`` in seconds since 1970; ``devices`` are lines about what its pods hold of them."""
+    lines = [*_head(job), *_spec(job), *_status(job), *_devices(devices), *_events(events, now)]
     return "\n".join(f"{'  ' * level}{text}".rstrip() for level, text in lines)
 
 
@@ -105,6 +105,12 @@ def _status(job: Job) -> Lines:
         yield 1, "Conditions:"
         yield 2, f"{'Status':<15}TransitionTime"
         yield from ((2, f"{row.status:<15}{row.last_transition_time or ''}") for row in status.conditions)
+
+
+def _devices(lines: Sequence[str]) -> Lines:
+    if lines:
+        yield 0, "Devices:"
+        yield from ((1, line) for line in lines)
 
 
 def _events(events: Iterable[Mapping[str, Any]], now: float) -> Lines:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from stromboli.cli.vcctl.top_devices import DeviceLine, device_lines
 from stromboli.cluster.state import ClusterState
 from stromboli.model.job import Job
 from stromboli.model.names import CONDITION_TRUE, POD_GROUP_NOT_ADMITTED, POD_GROUP_UNSCHEDULABLE
@@ -71,6 +72,7 @@ class Picture(NamedTuple):
     jobs: list[JobLine]
     nodes: list[NodeLine]
     lately: Lately
+    devices: list[DeviceLine]
 
 
 class Changes:
@@ -109,7 +111,7 @@ def picture_of(state: ClusterState, lately: Lately) -> Picture:
         by_queue.setdefault(job.queue, []).append(job)
     queues = [_queue_line(state, name, by_queue.get(name, [])) for name in sorted({*state.queues, *by_queue})]
     lines = sorted((_job_line(job) for job in jobs), key=lambda line: (line.placed >= line.pods, -line.priority))
-    return Picture(queues, lines, list(_node_lines(state)), lately)
+    return Picture(queues, lines, list(_node_lines(state)), lately, device_lines(state))
 
 
 def _queue_line(state: ClusterState, name: str, jobs: list[Job]) -> QueueLine:

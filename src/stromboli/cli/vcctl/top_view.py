@@ -9,6 +9,7 @@ from rich.text import Text
 
 from stromboli.cli.terminal import counted, table
 from stromboli.cli.usage_view import bar
+from stromboli.cli.vcctl.top_devices import DeviceLine
 from stromboli.cli.vcctl.top_picture import SPAN, Lately, NodeLine, Picture, QueueLine
 
 MOST_JOBS: Final = 12
@@ -23,6 +24,8 @@ def drawn(picture: Picture) -> RenderableType:
         parts += [_jobs(picture), Text()]
     if picture.nodes:
         parts.append(_nodes(picture))
+    if picture.devices:
+        parts += [Text(), _devices(picture)]
     return Group(*parts)
 
 
@@ -84,3 +87,30 @@ def _node(node: NodeLine) -> list[Text]:
     for part in (node.cpu, node.memory):
         cells += [bar(part), Text(f"{part:.0%}")]
     return [*cells, Text(str(node.pods))]
+
+
+def _devices(picture: Picture) -> RenderableType:
+    """The nodes whose devices are used most."""
+    view = table("NODE", "DEVICES", ">USED", ">FREE", "", ">", "MEMORY (MB)", "CORES (%)")
+    fullest = sorted(picture.devices, key=lambda line: (-line.part, line.node, line.type))
+    for line in fullest[:MOST_NODES]:
+        view.add_row(*_device(line))
+    used, every = sum(line.used for line in picture.devices), sum(line.all for line in picture.devices)
+    total = f"{used:,} of {counted(every, 'device')} in use"
+    more = len(picture.devices) - MOST_NODES
+    return Group(view, Text(f"... and {more} more; {total}" if more > 0 else total, style="dim"))
+
+
+def _device(line: DeviceLine) -> list[Text]:
+    memory = f"{line.used_memory:,} / {line.memory:,}" if line.memory else "-"
+    cores = f"{line.used_cores} / {line.cores}" if line.cores else "-"
+    numbers = Text(str(line.used)), Text(str(line.all - line.used))
+    return [
+        Text(line.node),
+        Text(line.type),
+        *numbers,
+        bar(line.part),
+        Text(f"{line.part:.0%}"),
+        Text(memory),
+        Text(cores),
+    ]

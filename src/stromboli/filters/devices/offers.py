@@ -75,7 +75,7 @@ class Offers:
         self.candidates: list[Candidate] = []
         self.counters: dict[CounterKey, int] = {}
         """How much there is of each counter that devices share, in thousandths."""
-        for members in _pools(slices.values()):
+        for members in newest_pools(slices.values()):
             self._add_pool(members)
 
     def of(self, row: int) -> Reached:
@@ -171,7 +171,7 @@ def draws_of(pool: tuple[str, str], device: Device) -> Draws:
     )  # fmt: skip
 
 
-def _pools(slices: Iterable[ResourceSlice]) -> Iterator[list[ResourceSlice]]:
+def newest_pools(slices: Iterable[ResourceSlice]) -> Iterator[list[ResourceSlice]]:
     """The slices of each pool that are of its newest generation, pools and slices by name."""
     pools: dict[tuple[str, str], list[ResourceSlice]] = {}
     for each in sorted(slices, key=lambda one: one.metadata.name):

@@ -35,7 +35,7 @@ class GpuShare:
 
     def demand_of(self, task: Task) -> Demand | None:
         """What the pod's limits ask for: the larger of its containers' sum and its largest init container."""
-        wanted = _asked(task.spec, GPU_NUMBER if self._whole else GPU_MEMORY)
+        wanted = asked(task.spec, GPU_NUMBER if self._whole else GPU_MEMORY)
         if wanted <= 0:
             return None
         return Demand(number=wanted) if self._whole else Demand(memory=wanted)
@@ -54,7 +54,8 @@ class GpuShare:
         return GpuPool(node.name, memory // number, cards)
 
 
-def _asked(spec: PodSpec, name: str) -> int:
+def asked(spec: PodSpec, name: str) -> int:
+    """What a pod's limits name: its containers' sum, or more if an init container asks for more."""
     together = sum(amount(container.resources.limits, name) for container in spec.containers)
     return max([together, *(amount(container.resources.limits, name) for container in spec.init_containers)])
 
@@ -101,7 +102,7 @@ class GpuPool:
         """Pods hold the cards that ``gpu-index`` names."""
         numbers = (number(word) for word in words(task.annotations.get(INDEX, "")))
         named = [card for card in numbers if card is not None]
-        self._hold(task, named, _asked(task.spec, GPU_MEMORY))
+        self._hold(task, named, asked(task.spec, GPU_MEMORY))
 
     def release(self, task: Task) -> None:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
