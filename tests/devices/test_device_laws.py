@@ -135,7 +135,7 @@ def shown(session: Session) -> object:
         for job in session.jobs.peek() for task in job.tasks.values()
     ]  # fmt: skip
     free = {name: [group.volumes for group in pool._groups.values()] for name, pool in volumes._pools.items()}
-    return repr((cards, dict(sorted(claims._taken.items())), claims._given, volumes._given, free, masks))
+    return repr((cards, dict(sorted(claims._usage.whole.items())), claims._given, volumes._given, free, masks))
 
 
 @pytest.mark.law("no card, device or volume is given twice, a gang has all or nothing, and annotations restore it")

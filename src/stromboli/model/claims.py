@@ -124,7 +124,10 @@ class ResourceClaimSpec(Wire, frozen=True):
 
 
 class DeviceResult(Wire, frozen=True):
-    """A device given to a claim, and the request that it meets (``request/alternative`` of a choice)."""
+    """A device given to a claim, and the request that it meets (``request/alternative`` of a choice).
+
+    Of a device that several requests may have it is a share: one with an id, and with what it takes of all capacities.
+    """
 
     request: str = ""
     driver: str = ""
@@ -132,6 +135,8 @@ class DeviceResult(Wire, frozen=True):
     device: str = ""
     admin_access: bool | None = None
     tolerations: tuple[Toleration, ...] = ()
+    share_id: str = msgspec.field(name="shareID", default="")
+    consumed_capacity: dict[str, Amount] = {}
 
 
 class DeviceResults(Wire, frozen=True):
@@ -184,10 +189,27 @@ class Attribute(Wire, frozen=True):
     version: str | None = None
 
 
+class CapacityRange(Wire, frozen=True):
+    """Amounts that may be taken of a capacity: from ``min`` on in steps, up to ``max``."""
+
+    min: Amount | None = None
+    max: Amount | None = None
+    step: Amount | None = None
+
+
+class CapacityPolicy(Wire, frozen=True):
+    """How much of a capacity one request takes: ``default`` where it names none, else the next amount allowed."""
+
+    default: Amount | None = None
+    valid_values: tuple[Amount, ...] = ()
+    valid_range: CapacityRange | None = None
+
+
 class Capacity(Wire, frozen=True):
-    """How much of something a device has."""
+    """How much of something a device has; the policy is for devices that several requests may have."""
 
     value: Amount = 0
+    request_policy: CapacityPolicy | None = None
 
 
 class DeviceTaint(Wire, frozen=True):

@@ -11,11 +11,13 @@ import msgspec
 import numpy as np
 
 from stromboli.filters.columns import Masks
+from stromboli.filters.devices.capacity import Takes, takes
 from stromboli.filters.devices.expressions import Answer, expression, seen
-from stromboli.filters.devices.offers import Candidate, Key, Offers
+from stromboli.filters.devices.offers import MORE_THAN_ANY, Candidate, Offers, milli
 from stromboli.filters.devices.requests import MOST_CONSUMERS, Given, Option, Wish, allocation, wish_of
 from stromboli.filters.devices.search import TOO_LONG, Search
-from stromboli.model.claims import Allocation, DeviceObjects, ResourceClaim
+from stromboli.filters.devices.usage import Usage
+from stromboli.model.claims import Allocation, Capacity, DeviceObjects, DeviceResult, ResourceClaim
 from stromboli.model.spec import NodeSelector
 from stromboli.model.table import Ints, NodeTable
 from stromboli.model.task import Task
@@ -23,6 +25,7 @@ from stromboli.model.task import Task
 CANNOT, ELSEWHERE, GIVEN_UP = (np.uint64(1 << bit) for bit in range(3))
 """Refusals of a node: its devices don't do, claims have theirs on other nodes, too many ways to allocate."""
 _NOWHERE: Final = np.uint64(0)
+_ALL: Final[Takes] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +56,14 @@ class DeviceBook:
         self._devices, self._shares = devices, shares
         self._table, self._offers = table, Offers(devices.slices, table)
         self._pods = Counter(claim for task in tasks for claim in task.claims)
-        self._taken: Counter[Key] = Counter()
+        self._usage = Usage()
         self._numbers: dict[bytes, int] = {}
         self._wishes: list[Wish] = []
         self._number_of: dict[str, int] = {}
         self._given: dict[str, Allocation] = {}
         self._users: dict[str, set[str]] = {}
         self._answers: dict[tuple[Option, int], Answer] = {}
+        self._takes: dict[tuple[Option, int], Takes | None] = {}
         self._seen: dict[int, dict[str, Any]] = {}
         self._rows: dict[tuple[int, ...], _Rows] = {}
         self._changes: list[int] = []
@@ -69,8 +73,6 @@ class DeviceBook:
             rows.setdefault(one.key[:2], set()).add(one.row)
         self._wide = {pool for pool, found in rows.items() if len(found) > 1}
         """Pools whose devices are of several nodes."""
-        self._left = dict(self._offers.counters)
-        """What is left of counters that devices share."""
         for claim in devices.claims.values():
             if claim.status.allocation is not None:
                 self._count(claim.status.allocation, 1)
@@ -176,21 +178,24 @@ class DeviceBook:
             answers.scores[row] = 0
             if (found := search.run()) is not None:
                 answers.masks[row] = _NOWHERE
-                answers.scores[row] = sum(option.score for given in found for option in {each for each, _ in given})
+                answers.scores[row] = sum(option.score for given in found for option in {each.option for each in given})
                 continue
             answers.masks[row] = GIVEN_UP if search.failure == TOO_LONG else CANNOT
             if search.failure not in ("", TOO_LONG):
                 answers.errors[row] = search.claim, search.failure
 
     def _search(self, wishes: tuple[int, ...], row: int) -> Search:
-        taken = self._taken
-        return Search(
-            [self._wishes[number] for number in wishes],
-            self._offers.of(row),
-            lambda one: one.key in taken,
-            self._matches,
-            self._left,
-        )
+        wanted, offers = [self._wishes[number] for number in wishes], self._offers
+        return Search(wanted, offers.of(row), self._usage, self._matches, self._takes_of, offers.counters)
+
+    def _takes_of(self, option: Option, one: Candidate) -> Takes | None:
+        """What a request takes of an idle device; nothing of one that it gets alone, unless it asks for amounts."""
+        if not option.capacity and not one.is_shared:
+            return _ALL
+        key = option, one.number
+        if key not in self._takes:
+            self._takes[key] = takes(one.device.capacity, option.capacity)
+        return self._takes[key]
 
     def _matches(self, option: Option, one: Candidate) -> Answer:
         known = self._answers.get((option, one.number))
@@ -225,7 +230,7 @@ class DeviceBook:
 
     def _give(self, key: str, given: list[Given]) -> None:
         claim: ResourceClaim = self._devices.claims[key]
-        self._given[key] = allocation(claim.spec, given, self._devices.classes)
+        self._given[key] = allocation(claim, given, self._devices.classes)
         self._count(self._given[key], 1)
 
     def leave(self, task: Task) -> None:
@@ -242,10 +247,14 @@ class DeviceBook:
             if one.admin_access:
                 continue
             key = one.driver, one.pool, one.device
-            self._taken[key] += times
-            if not self._taken[key]:
-                del self._taken[key]
-            if (device := self._candidate.get(key)) is not None:
+            device = self._candidate.get(key)
+            self._usage.count(key, _share(one), device.draws if device is not None else (), times)
+            if device is not None:
                 self._changes.append(-1 if device.draws and key[:2] in self._wide else device.row)
-                for counter, amount in device.draws:
-                    self._left[counter] = self._left.get(counter, 0) - times * amount
+
+
+def _share(given: DeviceResult) -> Takes | None:
+    """What a claim has of a device that it shares; None for one that it has alone."""
+    if not given.share_id:
+        return None
+    return {name: milli(Capacity(amount), MORE_THAN_ANY) for name, amount in given.consumed_capacity.items()}

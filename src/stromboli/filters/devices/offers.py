@@ -39,11 +39,21 @@ class Candidate:
     draws: Draws = ()
 
     def admits(self, tolerations: Sequence[Toleration]) -> bool:
-        """Whether the device's taints are tolerated, and the scheduler can allocate it alone, at once and whole."""
+        """Whether the device's taints are tolerated, and the scheduler can allocate it at once."""
         device = self.device
         if device.binding_conditions:
             return False
         return admits(tolerations, (Taint(each.key, each.value, each.effect) for each in device.taints))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several requests may have the device, each a share of its capacities."""
+        return self.device.allow_multiple_allocations
+
+    def capacity(self, name: str) -> int:
+        """How much the device has of a capacity, in thousandths."""
+        found = self.device.capacity.get(name)
+        return 0 if found is None else milli(found, 0)
 
     def attribute(self, name: str) -> object:
         """An attribute by its full name, with its type; None where the device lacks it."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+from uuid import UUID, uuid5
 
+from stromboli.filters.devices.capacity import Takes, written
 from stromboli.filters.devices.offers import Candidate, common
 from stromboli.model.claims import (
     Allocation,
@@ -15,15 +17,18 @@ from stromboli.model.claims import (
     DeviceResult,
     DeviceResults,
     ExactRequest,
+    ResourceClaim,
     ResourceClaimSpec,
 )
-from stromboli.model.spec import Toleration
+from stromboli.model.spec import Amount, Toleration
 
 ALL: Final = "All"
 MOST_DEVICES: Final = 32
 """Devices that one claim can be given; what its status has room for in Kubernetes."""
 MOST_ALTERNATIVES: Final = 8
 """Alternatives of one request."""
+SHARES: Final = UUID("5d1f4f5e-6c0e-4f0b-9c39-0b8a4f0f6a57")
+"""The name space of shares' ids."""
 MOST_CONSUMERS: Final = 256
 """Pods that can share a claim."""
 
@@ -47,7 +52,7 @@ class Option:
     count: int
     admin: bool
     tolerations: tuple[Toleration, ...]
-    unsupported: bool
+    capacity: Mapping[str, Amount]
     score: int = 0
 
     def concerns(self, constraint: DeviceConstraint) -> bool:
@@ -98,21 +103,39 @@ def _option(name: str, request: str, asked: ExactRequest, classes: Mapping[str, 
         0 if asked.allocation_mode == ALL else max(1, asked.count),
         asked.admin_access,
         asked.tolerations,
-        asked.capacity is not None,
+        asked.capacity.requests if asked.capacity is not None else {},
         score,
     )
 
 
-Given = tuple[Option, Candidate]
+class Given(NamedTuple):
+    """A device for a request; ``share`` is what it takes of one that others may have, too, None the device itself."""
+
+    option: Option
+    device: Candidate
+    share: Takes | None = None
 
 
-def allocation(spec: ResourceClaimSpec, given: Sequence[Given], classes: Mapping[str, DeviceClass]) -> Allocation:
+def allocation(claim: ResourceClaim, given: Sequence[Given], classes: Mapping[str, DeviceClass]) -> Allocation:
     """What is written into a claim's status: devices, their drivers' configuration, and where they can be used."""
-    results = tuple(
-        DeviceResult(option.name, *one.key, True if option.admin else None, option.tolerations) for option, one in given
-    )
-    configs = tuple(_configs(spec, dict.fromkeys(option for option, _ in given), classes))
-    return Allocation(DeviceResults(results, configs), common(one.node_selector for _, one in given))
+    results = tuple(_result(claim, place, each) for place, each in enumerate(given))
+    configs = tuple(_configs(claim.spec, dict.fromkeys(each.option for each in given), classes))
+    return Allocation(DeviceResults(results, configs), common(each.device.node_selector for each in given))
+
+
+def _result(claim: ResourceClaim, place: int, given: Given) -> DeviceResult:
+    option, one, share = given
+    admin = True if option.admin else None
+    if share is None:
+        return DeviceResult(option.name, *one.key, admin, option.tolerations)
+    amounts: dict[str, Amount] = {name: written(amount) for name, amount in share.items()}
+    return DeviceResult(option.name, *one.key, admin, option.tolerations, _share_id(claim, place, one), amounts)
+
+
+def _share_id(claim: ResourceClaim, place: int, one: Candidate) -> str:
+    """Which share of a device a claim has: the same whenever it is computed, and no other claim's or request's."""
+    meta = claim.metadata
+    return str(uuid5(SHARES, "/".join((meta.namespace, meta.name, meta.uid, str(place), *one.key))))
 
 
 def _configs(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from stromboli.filters.devices.capacity import Takes
 from stromboli.filters.devices.expressions import Answer
 from stromboli.filters.devices.offers import Candidate, CounterKey, Reached
 from stromboli.filters.devices.requests import MOST_DEVICES, Given, Option, Wish
+from stromboli.filters.devices.usage import Usage, has_room
 from stromboli.model.claims import DeviceConstraint
 
 MOST_STEPS: Final = 10_000
@@ -17,27 +18,28 @@ MOST_STEPS: Final = 10_000
 TOO_LONG: Final = "too many ways to allocate devices"
 
 Matches = Callable[[Option, Candidate], Answer]
+TakesOf = Callable[[Option, Candidate], Takes | None]
 
 
 class Search:
     """One search for the claims ``wishes`` of one pod; ``failure`` says why it ended without looking at all ways.
 
-    ``left`` is what is left of counters that devices share.
+    ``usage`` is what others have, ``takes`` what a request takes of an idle device, ``counters`` how much there is of
+    those that devices share.
     ``claim`` is the place of the claim that the failure is about; its text may contain ``{claim}``.
     """
 
     def __init__(
-        self, wishes: Sequence[Wish], reached: Reached, taken: Callable[[Candidate], bool], matches: Matches,
-        left: Mapping[CounterKey, int] = MappingProxyType({}),
+        self, wishes: Sequence[Wish], reached: Reached, usage: Usage, matches: Matches, takes: TakesOf,
+        counters: Mapping[CounterKey, int] = MappingProxyType({}),
     ) -> None:  # fmt: skip
-        self._reached, self._matches = reached, matches
-        self._free = [one for one in reached.candidates if not taken(one)]
+        self._reached, self._matches, self._takes = reached, matches, takes
+        self._usage, self._own, self._counters = usage, Usage(), counters
+        self._free = [one for one in reached.candidates if one.is_shared or not usage.uses(one.key)]
         self._wishes = wishes
         self._places = [(claim, place) for claim, wish in enumerate(wishes) for place in range(len(wish.requests))]
         self._given: list[list[Given]] = [[] for _ in wishes]
         self._values: list[list[list[object]]] = [[[] for _ in wish.constraints] for wish in wishes]
-        self._used: set[int] = set()
-        self._left, self._drawn = left, Counter[CounterKey]()
         self._steps = 0
         self.failure, self.claim = "", 0
 
@@ -53,8 +55,6 @@ class Search:
         return any(self._option(place, claim, option) for option in options if not self.failure)
 
     def _option(self, place: int, claim: int, option: Option) -> bool:
-        if option.unsupported:
-            return False
         if option.count == 0:
             return self._all(place, claim, option)
         if len(self._given[claim]) + option.count > MOST_DEVICES:
@@ -106,11 +106,12 @@ class Search:
         if isinstance(answer, str):
             self._fail(claim, answer)
             return False
-        return answer and one.admits(option.tolerations)
+        return answer and one.admits(option.tolerations) and self._takes(option, one) is not None
 
     def _take(self, claim: int, option: Option, one: Candidate) -> bool:
-        """Take a device unless it is taken in this search, or a constraint forbids it."""
-        if not self._is_free(claim, option, one):
+        """Take a device, or a share of it, unless too much is taken, or a constraint forbids it."""
+        share = self._takes(option, one) if one.is_shared else None
+        if not self._is_free(claim, option, one, share):
             return False
         values = [
             (one.attribute(constraint.match_attribute or constraint.distinct_attribute), constraint, others)
@@ -121,27 +122,26 @@ class Search:
             return False
         for value, _, others in values:
             others.append(value)
-        self._given[claim].append((option, one))
-        if not option.admin:
-            self._used.add(one.number)
-            self._drawn.update(dict(one.draws))
+        self._given[claim].append(Given(option, one, share))
+        self._count(self._given[claim][-1], 1)
         return True
 
-    def _is_free(self, claim: int, option: Option, one: Candidate) -> bool:
-        """Whether a device may be taken: not twice by one claim, and only with administrator's access while in use."""
-        if any(given is one for _, given in self._given[claim]):
+    def _is_free(self, claim: int, option: Option, one: Candidate, share: Takes | None) -> bool:
+        """Whether a device may be taken: not twice by one claim unless it is shared; administrators always may."""
+        if share is None and any(given.device is one for given in self._given[claim]):
             return False
-        return option.admin or (one.number not in self._used and self._draws(one))
+        return option.admin or has_room(one, share, self._counters, self._usage, self._own)
 
-    def _draws(self, one: Candidate) -> bool:
-        """Whether the counters that a device shares with others suffice; one that no slice states has nothing."""
-        return all(self._drawn[counter] + amount <= self._left.get(counter, 0) for counter, amount in one.draws)
+    def _count(self, given: Given, times: int) -> None:
+        """Note what is taken in this search; a device that others share draws on its counters already."""
+        if not given.option.admin:
+            key = given.device.key
+            self._own.count(key, given.share, () if self._usage.uses(key) else given.device.draws, times)
 
     def _give_back(self, claim: int) -> None:
-        option, one = self._given[claim].pop()
-        if not option.admin:
-            self._used.discard(one.number)
-            self._drawn.subtract(dict(one.draws))
+        given = self._given[claim].pop()
+        option = given.option
+        self._count(given, -1)
         for constraint, values in zip(self._wishes[claim].constraints, self._values[claim], strict=True):
             if option.concerns(constraint):
                 values.pop()

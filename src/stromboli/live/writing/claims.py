@@ -128,4 +128,4 @@ def released(body: dict[str, Any], uid: str) -> dict[str, Any] | None:
 
 def _devices(allocation: dict[str, Any]) -> list[tuple[Any, ...]]:
     results = part(allocation, "devices", "results") or []
-    return [tuple(one.get(name) for name in ("request", "driver", "pool", "device")) for one in results]
+    return [tuple(one.get(name) for name in ("request", "driver", "pool", "device", "shareID")) for one in results]
