@@ -63,6 +63,16 @@ class ImageIndex:
         return int(float(self._sizes[name]) * (count / self._rows))
 
 
+def images_by_holders(specs: Sequence[NodeSpec]) -> ImageIndex:
+    """The index of the images of ``specs``, each counted by how many nodes hold it."""
+    return ImageIndex(specs)
+
+
+def images_by_arrival(specs: Sequence[NodeSpec]) -> ImageIndex:
+    """The index of the images of ``specs``, each counted by how many nodes up to the row in question hold it."""
+    return ImageIndex(specs, by_arrival=True)
+
+
 def full_name(image: str) -> str:
     """The image's name with a tag: ``latest`` where it has none."""
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"

@@ -25,6 +25,11 @@ def taint_column(specs: Sequence[NodeSpec]) -> TaintColumn:
     return SpecColumn(specs, lambda node: node.taints)
 
 
+def cordon_column(specs: Sequence[NodeSpec]) -> SpecColumn[bool]:
+    """Which of ``specs`` are cordoned."""
+    return SpecColumn(specs, lambda node: node.unschedulable)
+
+
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
     """Whether the toleration covers the taint.
 

@@ -11,7 +11,7 @@ from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
 from stromboli.model.resources.axes import Axes, add_to
 from stromboli.model.resources.resource import Resource
-from stromboli.model.status import ALLOCATED_STATUS, READY_STATUS, TaskStatus
+from stromboli.model.status import ALLOCATED_STATUS, READY_STATUS, SCHEDULED_STATUS, TaskStatus
 from stromboli.model.task import Task
 from stromboli.model.task import twin as copy_of_task
 
@@ -280,7 +280,11 @@ class Job:
 
     def scheduled_task_num(self) -> int:
         """Tasks that the cluster has placed, ended ones included."""
-        return self.number(RUNNING, BOUND, FAILED, SUCCEEDED)
+        placed = 0
+        for status, members in self.index.items():
+            if status in SCHEDULED_STATUS:
+                placed += len(members)
+        return placed
 
     def releasing_scheduled_num(self) -> int:
         """Ending tasks that had a node."""

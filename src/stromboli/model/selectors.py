@@ -1,8 +1,11 @@
-"""Label selectors."""
+"""Label selectors, and one label over many objects."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
 
 from stromboli.model.spec import LabelSelector, Requirement
 
@@ -49,3 +52,21 @@ def belonging(labels: Mapping[str, str], controller: str, named: Mapping[str, La
         exact = (Requirement(key, "In", (value,)) for key, value in own.match_labels.items())
         more = (*exact, *own.match_expressions)
     return LabelSelector(wanted, more) if wanted or more else None
+
+
+class LabelColumn:
+    """One label over all nodes: ``codes[row]`` numbers its value in ``values``; -1 where a node lacks the label."""
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, labels: Iterable[Mapping[str, str]], key: str) -> None:
+        numbers: dict[str, int] = {}
+        found = (one.get(key) for one in labels)
+        codes = [-1 if value is None else numbers.setdefault(value, len(numbers)) for value in found]
+        self.codes: npt.NDArray[np.int32] = np.array(codes, dtype=np.int32)
+        self.values: list[str] = list(numbers)
+
+    def where(self, holds: Callable[[str], bool], absent: bool) -> npt.NDArray[np.bool_]:
+        """Which nodes' value satisfies ``holds``; a node without the label counts as ``absent``.  Shape (nodes,)."""
+        table = np.array([*(holds(value) for value in self.values), absent], dtype=bool)
+        return table[self.codes]

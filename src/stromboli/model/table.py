@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from stromboli.model.resources.axes import CPU, MEMORY, PODS, Axes, Vector, fits
 from stromboli.model.resources.resource import Resource
+from stromboli.model.selectors import LabelColumn
 from stromboli.model.spec import Image, NodeSpec, Taint
 from stromboli.model.task import Task
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
+
+Derived = TypeVar("Derived")
 
 EVERY = slice(None)
 """Every row."""
@@ -24,34 +27,20 @@ AMOUNTS = ("alloc", "used", "releasing", "pipelined", "requested", "nonzero")
 """The columns of amounts: see :class:`NodeTable`."""
 
 
-class LabelColumn:
-    """One label over all nodes: ``codes[row]`` numbers its value in ``values``; -1 where a node lacks the label."""
-
-    __slots__ = ("codes", "values")
-
-    def __init__(self, labels: Iterable[Mapping[str, str]], key: str) -> None:
-        numbers: dict[str, int] = {}
-        found = (one.get(key) for one in labels)
-        codes = [-1 if value is None else numbers.setdefault(value, len(numbers)) for value in found]
-        self.codes: npt.NDArray[np.int32] = np.array(codes, dtype=np.int32)
-        self.values: list[str] = list(numbers)
-
-    def where(self, holds: Callable[[str], bool], absent: bool) -> Bools:
-        """Which nodes' value satisfies ``holds``; a node without the label counts as ``absent``.  Shape (nodes,)."""
-        table = np.array([*(holds(value) for value in self.values), absent], dtype=bool)
-        return table[self.codes]
-
-
 class NodeStatics:
-    """What placements never change: specs and label columns, made when first asked for."""
+    """What placements never change: specs, and what is derived from them when first asked for.
 
-    __slots__ = ("_labels", "_offered", "names", "row", "specs")
+    As long as no node changes, one object serves all snapshots of a state, so what is derived is kept over cycles.
+    """
+
+    __slots__ = ("_derived", "_labels", "_offered", "names", "row", "specs")
 
     def __init__(self, specs: Sequence[NodeSpec]) -> None:
         self.specs: list[NodeSpec] = list(specs)
         self.names: list[str] = [spec.name for spec in specs]
         self.row: dict[str, int] = {name: row for row, name in enumerate(self.names)}
         self._labels: dict[str, LabelColumn] = {}
+        self._derived: dict[Callable[[Sequence[NodeSpec]], Any], Any] = {}
         self._offered: frozenset[str] | None = None
 
     @property
@@ -68,10 +57,21 @@ class NodeStatics:
             column = self._labels[key] = LabelColumn([spec.labels for spec in self.specs], key)
         return column
 
+    def derived(self, make: Callable[[Sequence[NodeSpec]], Derived]) -> Derived:
+        """What ``make`` makes of the specs; it must be one function, not a new one for each call, to be kept."""
+        if make not in self._derived:
+            self._derived[make] = make(self.specs)
+        found: Derived = self._derived[make]
+        return found
+
+
+_HALF, _LOWER = 32, 2**32 - 1
+
 
 def totals(amounts: Ints) -> list[int]:
     """``amounts`` of all nodes added up, by column, exactly: a cluster's sum may be beyond 64 bits."""
-    return [sum(row) for row in amounts.tolist()]
+    upper, lower = (amounts >> _HALF).sum(axis=1), (amounts & _LOWER).sum(axis=1)
+    return [(high << _HALF) + low for high, low in zip(upper.tolist(), lower.tolist(), strict=True)]
 
 
 class NodeTable:
@@ -390,7 +390,6 @@ __all__ = [
     "MEMORY",
     "PODS",
     "Ints",
-    "LabelColumn",
     "Node",
     "NodeRows",
     "NodeStatics",

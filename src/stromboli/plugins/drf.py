@@ -61,10 +61,11 @@ class Drf(Plugin, trusted=True):
         return ((hook, function) for hook, function in super().hooks() if hook.point.name not in silent)
 
     def on_session_close(self, session: ClusterView) -> None:
-        """Tell the jobs' shares."""
+        """Tell the jobs' shares: what they hold, so that the jobs themselves go when they are replaced."""
         if say := session.tells("metric.job_share"):
             parts_of = self.parts_of
-            say(shares=Derived(session.jobs.as_they_stand(), lambda job: dominant_share(job.sums.held, parts_of)))
+            held = {job.uid: job.sums.held for job in session.jobs.peek()}
+            say(shares=Derived(held, lambda amounts: dominant_share(amounts, parts_of)))
 
     # ------------------------------------------------------------------ jobs
 

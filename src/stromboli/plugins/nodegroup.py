@@ -17,6 +17,7 @@ from stromboli.model.names import NODE_GROUP_NAME, NODE_GROUP_RESOURCE_LIMITS, R
 from stromboli.model.resources.amounts import le
 from stromboli.model.resources.axes import Axes, Vector, add_to
 from stromboli.model.resources.resource import Resource
+from stromboli.model.spec import NodeSpec
 from stromboli.model.table import NodeRows
 from stromboli.model.task import Task
 from stromboli.plugin import Hook, Plugin, Reason, arg, node_order, on_allocate, on_deallocate, predicate
@@ -85,7 +86,7 @@ class NodeGroup(Plugin, trusted=True):
     def on_session_open(self, session: ClusterView) -> None:
         """Read the queues, and add up what those with limits hold."""
         self.session, self._names = session, session.table.statics.names
-        self._groups = SpecColumn(session.table.statics.specs, lambda node: node.labels.get(NODE_GROUP_NAME, ""))
+        self._groups = session.table.statics.derived(group_column)
         inherits = session.config.hierarchy_enabled(self.name)
         self._rules = {name: rules_of(session.queues, name, inherits) for name in session.queues}
         self._limits = {name: limits_of(queue.annotations, session.axes) for name, queue in session.queues.items()}
@@ -186,6 +187,11 @@ class NodeGroup(Plugin, trusted=True):
         for row in rows:
             group = self._groups.values[self._groups.codes[row]]
             add_to(self._held.setdefault((queue, group), []), task.template.vector, times)
+
+
+def group_column(specs: Sequence[NodeSpec]) -> SpecColumn[str]:
+    """The group of each of ``specs``; empty for a node without one."""
+    return SpecColumn(specs, lambda node: node.labels.get(NODE_GROUP_NAME, ""))
 
 
 def rules_of(queues: Mapping[str, QueueInfo], name: str, inherits: bool) -> Rules:

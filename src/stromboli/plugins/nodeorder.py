@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from stromboli.errors import PluginError
 from stromboli.filters import scores, selectors, taints
-from stromboli.filters.images import ImageIndex
+from stromboli.filters.images import ImageIndex, images_by_arrival, images_by_holders
 from stromboli.filters.interpod import InterPod
 from stromboli.filters.pod_terms import Surroundings
 from stromboli.filters.spread import Spread
@@ -120,7 +120,7 @@ class NodeOrder(Plugin, trusted=True):
         for hook, function in super().hooks():
             on, key = asked.get(function.__name__, (True, hook.key))
             if on:
-                yield replace(hook, key=key), function
+                yield hook if key is hook.key else replace(hook, key=key), function
 
     # -- Image locality ----------------------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class NodeOrder(Plugin, trusted=True):
 
     @cached_property
     def _images(self) -> ImageIndex:
-        return ImageIndex(self._table.statics.specs, self._images_by_arrival)
+        return self._table.statics.derived(images_by_arrival if self._images_by_arrival else images_by_holders)
 
     # -- Amounts -----------------------------------------------------------------------------------------------------
 
@@ -303,7 +303,7 @@ class NodeOrder(Plugin, trusted=True):
 
     @cached_property
     def _taints(self) -> taints.TaintColumn:
-        return taints.taint_column(self._table.statics.specs)
+        return self._table.statics.derived(taints.taint_column)
 
 
 def _weighted(each: Ints, weight: int) -> Scores:

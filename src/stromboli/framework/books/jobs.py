@@ -63,10 +63,6 @@ class Jobs(Mapping[str, Job]):
         """One job, read-only; None when there is none."""
         return self._own.get(uid) or self._shared.get(uid)
 
-    def as_they_stand(self) -> dict[str, Job]:
-        """Every job by uid, read-only, as in :meth:`peek`."""
-        return {**self._shared, **self._own}
-
     @property
     def touched(self) -> Mapping[str, Job]:
         """The jobs that the session has copied, by uid."""

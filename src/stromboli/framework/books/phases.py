@@ -23,7 +23,7 @@ def phase_of(job: Job, unschedulable: bool) -> str:
     scheduled = job.scheduled_task_num()
     if RELEASING in index:
         scheduled += job.releasing_scheduled_num()
-    if scheduled >= job.min_available:
+    if scheduled >= job.facts.min_available:
         return "Completed" if scheduled == job.number(FAILED, SUCCEEDED) else "Running"
     return "Inqueue" if job.phase == "Inqueue" else "Pending"
 
@@ -40,14 +40,22 @@ def is_settled(job: Job) -> bool:
 
 
 def _is_decided(job: Job) -> bool:
-    return bool(job.index) and job.index.keys() <= DECIDED and not job.is_pending() and job.is_ready()
+    ready = 0
+    for status, members in job.index.items():  # every job is asked whenever it has changed: no sets here
+        if status not in DECIDED:
+            return False
+        ready += 0 if status is FAILED else len(members)
+    return bool(job.index) and ready >= job.facts.min_available and not job.is_pending()
 
 
 def _is_told(job: Job) -> bool:
     """Whether the status says what the session's close would, and what the gang plugin would."""
-    index, status = job.index, job.group.status
-    running, succeeded = len(index.get(RUNNING, _NOBODY)), len(index.get(SUCCEEDED, _NOBODY))
-    if status.running != running or status.succeeded != succeeded or status.failed != len(index.get(FAILED, _NOBODY)):
+    index, status = job.index, job.facts.group.status
+    if (
+        status.running != len(index.get(RUNNING, _NOBODY))
+        or status.succeeded != len(index.get(SUCCEEDED, _NOBODY))
+        or status.failed != len(index.get(FAILED, _NOBODY))
+    ):
         return False
     phase = phase_of(job, unschedulable=False)
     return status.phase == phase and (phase not in WAITING or BINDING in index) and _says_complete(job)

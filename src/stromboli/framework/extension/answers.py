@@ -30,24 +30,24 @@ class Answer(NamedTuple):
     def row(self) -> Function | None:
         """The form for one node that stands beside a vector hook, if it names one."""
         plugin, hook = self.plugin, self.hook
-        return guarded(plugin, hook, getattr(plugin, hook.row), rule_of_row(hook)) if hook.row else None
+        return guarded(plugin, hook, getattr(plugin, hook.row), rule_of_row) if hook.row else None
 
     @property
     def normalise(self) -> Function:
         """What makes scores of the raw ones of this hook."""
-        return guarded(self.plugin, self.hook, getattr(self.plugin, self.hook.normalise), A_ROW_EACH)
+        return guarded(self.plugin, self.hook, getattr(self.plugin, self.hook.normalise), lambda _: A_ROW_EACH)
 
     @property
     def limit(self) -> Function | None:
         """What tells how refusals follow from placements, if this hook names it."""
         plugin, hook = self.plugin, self.hook
-        return guarded(plugin, hook, getattr(plugin, hook.limit), None) if hook.limit else None
+        return guarded(plugin, hook, getattr(plugin, hook.limit), lambda _: None) if hook.limit else None
 
     @property
     def alike(self) -> Function | None:
         """What tells the raw score that some rows have in common, if this hook names it."""
         plugin, hook = self.plugin, self.hook
-        return guarded(plugin, hook, getattr(plugin, hook.alike), SCORES_OF_A_RUN) if hook.alike else None
+        return guarded(plugin, hook, getattr(plugin, hook.alike), lambda _: SCORES_OF_A_RUN) if hook.alike else None
 
 
 class Answers:
@@ -63,7 +63,7 @@ class Answers:
         self._of.clear()
         for hook, function in hooks:
             if option.enabled(hook.point):
-                self._all.append(Answer(tier, plugin, hook, guarded(plugin, hook, function, rule_of(hook))))
+                self._all.append(Answer(tier, plugin, hook, guarded(plugin, hook, function, rule_of)))
 
     def register(self, tier: int, option: PluginOption, plugin: Plugin, hook: Hook, function: Function) -> None:
         """Note a function registered while the session opens; it replaces an earlier one of that plugin and point."""
@@ -87,6 +87,10 @@ class Answers:
             for answer in sorted(self._all, key=lambda answer: answer.tier):
                 self._of.setdefault((answer.hook.point.name, answer.hook.form), []).append(answer)
         return self._of.get((point, form), [])
+
+    def chains(self) -> dict[str, tuple[tuple[Function, ...], ...]]:
+        """By name of each point that anybody answers its functions, tier by tier."""
+        return {name: self.chain(name) for name in dict.fromkeys(answer.hook.point.name for answer in self._all)}
 
     def chain(self, point: str) -> tuple[tuple[Function, ...], ...]:
         """The functions of one point, tier by tier."""
@@ -126,4 +130,5 @@ class Answers:
 
     def in_order(self, *answers: Answer) -> list[Answer]:
         """``answers`` in the order in which the plugins gave them."""
-        return sorted(answers, key=self._all.index)
+        places = {id(answer): place for place, answer in enumerate(self._all)}
+        return sorted(answers, key=lambda answer: places[id(answer)])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 from stromboli.framework.extension.contract import Rule, held_to
 from stromboli.framework.extension.hook import Hook
 from stromboli.framework.extension.plugin import Plugin
 
 Function = Callable[..., Any]
+Answer = TypeVar("Answer")
 
 
 class PluginFailed(Exception):
@@ -21,12 +22,20 @@ class PluginFailed(Exception):
         self.plugin = plugin
 
 
-def guarded(plugin: Plugin, hook: Hook, function: Function, rule: Rule | None) -> Function:
-    """``function``, its errors and unusable answers labelled with the plugin's name.
+def guarded(plugin: Plugin, hook: Hook, function: Function, rule_of: Callable[[Hook], Rule | None]) -> Function:
+    """``function``, its errors and unusable answers labelled with the plugin's name; ``rule_of`` says what is usable.
 
     Functions of trusted plugins are left as they are: they are asked too often.
     """
-    return function if plugin.trusted else labelled(plugin, held_to(rule, hook, function))
+    return function if plugin.trusted else labelled(plugin, held_to(rule_of(hook), hook, function))
+
+
+def asked(plugin: Plugin, function: Callable[..., Answer], *arguments: object) -> Answer:
+    """What ``function`` answers.  Raises PluginFailed, which names the plugin, for any error."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        raise PluginFailed(plugin.name, error) from error
 
 
 def labelled(plugin: Plugin, function: Function) -> Function:

@@ -67,8 +67,8 @@ class SessionHooks:
     def compile(self, compat: Compat) -> Mapping[str, Callable[..., Any]]:
         """Compile everything from the answers as they are now; returns the merged functions by point."""
         answers, restart = self.answers, compat.asks("agree-restart")
-        chains = {name: answers.chain(name) for name in POINTS}
-        guards = {} if compat.asks("protections-absolute") else {name: answers.guards(name) for name in POINTS}
+        chains = answers.chains()
+        guards = {} if compat.asks("protections-absolute") else {name: answers.guards(name) for name in chains}
         asked = compile_points(chains, restart=restart, guards=guards)
         for name in ("job_order", "queue_order", "task_order", "sub_job_order"):
             self.orders[name] = answers.order(name, asked[name])

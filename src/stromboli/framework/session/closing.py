@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 from stromboli.framework.books.phases import WAITING, phase_of
 from stromboli.framework.books.plan import Event, PodConditionUpdate, PodGroupUpdate, QueueUpdate, Reservation
 from stromboli.framework.engine.messages import fit_error, scheduling_reason
-from stromboli.framework.extension.guarded import PluginFailed, labelled
+from stromboli.framework.extension.guarded import PluginFailed, asked
 from stromboli.framework.session.topology import carry_over
 from stromboli.model.job import ALLOCATED, BINDING, FAILED, PENDING, PIPELINED, RUNNING, SUCCEEDED, Job
 from stromboli.model.names import POD_GROUP_NOT_ADMITTED, POD_GROUP_PENDING
@@ -29,11 +29,12 @@ SHORTENED: Final = "status.allocated names {named} of {count} resources that no 
 
 def close(session: Session) -> None:
     """Do everything that happens after the last action; one job's trouble does not stop the others."""
-    session.statement_events.counters.report()
+    if "statement_events" in vars(session):
+        session.statement_events.counters.report()
     for name, plugin in reversed(session.plugins.items()):
         session.narrator.observer.started("plugin_close", name)
         try:
-            labelled(plugin, plugin.on_session_close)(session)
+            asked(plugin, plugin.on_session_close, session)
         except PluginFailed as failure:
             session.put_aside(failure)
         session.narrator.observer.ended("plugin_close", name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from stromboli.errors import PluginError
 from stromboli.framework.config.config import PluginOption
 from stromboli.framework.engine.timed_engine import engine_of
-from stromboli.framework.extension.guarded import PluginFailed, labelled
+from stromboli.framework.extension.guarded import PluginFailed, asked
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.questions import Ask
 from stromboli.framework.statement.session_ops import questions
@@ -39,8 +39,8 @@ def _open(session: Session, tier: int, option: PluginOption, plugin: Plugin) -> 
         if say := session.tells("complaint"):
             say(text=complaint.text)
     try:
-        labelled(plugin, plugin.on_session_open)(session)
-        session.hooks.answers.take(tier, option, plugin, labelled(plugin, lambda: list(plugin.hooks()))())
+        asked(plugin, plugin.on_session_open, session)
+        session.hooks.answers.take(tier, option, plugin, asked(plugin, lambda: list(plugin.hooks())))
     except PluginFailed as failure:
         session.put_aside(failure)
 
@@ -53,6 +53,6 @@ def _missing(session: Session, option: PluginOption, error: PluginError) -> None
 
 def compile_answers(session: Session) -> None:
     """Turn the hooks into ``session.ask`` and the engine."""
-    asked = session.hooks.compile(session.compat)
-    session.ask = cast(Ask, SimpleNamespace(**{**asked, **questions(session)}))
+    merged = session.hooks.compile(session.compat)
+    session.ask = cast(Ask, SimpleNamespace(**{**merged, **questions(session)}))
     session.placer = engine_of(session, session.hooks.answers, session.ties)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from stromboli.filters import proportions, selectors, taints
-from stromboli.filters.columns import Bools, Masks, SpecColumn, picked
+from stromboli.filters.columns import Bools, Masks, picked
 from stromboli.filters.interpod import InterPod
 from stromboli.filters.lines import FilterLines
 from stromboli.filters.pod_terms import Surroundings
@@ -130,7 +130,8 @@ class NodeFilters(Plugin, trusted=True):
         }
         for hook, function in super().hooks():
             if switches.get(function.__name__, True):
-                yield replace(hook, **self._particulars(function.__name__)), function
+                own = self._particulars(function.__name__)
+                yield replace(hook, **own) if own else hook, function
 
     @property
     def _counts_placements(self) -> bool:
@@ -140,8 +141,8 @@ class NodeFilters(Plugin, trusted=True):
         """What only this instance knows of a hook."""
         if hook == "proportional":
             return {"reasons": tuple(PROPORTION.of(resource=each.name) for each in self._proportions)}
-        if hook == "pod_number":
-            return {"amounts": not self._lines.wants_full}
+        if hook == "pod_number" and self._lines.wants_full:
+            return {"amounts": False}
         keys = {
             "cached": self._cache_key,
             "pod_affinity": self._around.identity,
@@ -222,7 +223,7 @@ class NodeFilters(Plugin, trusted=True):
         """Rows that are not cordoned; None for a pod that doesn't mind."""
         if taints.ignores_cordons(task.spec.tolerations):
             return None
-        return self._cordons.where(nodes, lambda cordoned: not cordoned)
+        return self._table.statics.derived(taints.cordon_column).where(nodes, lambda cordoned: not cordoned)
 
     @predicate.vector(key=by_template, static=True, reasons=(NODE_AFFINITY,))
     def node_affinity(self, task: Task, nodes: NodeRows) -> Bools | None:
@@ -269,12 +270,8 @@ class NodeFilters(Plugin, trusted=True):
         return masks
 
     @cached_property
-    def _cordons(self) -> SpecColumn[bool]:
-        return SpecColumn(self._table.statics.specs, lambda node: node.unschedulable)
-
-    @cached_property
     def _taints(self) -> taints.TaintColumn:
-        return taints.taint_column(self._table.statics.specs)
+        return self._table.statics.derived(taints.taint_column)
 
     # -- Host ports --------------------------------------------------------------------------------------------------
 
