@@ -62,6 +62,12 @@ class Processes:
         """Send a process a signal."""
         self._running[name].send_signal(number)
 
+    def kill(self, name: str) -> None:
+        """Kill a process, and wait until it is gone; another of the name may be started then."""
+        process = self._running.pop(name)
+        process.kill()
+        process.wait()
+
     def ended(self) -> list[str]:
         """Names of those that have ended by themselves, with the last lines of their logs."""
         return [f"{name}: {self._tail(name)}" for name, process in self._running.items() if process.poll() is not None]

@@ -142,7 +142,7 @@ def judged(moment: Moment, registry: Registry, uid: str) -> Verdict:
         if not helps(objects, uid, words, moment.config, registry, moment.cut.now)
     ]  # fmt: skip
     plan = planning.plans[-1]
-    placed = any(one.job == uid for one in [*plan.binds, *plan.reservations])
+    placed = uid in {one.job for one in plan.binds} | {one.job for one in plan.reservations}
     return Verdict(uid, agrees, said, false, len(found.would_help), not placed)
 
 

@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import random
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from stromboli.live.up.installation import CONFIGURATION
 
 from benchmarks.live.processes import Processes
 from e2e.real import real_server
@@ -28,6 +26,7 @@ from stromboli.errors import StromboliError
 from stromboli.kube.access import find_access
 from stromboli.kube.client import Client
 from stromboli.kube.resources import JOBS, Resource, nothing
+from stromboli.live.installation.configurations import CONFIGURATION
 
 NODES: Final = "--nodes=20x8cpu,32Gi"
 STROMBOLI: Final = (sys.executable, "-m", "stromboli.cli.main")
@@ -113,7 +112,7 @@ async def half(kubeconfig: Path, processes: Processes, folder: Path, seconds: fl
     await asyncio.sleep(5)
     first = await submit(kubeconfig, seconds / 2, 0)
     if kills:
-        processes.signal("scheduler", signal.SIGKILL)
+        processes.kill("scheduler")
         serve(folder, processes, f"--kubeconfig={kubeconfig}")
     return first + await submit(kubeconfig, seconds / 2, first)
 

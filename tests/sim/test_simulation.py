@@ -45,6 +45,15 @@ def test_jobs_start_when_they_do_on_paper(strategy, period, expected):
     assert starts(small(strategy), period) == expected
 
 
+def test_room_that_comes_within_a_second_of_a_cycle_is_used_at_once():
+    """A job of a second ends when the cycle after its start is due: the next job begins then, not a second later."""
+    jobs = tuple(
+        SimJob(f"job-{number}", 0, runtime, (Pods(1, {"cpu": "4"}),)) for number, runtime in enumerate((1, 0.25, 0, 1))
+    )
+    assert starts(Workload("w", jobs).on(nodes_of("1x4cpu")), None) == [0, 1, 1.25, 1.25]
+    assert starts(Workload("w", jobs).on(nodes_of("1x4cpu")), 2.0) == [0, 2, 4, 6]
+
+
 def test_figures_by_hand():
     found = simulate(small("fifo"), FIFO)
     slowdowns = 1, (90 + 60) / 60, (80 + 50) / 50, (130 + 2) / 10, 1

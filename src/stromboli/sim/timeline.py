@@ -19,12 +19,15 @@ class Timeline:
 
     def __init__(self, now: float = 0.0) -> None:
         self.now = now
-        self._due: list[tuple[float, int, Call]] = []
+        self._due: list[tuple[float, bool, int, Call]] = []
         self._numbers = count()
 
-    def at(self, when: float, call: Call) -> None:
-        """Let ``call`` happen at ``when``; what lies in the past happens next."""
-        heappush(self._due, (max(when, self.now), next(self._numbers), call))
+    def at(self, when: float, call: Call, *, last: bool = False) -> None:
+        """Let ``call`` happen at ``when``; what lies in the past happens next.
+
+        ``last``: after all else that happens at that moment.
+        """
+        heappush(self._due, (max(when, self.now), last, next(self._numbers), call))
 
     def after(self, seconds: float, call: Call) -> None:
         """Let ``call`` happen so many seconds from now."""
@@ -38,7 +41,7 @@ class Timeline:
     def step(self) -> bool:
         """Let what is due next happen; False where nothing is."""
         if self._due:
-            self.now, _, call = heappop(self._due)
+            self.now, _, _, call = heappop(self._due)
             call()
             return True
         return False
@@ -46,6 +49,6 @@ class Timeline:
     def run(self, until: float) -> None:
         """Let everything happen that is due until then, that moment included; it is ``until`` afterwards."""
         while self._due and self._due[0][0] <= until:
-            self.now, _, call = heappop(self._due)
+            self.now, _, _, call = heappop(self._due)
             call()
         self.now = max(self.now, until)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import floor, inf
+from math import ceil, inf
 from typing import Final
 
 from stromboli.framework.books.plan import Plan
@@ -63,7 +63,8 @@ class Simulation:
         self.pods.node_lost = lambda: self._outages.losing
         self.cycles = 0
         self._always = not skips or any(plugin.name in CLOCKED for plugin in config.plugins())
-        self._due = self._decided = self._reserved = False
+        self._decided = self._reserved = False
+        self._due, self._last = inf, -inf
         self._idle = self._next = 0
 
     @property
@@ -115,20 +116,31 @@ class Simulation:
 
     def _wake(self, wakes: bool) -> None:
         """Let a cycle run: at once, or when the next period begins."""
-        if wakes and not self._due:
-            self._due = True
-            self.timeline.at(self._at(0.0), self._turn)
+        if wakes:
+            self._ask(self.timeline.now)
 
-    def _at(self, later: float) -> float:
-        """The moment of the cycle that comes ``later`` seconds from now."""
-        now, period = self.timeline.now + later, self.period
-        if period is None:
-            return now
-        periods = (now - self.began) / period
-        return self.began + period * (periods if periods == floor(periods) else floor(periods) + 1)
+    def _ask(self, when: float) -> None:
+        """Let a cycle run at ``when``, or when the next period begins, unless there is one until then.
+
+        It comes last of what happens at its moment, so it knows all of that.
+        """
+        when = self._moment(when)
+        if when < self._due:
+            self._due = when
+            self.timeline.at(when, self._turn, last=True)
+
+    def _moment(self, when: float) -> float:
+        """The first moment from ``when`` on at which a cycle may begin: periods have one each."""
+        if self.period is None:
+            return when
+        periods = ceil((when - self.began) / self.period)
+        found = self.began + self.period * periods
+        return found if found > self._last else self.began + self.period * (periods + 1)
 
     def _turn(self) -> None:
-        self._due = False
+        if self.timeline.now < self._due:  # another cycle came before this one, and stood in for it
+            return
+        self._due, self._last = inf, self.timeline.now
         self.cycles += 1
         self.scheduling.cycle()
         to_come = self._next < len(self.runs) or bool(self.pods.placed)
@@ -136,9 +148,8 @@ class Simulation:
         if self.cycles % 256 == 0:
             self._progress(self)
         waits = (self._decided and self.pods.pending) or self._reserved
-        if (waits or self._always) and self.ended < len(self.runs) and not self._due:
-            self._due = True
-            self.timeline.at(self._at(self.period or PERIOD), self._turn)
+        if (waits or self._always) and self.ended < len(self.runs):
+            self._ask(self.timeline.now + (self.period or PERIOD))
 
     def _look(self, plan: Plan) -> None:
         jobs = self.scheduling.state.jobs
