@@ -225,12 +225,13 @@ def test_S3_19_S3_20_the_full_example_loads_and_warns_of_what_has_moved() -> Non
         assert all("accepted, but has no effect here: " in c.text for c in plugin.complaints)
 
 
-@pytest.mark.parametrize("key", ["volumebinding.weight", "volumebinding.shape"])
-def test_S3_20_a_key_of_scores_that_are_not_there_says_so_and_is_no_mistake(key: str) -> None:
-    bench = Bench([node("n1")], Y5.replace("predicate.CacheEnable", key), *IDLE)
-    with bench.open() as session:
-        told = [c for c in session.plugins["predicates"].complaints if c.key == key]
-        assert [(c.kind, "storage is not scored" in c.text) for c in told] == [("tolerated", True)]
+def test_S3_20_a_weight_of_storage_without_a_shape_says_that_it_does_nothing() -> None:
+    tier = "[{name: gang}, {name: predicates, arguments: {volumebinding.weight: 3}}]"
+    with Bench([node("n1")], conf(tier)).open() as session:
+        told = [(c.kind, c.key, c.text) for c in session.plugins["predicates"].complaints]
+    (row,) = told
+    assert row[:2] == ("tolerated", "volumebinding.weight")
+    assert "storage is scored only with volumebinding.shape" in row[2]
 
 
 @pytest.mark.parametrize(("written", "seconds"), [("30", 30), ("-1", 600)])

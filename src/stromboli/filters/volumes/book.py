@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from stromboli.filters.volumes.pools import (
     Reach,
     kept_for,
     pools_of,
+    size_of,
 )
 from stromboli.filters.volumes.resolving import (
     NOTHING,
@@ -47,6 +48,18 @@ _BITS: Final = np.array(
 )
 """The mask for what is wrong with bound claims, and with unbound ones."""
 _Question: TypeAlias = tuple[tuple[int, ...], bool, tuple[Wish, ...]]
+
+
+class Gets(NamedTuple):
+    """What a claim gets: bytes that it asks for, of a volume that has so many, or of what there is to make one of.
+
+    ``capacity`` is None where a driver does not say how much room it has.
+    """
+
+    storage_class: str
+    asked: int
+    capacity: int | None
+    made: bool = False
 
 
 class VolumeBook:
@@ -122,7 +135,7 @@ class VolumeBook:
         known, masks = self._answers.pop(question, (-1, self._nowhere))
         if known < 0:
             masks = self._masks(wanted, self._everywhere)
-        elif known < len(self._changes) and (rows := self._changed(wanted, known)).size:
+        elif known < len(self._changes) and (rows := self.changed_since(wanted, known)).size:
             masks = masks.copy()
             masks[rows] = self._masks(wanted, rows)
         if len(self._answers) >= MOST_SHAPES:
@@ -138,9 +151,16 @@ class VolumeBook:
     def _nowhere(self) -> Masks:
         return np.zeros(len(self._table), dtype=np.uint64)
 
-    def _changed(self, wanted: Wanted, known: int) -> Rows:
+    @property
+    def changes(self) -> int:
+        """How many volumes were given or taken back so far."""
+        return len(self._changes)
+
+    def changed_since(self, wanted: Wanted, known: int) -> Rows:
         """The rows whose answers may have changed since so many changes were known."""
         new = self._changes[known:]
+        if not new:
+            return np.zeros(0, dtype=np.intp)
         if any(isinstance(wish, str) for wish in wanted.wishes) or sum(part.size for part in new) > len(self._table):
             return self._everywhere
         return new[0] if len(new) == 1 else np.unique(np.concatenate(new))
@@ -188,6 +208,19 @@ class VolumeBook:
             found[place] = given
             chosen.add(given.removeprefix(VOLUME))
         return found
+
+    def would_get(self, task: Task, row: int) -> list[Gets] | None:
+        """What the claims that a pod lacks would get on a row; None where one of them gets nothing."""
+        wishes = self.wanted(task).wishes
+        found = self._choose(wishes, row)
+        return None if isinstance(found, int) else [self._gets(*each, row) for each in zip(wishes, found, strict=True)]
+
+    def _gets(self, wish: Wish, what: str, row: int) -> Gets:
+        shape = self._shape(wish)
+        if what.startswith(VOLUME):
+            return Gets(shape.storage_class, shape.size, size_of(self.storage.volumes[what.removeprefix(VOLUME)]))
+        room = self._provisioning.room(shape.storage_class, shape.size, row)
+        return Gets(shape.storage_class, shape.size, room, made=True)
 
     def _shape(self, wish: Wish) -> Shape:
         return wish if isinstance(wish, Shape) else shape_of(self.storage.claims[wish])

@@ -121,7 +121,7 @@ class Pool:
             group = self._groups[id(reached)] = Group(reached)
             for row in group.rows.tolist():
                 self._of_row.setdefault(row, []).append(group)
-        name, size = volume.metadata.name, quantity.whole(volume.spec.capacity.get(STORAGE, 0))
+        name, size = volume.metadata.name, size_of(volume)
         self._numbers[name] = len(self._volumes)
         self._volumes.append((volume, size, group))
         self._sorts.setdefault(sort_of(volume), volume)
@@ -253,6 +253,7 @@ class Provisioning:
     def __init__(self, storage: Storage, table: NodeTable, looks_at_capacity: bool) -> None:
         self._storage, self._table, self._looks = storage, table, looks_at_capacity
         self._known: dict[tuple[str, int], Ints] = {}
+        self._found_rooms: dict[tuple[str, int], Ints] = {}
 
     def codes(self, storage_class: str, size: int) -> Ints:
         """For each row whether a volume of that size can be made there."""
@@ -269,6 +270,12 @@ class Provisioning:
         roomy = self._roomy(named, size)
         return np.where(allowed, np.where(roomy, FITS, NO_SPACE), NO_VOLUME).astype(np.int64)
 
+    def room(self, storage_class: str, size: int, row: int) -> int | None:
+        """How many bytes there are for volumes like one of ``size`` on a row; None where the driver does not say."""
+        named = self._storage.classes.get(storage_class)
+        rooms = self._rooms(named, size) if named is not None else None
+        return None if rooms is None or rooms[row] < 0 else int(rooms[row])
+
     def _allowed(self, named: StorageClass) -> Bools:
         if not named.allowed_topologies:
             return np.ones(len(self._table), dtype=bool)
@@ -281,20 +288,40 @@ class Provisioning:
         return found
 
     def _roomy(self, named: StorageClass, size: int) -> Bools:
+        rooms = self._rooms(named, size)
+        return np.ones(len(self._table), dtype=bool) if rooms is None else rooms >= 0
+
+    def _rooms(self, named: StorageClass, size: int) -> Ints | None:
+        """Bytes in which a volume of ``size`` can be made, by row, -1 for none; None where its driver does not say."""
         driver = self._storage.drivers.get(named.provisioner)
         if not self._looks or driver is None or not driver.spec.storage_capacity:
-            return np.ones(len(self._table), dtype=bool)
-        found = np.zeros(len(self._table), dtype=bool)
-        for capacity in self._storage.capacities.values():
-            if capacity.storage_class_name == named.metadata.name and _suffices(capacity, size):
+            return None
+        key = named.metadata.name, size
+        if key not in self._found_rooms:
+            self._found_rooms[key] = self._room_of_rows(*key)
+        return self._found_rooms[key]
+
+    def _room_of_rows(self, storage_class: str, size: int) -> Ints:
+        found = np.full(len(self._table), -1, dtype=np.int64)
+        for _, capacity in sorted(self._storage.capacities.items()):
+            if capacity.storage_class_name == storage_class and (room := _room_in(capacity, size)) is not None:
                 wanted = clauses(capacity.node_topology)
-                found |= self._table.view().where(lambda node, wanted=wanted: takes(wanted, node.labels))  # type: ignore[misc]
+                there = self._table.view().where(lambda node, wanted=wanted: takes(wanted, node.labels))  # type: ignore[misc]
+                found[there & (found < 0)] = room
         return found
 
 
-def _suffices(capacity: CSIStorageCapacity, size: int) -> bool:
+def _room_in(capacity: CSIStorageCapacity, size: int) -> int | None:
+    """The bytes of a capacity in which a volume of ``size`` can be made; None where it cannot."""
     limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
-    return limit is not None and quantity.whole(limit) >= size
+    if limit is None or quantity.whole(limit) < size:
+        return None
+    return quantity.whole(limit if capacity.capacity is None else capacity.capacity)
+
+
+def size_of(volume: PersistentVolume) -> int:
+    """Bytes of a volume."""
+    return quantity.whole(volume.spec.capacity.get(STORAGE, 0))
 
 
 def kept_for(storage: Storage) -> Mapping[str, str]:

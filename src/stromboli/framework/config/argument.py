@@ -20,7 +20,6 @@ T = TypeVar("T")
 
 _SHARED = "pods alike share their answers node by node, and each is renewed where something has changed"
 _DEVICES = "devices are the plugin deviceshare's"
-_VOLUMES = "storage is not scored, as where Kubernetes' feature gate StorageCapacityScoring is off"
 _CLAIMS = "the search for devices is bounded in steps, so that it does not depend on the clock"
 _NEVER_WRITTEN = "descriptions name it, and the reference has nothing behind it either"
 
@@ -28,13 +27,6 @@ TOLERATED: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "predicates": {
             **dict.fromkeys(("predicate.GPUSharingEnable", "predicate.GPUNumberEnable"), _DEVICES),
-            **dict.fromkeys(
-                (
-                    "volumebinding.weight",
-                    "volumebinding.shape",
-                ),
-                _VOLUMES,
-            ),
             "dynamicresources.filterTimeoutSeconds": _CLAIMS,
         },
         "rescheduling": {"queueSelector": _NEVER_WRITTEN, "labelSelector": _NEVER_WRITTEN},

@@ -36,4 +36,11 @@ CLAIMS: Final = (
         "predicates",
         "A gang would hold its nodes and not start.",
     ),
+    Difference(
+        "storage-scores",
+        "With `volumebinding.shape` nodes are scored by how much of volumes, or of drivers' room, pods would use.",
+        "Kubernetes' feature gate StorageCapacityScoring is off in it, so that the argument acts on nothing.",
+        "predicates",
+        "An argument should do what it says.",
+    ),
 )

@@ -1,8 +1,8 @@
-"""predicates as configurations name it: the filters of nodes, and after them the one of claimed devices."""
+"""predicates as configurations name it: the filters of nodes, after them the one of claimed devices, and scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from stromboli.filters import scores
 from stromboli.filters.columns import Floats, Masks
+from stromboli.filters.volumes.scoring import shape_problem
+from stromboli.framework.config.argument import Complaint
 from stromboli.model.table import Ints, NodeRows
 from stromboli.model.task import Task
 from stromboli.plugin import Hook, Reason, arg, batch_node_order, predicate
@@ -25,6 +27,16 @@ class Predicates(NodeFilters, trusted=True):
     """Kubernetes' filters; DynamicResources is the last of them."""
 
     _claims_enable = arg("predicate.DynamicResourceAllocationEnable", bool, True)
+    _storage_weight = arg("volumebinding.weight", int, 1)
+    _storage_shape = arg("volumebinding.shape", list, [], shape_problem)
+
+    def __init__(self, arguments: Mapping[str, object] | None = None) -> None:
+        """See :class:`~stromboli.plugin.Plugin`; a weight without a shape is told."""
+        super().__init__(arguments)
+        if "volumebinding.weight" in (arguments or {}) and not self._storage_shape:
+            why = "storage is scored only with volumebinding.shape"
+            text = f"argument volumebinding.weight of {self.name} is accepted, but has no effect here: {why}"
+            self.complaints.append(Complaint("tolerated", text, self.name, "volumebinding.weight"))
 
     def on_session_open(self, session: ClusterView) -> None:
         """See what claims have; what is derived from devices is made when first needed."""
@@ -37,12 +49,21 @@ class Predicates(NodeFilters, trusted=True):
         keys = {"_device_claims": claims.wanted, "_alternatives": claims.wanted, "_claim_errors": claims.named}
         for hook, function in super().hooks():
             name = function.__name__
-            if name == "_claim_errors" and claims.used and claims.errors:
+            if name == "_storage":
+                if self._scores_storage:
+                    yield replace(hook, key=self._volumes.wanted), function
+            elif name == "_claim_errors" and claims.used and claims.errors:
                 yield replace(hook, key=keys[name], reasons=claims.errors), function
             elif name not in keys:
                 yield hook, function
             elif name != "_claim_errors" and claims.used:
                 yield replace(hook, key=keys[name]), function
+
+    @property
+    def _scores_storage(self) -> bool:
+        """Whether volumes are a reason to prefer nodes: a shape is given, as where Kubernetes' feature gate is on."""
+        on = self.volume_binding_enable and self._storage_weight > 0 and bool(self._storage_shape)
+        return on and self._volumes.used and not self._session.compat.asks("storage-scores")
 
     @property
     def _counts_placements(self) -> bool:
@@ -67,6 +88,13 @@ class Predicates(NodeFilters, trusted=True):
     def _alternatives(self, task: Task, nodes: NodeRows) -> Ints | None:
         """How early the alternatives stand that the pod's claims get on a row; None for a pod without a choice."""
         return self._claims.scores(task, nodes)
+
+    @batch_node_order.vector(reads=("cluster",))
+    def _storage(self, task: Task, nodes: NodeRows) -> Floats:
+        """The score of ``volumebinding.shape`` for the volumes that the pod would get on a row, times the weight."""
+        found = self._volumes.scores(task, nodes, self._storage_shape)
+        weighted: Floats = np.zeros(len(nodes)) if found is None else found * np.float64(self._storage_weight)
+        return weighted
 
     def _share_of_best(self, _task: Task, raw: Floats, _low: float, high: float) -> Floats:
         """The node with the best alternatives gets 100."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from stromboli.filters.columns import Bools, Masks, picked
 from stromboli.filters.volumes.book import FAR, GONE, REFUSALS, TOO_SMALL, UNBOUND, VolumeBook
 from stromboli.filters.volumes.resolving import NOTHING, Wanted
+from stromboli.filters.volumes.scoring import StorageScores, curve_of
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.extension.reason import Reason, StatusCode
 from stromboli.model.objects.storage import VOLUME_SECONDS
-from stromboli.model.table import NodeRows
+from stromboli.model.table import Ints, NodeRows
 from stromboli.model.task import Task
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class VolumeFilters:
 
     def __init__(self, session: ClusterView, on: Container[str]) -> None:
         self._session, self._on = session, on
+        self._scores: StorageScores | None = None
         self.used = any(template.spec.volumes for template in session.snapshot.all_templates() or ())
 
     @cached_property
@@ -105,6 +107,15 @@ class VolumeFilters:
     def binding(self, task: Task, nodes: NodeRows) -> Masks | None:
         """VolumeBinding: bits that number :data:`BINDING`."""
         found = self._book.binding(task) if task.volumes else None
+        return None if found is None else picked(found, nodes)
+
+    def scores(self, task: Task, nodes: NodeRows, shape: Sequence[Any]) -> Ints | None:
+        """How good rows are by the volumes that the pod would get there; None for a pod that lacks none."""
+        if not task.volumes:
+            return None
+        if self._scores is None:
+            self._scores = StorageScores(self._book, curve_of(shape), len(self._session.table))
+        found = self._scores.of(task)
         return None if found is None else picked(found, nodes)
 
     def placed(self, event: TaskEvent) -> None:
