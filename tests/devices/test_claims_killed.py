@@ -14,6 +14,7 @@ import pytest
 from stromboli.cluster import state
 from stromboli.kube import turns
 from stromboli.kube.transport import Request, Response
+from stromboli.plugins.deviceshare.locks import LOCKED_FOR
 from tests.support.awaits import Moment, at_turns, awaits, chains, sights
 from tests.support.claiming import Claiming
 from tests.support.contested import TROUBLES, Mortal
@@ -35,9 +36,9 @@ REFUSALS = {
     **TROUBLES, "forbidden": (lambda: status(403, "Forbidden"), "before"),
     UNDONE: (lambda: status(403, "Forbidden"), "after"),
 }  # fmt: skip
-CHANGED = ("resourceclaims", "persistentvolumes", "persistentvolumeclaims", "pods")
+CHANGED = ("resourceclaims", "persistentvolumes", "persistentvolumeclaims", "pods", "nodes")
 SERIOUS = ("", "conflict", "no answer after it was done", "forbidden", UNDONE)
-WRITERS = ("live/writing/binds.py", "live/writing/claims.py", "live/writing/volumes.py")
+WRITERS = ("live/writing/binds.py", "live/writing/claims.py", "live/writing/volumes.py", "live/writing/locks.py")
 
 
 @pytest.fixture(autouse=True)
@@ -112,6 +113,7 @@ async def check_next(world: Claiming, *, stays: bool) -> None:
         await asyncio.sleep(1)
         assert world.allocated() == {}
         world.arrive()
+    world.clock.jump += LOCKED_FOR  # a lock whose pod was not bound is nobody's by then
     second = world.mortal()
     world.start(second)
     await asyncio.sleep(AWHILE)

@@ -14,6 +14,8 @@ from tests.support.live_world import Json, LiveWorld, group, node, pod
 DRIVER: Final = "gpu.example.com"
 CARDS: Final = "volcano.sh/node-vgpu-register"
 IDS: Final = "volcano.sh/vgpu-ids-new"
+PHASE: Final = "volcano.sh/bind-phase"
+LOCK: Final = "hamivgpu"
 NODES: Final = ("n0", "n1")
 NAMES: Final = ("p-0", "p-1")
 CLASSES: Final = {"local": "kubernetes.io/no-provisioner", "made": "csi.example.com"}
@@ -23,7 +25,7 @@ tiers:
 - plugins:
   - {name: gang}
   - {name: predicates}
-  - {name: deviceshare, arguments: {deviceshare.VGPUEnable: true}}
+  - {name: deviceshare, arguments: {deviceshare.VGPUEnable: true, deviceshare.NodeLockEnable: true}}
 """
 
 
@@ -107,6 +109,7 @@ class Claiming(LiveWorld):
     async def _control(self) -> None:
         while True:
             await asyncio.sleep(0.25)
+            self._serve_cards()
             for volume in self.server.all("persistentvolumes"):
                 if reference := volume["spec"].get("claimRef"):
                     self._bind(volume, reference)
@@ -122,6 +125,17 @@ class Claiming(LiveWorld):
                 users = claim.get("status", {}).get("reservedFor") or []
                 if users and not any(user["name"] in self.pods() for user in users):
                     self.server.put("resourceclaims", {**claim, "status": {}})
+
+    def _serve_cards(self) -> None:
+        """What a device plugin does for pods that have come to its node: it says so, and takes the node's lock away."""
+        for found in self.server.all("pods"):
+            notes, where = found["metadata"].get("annotations") or {}, found["spec"].get("nodeName")
+            if where and notes.get(PHASE) == "allocating":
+                meta = {**found["metadata"], "annotations": {**notes, PHASE: "success"}}
+                self.server.put("pods", {**found, "metadata": meta})
+                node = self.server.get("nodes", where)
+                kept = {key: note for key, note in node["metadata"]["annotations"].items() if key != LOCK}
+                self.server.put("nodes", {**node, "metadata": {**node["metadata"], "annotations": kept}})
 
     def _bind(self, volume: Json, reference: Json) -> None:
         claim = self.server.get("persistentvolumeclaims", reference["name"], "ns")
@@ -156,9 +170,14 @@ class Claiming(LiveWorld):
         found = {one["metadata"]["name"]: one["metadata"].get("annotations", {}) for one in self.server.all("pods")}
         return {name: notes[IDS] for name, notes in found.items() if IDS in notes}
 
+    def locks(self) -> dict[str, str]:
+        """When each node was locked."""
+        found = {one["metadata"]["name"]: one["metadata"]["annotations"] for one in self.server.all("nodes")}
+        return {name: notes[LOCK] for name, notes in found.items() if LOCK in notes}
+
     def standing(self) -> object:
-        """What the server says of pods, claims, devices and volumes."""
-        parts = (self.pods(), self.allocated(), self.kept(), self.cards())
+        """What the server says of pods, claims, devices, volumes and locks."""
+        parts = (self.pods(), self.allocated(), self.kept(), self.cards(), self.locks())
         return tuple(tuple(sorted(part.items())) for part in parts)
 
     def check_whole(self, scheduler: LiveScheduler) -> None:
@@ -171,6 +190,7 @@ class Claiming(LiveWorld):
         volumes = {f"{sort}-{at[name]}": f"{name}-data" for name, sort in zip(NAMES, ("disk", "made"), strict=True)}
         assert self.kept() == volumes
         assert self.cards() == {name: f"card-{where},NVIDIA,600,0:" for name, where in at.items()}
+        assert self.locks() == {}
         self.check_clean(scheduler)
 
     def check_clean(self, scheduler: LiveScheduler) -> None:

@@ -55,6 +55,7 @@ NOT_SEEN: dict[str, Uses] = {
     name_of(SCHEDULER): {
         *LEADING,
         ("", "pods", "delete"),  # here nobody is evicted; the next test has it
+        ("", "nodes", "patch"),  # no pod has cards whose nodes are locked
         *(("", plural, "patch") for plural in ("persistentvolumes", "persistentvolumeclaims")),  # no pod has a claim
         *(("resource.k8s.io", f"resourceclaims{part}", "patch") for part in ("", "/status", "/binding")),
         *(("shard.volcano.sh", "nodeshards", verb) for verb in ("list", "watch")),  # only with a sharding mode

@@ -39,7 +39,7 @@ class Ledger:
     ``followers`` collect the uids of jobs whose sums change without an event.  ``on_underflow`` is called when more is
     taken off a queue than it holds; its sums stop at zero.  ``bind_annotations`` are put on pods, by uid, with
     their bindings: plugins write there which devices a pod gets.  ``bind_volumes`` and
-    ``bind_claims`` are what their claims get first.
+    ``bind_claims`` are what their claims get first, ``bind_locks`` the locks that their nodes get.
     ``second_places`` are compat mode's.
     """
 
@@ -50,6 +50,7 @@ class Ledger:
         "above",
         "bind_annotations",
         "bind_claims",
+        "bind_locks",
         "bind_volumes",
         "evictions",
         "followers",
@@ -68,6 +69,7 @@ class Ledger:
         self.second_places = SecondPlaces()
         self.bind_annotations: dict[str, Mapping[str, str]] = {}
         self.bind_claims: dict[str, Mapping[str, Allocation]] = {}
+        self.bind_locks: dict[str, tuple[str, ...]] = {}
         self.bind_volumes: dict[str, Mapping[str, str]] = {}
         self.volume_seconds = VOLUME_SECONDS
         self._total: list[int] | None = None

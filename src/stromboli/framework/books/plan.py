@@ -18,7 +18,8 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
 
     ``volumes`` says what each of its claims gets before: ``pv:NAME``, a volume, or ``node:NAME``, one made for a node.
     ``claims`` are the devices that each of its ResourceClaims has, those included that it had before.
-    ``volume_seconds`` is how long the claims may take to be bound.
+    ``volume_seconds`` is how long the claims may take to be bound.  ``locks``
+    are annotations that lock the node meanwhile.
     """
 
     uid: str
@@ -29,6 +30,7 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
     volumes: dict[str, str] = {}
     claims: dict[str, Allocation] = {}
     volume_seconds: int = VOLUME_SECONDS
+    locks: tuple[str, ...] = ()
 
 
 class Eviction(msgspec.Struct, frozen=True, gc=False):

@@ -41,7 +41,7 @@ class Grant(NamedTuple):
 EVENTS: Final = Grant("", "events", ("create", "patch"), "tell what happened, and that it happened again")
 
 SCHEDULING: Final = (
-    Grant("", "nodes", READ, "where pods may go"),
+    Grant("", "nodes", (*READ, "patch"), "where pods may go; plugin deviceshare's node locks are noted"),
     Grant(
         "",
         "pods",

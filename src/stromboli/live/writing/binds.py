@@ -10,6 +10,7 @@ from stromboli.errors import ApiError, StromboliError, Unreachable
 from stromboli.framework.books.plan import Bind
 from stromboli.live.scheduler.context import Attempts, Context, pod_of
 from stromboli.live.writing.claims import ClaimWriter
+from stromboli.live.writing.locks import NodeLocks
 from stromboli.live.writing.pool import Pool
 from stromboli.live.writing.volumes import PAUSE, PAUSE_FOR_EACH, VolumeWriter
 from stromboli.model import names
@@ -28,7 +29,7 @@ class Binder:
         self.pool = Pool(size, context.tell)
         self._waiting: dict[str, Bind] = {}
         self.bound = self.failed = 0
-        self._volumes, self._claims = VolumeWriter(context), ClaimWriter(context)
+        self._volumes, self._claims, self._locks = VolumeWriter(context), ClaimWriter(context), NodeLocks(context)
         self._taken: dict[str, Bind] = {}
         """The newest bind of each pod, by uid: later cycles see what its claims get."""
 
@@ -67,6 +68,7 @@ class Binder:
                     self._wait_for_volumes(bind)
                     return
                 await self._claims.write(bind)
+                await self._locks.take(bind)
                 if await self._attempt(bind):
                     self._succeeded(bind, asyncio.get_running_loop().time() - began)
                 return
@@ -101,6 +103,7 @@ class Binder:
         """Give back what claims were given; not those of a pod that has a node, as it may use them."""
         task = self._context.mirror.state.tasks.get(bind.key)
         if task is None or task.uid != bind.uid or self._stands(bind) or not task.own_node:
+            await self._locks.give_back(bind)
             await self._claims.take_back(bind)
             await self._volumes.take_back(bind)
 
@@ -120,6 +123,7 @@ class Binder:
             del self._taken[bind.uid]
             self._volumes.forget(bind)
             self._claims.forget(bind)
+            self._locks.keep(bind)
 
     def _stands(self, bind: Bind) -> bool:
         """Whether the decision does: nothing else is known, or has been decided, of the pod."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from stromboli.errors import ConfigError, ManifestError
+from stromboli.errors import ConfigError
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.extension.reason import Reason
 from stromboli.model.resources.device_settings import DEFAULTS, DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACE, DeviceSettings
@@ -14,24 +14,15 @@ from stromboli.model.snapshot import Snapshot
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.model.task import Task
-from stromboli.model.values.times import seconds
 from stromboli.plugin import Hook, Plugin, arg, node_order, on_allocate, on_deallocate, predicate
 from stromboli.plugins.deviceshare.gpushare import GpuShare
 from stromboli.plugins.deviceshare.kind import Kind, Need, Pool, remember
+from stromboli.plugins.deviceshare.locks import LOCKED, LOCKED_FOR, is_fresh
 from stromboli.plugins.deviceshare.npu import AscendNpu
 from stromboli.plugins.deviceshare.vgpu import VGpu
 
 if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
-
-
-LOCKED_FOR: Final = 300.0
-"""Seconds after which a node's lock no longer counts."""
-
-
-def _lock_doubts(locks: bool) -> Iterator[str]:
-    if locks:
-        yield "locks on nodes are honoured, but not written: of each node one pod a cycle is placed"
 
 
 class DeviceShare(Plugin, trusted=True):
@@ -44,7 +35,7 @@ class DeviceShare(Plugin, trusted=True):
     npu = arg("deviceshare.AscendHAMiVNPUEnable", bool, False)
     settings_name = arg("deviceshare.KnownGeometriesCMName", str, DEVICE_CONFIG)
     settings_namespace = arg("deviceshare.KnownGeometriesCMNamespace", str, DEVICE_CONFIG_NAMESPACE)
-    locks = arg("deviceshare.NodeLockEnable", bool, False, doubts=_lock_doubts)
+    locks = arg("deviceshare.NodeLockEnable", bool, False)
     policy = arg("deviceshare.SchedulePolicy", str, "")
     weight = arg("deviceshare.ScheduleWeight", int, 0)
     exclusive = arg("deviceshare.GPUExclusiveRules", list, [])
@@ -180,13 +171,15 @@ class DeviceShare(Plugin, trusted=True):
                 self._leaving.get(task.node_name, {}).pop(task.uid, None)
                 pool.restore(task)
             elif self.locks and not self._lock(task):
-                event.err = f"node {task.node_name} has been locked within 5 minutes"
+                event.err = LOCKED.format(node=task.node_name)
             elif (given := self._assigned(pool, task, demand)) is None:
                 event.err = f"the node {task.node_name} can't place the pod {task.name} in ns {task.namespace}"
             else:
                 annotations.update(given)
         if annotations:
             self.session.ledger.bind_annotations[task.uid] = annotations
+            if self.locks:
+                self.session.ledger.bind_locks[task.uid] = self._locks_of(task)
 
     @on_deallocate
     def leave(self, event: TaskEvent) -> None:
@@ -198,6 +191,7 @@ class DeviceShare(Plugin, trusted=True):
         if task.status is TaskStatus.Releasing and self._pools:
             self._leaving.setdefault(task.node_name, {})[task.uid] = task
         self.session.ledger.bind_annotations.pop(task.uid, None)
+        self.session.ledger.bind_locks.pop(task.uid, None)
         if self._locked.get(task.node_name) == task.uid and not self.session.compat.asks("vgpu-lock"):
             del self._locked[task.node_name]
 
@@ -223,24 +217,22 @@ class DeviceShare(Plugin, trusted=True):
             return True
         row = self.session.table.statics.row[task.node_name]
         notes = self.session.table.statics.specs[row].annotations
-        fresh = any(self.session.now - _since(notes.get(key, "")) < LOCKED_FOR for key in keys)
+        fresh = any(is_fresh(notes.get(key, ""), self.session.now) for key in keys)
         if fresh or task.node_name in self._locked:
             return False
         self._locked[task.node_name] = task.uid
         return True
 
+    def _locks_of(self, task: Task) -> tuple[str, ...]:
+        """The locks of the kinds that a pod has cards of on its node; the binder writes them."""
+        asked = zip(self._kinds, self._pools.get(task.node_name, ()), self.demands_of(task), strict=False)
+        locks = (kind.lock for kind, pool, demand in asked if pool is not None and demand is not None)
+        return tuple(dict.fromkeys(lock for lock in locks if lock))
+
     def _is_back(self, task: Task) -> bool:
         """Whether an eviction was undone: the pod runs where the snapshot has it."""
         row = self.session.table.statics.row.get(task.node_name)
         return row is not None and task.key in self.session.snapshot.node_tasks[row]
-
-
-def _since(text: str) -> float:
-    """When a lock was taken, in seconds since 1970; 0 for what is no time."""
-    try:
-        return seconds(text, "")
-    except ManifestError:
-        return 0.0
 
 
 def idle_cards(plugin: DeviceShare, snapshot: Snapshot) -> Iterator[tuple[Kind[Any], list[Pool[Any]]]]:
