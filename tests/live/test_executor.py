@@ -28,6 +28,7 @@ from stromboli.kube.recorder import COMBINED, Recorder, Regarding
 from stromboli.kube.transport import Request, Response
 from stromboli.live.scheduler.plan_stream import Handover
 from stromboli.model.podgroup import PodGroupCondition
+from stromboli.model.values import times
 from tests.support.live_world import PREEMPTING, Directed, LiveWorld, gang, group, pod, uid
 from tests.support.memory_server import MemoryServer, status
 from tests.support.virtual import run
@@ -215,7 +216,10 @@ def test_a_gate_is_taken_off(tmp_path: Path) -> None:
         scheduler.executor.finish(plan_of(gates=[GateRemoval(uid(world, "job-0"), "ns/job-0")]))
         await asyncio.sleep(1)
         (request,) = (r for r in world.server.requests if r.method == "PATCH")
-        gone = json.loads(request.body or b"")["spec"]["schedulingGates"]
+        body = json.loads(request.body or b"")
+        noted = body["metadata"]["annotations"]["scheduling.volcano.sh/queue-allocation-gate-removed"]
+        assert times.seconds(noted, "annotation") > 0
+        gone = body["spec"]["schedulingGates"]
         assert gone == [{"$patch": "delete", "name": "scheduling.volcano.sh/queue-allocation-gate"}]
         assert "strategic" in request.headers["Content-Type"]
         await world.end()

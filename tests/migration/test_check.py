@@ -57,6 +57,18 @@ ELECTED = deployment("--leader-elect=true")
 BROKEN: dict[str, tuple[Json, str, str]] = {
     "unknown-flag": (deployment("--frobnicate=1"), "error", "unknown flag --frobnicate"),
     "no-election": (deployment("--leader-elect=false"), "warning", "holds no Lease"),
+    "one-sided-gate": (
+        {
+            "apiVersion": "v1",
+            "kind": "List",
+            "items": [
+                deployment("--feature-gates=SchedulingGatesQueueAdmission=true", "--leader-elect=true"),
+                deployment(program="vc-webhook-manager"),
+            ],
+        },
+        "warning",
+        "the webhooks have not",
+    ),
     "part-stays": (deployment(program="vc-agent", kind="DaemonSet"), "warning", "node agents"),
     "webhook": (webhook(), "warning", "asks Service volcano-admission-service, failure policy Fail"),
     "flag-without-effect": (deployment("--node-worker-threads=20"), "note", "--node-worker-threads does nothing"),
@@ -102,6 +114,32 @@ def test_flags_are_read_past_those_that_are_unknown(tmp_path: Path) -> None:
 def test_a_scheduler_scaled_to_zero_needs_no_lease(tmp_path: Path) -> None:
     rules = {one.rule for one in findings([written(tmp_path, deployment(replicas=0))], None)}
     assert "no-election" not in rules
+
+
+GATE = "--feature-gates=SchedulingGatesQueueAdmission=true"
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "webhooks", "told"),
+    [
+        ((GATE,), (GATE,), []),
+        ((), (), []),
+        ((GATE,), (), ["the webhooks have not"]),
+        ((), (GATE,), ["the scheduler has not"]),
+        ((GATE,), None, []),
+    ],
+)
+def test_a_gate_that_one_program_alone_has_on(
+    tmp_path: Path, scheduler: tuple[str, ...], webhooks: tuple[str, ...] | None, told: list[str]
+) -> None:
+    programs = [deployment("--leader-elect=true", *scheduler)]
+    if webhooks is not None:
+        made = deployment(*webhooks, program="vc-webhook-manager")
+        made["spec"]["template"]["spec"]["containers"][0]["args"] = ["--enabled-admission=/pods/mutate", *webhooks]
+        programs.append(made)
+    found = [one for one in findings([written(tmp_path, *programs)], None) if one.rule == "one-sided-gate"]
+    assert [one.text.partition(", and ")[2].partition(":")[0] for one in found] == told
+    assert {one.severity for one in found} <= {"warning"}
 
 
 def test_rows_stand_at_the_line_of_their_plugin(tmp_path: Path) -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from stromboli.framework.books.cycle_state import CycleState
-from stromboli.framework.config.gates import ADMISSION
-from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.resources.resource import INFINITE, Resource
 from stromboli.narration.observe import Counting
 from stromboli.plugins.capacity import Capacity
 from stromboli.testing.builders import node, pod_group, queue
 from tests.acceptance.bench import GPU, Bench, binds, conf, messages, task_of
-from tests.acceptance.fights import priority_class
 from tests.plugins.queue_jobs import TAKING, evicted, job, many
 
 FLAT = conf("gang", "predicates capacity", actions="enqueue, allocate")
@@ -486,7 +481,7 @@ def test_a_guarantee_of_devices_protects_no_cores(compat, victims):
     assert len(evicted(node("n1", cpu=4), *queues, *many(4, "theirs"), *asks, text=text)) == victims
 
 
-# ---------------------------------------------------------------------- tried moves, gates, telling
+# ---------------------------------------------------------------------- tried moves, telling
 
 
 @pytest.mark.parametrize("text", [FLAT, tree()])
@@ -504,32 +499,6 @@ def test_tried_moves_count_and_leave_no_trace(text):
         assert not session.ask.simulate_allocatable(clone, info, waiting)
         assert session.ask.simulate_allocatable(state, info, waiting)
         assert not session.ask.allocatable(info, waiting)
-
-
-@pytest.mark.parametrize(("features", "expected"), [((), {"late": 2}), ((ADMISSION,), {"early": 2})])
-def test_tasks_that_were_let_in_keep_their_part(features, expected):
-    """Two pods opted in and have lost their gate; two others come first, but the room is kept."""
-    early = job("early", "q", 2, created=9)
-    for each in early[1:]:
-        each["metadata"]["annotations"][QUEUE_ALLOCATION_GATE] = "true"
-    objects = [node("n1", cpu=9), queue("q", capability={"cpu": 2}), *early, *job("late", "q", 2, created=1)]
-    bench = Bench(objects, conf("priority", "predicates capacity", actions="allocate"))
-    bench.config = replace(bench.config, features=frozenset(features))
-    found = Counter(bind.job.partition("/")[2] for bind in bench.cycle().binds)
-    assert found == expected
-
-
-@pytest.mark.parametrize(("compat", "goes"), [(False, 1), (True, 0)])
-def test_who_was_let_in_gives_its_part_back_when_it_is_evicted(compat, goes):
-    """The queue is full of pods that opted in; another job of it may have the part of one that goes."""
-    full = job("low", "q", 2, running=2, min_member=0)
-    for each in full[1:]:
-        each["metadata"]["annotations"][QUEUE_ALLOCATION_GATE] = "true"
-    objects = [node("n1", cpu=9), queue("q", capability={"cpu": 2}), priority_class("high", 9), *full,
-               *job("high", "q", priorityClassName="high")]  # fmt: skip
-    bench = Bench(objects, conf("priority gang", "predicates capacity", actions="preempt"), compat=compat)
-    bench.config = replace(bench.config, features=bench.config.features | {ADMISSION})
-    assert len(bench.cycle().evictions) == goes
 
 
 def test_what_is_told():

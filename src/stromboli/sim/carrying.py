@@ -123,7 +123,9 @@ class Carrier:
     def _gate(self, removal: GateRemoval) -> None:
         stands = part(self._world.get("Pod", removal.key) or {}, "spec", "schedulingGates") or ()
         left = [gate for gate in stands if gate["name"] != names.QUEUE_ALLOCATION_GATE]
-        self._patch("gate", "Pod", removal.key, {"spec": {"schedulingGates": left}}, removal.uid)
+        noted = {names.QUEUE_ALLOCATION_GATE_REMOVED: stamp(self._world.timeline.now)}
+        change = {"metadata": {"annotations": noted}, "spec": {"schedulingGates": left}}
+        self._patch("gate", "Pod", removal.key, change, removal.uid)
 
     # ------------------------------------------------------------------ writing
 

@@ -9,8 +9,10 @@ from typing import Any, Final, NamedTuple
 from stromboli.cli.linting.findings import Rule, Spot
 from stromboli.cli.migrating.bodies import Body, at, title
 from stromboli.errors import ConfigError
+from stromboli.framework.config.gates import ADMISSION
 from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.live.process.flags import FLAGS, GIVEN, IDLE, Flag, parse
+from stromboli.live.webhooks.flags import WEBHOOK_FLAGS
 
 PROGRAM: Final = re.compile(
     r"vc-(scheduler|controller-manager|webhook-manager|hypernode-controller-manager|agent-scheduler|agent)\b"
@@ -21,6 +23,7 @@ FLAGS_OF: Final[Mapping[str, Sequence[Flag]]] = {
     "scheduler": FLAGS,
     "controller-manager": CONTROL_FLAGS,
     "hypernode-controller-manager": CONTROL_FLAGS,
+    "webhook-manager": WEBHOOK_FLAGS,
 }
 STAYS: Final[Mapping[str, str]] = {
     "agent": "node agents (colocation, oversubscription) stay Volcano's; Stromboli reads what they write on nodes",
@@ -115,15 +118,26 @@ def without_election(installed: Installed) -> Iterator[Spot]:
     """Programs that hold no Lease, so that nothing keeps the two from writing at the same time."""
     for one in installed.programs:
         found = read(one)
-        if found and one.replicas and not (found.values["leader_elect"] and "leader-elect" in found.values[GIVEN]):
+        if found is None or "leader_elect" not in found.values:
+            continue
+        if one.replicas and not (found.values["leader_elect"] and "leader-elect" in found.values[GIVEN]):
             yield Spot("runs without --leader-elect=true: it holds no Lease", object=one.where)
+
+
+def one_sided_gates(installed: Installed) -> Iterator[Spot]:
+    """The gate of queue admission where only one of the scheduler and the webhooks has it on."""
+    programs = {one.name: one for one in installed.programs if one.name in _LACKING and one.replicas}
+    on = {name for name, one in programs.items() if (found := read(one)) and found.values["feature_gates"][ADMISSION]}
+    if len(programs) == len(_LACKING) and len(on) == 1:
+        (name,) = on
+        yield Spot(f"has {ADMISSION} on, and {_LACKING[name]}", object=programs[name].where)
 
 
 def leases(installed: Installed) -> Iterator[Spot]:
     """Which Leases the two hand to each other."""
     for one in installed.programs:
         found = read(one)
-        if found and found.values["leader_elect"]:
+        if found and found.values.get("leader_elect"):
             values = found.values
             lease = f"{values['leader_elect_resource_namespace']}/{values['leader_elect_resource_name']}"
             yield Spot(f"elects by Lease {lease}", object=one.where)
@@ -148,6 +162,12 @@ def webhooks(installed: Installed) -> Iterator[Spot]:
 
 _LEASE_FIX: Final = "Start ours with the same --leader-elect-resource-name and -namespace; the two never write at once."
 
+_LACKING: Final = {
+    "webhook-manager": "the scheduler has not: it never takes the gate off pods that the webhooks give one",
+    "scheduler": "the webhooks have not: no pod gets a gate, whatever its annotation asks for",
+}
+"""What happens where only the program of this name has the gate of queue admission on."""
+
 DEPLOYMENT_RULES: Final[tuple[Rule[Installed], ...]] = (
     Rule(
         "unknown-flag", "error", unknown_flags, "Stromboli does not start with it.",
@@ -157,6 +177,11 @@ DEPLOYMENT_RULES: Final[tuple[Rule[Installed], ...]] = (
         "no-election", "warning", without_election,
         "Both schedulers would bind and evict at the same time.",
         "Set --leader-elect=true on it first, or scale it to 0 before ours starts.",
+    ),
+    Rule(
+        "one-sided-gate", "warning", one_sided_gates,
+        "Gated pods would wait for ever, or none is gated.",
+        f"Give --feature-gates={ADMISSION}=true to both, or to neither.",
     ),
     Rule(
         "part-stays", "warning", staying, "This program has no successor here.",

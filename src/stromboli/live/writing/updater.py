@@ -136,9 +136,10 @@ class Updater:
         return stamp(self._context.clock())
 
     def remove_gate(self, removal: GateRemoval) -> None:
-        """Take the queue-allocation gate off a pod."""
+        """Take the queue-allocation gate off a pod, and note on it when that was."""
         gone = [{"$patch": "delete", "name": names.QUEUE_ALLOCATION_GATE}]
-        body = {"metadata": {"uid": removal.uid}, "spec": {"schedulingGates": gone}}
+        noted = {names.QUEUE_ALLOCATION_GATE_REMOVED: self._now()}
+        body = {"metadata": {"uid": removal.uid, "annotations": noted}, "spec": {"schedulingGates": gone}}
         send = partial(self._write, "Pod", removal.key, body, Patch.strategic)
         self.writes.want(f"Pod:gate {removal.key}", removal.uid, send)
 

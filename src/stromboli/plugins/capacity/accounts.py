@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.fairness.quota import Quota, Reading, by_column, flat, read, tree
 from stromboli.fairness.thresholds import Thresholds
-from stromboli.model.job import PENDING
-from stromboli.model.names import CPU, MEMORY, QUEUE_ALLOCATION_GATE
+from stromboli.model.names import CPU, MEMORY
 from stromboli.model.names import ROOT_QUEUE as ROOT
 from stromboli.model.resources.amounts import MIN
 from stromboli.model.resources.axes import Axes, Vector, add_to
@@ -33,7 +32,7 @@ class Account(QueueAccount):
     change the order.
     """
 
-    __slots__ = ("_reserved", "above", "guarantee", "is_leaf", "pipelined", "relevant", "share_at_open")
+    __slots__ = ("_kept", "_reserved", "above", "guarantee", "is_leaf", "pipelined", "relevant", "share_at_open")
 
     def __init__(self, queue: QueueInfo, quota: Quota, axes: Axes, strict: bool) -> None:
         """``strict`` says that cpu and memory of 0 in what is deserved make no claim."""
@@ -42,6 +41,7 @@ class Account(QueueAccount):
         self.above: tuple[Account, ...] | None = ()
         self.share_at_open = 0.0
         self._reserved: dict[str, Vector] = {}
+        self._kept: list[int] = []
         self.pipelined = axes.full(queue.sums.reserved())
         self.guarantee = Thresholds(by_column(axes, quota.guarantee, 0.0))
         self.relevant = [axes.column(name) for name in self._claims(strict)]
@@ -95,17 +95,19 @@ class Account(QueueAccount):
 
     def reserve(self, task: Task) -> None:
         """Keep a part of the queue for a task that was let in, until it is placed."""
+        self.release(task)
         self._reserved[task.uid] = task.template.vector
+        add_to(self._kept, task.template.vector)
 
     def release(self, task: Task) -> None:
         """The task needs nothing kept for it any more."""
-        self._reserved.pop(task.uid, None)
+        if (vector := self._reserved.pop(task.uid, None)) is not None:
+            add_to(self._kept, [-amount for amount in vector])
 
     def reserved_beside(self, task: Task) -> list[int]:
         """What is kept for others than ``task``, by column."""
-        total: list[int] = []
-        for uid, vector in self._reserved.items():
-            add_to(total, vector if uid != task.uid else ())
+        total = list(self._kept)
+        add_to(total, [-amount for amount in self._reserved.get(task.uid, ())])
         return total
 
     # ------------------------------------------------------------------ what is shown
@@ -217,16 +219,3 @@ def within_levels(account: Account, levels: int) -> Iterator[Account]:
 def level_of(account: Account, level: int) -> Account:
     """The queue at ``level`` on the way from the root (0) down to ``account``, at most that one."""
     return account.ancestors[level] if level < len(account.ancestors) else account
-
-
-def opted_in(task: Task) -> bool:
-    """Whether the pod asks for a gate that opens when its queue has room."""
-    return task.annotations.get(QUEUE_ALLOCATION_GATE) == "true"
-
-
-def reserve_parts(session: ClusterView, accounts: Mapping[str, Account]) -> None:
-    """Keep a part of its queue for every pending task that was let in: it opted in, and its gate is off."""
-    for job in session.active_jobs() if accounts else ():
-        for task in job.of(PENDING) if job.queue in accounts else ():
-            if not task.gates and opted_in(task):
-                accounts[job.queue].reserve(task)

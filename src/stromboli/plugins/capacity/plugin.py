@@ -14,6 +14,7 @@ from stromboli.model.task import Task
 from stromboli.plugin import (
     allocatable,
     arg,
+    is_duration,
     preemptive,
     reclaimable,
     simulate_allocatable,
@@ -25,12 +26,11 @@ from stromboli.plugins.capacity.accounts import (
     level_of,
     open_flat,
     open_tree,
-    opted_in,
-    reserve_parts,
     shared_levels,
     within_levels,
 )
 from stromboli.plugins.capacity.devices import EXCEEDED, DeviceBooks, move
+from stromboli.plugins.capacity.let_in import opted_in, reserve_parts
 from stromboli.plugins.capacity.lines import CapacityLines
 from stromboli.plugins.capacity.reclaiming import Reclaiming
 from stromboli.queue_accounts.plugin import QueueAccounts, added_up
@@ -71,6 +71,7 @@ class Capacity(QueueAccounts[Account], trusted=True):
     lines: CapacityLines
     ancestor_level = arg("ancestorReclaimLevel", int, 0, not_negative)
     device_quota = arg("capacity.DynamicResourceAllocationEnable", bool, True)
+    gate_timeout = arg("gate-timeout", str, "0s", is_duration)
     consumable_quota = arg("capacity.DRAConsumableCapacityEnable", bool, True)
 
     def on_session_open(self, session: ClusterView) -> None:
@@ -82,7 +83,7 @@ class Capacity(QueueAccounts[Account], trusted=True):
         self.stopped = self._find_faults()
         self.devices = DeviceBooks(session, self.accounts if self.device_quota else {}, self.consumable_quota)
         self.counts_reserved = ADMISSION in session.config.features
-        reserve_parts(session, self.accounts if self.counts_reserved else {})
+        reserve_parts(session, self.accounts if self.counts_reserved else {}, self.gate_timeout)
         self.reclaiming = Reclaiming(self.lines, self.ancestor_level if self.is_tree else 0)
         taking_part = [one for one in self.accounts.values() if one.takes_part]
         for account in taking_part:
