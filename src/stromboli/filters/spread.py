@@ -149,7 +149,6 @@ class Spread:
         self._domains, self._pods, self._taints = around.domains, around.pods, taints
         self._default_selector = default_selector
         self._everywhere = around.domains.table.view()
-        self._rows = list(range(len(self._everywhere)))
         self._musts: dict[Hashable, tuple[Counted, ...]] = {}
         self._wishes: dict[Hashable, Wishes | None] = {}
 
@@ -234,8 +233,10 @@ class Spread:
 
     def _count(self, each: Constraint, task: Task, labelled: Bools, by_row: bool = False) -> Counted:
         domain = self._domains.of(each.topology_key)
-        groups, size, present = self._rows, len(self._rows), np.arange(len(self._rows))
-        if not by_row:
+        if by_row:
+            size = len(self._everywhere)
+            groups, present = list(range(size)), np.arange(size)
+        else:
             there = domain.there & labelled & self._welcoming(each, task)
             groups, size, present = domain.groups, domain.size, domain.among(there)
             if not np.array_equal(there, domain.there):

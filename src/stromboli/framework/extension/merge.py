@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from stromboli.framework.extension.guards import Candidate, common, settled
@@ -23,6 +23,8 @@ Chain: TypeAlias = tuple[tuple[Callable[P, R], ...], ...]
 
 
 Actor = TypeVar("Actor")
+
+Election: TypeAlias = Callable[[Actor, Sequence[Candidate]], list[Candidate]]
 
 
 class Merge(Protocol):
@@ -145,16 +147,23 @@ class Agree:
         ``guards`` are functions of the chain whose refusal is absolute
         (:func:`~stromboli.framework.extension.guards.settled`).
         """
-        elect = self._election(tuple(tuple(_for_everybody(f) if f in guards else f for f in tier) for tier in chain))
         if not guards:
-            return elect
-        # mostly guards let everybody go; then they have had their say, none has abstained, and none is asked again
-        unguarded = self._election(tuple(tuple(_all_of_them if f in guards else f for f in tier) for tier in chain))
+            return self._election(chain)
+
+        @cache
+        def elections() -> tuple[Election[Actor, Candidate], Election[Actor, Candidate]]:
+            """With the guards' votes, and without; most sessions never ask for victims."""
+            kept = tuple(tuple(_for_everybody(f) if f in guards else f for f in tier) for tier in chain)
+            return self._election(kept), self._election(
+                tuple(tuple(_all_of_them if f in guards else f for f in tier) for tier in chain)
+            )
 
         def agree(actor: Actor, candidates: Sequence[Candidate]) -> list[Candidate]:
+            elect, unguarded = elections()
             for guard in guards:
                 if guard(actor, candidates) != candidates:
                     return settled(guards, partial(elect, actor), candidates, actor)
+            # mostly guards let everybody go; then they have had their say, none has abstained, and none is asked again
             return unguarded(actor, candidates)
 
         return agree

@@ -27,6 +27,8 @@ class Fragments:
     For a pod m, the fragment F(m) of a node is what is free of the resource there if m asks for none of it or does not
     fit, otherwise nothing; the rate is the mean of Σ F(m) over pods m, divided by all that is free.  Q. Weng et al.,
     "Beware of Fragmentation", USENIX ATC 2023, section 3, by nodes: cards of a node are not told apart.
+
+    For how many pods what is free is useless is kept by node, and worked out anew for nodes on which something moved.
     """
 
     def __init__(self, workload: Workload, names: Sequence[str]) -> None:
@@ -38,12 +40,15 @@ class Fragments:
         sorts = sorted(_counts(workload, names).items(), key=lambda each: (-each[1], each[0]))[:SORTS]
         self._sorts = np.array([amounts for amounts, _ in sorts], dtype=float).reshape(len(sorts), len(names))
         self._counts = np.array([count for _, count in sorts], dtype=float)
+        self._useless = np.zeros(len(nodes))
+        self._moved = set(range(len(nodes)))
         self._rate: float | None = None
 
     def placed(self, node: str, amounts: Sequence[float], sign: int) -> None:
         """A pod takes so much of a node, or with ``sign`` -1 gives it back."""
         if node in self._rows:
             self.free[self._rows[node]] -= sign * np.array(amounts)
+            self._moved.add(self._rows[node])
             self._rate = None
 
     def rate(self) -> float:
@@ -55,9 +60,12 @@ class Fragments:
     def _lost(self) -> float:
         if self._column is None or not len(self._counts):
             return 0.0
+        rows = sorted(self._moved)
+        self._moved.clear()
+        fits = (self.free[rows, None, :] >= self._sorts - SMALL).all(axis=2) & (self._sorts[:, self._column] > 0)
+        self._useless[rows] = ~fits @ self._counts  # whole numbers, so the order of adding up does not matter
         free = np.maximum(self.free[:, self._column], 0.0)
-        fits = (self.free[:, None, :] >= self._sorts - SMALL).all(axis=2) & (self._sorts[:, self._column] > 0)
-        lost, whole = float(free @ (~fits @ self._counts)), float(free.sum() * self._counts.sum())
+        lost, whole = float(free @ self._useless), float(free.sum() * self._counts.sum())
         return lost / whole if whole > 0 else 0.0
 
 
