@@ -9,7 +9,7 @@ from stromboli.builtin import PLUGINS, builtin_registry
 from stromboli.framework.engine.remembered import KEPT_STATES, Remembered, Said
 from stromboli.model.resources.axes import Axes
 from stromboli.model.spec import NodeSpec
-from stromboli.model.table import NodeTable
+from stromboli.model.table import Ints, NodeTable
 from stromboli.testing.check_plugin import check_plugin
 
 PROMISING = {"binpack": "score", "nodeorder": "usage", "predicates": "pod_number", "resource-strategy-fit": "score"}
@@ -33,14 +33,19 @@ def _table(nodes: int) -> NodeTable:
     return NodeTable.empty(Axes(), [NodeSpec(name=f"n{i}") for i in range(nodes)]).copy()
 
 
+def _set(table: NodeTable, amounts: Ints, row: int, amount: int, column: int = 0) -> None:
+    amounts[column, row] = amount
+    table.journal.append(row)
+
+
 def test_rows_of_one_state_share_an_answer() -> None:
     table, said = _table(3), Said(True, True, 1.0, 2.0, 3.0)
     known = Remembered(table, [np.array([1.0, 1.0, 2.0]), np.array([True, True, True])])
     known.note(0, said)
     assert (known.of(0), known.of(1), known.of(2)) == (said, said, None)
-    table.used[0, 1] = 5
+    _set(table, table.used, 1, 5)
     assert known.of(1) is None
-    table.used[0, 1] = 0
+    _set(table, table.used, 1, 0)
     assert known.of(1) == said
 
 
@@ -49,7 +54,7 @@ def test_every_amount_tells_states_apart() -> None:
     before = {table.state(0)}
     for amounts in (table.used, table.releasing, table.pipelined, table.requested, table.nonzero):
         for column in range(len(amounts)):
-            amounts[column, 0] += 7
+            _set(table, amounts, 0, 7, column)
             assert table.state(0) not in before
             before.add(table.state(0))
 
@@ -58,6 +63,6 @@ def test_memory_is_bounded() -> None:
     table = _table(1)
     known = Remembered(table, [])
     for number in range(2 * KEPT_STATES + 2):
-        table.used[0, 0] = number
+        _set(table, table.used, 0, number)
         known.note(0, Said(True, True, 0.0, 0.0, float(number)))
     assert len(known._said) <= KEPT_STATES

@@ -163,6 +163,18 @@ def test_a_span_that_never_ended_is_not_measured(world: World) -> None:
     assert len(world.series("scheduling_stage_duration_milliseconds_count")) == 1
 
 
+def test_a_prepared_span_is_measured_as_any_other(world: World) -> None:
+    started, ended = world.observer.span("stage", "Scoring")
+    for seconds in (0.001, 0.002):
+        started()
+        world.timer.now += seconds
+        ended()
+    ended()
+    world.span("stage", "Scoring", 0.004)
+    assert world.value("scheduling_stage_duration_milliseconds_sum", stage="Scoring") == pytest.approx(7)
+    assert world.value("scheduling_stage_duration_milliseconds_count", stage="Scoring") == 3
+
+
 def test_unknown_spans_are_left_alone(world: World) -> None:
     world.span("coffee", "", 1)
     assert world.value("e2e_scheduling_latency_milliseconds_count") == 0

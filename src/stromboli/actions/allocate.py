@@ -134,6 +134,21 @@ class Allocation:
 
         A ready job of which nothing more can be placed has had its last turn.
         """
+        return self._try_holder(job) if job.uid in self.holders else self._try_newcomer(job)
+
+    def _try_newcomer(self, job: Job) -> bool:
+        placed = self._place_waiting(job)
+        if placed is None:
+            return False
+        with placed:
+            if not self.session.ask.job_ready(job):
+                placed.keep()
+                return False
+            end_used(self.session, job, placed)
+            placed.commit()
+        return self._has_more(job)
+
+    def _try_holder(self, job: Job) -> bool:
         with self.session.statement() as reserved, self.session.statement() as placed:
             if not self._place(job, reserved, placed):
                 return False
@@ -144,6 +159,10 @@ class Allocation:
             reserved.merge(placed)
             end_used(self.session, job, reserved)
             reserved.commit()
+        return self._has_more(job)
+
+    def _has_more(self, job: Job) -> bool:
+        """Whether there are tasks left to place of ``job``, which was committed."""
         sheet = self.sheets[job.uid]
         if isinstance(sheet, Worksheet):
             gradients.settle(self.session, job, sheet)
@@ -151,7 +170,7 @@ class Allocation:
 
     def _place(self, job: Job, reserved: Statement, placed: Statement) -> bool:
         """Bind what ``job`` holds, and unless it is ready then place its waiting tasks; False if nothing is placed."""
-        if self.book is not None and job.uid in self.holders:
+        if self.book is not None:
             self._bind_reserved(self.book, job, reserved, placed)
             taken = bool(reserved.operations or placed.operations)
             if not len(self.sheets[job.uid]) or (taken and self.session.ask.job_ready(job)):

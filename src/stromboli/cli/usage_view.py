@@ -15,8 +15,8 @@ from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.extension.figures import by_name, shown
 from stromboli.framework.session.session import Session
 from stromboli.model.names import EPHEMERAL_STORAGE
+from stromboli.model.resources.amounts import totals
 from stromboli.model.resources.resource import Resource
-from stromboli.model.table import totals
 from stromboli.sim.explanation.reasons import Cycle
 
 BAR = 10

@@ -6,6 +6,7 @@ A part says which keys it hears, and gives views of its metrics.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Final, Protocol, TypeAlias
 
 from prometheus_client import Metric
@@ -14,6 +15,7 @@ from stromboli.metrics.descriptions import AMOUNTS, COUNTED, DESCRIPTIONS, SET, 
 from stromboli.metrics.families import Histogram, Labels, Numbers, Series, View, collected
 from stromboli.model.resources.resource import Resource
 from stromboli.narration.observe import NamespaceFigures, OnAxes, Placed, QueueFigures
+from stromboli.narration.spans import Span
 
 Clock: TypeAlias = Callable[[], float]
 Hearers: TypeAlias = dict[str, Callable[..., None]]
@@ -81,6 +83,21 @@ class Durations:
         began = self._started.pop((kind, name), None)
         if began is not None and kind in _SPANS:
             self._hold(kind, name, self._timer() - began)
+
+    def span(self, kind: str, name: str, lock: AbstractContextManager[object]) -> Span:
+        """:meth:`started` and :meth:`ended` of one span that is announced often; its figures change under ``lock``."""
+        begun, key, timer = self._started, (kind, name), self._timer
+
+        def started() -> None:
+            begun[key] = timer()
+
+        def ended() -> None:
+            began = begun.pop(key, None)
+            if began is not None and kind in _SPANS:
+                with lock:
+                    self._hold(kind, name, timer() - began)
+
+        return started, ended
 
     def _hold(self, kind: str, name: str, seconds: float) -> None:
         held = self._took.setdefault((kind, name), [])

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from stromboli.metrics.descriptions import CONTROLLERS, DESCRIPTIONS
 from stromboli.metrics.families import PREFIX, Description
 from stromboli.metrics.parts import Clock, Counts, Durations, Hearers, Jobs, Part, Queues
+from stromboli.narration.spans import Span
 
 
 class MetricsObserver(Collector):
@@ -50,6 +51,10 @@ class MetricsObserver(Collector):
         """Count how long it took."""
         with self._lock:
             self._durations.ended(kind, name)
+
+    def span(self, kind: str, name: str) -> Span:
+        """:meth:`started` and :meth:`ended` of one span."""
+        return self._durations.span(kind, name, self._lock)
 
     def describe(self) -> Iterator[Metric]:
         """The families without samples, for which registering need not ask :meth:`collect`."""

@@ -65,15 +65,6 @@ class NodeStatics:
         return found
 
 
-_HALF, _LOWER = 32, 2**32 - 1
-
-
-def totals(amounts: Ints) -> list[int]:
-    """``amounts`` of all nodes added up, by column, exactly: a cluster's sum may be beyond 64 bits."""
-    upper, lower = (amounts >> _HALF).sum(axis=1), (amounts & _LOWER).sum(axis=1)
-    return [(high << _HALF) + low for high, low in zip(upper.tolist(), lower.tolist(), strict=True)]
-
-
 class NodeTable:
     """Amounts of every node, shape (resources, nodes): whole numbers, in the units of a vector of the axes.
 
@@ -88,13 +79,15 @@ class NodeTable:
     order, undone changes included; derived data remember how far they have read it.
     """
 
-    __slots__ = (*AMOUNTS, "_changing", "axes", "journal", "statics")
+    __slots__ = (*AMOUNTS, "_changing", "_seen", "_states", "axes", "journal", "statics")
 
     def __init__(self, axes: Axes, statics: NodeStatics, amounts: Mapping[str, Ints]) -> None:
         self.axes, self.statics = axes, statics
         self.alloc, self.used, self.releasing = amounts["alloc"], amounts["used"], amounts["releasing"]
         self.pipelined, self.requested, self.nonzero = amounts["pipelined"], amounts["requested"], amounts["nonzero"]
         self.journal: list[int] = []
+        self._states: dict[int, bytes] = {}
+        self._seen = 0
         self._changing: Ints | None = None
 
     @classmethod
@@ -117,9 +110,14 @@ class NodeTable:
 
     def state(self, row: int) -> bytes:
         """All amounts of one row: equal for rows, and for moments, that tell apart by nothing else."""
-        if self._changing is None:
-            return b"".join(getattr(self, name)[:, row].tobytes() for name in AMOUNTS)
-        return self.alloc[:, row].tobytes() + self._changing[:, row].tobytes()
+        for touched in self.journal[self._seen :] if self._seen < len(self.journal) else ():
+            self._states.pop(touched, None)
+        self._seen = len(self.journal)
+        found = self._states.get(row)  # each class asks for it
+        if found is None:
+            changing = [self._changing] if self._changing is not None else [getattr(self, name) for name in AMOUNTS[1:]]
+            found = self._states[row] = b"".join([part[:, row].tobytes() for part in (self.alloc, *changing)])
+        return found
 
     @property
     def idle(self) -> Ints:

@@ -34,9 +34,10 @@ BulkTeller = Callable[[int, Columns], None]
 class Observer(Protocol):
     """Hears what the core does.  No method may change what it is given.
 
-    Two more methods are optional.  ``tell_all(key, count, columns)`` takes many of a key at once, which are else told
+    Three more methods are optional.  ``tell_all(key, count, columns)`` takes many of a key at once, which are else told
     one by one.  ``teller(key)`` answers with :meth:`tell` of one key that takes the fields as keyword arguments; a
-    session asks for it once for each wanted key.
+    session asks for it once for each wanted key.  ``span(kind, name)`` answers with :meth:`started` and :meth:`ended`
+    of one span, for those that are announced at every placement.
     """
 
     def wants(self, key: str) -> bool:

@@ -15,8 +15,8 @@ from stromboli.framework.config.gates import QUEUE_OVERCOMMIT
 from stromboli.framework.extension.weighing import MIN_RESOURCES, Term, Weighed, by_column
 from stromboli.model import names
 from stromboli.model.job import Job
+from stromboli.model.resources.amounts import totals
 from stromboli.model.resources.axes import PODS, add_to, amount_at
-from stromboli.model.table import totals
 from stromboli.plugin import Plugin, arg, job_enqueueable, job_enqueued
 
 if TYPE_CHECKING:

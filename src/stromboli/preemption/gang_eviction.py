@@ -30,10 +30,10 @@ from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import Job
 from stromboli.model.names import PREEMPTABLE
+from stromboli.model.resources.amounts import totals
 from stromboli.model.resources.axes import CPU, MEMORY, Vector, add_to, amount_at
 from stromboli.model.snapshot import HyperNodeInfo
 from stromboli.model.subjobs import SubJob
-from stromboli.model.table import totals
 from stromboli.model.task import Task
 from stromboli.plugin import arg
 from stromboli.preemption.bundles import Bundle, Kind, allowed, bundles_of, in_order, tasks_of, total

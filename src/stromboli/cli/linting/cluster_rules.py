@@ -25,11 +25,10 @@ from stromboli.model.names import (
     ROOT_QUEUE,
 )
 from stromboli.model.queue import Queue
-from stromboli.model.resources.amounts import MIN
+from stromboli.model.resources.amounts import MIN, totals
 from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import Amount
 from stromboli.model.status import COMPLETED_STATUS
-from stromboli.model.table import totals
 from stromboli.model.task import Task
 from stromboli.plugins.nodegroup import NO_RULES, limits_of, read_rules
 from stromboli.plugins.overcommit import read_factor

@@ -15,10 +15,11 @@ from stromboli.framework.books.second_places import SecondPlaces
 from stromboli.model.claims import Allocation
 from stromboli.model.job import BINDING, PENDING, PIPELINED, RELEASING, RUNNING, Job
 from stromboli.model.objects.storage import VOLUME_SECONDS
+from stromboli.model.resources.amounts import totals
 from stromboli.model.resources.axes import add_to
 from stromboli.model.snapshot import QueueSums
 from stromboli.model.status import TaskStatus
-from stromboli.model.table import Ints, NodeTable, totals
+from stromboli.model.table import Ints, NodeTable
 from stromboli.model.task import Placement, PodTemplate, Task
 
 Underflow = Callable[[Job, Task, Mapping[int, int]], None]

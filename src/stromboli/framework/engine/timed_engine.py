@@ -15,6 +15,7 @@ from stromboli.framework.engine.shards import shard_rules
 from stromboli.framework.extension.answers import Answers
 from stromboli.model.task import Task
 from stromboli.narration.observe import Observer, Several, Teller, wanting
+from stromboli.narration.spans import span
 
 if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
@@ -40,39 +41,41 @@ class StagedEngine(Engine):
     looked at in one go.  ``Scoring`` is the choice among them; where no node is chosen it never ends.
     """
 
-    __slots__ = ("_ended", "_started")
+    __slots__ = ("_predicate", "_scoring")
 
     def __init__(
         self, classes: Classes, ties: Ties, observer: Observer, sampler: Sampler | None, scores: Teller | None
     ) -> None:
         super().__init__(classes, ties, sampler, scores)
-        self._started, self._ended = observer.started, observer.ended
+        self._predicate, self._scoring = span(observer, STAGE, "Predicate"), span(observer, STAGE, "Scoring")
 
     def place(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Choice | None:
         """See :class:`~stromboli.framework.engine.placer.Placer`."""
         if self.unoffered and room and self.hopeless(task):
             return None
-        started, ended = self._started, self._ended
-        started(STAGE, "Predicate")
+        (started, ended), (scoring_started, scoring_ended) = self._predicate, self._scoring
+        started()
         made = self.classes.of(task, room=room)
-        ended(STAGE, "Predicate")
-        started(STAGE, "Scoring")
+        ended()
+        scoring_started()
         choice = self.best(made, within, task)
         if choice is not None:
-            ended(STAGE, "Scoring")
+            scoring_ended()
         return choice
 
     def run_length(self, tasks: Sequence[Task]) -> int:
         """See :class:`~stromboli.framework.engine.placer.Placer`."""
-        self._started(STAGE, "Predicate")
+        started, ended = self._predicate
+        started()
         length = super().run_length(tasks)
-        self._ended(STAGE, "Predicate")
+        ended()
         return length
 
     def place_run(self, tasks: Sequence[Task], within: Bools | None = None) -> Choice | None:
         """See :class:`~stromboli.framework.engine.placer.Placer`."""
-        self._started(STAGE, "Scoring")
+        started, ended = self._scoring
+        started()
         choice = super().place_run(tasks, within)
         if choice is not None and choice.rows:
-            self._ended(STAGE, "Scoring")
+            ended()
         return choice

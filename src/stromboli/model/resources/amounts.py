@@ -15,6 +15,9 @@ from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from stromboli.errors import NotFoundError
 from stromboli.model.names import CPU, MEMORY, PODS
 
@@ -255,3 +258,12 @@ def intersection(left: Amounts, right: Amounts) -> list[str]:
 def intersection_without_pods(left: Amounts, right: Amounts) -> list[str]:
     """:func:`intersection` without ``pods``, which every task has."""
     return [name for name in intersection(left, right) if name != PODS]
+
+
+_HALF, _LOWER = 32, 2**32 - 1
+
+
+def totals(amounts: npt.NDArray[np.int64]) -> list[int]:
+    """``amounts`` of all nodes added up, by column, exactly: a cluster's sum may be beyond 64 bits."""
+    upper, lower = (amounts >> _HALF).sum(axis=1), (amounts & _LOWER).sum(axis=1)
+    return [(high << _HALF) + low for high, low in zip(upper.tolist(), lower.tolist(), strict=True)]
