@@ -16,6 +16,8 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
+from e2e.programs.go_build import built
+
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = Path(__file__).parent / "kube_apiserver"
 BINARY: Final = ROOT / "build" / "e2e" / "kapi"
@@ -31,7 +33,7 @@ _GIVEN_TO_CLIENTS: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class ServerFailed(Exception):
-    """The API server could not be built or did not become ready."""
+    """The API server did not become ready."""
 
 
 def missing() -> str:
@@ -42,28 +44,12 @@ def missing() -> str:
 
 
 def build() -> Path:
-    """The server's binary, made where it is missing or older than its source.  Raises ServerFailed."""
-    newest = max(path.stat().st_mtime for path in SOURCE.iterdir())
-    if BINARY.exists() and BINARY.stat().st_mtime >= newest:
-        return BINARY
-    BINARY.parent.mkdir(parents=True, exist_ok=True)
+    """The server's binary, made where it is missing or older than its source.  Raises BuildFailed."""
     package = "k8s.io/component-base/version"
     major, minor, _ = VERSION.removeprefix("v").split(".")
     values = {"gitVersion": VERSION, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     flags = " ".join(["-s -w", *(f"-X {package}.{key}={value}" for key, value in values.items())])
-    command = [
-        "go",
-        "build",
-        "-ldflags",
-        f"{flags} -X {package}.buildDate=1970-01-01T00:00:00Z",
-        "-o",
-        str(BINARY),
-        ".",
-    ]
-    made = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, check=False)
-    if made.returncode:
-        raise ServerFailed(f"go build ended with {made.returncode}:\n{made.stderr[-4000:]}")
-    return BINARY
+    return built(BINARY, SOURCE, f"{flags} -X {package}.buildDate=1970-01-01T00:00:00Z", ["."])
 
 
 def free_port() -> int:

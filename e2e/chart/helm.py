@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import yaml
 
+from e2e.programs.go_build import built
+
 ROOT: Final = Path(__file__).parents[2]
 SOURCE: Final = Path(__file__).parent / "helm_module"
 BINARY: Final = ROOT / "build" / "e2e" / "helm"
@@ -30,21 +32,14 @@ def missing() -> str:
 
 
 def build() -> Path:
-    """Helm's binary, made where it is missing or older than its source.  Raises HelmFailed."""
-    if BINARY.exists() and BINARY.stat().st_mtime >= max(path.stat().st_mtime for path in SOURCE.iterdir()):
-        return BINARY
+    """Helm's binary, made where it is missing or older than its source.  Raises BuildFailed."""
     found = re.search(rf"{re.escape(_MODULE)} (v\S+)", (SOURCE / "go.mod").read_text())
     major, minor = _KUBERNETES
     values = {"internal/version.version": found[1] if found else ""}
     for package in ("pkg/lint/rules", "pkg/chartutil"):
         values |= {f"{package}.k8sVersionMajor": major, f"{package}.k8sVersionMinor": minor}
     flags = " ".join(["-s -w", *(f"-X {_MODULE}/{name}={value}" for name, value in values.items())])
-    command = ["go", "build", "-ldflags", flags, "-o", str(BINARY), f"{_MODULE}/cmd/helm"]
-    BINARY.parent.mkdir(parents=True, exist_ok=True)
-    made = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, check=False)
-    if made.returncode:
-        raise HelmFailed(f"go build ended with {made.returncode}:\n{made.stderr[-4000:]}")
-    return BINARY
+    return built(BINARY, SOURCE, flags, [f"{_MODULE}/cmd/helm"])
 
 
 def helm(*words: str, kubeconfig: Path | None = None, home: Path | None = None) -> str:

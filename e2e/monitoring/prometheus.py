@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from e2e.programs.go_build import alone
+
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = ROOT / "build" / "e2e" / "prometheus"
 BINARIES: Final = FOLDER / "usr" / "bin"
@@ -36,7 +38,10 @@ def missing() -> str:
         return ""
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         return "Prometheus is not on this machine, and apt-get is not there to fetch it"
-    with tempfile.TemporaryDirectory() as folder:
+    FOLDER.parent.mkdir(parents=True, exist_ok=True)
+    with alone(FOLDER.with_name("prometheus.lock")), tempfile.TemporaryDirectory() as folder:
+        if _there():
+            return ""
         if problem := _downloaded(folder):
             return told(problem)
         _unpack(Path(folder))

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stromboli.crds.admission.paths import ALL_PATHS
-from stromboli.crds.kinds import PODS, QUEUES, RESOURCES
+from stromboli.crds.cel.policies import POLICIES
+from stromboli.crds.kinds import CRON_JOBS, PODS, QUEUES, RESOURCES
 from tests.support.admission_cases import CASES, WORLD, Case
 
 Json = dict[str, Any]
@@ -26,6 +27,34 @@ ONE_WRITE = tuple(
     case for name, case in CASES.items() if name not in ELSEWHERE and not name.startswith("kept ")
 )  # fmt: skip
 """Those that do."""
+
+_QUEUE = "whether the queue is there, open and a leaf"
+_TEMPLATE = "pod templates; whole CPUs of tasks with a topology policy"
+_PARENT, _SUMS = POLICIES[QUEUES].lost[:2]
+_SCHEDULE, _ZONE = POLICIES[CRON_JOBS].lost
+LOST = {
+    **dict.fromkeys(("job queue", "job closed", "job inner"), _QUEUE),
+    **dict.fromkeys(
+        ("job numa half", "job no containers", "job container", "job restart policy", "job mount", "job port"),
+        _TEMPLATE,
+    ),
+    "job pod name": "names of jobs and of their pods",
+    "job waits for itself": "circles of dependsOn that take more than one task",
+    "job mpi": "the master task of the plugin mpi",
+    "changed job 13": "changes of volumes",
+    **dict.fromkeys(("queue no parent", "queue too deep", "queue busy parent"), _PARENT),
+    **dict.fromkeys(
+        ("queue above the ancestor", "queue above the grandparent", "queue guarantees", "queue deserved"), _SUMS
+    ),
+    "changed queue 2": _SUMS,
+    "deleted queue 2": "whether a queue that is deleted has children or holds pods",
+    "queue path 4": "paths of annotations below one another",
+    "pod group 3": "whether the queue is there and open",
+    "flow circle": "circles that take more than one flow",
+    "cron job 4": _SCHEDULE,
+    "cron job 6": _ZONE,
+}
+"""Cases that the policies in CEL let pass, and which of the things that they say they do not check."""
 
 
 def collection(resource: str, namespace: str = "") -> str:
@@ -87,3 +116,12 @@ def wanted(case: Case) -> str:
 def is_refused_by_its_schema(case: Case, said: str) -> bool:
     """Whether a case that should be refused is, before a webhook is asked."""
     return bool(case.text) and " is invalid: " in said and "admission webhook" not in said
+
+
+def unlike_its_webhook(case: Case, said: str) -> str:
+    """What is wrong with a server that asks policies in the place of webhooks; empty if they refuse what is wrong."""
+    is_refused = "ValidatingAdmissionPolicy" in said or is_refused_by_its_schema(case, said)
+    wanted = bool(case.text) and case.name not in LOST
+    return (
+        "" if is_refused is wanted and bool(said) is is_refused else f"{case.name}: {case.text!r}, and it says {said!r}"
+    )

@@ -85,7 +85,8 @@ class Api:
         self.catalogue = Catalogue()
         self.store = Store(journal)
         usage = Usage(self.store, self)
-        chain = [*standard(self._taken), OwnKinds(), *admissions, Limits(), Registered(self._versions), Quotas(usage)]
+        users = Registered(self._versions, self._kind_of)
+        chain = [*standard(self._taken), OwnKinds(), *admissions, Limits(), users, Quotas(usage)]
         self.writer = Writer(self.store, self, chain, clock, track(clock))
         self.reader = Reader(self.store)
         self.watcher = Watcher(self.store)
@@ -145,6 +146,9 @@ class Api:
 
     def _versions(self, resource: Resource) -> list[str]:
         return [one.version for one in self.catalogue if one.collection == resource.collection]
+
+    def _kind_of(self, api_version: str, kind: str) -> Resource | None:
+        return next((one for one in self.catalogue if (one.group_version, one.kind) == (api_version, kind)), None)
 
     def _taken(self, group: str, plural: str) -> Resource | None:
         return self.catalogue.stored().get((group, plural))

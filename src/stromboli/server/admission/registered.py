@@ -16,22 +16,19 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from stromboli.cel import CelError
 from stromboli.cluster.body import Body, encode, meta, part, with_meta
 from stromboli.errors import ApiFailure
-from stromboli.model.selectors import selects
 from stromboli.server.admission.admission import Rule, World
-from stromboli.server.admission.webhook_rules import Place, mistakes, place_of, selector_of, version_for
+from stromboli.server.admission.matching import Write, all_hold, unusable
+from stromboli.server.admission.policies import BINDINGS, GROUP, POLICIES, KindOf, check, not_evaluated
+from stromboli.server.admission.webhook_rules import Place, mistakes, place_of
 from stromboli.server.schema.resources import Resource
 from stromboli.server.status_errors import invalid
 from stromboli.server.verbs.patching import json_patched
 
-GROUP: Final = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
-POLICIES: Final = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
-NO_CEL: Final = "it is stored and not evaluated: the embedded cluster has no CEL"
-NO_CONDITIONS: Final = (
-    "webhook {name}: matchConditions are not evaluated: it is asked about everything that its rules match"
-)
+NO_CONDITION: Final = "webhook {name}: matchConditions[{number}] is not evaluated: {problem}"
 MOST_WARNINGS: Final = 16
 """Most warnings of one answer that are handed on."""
 MOST_ASKED: Final = 64
@@ -95,10 +92,13 @@ _GIVEN: Final = ("name", "uid", "creationTimestamp")
 
 
 class Registered(Rule):
-    """Asks the webhooks of the cluster; ``versions`` names the versions in which a kind is served."""
+    """Asks the webhooks of the cluster, and its policies.
 
-    def __init__(self, versions: Callable[[Resource], Sequence[str]]) -> None:
-        self._versions = versions
+    ``versions`` names the versions in which a kind is served, ``kind_of`` finds the kind of a policy's parameters.
+    """
+
+    def __init__(self, versions: Callable[[Resource], Sequence[str]], kind_of: KindOf) -> None:
+        self._versions, self._kind_of = versions, kind_of
 
     def admit(self, resource: Resource, body: Body, old: Body | None, world: World) -> Body:
         """The object as the webhooks leave it, if all of them allow it."""
@@ -106,29 +106,48 @@ class Registered(Rule):
         if resource.group == GROUP:
             self._check(resource, body, answers)
             return body
-        mutating, validating = ([*world.bodies(GROUP, kind)] for kind in (MUTATING, VALIDATING))
-        if answers is None or not (mutating or validating):
+        if answers is None or not any(_any(world, kind) for kind in (MUTATING, VALIDATING, BINDINGS)):
             return body
         if old is None:
             body = _as_born(resource, body, answers, world)
-        ask = _Asking(self._versions(resource), resource, old, world, answers, "CREATE" if old is None else "UPDATE")
-        return ask.run(body, mutating, validating)
+        return self._passed(resource, body, old, world, answers, "CREATE" if old is None else "UPDATE")
 
     def admit_deletion(self, resource: Resource, body: Body, world: World) -> None:
-        """Raise if a webhook wants the object to stay."""
+        """Raise if a webhook or a policy wants the object to stay."""
         answers = _ANSWERS.get()
         if answers is not None and resource.group != GROUP:
-            ask = _Asking(self._versions(resource), resource, body, world, answers, "DELETE")
-            ask.run(None, *([*world.bodies(GROUP, kind)] for kind in (MUTATING, VALIDATING)))
+            self._passed(resource, None, body, world, answers, "DELETE")
+
+    def _passed(
+        self, resource: Resource, body: Body | None, old: Body | None, world: World, answers: Answers, operation: str
+    ) -> Body:
+        """The object as the webhooks leave it; None stands for one that is deleted."""
+        user, versions = answers.user, self._versions(resource)
+        write = Write(versions, resource, old, world, operation, user, answers.dry_run)
+        asking = _Asking(write, answers)
+        body = asking.changed(body, world.bodies(GROUP, MUTATING))
+        check(write, body, self._kind_of, answers.warnings)
+        asking.judged(body, world.bodies(GROUP, VALIDATING))
+        return body or {}
 
     def _check(self, resource: Resource, body: Body, answers: Answers | None) -> None:
         causes = [*mistakes(body)]
         if causes:
             raise invalid(resource, meta(body).get("name", ""), causes)
         if answers is not None:
-            hooks = body.get("webhooks") or ()
-            answers.warnings += [NO_CONDITIONS.format(name=one["name"]) for one in hooks if one.get("matchConditions")]
-            answers.warnings += [NO_CEL] if resource.plural in POLICIES else []
+            answers.warnings += [*_not_evaluated(body)] if resource.plural != POLICIES else [*not_evaluated(body)]
+
+
+def _not_evaluated(body: Body) -> Iterator[str]:
+    """Conditions of webhooks that nothing here can evaluate; they count as true."""
+    for hook in body.get("webhooks") or ():
+        for number, one in enumerate(hook.get("matchConditions") or ()):
+            if problem := unusable(one.get("expression", "")):
+                yield NO_CONDITION.format(name=hook["name"], number=number, problem=problem)
+
+
+def _any(world: World, kind: str) -> bool:
+    return next(iter(world.bodies(GROUP, kind)), None) is not None
 
 
 def _as_born(resource: Resource, body: Body, answers: Answers, world: World) -> Body:
@@ -148,29 +167,29 @@ def _as_born(resource: Resource, body: Body, answers: Answers, world: World) -> 
 class _Asking:
     """One write on its way through the webhooks."""
 
-    versions: Sequence[str]
-    resource: Resource
-    old: Body | None
-    world: World
+    write: Write
     answers: Answers
-    operation: str
 
-    def run(self, body: Body | None, mutating: Iterable[Body], validating: Iterable[Body]) -> Body:
-        """The object after all webhooks; None stands for one that is deleted."""
+    def changed(self, body: Body | None, mutating: Iterable[Body]) -> Body | None:
+        """The object after all webhooks that may change it; None stands for one that is deleted."""
         seen: dict[str, Body | None] = {}
+        hooks = [*_hooks(mutating)]
         for again in (False, True):
-            for name, hook in _hooks(mutating):
+            for name, hook in hooks:
                 if again and (hook.get("reinvocationPolicy") != "IfNeeded" or seen.get(name, body) == body):
                     continue
                 body = seen[name] = self._changed(name, hook, body)
+        return body
+
+    def judged(self, body: Body | None, validating: Iterable[Body]) -> None:
+        """Raise for an object that a webhook refuses."""
         for name, hook in _hooks(validating):
             self._changed(name, hook, body, may_patch=False)
-        return body or {}
 
     def _changed(self, config: str, hook: Body, body: Body | None, *, may_patch: bool = True) -> Body | None:
         """The object as one webhook leaves it; as it is where the webhook is not to be asked."""
-        version = version_for(hook, self.operation, self.resource, self.versions)
-        if not version or not self._selected(hook, body):
+        version = self.write.version_of(hook)
+        if not version or not self.write.is_selected(hook, body) or not self._wanted(hook, body, version):
             return body
         question = self._question(config, hook, body, version)
         reply = Reply({}, question.problem) if question.problem else self.answers.known.get(question.key)
@@ -196,40 +215,24 @@ class _Asking:
             self.answers.warnings.append(f"webhook {question.name} was passed over: {failure}"[:256])
         return body
 
-    def _selected(self, hook: Body, body: Body | None) -> bool:
-        whole = [one for one in (body, self.old) if one is not None]
-        if not any(selects(selector_of(hook.get("objectSelector")), meta(one).get("labels") or {}) for one in whole):
-            return False
-        if self.resource.namespaced:
-            namespace = self.world.body("", "namespaces", "", meta(whole[0]).get("namespace", "")) or {}
-        elif self.resource.collection == ("", "namespaces"):
-            namespace = whole[0]
-        else:
-            return True
-        return selects(selector_of(hook.get("namespaceSelector")), meta(namespace).get("labels") or {})
+    def _wanted(self, hook: Body, body: Body | None, version: str) -> bool:
+        """Whether the webhook's own conditions hold; one that fails does so for the write, where that is fatal."""
+        conditions = hook.get("matchConditions")
+        try:
+            return not conditions or all_hold(conditions, self.write.given(body, version))
+        except CelError as error:
+            if hook.get("failurePolicy") == "Ignore":
+                return False
+            raise _failed(hook["name"], f"its match conditions cannot be evaluated: {error}") from error
 
     def _question(self, config: str, hook: Body, body: Body | None, version: str) -> Question:
-        group, plural = self.resource.collection
-        kind = {"group": group, "version": version, "kind": self.resource.kind}
-        place = {"group": group, "version": version, "resource": plural}
-        asked = {"group": group, "version": self.resource.version}
-        found = meta(body if body is not None else self.old or {})
-        shown = [
-            None if one is None else {**one, "apiVersion": f"{group}/{version}".lstrip("/")} for one in (body, self.old)
-        ]
-        options = f"{self.operation.capitalize()}Options"
-        request = {
-            "kind": kind, "resource": place, "requestKind": kind | asked, "requestResource": place | asked,
-            "name": found.get("name", ""), "namespace": found.get("namespace", ""), "operation": self.operation,
-            "userInfo": self.answers.user, "object": shown[0], "oldObject": shown[1], "dryRun": self.answers.dry_run,
-            "options": {"apiVersion": "meta.k8s.io/v1", "kind": options},
-        }  # fmt: skip
+        request = self.write.request(body, version)
         key = hashlib.sha256(encode([config, request])).hexdigest()
         review: Body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
         review["request"] = {"uid": f"{key[:8]}-{key[8:12]}-4{key[13:16]}-8{key[17:20]}-{key[20:32]}", **request}
         client = hook["clientConfig"]
-        where, problem = place_of(client, self.world)
-        if self.answers.dry_run and hook.get("sideEffects") not in ("None", "NoneOnDryRun"):
+        where, problem = place_of(client, self.write.world)
+        if self.write.dry_run and hook.get("sideEffects") not in ("None", "NoneOnDryRun"):
             problem = "it has side effects, and so is not asked in a dry run"
         fatal, seconds = hook.get("failurePolicy") != "Ignore", hook.get("timeoutSeconds", 10)
         return Question(key, hook["name"], where, client.get("caBundle") or "", seconds, fatal, review, problem)

@@ -327,14 +327,29 @@ def test_one_write_passes_a_bounded_number(webhook: Webhook, monkeypatch: pytest
     assert "has passed 1 webhooks already" in made(browser).text
 
 
-def test_what_is_stored_and_not_evaluated_is_told(webhook: Webhook) -> None:
+@pytest.mark.parametrize(
+    ("expression", "policy", "code", "asked"),
+    [
+        pytest.param("object.metadata.name == 'm'", "Fail", 201, 1, id="holds"),
+        pytest.param("object.metadata.name == 'other'", "Fail", 201, 0, id="does not hold"),
+        pytest.param("object.data.b == '1'", "Fail", 500, 0, id="fails the write"),
+        pytest.param("object.data.b == '1'", "Ignore", 201, 0, id="fails and is passed over"),
+    ],
+)
+def test_conditions_of_a_webhook(webhook: Webhook, expression: str, policy: str, code: int, asked: int) -> None:
     browser = served(webhook)
-    spec = {"validations": [{"expression": "false"}]}
-    answer = browser("POST", f"{HOOKS}/validatingadmissionpolicies", {"metadata": {"name": "p"}, "spec": spec})
-    assert answer.code == 201, answer.body
-    assert "the embedded cluster has no CEL" in warnings(answer)
-    answer = register(browser, webhook, matchConditions=[{"name": "c", "expression": "false"}])
-    assert "matchConditions are not evaluated" in warnings(answer)
+    register(browser, webhook, matchConditions=[{"name": "c", "expression": expression}], failurePolicy=policy)
+    answer = made(browser)
+    assert (answer.code, len(webhook.asked)) == (code, asked)
+    assert code == 201 or "match conditions cannot be evaluated" in answer.text
+
+
+def test_a_condition_that_cannot_be_evaluated_is_told_and_counts_as_true(webhook: Webhook) -> None:
+    browser = served(webhook)
+    answer = register(browser, webhook, matchConditions=[{"name": "c", "expression": "authorizer.x()"}])
+    assert "matchConditions[0] is not evaluated: authorizer is not known here" in warnings(answer)
+    assert made(browser).code == 201
+    assert len(webhook.asked) == 1
 
 
 def test_pods_of_workloads_pass_webhooks_too_and_each_is_made_once(webhook: Webhook) -> None:

@@ -1,0 +1,1 @@
+"""Programs that stories need and that are built or fetched once."""

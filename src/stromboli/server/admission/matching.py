@@ -1,0 +1,112 @@
+"""A write as webhooks and policies look at it: whether it is theirs, and what they are shown of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stromboli.cel import MOST_READ, CelError, Program, program
+from stromboli.cluster.body import Body, meta
+from stromboli.model.selectors import selects
+from stromboli.server.admission.admission import World
+from stromboli.server.admission.webhook_rules import selector_of, version_for
+from stromboli.server.schema.resources import Resource
+
+UNSUPPORTED: Final = "authorizer"
+"""What Kubernetes lets expressions ask and nothing answers here: who may do what."""
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write: the kind, the versions in which it is served, the object as it was, who writes, and how."""
+
+    versions: Sequence[str]
+    resource: Resource
+    old: Body | None
+    world: World
+    operation: str
+    user: Body
+    dry_run: bool
+
+    def version_of(self, wanted: Body) -> str:
+        """The version in which ``wanted``, with rules and a match policy, takes the object; empty if it does not."""
+        return version_for(wanted, self.operation, self.resource, self.versions)
+
+    def is_selected(self, wanted: Body, body: Body | None) -> bool:
+        """Whether selectors for objects and namespaces take the object, before or after the write."""
+        whole = [one for one in (body, self.old) if one is not None]
+        if not any(selects(selector_of(wanted.get("objectSelector")), meta(one).get("labels") or {}) for one in whole):
+            return False
+        namespace = self.namespace(whole[0])
+        return namespace is None or selects(
+            selector_of(wanted.get("namespaceSelector")), meta(namespace).get("labels") or {}
+        )
+
+    def namespace(self, body: Body) -> Body | None:
+        """The namespace of the object, or the namespace that it is; None for others without one."""
+        if self.resource.namespaced:
+            return self.world.body("", "namespaces", "", meta(body).get("namespace", "")) or {}
+        return body if self.resource.collection == ("", "namespaces") else None
+
+    def request(self, body: Body | None, version: str) -> Body:
+        """What an AdmissionReview says of the write, its uid left out."""
+        group, plural = self.resource.collection
+        kind = {"group": group, "version": version, "kind": self.resource.kind}
+        place = {"group": group, "version": version, "resource": plural}
+        asked = {"group": group, "version": self.resource.version}
+        found = meta(body if body is not None else self.old or {})
+        shown = [
+            None if one is None else {**one, "apiVersion": f"{group}/{version}".lstrip("/")} for one in (body, self.old)
+        ]
+        options = f"{self.operation.capitalize()}Options"
+        return {
+            "kind": kind, "resource": place, "requestKind": kind | asked, "requestResource": place | asked,
+            "name": found.get("name", ""), "namespace": found.get("namespace", ""), "operation": self.operation,
+            "userInfo": self.user, "object": shown[0], "oldObject": shown[1], "dryRun": self.dry_run,
+            "options": {"apiVersion": "meta.k8s.io/v1", "kind": options},
+        }  # fmt: skip
+
+    def given(self, body: Body | None, version: str) -> dict[str, Any]:
+        """The names that expressions know."""
+        request = self.request(body, version)
+        return {
+            "object": request.pop("object"),
+            "oldObject": request.pop("oldObject"),
+            "request": request,
+            "namespaceObject": self.namespace(body if body is not None else self.old or {}),
+        }
+
+
+def compiled(text: str) -> Program:
+    """An expression of a webhook or policy, whose makers may state longer lists than tenants."""
+    return program(text, MOST_READ)
+
+
+def unusable(text: str) -> str:
+    """Why an expression is not evaluated here; empty if it is."""
+    return f"{UNSUPPORTED} is not known here" if UNSUPPORTED in text else compiled(text).problem
+
+
+def holds(text: str, given: dict[str, Any]) -> bool:
+    """Whether an expression yields true; one that is :func:`unusable` does.  Raises CelError."""
+    if unusable(text):
+        return True
+    found = compiled(text).bounded(given)
+    if not isinstance(found, bool):
+        raise CelError(f"CEL runtime error: it yields {type(found).__name__}, no bool")
+    return found
+
+
+def all_hold(conditions: Iterable[Body], given: dict[str, Any]) -> bool:
+    """Whether all ``matchConditions`` hold: one that is false counts, whatever errors others make.  Raises CelError."""
+    trouble: CelError | None = None
+    for one in conditions:
+        try:
+            if not holds(one["expression"], given):
+                return False
+        except CelError as error:
+            trouble = trouble or error
+    if trouble is not None:
+        raise trouble
+    return True
