@@ -42,7 +42,7 @@ test: install ## run the tests; an unexpected skip fails them (ARGS="tests/model
 	@$(PY) -m pytest -n $(JOBS) $(ARGS)
 
 test-e2e: install ## run stories on real servers; builds a kube-apiserver first, where Go is (ARGS for a part)
-	@$(PY) -m pytest $(or $(ARGS),e2e)
+	@$(PY) -m pytest -n $(JOBS) --dist loadgroup $(or $(ARGS),e2e)
 
 test-long: install ## try the laws with fresh random examples for LONG_MINUTES (15) minutes
 	@$(PY) -m pytest --long-minutes $(LONG_MINUTES) --dist each --tx '$(JOBS)*popen' $(ARGS)

@@ -16,6 +16,14 @@ from e2e.stage import Stage, staged
 pytest_plugins = ["tests.support.skips"]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of several processes one plays the stories on each kind of stage; of the other stories a file stays together."""
+    for item in items:
+        params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        group = f"stage-{params['stage']}" if "stage" in params else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def kube_apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.RealServer]:
     """A real kube-apiserver for the whole session; skips where it cannot be had."""

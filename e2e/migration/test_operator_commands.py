@@ -138,7 +138,8 @@ class Shell(NamedTuple):
     def environment(self) -> dict[str, str]:
         """What the commands see; the servers are real ones, so that only the path and the access are set."""
         path = os.pathsep.join([str(self.folder / "bin"), os.environ["PATH"]])
-        return {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.folder)}
+        where = {"KUBECONFIG": str(self.kubeconfig), "HOME": str(self.folder)}
+        return {**os.environ, "PATH": path, "COLUMNS": "160", **where}
 
     def run(self, command: str) -> str:
         """Run a command to its end; what it printed.  It must end well, each part of a pipe as well."""
