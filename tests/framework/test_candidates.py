@@ -42,6 +42,7 @@ def test_a_reach_is_up_to_date_whoever_asked_for_it_before(request_: np.ndarray)
         again, new = session.candidates.reach(of_a), fresh(session).reach(of_a)
         assert again is first
         assert again.count.tolist() == new.count.tolist() == [0, 1]
+        assert again.empty.tolist() == new.empty.tolist() == [True, False]
         assert again.freed.tolist() == new.freed.tolist()
         assert [[task.name for task in first.tasks(row)] for row in range(2)] == [[], ["a-1"]]
         hopeful = again.hopeful(session.table, [0], request_)

@@ -105,10 +105,10 @@ class Search:
         """Nodes that would have the room if all tasks in reach left, shape (nodes,); other nodes are impossible."""
         request = self.session.ledger.arrays(task.template)[0]
         found = reach.hopeful(self.session.table, self.need(task), request)
-        if self.policy.without_victims or bool((reach.count[found] > 0).all()):
+        if self.policy.without_victims or not (found & reach.empty).any():
             return found
         # such a node may have no victims that plugins would name, but it must have tasks that could be evicted
-        return found & (self._reach(ALL_TASKS, self._of).count > 0)
+        return found & ~self._reach(ALL_TASKS, self._of).empty
 
     def need(self, task: Task) -> list[int]:
         """Columns that decide whether a task fits: cpu, memory, and what else it requests."""

@@ -134,10 +134,22 @@ class Candidates:
 class Reach:
     """Some of the candidates, and what evicting all of them would free on each node.
 
-    ``freed`` has shape (resources, nodes), ``count`` shape (nodes,); call :meth:`refresh` before reading them.
+    ``freed`` has shape (resources, nodes), ``count`` shape (nodes,), and ``empty`` says where that is 0; call
+    :meth:`refresh` before reading them.
     """
 
-    __slots__ = ("_asked", "_candidates", "_counted", "_hopeful", "_journal", "_seen", "_within", "count", "freed")
+    __slots__ = (
+        "_asked",
+        "_candidates",
+        "_counted",
+        "_hopeful",
+        "_journal",
+        "_seen",
+        "_within",
+        "count",
+        "empty",
+        "freed",
+    )
 
     def __init__(self, candidates: Candidates, jobs: Bools, bound: bool, only_best_effort: bool) -> None:
         self._candidates = candidates
@@ -155,6 +167,7 @@ class Reach:
         counts = np.concatenate(([0], np.cumsum(chosen, dtype=np.int64)))
         self.freed: Ints = np.diff(sums[:, start], axis=1)
         self.count: Ints = np.diff(counts[start])
+        self.empty: Bools = self.count == 0
 
     def _chosen(self) -> Bools:
         candidates, (jobs, bound, only_best_effort) = self._candidates, self._within
@@ -181,6 +194,7 @@ class Reach:
                 self._counted[place], sign, row = chosen, 1 if chosen else -1, candidates.row[place]
                 self.freed[:, row] += sign * candidates.amounts[:, place]
                 self.count[row] += sign
+                self.empty[row] = not self.count[row]
 
     def _is_chosen(self, place: int) -> bool:
         candidates, (jobs, bound, only_best_effort) = self._candidates, self._within
