@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks.records import damage
 from stromboli.cli.main import main
-from stromboli.journal.entries import MOST
+from stromboli.cluster.rim import Cut
+from stromboli.journal.entries import MOST, encode
 from stromboli.journal.segments import ENTRIES, RATIO, SMALL, Segment
 from tests.support.filled_record import filled_record as filled_record
 
@@ -58,3 +59,15 @@ def test_a_frame_that_is_huge_once_unpacked_is_refused_before(
     for command in (["record", "verify"], ["replay"]):
         assert main([*command, str(file)]) == 2
         assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("cut", [Cut(1e18, 0, 0), Cut(-1e18, 0, 0), Cut(float("nan"), 0, 0), Cut(0.0, 1 << 40, 0)])
+def test_a_cycle_at_a_time_that_no_calendar_has_is_damage(
+    filled_record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], cut: Cut
+) -> None:
+    about, checkpoint, *_ = Segment(min(filled_record.glob("*.stj"))).frames()
+    file = tmp_path / "rec-01700000000000-000.stj"
+    file.write_bytes(damage.framed([about, checkpoint, checkpoint._replace(kind=ENTRIES, content=encode([cut]))]))
+    for command in (["record", "info"], ["replay"]):
+        assert main([*command, str(file)]) == 2
+        assert "which is no time" in " ".join(capsys.readouterr().err.split())

@@ -30,7 +30,7 @@ from stromboli.live.scheduler.configuration import Configuration, Source
 from stromboli.live.scheduler.recording import Configurations, Limits, Recorder, record
 from stromboli.narration.observe import SILENT, Counting
 from stromboli.study.past import planning_of
-from stromboli.study.replay import Entry, Moment, Reading, Replay, entries
+from stromboli.study.replay import Entry, Moment, Reading, Replay, entries, standings
 from tests.support.contested import Contested
 from tests.support.live_world import PREEMPTING, gang, node, pod
 from tests.support.virtual import run
@@ -261,7 +261,7 @@ def test_flags_say_where_is_recorded_and_how_much(tmp_path: Path, capsys: pytest
     flags = ["--master=http://127.0.0.1:1", "--leader-elect=false", f"--record={tmp_path / 'rec'}"]
     process = Process(parse([*flags, "--record-max-size=1Mi", "--record-max-age=1h"]))
     assert process.recorder is not None
-    assert process.recorder.limits[2:] == (1 << 20, 3600.0)
+    assert process.recorder.limits[3:] == (1 << 20, 3600.0)
     process.scheduler.mirror.rim.do(Cut(1_800_000_000.0, 0, 0))
     process.scheduler.when_planned(Plan())
     process.recorder.close()
@@ -294,6 +294,20 @@ def test_what_cannot_be_recorded_ends_the_record_and_not_the_cycle(tmp_path: Pat
     recorder.close()
     (fields,) = told.of("record_stopped")
     assert "No such file or directory" in str(fields["error"])
+
+
+def test_no_cycle_is_far_from_the_beginning_of_its_segment(tmp_path: Path) -> None:
+    rim, conf = Rim(ClusterState()), Configured("", False, False, [], None)
+    recorder = Recorder(tmp_path, rim, lambda: conf, Telling(SILENT), lambda: 1000.0, Limits(segment_entries=10))
+    for number in range(20):
+        rim.do(Cut(1000.0 + number, 0, 0))
+        rim.do(Learned({"p": {"a": float(number)}}))
+        recorder.planned(Plan())
+    recorder.close()
+    found = segments(tmp_path)
+    assert [sum(isinstance(one, Entry) for one in entries(segment)) for segment in found] == [10] * 6 + [7]
+    stood = [(now, state.memory.get("p")) for segment in found for state, _, now in standings(segment, 1018.0)]
+    assert stood == [(1000.0 + number, {"a": float(number)}) for number in range(19)]
 
 
 def test_another_policy_is_compared_cycle_by_cycle(

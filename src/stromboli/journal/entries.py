@@ -63,6 +63,10 @@ class _AppliedRow(Change, frozen=True, tag="Applied"):
 
 MOST: Final = 100_000
 """Entries of one frame that are read; the recorder writes a hundredth of that."""
+LATEST: Final = 253402300800.0
+"""Seconds from 1970 to the year 10000: no calendar tells later times, and none before the year 1."""
+EARLIEST: Final = -62135596800.0
+DAY: Final = 86_400
 _ROWS: Final = msgspec.msgpack.Decoder(list[
     _AppliedRow | rim.Gone | rim.Decided | rim.Reserved | rim.StatusSet | rim.BudgetSet | rim.Learned | rim.Measured
     | rim.GatesSet | rim.VolumesSet | rim.VolumesGiven | rim.ClaimsGiven | rim.Emptied | rim.ShardingSet | rim.Cut
@@ -95,5 +99,7 @@ def _stated(data: bytes) -> int:
 def _whole(row: Any) -> Change:
     if isinstance(row, _AppliedRow):
         return rim.Applied(row.kind, row.stays, _OBJECTS[row.kind].decode(row.object))
+    if isinstance(row, rim.Cut) and not (EARLIEST <= row.now < LATEST and abs(row.utc_offset) <= DAY):
+        raise SnapshotError(f"a cycle begins at {row.now}, {row.utc_offset} s ahead of UTC, which is no time")
     found: Change = row
     return found

@@ -50,7 +50,7 @@ class Replayed(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """Why a job waited: its ``spans`` of equal standing, and the first of them ``explained`` by their cycles."""
+    """Why a job waited: its ``spans`` of equal standing, and the first of each cause ``explained`` by its cycle."""
 
     spans: list[Span]
     explained: list[tuple[Span, Explanation]]

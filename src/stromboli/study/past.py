@@ -1,24 +1,25 @@
-"""Why a job waited: its spans in a record, and at the beginning of each its way through that very cycle."""
+"""Why a job waited: its spans in a record, and for each cause its way through the first cycle that had it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from stromboli.cluster.state import ClusterState
 from stromboli.framework.config.registry import Registry
 from stromboli.journal.checkpoint import Checkpoint, restored
-from stromboli.journal.entries import Planned
 from stromboli.journal.segments import Segment, segments
 from stromboli.model.names import JOB_NAME
 from stromboli.sim.explanation.explain import Explanation, explain
 from stromboli.sim.planning import Planning
-from stromboli.study.replay import Moment, Reading
+from stromboli.study.replay import Moment, Reading, standings
 from stromboli.study.story import Span, Story
 
 MOST: Final = 50
-"""Spans that are explained, the first ones; all are listed."""
+"""Causes that are explained, the first ones; all spans are listed."""
+NUMBER: Final = re.compile(r"\d+")
 
 
 class Past:
@@ -27,44 +28,49 @@ class Past:
     def __init__(self, record: Path, uid: str, registry: Registry, since: float, until: float) -> None:
         self._registry, self._since, self._until = registry, since, until
         self._story = Story(uid)
-        self._moment: Moment | None = None
-        self._begins: dict[tuple[Path, int], Span] = {}
+        self._causes: set[tuple[object, ...]] = set()
+        self._begins: dict[Path, dict[int, Span]] = {}
         self._segments = segments(record, since)
 
     def spans(self) -> list[Span]:
         """All spans.  Raises RecordError."""
-        reading = Reading(self._registry)
         for segment in self._segments:
-            if not reading.read(segment, self._begun, self._planned, until=self._until):
-                break
+            for state, entry, now in standings(segment, self._until):
+                if now >= self._since:
+                    self._look(segment, state, entry, now)
         return self._story.spans
 
-    def _begun(self, moment: Moment) -> None:
-        self._moment = moment
-
-    def _planned(self, planned: Planned) -> None:
-        moment = self._moment
-        if moment is not None and moment.cut.now >= self._since:
-            self._story.uid = _group(moment.rim.state, self._story.uid)
-            if self._story.look(moment.rim.state, moment.cut.now) and len(self._begins) < MOST:
-                self._begins[moment.segment.path, moment.entry] = self._story.spans[-1]
+    def _look(self, segment: Segment, state: ClusterState, entry: int, now: float) -> None:
+        self._story.uid = _group(state, self._story.uid)
+        if self._story.look(state, now):
+            span = self._story.spans[-1]
+            cause = cause_of(span)
+            if cause not in self._causes and len(self._causes) < MOST:
+                self._causes.add(cause)
+                self._begins.setdefault(segment.path, {})[entry] = span
 
     def explained(self) -> Iterator[tuple[Span, Explanation]]:
-        """The first spans with explanations, where the job is there.  To be asked after :meth:`spans`."""
+        """The first span of each cause, explained, where the job is there.  To be asked after :meth:`spans`."""
         for segment in self._segments:
-            if any(path == segment.path for path, _ in self._begins):
-                yield from self._of(segment)
+            if begins := self._begins.get(segment.path):
+                yield from self._of(segment, begins)
 
-    def _of(self, segment: Segment) -> list[tuple[Span, Explanation]]:
+    def _of(self, segment: Segment, begins: Mapping[int, Span]) -> list[tuple[Span, Explanation]]:
         found: list[tuple[Span, Explanation]] = []
 
         def begun(moment: Moment) -> None:
-            span = self._begins.get((segment.path, moment.entry))
+            span = begins.get(moment.entry)
             if span is not None and self._story.uid in moment.rim.state.jobs:
                 found.append((span, explain(planning_of(moment, self._registry), self._story.uid)))
 
-        Reading(self._registry).read(segment, begun, until=self._until)
+        last = max(span.since for span in begins.values())
+        Reading(self._registry).read(segment, begun, until=last)
         return found
+
+
+def cause_of(span: Span) -> tuple[object, ...]:
+    """Equal for spans that tell the same but for numbers: so many nodes without room, so many pods that wait."""
+    return span.phase, bool(span.placed), span.placed >= span.pods, NUMBER.sub("#", span.why)
 
 
 def _group(state: ClusterState, uid: str) -> str:

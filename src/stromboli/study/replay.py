@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from pdb import Pdb
@@ -131,6 +132,27 @@ class Reading:
         config = self.registry.configured_by(entry.text, str(segment.path), lenient=entry.lenient, compat=entry.compat)
         sampling = None if entry.sampling is None else Sampling(*entry.sampling)
         return replace(config, features=frozenset(entry.features), sampling=sampling)
+
+
+def standings(segment: Segment, until: float = float("inf")) -> Iterator[tuple[ClusterState, int, float]]:
+    """How the cluster stood after each cycle's plan: the state, the entry of its beginning, and when that was.
+
+    Up to ``until``; times are seconds since 1970.  What the cycles saw is not made, which is most of the work of
+    reading.  Raises RecordError.
+    """
+    rim, began = Rim(ClusterState()), list[tuple[int, float]]()
+    for found in entries(segment):
+        if not isinstance(found, Entry):
+            rim = Rim(found[0])
+        elif isinstance(found.change, Cut):
+            if found.change.now > until:
+                return
+            began = [(found.number, found.change.now)]
+        elif isinstance(found.change, Planned):
+            yield from ((rim.state, *one) for one in began)
+        elif not isinstance(found.change, Configured):
+            with suppress(Exception):  # what the state refused live, whatever it was, it refuses again
+                rim.do(found.change)
 
 
 class Difference(NamedTuple):

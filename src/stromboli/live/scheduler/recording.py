@@ -37,10 +37,15 @@ AGAIN: Final = 60
 
 
 class Limits(NamedTuple):
-    """Seconds and bytes of a segment, and how many bytes of them are kept for how many seconds."""
+    """Seconds, bytes and entries of a segment, and how many bytes of them are kept for how many seconds.
+
+    Whoever looks for a cycle reads its segment from the beginning: ``segment_entries`` bounds what that takes.  Where
+    there are more than half as many pods the whole state takes as long, and there are twice as many entries as pods.
+    """
 
     segment_seconds: float = 600.0
     segment_bytes: int = 1 << 26
+    segment_entries: int = 20_000
     bytes: int = 10 << 30
     seconds: float = 7 * 86400.0
 
@@ -133,7 +138,8 @@ class Recorder:
     def _is_due(self, now: float) -> bool:
         if self._since is None:
             return now >= self._again and self._work.empty()
-        grown = self._writer.size >= self.limits.segment_bytes
+        most = max(self.limits.segment_entries, 2 * len(self._rim.state.tasks))
+        grown = self._writer.size >= self.limits.segment_bytes or self._first >= most
         return grown or not 0 <= now - self._since < self.limits.segment_seconds
 
     def _begin(self, now: float) -> None:
