@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
-from stromboli.plugins.deviceshare.vgpu import VGpuPool
+from stromboli.plugins.deviceshare.npu import AscendNpu
+from stromboli.plugins.deviceshare.vgpu import VGpu, VGpuPool
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench, binds
 
@@ -15,7 +16,8 @@ tiers:
 - plugins:
   - name: predicates
   - name: deviceshare
-    arguments: {deviceshare.VGPUEnable: true, deviceshare.SchedulePolicy: binpack, deviceshare.ScheduleWeight: 1}
+    arguments: {deviceshare.VGPUEnable: true, deviceshare.SchedulePolicy: binpack, deviceshare.ScheduleWeight: 1,
+                deviceshare.AscendHAMiVNPUEnable: true}
 """
 
 
@@ -36,3 +38,11 @@ def test_nodes_are_asked_once_and_again_when_they_have_changed() -> None:
     with patch.object(VGpuPool, "refusal", counted):
         assert len(binds(bench.cycle())) == pods
     assert asked <= nodes + 4 * pods, "not once for each node and pod"
+
+
+def test_nodes_without_cards_are_not_read() -> None:
+    objects = [*(node(f"n{i}") for i in range(3)), pod_group("g"), pod("p", group="g")]
+    with patch.object(VGpu, "pool_of") as read, patch.object(AscendNpu, "pool_of") as read_too:
+        assert binds(Bench(objects, CONF).cycle())
+    assert not read.called
+    assert not read_too.called

@@ -30,6 +30,9 @@ class Demand(NamedTuple):
 class GpuShare:
     """The kind: ``whole`` gives cards to one pod each, otherwise pods share their memory."""
 
+    offered = ""
+    """Cards are read from the capacity, which may be more than what is allocatable."""
+
     def __init__(self, *, whole: bool) -> None:
         self._whole, self.lock = whole, "" if whole else "gpu"
 

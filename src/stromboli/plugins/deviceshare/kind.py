@@ -104,9 +104,13 @@ class Pool(Protocol[Asked]):
 
 
 class Kind(Protocol[Demand]):
-    """One kind of device; ``lock`` is the annotation that locks a node while one of its pods starts, or empty."""
+    """One kind of device; ``lock`` is the annotation that locks a node while one of its pods starts, or empty.
+
+    ``offered`` is a resource that every node with its cards has in its allocatable amounts; empty where none has to be.
+    """
 
     lock: str
+    offered: str
 
     def demand_of(self, task: Task) -> Demand | None:
         """What a pod asks for, alike for pods that ask alike; None for nothing."""

@@ -118,6 +118,7 @@ class AscendNpu:
 
     def __init__(self, chip: ChipSettings, policy: str, *, soft: bool, over_capacity: bool) -> None:
         self.chip, self.policy, self._soft, self._over_capacity = chip, policy, soft, over_capacity
+        self.offered = chip.resource_name
         self.by_size = sorted(chip.templates, key=lambda template: template.memory)
         self.allocated = f"hami.io/{chip.common_word}-devices-allocated"
         self.to_allocate = f"hami.io/{chip.common_word}-devices-to-allocate"

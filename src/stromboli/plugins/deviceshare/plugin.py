@@ -53,8 +53,9 @@ class DeviceShare(Plugin, trusted=True):
         self._locked = self._locked_before()
         self._leaving: dict[str, dict[str, Task]] = {}
         """Terminating pods by node: their cards are free for what may wait for them."""
-        for spec in session.table.statics.specs if self._kinds else ():
-            pools = tuple(kind.pool_of(spec) for kind in self._kinds)
+        offers = [not kind.offered or kind.offered in session.table.axes.index for kind in self._kinds]
+        for spec in session.table.statics.specs if any(offers) else ():
+            pools = tuple(kind.pool_of(spec) if on else None for kind, on in zip(self._kinds, offers, strict=True))
             if any(pools):
                 self._pools[spec.name] = pools
         for task, row in session.snapshot.pods_on_nodes() if self._pools else ():

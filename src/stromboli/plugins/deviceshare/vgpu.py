@@ -181,9 +181,9 @@ class VGpu:
     ) -> None:  # fmt: skip
         self._policy, self._rules, self._spread_scores = policy, rules, spread_scores
         self._settings, self.factor = settings, max(settings.gpu_memory_factor, 1)
-        self.started_only, self.same_slots = started_only, same_slots
+        self.started_only, self.same_slots, self.offered = started_only, same_slots, settings.resource_count_name
         self._shares: dict[int, tuple[Share, ...]] = {}
-        self._names = (settings.resource_count_name, settings.resource_memory_name, settings.resource_core_name)
+        self._names = (self.offered, settings.resource_memory_name, settings.resource_core_name)
 
     def demand_of(self, task: Task) -> Demand | None:
         """What the limits of the pod's containers ask for; init containers do not count."""
