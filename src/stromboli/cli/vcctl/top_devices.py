@@ -10,7 +10,7 @@ from stromboli.cluster.state import ClusterState
 from stromboli.filters.devices.offers import newest_pools
 from stromboli.model.claims import DeviceObjects
 from stromboli.model.resources.device_settings import DEFAULTS, DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACE
-from stromboli.plugins.deviceshare import cards_in_use
+from stromboli.plugins.deviceshare import cards_in_use, every_kind
 from stromboli.plugins.deviceshare.kind import CardUse
 
 SEVERAL: Final = "(several nodes)"
@@ -40,10 +40,10 @@ def device_lines(state: ClusterState) -> list[DeviceLine]:
 
 
 def _shared(state: ClusterState) -> Iterator[DeviceLine]:
-    settings = state.device_settings.get(f"{DEVICE_CONFIG_NAMESPACE}/{DEVICE_CONFIG}", DEFAULTS)
+    kinds = every_kind(state.device_settings.get(f"{DEVICE_CONFIG_NAMESPACE}/{DEVICE_CONFIG}", DEFAULTS))
     for name, entry in sorted(state.nodes.entries().items()):
         by_type: dict[str, list[CardUse]] = {}
-        for card in cards_in_use(settings, entry.spec, entry.tasks.values()) if entry.spec is not None else ():
+        for card in cards_in_use(kinds, entry.spec, entry.tasks.values()) if entry.spec is not None else ():
             by_type.setdefault(card.type, []).append(card)
         for kind, cards in by_type.items():
             yield _line(name, kind, cards)

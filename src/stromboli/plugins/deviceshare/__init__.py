@@ -4,7 +4,7 @@ A kind of device is one module with one class (:mod:`stromboli.plugins.devicesha
 """
 
 from stromboli.plugins.deviceshare.fragmentation import Fragmentation
-from stromboli.plugins.deviceshare.holdings import Holding, cards_in_use, holdings
+from stromboli.plugins.deviceshare.holdings import Holding, cards_in_use, every_kind, holdings
 from stromboli.plugins.deviceshare.plugin import DeviceShare, idle_cards
 
-__all__ = ["DeviceShare", "Fragmentation", "Holding", "cards_in_use", "holdings", "idle_cards"]
+__all__ = ["DeviceShare", "Fragmentation", "Holding", "cards_in_use", "every_kind", "holdings", "idle_cards"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from stromboli.model.resources.device_settings import DeviceSettings
 from stromboli.model.spec import NodeSpec, PodSpec
 from stromboli.model.task import Task
 from stromboli.plugins.deviceshare.gpushare import GPU_MEMORY, INDEX, asked
-from stromboli.plugins.deviceshare.kind import CardUse, number, words
+from stromboli.plugins.deviceshare.kind import CardUse, Kind, number, words
 from stromboli.plugins.deviceshare.plugin import DeviceShare
 from stromboli.plugins.deviceshare.vgpu import IDS
 
@@ -51,9 +51,14 @@ def _pieces(text: str) -> Iterator[Holding]:
             yield Holding(device.strip(), number(memory) or 0, number(cores) or 0)
 
 
-def cards_in_use(settings: DeviceSettings, node: NodeSpec, tasks: Iterable[Task]) -> list[CardUse]:
+def every_kind(settings: DeviceSettings) -> list[Kind[Any]]:
+    """All kinds of device, whatever is configured."""
+    return list(DeviceShare(EVERY_KIND).kinds(settings, lambda _: False))
+
+
+def cards_in_use(kinds: Iterable[Kind[Any]], node: NodeSpec, tasks: Iterable[Task]) -> list[CardUse]:
     """The cards of a node, of every kind that its objects show, with what ``tasks`` on it hold."""
-    pools = [kind.pool_of(node) for kind in DeviceShare(EVERY_KIND).kinds(settings, lambda _: False)]
+    pools = [kind.pool_of(node) for kind in kinds]
     found = [pool for pool in pools if pool is not None]
     for task in tasks if found else ():
         for pool in found:
