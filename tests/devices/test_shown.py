@@ -20,7 +20,7 @@ from tests.support.device_objects import (
     exactly,
     resource_slice,
 )
-from tests.support.memory_server import MemoryServer
+from tests.support.memory_server import MemoryServer, status
 
 V = "volcano.sh/vgpu-"
 JOB = "volcano.sh/job-name"
@@ -107,6 +107,17 @@ def test_job_view_shows_what_pods_hold_and_what_they_wait_for(
     assert shown[start : start + VIEW.count("\n")] == [line.split() for line in VIEW.splitlines()]
     server.drop("resourceclaims", "has", "default")
     assert "claim has: not found" in said(capsys, "job", "view", "train")
+
+
+@pytest.mark.parametrize(("plural", "what"), [("pods", "Pods"), ("resourceclaims", "ResourceClaims")])
+def test_what_may_not_be_read_is_told_and_the_rest_is_shown(
+    plural: str, what: str, server: MemoryServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = lambda request, when: status(403, "Forbidden") if request.path.endswith(f"/{plural}") else None  # noqa: E731
+    server.faults.append(refused)
+    shown = said(capsys, "job", "view", "train")
+    assert f"{what} cannot be read: " in shown
+    assert "Name:       train" in shown
 
 
 def test_a_job_without_devices_is_viewed_as_before(server: MemoryServer, capsys: pytest.CaptureFixture[str]) -> None:

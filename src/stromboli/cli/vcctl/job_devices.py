@@ -23,8 +23,11 @@ COLUMNS: Final = (Column("Pod"), Column("Node"), Column("Device"), Column("Holds
 
 
 async def devices_of(client: Client, job: str, namespace: str) -> list[str]:
-    """Lines about what the pods of a job hold of devices; those who may not see claims are told so in their place."""
-    found = await client.list_all(PODS, namespace, Select(labels=f"{JOB_NAME}={job}"))
+    """Lines about what the pods of a job hold of devices; what may not be read is told so in its place."""
+    try:
+        found = await client.list_all(PODS, namespace, Select(labels=f"{JOB_NAME}={job}"))
+    except ApiError as error:
+        return [f"Pods cannot be read: {error}"]
     pods = [pod for pod in found if isinstance(pod, Pod)]
     if not any(name for pod in pods for _, name in _claim_names(pod)):
         return held_by(pods, {})
