@@ -123,9 +123,11 @@ class Server:
             real.ended(self.process)
 
     def account(self, namespace: str, name: str) -> str:
-        """A new token of a ServiceAccount; empty where the server knows but one user."""
-        del namespace, name
-        return ""
+        """A new token of a ServiceAccount, good for an hour."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+        token: str = Api(Login.of(self.kubeconfig)).call("POST", path, asked)["status"]["token"]
+        return token
 
     def audit(self) -> list[Json]:
         """What was asked of the server by others than the administrator, if it writes that down."""
@@ -177,13 +179,6 @@ class Real(Server):
         except real.ServerFailed as error:
             raise NotReady(str(error)) from error
         self._starts.append((began, datetime.now(UTC)))
-
-    def account(self, namespace: str, name: str) -> str:
-        """A new token of a ServiceAccount, good for an hour."""
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
-        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-        token: str = Api(Login.of(self.kubeconfig)).call("POST", path, asked)["status"]["token"]
-        return token
 
     def audit(self) -> list[Json]:
         """What was asked by others than the administrator; a line that is still being written is left out."""

@@ -75,6 +75,27 @@ def test_a_gang_is_scheduled_run_and_finished_and_nothing_stays():
     assert not kubeconfig.exists()
 
 
+def test_the_scheduler_is_known_to_policies_as_the_account_of_the_manifests():
+    """A policy that lets that account alone make events of pods; those of the scheduler are there, others are not."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["events"]}
+    account = "system:serviceaccount:volcano-system:stromboli-scheduler"
+    only = [{"expression": f"request.userInfo.username == '{account}'"}]
+    policy = {"matchConstraints": {"resourceRules": [rule]}, "validations": only}
+    bodies = [
+        {"kind": "ValidatingAdmissionPolicy", "metadata": {"name": "p"}, "spec": policy},
+        {"kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "b"},
+         "spec": {"policyName": "p", "validationActions": ["Deny"]}},
+    ]  # fmt: skip
+    examples = [{"apiVersion": "admissionregistration.k8s.io/v1", **body} for body in bodies] + [GANG]
+
+    async def story():
+        async with up(Setup(nodes_of(["2x4cpu,8Gi"]), examples=examples, until_done=True, period=0.05)) as cluster:
+            await asyncio.wait_for(hold(cluster, lambda rows: None), 30)
+            return [event["source"]["component"] for event in cluster.serving.api.bodies("", "events", "default")]
+
+    assert set(asyncio.run(story())) == {"volcano"}
+
+
 def test_a_kept_cluster_goes_on_where_it_was(tmp_path):
     setup = Setup(nodes_of(["2x4cpu,8Gi"]), data=tmp_path, examples=[GANG], until_done=True, period=0.05)
     _run(setup)

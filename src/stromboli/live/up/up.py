@@ -11,16 +11,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from stromboli.cluster.body import Body, key_of, meta, part
 from stromboli.cluster.files.documents import whole_objects
 from stromboli.crds.kinds import JOBS, QUEUES
 from stromboli.errors import in_words, innermost
 from stromboli.kube.access import from_kubeconfig
 from stromboli.kube.client import Client
+from stromboli.kube.credentials import Fixed, Login
 from stromboli.kube.memory import giving_back
 from stromboli.kube.recorder import Recorder
 from stromboli.live.controllers.controller_runner import Controllers
 from stromboli.live.process.events import Telling
+from stromboli.live.process.process import AGENT
 from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.recording import record
@@ -29,13 +33,14 @@ from stromboli.live.up.default_scheduler import DefaultScheduler
 from stromboli.live.up.placing_state import DEFAULT_SCHEDULER
 from stromboli.live.up.shown_configuration import show_configuration
 from stromboli.live.up.strangers import Strangers
-from stromboli.model.names import DEFAULT_QUEUE, POD_GROUP_NOT_ADMITTED, POD_GROUP_UNSCHEDULABLE
+from stromboli.model.names import DEFAULT_QUEUE, NAMESPACE, POD_GROUP_NOT_ADMITTED, POD_GROUP_UNSCHEDULABLE
 from stromboli.narration.catalogue import LINES
 from stromboli.narration.observe import SILENT, Observer, Silent
 from stromboli.server.api import Api
 from stromboli.server.controllers.controllers import preinstalled
 from stromboli.server.controllers.workloads.room import Workloads
 from stromboli.server.http.serving import Serving, serving
+from stromboli.server.http.tokens import service_account
 from stromboli.server.kubelet.cluster import Inside
 from stromboli.server.kubelet.kubelets import Kubelets
 from stromboli.server.kubelet.real.pods import RealKubelets
@@ -153,8 +158,12 @@ async def up(setup: Setup) -> AsyncIterator[Up]:
         kubelets = _kubelets(setup, served.api)
         parts: dict[str, Any] = {"simulated nodes": kubelets} if setup.nodes else {}
         if setup.scheduler or setup.controllers:
-            client = Client.reaching(from_kubeconfig([str(served.access.kubeconfig)]), qps=0, burst=0)
-            parts |= _brains(setup, await stack.enter_async_context(client), served.api, stack)
+            access = from_kubeconfig([str(served.access.kubeconfig)])
+            client = await stack.enter_async_context(Client.reaching(access, qps=0, burst=0))
+            token = served.api.tokens.of_part(service_account(NAMESPACE, AGENT))  # policies know the scheduler by it
+            own = msgspec.structs.replace(access, credentials=Fixed(Login({"Authorization": f"Bearer {token}"})))
+            planner = await stack.enter_async_context(Client.reaching(own, qps=0, burst=0))
+            parts |= _brains(setup, client, planner, served.api, stack)
         works = {name: found.run() for name, found in parts.items()} | {"memory": giving_back()}
         await stack.enter_async_context(_running(works, Telling(setup.observer)))
         if setup.nodes:
@@ -173,14 +182,15 @@ def _kubelets(setup: Setup, api: Api) -> Kubelets:
     return real
 
 
-def _brains(setup: Setup, client: Client, api: Api, stack: AsyncExitStack) -> dict[str, Any]:
+def _brains(setup: Setup, client: Client, planner: Client, api: Api, stack: AsyncExitStack) -> dict[str, Any]:
+    """Controllers and scheduler by name, the scheduler with a client of its own, ``planner``."""
     found: dict[str, Any] = {}
     if setup.controllers:
         found["controllers"] = Controllers(client, observer=setup.observer)
         found["controllers of workloads"] = Workloads(api)
     if setup.scheduler:
         options = Options(schedule_period=setup.period, audit_period=0.0)
-        scheduler = found["scheduler"] = LiveScheduler(client, options, setup.source, observer=setup.observer)
+        scheduler = found["scheduler"] = LiveScheduler(planner, options, setup.source, observer=setup.observer)
         if setup.record is not None:
             stack.callback(record(scheduler, setup.record).close)
         found["default scheduler"] = DefaultScheduler(api, Recorder(client, DEFAULT_SCHEDULER))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hmac
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +34,12 @@ class User(NamedTuple):
 ADMINISTRATOR: Final = User("stromboli-admin", ("system:masters", "system:authenticated"))
 
 
+def service_account(namespace: str, name: str) -> User:
+    """The user that a service account is."""
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+    return User(f"system:serviceaccount:{namespace}:{name}", groups)
+
+
 class _Request:
     """What texts call a request for a token."""
 
@@ -50,6 +57,13 @@ class Tokens:
         self._secret = secret
         self._world = world
         self._clock = clock
+        self._parts: dict[str, User] = {}
+
+    def of_part(self, user: User) -> str:
+        """A token of a part of this very process, good as long as it runs; its user need not be known as an account."""
+        token = secrets.token_urlsafe()
+        self._parts[token] = user
+        return token
 
     def user_of(self, token: str) -> User | None:
         """The user that ``token`` belongs to; None when it is unknown."""
@@ -57,6 +71,8 @@ class Tokens:
             return None
         if hmac.compare_digest(token.encode(), self._secret.encode()):
             return ADMINISTRATOR
+        if (part_of_us := self._parts.get(token)) is not None:
+            return part_of_us
         signed, _, signature = token.rpartition(".")
         genuine = hmac.compare_digest(signature.encode(), self._signature(signed))
         return self._account(decode(_unpacked(signed.partition(".")[2]))) if genuine else None
@@ -68,8 +84,7 @@ class Tokens:
         known = account is not None and meta(account).get("uid") == part(told, "serviceaccount", "uid")
         if not known or claims["exp"] <= self._clock():
             return None
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-        return User(claims["sub"], groups)
+        return service_account(namespace, name)
 
     def issue(self, account: Body, request: Body) -> Body:
         """The answer to a TokenRequest about a service account."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from stromboli.cluster.body import Body, meta, part
+from stromboli.server.schema.expression_rules import not_evaluated as unevaluated_rules
 from stromboli.server.schema.resources import CUSTOM_VERBS, Resource
 from stromboli.server.schema.schema import CUSTOM, META, Schema
 
@@ -30,6 +31,12 @@ def resources_of(definition: Body) -> Iterator[Resource]:
     for version in versions:
         if version.get("served", True):
             yield _resource(spec, version)
+
+
+def not_evaluated(resource: Resource, body: Body) -> Iterator[str]:
+    """Rules in the schemas of a definition that are stored and not evaluated; objects of other kinds have none."""
+    for defined in resources_of(body) if resource.collection == COLLECTION else ():
+        yield from unevaluated_rules(defined.schema, defined.version)
 
 
 def _resource(spec: Body, version: Body) -> Resource:

@@ -66,6 +66,14 @@ class Schema:
         return known if self.book.custom else {name: value for name, value in known.items() if value}
 
     @cached_property
+    def is_ruled(self) -> bool:
+        """Whether this or a part of it states rules in CEL; Kubernetes' own types state none."""
+        if self.name:
+            return False
+        parts = (*self.properties.values(), self.items, self.values)
+        return bool(self.raw.get("x-kubernetes-validations")) or any(one.is_ruled for one in parts if one is not None)
+
+    @cached_property
     def schema_itself(self) -> Schema | None:
         """How an object looks that stands here in place of another form of value; None if nothing is known of it."""
         return self.book.named(_PROPS) if self.name in _OR_SCHEMA else None

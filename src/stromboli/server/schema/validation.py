@@ -8,6 +8,7 @@ from typing import Any, Final
 from stromboli.cluster.body import Body, encode, meta, part
 from stromboli.crds.admission.pod_templates import HIGHEST_DEADLINE, check_pod_spec
 from stromboli.server.schema.definition_rules import wrong_definition
+from stromboli.server.schema.expression_rules import wrong_by_rules
 from stromboli.server.schema.names import wrong_marks, wrong_names
 from stromboli.server.schema.resources import Resource
 from stromboli.server.status_errors import Cause, cause_of, closed, required, wrong
@@ -26,6 +27,8 @@ def wrong_fields(resource: Resource, body: Body, old: Body | None) -> Iterator[C
     check = _CHECKS.get(resource.collection)
     if check is not None:
         yield from check(body)
+    if resource.custom:
+        yield from wrong_by_rules(resource.schema, body, old)
 
 
 def _pod(body: Body) -> Iterator[Cause]:

@@ -16,6 +16,7 @@ from stromboli.server import status_errors
 from stromboli.server.admission.admission import Admission, World
 from stromboli.server.schema.decoding import refuse_unknown, refuse_unreadable, shaped
 from stromboli.server.schema.defaults import with_defaults
+from stromboli.server.schema.definitions import not_evaluated
 from stromboli.server.schema.resources import Resource
 from stromboli.server.schema.validation import wrong_fields
 from stromboli.server.storage.store import Entry, Store
@@ -105,7 +106,7 @@ class Writer:
         for admission in self._admissions:
             body = admission.admit(resource, body, None, self._world)
         if not options.sound:
-            self._refuse(resource, body, None)
+            self._refuse(resource, body, None, options)
         if self._store.get(resource.collection, key_of(body)) is not None:
             raise status_errors.already_exists(resource, key_of(body)[1])
         body = self._track(resource, body, None, options, "")
@@ -141,10 +142,11 @@ class Writer:
             body = changed(body, status=None)
         return {**body, "metadata": found}
 
-    def _refuse(self, resource: Resource, body: Body, old: Body | None) -> None:
+    def _refuse(self, resource: Resource, body: Body, old: Body | None, options: Options) -> None:
         causes = list(wrong_fields(resource, body, old))
         if causes:
             raise status_errors.invalid(resource, key_of(body)[1], causes)
+        options.warnings.extend(not_evaluated(resource, body))
 
     def _put(self, resource: Resource, body: Body, options: Options) -> Entry:
         if options.dry_run:
@@ -192,7 +194,7 @@ class Writer:
             body = _with_kept_status(resource, old.body, body)
             for admission in self._admissions:
                 body = admission.admit(resource, body, old.body, self._world)
-            self._refuse(resource, body, old.body)
+            self._refuse(resource, body, old.body, options)
         body = _counted(resource, old.body, body)
         body = self._track(resource, body, old.body, options, subresource)
         if _same(body, old.body):
