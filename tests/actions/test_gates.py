@@ -105,6 +105,41 @@ def test_a_part_is_kept_for_so_long(timeout, ages, kept):
     )
 
 
+@pytest.mark.parametrize(
+    ("opted", "timeout", "age", "bound"),
+    [
+        pytest.param(False, "5m", 0, 2, id="never let in"),
+        pytest.param(True, "5m", 400, 2, id="too late"),
+        pytest.param(True, "5m", 200, 0, id="in time"),
+    ],
+)
+def test_a_gang_that_no_node_fits_keeps_nothing_once_it_is_too_late(opted, timeout, age, bound):
+    """It comes first, is tried, and is undone; what it gave back then is for the job behind it."""
+    early = job("early", "q", 3, created=1, min_member=3)
+    for each in early[1:] if opted else ():
+        each["metadata"]["creationTimestamp"] = stamp(NOW - 600)
+        each["metadata"]["annotations"] |= {
+            QUEUE_ALLOCATION_GATE: "true",
+            QUEUE_ALLOCATION_GATE_REMOVED: stamp(NOW - age),
+        }
+    objects = [
+        node("n1", cpu=2),
+        queue("q", capability={"cpu": 3}),
+        *early,
+        *job("late", "q", 2, created=9, min_member=1),
+    ]
+    capacity = f"{{name: capacity, arguments: {{gate-timeout: {timeout}}}}}"
+    bench = Bench(objects, conf("gang priority", f"[{{name: predicates}}, {capacity}]", actions="allocate"))
+    bench.config = replace(bench.config, features=frozenset({ADMISSION}))
+    assert sum(bind.job.endswith("late") for bind in bench.cycle().binds) == bound
+
+
+def test_a_negative_timeout_is_refused():
+    plugin = Capacity({"gate-timeout": "-5m"})
+    assert plugin.gate_timeout == "0s"
+    assert "is not negative" in plugin.complaints[0].text
+
+
 def test_what_is_kept_beside_a_task_is_a_running_sum():
     """Reserving twice counts once, releasing what was never reserved counts nothing."""
     early = job("early", "q", 3)

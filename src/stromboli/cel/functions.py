@@ -17,6 +17,10 @@ from stromboli.model.resources import quantity
 
 _SEMVER: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?")
 _NANO: Final = 10**9
+LONGEST_TEXT: Final = 1 << 20
+"""Characters of a text that an expression makes."""
+MOST_PARTS: Final = 2000
+"""Parts into which it splits one."""
 
 
 def as_quantity(text: str) -> dict[str, str]:
@@ -79,7 +83,28 @@ def _last_index(where: Any, what: Any) -> int:
 def _split(text: str, by: str, most: int = -1) -> list[str]:
     if most == 0:
         return []
-    return text.split(by, most - 1 if most > 0 else -1) if by else list(text)
+    if by:
+        found = text.split(by, most - 1 if most > 0 else -1)
+    else:
+        found = [*text[: most - 1], text[most - 1 :]] if 0 < most < len(text) else list(text)
+    if len(found) > MOST_PARTS:
+        raise ValueError(f"a text is split into {len(found)} parts, more than {MOST_PARTS}")
+    return found
+
+
+def _joined(texts: list[str], between: str = "") -> str:
+    return _bounded(between.join(texts))
+
+
+def _bounded(text: str) -> str:
+    if len(text) > LONGEST_TEXT:
+        raise ValueError(f"a text of {len(text)} characters is made, more than {LONGEST_TEXT}")
+    return text
+
+
+def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
+    """The change of case of the letters A to Z alone."""
+    return lambda text: "".join(change(sign) if sign.isascii() else sign for sign in text)
 
 
 def _part(text: str, start: int, end: int | None = None) -> str:
@@ -90,10 +115,13 @@ def _part(text: str, start: int, end: int | None = None) -> str:
 
 
 def _replaced(text: str, old: str, new: str, most: int = -1) -> str:
+    times = text.count(old) if most < 0 else min(most, text.count(old))
+    if len(text) + times * (len(new) - len(old)) > LONGEST_TEXT:
+        raise ValueError(f"a text of more than {LONGEST_TEXT} characters is made")
     return text.replace(old, new, most)
 
 
-FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+AMOUNTS: Final[Mapping[str, Callable[..., Any]]] = {
     "quantity": as_quantity,
     "isQuantity": _reads(quantity.parse),
     "semver": _semver,
@@ -110,11 +138,16 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "major": lambda value: _parts(value)[0],
     "minor": lambda value: _parts(value)[1],
     "patch": lambda value: _parts(value)[2],
-    "lowerAscii": str.lower,
-    "upperAscii": str.upper,
+    "lowerAscii": _ascii(str.lower),
+    "upperAscii": _ascii(str.upper),
+}
+"""Those that selectors of devices may call: of quantities and versions, and of the case of texts."""
+
+FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    **AMOUNTS,
     "charAt": lambda text, place: _part(text, place, min(place + 1, len(text))),
     "split": _split,
-    "join": lambda texts, between="": between.join(texts),
+    "join": _joined,
     "replace": _replaced,
     "substring": _part,
     "trim": str.strip,
@@ -122,5 +155,8 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "indexOf": _index,
     "lastIndexOf": _last_index,
     "sum": sum,
+    "min": min,
+    "max": max,
     "isSorted": lambda values: all(one <= other for one, other in pairwise(values)),
 }
+"""Those of policies and of schemas: of texts and lists, too.  What they make is bounded."""

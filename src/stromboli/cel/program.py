@@ -1,13 +1,14 @@
-"""Compiled expressions.  Their length, depth and cost are bounded: tenants write them, or what they read."""
+"""Compiled expressions.  Their length, depth, cost and results are bounded: tenants write them, or what they read."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from stromboli.cel.functions import FUNCTIONS
+from stromboli.cel.cost import MACROS, names, products
+from stromboli.cel.functions import AMOUNTS, FUNCTIONS, MOST_PARTS
 from stromboli.errors import PatternError, QuantityError, StromboliError
 
 LONGEST: Final = 10 * 1024
@@ -15,8 +16,8 @@ LONGEST: Final = 10 * 1024
 MOST_STEPS: Final = 10_000
 """Steps that macros may take over lists that the expression itself states: such a list has at most half as many entries
 as the expression has characters."""
-MOST_READ: Final = 1_000_000_000
-"""Steps that macros may at worst take over lists that the expression is given, each over the longest."""
+MOST_READ: Final = 4_000_000
+"""Steps that macros may take over lists that the expression is given; a microsecond each."""
 DEEPEST: Final = 100
 """Brackets within brackets."""
 
@@ -27,17 +28,25 @@ _FAULTS: Final = (
 """What an evaluation raises, our functions' errors among them."""
 
 
+_TYPES: Final = frozenset({"int", "uint", "double", "string", "bool", "bytes", "timestamp", "duration", "list", "map"})
+_OWN: Final = MACROS | _TYPES | {"size", "has", "contains", "startsWith", "endsWith", "matches", "type", "dyn"}
+"""What the library calls by itself."""
+
+
 class CelError(StromboliError):
     """An expression cannot be compiled, or not be evaluated on what it is given."""
 
 
 class Program:
-    """One compiled expression; ``problem`` says why it cannot be used, ``depth`` how many macros lie in each other."""
+    """One compiled expression, which may call ``functions``; ``problem`` says why it cannot be used.
 
-    def __init__(self, text: str, most_steps: int = MOST_STEPS) -> None:
-        """``most_steps`` is how many its macros may take over lists that it states itself."""
-        self.text = text
-        self.depth, self.problem = _cost(text, most_steps)
+    ``is_known`` says that this is for what the library does not support, rather than for a mistake.
+    """
+
+    def __init__(self, text: str, functions: Mapping[str, Callable[..., Any]] = AMOUNTS) -> None:
+        self.text, self._functions = text, functions
+        self.problem = too_costly(text) if functions is AMOUNTS else too_long(text)
+        self.is_known = False
         if not self.problem:
             import cel  # only where there is an expression: it takes a quarter of a second
 
@@ -46,29 +55,51 @@ class Program:
                 self._program = cel.compile(text)
             except ValueError as error:
                 self.problem = f"CEL compile error: {first_line(error)}"
+                self.is_known = "unsupported syntax" in self.problem
 
     def value(self, given: Mapping[str, Any]) -> Any:
         """What the expression yields where the names in ``given`` are known.  Raises CelError."""
         if self.problem:
             raise CelError(self.problem)
         try:
-            return self._program.execute(self._context({**given}, functions=FUNCTIONS))
+            return self._program.execute(self._context({**given}, functions=self._functions))
         except KeyError as error:
             raise CelError(f"CEL runtime error: no such key: {error.args[0]}") from error
         except _FAULTS as error:
             raise CelError(f"CEL runtime error: {first_line(error)}") from error
 
+    @cached_property
+    def products(self) -> int:
+        """How many lists it goes through for each entry of another."""
+        return products(self.text)
+
     def bounded(self, given: Mapping[str, Any]) -> Any:
         """:meth:`value`, unless lists and maps in ``given`` are so long that it may take too many steps."""
-        if self.depth and longest_in(given) ** self.depth > MOST_READ:
-            raise CelError(f"CEL runtime error: it may take more than {MOST_READ} steps over lists (cost budget)")
+        if self.products > 1:
+            longest = max(longest_in(given), self.text.count(",") + 1, MOST_PARTS if "split" in self.text else 0)
+            if longest**self.products > MOST_READ:
+                told = f"for lists of {longest} entries it may take more than {MOST_READ} steps (cost budget)"
+                raise CelError(f"CEL runtime error: {told}")
         return self.value(given)
 
 
 @lru_cache(maxsize=4096)
-def program(text: str, most_steps: int = MOST_STEPS) -> Program:
-    """The program of ``text``, compiled when it is first asked for."""
-    return Program(text, most_steps)
+def program(text: str) -> Program:
+    """The program of ``text`` with all functions, compiled when it is first asked for."""
+    return Program(text, FUNCTIONS)
+
+
+def unsupported(text: str, known: Collection[str]) -> str:
+    """What of an expression nothing here can evaluate: syntax, a function, or a name that is not ``known``.
+
+    Empty where all of it can be, and for a mistake, which is its program's ``problem``.
+    """
+    found = program(text)
+    if found.problem:
+        return found.problem if found.is_known else ""
+    called, free = names(text)
+    strange = sorted(free - _TYPES - set(known)) or sorted(called - _OWN - FUNCTIONS.keys())
+    return f"{strange[0]} is not known here" if strange else ""
 
 
 def longest_in(value: object) -> int:
@@ -90,10 +121,22 @@ def first_line(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _cost(text: str, most_steps: int) -> tuple[int, str]:
-    """How many macros lie in each other, and why that may take too long, or is too deep; empty if it may not."""
+def too_long(text: str) -> str:
+    """Why an expression is too long, or too deep, to be compiled; empty if it is not."""
     if len(text) > LONGEST:
-        return 0, f"CEL compile error: the expression has {len(text)} characters, more than {LONGEST}"
+        return f"CEL compile error: the expression has {len(text)} characters, more than {LONGEST}"
+    depth = 0
+    for mark in _MARKS.finditer(text):
+        depth = max(depth - 1, 0) if mark[0] in (")", "]", "}") else depth + 1
+        if depth > DEEPEST:
+            return f"CEL compile error: the expression has more than {DEEPEST} brackets within each other"
+    return ""
+
+
+def too_costly(text: str) -> str:
+    """Why an expression over lists that it states itself may take too long; empty if it may not."""
+    if problem := too_long(text):
+        return problem
     opened: list[bool] = []
     maps = deepest = 0
     for mark in _MARKS.finditer(text):
@@ -104,11 +147,9 @@ def _cost(text: str, most_steps: int) -> tuple[int, str]:
         opened.append(mark[1] is not None)
         maps += mark[1] == "map"  # lists that one map made longer are the next one's input, wherever it stands
         deepest = max(deepest, sum(opened), maps)
-        if len(opened) > DEEPEST:
-            return deepest, f"CEL compile error: the expression has more than {DEEPEST} brackets within each other"
-    if deepest > 1 and max(32, len(text) // 2) ** deepest > most_steps:
-        return deepest, f"CEL compile error: the expression may take more than {most_steps} steps over lists"
-    return deepest, ""
+    if deepest > 1 and max(32, len(text) // 2) ** deepest > MOST_STEPS:
+        return f"CEL compile error: the expression may take more than {MOST_STEPS} steps over lists"
+    return ""
 
 
-__all__ = ["CelError", "Program", "first_line", "longest_in", "program"]
+__all__ = ["CelError", "Program", "first_line", "longest_in", "program", "unsupported"]

@@ -149,7 +149,6 @@ def test_what_a_policy_is_about(empty: Browser, spec: Json, code: int) -> None:
     [
         ({"validationActions": ["Warn"]}, 201, "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b'"),
         ({"validationActions": ["Audit"]}, 201, ""),
-        ({"validationActions": ["Deny", "Warn"]}, 422, ""),
         ({"policyName": "none"}, 201, ""),
         ({"matchResources": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}, 201, ""),
         ({"matchResources": {"resourceRules": [{**RULE, "resources": ["secrets"]}]}}, 201, ""),
@@ -160,6 +159,20 @@ def test_bindings(empty: Browser, bound: Json, code: int, warned: str) -> None:
     answer = made(served(empty, FALSE, bound=bound))
     assert answer.code == code
     assert warned in warnings(answer)
+    assert bool(warned) == bool(warnings(answer))
+
+
+def test_a_binding_does_not_both_deny_and_warn(empty: Browser) -> None:
+    spec = {"policyName": "p", "validationActions": ["Deny", "Warn"]}
+    answer = empty("POST", f"{HOOKS}/{BINDING}", {"metadata": {"name": "b"}, "spec": spec})
+    assert (answer.code, "must not contain both Deny and Warn" in answer.text) == (422, True)
+
+
+def test_each_validation_that_fails_is_warned_of(empty: Browser) -> None:
+    first, second = {"expression": "false", "message": "first"}, {"expression": "false", "message": "second"}
+    told = warnings(made(served(empty, first, second, bound={"validationActions": ["Warn"]})))
+    assert "first" in told
+    assert "second" in told
 
 
 def test_errors_pass_where_the_policy_ignores_them(empty: Browser) -> None:
@@ -203,6 +216,56 @@ def test_parameters(empty: Browser, wanted: Json, found: bool, code: int) -> Non
     assert made(browser).code == code
 
 
+@pytest.mark.parametrize(
+    ("policy", "actions", "code"),
+    [("Fail", ["Deny"], 403), ("Fail", ["Warn"], 403), ("Ignore", ["Deny"], 201)],
+)
+def test_missing_parameters_follow_the_failure_policy(
+    empty: Browser, policy: str, actions: list[str], code: int
+) -> None:
+    kind = {"apiVersion": "v1", "kind": "Secret"}
+    bound = {"paramRef": {"name": "limits", "parameterNotFoundAction": "Deny"}, "validationActions": actions}
+    assert made(served(empty, FALSE, paramKind=kind, bound=bound, failurePolicy=policy)).code == code
+
+
+def test_more_parameters_than_are_looked_at_are_told(empty: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stromboli.server.admission.policies.MOST_PARAMS", 1)
+    wanted = {"selector": {}, "parameterNotFoundAction": "Allow"}
+    kind = {"apiVersion": "v1", "kind": "Secret"}
+    browser = served(empty, {"expression": "true"}, paramKind=kind, bound={"paramRef": wanted})
+    for name in ("a", "b"):
+        assert browser("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": name}}).code == 201
+    assert "selects 2 parameters, more than 1" in made(browser).text
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"validations": [{}]}, "spec.validations[0].expression"),
+        ({"validations": [{"expression": "object.a =="}]}, "spec.validations[0].expression"),
+        ({"validations": [{"expression": "true", "messageExpression": "'"}]}, "spec.validations[0].messageExpression"),
+        ({"matchConditions": [{"name": "c"}]}, "spec.matchConditions[0].expression"),
+        ({"matchConditions": [{"expression": "true"}]}, "spec.matchConditions[0].name"),
+        ({"variables": [{"expression": "1"}]}, "spec.variables[0].name"),
+    ],
+)
+def test_a_policy_that_could_never_be_evaluated_is_refused(empty: Browser, spec: Json, field: str) -> None:
+    answer = empty("POST", f"{HOOKS}/{POLICY}", {"metadata": {"name": "p"}, "spec": spec})
+    assert answer.code == 422
+    assert [one["field"] for one in answer.body["details"]["causes"]] == [field]
+
+
+def test_what_uses_a_variable_that_cannot_be_evaluated_counts_as_holding(empty: Browser) -> None:
+    variables = [{"name": "v", "expression": "authorizer.x()"}, {"name": "w", "expression": "variables.v"}]
+    assert made(served(empty, {"expression": "variables.w == 1"}, variables=variables)).code == 201
+
+
+def test_an_answer_bears_so_many_warnings(empty: Browser) -> None:
+    spec = {"validations": [{"expression": "authorizer.x()"}] * 40}
+    answer = created(empty, POLICY, "p", spec)
+    assert len([name for name, _ in answer.headers if name.lower() == "warning"]) == 16
+
+
 def test_a_deletion_shows_what_is_deleted(empty: Browser) -> None:
     browser = served(empty, {"expression": "request.operation != 'DELETE' || oldObject.data.a == '2'"})
     assert made(browser).code == 201
@@ -215,6 +278,7 @@ def test_a_deletion_shows_what_is_deleted(empty: Browser) -> None:
     [
         ("object.?data.a.orValue('') == '2'", "unsupported syntax"),
         ("authorizer.group('').resource('pods').check('create').allowed()", "authorizer is not known here"),
+        ("isURL(object.data.a)", "isURL is not known here"),
     ],
 )
 def test_what_cannot_be_evaluated_is_stored_told_and_not_enforced(empty: Browser, expression: str, why: str) -> None:

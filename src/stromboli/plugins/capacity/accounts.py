@@ -32,7 +32,17 @@ class Account(QueueAccount):
     change the order.
     """
 
-    __slots__ = ("_kept", "_reserved", "above", "guarantee", "is_leaf", "pipelined", "relevant", "share_at_open")
+    __slots__ = (
+        "_expired",
+        "_kept",
+        "_reserved",
+        "above",
+        "guarantee",
+        "is_leaf",
+        "pipelined",
+        "relevant",
+        "share_at_open",
+    )
 
     def __init__(self, queue: QueueInfo, quota: Quota, axes: Axes, strict: bool) -> None:
         """``strict`` says that cpu and memory of 0 in what is deserved make no claim."""
@@ -42,6 +52,7 @@ class Account(QueueAccount):
         self.share_at_open = 0.0
         self._reserved: dict[str, Vector] = {}
         self._kept: list[int] = []
+        self._expired: set[str] = set()
         self.pipelined = axes.full(queue.sums.reserved())
         self.guarantee = Thresholds(by_column(axes, quota.guarantee, 0.0))
         self.relevant = [axes.column(name) for name in self._claims(strict)]
@@ -94,10 +105,16 @@ class Account(QueueAccount):
     # ------------------------------------------------------------------ parts kept for tasks
 
     def reserve(self, task: Task) -> None:
-        """Keep a part of the queue for a task that was let in, until it is placed."""
+        """Keep a part of the queue for a task that was let in, until it is placed; for one that is expired, none."""
         self.release(task)
+        if task.uid in self._expired:
+            return
         self._reserved[task.uid] = task.template.vector
         add_to(self._kept, task.template.vector)
+
+    def expire(self, task: Task) -> None:
+        """Keep nothing for the task any more in this session, whatever becomes of it."""
+        self._expired.add(task.uid)
 
     def release(self, task: Task) -> None:
         """The task needs nothing kept for it any more."""

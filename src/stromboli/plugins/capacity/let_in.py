@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from stromboli.errors import ManifestError
+from stromboli.framework.config.argument import is_duration
 from stromboli.model.job import PENDING, Job
 from stromboli.model.names import QUEUE_ALLOCATION_GATE, QUEUE_ALLOCATION_GATE_REMOVED
 from stromboli.model.task import Task
@@ -19,6 +20,11 @@ EXPIRED: Final = (
     "queue {queue} keeps no part of itself for {count} pods any more, which its gate let in more than {limit} ago "
     "and which have found no node since: others may take their room (gate-timeout of the plugin capacity)"
 )
+
+
+def not_below_zero(text: str) -> str:
+    """A check: refuse what is no duration, and one that is negative."""
+    return is_duration(text) or ("a timeout is not negative; 0s is for never" if duration.parse(text) < 0 else "")
 
 
 def opted_in(task: Task) -> bool:
@@ -49,8 +55,8 @@ def reserve_parts(session: ClusterView, accounts: Mapping[str, Account], limit: 
         for task in _let_in(job) if job.queue in accounts else ():
             if seconds > 0 and session.now - let_in_at(task, session.now) > seconds:
                 expired += 1
-            else:
-                accounts[job.queue].reserve(task)
+                accounts[job.queue].expire(task)
+            accounts[job.queue].reserve(task)
         if expired:
             text = EXPIRED.format(queue=job.queue, count=expired, limit=limit)
             session.pod_groups.record_event(job, "Warning", "GateTimeout", text)
@@ -60,4 +66,4 @@ def _let_in(job: Job) -> Iterator[Task]:
     return (task for task in job.of(PENDING) if not task.gates and opted_in(task))
 
 
-__all__ = ["EXPIRED", "let_in_at", "opted_in", "reserve_parts"]
+__all__ = ["EXPIRED", "let_in_at", "not_below_zero", "opted_in", "reserve_parts"]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from stromboli.cel import MOST_READ, CelError, Program, program
+from stromboli.cel import CelError, program, unsupported
 from stromboli.cluster.body import Body, meta
 from stromboli.model.selectors import selects
 from stromboli.server.admission.admission import World
 from stromboli.server.admission.webhook_rules import selector_of, version_for
 from stromboli.server.schema.resources import Resource
+from stromboli.server.status_errors import Cause, required, wrong
 
-UNSUPPORTED: Final = "authorizer"
-"""What Kubernetes lets expressions ask and nothing answers here: who may do what."""
+KNOWN: Final = frozenset({"object", "oldObject", "request", "params", "namespaceObject", "variables"})
+"""Names that expressions know.  Kubernetes has one more, ``authorizer``, that asks who may do what."""
 
 
 @dataclass(frozen=True)
@@ -78,24 +79,32 @@ class Write:
         }
 
 
-def compiled(text: str) -> Program:
-    """An expression of a webhook or policy, whose makers may state longer lists than tenants."""
-    return program(text, MOST_READ)
-
-
 def unusable(text: str) -> str:
     """Why an expression is not evaluated here; empty if it is."""
-    return f"{UNSUPPORTED} is not known here" if UNSUPPORTED in text else compiled(text).problem
+    return unsupported(text, KNOWN)
 
 
 def holds(text: str, given: dict[str, Any]) -> bool:
     """Whether an expression yields true; one that is :func:`unusable` does.  Raises CelError."""
     if unusable(text):
         return True
-    found = compiled(text).bounded(given)
+    found = program(text).bounded(given)
     if not isinstance(found, bool):
         raise CelError(f"CEL runtime error: it yields {type(found).__name__}, no bool")
     return found
+
+
+def mistaken(rows: object, path: str, *needed: str) -> Iterator[Cause]:
+    """What is wrong with a list of expressions: each row needs these fields, and its expressions must be CEL."""
+    for number, one in enumerate(rows if isinstance(rows, list) else ()):
+        for name in needed:
+            if not one.get(name):
+                yield required(f"{path}[{number}].{name}")
+        for name in ("expression", "messageExpression"):
+            text = one.get(name) or ""
+            found = program(text) if text else None
+            if found is not None and found.problem and not found.is_known:
+                yield wrong(f"{path}[{number}].{name}", text[:256], f"compilation failed: {found.problem}")
 
 
 def all_hold(conditions: Iterable[Body], given: dict[str, Any]) -> bool:

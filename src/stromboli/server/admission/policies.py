@@ -5,17 +5,19 @@ Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admis
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from stromboli.cel import CelError
+from stromboli.cel import CelError, program
 from stromboli.cluster.body import Body, meta, part
 from stromboli.errors import ApiFailure
 from stromboli.model.selectors import selects
-from stromboli.server.admission.matching import Write, all_hold, compiled, holds, unusable
+from stromboli.server.admission.matching import Write, all_hold, holds, mistaken, unusable
 from stromboli.server.admission.webhook_rules import selector_of
 from stromboli.server.schema.resources import Resource
-from stromboli.server.status_errors import forbidden
+from stromboli.server.status_errors import Cause, forbidden, wrong
 
 GROUP: Final = "admissionregistration.k8s.io"
 POLICIES, BINDINGS = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
@@ -27,15 +29,39 @@ _DENIED: Final = "ValidatingAdmissionPolicy '{policy}' with binding '{binding}' 
 _WARNED: Final = "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {text}"
 _NO_PARAMS: Final = "no params found for policy binding with `Deny` parameterNotFoundAction"
 
+_USED: Final = re.compile(r"\bvariables\.(\w+)")
+MOST_WARNINGS: Final = 16
+"""Most warnings that one policy, webhook or definition gives to one answer."""
+
 KindOf = Callable[[str, str], Resource | None]
 """The resource that serves a kind of a group and version, ``apps/v1``."""
 
 
 class Finding(NamedTuple):
-    """What a policy has against a write, and the reason that the answer bears."""
+    """What a policy has against a write, and the reason that the answer bears.
+
+    One that ``is_error`` is about the policy's own use: it denies whatever the binding's actions are.
+    """
 
     text: str
     reason: str = "Invalid"
+    is_error: bool = False
+
+
+def _actions(spec: Body) -> list[str]:
+    """What a binding has done about failures."""
+    return [*(spec.get("validationActions") or ())]
+
+
+def mistakes(body: Body) -> Iterator[Cause]:
+    """What is wrong with a policy or a binding beyond its schema."""
+    spec = body.get("spec") or {}
+    actions = _actions(spec)
+    if {"Deny", "Warn"} <= set(actions):
+        yield wrong("spec.validationActions", actions, "must not contain both Deny and Warn")
+    yield from mistaken(spec.get("matchConditions"), "spec.matchConditions", "name", "expression")
+    yield from mistaken(spec.get("variables"), "spec.variables", "name", "expression")
+    yield from mistaken(spec.get("validations"), "spec.validations", "expression")
 
 
 def not_evaluated(body: Body) -> Iterator[str]:
@@ -43,7 +69,7 @@ def not_evaluated(body: Body) -> Iterator[str]:
     spec = body.get("spec") or {}
     for list_name in ("matchConditions", "variables", "validations"):
         for number, one in enumerate(spec.get(list_name) or ()):
-            if problem := unusable(one.get("expression", "")):
+            if problem := unusable(one["expression"]):
                 yield f"spec.{list_name}[{number}].expression is not evaluated: {problem}"
 
 
@@ -54,15 +80,12 @@ def check(write: Write, body: Body | None, kind_of: KindOf, warnings: list[str])
         policy = write.world.body(GROUP, POLICIES, "", spec.get("policyName", ""))
         if policy is None:
             continue
-        found = next(iter(_findings(write, body, policy, spec, kind_of)), None)
-        if found is None:
-            continue
-        words = {"policy": meta(policy)["name"], "binding": meta(binding)["name"], "text": found.text}
-        actions = spec.get("validationActions") or ()
+        names, actions = {"policy": meta(policy)["name"], "binding": meta(binding)["name"]}, _actions(spec)
+        found = [*_findings(write, body, policy, spec, kind_of)]
         if "Warn" in actions:
-            warnings.append(_WARNED.format(**words)[:256])
-        if "Deny" in actions:
-            raise _refusal(write, body, _DENIED.format(**words), found.reason)
+            warnings += [_WARNED.format(text=one.text, **names)[:256] for one in found[:MOST_WARNINGS]]
+        if (denied := next((one for one in found if one.is_error or "Deny" in actions), None)) is not None:
+            raise _refusal(write, body, _DENIED.format(text=denied.text, **names), denied.reason)
 
 
 def _refusal(write: Write, body: Body | None, text: str, reason: str) -> ApiFailure:
@@ -82,7 +105,7 @@ def _findings(write: Write, body: Body | None, policy: Body, binding: Body, kind
     given = write.given(body, version)
     for params in _params(write, body, spec.get("paramKind"), binding.get("paramRef"), kind_of):
         if isinstance(params, Finding):
-            yield params
+            yield from (params,) if _is_fatal(spec) else ()
         else:
             yield from _judged(spec, {**given, "params": params})
 
@@ -111,9 +134,12 @@ def _params(
     own = meta(body if body is not None else write.old or {}).get("namespace", "")
     space = (wanted.get("namespace") or own) if resource is not None and resource.namespaced else ""
     found = [] if resource is None else [*_chosen(write, resource, space, wanted)]
-    yield from found[:MOST_PARAMS]
-    if not found and wanted.get("parameterNotFoundAction") != "Allow":
-        yield Finding(_NO_PARAMS, "Forbidden")
+    if len(found) > MOST_PARAMS:
+        yield Finding(f"its binding selects {len(found)} parameters, more than {MOST_PARAMS}", is_error=True)
+    elif found:
+        yield from found
+    elif wanted.get("parameterNotFoundAction") != "Allow":
+        yield Finding(_NO_PARAMS, "Forbidden", is_error=True)
 
 
 def _chosen(write: Write, resource: Resource, space: str, wanted: Body) -> Iterator[Body]:
@@ -126,35 +152,45 @@ def _chosen(write: Write, resource: Resource, space: str, wanted: Body) -> Itera
             yield one
 
 
+def _is_fatal(spec: Body) -> bool:
+    return bool(spec.get("failurePolicy", "Fail") != "Ignore")
+
+
 def _judged(spec: Body, given: dict[str, Any]) -> Iterator[Finding]:
     """What validations that do not hold say, and those that cannot be evaluated where that is fatal."""
-    is_fatal = spec.get("failurePolicy", "Fail") != "Ignore"
     try:
         if not all_hold(spec.get("matchConditions") or (), given):
             return
     except CelError as error:
-        if is_fatal:
+        if _is_fatal(spec):
             yield Finding(f"failed to evaluate the match conditions: {error}")
         return
-    known = {**given, "variables": _variables(spec, given)}
+    variables, strange = _variables(spec, given)
+    known = {**given, "variables": variables}
     for one in spec.get("validations") or ():
         try:
-            if not holds(one["expression"], known):
+            if not (strange.intersection(_USED.findall(one["expression"])) or holds(one["expression"], known)):
                 yield Finding(_told(one, known), one.get("reason") or "Invalid")
         except CelError as error:
-            if is_fatal:
+            if _is_fatal(spec):
                 yield Finding(f"expression '{one['expression']}' resulted in error: {error}")
 
 
-def _variables(spec: Body, given: dict[str, Any]) -> dict[str, Any]:
-    """The values of variables that can be had; only an expression that uses one of the others fails for its want."""
+def _variables(spec: Body, given: dict[str, Any]) -> tuple[dict[str, Any], set[str]]:
+    """The values of variables that can be had, and the names of those that nothing here can evaluate.
+
+    Of the others only an expression that uses one fails for its want; what uses the latter counts as holding.
+    """
     found: dict[str, Any] = {}
+    strange: set[str] = set()
     for one in spec.get("variables") or ():
-        try:
-            found[one["name"]] = compiled(one["expression"]).bounded({**given, "variables": found})
-        except CelError:
+        name, text = one["name"], one["expression"]
+        if unusable(text) or strange.intersection(_USED.findall(text)):
+            strange.add(name)
             continue
-    return found
+        with suppress(CelError):
+            found[name] = program(text).bounded({**given, "variables": found})
+    return found, strange
 
 
 def _told(validation: Body, known: dict[str, Any]) -> str:
@@ -162,7 +198,7 @@ def _told(validation: Body, known: dict[str, Any]) -> str:
     text: object = ""
     if made := validation.get("messageExpression"):
         try:
-            text = compiled(made).bounded(known)
+            text = program(made).bounded(known)
         except CelError:
             text = ""  # as in Kubernetes: then the stated message counts
     if isinstance(text, str) and text.strip() and "\n" not in text:

@@ -14,14 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from stromboli.cel import CelError
 from stromboli.cluster.body import Body, encode, meta, part, with_meta
 from stromboli.errors import ApiFailure
 from stromboli.server.admission.admission import Rule, World
-from stromboli.server.admission.matching import Write, all_hold, unusable
-from stromboli.server.admission.policies import BINDINGS, GROUP, POLICIES, KindOf, check, not_evaluated
+from stromboli.server.admission.matching import Write, all_hold, mistaken, unusable
+from stromboli.server.admission.policies import BINDINGS, GROUP, MOST_WARNINGS, POLICIES, KindOf, check, not_evaluated
+from stromboli.server.admission.policies import mistakes as mistakes_of_policy
 from stromboli.server.admission.webhook_rules import Place, mistakes, place_of
 from stromboli.server.schema.resources import Resource
 from stromboli.server.status_errors import invalid
@@ -29,8 +31,6 @@ from stromboli.server.verbs.patching import json_patched
 
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
 NO_CONDITION: Final = "webhook {name}: matchConditions[{number}] is not evaluated: {problem}"
-MOST_WARNINGS: Final = 16
-"""Most warnings of one answer that are handed on."""
 MOST_ASKED: Final = 64
 """Most webhooks that one write may pass."""
 
@@ -131,18 +131,21 @@ class Registered(Rule):
         return body or {}
 
     def _check(self, resource: Resource, body: Body, answers: Answers | None) -> None:
-        causes = [*mistakes(body)]
+        causes = [*mistakes(body), *mistakes_of_policy(body)]
+        for number, hook in enumerate(body.get("webhooks") or ()):
+            causes += mistaken(hook.get("matchConditions"), f"webhooks[{number}].matchConditions", "name", "expression")
         if causes:
             raise invalid(resource, meta(body).get("name", ""), causes)
         if answers is not None:
-            answers.warnings += [*_not_evaluated(body)] if resource.plural != POLICIES else [*not_evaluated(body)]
+            found = not_evaluated(body) if resource.plural == POLICIES else _not_evaluated(body)
+            answers.warnings += [text[:256] for text in islice(found, MOST_WARNINGS)]
 
 
 def _not_evaluated(body: Body) -> Iterator[str]:
     """Conditions of webhooks that nothing here can evaluate; they count as true."""
     for hook in body.get("webhooks") or ():
         for number, one in enumerate(hook.get("matchConditions") or ()):
-            if problem := unusable(one.get("expression", "")):
+            if problem := unusable(one["expression"]):
                 yield NO_CONDITION.format(name=hook["name"], number=number, problem=problem)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from stromboli.cluster.body import Body, meta, part
@@ -10,6 +11,8 @@ from stromboli.server.schema.expression_rules import not_evaluated as unevaluate
 from stromboli.server.schema.resources import CUSTOM_VERBS, Resource
 from stromboli.server.schema.schema import CUSTOM, META, Schema
 
+_MOST_TOLD: Final = 16
+"""Most rules that one answer names."""
 COLLECTION: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 _HEAD: Final[Mapping[str, Any]] = {
     "apiVersion": {"type": "string"},
@@ -34,9 +37,10 @@ def resources_of(definition: Body) -> Iterator[Resource]:
 
 
 def not_evaluated(resource: Resource, body: Body) -> Iterator[str]:
-    """Rules in the schemas of a definition that are stored and not evaluated; objects of other kinds have none."""
-    for defined in resources_of(body) if resource.collection == COLLECTION else ():
-        yield from unevaluated_rules(defined.schema, defined.version)
+    """The first rules in the schemas of a definition that are stored and not evaluated; other kinds have none."""
+    defined = resources_of(body) if resource.collection == COLLECTION else iter(())
+    rules = (text for one in defined for text in unevaluated_rules(one.schema, one.version))
+    yield from islice(rules, _MOST_TOLD)
 
 
 def _resource(spec: Body, version: Body) -> Resource:

@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from stromboli.cel import MOST_READ, CelError, Program, program
+from stromboli.cel import CelError, program, unsupported
 from stromboli.server.schema.schema import Schema
 from stromboli.server.status_errors import Cause, shown
 
 RULES: Final = "x-kubernetes-validations"
 _OLD: Final = re.compile(r"\boldSelf\b")
 _ESCAPED: Final = re.compile(r"__(\w+?)__")
+_KNOWN: Final = frozenset({"self", "oldSelf"})
 _SIGNS: Final = {"_": "underscores", ".": "dot", "-": "dash", "/": "slash"}
 _RESERVED: Final = frozenset({
     "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
@@ -56,7 +57,7 @@ def not_evaluated(schema: Schema, path: str = "") -> Iterator[str]:
     if not schema.is_ruled:
         return
     for number, rule in enumerate(schema.raw.get(RULES) or ()):
-        if problem := _compiled(rule.get("rule", "")).problem:
+        if problem := _unusable(rule.get("rule", "")):
             yield f"{path or 'the object'}: {RULES}[{number}] is not evaluated: {problem}"
     parts = {**{f".{name}": one for name, one in schema.properties.items()}, "[*]": schema.items, ".*": schema.values}
     for name, one in parts.items():
@@ -64,18 +65,18 @@ def not_evaluated(schema: Schema, path: str = "") -> Iterator[str]:
             yield from not_evaluated(one, f"{path}{name}".lstrip("."))
 
 
-def _compiled(text: str) -> Program:
-    return program(text, MOST_READ)
+def _unusable(text: str) -> str:
+    return program(text).problem or unsupported(text, _KNOWN)
 
 
 def _broken(rule: Mapping[str, Any], value: Any, old: Any, path: str) -> Iterator[Cause]:
     """A rule about a change holds for what is new, unless it says that it takes an optional old value."""
     text = rule.get("rule", "")
-    if (_OLD.search(text) and old is None) or _compiled(text).problem:
+    if (_OLD.search(text) and old is None) or _unusable(text):
         return
     given = {"self": _escaped(text, value), "oldSelf": _escaped(text, old)}
     try:
-        if _compiled(text).bounded(given) is True:
+        if program(text).bounded(given) is True:
             return
         told = _told(rule, given)
     except CelError as error:
@@ -91,7 +92,7 @@ def _broken(rule: Mapping[str, Any], value: Any, old: Any, path: str) -> Iterato
 def _told(rule: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     if made := rule.get("messageExpression"):
         try:
-            text = _compiled(made).bounded(given)
+            text = program(made).bounded(given)
         except CelError:
             text = ""  # as in Kubernetes: then the stated message counts
         if isinstance(text, str) and text.strip() and "\n" not in text:

@@ -30,6 +30,8 @@ from stromboli.sim.world import SimWorld, key_of
 
 CLOCKED: Final = frozenset({"cdp", "deviceshare", "rescheduling", "sla", "tdm", "usage"})
 """Plugins whose answers depend on the time; with them no cycle is left out while a job waits."""
+GATE_TIMEOUT: Final = "gate-timeout"
+"""An argument that makes those of a plugin depend on it, too."""
 
 IDLE: Final = 3_600
 """Cycles in a row that decide nothing while nothing else is to come, after which a simulation ends."""
@@ -62,7 +64,8 @@ class Simulation:
         self._outages = Outages(self.world, lives.node_mtbf, lives.node_mttr, seed, self._over)
         self.pods.node_lost = lambda: self._outages.losing
         self.cycles = 0
-        self._always = not skips or any(plugin.name in CLOCKED for plugin in config.plugins())
+        clocked = (one.name in CLOCKED or GATE_TIMEOUT in one.arguments for one in config.plugins())
+        self._always = not skips or any(clocked)
         self._decided = self._reserved = False
         self._due, self._last = inf, -inf
         self._idle = self._next = 0

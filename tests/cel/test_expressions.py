@@ -1,0 +1,115 @@
+"""Expressions in CEL: what is read from their text, what they may cost, and what their functions say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.cel import CelError, Program, program, unsupported
+from stromboli.cel.cost import names, products
+from stromboli.cel.functions import LONGEST_TEXT, MOST_PARTS
+
+KNOWN = frozenset({"object", "variables"})
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        pytest.param("object.a == 1", 0, id="no list"),
+        pytest.param("object.a.all(x, x > 0)", 1, id="one"),
+        pytest.param("object.a.all(x, x > 0) && object.b.all(y, y > 0)", 1, id="one after the other"),
+        pytest.param("object.a.all(x, object.a.all(y, x != y))", 2, id="pairs"),
+        pytest.param("object.a.all(x, x.all(y, y.all(z, z > 0)))", 1, id="parts of parts"),
+        pytest.param("object.a.all(x, x.b.all(y, object.a.exists(z, z == y)))", 2, id="parts, and all again"),
+        pytest.param("object.a.all(x, x.all(y, x.all(z, y != z)))", 2, id="pairs of parts"),
+        pytest.param("object.a.all(x, (has(x.b) ? x.b : []).all(y, y > 0))", 1, id="parts in brackets"),
+        pytest.param("object.a.all(x, object.b.all(y, object.c.all(z, x + y + z > 0)))", 3, id="triples"),
+        pytest.param("object.a.filter(x, x > 0).map(x, x + 1)", 1, id="in a row"),
+        pytest.param("object.s == '.all(x, .all(y, '", 0, id="in a text"),
+        pytest.param("object.a.all(x, xs.all(y, y > 0))", 2, id="a name that begins alike"),
+    ],
+)
+def test_products_of_lists(text: str, count: int) -> None:
+    assert products(text) == count
+
+
+def test_names_and_functions_of_an_expression() -> None:
+    text = "object.a[0].name.foo() && bar(1) && variables.v.all(x, x == 'y(z)') && has(q.r) && {'k': w}.k == null"
+    called, free = names(text)
+    assert called == {"foo", "bar", "all", "has"}
+    assert free == {"object", "variables", "q", "w"}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("object.a == 1", ""),
+        ("object.metadata.annotations.exists(k, k == 'authorizer')", ""),
+        ("string(object.a) + 'x' == 'format(1)'", ""),
+        ("type(object.a) == int", ""),
+        ("authorizer.group('')", "authorizer"),
+        ("object.s.format([1])", "format"),
+        ("isURL(object.s)", "isURL"),
+        ("sets.contains([1], [1])", "sets"),
+        ("object.?a.orValue(1) == 1", "unsupported syntax"),
+        ("object.a ==", ""),
+    ],
+)
+def test_what_is_not_supported(text: str, what: str) -> None:
+    told = unsupported(text, KNOWN)
+    assert bool(told) == bool(what)
+    assert what in told
+
+
+def test_a_mistake_is_a_problem_and_no_want() -> None:
+    assert program("object.a ==").problem.startswith("CEL compile error")
+    assert not program("object.a ==").is_known
+    assert program("object.?a").is_known
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "value"),
+    [
+        ("'a,b,c'.split(',', 2)", {}, ["a", "b,c"]),
+        ("'hello'.split('', 2)", {}, ["h", "ello"]),
+        ("'ab'.split('')", {}, ["a", "b"]),
+        ("'ab'.split('', 0)", {}, []),
+        ("['a', 'b'].join('-')", {}, "a-b"),
+        ("'aXbX'.replace('X', '-', 1)", {}, "a-bX"),
+        ("'hello'.substring(1, 3)", {}, "el"),
+        ("'hello'.charAt(1)", {}, "e"),
+        ("'hello'.charAt(5)", {}, ""),
+        ("'hello'.lastIndexOf('l') + [1, 2, 1].lastIndexOf(1)", {}, 5),
+        ("'hello'.indexOf('x') + [1, 2].indexOf(2)", {}, 0),
+        ("'\u00c4B'.lowerAscii()", {}, "\u00c4b"),
+        ("[3, 1].max() + [3, 1].min() + [3, 1].sum()", {}, 8),
+        ("[1, 2].isSorted() && ![2, 1].isSorted()", {}, True),
+        ("' a '.trim() + 'ab'.reverse()", {}, "aba"),
+    ],
+)
+def test_functions(text: str, given: dict[str, Any], value: object) -> None:
+    assert program(text).value(given) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "why"),
+    [
+        ("'hello'.substring(3, 9)", {}, "is no part"),
+        ("s.split('')", {"s": "x" * (MOST_PARTS + 1)}, "more than 2000"),
+        ("s.replace('a', 'aaaaaaaaaa').replace('a', 'aaaaaaaaaa')", {"s": "a" * (LONGEST_TEXT // 50)}, "characters"),
+        ("[s, s].join('')", {"s": "a" * (LONGEST_TEXT // 2 + 1)}, "characters"),
+        ("a.all(x, a.all(y, x + y > 0))", {"a": [1] * 2001}, "cost budget"),
+        ("s.split('').all(x, s.split('').all(y, s.split('').all(z, true)))", {"s": "abc"}, "cost budget"),
+        ("a.b", {"a": {}}, "no such key: b"),
+    ],
+)
+def test_what_is_refused(text: str, given: dict[str, Any], why: str) -> None:
+    with pytest.raises(CelError, match=why):
+        program(text).bounded(given)
+
+
+def test_what_devices_are_selected_by_makes_no_texts() -> None:
+    """Tenants write such expressions, and a chain of replacements grows tenfold with each link."""
+    with pytest.raises(CelError, match="replace"):
+        Program("'a'.replace('a', 'aaaaaaaaaa') == ''").value({})
