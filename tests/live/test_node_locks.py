@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from stromboli.framework.books.plan import Bind
 from stromboli.kube.transport import Request, Response
 from stromboli.live.scheduler.scheduler import LiveScheduler
+from stromboli.live.writing.locks import NodeLocks
 from stromboli.model.values.times import seconds, stamp
 from stromboli.plugins.deviceshare.locks import LOCKED_FOR
 from tests.support.claiming import CONF, LOCK, shared
@@ -127,6 +129,25 @@ def test_a_lock_in_trouble_is_tried_again_and_the_pod_is_bound_once(code: int, a
         await world.settled(scheduler)
         assert [name for name, _ in world.server.bindings] == ["ns/job-0"]
         assert lock(world)
+        await world.end()
+
+    run(story())
+
+
+def test_a_lock_is_of_the_node_that_it_was_written_for(tmp_path: Path) -> None:
+    """A pod that goes elsewhere in the end gets the lock there, and leaves none behind."""
+
+    async def story() -> None:
+        world, scheduler, bind = await one_pod(tmp_path)
+        locks = NodeLocks(scheduler.executor._context)
+        await locks.take(bind)
+        written = lock(world)
+        elsewhere = replace(bind, node="n2")
+        await locks.take(elsewhere)
+        assert (lock(world), lock(world, "n2")) == (None, written)
+        await locks.take(elsewhere)
+        await locks.give_back(elsewhere)
+        assert lock(world, "n2") is None
         await world.end()
 
     run(story())

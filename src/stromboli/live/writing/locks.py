@@ -22,8 +22,9 @@ from stromboli.plugins.deviceshare.locks import LOCKED, is_fresh
 
 @dataclass(slots=True)
 class _Written:
-    """Times by lock, and whether the server's answer is known."""
+    """The node, the times by lock, and whether the server's answer is known."""
 
+    node: str
     times: dict[str, str]
     is_known: bool = False
 
@@ -37,11 +38,15 @@ class NodeLocks:
         """What was written for each pod, by uid."""
 
     async def take(self, bind: Bind) -> None:
-        """Lock the node, unless it is so for this pod.
+        """Lock the node, unless it is so for this pod, and unlock another one that was locked for it.
 
         Raises ApiError where another pod's lock is younger than five minutes, or the node is gone; Unreachable.
         """
         held = self._held.get(bind.uid)
+        if held is not None and held.node != bind.node:
+            await self._remove(held)
+            del self._held[bind.uid]
+            held = None
         if not bind.locks or (held is not None and held.is_known):
             return
         found = await self._read(bind.node)
@@ -52,7 +57,7 @@ class NodeLocks:
         if any(is_fresh(notes.get(lock, ""), now) and notes[lock] != times.get(lock) for lock in bind.locks):
             raise ApiError(422, "Locked", LOCKED.format(node=bind.node))
         # noted before it is sent: of a write without an answer nobody knows whether it has happened
-        held = self._held[bind.uid] = _Written(dict.fromkeys(bind.locks, stamp(now)))
+        held = self._held[bind.uid] = _Written(bind.node, dict.fromkeys(bind.locks, stamp(now)))
         await self._note(found, held.times)
         held.is_known = True
 
@@ -63,12 +68,12 @@ class NodeLocks:
     async def give_back(self, bind: Bind) -> None:
         """Remove the locks that were written for a pod which is not bound, and that nobody has renewed."""
         if (held := self._held.pop(bind.uid, None)) is not None:
-            await self._context.until_known(partial(self._remove, bind.node, held.times), bind)
+            await self._context.until_known(partial(self._remove, held), bind)
 
-    async def _remove(self, node: str, held: Mapping[str, str]) -> None:
-        found = await self._read(node)
+    async def _remove(self, held: _Written) -> None:
+        found = await self._read(held.node)
         notes = found.metadata.annotations if found is not None else {}
-        mine = [lock for lock, time in held.items() if notes.get(lock) == time]
+        mine = [lock for lock, time in held.times.items() if notes.get(lock) == time]
         if found is not None and mine:
             await self._note(found, dict.fromkeys(mine))
 
