@@ -14,6 +14,7 @@ from stromboli.filters.volumes.limits import Limits, ignoring
 from stromboli.filters.volumes.pools import (
     FITS,
     MOST_SHAPES,
+    NO_ROWS,
     NO_VOLUME,
     Pool,
     Provisioning,
@@ -62,6 +63,13 @@ class Gets(NamedTuple):
     made: bool = False
 
 
+class _Change(NamedTuple):
+    """A claim was given something, or that was taken back: the rows that reach the volume, none for one to be made."""
+
+    claim: str
+    rows: Rows
+
+
 class VolumeBook:
     """Answers for pods with claims.  ``tasks`` are all pods, ``placed`` those on nodes with their rows."""
 
@@ -80,7 +88,7 @@ class VolumeBook:
         self._kept = dict(kept_for(storage))
         self._reach = Reach(table)
         self._pools = pools_of(storage, self._reach, len(table))
-        self._provisioning = Provisioning(storage, table, looks_at_capacity)
+        self._provisioning = Provisioning(storage, table, self._reach, looks_at_capacity)
         self.limits = Limits(storage, table, ignoring(ignored))
         self._wanted: dict[str, Wanted] = {}
         self._given: dict[str, str] = {}
@@ -88,8 +96,7 @@ class VolumeBook:
         self._pods: dict[str, set[str]] = {}
         self._zones: dict[Zones, Bools] = {}
         self._answers: dict[_Question, tuple[int, Masks]] = {}
-        self._changes: list[Rows] = []
-        """The rows that reach each volume that was given or taken back, all rows where none was."""
+        self._changes: list[_Change] = []
         for task, row in placed:
             if task.volumes:
                 self._mount(task, row, 1)
@@ -153,17 +160,20 @@ class VolumeBook:
 
     @property
     def changes(self) -> int:
-        """How many volumes were given or taken back so far."""
+        """How often claims were given something, or it was taken back, so far."""
         return len(self._changes)
 
     def changed_since(self, wanted: Wanted, known: int) -> Rows:
-        """The rows whose answers may have changed since so many changes were known."""
+        """The rows whose answers may have changed since so many changes were known.
+
+        A free volume concerns the rows that reach it; what is made for a claim concerns only those who share the claim.
+        """
         new = self._changes[known:]
-        if not new:
-            return np.zeros(0, dtype=np.intp)
-        if any(isinstance(wish, str) for wish in wanted.wishes) or sum(part.size for part in new) > len(self._table):
+        parts = [change.rows for change in new if change.rows.size]
+        is_own = any(change.claim in wanted.wishes for change in new)
+        if is_own or sum(part.size for part in parts) > len(self._table):
             return self._everywhere
-        return new[0] if len(new) == 1 else np.unique(np.concatenate(new))
+        return parts[0] if len(parts) == 1 else np.unique(np.concatenate([*parts, NO_ROWS]))
 
     def _masks(self, wanted: Wanted, rows: Rows) -> Masks:
         codes = self._codes(wanted.wishes, rows)
@@ -280,16 +290,17 @@ class VolumeBook:
             self._given[claim] = what
             if (pool := self._pool_of(claim, what)) is not None:
                 pool.take(what.removeprefix(VOLUME))
-            self._note(pool, what)
+            self._note(claim, pool, what)
 
     def _take_back(self, claim: str) -> None:
         what = self._given.pop(claim)
         if (pool := self._pool_of(claim, what)) is not None:
             pool.free(what.removeprefix(VOLUME))
-        self._note(pool, what)
+        self._note(claim, pool, what)
 
-    def _note(self, pool: Pool | None, what: str) -> None:
-        self._changes.append(self._everywhere if pool is None else pool.rows_of(what.removeprefix(VOLUME)))
+    def _note(self, claim: str, pool: Pool | None, what: str) -> None:
+        rows = NO_ROWS if pool is None else pool.rows_of(what.removeprefix(VOLUME))
+        self._changes.append(_Change(claim, rows))
 
     def _pool_of(self, claim: str, what: str) -> Pool | None:
         """The pool from which a volume is given; None for what is made, or was kept for the claim."""

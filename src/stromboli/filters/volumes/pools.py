@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stromboli.filters.columns import Bools
-from stromboli.filters.selectors import clauses, rows_of_term, takes
+from stromboli.filters.selectors import Clauses, clauses, rows_of_term, takes
 from stromboli.filters.volumes.resolving import Shape
 from stromboli.model.objects.storage import (
     FILESYSTEM,
@@ -32,6 +32,7 @@ FITS, NO_VOLUME, NO_SPACE = 0, 1, 2
 """What becomes of an unbound claim on a node: it gets a volume, there is none for it, or no room to make one."""
 
 AVAILABLE: Final = "Available"
+NO_ROWS: Final[Rows] = np.zeros(0, dtype=np.intp)
 
 MOST_SHAPES: Final = 256
 """Shapes whose counts are kept; as many as classes of pods."""
@@ -48,6 +49,7 @@ class Reach:
         self._known: dict[NodeSelector | None, int] = {}
         self.rows: list[Bools] = []
         self._by_value: dict[str, dict[str, Rows]] = {}
+        self._met: dict[Requirement, Rows] = {}
 
     def of(self, volume: PersistentVolume) -> Bools:
         """Rows whose nodes satisfy the volume's node affinity.  Shape (rows,)."""
@@ -75,6 +77,21 @@ class Reach:
                 found |= rows_of_term(term, self._nodes)
         return found
 
+    def taking(self, wanted: Clauses | None) -> Rows:
+        """Rows whose labels satisfy every requirement; all without one, none where ``wanted`` is None."""
+        if wanted is None:
+            return NO_ROWS
+        if not wanted:
+            return np.arange(len(self._table), dtype=np.intp)
+        return reduce(np.intersect1d, map(self._meeting, wanted))
+
+    def _meeting(self, want: Requirement) -> Rows:
+        if want.operator == "In":
+            return self._with_label(want)
+        if want not in self._met:
+            self._met[want] = np.flatnonzero(self._nodes.where(lambda node: takes((want,), node.labels)))
+        return self._met[want]
+
     def _with_label(self, want: Requirement) -> Rows:
         """Rows with one of a label's values: most volumes are of one node, or of one zone."""
         if want.key not in self._by_value:
@@ -85,7 +102,7 @@ class Reach:
                 value: order[ends[code] : ends[code + 1]] for code, value in enumerate(column.values)
             }
         rows = self._by_value[want.key]
-        return np.concatenate([rows[value] for value in want.values if value in rows] or [np.zeros(0, dtype=np.intp)])
+        return np.concatenate([rows[value] for value in want.values if value in rows] or [NO_ROWS])
 
 
 class Group:
@@ -247,13 +264,22 @@ def pools_of(storage: Storage, reach: Reach, rows: int) -> dict[str, Pool]:
     return found
 
 
+class _Segments(NamedTuple):
+    """The rows of each CSIStorageCapacity of a class, in the order of names, with its bytes: columns of one length."""
+
+    rows: Rows
+    largest: Ints
+    rooms: Ints
+
+
 class Provisioning:
     """Where volumes of a class can be made; ``looks_at_capacity`` is the flag ``csi-storage``."""
 
-    def __init__(self, storage: Storage, table: NodeTable, looks_at_capacity: bool) -> None:
-        self._storage, self._table, self._looks = storage, table, looks_at_capacity
+    def __init__(self, storage: Storage, table: NodeTable, reach: Reach, looks_at_capacity: bool) -> None:
+        self._storage, self._table, self._reach, self._looks = storage, table, reach, looks_at_capacity
         self._known: dict[tuple[str, int], Ints] = {}
         self._found_rooms: dict[tuple[str, int], Ints] = {}
+        self._segments: dict[str, _Segments] = {}
 
     def codes(self, storage_class: str, size: int) -> Ints:
         """For each row whether a volume of that size can be made there."""
@@ -302,21 +328,32 @@ class Provisioning:
         return self._found_rooms[key]
 
     def _room_of_rows(self, storage_class: str, size: int) -> Ints:
+        if storage_class not in self._segments:
+            self._segments[storage_class] = self._segments_of(storage_class)
+        segments = self._segments[storage_class]
+        fits = segments.largest >= size
         found = np.full(len(self._table), -1, dtype=np.int64)
-        for _, capacity in sorted(self._storage.capacities.items()):
-            if capacity.storage_class_name == storage_class and (room := _room_in(capacity, size)) is not None:
-                wanted = clauses(capacity.node_topology)
-                there = self._table.view().where(lambda node, wanted=wanted: takes(wanted, node.labels))  # type: ignore[misc]
-                found[there & (found < 0)] = room
+        rows, first = np.unique(segments.rows[fits], return_index=True)
+        found[rows] = segments.rooms[fits][first]
         return found
 
+    def _segments_of(self, storage_class: str) -> _Segments:
+        found = []
+        for _, capacity in sorted(self._storage.capacities.items()):
+            if capacity.storage_class_name == storage_class and (amounts := _amounts_of(capacity)) is not None:
+                found.append((self._reach.taking(clauses(capacity.node_topology)), *amounts))
+        rows = [part for part, _, _ in found]
+        largest, rooms = np.array([amounts for _, *amounts in found], dtype=np.int64).reshape(-1, 2).T
+        sizes = [part.size for part in rows]
+        return _Segments(np.concatenate([*rows, NO_ROWS]), np.repeat(largest, sizes), np.repeat(rooms, sizes))
 
-def _room_in(capacity: CSIStorageCapacity, size: int) -> int | None:
-    """The bytes of a capacity in which a volume of ``size`` can be made; None where it cannot."""
+
+def _amounts_of(capacity: CSIStorageCapacity) -> tuple[int, int] | None:
+    """Bytes of the largest volume that can be made, and of what there is for it; None where neither is said."""
     limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
-    if limit is None or quantity.whole(limit) < size:
+    if limit is None:
         return None
-    return quantity.whole(limit if capacity.capacity is None else capacity.capacity)
+    return quantity.whole(limit), quantity.whole(limit if capacity.capacity is None else capacity.capacity)
 
 
 def size_of(volume: PersistentVolume) -> int:

@@ -21,6 +21,8 @@ ALL: Final = 100
 MOST: Final = 10
 """The highest score of a point."""
 MOST_POINTS: Final = 64
+MOST_KEPT: Final = 256
+"""Scores of all nodes that are kept, each for other claims; beyond, the oldest are worked out again."""
 
 
 class Point(NamedTuple):
@@ -95,13 +97,13 @@ class StorageScores:
         wanted = self._book.wanted(task)
         if not wanted.wishes:
             return None
-        known, found = self._known.get(wanted.wishes, (-1, np.zeros(self._rows, dtype=np.int64)))
+        known, found = self._known.pop(wanted.wishes, (-1, np.zeros(self._rows, dtype=np.int64)))
         rows: Rows = np.arange(self._rows, dtype=np.intp) if known < 0 else self._book.changed_since(wanted, known)
         if rows.size:
             found = found.copy()
             found[rows] = [self._score(task, row) for row in rows.tolist()]
-        if len(self._known) >= MOST_POINTS:
-            self._known.clear()
+        if len(self._known) >= MOST_KEPT:
+            del self._known[next(iter(self._known))]
         self._known[wanted.wishes] = self._book.changes, found
         return found
 

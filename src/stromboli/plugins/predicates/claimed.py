@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from stromboli.framework.extension.handlers import TaskEvent
 
 
+def _without_effect(keys: list[str], why: str) -> list[Complaint]:
+    """A complaint about each of the arguments."""
+    text = "argument {} of predicates is accepted, but has no effect here: {}"
+    return [Complaint("tolerated", text.format(key, why), "predicates", key) for key in keys]
+
+
 class Predicates(NodeFilters, trusted=True):
     """Kubernetes' filters; DynamicResources is the last of them."""
 
@@ -33,14 +39,17 @@ class Predicates(NodeFilters, trusted=True):
     def __init__(self, arguments: Mapping[str, object] | None = None) -> None:
         """See :class:`~stromboli.plugin.Plugin`; a weight without a shape is told."""
         super().__init__(arguments)
-        if "volumebinding.weight" in (arguments or {}) and not self._storage_shape:
-            why = "storage is scored only with volumebinding.shape"
-            text = f"argument volumebinding.weight of {self.name} is accepted, but has no effect here: {why}"
-            self.complaints.append(Complaint("tolerated", text, self.name, "volumebinding.weight"))
+        self._written = [key for key in ("volumebinding.weight", "volumebinding.shape") if key in (arguments or {})]
+        if not self._storage_shape:
+            self.complaints.extend(_without_effect(self._written, "storage is scored only with volumebinding.shape"))
 
     def on_session_open(self, session: ClusterView) -> None:
         """See what claims have; what is derived from devices is made when first needed."""
         super().on_session_open(session)
+        if self._storage_shape and session.compat.asks("storage-scores"):
+            for one in _without_effect(self._written, "with compat: volcano no volumes are scored"):
+                self.complaints.append(one)
+                session.tell("complaint", text=one.text)
         self._claims = ClaimFilters(session, self._claims_enable)
 
     def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
