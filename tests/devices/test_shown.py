@@ -10,6 +10,7 @@ import pytest
 
 from stromboli.cli.main import main
 from stromboli.cli.vcctl import connection
+from stromboli.cli.vcctl.columns import Column, table
 from stromboli.kube.client import Client
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from tests.support.device_objects import (
@@ -144,6 +145,54 @@ def test_top_shows_what_of_each_nodes_devices_is_used(server: MemoryServer, caps
     assert "5 of 8 devices in use" in shown
 
 
+def share(device: str, memory: str, number: int) -> Manifest:
+    """A claim that has some of the memory of a device on n5."""
+    claim = device_claim(f"share-{number}", on="n5", devices=(device,))
+    more = {"shareID": f"s{number}", "consumedCapacity": {"memory": memory}}
+    claim["status"]["allocation"]["devices"]["results"][0].update(more)
+    return claim
+
+
+@pytest.mark.parametrize(
+    ("shares", "line"),
+    [
+        (["2Gi"], f"n5 {DRIVER} 0 1 ▌········· 5% - - memory 2Gi / 40Gi"),
+        (["2Gi", "8Gi"], f"n5 {DRIVER} 0 1 ██▌······· 25% - - memory 10Gi / 40Gi"),
+        (["20Gi", "20Gi"], f"n5 {DRIVER} 1 0 ██████████ 100% - - memory 40Gi / 40Gi"),
+    ],
+)
+def test_a_device_that_claims_share_is_used_once_its_capacity_is(
+    shares: list[str], line: str, server: MemoryServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.put("nodes", node("n5"))
+    server.put("resourceslices", resource_slice("n5", device("s0", allowMultipleAllocations=True)))
+    for number, memory in enumerate(shares):
+        server.put("resourceclaims", share("s0", memory, number))
+    rows = [row.split() for row in said(capsys, "top", "--once").splitlines()]
+    assert line.split() in rows, rows
+    uses = [{"name": "gpu", "resourceClaimName": "share-0"}]
+    server.put("pods", member("train-5", "n5", resourceClaims=uses))
+    assert f"claim share-0, request r0: {shares[0]} of memory" in said(capsys, "job", "view", "train")
+
+
+def test_what_tenants_write_reaches_no_terminal_raw(server: MemoryServer, capsys: pytest.CaptureFixture[str]) -> None:
+    notes = {f"{V}ids-new": "GPU\x1b[2J-1,NVIDIA,3000,20:;"}
+    server.put("pods", member("train-6", "n1", annotations=notes))
+    event = {"metadata": {"name": "e", "namespace": "default"}, "type": "Normal", "reason": "Told",
+             "involvedObject": {"kind": "Job", "name": "train", "uid": "u"},
+             "message": "all\x1b[31m well\n\u202eEvents: none"}  # fmt: skip
+    server.put("events", event)
+    shown = said(capsys, "job", "view", "train")
+    assert all(line.isprintable() for line in shown.splitlines())
+    assert "GPU\\x1b[2J-1" in shown
+    assert "all\\x1b[31m well\\n\\u202eEvents: none" in shown
+
+
+def test_a_table_shows_what_is_not_printable_as_escapes_and_keeps_its_columns() -> None:
+    lines = table([Column("A"), Column("B")], [("x\x1b[0m\n", "é"), ("y", "z")]).splitlines()
+    assert lines == ["A            B", "x\\x1b[0m\\n   é", "y            z"]
+
+
 CONF = """
 actions: "allocate"
 tiers:
@@ -159,18 +208,24 @@ tiers:
         (("two", "one"), "no node has the devices that the pod's claims ask for"),
         (("typo",), "no such key"),
         (("unknown",), "device class none does not exist"),
+        (("many",), ""),  # half of the devices and a certain one: there are more ways than the search tries
     ],
 )  # fmt: skip
 def test_the_linter_finds_claims_that_no_node_can_ever_meet(
     claims: tuple[str, ...], finding: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     uses = [{"name": each, "resourceClaimName": each} for each in claims]
+    several = resource_slice("n6", *(device(f"m{place}", model=f"{place}") for place in range(30)), driver="many",
+                             nodeName="n5")  # fmt: skip
+    certain = exactly('device.attributes["many"].model == "0"', of="many")
     objects = [
         node("n4"), device_class(), resource_slice("n4", device("d0"), device("d1")), node("n5"),
         device_claim("has", on="n4", devices=("d0", "d1")), device_claim("one"),
         device_claim("two", exactly(count=2)), device_claim("three", exactly(count=3)),
         device_claim("typo", exactly(f'device.attributes["{DRIVER}"].modle == "a"')),
-        device_claim("unknown", exactly(of="none")), pod_group("p"), pod("p", group="p", resourceClaims=uses),
+        device_claim("unknown", exactly(of="none")), device_class("many", 'device.driver == "many"'),
+        several, device_claim("many", exactly(count=15, of="many"), certain),
+        pod_group("p"), pod("p", group="p", resourceClaims=uses),
     ]  # fmt: skip
     (tmp_path / "objects.yaml").write_text("\n---\n".join(map(json.dumps, objects)), encoding="utf-8")
     (tmp_path / "scheduler.conf").write_text(CONF, encoding="utf-8")

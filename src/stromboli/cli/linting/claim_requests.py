@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from stromboli.filters.devices.book import DeviceBook
+from stromboli.filters.devices.book import GIVEN_UP, DeviceBook
 from stromboli.model.claims import DeviceObjects, ResourceClaimStatus
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.task import Task
@@ -23,13 +23,16 @@ def idle_devices(snapshot: Snapshot, tasks: Iterable[Task]) -> DeviceBook:
 
 
 def lacking_devices(book: DeviceBook, task: Task) -> str:
-    """What is wrong with a pod whose claims no node can meet; empty for other pods, and where claims are missing."""
+    """What is wrong with a pod whose claims no node can meet; empty for other pods, and where claims are missing.
+
+    Where the search gave up on a node nobody knows whether the node could meet them, so that nothing is wrong.
+    """
     if not task.claims or task.lacks_claims:
         return ""
     if problem := book.problem(task):
         return problem
     masks = book.masks(task)
-    if masks is None or not masks.all():
+    if masks is None or not masks.all() or (masks == GIVEN_UP).any():
         return ""
     errors = book.errors(task)
     why = f": {next(iter(errors.values()))[:MOST_TEXT]}" if errors else ""

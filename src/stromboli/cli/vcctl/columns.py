@@ -17,9 +17,16 @@ class Column(NamedTuple):
     spare: int = 3
 
 
+def plain(text: str) -> str:
+    r"""The text with ``\x1b``, ``\n`` and the like for what is not printable, so that no text steers a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> str:
-    """All rows under the titles, each entry filled up to its column's width."""
-    texts = [[str(entry) for entry in row] for row in rows]
+    """All rows under the titles, each entry :func:`plain` and filled up to its column's width."""
+    texts = [[plain(str(entry)) for entry in row] for row in rows]
     widths = [
         column.width or max([len(column.title), *(len(row[place]) for row in texts)]) + column.spare
         for place, column in enumerate(columns)

@@ -10,6 +10,7 @@ from stromboli.cluster.kinds import Pod, ResourceClaim
 from stromboli.errors import ApiError
 from stromboli.kube.client import Select
 from stromboli.kube.resources import PODS, RESOURCES
+from stromboli.model.claims import DeviceResult
 from stromboli.model.names import JOB_NAME
 from stromboli.plugins.deviceshare import Holding, holdings
 
@@ -71,8 +72,14 @@ def _rows(pod: Pod, claims: Mapping[str, ResourceClaim]) -> Iterator[tuple[str, 
         else:
             for result in claim.status.allocation.devices.results:
                 device = f"{result.driver}/{result.pool}/{result.device}"
-                admin = " (admin access)" if result.admin_access else ""
-                yield (*where, device, f"claim {name}, request {result.request}{admin}")
+                yield (*where, device, f"claim {name}, request {result.request}{_more(result)}")
+
+
+def _more(result: DeviceResult) -> str:
+    """What a claim has of a device that it does not have alone."""
+    admin = " (admin access)" if result.admin_access else ""
+    share = ", ".join(f"{amount} of {name}" for name, amount in sorted(result.consumed_capacity.items()))
+    return f"{admin}: {share}" if share else admin
 
 
 def _amounts(holding: Holding) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from stromboli.cli.vcctl.columns import age
+from stromboli.cli.vcctl.columns import age, plain
 from stromboli.crds.batch import Job, Task
 from stromboli.model.values.times import seconds
 
@@ -17,7 +17,7 @@ Lines = Iterator[tuple[int, str]]
 def view_of(job: Job, events: Iterable[Mapping[str, Any]], now: float, devices: Sequence[str] = ()) -> str:
     """The whole view, as of ``now`` in seconds since 1970; ``devices`` are lines about what its pods hold of them."""
     lines = [*_head(job), *_spec(job), *_status(job), *_devices(devices), *_events(events, now)]
-    return "\n".join(f"{'  ' * level}{text}".rstrip() for level, text in lines)
+    return "\n".join(f"{'  ' * level}{plain(text)}".rstrip() for level, text in lines)
 
 
 def _head(job: Job) -> Lines:

@@ -11,9 +11,11 @@ from stromboli.cli.terminal import counted, table
 from stromboli.cli.usage_view import bar
 from stromboli.cli.vcctl.top_devices import DeviceLine
 from stromboli.cli.vcctl.top_picture import SPAN, Lately, NodeLine, Picture, QueueLine
+from stromboli.filters.devices.capacity import written
 
 MOST_JOBS: Final = 12
 MOST_NODES: Final = 8
+MOST_AMOUNTS: Final = 4
 PHASES: Final = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
 
 
@@ -91,10 +93,11 @@ def _node(node: NodeLine) -> list[Text]:
 
 def _devices(picture: Picture) -> RenderableType:
     """The nodes whose devices are used most."""
-    view = table("NODE", "DEVICES", ">USED", ">FREE", "", ">", "MEMORY (MB)", "CORES (%)")
-    fullest = sorted(picture.devices, key=lambda line: (-line.part, line.node, line.type))
-    for line in fullest[:MOST_NODES]:
-        view.add_row(*_device(line))
+    fullest = sorted(picture.devices, key=lambda line: (-line.part, line.node, line.type))[:MOST_NODES]
+    shared = ["SHARED"] if any(line.shared for line in fullest) else []
+    view = table("NODE", "DEVICES", ">USED", ">FREE", "", ">", "MEMORY (MB)", "CORES (%)", *shared)
+    for line in fullest:
+        view.add_row(*_device(line), *(Text(_amounts(line)) for _ in shared))
     used, every = sum(line.used for line in picture.devices), sum(line.all for line in picture.devices)
     total = f"{used:,} of {counted(every, 'device')} in use"
     more = len(picture.devices) - MOST_NODES
@@ -114,3 +117,10 @@ def _device(line: DeviceLine) -> list[Text]:
         Text(memory),
         Text(cores),
     ]
+
+
+def _amounts(line: DeviceLine) -> str:
+    """What is taken of the capacities of devices that claims share: ``memory 2Gi / 40Gi``."""
+    parts = [f"{each.name} {written(each.used)} / {written(each.all)}" for each in line.shared[:MOST_AMOUNTS]]
+    more = ["..."] if len(line.shared) > MOST_AMOUNTS else []
+    return ", ".join([*parts, *more]) or "-"

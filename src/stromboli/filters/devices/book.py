@@ -13,11 +13,11 @@ import numpy as np
 from stromboli.filters.columns import Masks
 from stromboli.filters.devices.capacity import Takes, takes
 from stromboli.filters.devices.expressions import Answer, expression, seen
-from stromboli.filters.devices.offers import MORE_THAN_ANY, Candidate, Offers, milli
+from stromboli.filters.devices.offers import Candidate, Offers
 from stromboli.filters.devices.requests import MOST_CONSUMERS, Given, Option, Wish, allocation, wish_of
 from stromboli.filters.devices.search import TOO_LONG, Search
-from stromboli.filters.devices.usage import Usage
-from stromboli.model.claims import Allocation, Capacity, DeviceObjects, DeviceResult, ResourceClaim
+from stromboli.filters.devices.usage import Usage, share_of
+from stromboli.model.claims import Allocation, DeviceObjects, ResourceClaim
 from stromboli.model.spec import NodeSelector
 from stromboli.model.table import Ints, NodeTable
 from stromboli.model.task import Task
@@ -248,13 +248,6 @@ class DeviceBook:
                 continue
             key = one.driver, one.pool, one.device
             device = self._candidate.get(key)
-            self._usage.count(key, _share(one), device.draws if device is not None else (), times)
+            self._usage.count(key, share_of(one), device.draws if device is not None else (), times)
             if device is not None:
                 self._changes.append(-1 if device.draws and key[:2] in self._wide else device.row)
-
-
-def _share(given: DeviceResult) -> Takes | None:
-    """What a claim has of a device that it shares; None for one that it has alone."""
-    if not given.share_id:
-        return None
-    return {name: milli(Capacity(amount), MORE_THAN_ANY) for name, amount in given.consumed_capacity.items()}

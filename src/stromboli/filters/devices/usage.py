@@ -7,9 +7,17 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
 from stromboli.filters.devices.capacity import Takes
-from stromboli.filters.devices.offers import Candidate, CounterKey, Draws, Key
+from stromboli.filters.devices.offers import MORE_THAN_ANY, Candidate, CounterKey, Draws, Key, milli
+from stromboli.model.claims import Capacity, DeviceResult
 
 K = TypeVar("K", bound=Hashable)
+
+
+def share_of(given: DeviceResult) -> Takes | None:
+    """What a claim has of a device that it shares; None for one that it has alone."""
+    if not given.share_id:
+        return None
+    return {name: milli(Capacity(amount), MORE_THAN_ANY) for name, amount in given.consumed_capacity.items()}
 
 
 class Usage:
