@@ -7,6 +7,7 @@
     ├── DurationError         a text that is no Go duration
     ├── ScheduleError         a schedule or time zone of a CronJob that cannot be read
     ├── PatternError          a regular expression that cannot be used
+    ├── CelError              an expression in CEL that cannot be compiled, or not be evaluated on what it is given
     ├── InsufficientResource  an amount was to be taken from a smaller one
     ├── PlacementError        a task cannot stand on, or leave, a node as asked
     ├── NotFoundError         a name that the snapshot or session does not know
@@ -89,6 +90,10 @@ class ScheduleError(StromboliError, ValueError):
 
 class PatternError(StromboliError, ValueError):
     """A regular expression that Go would not read, or that costs too much; the message is Go's where Go has one."""
+
+
+class CelError(StromboliError):
+    """An expression cannot be compiled, or not be evaluated on what it is given."""
 
 
 class InsufficientResource(StromboliError):

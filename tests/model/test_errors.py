@@ -43,6 +43,7 @@ EXAMPLES = [
     (errors.CannotServe("port 1 of 127.0.0.1: in use"), ["port 1"]),
     (errors.ApiFailure(404, "NotFound", 'pods "a" not found', {"name": "a"}), ['"a" not found']),
     (errors.ScheduleError("end of range (70) above maximum (59): 70"), ["above maximum"]),
+    (errors.CelError("CEL runtime error: no such key: a"), ["no such key: a"]),
     (errors.ObjectInTheWay("Service j belongs to something else"), ["Service j"]),
     (errors.LostLease("leaderelection lost"), ["leaderelection lost"]),
 ]

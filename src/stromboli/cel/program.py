@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from stromboli.cel.cost import MACROS, names, products
 from stromboli.cel.functions import AMOUNTS, FUNCTIONS, MOST_PARTS
-from stromboli.errors import PatternError, QuantityError, StromboliError
+from stromboli.errors import CelError, PatternError, QuantityError
 
 LONGEST: Final = 10 * 1024
 """Characters of an expression; an API server stores no longer ones."""
@@ -31,10 +31,6 @@ _FAULTS: Final = (
 _TYPES: Final = frozenset({"int", "uint", "double", "string", "bool", "bytes", "timestamp", "duration", "list", "map"})
 _OWN: Final = MACROS | _TYPES | {"size", "has", "contains", "startsWith", "endsWith", "matches", "type", "dyn"}
 """What the library calls by itself."""
-
-
-class CelError(StromboliError):
-    """An expression cannot be compiled, or not be evaluated on what it is given."""
 
 
 class Program:
