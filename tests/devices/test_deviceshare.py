@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from stromboli.metrics.prometheus import MetricsObserver
 from stromboli.model.spec import NodeSpec
 from stromboli.plugins.deviceshare import DeviceShare
 from stromboli.plugins.deviceshare.gpushare import Demand, GpuPool
@@ -268,3 +271,36 @@ def test_answers_about_a_node_are_bounded() -> None:
         Bench(objects, VGPU).cycle()
     assert len(kept) >= 3 * KNOWN
     assert max(kept) <= KNOWN
+
+
+def test_metrics_show_what_pods_have_of_each_card() -> None:
+    """Pods that run, end or are placed, but not those that wait for cards; without nodes nothing is left."""
+    registry = CollectorRegistry()
+    observer = MetricsObserver(registry)
+    runs = pod("a", group="a", on="n0", annotations={IDS: "c0,NVIDIA,3000,20:c1,NVIDIA,500,0:;c0,NVIDIA,100,5:"})
+    comes = pod("b", group="b", requests={f"{V}number": 1, f"{V}memory": 4000, f"{V}cores": 30},
+                annotations={f"{V}use-gpuuuid": "c0"})  # fmt: skip
+    ends = pod("c", group="c", on="n0", annotations={IDS: "c1,NVIDIA,3500,40:;"}, deleting=True,
+               requests={f"{V}memory": 95_000})  # fmt: skip
+    waits = pod("d", group="d", requests={f"{V}number": 1, f"{V}memory": 2000}, annotations={f"{V}use-gpuuuid": "c1"})
+    nodes = vgpus("n0", "c0,10,8000,T4,true,hami-core", "c1,10,4096,T4,true,hami-core")
+    groups = [pod_group(name) for name in "abcd"]
+    bench = Bench([nodes, *groups, runs, comes, ends, waits], conf(VGPUEnable="true"))
+    bench.cycle(observer)
+    assert binds(bench.plan) == {"b": "n0"}
+    names = ("shared_number", "allocated_memory", "allocated_cores", "memory_limit")
+    of_pods = [f"{amount}_allocation_for_a_certain_pod" for amount in ("memory", "core")]
+
+    def shown(names: Sequence[str], **labels: str) -> list[float | None]:
+        found = (f"volcano_vgpu_device_{name}" for name in names)
+        return [registry.get_sample_value(name, {"NodeName": "n0", **labels}) for name in found]
+
+    assert shown(names, devID="c0") == [3, 7100, 55, 8000]
+    assert shown(names, devID="c1") == [2, 4000, 40, 4096]
+    assert shown(of_pods, devID="c0", podName="a") == [3100, 25]
+    assert shown(of_pods, devID="c0", podName="b") == [4000, 30]
+    assert shown(of_pods, devID="c1", podName="c") == [3500, 40]
+    assert shown(of_pods, devID="c1", podName="d") == [None, None]
+    bench.tell(nodes, gone=True)
+    bench.cycle(observer)
+    assert shown(names, devID="c0") == [None] * 4

@@ -33,6 +33,27 @@ def _histogram(name: str, text: str, span: Span, *labels: str) -> Description:
 
 _NO_NAMESPACES: Final = "no plugin shares by namespace"
 
+_CARD: Final = ("devID", "NodeName")
+OF_CARDS: Final = (
+    _gauge("vgpu_device_shared_number", "Shares of a card that pods have.", *_CARD),
+    _gauge("vgpu_device_allocated_memory", "Memory of a card that pods have, in MB.", *_CARD),
+    _gauge("vgpu_device_allocated_cores", "Cores of a card that pods have, in percent.", *_CARD),
+    _gauge("vgpu_device_memory_limit", "All memory of a card, in MB.", *_CARD),
+)
+"""What is shown of each vGPU card."""
+OF_PODS_ON_CARDS: Final = (
+    _gauge(
+        "vgpu_device_memory_allocation_for_a_certain_pod", "Memory of a card that a pod has, in MB.", *_CARD, "podName"
+    ),
+    _gauge(
+        "vgpu_device_core_allocation_for_a_certain_pod",
+        "Cores of a card that a pod has, in percent.",
+        *_CARD,
+        "podName",
+    ),
+)
+"""What is shown of each pod on a vGPU card."""
+
 _ROWS: Final = (
     # ------------------------------------------------------------------------------------------------------ durations
     _histogram(
@@ -123,6 +144,9 @@ _ROWS: Final = (
     _gauge("reservation_keys", "Keys that prove reservations; with 0 they last as long as the process."),
     _counter("bind_already_bound_total", "Bindings of pods that had a node: same_node or other_node.", "result"),
     _counter("plugin_dealloc_underflow_total", "Amounts given back that were more than what was held.", "plugin"),
+    # ------------------------------------------------------------------------------------------------------- devices
+    *OF_CARDS,
+    *OF_PODS_ON_CARDS,
     # ----------------------------------------------------------------------------------------- mistakes of others
     _gauge("inconsistencies", "Objects that do not add up and were left out of the last cycle."),
     _counter("config_reloads_total", "Reloads of the configuration: ok or refused.", "result"),

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCollector, ProcessCollector
 from prometheus_client.registry import Collector
 
+from stromboli.metrics.cards import Cards
 from stromboli.metrics.descriptions import CONTROLLERS, DESCRIPTIONS
 from stromboli.metrics.families import PREFIX, Description
 from stromboli.metrics.parts import Clock, Counts, Durations, Hearers, Jobs, Part, Queues
@@ -29,7 +30,7 @@ class MetricsObserver(Collector):
     def __init__(self, registry: CollectorRegistry, clock: Clock = time.time, timer: Clock = time.perf_counter) -> None:
         self._lock = threading.Lock()
         self._durations = Durations(timer)
-        self._parts: tuple[Part, ...] = (self._durations, Counts(), Jobs(clock), Queues())
+        self._parts: tuple[Part, ...] = (self._durations, Counts(), Jobs(clock), Queues(), Cards())
         self._hearers: Hearers = {key: hear for part in self._parts for key, hear in part.hearers().items()}
         registry.register(self)
 

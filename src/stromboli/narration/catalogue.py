@@ -108,6 +108,7 @@ METRIC_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "metric.e2e_job": ("placed",),  # observe.Placed of each job: tasks that it just placed
     "metric.task_latency": ("stage", "created"),  # Watched, Assumed, PreBound, Bound; each pod's creation, unix seconds
     "metric.namespace_figures": ("figures",),  # namespace -> observe.NamespaceFigures
+    "metric.vgpu_devices": ("figures",),  # makes two mappings, of cards and of pods on cards, by labels
     # One by one.
     "metric.unschedule_job_count": ("count",),
     "metric.job_started": ("job", "queue", "created"),  # job uid; creation in unix seconds

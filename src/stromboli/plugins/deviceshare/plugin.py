@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from stromboli.errors import ConfigError
@@ -15,11 +17,12 @@ from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.model.task import Task
 from stromboli.plugin import Hook, Plugin, arg, node_order, on_allocate, on_deallocate, predicate
+from stromboli.plugins.deviceshare.figures import card_figures
 from stromboli.plugins.deviceshare.gpushare import GpuShare
 from stromboli.plugins.deviceshare.kind import Kind, Need, Pool, remember
 from stromboli.plugins.deviceshare.locks import LOCKED, LOCKED_FOR, is_fresh
 from stromboli.plugins.deviceshare.npu import AscendNpu
-from stromboli.plugins.deviceshare.vgpu import VGpu
+from stromboli.plugins.deviceshare.vgpu import VGpu, VGpuPool
 
 if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
@@ -53,6 +56,8 @@ class DeviceShare(Plugin, trusted=True):
         self._locked = self._locked_before()
         self._leaving: dict[str, dict[str, Task]] = {}
         """Terminating pods by node: their cards are free for what may wait for them."""
+        self._waiting: dict[str, Task] = {}
+        """Pods that have been promised cards of terminating ones."""
         offers = [not kind.offered or kind.offered in session.table.axes.index for kind in self._kinds]
         for spec in session.table.statics.specs if any(offers) else ():
             pools = tuple(kind.pool_of(spec) if on else None for kind, on in zip(self._kinds, offers, strict=True))
@@ -100,9 +105,22 @@ class DeviceShare(Plugin, trusted=True):
         return {names[row]: "" for row in starting}
 
     def on_session_close(self, session: ClusterView) -> None:
-        """Keep the locks that the reference leaves on nodes."""
+        """Tell what is taken of vGPU cards, and keep the locks that the reference leaves on nodes."""
+        if say := session.tells("metric.vgpu_devices"):
+            self._as_held()
+            pools = [pool for node in self._pools for pool in self.pools_of(node) if isinstance(pool, VGpuPool)]
+            say(figures=partial(card_figures, pools))
         if self.locks and session.compat.asks("vgpu-lock"):
             session.memory(self.name).update(dict.fromkeys(self._locked, session.now))
+
+    def _as_held(self) -> None:
+        """Cards are as pods hold them at the end: terminating pods still do, those that wait for cards do not yet."""
+        for task in self._waiting.values():
+            for pool in self.pools_of(task.node_name):
+                pool.release(task)
+        for node, tasks in self._leaving.items():
+            for task, pool in product(tasks.values(), tuple(self.pools_of(node))):
+                pool.restore(task)
 
     @property
     def has_cards_anywhere(self) -> bool:
@@ -177,6 +195,8 @@ class DeviceShare(Plugin, trusted=True):
                 event.err = f"the node {task.node_name} can't place the pod {task.name} in ns {task.namespace}"
             else:
                 annotations.update(given)
+        if annotations and task.status is TaskStatus.Pipelined:
+            self._waiting[task.uid] = task
         if annotations:
             self.session.ledger.bind_annotations[task.uid] = annotations
             if self.locks:
@@ -187,6 +207,7 @@ class DeviceShare(Plugin, trusted=True):
         """A pod has left its place, or is about to: its cards are free."""
         task = event.task
         self._refusals.pop(task.node_name, None)
+        self._waiting.pop(task.uid, None)
         for pool, _ in self._asked(task, task.node_name):
             pool.release(task)
         if task.status is TaskStatus.Releasing and self._pools:

@@ -156,10 +156,11 @@ class Card:
 
 
 class _Holder(NamedTuple):
-    """What a card remembers of a pod: its PodGroup, and the rules of exclusivity that it matches."""
+    """What a card remembers of a pod: its PodGroup, the rules of exclusivity that it matches, and its name."""
 
     group: str
     rules: tuple[int, ...]
+    pod: str
 
     def keeps_out(self, demand: Demand) -> bool:
         """Whether the pod of ``demand`` must not share a card with this one."""
@@ -255,7 +256,7 @@ class VGpu:
 
     def holder(self, task: Task) -> _Holder:
         """What a card remembers of a pod."""
-        return _Holder(group_of(task), matching(self._rules, task.labels))
+        return _Holder(group_of(task), matching(self._rules, task.labels), task.name)
 
 
 def group_of(task: Task) -> str:
@@ -278,9 +279,9 @@ class VGpuPool:
     """The cards of one node, and the pieces that each pod holds, container by container."""
 
     def __init__(self, node: str, cards: list[Card], mode: str, kind: VGpu) -> None:
-        self._node, self._cards, self._mode, self._kind = node, cards, mode, kind
+        self.node, self._cards, self._mode, self._kind = node, cards, mode, kind
         self.held: dict[str, tuple[tuple[Piece, ...], ...]] = {}
-        self._by_uuid = {card.uuid: card for card in cards}
+        self.by_uuid = {card.uuid: card for card in cards}
         self._known: dict[Demand, tuple[tuple[Piece, ...], ...] | None] = {}  # until the cards change
 
     def refusal(self, demand: Demand) -> Reason | None:
@@ -290,12 +291,9 @@ class VGpuPool:
     def cards(self) -> list[CardUse]:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
         return [
-            CardUse(
-                card.uuid, card.type, card.memory, card.used_memory, WHOLE, card.used_cores,
-                card.sharers >= card.count,
-            )
-            for card in self._cards
-        ]  # fmt: skip
+            CardUse(one.uuid, one.type, one.memory, one.used_memory, WHOLE, one.used_cores, one.sharers >= one.count)
+            for one in self._cards
+        ]
 
     def shortage(self, demand: Demand) -> str:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
@@ -316,7 +314,7 @@ class VGpuPool:
         for pieces in self._pieces(demand) or ():
             for piece in pieces:
                 before = [other for other in taken if other.uuid == piece.uuid]
-                card = self._by_uuid[piece.uuid]
+                card = self.by_uuid[piece.uuid]
                 score += self._kind.score_of(card, piece.booked + sum(other.booked for other in before))
                 taken.append(piece)
         return score
@@ -328,7 +326,7 @@ class VGpuPool:
         ids = ";".join("".join(f"{p.name},NVIDIA,{p.memory},{p.cores}:" for p in row) for row in pieces)
         seconds = str(int(now))
         return {
-            f"{_PREFIX}vgpu-node": self._node, f"{_PREFIX}vgpu-time": seconds, IDS: ids,
+            f"{_PREFIX}vgpu-node": self.node, f"{_PREFIX}vgpu-time": seconds, IDS: ids,
             f"{_PREFIX}devices-to-allocate": ids, f"{_PREFIX}bind-phase": ALLOCATING, f"{_PREFIX}bind-time": seconds,
         }  # fmt: skip
 
@@ -342,13 +340,13 @@ class VGpuPool:
         holder = self._kind.holder(task)
         for pieces in self.held.pop(task.uid, ()):
             for piece in pieces:
-                self._by_uuid[piece.uuid].take(task.uid, holder, piece, -1)
+                self.by_uuid[piece.uuid].take(task.uid, holder, piece, -1)
 
     def _read(self, text: str) -> Iterator[Piece]:
         for entry in text.split(":"):
             parts = entry.split(",")
             instance = split(parts[0])
-            card = self._by_uuid.get(instance[0] if instance else parts[0])
+            card = self.by_uuid.get(instance[0] if instance else parts[0])
             if len(parts) < HELD_FIELDS or card is None:
                 continue
             memory, cores = number(parts[2]), number(parts[3])
@@ -362,7 +360,7 @@ class VGpuPool:
         holder = self._kind.holder(task)
         for pieces in rows:
             for piece in pieces:
-                self._by_uuid[piece.uuid].take(task.uid, holder, piece)
+                self.by_uuid[piece.uuid].take(task.uid, holder, piece)
 
     def _pieces(self, demand: Demand) -> tuple[tuple[Piece, ...], ...] | None:
         """The pieces that each container would get; None where the cards do not suffice."""
