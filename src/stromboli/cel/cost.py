@@ -50,11 +50,16 @@ def products(text: str) -> int:
     most = 0
     for walk in walks(text):
         here = depth.get(walk.around, len(walk.around))
-        is_part = bool(walk.around) and re.search(rf"(?<![\w.]){walk.around[-1]}\b", walk.target) is not None
+        is_part = bool(walk.around) and walk.around[-1] in _named(walk.target)
         mine = here if is_part else here + 1
         depth[(*walk.around, walk.variable)] = max(mine, depth.get((*walk.around, walk.variable), 0))
         most = max(most, mine)
     return most
+
+
+def _named(text: str) -> set[str]:
+    """Names in a text that are no fields."""
+    return {found[2] for found in _NAME.finditer(text) if not found[1]}
 
 
 def names(text: str) -> tuple[set[str], set[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
@@ -85,7 +85,8 @@ def program(text: str) -> Program:
     return Program(text, FUNCTIONS)
 
 
-def unsupported(text: str, known: Collection[str]) -> str:
+@lru_cache(maxsize=4096)
+def unsupported(text: str, known: frozenset[str]) -> str:
     """What of an expression nothing here can evaluate: syntax, a function, or a name that is not ``known``.
 
     Empty where all of it can be, and for a mistake, which is its program's ``problem``.
@@ -94,7 +95,7 @@ def unsupported(text: str, known: Collection[str]) -> str:
     if found.problem:
         return found.problem if found.is_known else ""
     called, free = names(text)
-    strange = sorted(free - _TYPES - set(known)) or sorted(called - _OWN - FUNCTIONS.keys())
+    strange = sorted(free - _TYPES - known) or sorted(called - _OWN - FUNCTIONS.keys())
     return f"{strange[0]} is not known here" if strange else ""
 
 
