@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
 from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -250,11 +252,16 @@ def test_a_report_is_one_page(tmp_path, here):
 
 @pytest.mark.slow
 def test_equal_results_on_any_engine(tmp_path, here, monkeypatch):
+    """Also while something else has the port that Dask shows itself on."""
     swept(tmp_path / "here")
     monkeypatch.undo()
-    for engine in ("processes", "dask"):
-        swept(tmp_path / engine, engine=engine, workers=2)
-        assert bytes_of(tmp_path / engine) == bytes_of(tmp_path / "here")
+    with socket.socket() as other:
+        with suppress(OSError):  # then it is taken already
+            other.bind(("127.0.0.1", 8787))
+            other.listen()
+        for engine in ("processes", "dask"):
+            swept(tmp_path / engine, engine=engine, workers=2)
+            assert bytes_of(tmp_path / engine) == bytes_of(tmp_path / "here")
 
 
 @pytest.mark.slow

@@ -41,7 +41,8 @@ def executor(engine: str, workers: int) -> Iterator[Executor]:
 @contextmanager
 def _dask(engine: str, workers: int) -> Iterator[Executor]:
     distributed = needed("distributed", "pip install 'stromboli[sweep]'")
-    local = {"n_workers": workers, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    any_port = "127.0.0.1:0"  # Dask's own 8787 is taken where another sweep runs
+    local = {"n_workers": workers, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": any_port}
     place = distributed.LocalCluster(**local) if engine == DASK else nullcontext(engine)
     with place as where, distributed.Client(where) as client:
         yield client.get_executor(retries=RETRIES)
