@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 
 from e2e import real
-from e2e.clusters import SERVERS
+from e2e.clusters import SERVERS, Server
 from e2e.objects import namespace
 from e2e.stage import Stage, staged
 
@@ -36,10 +37,7 @@ def kube_apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.Re
 @pytest.fixture(scope="session", params=["embedded", "real"])
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Each kind of server in turn, with our manifests, nodes and controllers."""
-    if reason := missing(request.param):
-        pytest.skip(reason)
-    folder = tmp_path_factory.mktemp(request.param)
-    with staged(SERVERS[request.param](folder / "server"), folder) as found:
+    with staged(*place_of(request, tmp_path_factory)) as found:
         yield found
 
 
@@ -65,6 +63,14 @@ def pytest_runtest_makereport(
     if report.failed and call.when == "call" and isinstance(stage, Stage) and isinstance(space, str):
         report.sections.append(("How everything stood", "\n".join(stage.scene(space))))
     return report
+
+
+def place_of(request: pytest.FixtureRequest, factory: pytest.TempPathFactory) -> tuple[Server, Path]:
+    """The kind of server that a fixture is asked for, not started, and the folder of its stage; skips where missing."""
+    if reason := missing(request.param):
+        pytest.skip(reason)
+    folder = factory.mktemp(request.param)
+    return SERVERS[request.param](folder / "server"), folder
 
 
 def missing(kind: str) -> str:

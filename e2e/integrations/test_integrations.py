@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.clusters import MERGE, SERVERS, Json, Refused
-from e2e.conftest import missing
+from e2e.clusters import MERGE, Json, Refused
+from e2e.conftest import place_of
 from e2e.objects import namespace, pod_spec
 from e2e.stage import ALREADY_THERE, GONE, GROUPS, Stage, collection_of, staged, until
 from stromboli.framework.config.config import DEFAULT_CONFIG
@@ -26,10 +26,7 @@ SETTLED = 2.0
 @pytest.fixture(scope="session", params=["embedded", "real"])
 def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Each kind of server in turn with the nodes that recordings count on."""
-    if reason := missing(request.param):
-        pytest.skip(reason)
-    folder = tmp_path_factory.mktemp(f"integrations-{request.param}")
-    with staged(SERVERS[request.param](folder / "server"), folder, ("4x4cpu,32Gi",)) as found:
+    with staged(*place_of(request, tmp_path_factory), ("4x4cpu,32Gi",)) as found:
         yield found
 
 

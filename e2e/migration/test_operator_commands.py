@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from e2e.clusters import SERVERS, STROMBOLI, Json
-from e2e.conftest import missing
+from e2e.clusters import STROMBOLI, Json
+from e2e.conftest import place_of
 from e2e.real import ended
 from e2e.stage import NAMESPACE, Stage, begun, until
 from stromboli.live.installation.configurations import CONFIGURATION
@@ -108,10 +108,7 @@ def lease() -> Json:
 @pytest.fixture(scope="module", params=["embedded", "real"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """A server with the kinds, the other scheduler, and no webhook that somebody would have to answer."""
-    if reason := missing(request.param):
-        pytest.skip(reason)
-    folder = tmp_path_factory.mktemp(request.param)
-    with begun(SERVERS[request.param](folder / "server"), folder) as stage:
+    with begun(*place_of(request, tmp_path_factory)) as stage:
         stage.install()
         stage.create(deployment(), lease(), QUEUE)
         yield stage

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from e2e.clusters import SERVERS, STROMBOLI, Json, Refused
-from e2e.conftest import missing
+from e2e.clusters import STROMBOLI, Json, Refused
+from e2e.conftest import place_of
 from e2e.real import UNREACHABLE, ended, free_port
 from e2e.stage import Stage, begun, until
 from e2e.webhooks.balancer import Replica, balanced, is_ready
@@ -74,10 +74,7 @@ def webhooks(stage: Stage, *flags: str) -> Iterator[Callable[[int], None]]:
 @pytest.fixture(scope="module", params=["embedded", "real"])
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """A server with our kinds and accounts, and with the queues of the cases."""
-    if reason := missing(request.param):
-        pytest.skip(reason)
-    folder = tmp_path_factory.mktemp(request.param)
-    with begun(SERVERS[request.param](folder / "server"), folder) as found:
+    with begun(*place_of(request, tmp_path_factory)) as found:
         printed = subprocess.run([*STROMBOLI, "manifests"], capture_output=True, text=True, check=True).stdout
         documents = [text for text in printed.split("\n---\n") if "WebhookConfiguration" not in text]
         found.define("\n---\n".join(documents))
