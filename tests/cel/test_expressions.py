@@ -64,8 +64,8 @@ def test_what_is_not_supported(text: str, what: str) -> None:
 
 def test_a_mistake_is_a_problem_and_no_want() -> None:
     assert program("object.a ==").problem.startswith("CEL compile error")
-    assert not program("object.a ==").is_known
-    assert program("object.?a").is_known
+    assert not program("object.a ==").is_unsupported
+    assert program("object.?a").is_unsupported
 
 
 @pytest.mark.parametrize(

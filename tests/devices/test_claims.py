@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from hypothesis import given as given_by
@@ -13,12 +12,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from stromboli.cluster.rim import VolumesSet
-from stromboli.filters.devices.book import DeviceBook
 from stromboli.filters.devices.expressions import Expression, seen
-from stromboli.model.claims import Attribute, Capacity, Device
+from stromboli.model.claims import Attribute, Capacity, Device, DeviceResult
 from stromboli.testing.builders import Manifest, cluster, node, pod, pod_group
 from tests.acceptance.bench import Bench, binds, conf, messages
-from tests.support.device_objects import DRIVER, device, device_class, exactly, resource_slice
+from tests.support.device_objects import DRIVER, device, device_class, drawn_placements, exactly, resource_slice
 from tests.support.device_objects import device_claim as claim
 
 PAGE = Path(__file__).parents[2] / "docs/dra.md"
@@ -231,26 +229,12 @@ def test_no_device_is_given_twice_and_what_leaves_leaves_nothing(data: st.DataOb
     claims = [claim(f"c{number}", data.draw(asked)) for number in range(4)]
     pods = [claiming(f"p{number}", f"c{number}", group="g") for number in range(4)]
     snapshot = cluster(node("n0"), node("n1"), device_class(), *slices, *claims, *pods, pod_group("g"))
-    tasks = sorted((task for job in snapshot.jobs.values() for task in job.tasks.values()), key=lambda task: task.name)
-    book = DeviceBook(snapshot.devices, snapshot.table, tasks, shares=True)
-    before = [np.array(book.masks(task)) for task in tasks]
-    placed: dict[str, list[Any]] = {}
-    for _ in range(8):
-        task, row = data.draw(st.sampled_from(tasks)), data.draw(st.integers(0, 1))
-        if task.uid in placed:
-            book.leave(task)
-            del placed[task.uid]
-            continue
-        fits = not np.array(book.masks(task))[row]
-        found = book.place(task, row)
-        assert (found is not None) == fits
-        if found is not None:
-            placed[task.uid] = [one for each in found.values() for one in each.devices.results]
-        taken = [(one.pool, one.device) for each in placed.values() for one in each]
-        assert len(taken) == len(set(taken))
-    for task in tasks:
-        book.leave(task)
-    assert all(np.array_equal(np.array(book.masks(task)), old) for task, old in zip(tasks, before, strict=True))
+    drawn_placements(data, snapshot, 8, _each_once)
+
+
+def _each_once(taken: list[DeviceResult]) -> None:
+    keys = [(one.pool, one.device) for one in taken]
+    assert len(keys) == len(set(keys))
 
 
 def parted(*left: str) -> Manifest:

@@ -6,21 +6,27 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from hypothesis import given as given_by
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from stromboli.filters.devices.book import DeviceBook
 from stromboli.filters.devices.capacity import takes, written
-from stromboli.model.claims import Capacity
+from stromboli.model.claims import Capacity, DeviceResult
 from stromboli.model.resources.quantity import milli
 from stromboli.model.values.reading import convert
 from stromboli.testing.builders import Manifest, cluster, node, pod, pod_group
 from tests.acceptance.bench import Bench, messages
-from tests.support.device_objects import DRIVER, device, device_claim, device_class, exactly, resource_slice
+from tests.support.device_objects import (
+    DRIVER,
+    device,
+    device_claim,
+    device_class,
+    drawn_placements,
+    exactly,
+    resource_slice,
+)
 
 PAGE = Path(__file__).parents[2] / "docs/dra.md"
 GI = 1000 << 30
@@ -200,30 +206,11 @@ def test_no_device_is_over_its_capacity_or_counters_and_what_leaves_leaves_nothi
     claims = [device_claim(f"c{k}", *data.draw(st.lists(asks, min_size=1, max_size=2))) for k in range(5)]
     pods = [pod(f"p{k}", group="g", resourceClaims=[{"name": "c", "resourceClaimName": f"c{k}"}]) for k in range(5)]
     snapshot = cluster(node("n0"), node("n1"), device_class(), *slices, *claims, *pods, pod_group("g"))
-    tasks = sorted((task for job in snapshot.jobs.values() for task in job.tasks.values()), key=lambda task: task.name)
-    book = DeviceBook(snapshot.devices, snapshot.table, tasks, shares=True)
-    before = [np.array(book.masks(task)) for task in tasks]
-    placed: dict[str, list[Any]] = {}
-    for _ in range(10):
-        task, row = data.draw(st.sampled_from(tasks)), data.draw(st.integers(0, 1))
-        if task.uid in placed:
-            book.leave(task)
-            del placed[task.uid]
-            continue
-        fits = not np.array(book.masks(task))[row]
-        found = book.place(task, row)
-        assert (found is not None) == fits
-        if found is not None:
-            placed[task.uid] = [one for each in found.values() for one in each.devices.results]
-        _within(placed)
-    for task in tasks:
-        book.leave(task)
-    assert all(np.array_equal(np.array(book.masks(task)), old) for task, old in zip(tasks, before, strict=True))
+    drawn_placements(data, snapshot, 10, _within)
 
 
-def _within(placed: dict[str, list[Any]]) -> None:
+def _within(taken: list[DeviceResult]) -> None:
     """No device is over its 40Gi or of two owners, no share id is used twice, and no card gives more than its 50Gi."""
-    taken = [one for each in placed.values() for one in each]
     amounts = Counter[tuple[str, str]]()
     for one in taken:
         amounts[one.pool, one.device] += milli(one.consumed_capacity.get("memory", "40Gi"))

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
+from hypothesis import strategies as st
+
+from stromboli.filters.devices.book import DeviceBook
+from stromboli.model.claims import DeviceResult
+from stromboli.model.snapshot import Snapshot
 from stromboli.testing.builders import Manifest
 
 API: Final = "resource.k8s.io/v1"
@@ -78,3 +85,31 @@ def volume_claim(
     spec = {**asked, "storageClassName": of, **({"volumeName": bound} if bound else {})}
     status = {"phase": "Bound" if bound else "Pending"}
     return object_of("v1", "PersistentVolumeClaim", name, "default", spec=spec, status=status, metadata=marks)
+
+
+def drawn_placements(
+    data: st.DataObject, snapshot: Snapshot, steps: int, check: Callable[[list[DeviceResult]], None]
+) -> None:
+    """Place pods on two nodes in any order and take some back; ``check`` looks at all that is held after each step.
+
+    What fits is placed and nothing else, and when all have left nothing is left of them.
+    """
+    tasks = sorted((task for job in snapshot.jobs.values() for task in job.tasks.values()), key=lambda task: task.name)
+    book = DeviceBook(snapshot.devices, snapshot.table, tasks, shares=True)
+    before = [np.array(book.masks(task)) for task in tasks]
+    placed: dict[str, list[DeviceResult]] = {}
+    for _ in range(steps):
+        task, row = data.draw(st.sampled_from(tasks)), data.draw(st.integers(0, 1))
+        if task.uid in placed:
+            book.leave(task)
+            del placed[task.uid]
+            continue
+        fits = not np.array(book.masks(task))[row]
+        found = book.place(task, row)
+        assert (found is not None) == fits
+        if found is not None:
+            placed[task.uid] = [one for each in found.values() for one in each.devices.results]
+        check([one for each in placed.values() for one in each])
+    for task in tasks:
+        book.leave(task)
+    assert all(np.array_equal(np.array(book.masks(task)), old) for task, old in zip(tasks, before, strict=True))

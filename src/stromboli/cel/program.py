@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
@@ -21,12 +22,11 @@ MOST_READ: Final = 4_000_000
 DEEPEST: Final = 100
 """Brackets within brackets."""
 
-_MARKS: Final = re.compile(r"\.(all|exists|exists_one|map|filter)\s*\(|[(\[{]|[)\]}]")
+_MARKS: Final = re.compile(rf"\.({'|'.join(sorted(MACROS))})\s*\(|[(\[{{]|[)\]}}]")
 _FAULTS: Final = (
     ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, AttributeError, QuantityError, PatternError,
 )  # fmt: skip
 """What an evaluation raises, our functions' errors among them."""
-
 
 _TYPES: Final = frozenset({"int", "uint", "double", "string", "bool", "bytes", "timestamp", "duration", "list", "map"})
 _OWN: Final = MACROS | _TYPES | {"size", "has", "contains", "startsWith", "endsWith", "matches", "type", "dyn"}
@@ -36,13 +36,13 @@ _OWN: Final = MACROS | _TYPES | {"size", "has", "contains", "startsWith", "endsW
 class Program:
     """One compiled expression, which may call ``functions``; ``problem`` says why it cannot be used.
 
-    ``is_known`` says that this is for what the library does not support, rather than for a mistake.
+    ``is_unsupported`` says that this is for what the library lacks, rather than for a mistake.
     """
 
     def __init__(self, text: str, functions: Mapping[str, Callable[..., Any]] = AMOUNTS) -> None:
         self.text, self._functions = text, functions
         self.problem = too_costly(text) if functions is AMOUNTS else too_long(text)
-        self.is_known = False
+        self.is_unsupported = False
         if not self.problem:
             import cel  # only where there is an expression: it takes a quarter of a second
 
@@ -51,7 +51,7 @@ class Program:
                 self._program = cel.compile(text)
             except ValueError as error:
                 self.problem = f"CEL compile error: {first_line(error)}"
-                self.is_known = "unsupported syntax" in self.problem
+                self.is_unsupported = "unsupported syntax" in self.problem
 
     def value(self, given: Mapping[str, Any]) -> Any:
         """What the expression yields where the names in ``given`` are known.  Raises CelError."""
@@ -93,10 +93,19 @@ def unsupported(text: str, known: frozenset[str]) -> str:
     """
     found = program(text)
     if found.problem:
-        return found.problem if found.is_known else ""
+        return found.problem if found.is_unsupported else ""
     called, free = names(text)
     strange = sorted(free - _TYPES - known) or sorted(called - _OWN - FUNCTIONS.keys())
     return f"{strange[0]} is not known here" if strange else ""
+
+
+def message(written: str, given: Mapping[str, Any], otherwise: str) -> str:
+    """What a ``messageExpression`` makes, if that is one line; else, as in Kubernetes, ``otherwise``."""
+    with suppress(CelError):
+        text = program(written).bounded(given) if written else ""
+        if isinstance(text, str) and text.strip() and "\n" not in text:
+            return text.strip()
+    return otherwise
 
 
 def longest_in(value: object) -> int:
@@ -149,4 +158,4 @@ def too_costly(text: str) -> str:
     return ""
 
 
-__all__ = ["CelError", "Program", "first_line", "longest_in", "program", "unsupported"]
+__all__ = ["CelError", "Program", "message", "program", "unsupported"]

@@ -8,13 +8,12 @@ from typing import Any, Final, NamedTuple
 from stromboli.model.resources.device_settings import DeviceSettings
 from stromboli.model.spec import NodeSpec, PodSpec
 from stromboli.model.task import Task
+from stromboli.plugins.deviceshare import npu
 from stromboli.plugins.deviceshare.gpushare import GPU_MEMORY, INDEX, asked
 from stromboli.plugins.deviceshare.kind import CardUse, Kind, number, words
 from stromboli.plugins.deviceshare.plugin import DeviceShare
 from stromboli.plugins.deviceshare.vgpu import IDS
 
-NPU_HELD, NPU_TOLD = "-devices-allocated", "-devices-to-allocate"
-NPU_PREFIX: Final = "hami.io/"
 MOST_PIECES: Final = 256
 """Pieces of one pod that are read."""
 EVERY_KIND: Final = {
@@ -36,9 +35,9 @@ def holdings(notes: Mapping[str, str], spec: PodSpec) -> Iterator[Holding]:
     for card in words(notes.get(INDEX, "")):
         yield Holding(f"GPU {card}", memory)
     for key, text in sorted(notes.items()):
-        is_npu = key.startswith(NPU_PREFIX) and key.endswith(NPU_HELD)
-        is_told = key.startswith(NPU_PREFIX) and key.endswith(NPU_TOLD)
-        taken = is_told and notes.get(key.removesuffix(NPU_TOLD) + NPU_HELD)
+        is_npu = key.startswith(npu.PREFIX) and key.endswith(npu.HELD)
+        is_told = key.startswith(npu.PREFIX) and key.endswith(npu.TOLD)
+        taken = is_told and notes.get(key.removesuffix(npu.TOLD) + npu.HELD)
         if key == IDS or is_npu or (is_told and not taken):
             yield from _pieces(text)
 

@@ -21,6 +21,9 @@ from stromboli.plugins.deviceshare.kind import MOST_CARDS, CardUse, Need, amount
 
 MODE: Final = "huawei.com/vnpu-mode"
 SOFT: Final = "hami-core"
+PREFIX: Final = "hami.io/"
+HELD, TOLD = "-devices-allocated", "-devices-to-allocate"
+"""Ends of the annotations, after :data:`PREFIX` and the chip's word, of what a pod has and of what it is to get."""
 NODE_SOFT: Final = "hami-vnpu-core"
 TOPOLOGY: Final = "Ascend910"
 CLOSE: Final = 10
@@ -120,8 +123,8 @@ class AscendNpu:
         self.chip, self.policy, self._soft, self._over_capacity = chip, policy, soft, over_capacity
         self.offered = chip.resource_name
         self.by_size = sorted(chip.templates, key=lambda template: template.memory)
-        self.allocated = f"hami.io/{chip.common_word}-devices-allocated"
-        self.to_allocate = f"hami.io/{chip.common_word}-devices-to-allocate"
+        self.allocated = f"{PREFIX}{chip.common_word}{HELD}"
+        self.to_allocate = f"{PREFIX}{chip.common_word}{TOLD}"
 
     def demand_of(self, task: Task) -> Demand | None:
         """What the limits of the pod's containers ask for."""

@@ -103,7 +103,7 @@ def mistaken(rows: object, path: str, *needed: str) -> Iterator[Cause]:
         for name in ("expression", "messageExpression"):
             text = one.get(name) or ""
             found = program(text) if text else None
-            if found is not None and found.problem and not found.is_known:
+            if found is not None and found.problem and not found.is_unsupported:
                 yield wrong(f"{path}[{number}].{name}", text[:256], f"compilation failed: {found.problem}")
 
 

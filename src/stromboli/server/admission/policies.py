@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from stromboli.cel import CelError, program
-from stromboli.cluster.body import Body, meta, part
+from stromboli.cel import CelError, message, program
+from stromboli.cluster.body import Body, meta
 from stromboli.errors import ApiFailure
 from stromboli.model.selectors import selects
 from stromboli.server.admission.matching import Write, all_hold, holds, mistaken, unusable
@@ -195,12 +195,5 @@ def _variables(spec: Body, given: dict[str, Any]) -> tuple[dict[str, Any], set[s
 
 def _told(validation: Body, known: dict[str, Any]) -> str:
     """The message of a validation that does not hold: computed, stated, or the expression itself."""
-    text: object = ""
-    if made := validation.get("messageExpression"):
-        try:
-            text = program(made).bounded(known)
-        except CelError:
-            text = ""  # as in Kubernetes: then the stated message counts
-    if isinstance(text, str) and text.strip() and "\n" not in text:
-        return text.strip()
-    return validation.get("message") or f"failed expression: {part(validation, 'expression')}"
+    stated = validation.get("message") or f"failed expression: {validation['expression']}"
+    return message(validation.get("messageExpression") or "", known, stated)

@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from stromboli.cel import CelError, program, unsupported
-from stromboli.server.schema.schema import Schema
+from stromboli.cel import CelError, message, program, unsupported
+from stromboli.server.schema.schema import RULES, Schema
 from stromboli.server.status_errors import Cause, shown
 
-RULES: Final = "x-kubernetes-validations"
 _OLD: Final = re.compile(r"\boldSelf\b")
 _ESCAPED: Final = re.compile(r"__(\w+?)__")
 _KNOWN: Final = frozenset({"self", "oldSelf"})
@@ -90,14 +89,8 @@ def _broken(rule: Mapping[str, Any], value: Any, old: Any, path: str) -> Iterato
 
 
 def _told(rule: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-    if made := rule.get("messageExpression"):
-        try:
-            text = program(made).bounded(given)
-        except CelError:
-            text = ""  # as in Kubernetes: then the stated message counts
-        if isinstance(text, str) and text.strip() and "\n" not in text:
-            return text.strip()
-    return rule.get("message") or f"failed rule: {' '.join(rule.get('rule', '').split())}"
+    stated = rule.get("message") or f"failed rule: {' '.join(rule['rule'].split())}"
+    return message(rule.get("messageExpression") or "", given, stated)
 
 
 def _by_key(schema: Schema, old: object) -> Mapping[Sequence[object], object]:

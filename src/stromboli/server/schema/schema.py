@@ -15,6 +15,8 @@ _INT_OR_STRING: Final = "int-or-string"
 _PROPS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 _OR_SCHEMA: Final = frozenset(f"{_PROPS}{other}" for other in ("OrArray", "OrBool", "OrStringArray"))
 """Types of which a value that is an object is a schema; the table of types says nothing of them."""
+RULES: Final = "x-kubernetes-validations"
+"""Rules in CEL about a value."""
 _LIMITS: Final = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "enum")
 
 
@@ -71,7 +73,7 @@ class Schema:
         if self.name:
             return False
         parts = (*self.properties.values(), self.items, self.values)
-        return bool(self.raw.get("x-kubernetes-validations")) or any(one.is_ruled for one in parts if one is not None)
+        return bool(self.raw.get(RULES)) or any(one.is_ruled for one in parts if one is not None)
 
     @cached_property
     def schema_itself(self) -> Schema | None:

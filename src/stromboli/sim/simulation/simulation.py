@@ -15,6 +15,7 @@ from typing import Final
 from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
+from stromboli.plugins.capacity.let_in import GATE_TIMEOUT
 from stromboli.reservations.memory import MEMORY
 from stromboli.sim.kubelets import Kubelets
 from stromboli.sim.scheduling import PERIOD, Scheduling
@@ -30,8 +31,6 @@ from stromboli.sim.world import SimWorld, key_of
 
 CLOCKED: Final = frozenset({"cdp", "deviceshare", "rescheduling", "sla", "tdm", "usage"})
 """Plugins whose answers depend on the time; with them no cycle is left out while a job waits."""
-GATE_TIMEOUT: Final = "gate-timeout"
-"""An argument that makes those of a plugin depend on it, too."""
 
 IDLE: Final = 3_600
 """Cycles in a row that decide nothing while nothing else is to come, after which a simulation ends."""
