@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.cel import CelError, Program, program, unsupported
-from stromboli.cel.cost import names, products
+from stromboli.cel.cost import products
 from stromboli.cel.functions import LONGEST_TEXT, MOST_PARTS
 
 KNOWN = frozenset({"object", "variables"})
@@ -28,6 +28,10 @@ KNOWN = frozenset({"object", "variables"})
         pytest.param("object.a.filter(x, x > 0).map(x, x + 1)", 1, id="in a row"),
         pytest.param("object.s == '.all(x, .all(y, '", 0, id="in a text"),
         pytest.param("object.a.all(x, xs.all(y, y > 0))", 2, id="a name that begins alike"),
+        pytest.param("object.a. all(x, object.b. all(y, x != y))", 2, id="blanks"),
+        pytest.param("object.a.all(x, object.t[x.k].exists(y, y == x))", 2, id="what an entry points at"),
+        pytest.param("object.a.all(x, (x > 0 ? object.b : []).all(y, y > 0))", 2, id="another list in brackets"),
+        pytest.param("object.a.all(x, // don't\n object.b.all(y, x != y))", 2, id="a comment"),
     ],
 )
 def test_products_of_lists(text: str, count: int) -> None:
@@ -35,10 +39,11 @@ def test_products_of_lists(text: str, count: int) -> None:
 
 
 def test_names_and_functions_of_an_expression() -> None:
-    text = "object.a[0].name.foo() && bar(1) && variables.v.all(x, x == 'y(z)') && has(q.r) && {'k': w}.k == null"
-    called, free = names(text)
-    assert called == {"foo", "bar", "all", "has"}
-    assert free == {"object", "variables", "q", "w"}
+    found = program(
+        "object.a[0].name.foo() && bar(1) && variables.v.all(x, x == 'y(z)') && has(q.r) && {'k': w}.k == null // no"
+    )
+    assert found.called == {"foo", "bar"}
+    assert found.names == {"object", "variables", "q", "w"}
 
 
 @pytest.mark.parametrize(
@@ -54,6 +59,9 @@ def test_names_and_functions_of_an_expression() -> None:
         ("sets.contains([1], [1])", "sets"),
         ("object.?a.orValue(1) == 1", "unsupported syntax"),
         ("object.a ==", ""),
+        ("object.a == 1 // don't ask the authorizer.x()", ""),
+        ("b'a' == b'a' && object. a > 0", ""),
+        ("timestamp(object.t).getFullYear() > 2000", ""),
     ],
 )
 def test_what_is_not_supported(text: str, what: str) -> None:

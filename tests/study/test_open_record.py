@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import stromboli.study as st
+from stromboli.builtin import builtin_registry
 from stromboli.errors import RecordError, StudyError
+from stromboli.journal.segments import STAMP, Segment
 from stromboli.model.values.times import stamp
+from stromboli.study import past
 from stromboli.study.opened import Replayed
 from stromboli.study.replay import Difference
 from tests.support.filled_record import filled_record as filled_record
@@ -73,3 +77,17 @@ def test_mistakes_are_told(filled_record: Path, tmp_path: Path) -> None:
     difference = Difference(Path("f"), 7, 0.0, ["binds a: recorded on n1, now on n2"])
     with pytest.raises(StudyError, match=r"f, entry 7: .* another one now; binds a: recorded on n1, now on n2"):
         Replayed(3, 0, difference).assert_equal()
+
+
+def test_segments_that_begin_later_are_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Segment(Path(f"rec-{1000 * second:0{STAMP}}-0.stj")) for second in (10, 20, 30)]
+    opened: list[Path] = []
+    monkeypatch.setattr(past, "segments", lambda record, since: found)
+
+    def standings(segment: Segment, until: float) -> Iterator[tuple[object, int, float]]:
+        opened.append(segment.path)
+        return iter(())
+
+    monkeypatch.setattr(past, "standings", standings)
+    assert past.Past(Path(), "ns/j", builtin_registry(), 0, 25).spans() == []
+    assert opened == [segment.path for segment in found[:2]]

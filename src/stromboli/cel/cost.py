@@ -1,4 +1,4 @@
-"""What an expression asks for, read from its text: lists that it goes through within others, and names."""
+"""What an expression costs, read from its text: lists that it goes through within others."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-MACROS: Final = frozenset({"all", "exists", "exists_one", "map", "filter"})
+MACROS: Final = frozenset({"all", "exists", "exists_one", "existsOne", "map", "filter"})
 """What goes through a list or a map, binding a variable."""
 
-_TEXT: Final = re.compile(r"""[rR]?(?:\"\"\".*?\"\"\"|'''.*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""", re.DOTALL)
-_MACRO: Final = re.compile(rf"\.({'|'.join(sorted(MACROS))})\s*\(\s*(\w+)\s*,")
-_NAME: Final = re.compile(r"(?<![\w.])(\.?)\s*([A-Za-z_]\w*)\s*(\(?)")
-"""A name with the dot before it, if it is a field, and the bracket behind it, if it is called."""
-_CALLED: Final = re.compile(r"\.\s*([A-Za-z_]\w*)\s*\(")
-_WORDS: Final = frozenset({"true", "false", "null", "in"})
+_TEXT: Final = re.compile(
+    r"""[rR]?(?:\"\"\".*?\"\"\"|'''.*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*""", re.DOTALL
+)
+"""A text, or a comment."""
+_MACRO: Final = re.compile(rf"\.\s*({'|'.join(sorted(MACROS))})\s*\(\s*(\w+)\s*,")
+_NAME: Final = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\b(?!\s*\()")
+"""A name that is neither a field nor called."""
 
 
 class Macro(NamedTuple):
@@ -26,7 +27,7 @@ class Macro(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """The expression with its texts empty, so that nothing in them counts."""
+    """The expression with its texts and comments empty, so that nothing in them counts."""
     return _TEXT.sub('""', text)
 
 
@@ -44,34 +45,18 @@ def walks(text: str) -> Iterator[Macro]:
 def products(text: str) -> int:
     """How many lists are gone through once for each entry of another: 2 for all pairs of two lists.
 
-    Going through what an entry itself holds is no product: all entries of all entries are the parts of one value.
+    Going through what an entry itself holds, and nothing else, is no product: all entries of all entries are the parts
+    of one value.
     """
     depth: dict[tuple[str, ...], int] = {(): 0}
     most = 0
     for walk in walks(text):
         here = depth.get(walk.around, len(walk.around))
-        is_part = bool(walk.around) and walk.around[-1] in _named(walk.target)
+        is_part = bool(walk.around) and set(_NAME.findall(walk.target)) == {walk.around[-1]}
         mine = here if is_part else here + 1
         depth[(*walk.around, walk.variable)] = max(mine, depth.get((*walk.around, walk.variable), 0))
         most = max(most, mine)
     return most
-
-
-def _named(text: str) -> set[str]:
-    """Names in a text that are no fields."""
-    return {found[2] for found in _NAME.finditer(text) if not found[1]}
-
-
-def names(text: str) -> tuple[set[str], set[str]]:
-    """Functions that an expression calls, and names that it takes from outside; what macros bind is left out."""
-    bound = {walk.variable for walk in walks(text)}
-    text = plain(text)
-    called = set(_CALLED.findall(text))
-    free: set[str] = set()
-    for found in _NAME.finditer(text):
-        if not found[1]:
-            (called if found[3] else free).add(found[2])
-    return called - _WORDS, free - bound - _WORDS
 
 
 def _target(text: str, end: int) -> str:

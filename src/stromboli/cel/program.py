@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from stromboli.cel.cost import MACROS, names, products
+from stromboli.cel.cost import MACROS, products, walks
 from stromboli.cel.functions import AMOUNTS, FUNCTIONS, MOST_PARTS
 from stromboli.errors import CelError, PatternError, QuantityError
 
@@ -29,7 +29,10 @@ _FAULTS: Final = (
 """What an evaluation raises, our functions' errors among them."""
 
 _TYPES: Final = frozenset({"int", "uint", "double", "string", "bool", "bytes", "timestamp", "duration", "list", "map"})
-_OWN: Final = MACROS | _TYPES | {"size", "has", "contains", "startsWith", "endsWith", "matches", "type", "dyn"}
+_OWN: Final = MACROS | _TYPES | {"size", "has", "contains", "startsWith", "endsWith", "matches", "type", "dyn"} | {
+    "getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getHours", "getMinutes",
+    "getSeconds", "getMilliseconds",
+}  # fmt: skip
 """What the library calls by itself."""
 
 
@@ -52,6 +55,16 @@ class Program:
             except ValueError as error:
                 self.problem = f"CEL compile error: {first_line(error)}"
                 self.is_unsupported = "unsupported syntax" in self.problem
+
+    @property
+    def names(self) -> set[str]:
+        """What it takes from outside; variables that its macros bind are left out."""
+        return {*self._program.variables()} - {walk.variable for walk in walks(self.text)}
+
+    @property
+    def called(self) -> set[str]:
+        """The functions that it calls, operators left out."""
+        return {name for name in self._program.functions() if name.isidentifier()}
 
     def value(self, given: Mapping[str, Any]) -> Any:
         """What the expression yields where the names in ``given`` are known.  Raises CelError."""
@@ -94,8 +107,7 @@ def unsupported(text: str, known: frozenset[str]) -> str:
     found = program(text)
     if found.problem:
         return found.problem if found.is_unsupported else ""
-    called, free = names(text)
-    strange = sorted(free - _TYPES - known) or sorted(called - _OWN - FUNCTIONS.keys())
+    strange = sorted(found.names - _TYPES - known) or sorted(found.called - _OWN - FUNCTIONS.keys())
     return f"{strange[0]} is not known here" if strange else ""
 
 

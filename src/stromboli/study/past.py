@@ -10,7 +10,7 @@ from typing import Final
 from stromboli.cluster.state import ClusterState
 from stromboli.framework.config.registry import Registry
 from stromboli.journal.checkpoint import Checkpoint, restored
-from stromboli.journal.segments import Segment, segments
+from stromboli.journal.segments import Segment, begun, segments
 from stromboli.model.names import JOB_NAME
 from stromboli.sim.explanation.explain import Explanation, explain
 from stromboli.sim.planning import Planning
@@ -35,6 +35,8 @@ class Past:
     def spans(self) -> list[Span]:
         """All spans.  Raises RecordError."""
         for segment in self._segments:
+            if begun(segment.path) > self._until:
+                break
             for state, entry, now in standings(segment, self._until):
                 if now >= self._since:
                     self._look(segment, state, entry, now)
@@ -58,13 +60,13 @@ class Past:
     def _of(self, segment: Segment, begins: Mapping[int, Span]) -> list[tuple[Span, Explanation]]:
         found: list[tuple[Span, Explanation]] = []
 
-        def begun(moment: Moment) -> None:
+        def look(moment: Moment) -> None:
             span = begins.get(moment.entry)
             if span is not None and self._story.uid in moment.rim.state.jobs:
                 found.append((span, explain(planning_of(moment, self._registry), self._story.uid)))
 
         last = max(span.since for span in begins.values())
-        Reading(self._registry).read(segment, begun, until=last)
+        Reading(self._registry).read(segment, look, until=last)
         return found
 
 

@@ -136,3 +136,13 @@ def test_a_rule_that_cannot_be_evaluated_is_told_and_passed_over(shared: Browser
     told = " ".join(value for name, value in answer.headers if name.lower() == "warning")
     assert "v1.spec: x-kubernetes-validations[0] is not evaluated" in told
     assert made(shared, {"least": 1}).code == 201
+
+
+@pytest.mark.parametrize(("fields", "count"), [(["x" * 3000], 1), ([f"p{number}" for number in range(40)], 16)])
+def test_what_is_told_of_rules_is_bounded(shared: Browser, fields: list[str], count: int) -> None:
+    answer = defined(
+        shared, {"properties": {name: {"type": "string", RULES: [{"rule": "self.?a"}]} for name in fields}}
+    )
+    told = [value for name, value in answer.headers if name.lower() == "warning"]
+    assert len(told) == count
+    assert max(map(len, told)) < 300

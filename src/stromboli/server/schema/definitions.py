@@ -39,7 +39,7 @@ def resources_of(definition: Body) -> Iterator[Resource]:
 def not_evaluated(resource: Resource, body: Body) -> Iterator[str]:
     """The first rules in the schemas of a definition that are stored and not evaluated; other kinds have none."""
     defined = resources_of(body) if resource.collection == COLLECTION else iter(())
-    rules = (text for one in defined for text in unevaluated_rules(one.schema, one.version))
+    rules = (text[:256] for one in defined for text in unevaluated_rules(one.schema, one.version))
     yield from islice(rules, _MOST_TOLD)
 
 
