@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from typing import Any, Final
@@ -155,9 +156,10 @@ def notes(stage: Stage, space: str, name: str) -> dict[str, str]:
 
 
 def printed(stage: Stage, *command: str) -> str:
-    """What one of our commands prints."""
+    """What one of our commands prints into a pipe; workers of xdist set a width of 80 columns, which shells don't."""
+    wide = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     access = f"--kubeconfig={stage.server.kubeconfig}"
-    return subprocess.run([*STROMBOLI, *command, access], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([*STROMBOLI, *command, access], capture_output=True, text=True, check=True, env=wide).stdout
 
 
 def locks(stage: Stage) -> list[str]:

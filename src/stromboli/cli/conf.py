@@ -101,7 +101,7 @@ def plain(value: object) -> object:
 def _show(config: Config, rows: Sequence[Row]) -> None:
     from rich.text import Text
 
-    from stromboli.cli.terminal import console, table
+    from stromboli.cli.terminal import console, print_table, table
 
     screen = console()
     for name, value in _general(config).items():
@@ -113,7 +113,7 @@ def _show(config: Config, rows: Sequence[Row]) -> None:
         style = "dim" if row.origin == "default" else ""
         cells = (row.section, row.owner, row.name, _words(_shown(row)), row.origin)
         view.add_row(*[Text(_shortened(cell), style=style) for cell in cells])
-    screen.print(view)
+    print_table(screen, view)
     if len(rows) > MOST_ROWS:
         screen.print(f"... and {len(rows) - MOST_ROWS} more rows: -o json shows all")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from rich.console import Console
 from rich.text import Text
 
-from stromboli.cli.terminal import counted, indented, table
+from stromboli.cli.terminal import counted, indented, print_table, table
 from stromboli.cli.usage_view import show_nodes, show_queues, show_usage
 from stromboli.model.job import Job
 from stromboli.model.topology import ancestors
@@ -72,7 +72,7 @@ def _jobs(console: Console, cycle: Cycle, reasons: Mapping[str, Reason], most: i
         place = (Text(_shown_domain(cycle, job)),) if domains else ()
         view.add_row(*_job_row(cycle, job, reasons.get(job.uid)), *place)
     console.print()
-    console.print(view)
+    print_table(console, view)
     _more(console, len(running) - most, "jobs that have all their pods")
     _more(console, len(waiting) - most, "jobs that wait")
 
@@ -160,7 +160,7 @@ def _pods(console: Console, planning: Planning, cycle: Cycle, reasons: Mapping[s
             where = f"waits for room on {held[key]}" if key in held else f"waits: {reason.cause}"
             view.add_row(Text(key), Text(uid), Text(where, style=BAD))
     console.print()
-    console.print(view)
+    print_table(console, view)
 
 
 def _paths(cycle: Cycle) -> dict[str, str]:

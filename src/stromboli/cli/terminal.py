@@ -9,14 +9,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Table
     from rich.text import Text
 
     from stromboli.cluster.files.reader import Progress
 
 PIPE_WIDTH = 100
-"""Columns where standard output is no terminal and COLUMNS says nothing."""
+"""Columns of running text where standard output is no terminal and COLUMNS says nothing."""
+WHOLE_WIDTH = 1000
+"""Columns that a table has at most there; longer entries are folded."""
 
 
 def console() -> Console:
@@ -40,6 +42,18 @@ def table(*columns: str, title: str = "") -> Table:
             column.removeprefix(">"), justify="right" if column.startswith(">") else "left", overflow="fold"
         )
     return view
+
+
+def print_table(console: Console, view: RenderableType) -> None:
+    """Print ``view``, which is not folded for a pipe: where no terminal and no COLUMNS give a width it has its own."""
+    from rich.measure import Measurement
+
+    width = console.width
+    if not (console.is_terminal or os.environ.get("COLUMNS")):
+        console.width = WHOLE_WIDTH
+        console.width = max(width, Measurement.get(console, console.options, view).maximum)
+    console.print(view)
+    console.width = width
 
 
 def indented(console: Console, text: Text | str, indent: int, style: str = "") -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.text import Text
 
-from stromboli.cli.terminal import table
+from stromboli.cli.terminal import print_table, table
 from stromboli.fairness.share import divisors, dominant_share
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.extension.figures import by_name, shown
@@ -55,7 +55,7 @@ def show_queues(console: Console, cycle: Cycle) -> None:
     for queue in queues:
         view.add_row(*_queue_row(session, queue, names))
     console.print()
-    console.print(view)
+    print_table(console, view)
 
 
 def _allocated(session: Session, queue: QueueInfo) -> dict[str, float]:
@@ -104,7 +104,7 @@ def show_usage(console: Console, cycle: Cycle) -> None:
         view.add_row(*_usage_row(cycle, column))
     if len(cycle.session.table):
         console.print()
-        console.print(view)
+        print_table(console, view)
 
 
 def _columns(cycle: Cycle) -> list[int]:
@@ -145,4 +145,4 @@ def show_nodes(console: Console, cycle: Cycle) -> None:
         ]
         view.add_row(node, *[f"{shown(n, used)} / {shown(n, offer)}" if offer else "-" for n, used, offer in pairs])
     console.print()
-    console.print(view)
+    print_table(console, view)

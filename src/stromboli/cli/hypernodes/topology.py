@@ -80,7 +80,7 @@ def _show(where: Console, view: TopologyView) -> None:
     """The tree as a table, a domain a line."""
     from rich.text import Text
 
-    from stromboli.cli.terminal import table
+    from stromboli.cli.terminal import print_table, table
     from stromboli.cli.usage_view import bar
 
     if not view.domains:
@@ -93,7 +93,7 @@ def _show(where: Console, view: TopologyView) -> None:
         fullest = max((room.used for room in domain.room.values()), default=0.0)
         numbers = (str(domain.tier), str(domain.nodes), str(domain.empty_nodes))
         rows.add_row(Text("  " * domain.depth + domain.name), *numbers, *amounts, bar(fullest))
-    where.print(rows)
+    print_table(where, rows)
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from stromboli.cli.terminal import console, counted, say, table
+from stromboli.cli.terminal import console, counted, print_table, say, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -75,7 +75,7 @@ def _show_queues(found: ClosedLoop) -> None:
             row.queue, str(row.jobs), _both(row.started, "d"), _both(row.wait, ".1f"), _both(row.hours, ".2f"),
             row.resource, _both(row.evictions, "d"),
         )  # fmt: skip
-    console().print(view)
+    print_table(console(), view)
 
 
 def _both(pair: Sequence[float], form: str) -> str:
@@ -92,7 +92,7 @@ def _show_jobs(title: str, rows: Sequence[JobRow]) -> None:
         waits = ["-" if start is None else f"{start - row.submit:.1f} s" for start in (row.start, row.other)]
         change = f"{'at least ' if row.bound else ''}{row.change:+.1f} s"
         view.add_row(row.job, row.queue, *waits, change, row.why)
-    console().print(view)
+    print_table(console(), view)
 
 
 def _write(found: ClosedLoop, into: Path) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from stromboli.cli.exits import EPILOG, WAITING
 from stromboli.cli.options import PluginsDirectory
-from stromboli.cli.terminal import console, say, table
+from stromboli.cli.terminal import console, print_table, say, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ def show(found: Sequence[Eta], planning: Planning) -> None:
     view = table("JOB", "QUEUE", ">BEFORE IT", ">P50", ">P80", ">P95", "BASIS")
     for one in found:
         view.add_row(one.job, one.queue, str(one.position), *map(_span, one.quantiles), one.basis or one.why)
-    console().print(view)
+    print_table(console(), view)
     if not found:
         say("note: nothing waits")
     for one in found if len(found) == 1 else ():

@@ -9,7 +9,7 @@ import typer
 
 from stromboli.cli.exits import BAD_INPUT, EPILOG, WAITING
 from stromboli.cli.options import Compatibility, PluginsDirectory
-from stromboli.cli.terminal import console, counted, say, table
+from stromboli.cli.terminal import console, counted, print_table, say, table
 from stromboli.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def info(record: Record) -> None:
         times = [stamp(time) if time else "-" for time in (one.since, one.until)]
         view.add_row(one.file.name, *times, str(one.cycles), str(one.entries), str(one.bytes), one.version)
         bad = _tell(one) or bad
-    console().print(view)
+    print_table(console(), view)
     raise typer.Exit(BAD_INPUT if bad else 0)
 
 
@@ -193,7 +193,7 @@ def _show_rows(rows: Sequence[Row]) -> None:
     for row in rows:
         view.add_row(stamp(row.now), row.what, row.job, row.pod, row.recorded or "-", row.other or "-")
     if rows:
-        console().print(view)
+        print_table(console(), view)
 
 
 def _compare(

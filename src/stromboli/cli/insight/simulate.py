@@ -10,7 +10,7 @@ import typer
 
 from stromboli.cli.exits import EPILOG
 from stromboli.cli.options import Compatibility, PluginsDirectory
-from stromboli.cli.terminal import console, counted, table
+from stromboli.cli.terminal import console, counted, print_table, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -99,7 +99,7 @@ def _show(found: Run) -> None:
             name,
             *(f"{figures[column]:.10g}" if column in columns[:2] else f"{figures[column]:.2f}" for column in columns),
         )
-    console().print(view)
+    print_table(console(), view)
     for name, value in found.metrics.items():
         if name not in columns:
             console().print(f"{name}: {value:.4g}")

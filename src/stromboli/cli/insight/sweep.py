@@ -13,7 +13,7 @@ import typer
 from stromboli.cli.exits import BAD_INPUT, EPILOG
 from stromboli.cli.insight.simulate import Form, LivesFile, Nodes, Period, Queues, Since, Span
 from stromboli.cli.options import Compatibility
-from stromboli.cli.terminal import console, counted, say, table
+from stromboli.cli.terminal import console, counted, print_table, say, table
 
 if TYPE_CHECKING:
     from stromboli.study.sweeps.sweep import Sweep
@@ -120,7 +120,7 @@ def _show(found: Sweep) -> None:
             values = {figure: found.values(name, figure, load) for figure in SHOWN}
             cells = (f"{mean(each):.4g}" for each in values.values())
             view.add_row(name, f"{load:g}", str(len(values[SHOWN[0]])), *cells)
-    console().print(view)
+    print_table(console(), view)
     for problem in found.problems:
         say(f"error: {problem}")
     whole = counted(len(found.plan["points"]), "point")

@@ -57,12 +57,13 @@ async def _shown(client: Client, where: Console, interval: float, once: bool) ->
 async def _drawn(state: ClusterState, where: Console, interval: float, once: bool) -> None:
     from rich.live import Live
 
+    from stromboli.cli.terminal import print_table
     from stromboli.cli.vcctl.top_picture import Changes, picture_of
     from stromboli.cli.vcctl.top_view import drawn
 
     changes = Changes()
     if once:
-        where.print(drawn(picture_of(state, changes.look(state, time.monotonic()))))
+        print_table(where, drawn(picture_of(state, changes.look(state, time.monotonic()))))
         return
     with Live(console=where, screen=True, auto_refresh=False) as live:
         while True:
