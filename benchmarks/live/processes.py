@@ -88,6 +88,19 @@ def _environment() -> dict[str, str]:
 
 def cost_of(pid: int) -> Cost:
     """CPU seconds and resident memory of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    ticks = int(fields[11]) + int(fields[12])
-    return Cost(ticks / os.sysconf("SC_CLK_TCK"), int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / 2**20)
+    fields = _stat(Path(f"/proc/{pid}"))
+    return Cost(_cpu(fields), int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / 2**20)
+
+
+def in_threads(pid: int) -> float:
+    """CPU seconds of a process's threads, other than its first."""
+    return sum(_cpu(_stat(thread)) for thread in Path(f"/proc/{pid}/task").iterdir() if thread.name != str(pid))
+
+
+def _stat(folder: Path) -> list[str]:
+    """What the system counts of a process or thread, from the third figure on."""
+    return (folder / "stat").read_text().rpartition(")")[2].split()
+
+
+def _cpu(fields: list[str]) -> float:
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

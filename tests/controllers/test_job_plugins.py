@@ -341,3 +341,14 @@ def test_variables_times_containers_that_no_server_takes_keep_the_pods_back() ->
     cluster = waiting(large, *tasks, minAvailable=1, plugins={"svc": []})
     go_on(cluster)
     assert "plugin svc: its variables make a pod of task large larger than 3145728 bytes" in held(cluster)
+
+
+# ---------------------------------------------------------------------- what takes long
+
+
+def test_what_is_made_beside_a_key_is_made_after_it() -> None:
+    cluster = waiting(*HEAD, plugins=ALL)
+    work = next(work for work in cluster.manager.ready if work.about == "job")
+    batches = cluster.run(work).batches
+    kept = [{change.wanted.name for change in batch if isinstance(change, Keep)} for batch in batches]
+    assert [names for names in kept if names] == [{"j-ssh"}, {name for _, name in OBJECTS} - {"j-ssh"}]

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from stromboli.journal.checkpoint import Checkpoint, restored
+from stromboli.kube.transport import Request, Response
 from tests.support.live_world import Json, LiveWorld, pod, queue
+from tests.support.memory_server import merged, status
 from tests.support.virtual import run
 
 
@@ -329,6 +331,32 @@ def test_a_new_scheduler_knows_that_a_gang_was_placed() -> None:
         world.start(scheduler)
         await asyncio.sleep(5)
         assert condition(world) == PLACED
+        await world.end()
+
+    run(main())
+
+
+def test_conditions_are_written_in_the_version_that_the_server_has() -> None:
+    def old(request: Request, _when: str) -> Response | None:
+        newer = ("/apis/scheduling.k8s.io/v1beta1/", "/apis/scheduling.k8s.io/v1alpha3/")
+        return status(404, "NotFound") if request.path.startswith(newer) else None
+
+    async def main() -> None:
+        world = LiveWorld(nodes=1, cpu=2)
+        world.server.faults.append(old)
+        world.server.objects[GROUPS] = {}
+        world.server.put(GROUPS, upstream(least=3))
+        for name in ("a", "b"):
+            world.server.put("pods", member(name))
+        world.start(world.scheduler())
+        await asyncio.sleep(60)
+        assert (condition(world)["type"], condition(world)["status"]) == ("PodGroupScheduled", "False")
+        events = [one for one in world.server.all("events") if one["involvedObject"]["name"] == "g"]
+        assert {one["involvedObject"]["apiVersion"] for one in events} == {"scheduling.k8s.io/v1alpha2"}
+        world.server.put(GROUPS, merged(world.server.get(GROUPS, "g", "ns"), upstream(least=2)))
+        await asyncio.sleep(20)
+        assert set(world.pods().values()) == {"n0"}
+        assert condition(world) == {**PLACED, "type": "PodGroupScheduled"}
         await world.end()
 
     run(main())

@@ -26,6 +26,9 @@ from stromboli.model.values.times import seconds
 
 SCHEDULED: Final = "PodGroupInitiallyScheduled"
 """The condition that says whether the gang has been placed; once it is True it stays so."""
+_SCHEDULED_BEFORE: Final = {"scheduling.k8s.io/v1alpha2": "PodGroupScheduled"}
+"""What it was called in older versions."""
+_ALL_NAMES: Final = frozenset({SCHEDULED, *_SCHEDULED_BEFORE.values()})
 REASON_SCHEDULED: Final = "Scheduled"
 _OURS: Final = (names.POD_GROUP_UNSCHEDULABLE, names.POD_GROUP_SCHEDULED, names.POD_GROUP_NOT_ADMITTED)
 _WAITING: Final = ("", names.POD_GROUP_PENDING, names.POD_GROUP_INQUEUE)
@@ -85,13 +88,23 @@ def _status(group: kinds.UpstreamPodGroup, known: Job | None, uid: str) -> PodGr
     if known is not None and known.group.uid == uid:
         ours = tuple(one for one in known.group.status.conditions if one.type in _OURS)
         return PodGroupStatus(known.group.status.phase, (*ours, *theirs))
-    placed = any(one.type == SCHEDULED and one.status == names.CONDITION_TRUE for one in theirs)
+    placed = any(one.type in _ALL_NAMES and one.status == names.CONDITION_TRUE for one in theirs)
     return PodGroupStatus(names.POD_GROUP_RUNNING if placed else names.POD_GROUP_PENDING, theirs)
 
 
-def told_upstream(phase: str, conditions: tuple[PodGroupCondition, ...], now: str) -> list[PodGroupCondition] | None:
-    """The conditions as they are to be written, None where what stands there says it all."""
-    known = next((one for one in conditions if one.type == SCHEDULED), None)
+def scheduled_in(version: str) -> str:
+    """What the condition is called in a version of the API, ``group/version``."""
+    return _SCHEDULED_BEFORE.get(version, SCHEDULED)
+
+
+def told_upstream(
+    phase: str, conditions: tuple[PodGroupCondition, ...], now: str, scheduled: str = SCHEDULED
+) -> list[PodGroupCondition] | None:
+    """The conditions as they are to be written, None where what stands there says it all.
+
+    ``scheduled`` is what the condition is called that says whether the gang has been placed.
+    """
+    known = next((one for one in conditions if one.type == scheduled), None)
     wanted = _wanted(phase, conditions)
     if wanted is None or (known is not None and known.status == names.CONDITION_TRUE):
         return None
@@ -99,8 +112,8 @@ def told_upstream(phase: str, conditions: tuple[PodGroupCondition, ...], now: st
         return None
     since = known.last_transition_time if known is not None and known.status == wanted[0] else now
     status, reason, message = wanted
-    kept = [one for one in conditions if one.type not in (*_OURS, SCHEDULED)]
-    return [*kept, PodGroupCondition(SCHEDULED, status, "", since, reason, message)]
+    kept = [one for one in conditions if one.type not in (*_OURS, scheduled)]
+    return [*kept, PodGroupCondition(scheduled, status, "", since, reason, message)]
 
 
 def _wanted(phase: str, conditions: tuple[PodGroupCondition, ...]) -> tuple[str, str, str] | None:

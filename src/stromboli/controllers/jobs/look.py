@@ -188,19 +188,23 @@ class Look:
         return True
 
     def _keep_objects(self) -> None:
-        """Have the objects of plugins made, or read again those that were not lately."""
+        """Have the objects of plugins made, or read again those that were not lately.
+
+        What takes long to make, a key, comes first: what was made beside it would have to be read again afterwards.
+        """
         known, marks = self._world.kept.of(self._job.metadata.uid), self._job.status.controlled_resources
         if not known:
             self._outcome.then(*(warning(self._about, "PluginError", text) for text in self._plugged.warnings))
-        owner, namespace, changes = owner_of(self._job), self._job.metadata.namespace, list[Change]()
+        owner, namespace = owner_of(self._job), self._job.metadata.namespace
+        first, changes = list[Change](), list[Change]()
         for plugin, wanted in self._plugged.wanted:
             kept = known.get((wanted.resource, wanted.name))
             if kept is None or kept.wanted != wanted or not 0 <= self._now - kept.at < FRESH:
                 is_known = kept is not None or f"{MARK}{plugin}" in marks
-                changes.append(Keep(plugin, namespace, wanted, owner, is_known))
+                (first if wanted.maker else changes).append(Keep(plugin, namespace, wanted, owner, is_known))
         names = {(wanted.resource, wanted.name) for _, wanted in self._plugged.wanted}
         changes += [Drop(resource, namespace, name, self._job.metadata.uid) for resource, name in known.keys() - names]
-        self._outcome.then(*changes)
+        self._outcome.then(*first).then(*changes)
         if names:
             self._outcome.after = RECHECK
 

@@ -13,7 +13,7 @@ from stromboli.framework.extension.hook import points_of
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.points import POINTS
 from stromboli.kube.recorder import Regarding
-from stromboli.live.scheduler.context import Context, group_of
+from stromboli.live.scheduler.context import Context
 from stromboli.model.job import Job
 from stromboli.model.names import EVENT_WARNING
 from stromboli.model.podgroup import asks_for_group
@@ -50,9 +50,18 @@ class Closeness:
         for uid in [] if closeness and groups else sorted(state.close_jobs):
             job = state.jobs[uid]
             if not closeness and is_hard(job):
-                yield from (Told(about, REASON, f"spec.networkTopology: {FAR}") for about in _asking(job))
+                yield from (Told(about, REASON, f"spec.networkTopology: {FAR}") for about in self._asking(job))
             if not groups and asks_for_group(job.annotations):
-                yield Told(group_of(uid, job.group.uid), IGNORED, ABSENT)
+                yield Told(self._context.group_of(uid, job.group.uid), IGNORED, ABSENT)
+
+    def _asking(self, job: Job) -> Iterator[Regarding]:
+        """The PodGroup, and our Job for which it was made: pods name it, and the PodGroup's name ends in its uid."""
+        yield self._context.group_of(job.uid, job.group.uid)
+        owner = next((task.controller for task in job.tasks.values()), "")
+        kind, _, name = owner.partition("/")
+        uid = job.group.name.removeprefix(f"{name}-")
+        if kind == JOB_KIND and uid != job.group.name:
+            yield Regarding(JOB_API, JOB_KIND, job.group.namespace, name, uid)
 
 
 class Told(NamedTuple):
@@ -61,16 +70,6 @@ class Told(NamedTuple):
     about: Regarding
     reason: str
     text: str
-
-
-def _asking(job: Job) -> Iterator[Regarding]:
-    """The PodGroup, and our Job for which it was made: pods name that one, and the PodGroup's name ends in its uid."""
-    yield group_of(job.uid, job.group.uid)
-    owner = next((task.controller for task in job.tasks.values()), "")
-    kind, _, name = owner.partition("/")
-    uid = job.group.name.removeprefix(f"{name}-")
-    if kind == JOB_KIND and uid != job.group.name:
-        yield Regarding(JOB_API, JOB_KIND, job.group.namespace, name, uid)
 
 
 def is_hard(job: Job) -> bool:

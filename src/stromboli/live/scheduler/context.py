@@ -16,7 +16,6 @@ from stromboli.errors import ApiError, StromboliError, Unreachable, in_words
 from stromboli.framework.books.plan import Bind
 from stromboli.kube.client import Client
 from stromboli.kube.recorder import Recorder, Regarding
-from stromboli.kube.resources import RESOURCES
 from stromboli.live.process.events import Telling
 from stromboli.live.scheduler.feed import Feed
 from stromboli.model.podgroup import UPSTREAM, is_upstream
@@ -67,7 +66,7 @@ class Context:
     async def ask(self, kind: str, key: str, *, force: bool = False) -> Object:
         """Ask the server for an object and take in what it says.  Raises ApiError, Unreachable."""
         namespace, _, name = key.rpartition("/")
-        found = await self.client.get(RESOURCES[kind], name, namespace)
+        found: Object = await self.client.get(self.feed.resource(kind), name, namespace)
         self.feed.answer(found, force=force)
         return found
 
@@ -117,6 +116,12 @@ class Context:
                 self.tell("decision_failed", what=_subject(decision), error=in_words(error))
             yield
 
+    def group_of(self, key: str, uid: str) -> Regarding:
+        """The PodGroup of job ``namespace/name`` as events name it, ours or Kubernetes' own."""
+        namespace, _, name = key.partition("/")
+        version = self.feed.resource("UpstreamPodGroup" if is_upstream(name) else "PodGroup").api_version
+        return Regarding(version, "PodGroup", namespace, name.removesuffix(UPSTREAM), uid)
+
     def pod_event(self, key: str, uid: str, type: str, reason: str, message: str) -> None:  # noqa: A002 - the API's word
         """An event on a pod."""
         self.recorder.record(pod_of(key, uid), type, reason, message)
@@ -156,14 +161,6 @@ def is_other(error: StromboliError) -> bool:
     For a patch that names the uid an API server says of the latter that the uid cannot be changed.
     """
     return isinstance(error, ApiError) and (error.conflict or (error.code == 422 and "metadata.uid" in error.problem))
-
-
-def group_of(key: str, uid: str) -> Regarding:
-    """The PodGroup of job ``namespace/name`` as events name it, ours or Kubernetes' own."""
-    namespace, _, name = key.partition("/")
-    kind = "UpstreamPodGroup" if is_upstream(name) else "PodGroup"
-    version = RESOURCES[kind].api_version
-    return Regarding(version, "PodGroup", namespace, name.removesuffix(UPSTREAM), uid)
 
 
 def pod_of(key: str, uid: str) -> Regarding:

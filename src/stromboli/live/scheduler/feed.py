@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from typing import Any, Final
 
 from stromboli.cluster.events import Added, Deleted, Event, Modified
 from stromboli.cluster.kinds import Object
@@ -13,7 +13,7 @@ from stromboli.cluster.objects import absent
 from stromboli.errors import ApiError, ManifestError, StromboliError
 from stromboli.kube.client import ALL, Client, Select
 from stromboli.kube.informer import Change, Informer, Informers, What, unforeseen
-from stromboli.kube.resources import RESOURCES, versions_of
+from stromboli.kube.resources import RESOURCES, Resource, versions_of
 from stromboli.live.process.events import Telling
 from stromboli.model.resources.device_settings import DEVICE_CONFIG
 
@@ -62,6 +62,7 @@ class Feed:
         refused: Callable[[Object, ManifestError], None] = lambda found, error: None,
     ) -> None:
         self.mirror, self.tell, self._clock, self._refused = mirror, tell, clock, refused
+        self._followed = Informers()
 
     def informers(self, client: Client, kinds_followed: Sequence[str] = FOLLOWED) -> Informers:
         """Informers of all kinds that tell this feed; they keep versions only."""
@@ -80,7 +81,13 @@ class Feed:
             )
             informer.subscribe(self._subscriber(kind))
             found.add(informer, kind)
+        self._followed = found
         return found
+
+    def resource(self, kind: str) -> Resource[Any]:
+        """How objects of a kind are reached: in the version in which the server was found to have them."""
+        informer = self._followed.by_kind.get(kind)
+        return RESOURCES[kind] if informer is None else informer.resource
 
     def take(self, event: Event, *, force: bool = False) -> bool:
         """Take news in; False when it is old or cannot be used."""

@@ -12,7 +12,7 @@ from stromboli.cluster.state import ClusterState
 from stromboli.framework.books.plan import PodConditionUpdate, PodGroupUpdate
 from stromboli.kube.recorder import Regarding
 from stromboli.kube.turns import Slices
-from stromboli.live.scheduler.context import Context, group_of
+from stromboli.live.scheduler.context import Context
 from stromboli.model import names
 from stromboli.model.job import Job
 from stromboli.model.podgroup import PodGroupCondition, is_upstream
@@ -99,7 +99,7 @@ class Strays:
             reason = names.REASON_SCHEDULER_ERROR  # "Unschedulable" has autoscalers add nodes, which would not help
             self._updater.update_pod_condition(PodConditionUpdate(found.uid, found.key, reason, text))
         else:
-            about = group_of(found.uid, found.group.uid)
+            about = self._context.group_of(found.uid, found.group.uid)
             self._tell_group(found, text)
         self._context.recorder.record(about, names.EVENT_WARNING, names.EVENT_FAILED_SCHEDULING, text)
 

@@ -9,7 +9,7 @@ from stromboli.errors import ApiError, StromboliError
 from stromboli.framework.books.plan import Eviction
 from stromboli.kube.client import Patch
 from stromboli.kube.resources import PODS
-from stromboli.live.scheduler.context import Attempts, Context, group_of
+from stromboli.live.scheduler.context import Attempts, Context
 from stromboli.live.writing.pool import Pool
 from stromboli.model import names
 from stromboli.model.values.times import stamp
@@ -40,7 +40,7 @@ class Evictor:
         self._context.tell("evicting", task=eviction.key, reason=eviction.reason)
         job = self._context.mirror.state.jobs.get(eviction.job)
         if job is not None:
-            about = group_of(job.uid, job.group.uid)
+            about = self._context.group_of(job.uid, job.group.uid)
             self._context.recorder.record(about, names.EVENT_NORMAL, names.EVENT_EVICT, eviction.reason)
 
     async def _carry_out(self, eviction: Eviction) -> None:

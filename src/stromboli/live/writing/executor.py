@@ -11,7 +11,7 @@ from stromboli.cluster.executor import StatusUpdater
 from stromboli.framework.books.plan import Bind, Event, Eviction, Plan, PodAnnotations, PodConditionUpdate
 from stromboli.kube.recorder import Regarding
 from stromboli.kube.resources import RESOURCES
-from stromboli.live.scheduler.context import Context, group_of
+from stromboli.live.scheduler.context import Context
 from stromboli.live.writing.binds import Binder
 from stromboli.live.writing.evictions import Evictor
 from stromboli.live.writing.pool import Pool
@@ -153,7 +153,7 @@ class LiveExecutor:
             uid = state.jobs[event.key].group.uid
         about = Regarding(RESOURCES[event.kind].api_version, event.kind, namespace, name, uid)
         if event.kind == "PodGroup":
-            about = group_of(event.key, uid)
+            about = self._context.group_of(event.key, uid)
         self._context.recorder.record(about, event.type, event.reason, event.message)
 
 

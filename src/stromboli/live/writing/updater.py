@@ -13,12 +13,12 @@ from typing import Any, Final
 import msgspec
 
 from stromboli.cluster import kinds
-from stromboli.cluster.decoding.upstream import told_upstream
+from stromboli.cluster.decoding.upstream import scheduled_in, told_upstream
 from stromboli.cluster.rim import StatusSet
 from stromboli.errors import ApiError, ManifestError, StromboliError
 from stromboli.framework.books.plan import GateRemoval, PodConditionUpdate, PodGroupUpdate, QueueUpdate
 from stromboli.kube.client import Patch
-from stromboli.kube.resources import PODS, RESOURCES
+from stromboli.kube.resources import PODS
 from stromboli.live.scheduler.context import Context, is_other
 from stromboli.live.writing.writes import Writes, is_absent
 from stromboli.model import names
@@ -67,12 +67,14 @@ class Updater:
 
     def _tell_upstream(self, update: PodGroupUpdate, uid: str) -> None:
         """A PodGroup of Kubernetes' own has one condition that is ours to write."""
-        conditions = told_upstream(update.phase, update.conditions, self._now())
+        version = self._context.feed.resource("UpstreamPodGroup").api_version
+        conditions = told_upstream(update.phase, update.conditions, self._now(), scheduled_in(version))
         if conditions is None:
             return
         body = {"metadata": {"uid": uid}, "status": {"conditions": [_plainly(one) for one in conditions]}}
-        send = partial(self._write, "UpstreamPodGroup", update.key.removesuffix(UPSTREAM), body, subresource="status")
-        self.writes.want(f"UpstreamPodGroup {update.key}", (uid, *conditions), send)
+        key = update.key.removesuffix(UPSTREAM)
+        send = partial(self._write, "UpstreamPodGroup", key, body, subresource="status")
+        self.writes.want(f"UpstreamPodGroup {key}", (uid, *conditions), send)
 
     def update_queue(self, update: QueueUpdate) -> None:
         """Amounts that are gone have to be said too, as a patch leaves alone what it does not name."""
@@ -228,7 +230,7 @@ class Updater:
         namespace, _, name = key.rpartition("/")
         try:
             found = await self._context.client.patch(
-                RESOURCES[kind], name, namespace, body, how, subresource, patient=False
+                self._context.feed.resource(kind), name, namespace, body, how, subresource, patient=False
             )
         except ApiError as error:
             if not is_other(error) or await self._still_concerns(kind, key, body.get("metadata", {}).get("uid")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -48,11 +48,12 @@ async def serving(
     port: int = 0,
     admissions: Sequence[Admission] = (),
     objects: Iterable[Body] = (),
+    front: Callable[[Api], Front] = Front,
 ) -> AsyncIterator[Serving]:
     """Run a server while the block lasts.
 
     ``directory`` takes certificates, token and kubeconfig, and if ``durable`` the objects too.  Port 0 leaves the
-    choice to the system.
+    choice to the system.  ``front`` makes what answers requests, for who wants to see them.
     """
     access = access_in(directory, LOOPBACK)
     journal = SqliteJournal(directory / _BASE) if durable else None
@@ -62,7 +63,7 @@ async def serving(
     )
     try:
         with _listening(port) as listening:
-            server = _Guest(_settings(Front(api), access))
+            server = _Guest(_settings(front(api), access))
             task = asyncio.create_task(server.serve([listening]))
             await _started(server, task)
             url = f"https://{LOOPBACK}:{listening.getsockname()[1]}"
