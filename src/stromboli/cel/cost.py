@@ -1,4 +1,4 @@
-"""What an expression costs, read from its text: lists that it goes through within others."""
+"""What an expression costs, read from its text: lists that it goes through, or takes whole, within others."""
 
 from __future__ import annotations
 
@@ -16,14 +16,32 @@ _TEXT: Final = re.compile(
 _MACRO: Final = re.compile(rf"\.\s*({'|'.join(sorted(MACROS))})\s*\(\s*(\w+)\s*,")
 _NAME: Final = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\b(?!\s*\()")
 """A name that is neither a field nor called."""
+_PATH: Final = re.compile(rf"{_NAME.pattern}((?:\s*\.\s*[A-Za-z_]\w*\b(?!\s*\())*)(\s*\[)?")
+"""A name, the fields of it that are read, and whether an index follows."""
+_CONSTANTS: Final = frozenset({"true", "false", "null", "in"})
 
 
 class Macro(NamedTuple):
-    """A walk through a list: the variable that it binds, the text of what it goes through, and the macros around it."""
+    """A walk through a list: the variable that it binds, the text of what it goes through, and the macros around it.
+
+    ``head`` and ``body`` are the places in the :func:`plain` text of what it binds and of what each entry is put into.
+    """
 
     variable: str
     target: str
     around: tuple[str, ...]
+    head: range
+    body: range
+
+
+class Read(NamedTuple):
+    """A value that is read once for each step of ``depth`` walks through lists within each other.
+
+    ``path`` has its names from the outside; it is empty where they cannot be followed.
+    """
+
+    depth: int
+    path: tuple[str, ...]
 
 
 def plain(text: str) -> str:
@@ -38,8 +56,9 @@ def walks(text: str) -> Iterator[Macro]:
     for found in _MACRO.finditer(text):
         open_until = [(end, name) for end, name in open_until if end > found.start()]
         around = tuple(name for _, name in open_until)
-        yield Macro(found[2], _target(text, found.start()), around)
-        open_until.append((_closing(text, text.index("(", found.start())), found[2]))
+        end = _closing(text, text.index("(", found.start()))
+        yield Macro(found[2], _target(text, found.start()), around, range(*found.span()), range(found.end(), end))
+        open_until.append((end, found[2]))
 
 
 def products(text: str) -> int:
@@ -48,15 +67,48 @@ def products(text: str) -> int:
     Going through what an entry itself holds, and nothing else, is no product: all entries of all entries are the parts
     of one value.
     """
+    return max((depth for _, depth in _depths(text)), default=0)
+
+
+def reads(text: str) -> Iterator[Read]:
+    """What is read within walks and is no part of the entry at hand: a list among it is taken whole at each step."""
+    scopes = [*_depths(text)]
+    heads = {place for walk, _ in scopes for place in walk.head}
+    for found in _PATH.finditer(plain(text)) if scopes else ():
+        around = {walk.variable: depth for walk, depth in scopes if found.start() in walk.body}
+        name, free = found[1], around and found.start() not in heads
+        if free and name not in (*_CONSTANTS, [*around][-1]):
+            path = () if name in around or found[3] else (name, *found[2].replace(".", " ").split())
+            yield Read([*around.values()][-1], path)
+
+
+def growth(text: str) -> int:
+    """How many times what it is given a row of ``map`` may make: each adds or lists as often as its body says."""
+    text, times = plain(text), 1
+    for found in _MACRO.finditer(text):
+        if found[1] == "map":
+            body = text[found.end() : _closing(text, text.index("(", found.start()))]
+            times *= 1 + body.count("+") + body.count(",")
+    return times
+
+
+def sums(text: str) -> tuple[int, int]:
+    """How many signs of addition stand outside walks, and within: texts and lists are copied by each."""
+    bodies, text = [walk.body for walk in walks(text)], plain(text)
+    places = [place for place, sign in enumerate(text) if sign == "+"]
+    within = sum(any(place in body for body in bodies) for place in places)
+    return len(places) - within, within
+
+
+def _depths(text: str) -> Iterator[tuple[Macro, int]]:
+    """The macros of an expression, and how many lists each goes through for each entry of another, itself included."""
     depth: dict[tuple[str, ...], int] = {(): 0}
-    most = 0
     for walk in walks(text):
         here = depth.get(walk.around, len(walk.around))
         is_part = bool(walk.around) and set(_NAME.findall(walk.target)) == {walk.around[-1]}
         mine = here if is_part else here + 1
         depth[(*walk.around, walk.variable)] = max(mine, depth.get((*walk.around, walk.variable), 0))
-        most = max(most, mine)
-    return most
+        yield walk, mine
 
 
 def _target(text: str, end: int) -> str:

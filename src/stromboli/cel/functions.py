@@ -19,6 +19,8 @@ _SEMVER: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9
 _NANO: Final = 10**9
 LONGEST_TEXT: Final = 1 << 20
 """Characters of a text that an expression makes."""
+LONGEST_OF_DEVICES: Final = 256
+"""Characters of one that a selector of devices makes; texts of devices have at most 64."""
 MOST_PARTS: Final = 2000
 """Parts into which it splits one."""
 
@@ -92,16 +94,6 @@ def _split(text: str, by: str, most: int = -1) -> list[str]:
     return found
 
 
-def _joined(texts: list[str], between: str = "") -> str:
-    return _bounded(between.join(texts))
-
-
-def _bounded(text: str) -> str:
-    if len(text) > LONGEST_TEXT:
-        raise ValueError(f"a text of {len(text)} characters is made, more than {LONGEST_TEXT}")
-    return text
-
-
 def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
     """The change of case of the letters A to Z alone."""
     return lambda text: "".join(change(sign) if sign.isascii() else sign for sign in text)
@@ -114,14 +106,29 @@ def _part(text: str, start: int, end: int | None = None) -> str:
     return text[start:end]
 
 
-def _replaced(text: str, old: str, new: str, most: int = -1) -> str:
-    times = text.count(old) if most < 0 else min(most, text.count(old))
-    if len(text) + times * (len(new) - len(old)) > LONGEST_TEXT:
-        raise ValueError(f"a text of more than {LONGEST_TEXT} characters is made")
-    return text.replace(old, new, most)
+def _joining(longest: int) -> Callable[..., str]:
+    def joined(texts: list[str], between: str = "") -> str:
+        _bound(sum(map(len, texts)) + len(between) * max(len(texts) - 1, 0), longest)
+        return between.join(texts)
+
+    return joined
 
 
-AMOUNTS: Final[Mapping[str, Callable[..., Any]]] = {
+def _replacing(longest: int) -> Callable[..., str]:
+    def replaced(text: str, old: str, new: str, most: int = -1) -> str:
+        times = text.count(old) if most < 0 else min(most, text.count(old))
+        _bound(len(text) + times * (len(new) - len(old)), longest)
+        return text.replace(old, new, most)
+
+    return replaced
+
+
+def _bound(length: int, longest: int) -> None:
+    if length > longest:
+        raise ValueError(f"a text of {length} characters is made, more than {longest}")
+
+
+_AMOUNTS: Final[Mapping[str, Callable[..., Any]]] = {
     "quantity": as_quantity,
     "isQuantity": _reads(quantity.parse),
     "semver": _semver,
@@ -138,17 +145,14 @@ AMOUNTS: Final[Mapping[str, Callable[..., Any]]] = {
     "major": lambda value: _parts(value)[0],
     "minor": lambda value: _parts(value)[1],
     "patch": lambda value: _parts(value)[2],
+}
+"""Of quantities and versions."""
+
+_TEXTS: Final[Mapping[str, Callable[..., Any]]] = {
     "lowerAscii": _ascii(str.lower),
     "upperAscii": _ascii(str.upper),
-}
-"""Those that selectors of devices may call: of quantities and versions, and of the case of texts."""
-
-FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
-    **AMOUNTS,
     "charAt": lambda text, place: _part(text, place, min(place + 1, len(text))),
     "split": _split,
-    "join": _joined,
-    "replace": _replaced,
     "substring": _part,
     "trim": str.strip,
     "reverse": lambda text: text[::-1],
@@ -159,4 +163,15 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "max": max,
     "isSorted": lambda values: all(one <= other for one, other in pairwise(values)),
 }
-"""Those of policies and of schemas: of texts and lists, too.  What they make is bounded."""
+"""Of texts and lists; none makes one longer."""
+
+
+def _functions(longest: int) -> Mapping[str, Callable[..., Any]]:
+    return {**_AMOUNTS, **_TEXTS, "join": _joining(longest), "replace": _replacing(longest)}
+
+
+FUNCTIONS: Final = _functions(LONGEST_TEXT)
+"""Those of policies and of schemas."""
+
+DEVICE_FUNCTIONS: Final = _functions(LONGEST_OF_DEVICES)
+"""Those of selectors, which are asked about each device."""

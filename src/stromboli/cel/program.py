@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from stromboli.cel.cost import MACROS, products, walks
-from stromboli.cel.functions import AMOUNTS, FUNCTIONS, MOST_PARTS
+from stromboli.cel.cost import MACROS, growth, plain, products, reads, sums, walks
+from stromboli.cel.functions import DEVICE_FUNCTIONS, FUNCTIONS, LONGEST_OF_DEVICES, LONGEST_TEXT, MOST_PARTS
 from stromboli.errors import CelError, PatternError, QuantityError
 
 LONGEST: Final = 10 * 1024
@@ -19,6 +19,14 @@ MOST_STEPS: Final = 10_000
 as the expression has characters."""
 MOST_READ: Final = 4_000_000
 """Steps that macros may take over lists that the expression is given; a microsecond each."""
+MOST_COPIED: Final = 1 << 30
+"""Characters and entries that additions of texts and lists may copy."""
+MOST_MADE: Final = 200_000
+"""Values in a list or a map that an expression makes."""
+_PER_STEP: Final = 64
+"""Characters of a text that are gone through in the time of a step."""
+LONGEST_MESSAGE: Final = 5 * 1024
+"""Characters of a message that an expression makes."""
 DEEPEST: Final = 100
 """Brackets within brackets."""
 
@@ -42,9 +50,9 @@ class Program:
     ``is_unsupported`` says that this is for what the library lacks, rather than for a mistake.
     """
 
-    def __init__(self, text: str, functions: Mapping[str, Callable[..., Any]] = AMOUNTS) -> None:
+    def __init__(self, text: str, functions: Mapping[str, Callable[..., Any]] = DEVICE_FUNCTIONS) -> None:
         self.text, self._functions = text, functions
-        self.problem = too_costly(text) if functions is AMOUNTS else too_long(text)
+        self.problem = too_costly(text) if functions is DEVICE_FUNCTIONS else too_long(text)
         self.is_unsupported = False
         if not self.problem:
             import cel  # only where there is an expression: it takes a quarter of a second
@@ -78,18 +86,64 @@ class Program:
             raise CelError(f"CEL runtime error: {first_line(error)}") from error
 
     @cached_property
-    def products(self) -> int:
-        """How many lists it goes through for each entry of another."""
-        return products(self.text)
+    def cost(self) -> Cost:
+        """What it costs, by what it is given."""
+        return Cost(self.text)
 
     def bounded(self, given: Mapping[str, Any]) -> Any:
-        """:meth:`value`, unless lists and maps in ``given`` are so long that it may take too many steps."""
-        if self.products > 1:
-            longest = max(longest_in(given), self.text.count(",") + 1, MOST_PARTS if "split" in self.text else 0)
-            if longest**self.products > MOST_READ:
-                told = f"for lists of {longest} entries it may take more than {MOST_READ} steps (cost budget)"
-                raise CelError(f"CEL runtime error: {told}")
-        return self.value(given)
+        """:meth:`value`, unless it may take too many steps with what is ``given``, or makes too much."""
+        if told := self.cost.too_high(given):
+            raise CelError(f"CEL runtime error: {told} (cost budget)")
+        found = self.value(given)
+        if isinstance(found, str) and len(found) > LONGEST_TEXT:
+            raise CelError(f"CEL runtime error: a text of {len(found)} characters is made, more than {LONGEST_TEXT}")
+        if isinstance(found, list | dict) and (made := sizes(found).values) > MOST_MADE:
+            raise CelError(f"CEL runtime error: {made} values are made, more than {MOST_MADE}")
+        return found
+
+
+class Sizes(NamedTuple):
+    """Of a value: the entries of the longest list or map in it, the characters of its longest text, its parts."""
+
+    entries: int
+    text: int
+    values: int
+
+
+class Cost:
+    """What an expression may cost."""
+
+    def __init__(self, text: str) -> None:
+        bare = plain(text)
+        self._products, self._growth, self._reads = products(text), growth(text), frozenset(reads(text))
+        self._sums = sums(text)
+        self._stated = Sizes(max(bare.count(",") + 1, MOST_PARTS if "split" in bare else 0), len(text), 0)
+        self._is_low = self._products + self._growth < 3 and not (self._reads or any(self._sums))  # one walk at most
+
+    def too_high(self, given: Mapping[str, Any]) -> str:
+        """Why what is ``given`` makes it too high; empty if it does not."""
+        if self._is_low:
+            return ""
+        found = sizes(given)
+        entries = max(found.entries, self._stated.entries)
+        walked = max((entries**depth * _taken(given, path, entries) for depth, path in self._reads), default=0)
+        if max(entries**self._products * self._growth, walked) > MOST_READ:
+            return f"for lists of {entries} entries it may take more than {MOST_READ} steps"
+        outside, within = self._sums
+        added = (outside**2 + within**2 * entries**self._products) * self._growth
+        if added * max(entries, found.text, self._stated.text) > MOST_COPIED:
+            return f"for texts of {found.text} characters it may copy more than {MOST_COPIED}"
+        return ""
+
+
+def _taken(given: Mapping[str, Any], path: tuple[str, ...], otherwise: int) -> int:
+    """The steps that it takes to take the value at ``path`` whole; ``otherwise`` where there is no telling."""
+    value: Any = given
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    if not path:
+        return otherwise
+    return len(value) // (_PER_STEP if isinstance(value, str) else 1) + 1 if hasattr(value, "__len__") else 1
 
 
 @lru_cache(maxsize=4096)
@@ -112,26 +166,30 @@ def unsupported(text: str, known: frozenset[str]) -> str:
 
 
 def message(written: str, given: Mapping[str, Any], otherwise: str) -> str:
-    """What a ``messageExpression`` makes, if that is one line; else, as in Kubernetes, ``otherwise``."""
+    """What a ``messageExpression`` makes, if that is a line of at most 5 KiB; else, as in Kubernetes, ``otherwise``."""
     with suppress(CelError):
         text = program(written).bounded(given) if written else ""
-        if isinstance(text, str) and text.strip() and "\n" not in text:
+        if isinstance(text, str) and text.strip() and "\n" not in text and len(text) <= LONGEST_MESSAGE:
             return text.strip()
     return otherwise
 
 
-def longest_in(value: object) -> int:
-    """The number of entries of the longest list or map within a value."""
-    most, left = 0, [value]
+def sizes(value: object) -> Sizes:
+    """How large a value is."""
+    entries = text = values = 0
+    left = [value]
     while left:
         one = left.pop()
-        if isinstance(one, Mapping):
-            most = max(most, len(one))
+        values += 1
+        if isinstance(one, str | bytes):
+            text = max(text, len(one))
+        elif isinstance(one, Mapping):
+            entries = max(entries, len(one))
             left.extend(one.values())
-        elif isinstance(one, Sequence) and not isinstance(one, str | bytes):
-            most = max(most, len(one))
+        elif isinstance(one, Sequence):
+            entries = max(entries, len(one))
             left.extend(one)
-    return most
+    return Sizes(entries, text, values)
 
 
 def first_line(error: Exception) -> str:
@@ -165,7 +223,8 @@ def too_costly(text: str) -> str:
         opened.append(mark[1] is not None)
         maps += mark[1] == "map"  # lists that one map made longer are the next one's input, wherever it stands
         deepest = max(deepest, sum(opened), maps)
-    if deepest > 1 and max(32, len(text) // 2) ** deepest > MOST_STEPS:
+    entries = max(32, len(text) // 2, LONGEST_OF_DEVICES if "split" in text else 0)
+    if deepest > 1 and entries**deepest > MOST_STEPS:
         return f"CEL compile error: the expression may take more than {MOST_STEPS} steps over lists"
     return ""
 

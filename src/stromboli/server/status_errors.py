@@ -8,7 +8,9 @@ from typing import Final, NamedTuple, Protocol
 from stromboli.cluster.body import Body
 from stromboli.errors import ApiFailure
 
-STALE = "the object has been modified; please apply your changes to the latest version and try again"
+MOST_CAUSES: Final = 256
+"""Causes that one answer names."""
+STALE: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
 
 class Named(Protocol):
@@ -134,7 +136,10 @@ def forbidden(resource: Named, name: str, why: str, causes: Sequence[Body] = ())
 
 
 def invalid(resource: Named, name: str, causes: Sequence[Cause]) -> ApiFailure:
-    """Fields of the object are wrong."""
+    """Fields of the object are wrong; the first :data:`MOST_CAUSES` are named."""
+    more = len(causes) - MOST_CAUSES
+    if more > 0:
+        causes = [*causes[:MOST_CAUSES], Cause("", "FieldValueInvalid", f"and {more} more")]
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     texts = [str(cause) for cause in causes]
     told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -22,7 +22,7 @@ def shared() -> Iterator[Browser]:
     browser.runner.close()
 
 
-def defined(browser: Browser, spec: Json, *rules: Json) -> Answer:
+def defined(browser: Browser, spec: Json, *rules: Json, code: int = 201) -> Answer:
     """A kind Thing anew, its spec with these rules."""
     browser("DELETE", f"{DEFINITIONS}/things.example.com")
     schema = {
@@ -33,7 +33,7 @@ def defined(browser: Browser, spec: Json, *rules: Json) -> Answer:
     names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
     body = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
     answer = browser("POST", DEFINITIONS, {"metadata": {"name": "things.example.com"}, "spec": body})
-    assert answer.code == 201, answer.body
+    assert answer.code == code, answer.body
     return answer
 
 
@@ -146,3 +146,60 @@ def test_what_is_told_of_rules_is_bounded(shared: Browser, fields: list[str], co
     told = [value for name, value in answer.headers if name.lower() == "warning"]
     assert len(told) == count
     assert max(map(len, told)) < 300
+
+
+TYPED = {
+    "properties": {
+        "n": {"type": "number"},
+        "at": {"type": "string", "format": "date-time"},
+        "day": {"type": "string", "format": "date"},
+        "after": {"type": "string", "format": "duration"},
+        "raw": {"type": "string", "format": "byte"},
+        "rows": {"type": "array", "items": {"type": "number"}},
+        "by-name": {"type": "object", "additionalProperties": {"type": "number"}},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "spec"),
+    [
+        pytest.param("self.n == 1.0 && type(self.n) == double", {"n": 1}, id="number"),
+        pytest.param("self.n / 2.0 == 0.5", {"n": 1}, id="arithmetic"),
+        pytest.param("self.rows.all(x, x > 0.5)", {"rows": [1, 2.5]}, id="numbers of a list"),
+        pytest.param("self.at > timestamp('2020-01-01T00:00:00Z')", {"at": "2021-01-01T00:00:00Z"}, id="time"),
+        pytest.param("self.day.getFullYear() == 2021", {"day": "2021-05-01"}, id="day"),
+        pytest.param("self.after < duration('2h')", {"after": "90m"}, id="duration"),
+        pytest.param("self.raw == b'ab'", {"raw": "YWI="}, id="bytes"),
+        pytest.param("self.by__dash__name['x-y'] == 2.0", {"by-name": {"x-y": 2}}, id="keys of a map stay"),
+    ],
+)
+def test_values_have_the_types_of_their_schema(shared: Browser, rule: str, spec: Json) -> None:
+    defined(shared, TYPED, {"rule": rule})
+    assert made(shared, spec).code == 201
+    defined(shared, TYPED, {"rule": f"!({rule})"})
+    assert made(shared, spec).code == 422
+
+
+def test_a_rule_that_is_no_cel_is_refused(shared: Browser) -> None:
+    answer = defined(shared, NUMBERS, {"rule": "self.least <="}, {"message": "none"}, code=422)
+    fields = [one["field"].rpartition(".spec]")[2] for one in answer.body["details"]["causes"]]
+    assert fields == [f"[spec].{RULES}[0].rule", f"[spec].{RULES}[1].rule"] or all(RULES in one for one in fields)
+
+
+def test_rules_of_changes_judge_what_stayed(shared: Browser) -> None:
+    """As in Kubernetes: a rule of changes is about the step, which is made even where the value is the same."""
+    defined(shared, NUMBERS, {"rule": "self.least > oldSelf.least"})
+    assert made(shared, {"least": 1}).code == 201
+    assert changed(shared, {"least": 2}).code == 200
+    assert changed(shared, {"least": 2}).code == 422
+
+
+def test_causes_are_bounded(shared: Browser) -> None:
+    item = {"type": "integer", RULES: [{"rule": "self > 0"}]}
+    defined(shared, {"properties": {"rows": {"type": "array", "items": item}}})
+    answer = made(shared, {"rows": [0] * 1000})
+    assert answer.code == 422
+    causes = answer.body["details"]["causes"]
+    assert len(causes) == 257
+    assert causes[-1]["message"] == "and 744 more"

@@ -6,7 +6,7 @@ Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admis
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -81,9 +81,10 @@ def check(write: Write, body: Body | None, kind_of: KindOf, warnings: list[str])
         if policy is None:
             continue
         names, actions = {"policy": meta(policy)["name"], "binding": meta(binding)["name"]}, _actions(spec)
-        found = [*_findings(write, body, policy, spec, kind_of)]
+        found: Iterable[Finding] = _findings(write, body, policy, spec, kind_of)
         if "Warn" in actions:
-            warnings += [_WARNED.format(text=one.text, **names)[:256] for one in found[:MOST_WARNINGS]]
+            found = told = [*found]
+            warnings += [_WARNED.format(text=one.text, **names)[:256] for one in told[:MOST_WARNINGS]]
         if (denied := next((one for one in found if one.is_error or "Deny" in actions), None)) is not None:
             raise _refusal(write, body, _DENIED.format(text=denied.text, **names), denied.reason)
 

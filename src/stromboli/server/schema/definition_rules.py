@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from stromboli.cluster.body import Body, meta, part
 from stromboli.server.schema.decoding import wrong_values
+from stromboli.server.schema.expression_rules import mistaken
 from stromboli.server.schema.names import no_dns_1035, no_subdomain
 from stromboli.server.schema.schema import CUSTOM
 from stromboli.server.schema.structural_rules import wrong_list, wrong_root, wrong_structure
@@ -181,6 +182,7 @@ def _schema(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
         if schema.get(name, 0) < 0:
             yield wrong(f"{path}.{name}", schema[name], "must be greater than or equal to 0")
     yield from wrong_structure(schema, path)
+    yield from mistaken(schema, path)
     yield from _list_type(schema, path)
     if schema.get("x-kubernetes-map-type") is not None:
         yield from _one_of(f"{path}.x-kubernetes-map-type", schema["x-kubernetes-map-type"], _MAP_TYPES)

@@ -5,16 +5,16 @@ Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/cust
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from stromboli.cel import CelError, message, program, unsupported
 from stromboli.server.schema.schema import RULES, Schema
-from stromboli.server.status_errors import Cause, shown
+from stromboli.server.status_errors import Cause, required, shown, wrong
 
-_OLD: Final = re.compile(r"\boldSelf\b")
-_ESCAPED: Final = re.compile(r"__(\w+?)__")
 _KNOWN: Final = frozenset({"self", "oldSelf"})
 _SIGNS: Final = {"_": "underscores", ".": "dot", "-": "dash", "/": "slash"}
 _RESERVED: Final = frozenset({
@@ -29,12 +29,14 @@ _KINDS: Final = {"FieldValueInvalid": "Invalid value", "FieldValueForbidden": "F
 def wrong_by_rules(schema: Schema, value: Any, old: Any, path: str = "") -> Iterator[Cause]:
     """What the rules of a schema, and of its parts, have against a value that was ``old``; None for a new one.
 
-    As in Kubernetes, what a change leaves as it was is not judged again.
+    As in Kubernetes, what a change leaves as it was is judged again by rules about changes alone.
     """
-    if not schema.is_ruled or value is None or value == old:
+    if not schema.is_ruled or value is None:
         return
-    for rule in schema.raw.get(RULES) or ():
-        yield from _broken(rule, value, old, path)
+    if rules := [*_judging(schema, value, old)]:
+        given = {"self": typed(schema, value), "oldSelf": typed(schema, old)}
+        for rule in rules:
+            yield from _broken(rule, value, given, path)
     for part, one, before, where in _parts(schema, value, old):
         yield from wrong_by_rules(part, one, before, f"{path}{where}".lstrip("."))
 
@@ -49,6 +51,18 @@ def _parts(schema: Schema, value: Any, old: Any) -> Iterator[tuple[Schema, Any, 
         known = _by_key(schema, old)
         for number, one in enumerate(value):
             yield items, one, known.get(_key(schema, one)), f"[{number}]"
+
+
+def mistaken(raw: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    """What of the rules that a schema itself states is no CEL."""
+    for number, rule in enumerate(raw.get(RULES) or ()):
+        where = f"{path}.{RULES}[{number}]"
+        if not rule.get("rule"):
+            yield required(f"{where}.rule", "rule is not specified")
+        for name in ("rule", "messageExpression"):
+            found = program(rule[name]) if rule.get(name) else None
+            if found is not None and found.problem and not found.is_unsupported:
+                yield wrong(f"{where}.{name}", found.text[:256], f"compilation failed: {found.problem}")
 
 
 def not_evaluated(schema: Schema, path: str = "") -> Iterator[str]:
@@ -68,12 +82,20 @@ def _unusable(text: str) -> str:
     return program(text).problem or unsupported(text, _KNOWN)
 
 
-def _broken(rule: Mapping[str, Any], value: Any, old: Any, path: str) -> Iterator[Cause]:
-    """A rule about a change holds for what is new, unless it says that it takes an optional old value."""
-    text = rule.get("rule", "")
-    if (_OLD.search(text) and old is None) or _unusable(text):
-        return
-    given = {"self": _escaped(text, value), "oldSelf": _escaped(text, old)}
+def _judging(schema: Schema, value: Any, old: Any) -> Iterator[Mapping[str, Any]]:
+    """The rules that a schema itself states about such a change: those about changes need an old value."""
+    for rule in schema.raw.get(RULES) or ():
+        if not _unusable(rule["rule"]) and (old is not None if _is_of_changes(rule) else value != old):
+            yield rule
+
+
+def _is_of_changes(rule: Mapping[str, Any]) -> bool:
+    """Whether a rule, one that can be used, compares with what was before."""
+    return "oldSelf" in program(rule["rule"]).names
+
+
+def _broken(rule: Mapping[str, Any], value: Any, given: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    text = rule["rule"]
     try:
         if program(text).bounded(given) is True:
             return
@@ -104,15 +126,49 @@ def _key(schema: Schema, one: object) -> Sequence[object]:
     return tuple(str(one.get(name)) for name in schema.map_keys) if isinstance(one, Mapping) else ()
 
 
-def _escaped(text: str, value: Any) -> Any:
-    """A value with the names of its fields as expressions write them, where the expression writes any so."""
-    if not _ESCAPED.search(text):
-        return value
-    if isinstance(value, Mapping):
-        return {_escaped_name(name): _escaped(text, one) for name, one in value.items()}
-    return [_escaped(text, one) for one in value] if isinstance(value, list) else value
+def typed(schema: Schema, value: Any) -> Any:
+    """A value as expressions see it: numbers, times and bytes by type and format, fields by names that CEL takes.
+
+    Keys of maps, and fields that the schema does not name, stay as they are.
+    """
+    match value:
+        case Mapping():
+            return dict(_typed_field(schema, name, one) for name, one in value.items())
+        case list() if schema.items is not None:
+            return [typed(schema.items, one) for one in value]
+        case int() if schema.type == "number":
+            return float(value)
+        case str():
+            return _read(schema.raw.get("format", ""), value)
+    return value
 
 
+def _typed_field(schema: Schema, name: str, value: Any) -> tuple[str, Any]:
+    part = schema.field(name)
+    return _escaped_name(name) if name in schema.properties else name, value if part is None else typed(part, value)
+
+
+def _read(form: str, text: str) -> Any:
+    """A text of a format that CEL has a type for; one that is not of the format stays a text."""
+    with suppress(CelError, ValueError):
+        return _READERS[form](text) if form in _READERS else text
+    return text
+
+
+def _by_cel(expression: str) -> Callable[[str], Any]:
+    return lambda text: program(expression).value({"self": text})
+
+
+_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "byte": partial(b64decode, validate=True),
+    "date": _by_cel("timestamp(self + 'T00:00:00Z')"),
+    "date-time": _by_cel("timestamp(self)"),
+    "duration": _by_cel("duration(self)"),
+}
+"""What reads a text of a format that CEL has a type for."""
+
+
+@lru_cache(maxsize=4096)
 def _escaped_name(name: str) -> str:
     """The name of a field in an expression, ``self.a__dash__b`` for ``a-b``."""
     if name in _RESERVED:
