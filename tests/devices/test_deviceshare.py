@@ -301,6 +301,16 @@ def test_metrics_show_what_pods_have_of_each_card() -> None:
     assert shown(of_pods, devID="c0", podName="b") == [4000, 30]
     assert shown(of_pods, devID="c1", podName="c") == [3500, 40]
     assert shown(of_pods, devID="c1", podName="d") == [None, None]
+    vgpu, bench.config = bench.config, Bench([], conf(GPUSharingEnable="true")).config
+    bench.cycle(observer)
+    assert shown(names, devID="c0") == [None] * 4, "the kind is off since the last reload"
+    bench.config = vgpu
+    bench.cycle(observer)
+    assert shown(names, devID="c0") == [3, 7100, 55, 8000]
+    bench.config = Bench([]).config
+    bench.cycle(observer)
+    assert shown(names, devID="c0") == [None] * 4, "the plugin is off"
+    bench.config = vgpu
     bench.tell(nodes, gone=True)
     bench.cycle(observer)
     assert shown(names, devID="c0") == [None] * 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from prometheus_client import Metric
 
@@ -18,18 +18,24 @@ Figures: TypeAlias = Callable[[], tuple[Rows, Rows]]
 """Makes what is shown of each card, and of each pod on a card."""
 
 
+NONE: Final[Figures] = lambda: ({}, {})  # noqa: E731
+
+
 class Cards:
-    """Gauges of cards; they are made when somebody reads them."""
+    """Gauges of cards as the last session saw them; they are made when somebody reads them."""
 
     def __init__(self) -> None:
-        self._figures: Figures = lambda: ({}, {})
+        self._figures = self._told = NONE
 
     def hearers(self) -> Hearers:
-        """All of them are told at once."""
-        return {"metric.vgpu_devices": self._keep}
+        """All of them are told at once, before their session closes; a session that looks at no cards tells nothing."""
+        return {"metric.vgpu_devices": self._keep, "session_closed": self._settle}
 
     def _keep(self, figures: Figures) -> None:
-        self._figures = figures
+        self._told = figures
+
+    def _settle(self, session: str) -> None:
+        self._figures, self._told = self._told, NONE
 
     def views(self) -> Iterable[View]:
         """What was told last."""
