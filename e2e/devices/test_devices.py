@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
 
-from e2e.clusters import STROMBOLI, Json
+from e2e.clusters import MERGE, STROMBOLI, Json
 from e2e.devices.drivers import DEVICES, LOCK, PHASE, ZONE, Drivers
 from e2e.objects import job
 from e2e.proxy import Proxy, Strike
@@ -21,6 +22,7 @@ V: Final = "volcano.sh/vgpu-"
 IDS: Final = f"{V}ids-new"
 REGISTER: Final = "volcano.sh/node-vgpu-register"
 DRIVER: Final = "gpu.example.com"
+FABRIC: Final = "fabric.example.com"
 API: Final = "resource.k8s.io/v1"
 NODES: Final = {"card": "z0", "mig": "z0", "claim-0": "z1", "claim-1": "z1"}
 """Nodes with devices, and the zone of each."""
@@ -68,6 +70,14 @@ def published(name: str, *devices: Json) -> Json:
     return {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": f"{name}-gpus"}, "spec": spec}
 
 
+def fabric(*names: str) -> Json:
+    """Devices that are attached to a node once they are allocated."""
+    slow = {"bindsToNode": True, "bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+    spec = {"driver": FABRIC, "allNodes": True, "devices": [{"name": name, **slow} for name in names],
+            "pool": {"name": "fabric", "generation": 1, "resourceSliceCount": 1}}  # fmt: skip
+    return {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": "fabric-gpus"}, "spec": spec}
+
+
 def offered() -> Iterator[Json]:
     """Devices of both nodes for claims: one that a claim has alone, and one that claims share; classes of all."""
     part = {"name": "part", "allowMultipleAllocations": True, "attributes": {"shared": {"bool": True}},
@@ -75,6 +85,9 @@ def offered() -> Iterator[Json]:
                 "default": "10Gi", "validRange": {"min": "2Gi", "step": "2Gi"}}}}}  # fmt: skip
     yield published("claim-0", {"name": "gpu-0", "attributes": {"shared": {"bool": False}}}, part)
     yield published("claim-1", {"name": "gpu-0", "attributes": {"shared": {"bool": False}}})
+    yield fabric("d0")
+    yield {"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": "attached"},
+           "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{FABRIC}"'}}]}}  # fmt: skip
     for name, shared in (("whole", "false"), ("shared", "true")):
         own = f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].shared == {shared}'
         yield {"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": name},
@@ -100,6 +113,7 @@ def equipped(stage: Stage) -> Iterator[Stage]:
     for name in NODES:
         stage.delete(f"/api/v1/nodes/{name}")
         stage.delete(f"/apis/{API}/resourceslices/{name}-gpus")
+    stage.delete(f"/apis/{API}/resourceslices/fabric-gpus")
 
 
 @pytest.fixture
@@ -260,6 +274,39 @@ def test_claims_share_a_device_by_its_capacity(equipped: Stage, space: str, stag
         until_waits(staged, space, "more", "cannot allocate all claims")
         gone(staged, space, "pair")
         staged.until_phase(space, "more", "Running")
+
+
+def say(stage: Stage, space: str, claim: Json, condition: str) -> None:
+    """What the driver says of the device that a claim has."""
+    (one,) = claim["status"]["allocation"]["devices"]["results"]
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    told = {"type": condition, "status": "True", "reason": "Fabric", "message": "port 3", "lastTransitionTime": now}
+    devices = [{**{key: one[key] for key in ("driver", "pool", "device")}, "conditions": [told]}]
+    path = f"/{DEVICES}/namespaces/{space}/resourceclaims/{claim['metadata']['name']}/status"
+    stage.api.call("PATCH", path, {"status": {"devices": devices}}, MERGE)
+
+
+def test_a_pod_waits_until_its_device_is_attached(equipped: Stage, space: str, staged: Stage) -> None:
+    """Where that fails the device is given back, the pod is told, and gets the one that is offered instead."""
+    staged.apply([template(space, "slow", "attached")])
+    with staged.scheduler(conf=CONF):
+        staged.create(claiming(space, "job", 1, "slow"))
+        until(lambda: [one["device"] for one in results(staged, space, "job")] == ["d0"], "a device is allocated")
+        events = f"/api/v1/namespaces/{space}/events"
+        until(lambda: any(one["reason"] == "BindingConditionsPending" for one in staged.items(events)), "it is told")
+        assert not staged.bound(space, "job")
+        path, old = f"/{DEVICES}/resourceslices/fabric-gpus", fabric("d1")["spec"]
+        staged.api.call("PATCH", path, {"spec": {"devices": old["devices"]}}, MERGE)
+        (claim,) = claims(staged, space, "job")
+        say(staged, space, claim, "Broken")
+        until(lambda: [one["device"] for one in results(staged, space, "job")] == ["d1"], "another one is allocated")
+        (claim,) = claims(staged, space, "job")
+        assert not claim["status"].get("devices")
+        assert any("device binding failed" in one["message"] for one in staged.items(events))
+        say(staged, space, claim, "Attached")
+        staged.until_phase(space, "job", "Running")
+        fields = claim["status"]["allocation"]["nodeSelector"]["nodeSelectorTerms"][0]["matchFields"]
+        assert fields[0]["values"] == list(staged.bound(space, "job").values())
 
 
 def test_a_set_of_pods_lands_in_the_zone_of_its_volumes(equipped: Stage, space: str, staged: Stage) -> None:

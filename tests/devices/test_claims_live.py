@@ -94,14 +94,20 @@ def test_a_gang_with_templates_starts_whole_and_the_next_one_when_its_devices_ar
 
 BIND = Bind("uid-p", "ns/p", "ns/g", "n0")
 GIVEN = Allocation(DeviceResults((DeviceResult("r", DRIVER, "n0", "gpu-0"),)))
+NOW = "2026-01-01T00:00:00Z"
 USER = {"resource": "pods", "name": "p", "uid": "uid-p"}
 
 
 def test_what_is_written_is_taken_back() -> None:
-    status = reserved({"metadata": {}, "status": {}}, BIND, "ns/c", GIVEN)
+    status = reserved({"metadata": {}, "status": {}}, BIND, "ns/c", GIVEN, NOW)
     assert status is not None
     assert status["reservedFor"] == [USER]
-    assert reserved({"metadata": {}, "status": status}, BIND, "ns/c", GIVEN) is None
+    assert status["allocation"]["allocationTimestamp"] == NOW
+    later = reserved(
+        {"metadata": {}, "status": {**status, "reservedFor": []}}, BIND, "ns/c", GIVEN, "2027-01-01T00:00:00Z"
+    )
+    assert later == status, "what is allocated stays as it is"
+    assert reserved({"metadata": {}, "status": status}, BIND, "ns/c", GIVEN, NOW) is None
     assert released({"status": status}, "uid-p") == {"reservedFor": None, "allocation": None}
     other = {**USER, "name": "q", "uid": "uid-q"}
     assert released({"status": {**status, "reservedFor": [USER, other]}}, "uid-p") == {"reservedFor": [other]}
@@ -117,4 +123,4 @@ def test_what_is_written_is_taken_back() -> None:
 )
 def test_a_claim_that_is_going_or_has_other_devices_is_left_alone(body: Any) -> None:
     with pytest.raises(ApiError, match="in the meantime"):
-        reserved(body, BIND, "ns/c", GIVEN)
+        reserved(body, BIND, "ns/c", GIVEN, NOW)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -12,6 +12,9 @@ from stromboli.model.objects.base import NamespacedMetadata, Object
 from stromboli.model.resources import quantity
 from stromboli.model.resources.quantity import saturating_add, saturating_multiply
 from stromboli.model.spec import Amount, NodeSelector, Toleration, Wire
+
+CLAIM_SECONDS: Final = 600
+"""How long drivers may take to make allocated devices ready, unless told otherwise."""
 
 
 class Devices(msgspec.Struct, frozen=True):
@@ -137,6 +140,15 @@ class DeviceResult(Wire, frozen=True):
     tolerations: tuple[Toleration, ...] = ()
     share_id: str = msgspec.field(name="shareID", default="")
     consumed_capacity: dict[str, Amount] = {}
+    binding_conditions: tuple[str, ...] = ()
+    """What its driver must have said of the device before pods may be bound; copied from the device."""
+    binding_failure_conditions: tuple[str, ...] = ()
+    """What its driver says of a device that it cannot make ready."""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Driver, pool and name of the device, and the share's id."""
+        return self.driver, self.pool, self.device, self.share_id
 
 
 class DeviceResults(Wire, frozen=True):
@@ -151,6 +163,12 @@ class Allocation(Wire, frozen=True):
 
     devices: DeviceResults = DeviceResults()
     node_selector: NodeSelector | None = None
+    allocation_timestamp: str = ""
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether drivers have to make devices ready before pods may be bound."""
+        return any(one.binding_conditions for one in self.devices.results)
 
 
 class Consumer(Wire, frozen=True):
@@ -162,11 +180,31 @@ class Consumer(Wire, frozen=True):
     uid: str = ""
 
 
+class DeviceCondition(Wire, frozen=True):
+    """Something that the driver of a device says of it."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class DeviceStatus(Wire, frozen=True):
+    """What the driver says of a device that a claim has."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    share_id: str = msgspec.field(name="shareID", default="")
+    conditions: tuple[DeviceCondition, ...] = ()
+
+
 class ResourceClaimStatus(Wire, frozen=True):
     """``status`` of a ResourceClaim."""
 
     allocation: Allocation | None = None
     reserved_for: tuple[Consumer, ...] = ()
+    devices: tuple[DeviceStatus, ...] = ()
 
 
 class ResourceClaim(Object, frozen=True):
@@ -246,7 +284,10 @@ class Device(Wire, frozen=True):
     taints: tuple[DeviceTaint, ...] = ()
     consumes_counters: tuple[CounterUse, ...] = ()
     allow_multiple_allocations: bool = False
+    binds_to_node: bool = False
+    """Whether a claim that has it can be used on the node alone for which it was allocated."""
     binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
 
 
 class Pool(Wire, frozen=True):

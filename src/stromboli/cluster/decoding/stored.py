@@ -136,6 +136,11 @@ class StoredDevices(Stored[DeviceObjects]):
         """Whether a task is left out for want of a claim."""
         return self.required and any(key not in self.demands for key in task.claims)
 
+    def claim(self, key: str) -> ResourceClaim | None:
+        """A claim by ``namespace/name`` as it was told, decisions left out; None where there is none."""
+        found: ResourceClaim | None = self._objects["claims"].get(key)
+        return found
+
     def give(self, uid: str, pod: str, claims: Mapping[str, Allocation]) -> None:
         """The claims of ``pod`` have these devices; see :class:`~stromboli.framework.books.plan.Bind`."""
         self._shown = None

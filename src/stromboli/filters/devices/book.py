@@ -222,15 +222,15 @@ class DeviceBook:
             if found is None:
                 return None
             for key, given in zip(waiting, found, strict=True):
-                self._give(key, given)
+                self._give(key, given, self._table.statics.names[row])
         for key in task.claims:
             if key in self._given:
                 self._users.setdefault(key, set()).add(task.uid)
         return {key: has for key in task.claims if (has := self._allocation(key)) is not None}
 
-    def _give(self, key: str, given: list[Given]) -> None:
+    def _give(self, key: str, given: list[Given], node: str) -> None:
         claim: ResourceClaim = self._devices.claims[key]
-        self._given[key] = allocation(claim, given, self._devices.classes)
+        self._given[key] = allocation(claim, given, self._devices.classes, node)
         self._count(self._given[key], 1)
 
     def leave(self, task: Task) -> None:

@@ -39,11 +39,9 @@ class Candidate:
     draws: Draws = ()
 
     def admits(self, tolerations: Sequence[Toleration]) -> bool:
-        """Whether the device's taints are tolerated, and the scheduler can allocate it at once."""
-        device = self.device
-        if device.binding_conditions:
-            return False
-        return admits(tolerations, (Taint(each.key, each.value, each.effect) for each in device.taints))
+        """Whether the device's taints are tolerated."""
+        taints = self.device.taints
+        return admits(tolerations, (Taint(each.key, each.value, each.effect) for each in taints))
 
     @property
     def is_shared(self) -> bool:
@@ -85,7 +83,7 @@ class Offers:
         self.candidates: list[Candidate] = []
         self.counters: dict[CounterKey, int] = {}
         """How much there is of each counter that devices share, in thousandths."""
-        for members in newest_pools(slices.values()):
+        for members in sorted(newest_pools(slices.values()), key=_is_slow):
             self._add_pool(members)
 
     def of(self, row: int) -> Reached:
@@ -189,6 +187,11 @@ def newest_pools(slices: Iterable[ResourceSlice]) -> Iterator[list[ResourceSlice
     for _, members in sorted(pools.items()):
         newest = max(each.spec.pool.generation for each in members)
         yield [each for each in members if each.spec.pool.generation == newest]
+
+
+def _is_slow(members: Sequence[ResourceSlice]) -> bool:
+    """Whether drivers have to make devices of a pool ready before they are used: other pools are tried first."""
+    return any(device.binding_conditions for each in members for device in each.spec.devices)
 
 
 def only_on(node: str) -> NodeSelector:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid5
 
 from stromboli.filters.devices.capacity import Takes, written
-from stromboli.filters.devices.offers import Candidate, common
+from stromboli.filters.devices.offers import Candidate, common, only_on
 from stromboli.model.claims import (
     Allocation,
     DeviceClass,
@@ -116,20 +116,28 @@ class Given(NamedTuple):
     share: Takes | None = None
 
 
-def allocation(claim: ResourceClaim, given: Sequence[Given], classes: Mapping[str, DeviceClass]) -> Allocation:
-    """What is written into a claim's status: devices, their drivers' configuration, and where they can be used."""
+def allocation(
+    claim: ResourceClaim, given: Sequence[Given], classes: Mapping[str, DeviceClass], node: str
+) -> Allocation:
+    """What is written into a claim's status for a pod on ``node``: devices, their drivers' configuration, and where
+    they can be used.
+    """
     results = tuple(_result(claim, place, each) for place, each in enumerate(given))
     configs = tuple(_configs(claim.spec, dict.fromkeys(each.option for each in given), classes))
-    return Allocation(DeviceResults(results, configs), common(each.device.node_selector for each in given))
+    binds = any(each.device.device.binds_to_node for each in given)
+    where = only_on(node) if binds else common(each.device.node_selector for each in given)
+    return Allocation(DeviceResults(results, configs), where)
 
 
 def _result(claim: ResourceClaim, place: int, given: Given) -> DeviceResult:
     option, one, share = given
     admin = True if option.admin else None
-    if share is None:
-        return DeviceResult(option.name, *one.key, admin, option.tolerations)
-    amounts: dict[str, Amount] = {name: written(amount) for name, amount in share.items()}
-    return DeviceResult(option.name, *one.key, admin, option.tolerations, _share_id(claim, place, one), amounts)
+    amounts: dict[str, Amount] = {name: written(amount) for name, amount in (share or {}).items()}
+    return DeviceResult(
+        option.name, *one.key, admin, option.tolerations,
+        "" if share is None else _share_id(claim, place, one), amounts,
+        one.device.binding_conditions, one.device.binding_failure_conditions,
+    )  # fmt: skip
 
 
 def _share_id(claim: ResourceClaim, place: int, one: Candidate) -> str:

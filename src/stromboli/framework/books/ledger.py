@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from stromboli.framework.books.second_places import SecondPlaces
-from stromboli.model.claims import Allocation
+from stromboli.model.claims import CLAIM_SECONDS, Allocation
 from stromboli.model.job import BINDING, PENDING, PIPELINED, RELEASING, RUNNING, Job
 from stromboli.model.objects.storage import VOLUME_SECONDS
 from stromboli.model.resources.amounts import totals
@@ -53,6 +53,7 @@ class Ledger:
         "bind_claims",
         "bind_locks",
         "bind_volumes",
+        "claim_seconds",
         "evictions",
         "followers",
         "follows_placements",
@@ -72,7 +73,7 @@ class Ledger:
         self.bind_claims: dict[str, Mapping[str, Allocation]] = {}
         self.bind_locks: dict[str, tuple[str, ...]] = {}
         self.bind_volumes: dict[str, Mapping[str, str]] = {}
-        self.volume_seconds = VOLUME_SECONDS
+        self.volume_seconds, self.claim_seconds = VOLUME_SECONDS, CLAIM_SECONDS
         self._total: list[int] | None = None
         self.queues = queues
         self._arrays: dict[int, tuple[Ints, Ints]] = {}

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from stromboli.model.claims import Allocation
+from stromboli.model.claims import CLAIM_SECONDS, Allocation
 from stromboli.model.objects.storage import VOLUME_SECONDS
 from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.reservation import Held
@@ -18,8 +18,8 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
 
     ``volumes`` says what each of its claims gets before: ``pv:NAME``, a volume, or ``node:NAME``, one made for a node.
     ``claims`` are the devices that each of its ResourceClaims has, those included that it had before.
-    ``volume_seconds`` is how long the claims may take to be bound.  ``locks``
-    are annotations that lock the node meanwhile.
+    ``volume_seconds`` is how long the claims may take to be bound, ``claim_seconds`` how long the devices may take to
+    be ready.  ``locks`` are annotations that lock the node meanwhile.
     """
 
     uid: str
@@ -31,6 +31,7 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
     claims: dict[str, Allocation] = {}
     volume_seconds: int = VOLUME_SECONDS
     locks: tuple[str, ...] = ()
+    claim_seconds: int = CLAIM_SECONDS
 
 
 class Eviction(msgspec.Struct, frozen=True, gc=False):

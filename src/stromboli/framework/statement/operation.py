@@ -287,7 +287,7 @@ def dispatch(session: SessionState, job: Job, tasks: Sequence[Task]) -> None:
             task.uid, task.key, job.uid, task.node_name,
             dict(given.bind_annotations.get(task.uid, ())), dict(given.bind_volumes.get(task.uid, ())),
             dict(given.bind_claims.get(task.uid, ())), given.volume_seconds,
-            given.bind_locks.get(task.uid, ()),
+            given.bind_locks.get(task.uid, ()), given.claim_seconds,
         )
         for task in tasks
     ]  # fmt: skip

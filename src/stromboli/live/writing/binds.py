@@ -56,7 +56,7 @@ class Binder:
     # ------------------------------------------------------------------ one bind
 
     async def _carry_out(self, bind: Bind) -> None:
-        """Try until it is known how it ends; while claims wait for their volumes, others have their turn."""
+        """Try until it is known how it ends; while claims wait for volumes and devices, others have their turn."""
         if self._waiting.get(bind.uid) is not bind:
             return
         del self._waiting[bind.uid]
@@ -64,10 +64,9 @@ class Binder:
         attempts = Attempts()
         while self._still_wanted(bind):
             try:
-                if not await self._volumes.ready(bind):
-                    self._wait_for_volumes(bind)
+                if not await self._volumes.ready(bind) or not await self._claims.ready(bind):
+                    self._wait_for_claims(bind)
                     return
-                await self._claims.write(bind)
                 await self._locks.take(bind)
                 if await self._attempt(bind):
                     self._succeeded(bind, asyncio.get_running_loop().time() - began)
@@ -83,7 +82,7 @@ class Binder:
         else:
             await self._leave(bind)
 
-    def _wait_for_volumes(self, bind: Bind) -> None:
+    def _wait_for_claims(self, bind: Bind) -> None:
         """Let the bind come again in a moment; the more of them wait, the longer that is."""
         self._waiting[bind.uid] = bind
         pause = max(PAUSE, len(self._waiting) * PAUSE_FOR_EACH)

@@ -13,14 +13,19 @@ import msgspec
 from stromboli.cluster.body import part
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.rim import ClaimsGiven
-from stromboli.errors import ApiError
+from stromboli.errors import ApiError, ManifestError
 from stromboli.framework.books.plan import Bind
 from stromboli.kube.resources import RESOURCES, plain
-from stromboli.live.scheduler.context import Context
-from stromboli.model.claims import Allocation
+from stromboli.live.scheduler.context import Context, pod_of
+from stromboli.model import names
+from stromboli.model.claims import Allocation, DeviceCondition, DeviceResult, ResourceClaim
+from stromboli.model.values.times import seconds, stamp
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 """Keeps a claim from going while devices are allocated to it."""
+TRUE: Final = "True"
+MOST_TEXT: Final = 256
+"""Characters of a driver's message that are told on."""
 _CLAIMS: Final = RESOURCES["ResourceClaim"]
 _PLAIN: Final = _CLAIMS.read_as(plain)
 
@@ -31,6 +36,8 @@ class ClaimWriter:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._written: dict[str, dict[str, None]] = {}
+        self._since: dict[str, float] = {}
+        """Since when pods, by uid, wait for drivers to make their devices ready, in seconds since 1970."""
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def assume(self, bind: Bind) -> None:
@@ -41,16 +48,41 @@ class ClaimWriter:
         """The bind has ended: what objects say counts."""
         self._give(bind, {})
         self._written.pop(bind.uid, None)
+        self._since.pop(bind.uid, None)
 
     def _give(self, bind: Bind, claims: Mapping[str, Allocation]) -> None:
         if bind.claims:
             self._context.mirror.rim.do(ClaimsGiven(bind.uid, bind.key, claims))
 
-    async def write(self, bind: Bind) -> None:
-        """Write all claims that do not say it yet.
+    async def ready(self, bind: Bind) -> bool:
+        """Whether all claims have their devices, and drivers have said of them what they must; writes what is missing.
 
-        Raises ApiError where a claim is gone, has got other devices or takes no more pods; Unreachable.
+        Raises ApiError where a claim is gone, has got other devices or takes no more pods, where a device will not be
+        ready, or is not in time; Unreachable.
         """
+        if bind.uid in self._since and not self._is_prepared(bind):
+            return False
+        await self._write_all(bind)
+        return not any(given.has_conditions for given in bind.claims.values()) or self._is_prepared(bind)
+
+    def _is_prepared(self, bind: Bind) -> bool:
+        context, devices = self._context, self._context.mirror.state.storage.devices
+        claims = {key: devices.claim(key) or ResourceClaim() for key in bind.claims}
+        waiting = {key: claim for key, claim in claims.items() if not is_prepared(claim)}
+        if waiting and bind.uid not in self._since:
+            self._since[bind.uid] = context.clock()
+            text = names.BINDING_CONDITIONS.format(node=bind.node)
+            about = pod_of(bind.key, bind.uid)
+            context.recorder.record_once(about, names.EVENT_NORMAL, names.EVENT_BINDING_CONDITIONS, text)
+        for key, claim in waiting.items():
+            since = allocated_at(claim) or self._since[bind.uid]
+            if context.clock() - since >= bind.claim_seconds:
+                text = f"device binding timeout: claim={key}, not ready within {bind.claim_seconds} seconds"
+                raise ApiError(422, "Timeout", text)
+        return not waiting
+
+    async def _write_all(self, bind: Bind) -> None:
+        """Write all claims that do not say it yet.  Raises ApiError, Unreachable."""
         for key, given in bind.claims.items():
             # noted before it is sent: of a write without an answer nobody knows whether it has happened, and a pod
             # without a node uses nothing, so that what an earlier scheduler wrote for it may be taken back, too
@@ -79,7 +111,8 @@ class ClaimWriter:
             if given is None:
                 return
             raise ApiError(422, "NotFound", f"claim {key} got deleted in the meantime") from error
-        status = reserved(body, bind, key, given) if given is not None else released(body, bind.uid)
+        now = stamp(self._context.clock())
+        status = reserved(body, bind, key, given, now) if given is not None else released(body, bind.uid)
         if status is None:
             return
         if given is not None:
@@ -99,8 +132,41 @@ class ClaimWriter:
         return await self._context.client.patch(_PLAIN, name, namespace, {"metadata": change})
 
 
-def reserved(body: dict[str, Any], bind: Bind, key: str, given: Allocation) -> dict[str, Any] | None:
-    """The status of a claim that ``given`` is allocated to for the pod; None where it says so already.
+def is_prepared(claim: ResourceClaim) -> bool:
+    """Whether drivers have said of all devices of a claim what they must; what says so may not have come yet.
+
+    Raises ApiError where one says that its device will not be ready.
+    """
+    allocation = claim.status.allocation
+    if allocation is None:
+        return False
+    told = {(one.driver, one.pool, one.device, one.share_id): one.conditions for one in claim.status.devices}
+    slow = [one for one in allocation.devices.results if one.binding_conditions]
+    ready = [
+        _is_ready(claim.metadata.name, one, told.get(one.key, ())) for one in slow
+    ]  # of all, as any may have failed
+    return all(ready)
+
+
+def _is_ready(claim: str, one: DeviceResult, conditions: tuple[DeviceCondition, ...]) -> bool:
+    true = {each.type: each for each in conditions if each.status == TRUE}
+    if (why := next((true[name] for name in one.binding_failure_conditions if name in true), None)) is not None:
+        text = f"claim={claim}, reason={why.reason}, message={why.message[:MOST_TEXT]!r}"
+        raise ApiError(422, "Failed", f"device binding failed: {text}")
+    return true.keys() >= set(one.binding_conditions)
+
+
+def allocated_at(claim: ResourceClaim) -> float:
+    """When the devices of a claim were allocated, in seconds since 1970; 0 where that is not known."""
+    allocation = claim.status.allocation
+    try:
+        return seconds(allocation.allocation_timestamp, "") if allocation is not None else 0
+    except ManifestError:
+        return 0
+
+
+def reserved(body: dict[str, Any], bind: Bind, key: str, given: Allocation, now: str) -> dict[str, Any] | None:
+    """The status of a claim that ``given`` is allocated to for the pod ``now``; None where it says so already.
 
     Raises ApiError where the claim is going, or has got other devices meanwhile.
     """
@@ -114,7 +180,7 @@ def reserved(body: dict[str, Any], bind: Bind, key: str, given: Allocation) -> d
         return None
     user = {"resource": "pods", "name": bind.key.rpartition("/")[2], "uid": bind.uid}
     others = [one for one in users if one.get("uid") != bind.uid]
-    return {"allocation": allocation or written, "reservedFor": [*others, user]}
+    return {"allocation": allocation or {**written, "allocationTimestamp": now}, "reservedFor": [*others, user]}
 
 
 def released(body: dict[str, Any], uid: str) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from stromboli.filters.pods_on_nodes import Event
 from stromboli.filters.ports import PortsInUse
 from stromboli.filters.proportions import Proportion, keeps_too_little, takes_devices
 from stromboli.filters.spread import Spread
+from stromboli.model.claims import CLAIM_SECONDS
 from stromboli.model.job import PENDING
 from stromboli.model.names import TEMPLATE_UID
 from stromboli.model.objects.storage import VOLUME_SECONDS
@@ -91,6 +92,7 @@ class NodeFilters(Plugin, trusted=True):
     volume_zone_enable = arg("predicate.VolumeZoneEnable", bool, True)
     volume_binding_enable = arg("predicate.VolumeBindingEnable", bool, True)
     _volume_seconds = arg("volumebinding.bindTimeoutSeconds", int, VOLUME_SECONDS, not_before)
+    _claim_seconds = arg("dynamicresources.bindingTimeoutSeconds", int, CLAIM_SECONDS, not_before)
     cache_enable = arg("predicate.CacheEnable", bool, False)
     proportional_enable = arg("predicate.ProportionalEnable", bool, False)
     resources = arg("predicate.resources", str, "")
@@ -113,7 +115,7 @@ class NodeFilters(Plugin, trusted=True):
         self._inter_pod, self._spread = InterPod(self._around), Spread(self._around, self._taints)
         self._asked: tuple[PodSpec | None, Reason | None] = None, None
         self._of_volumes = self._asked_of_volumes()
-        session.ledger.volume_seconds = self._volume_seconds
+        session.ledger.volume_seconds, session.ledger.claim_seconds = self._volume_seconds, self._claim_seconds
         self._volumes = VolumeFilters(session, self._of_volumes)
         self._lines = FilterLines(session.tells, session.table.statics.names)
         self._verdicts: dict[str, Masks] = {}

@@ -20,6 +20,7 @@ from stromboli.server.schema.definitions import not_evaluated
 from stromboli.server.schema.resources import Resource
 from stromboli.server.schema.validation import wrong_fields
 from stromboli.server.storage.store import Entry, Store
+from stromboli.server.verbs.kept import counted, with_kept_meta, with_kept_parts, with_kept_status
 
 _SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Characters of the random end of a generated name."""
@@ -28,11 +29,6 @@ _SET_BY_SERVER: Final = (
     "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink", "managedFields",
 )  # fmt: skip
 """Characters of a generateName that count, so that the name with its random end is a label."""
-_KEPT: Final = (
-    "name", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds",
-    "generateName",
-)  # fmt: skip
-"""Metadata that no request changes."""
 _GENERATED: Final = frozenset(
     {("", "pods"), ("batch", "jobs"), ("batch", "cronjobs"), ("policy", "poddisruptionbudgets")}
     | {("apps", name) for name in ("deployments", "replicasets", "daemonsets", "statefulsets")}
@@ -187,15 +183,15 @@ class Writer:
 
     def store_change(self, resource: Resource, old: Entry, body: Body, subresource: str, options: Options) -> Entry:
         """Store the changed object if anything differs; an object that waited only for its finalizers goes."""
-        body = _with_kept_meta(resource, old.body, body, subresource)
-        body = _with_kept_parts(resource, old.body, body, subresource)
+        body = with_kept_meta(resource, old.body, body, subresource)
+        body = with_kept_parts(resource, old.body, body, subresource)
         if not subresource:
             body = with_defaults(resource.group, body) if not resource.custom else body
-            body = _with_kept_status(resource, old.body, body)
+            body = with_kept_status(resource, old.body, body)
             for admission in self._admissions:
                 body = admission.admit(resource, body, old.body, self._world)
             self._refuse(resource, body, old.body, options)
-        body = _counted(resource, old.body, body)
+        body = counted(resource, old.body, body)
         body = self._track(resource, body, old.body, options, subresource)
         if _same(body, old.body):
             return old
@@ -297,41 +293,6 @@ def _refuse_other(resource: Resource, old: Entry, how: Deletion) -> None:
             f"({known.get('resourceVersion')}). The object might have been modified"
         )
         raise status_errors.conflict(resource, known["name"], why)
-
-
-def _with_kept_meta(resource: Resource, old: Body, body: Body, subresource: str) -> Body:
-    if subresource and resource.custom:
-        return {**body, "metadata": meta(old)}
-    kept = {name: meta(old).get(name) for name in _KEPT}
-    if "deletionTimestamp" in meta(old):
-        # No finalizer comes to an object that is being deleted.
-        known = frozenset(meta(old).get("finalizers") or ())
-        kept["finalizers"] = [name for name in meta(body).get("finalizers") or () if name in known] or None
-    if subresource:
-        kept["ownerReferences"] = meta(old).get("ownerReferences")
-    return with_meta(body, **kept, selfLink=None)
-
-
-def _with_kept_parts(resource: Resource, old: Body, body: Body, subresource: str) -> Body:
-    """A subresource changes the status alone; everything else of the object stays."""
-    if not subresource:
-        return body
-    return changed({**old, "metadata": meta(body)}, status=body.get("status"))
-
-
-def _with_kept_status(resource: Resource, old: Body, body: Body) -> Body:
-    if "status" in resource.subresources:
-        return changed(body, status=old.get("status"))
-    return body
-
-
-def _counted(resource: Resource, old: Body, body: Body) -> Body:
-    generation = meta(old).get("generation")
-    aside = ("metadata", "status", "apiVersion", "kind")
-    differs = {k: v for k, v in body.items() if k not in aside} != {k: v for k, v in old.items() if k not in aside}
-    if generation is None or not differs:
-        return body
-    return with_meta(body, generation=generation + 1)
 
 
 def _same(body: Body, old: Body) -> bool:
