@@ -1,15 +1,26 @@
-"""The page docs/integrations.md: what other projects write and how it is taken."""
+"""The page docs/integrations.md: what other projects write and how it is taken.
+
+`make test-e2e ARGS=e2e/integrations` notes in `build/` what it has played to its end on which server;
+`python -m tools.integrations` adds that to `tests/integrations/played.json`, which the page's matrix shows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from stromboli.cluster.owners.kinds import TABLE, OwnerKind
 
-RECORDED = Path(__file__).parent.parent / "tests" / "integrations" / "recorded"
+ROOT = Path(__file__).parent.parent
+RECORDED = ROOT / "tests" / "integrations" / "recorded"
+PLAYED = ROOT / "tests" / "integrations" / "played.json"
+NOTED = ROOT / "build" / "e2e" / "played"
+SERVERS = ("embedded", "real")
 HEAD = """\
 # Other projects' objects
 
@@ -24,6 +35,16 @@ virtual time; `make test-e2e` plays it with real processes on the embedded serve
 
 | project | form | objects | what is checked |
 |---|---|---|---|
+"""
+MATRIX = """
+## On which server
+
+What was played to its end with real processes, on the version of the server that is named; `-` where the server has
+not got the objects. `make test-e2e ARGS=e2e/integrations` plays it again, `python -m tools.integrations` takes down
+what came of it.
+
+| recording | embedded server | kube-apiserver |
+|---|---|---|
 """
 OWNERS = """
 ## Gangs by their owners
@@ -58,20 +79,39 @@ queue: on the PodGroup, else on its Workload, else on its namespace.
 * `disruptionMode: {all: {}}` (v1alpha2: `PodGroup`): `preempt` and `reclaim`, which take single pods, spare its pods;
   `gangpreempt` and `gangreclaim` evict all of them or none.
 
-The condition `PodGroupInitiallyScheduled` tells how it stands; once it is True it stays so. Not read yet:
-`resourceClaims`, CompositePodGroups.
+The condition `PodGroupInitiallyScheduled` (v1alpha2: `PodGroupScheduled`) tells how it stands; once it is True it
+stays so. The embedded server serves PodGroup and Workload in v1beta1 and CompositePodGroup in v1alpha3, and refuses
+what Kubernetes refuses of them. Not read yet: `resourceClaims`, CompositePodGroups.
 """
 
 
 def page() -> str:
     """The text of the page."""
-    rows = [f"| {' | '.join(_cells(path))} |\n" for path in sorted(RECORDED.glob("*.yaml"))]
+    paths, played = sorted(RECORDED.glob("*.yaml")), json.loads(PLAYED.read_text(encoding="utf-8"))
+    rows = [f"| {' | '.join(_cells(path))} |\n" for path in paths]
+    servers = [f"| {path.stem} | {' | '.join(_standing(path, played))} |\n" for path in paths]
     owners = [f"| {' | '.join(_owner(row))} |\n" for row in TABLE]
-    return HEAD + "".join(rows) + OWNERS + "".join(owners) + FOOT
+    return HEAD + "".join(rows) + MATRIX + "".join(servers) + OWNERS + "".join(owners) + FOOT
+
+
+def _head(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = next(yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader))
+    return found
+
+
+def _standing(path: Path, played: Mapping[str, str]) -> Iterator[str]:
+    """What became of a recording on each server."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    for server in SERVERS:
+        version, _, state = played.get(f"{path.stem}.{server}", "").partition(" ")
+        if server not in _head(path).get("servers", SERVERS):
+            yield "-"
+        else:
+            yield "not played yet" if not version else version if state == digest else f"another state of it: {version}"
 
 
 def _cells(path: Path) -> Iterator[str]:
-    head = next(yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader))
+    head = _head(path)
     cells = (head["project"], head["version"], head["objects"], "; ".join(head["shows"]))
     yield from (cell.replace("<", "&lt;") for cell in cells)
 
@@ -82,3 +122,16 @@ def _owner(row: OwnerKind) -> Iterator[str]:
     yield "each below it by itself" if row.apart else " + ".join(f"`{one}`" for one in counts) or "what is below it"
     yield ", ".join(f"`{label}`" for label in (row.part, row.sub_gang) if label)
     yield f"`{row.minimum}`" if row.minimum else ""
+
+
+def main() -> None:
+    """Take down what has been played since it was last taken down."""
+    played = json.loads(PLAYED.read_text(encoding="utf-8"))
+    played |= {path.name: path.read_text(encoding="utf-8").strip() for path in sorted(NOTED.glob("*"))}
+    there = {f"{path.stem}.{server}" for path in RECORDED.glob("*.yaml") for server in SERVERS}
+    kept = {name: played[name] for name in sorted(played) if name in there}
+    PLAYED.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

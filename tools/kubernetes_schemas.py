@@ -27,6 +27,7 @@ KINDS = frozenset(
         "CSIStorageCapacity",
         "ClusterRole",
         "ClusterRoleBinding",
+        "CompositePodGroup",
         "CustomResourceDefinition",
         "DaemonSet",
         "DeleteOptions",
@@ -48,6 +49,7 @@ KINDS = frozenset(
         "PersistentVolumeClaim",
         "Pod",
         "PodDisruptionBudget",
+        "PodGroup",
         "PodTemplate",
         "PriorityClass",
         "ReplicaSet",
@@ -75,6 +77,7 @@ KINDS = frozenset(
         "ValidatingAdmissionPolicyBinding",
         "ValidatingWebhookConfiguration",
         "VolumeAttachment",
+        "Workload",
     ]
 )
 ELSEWHERE = ("io.k8s.api.events.",)

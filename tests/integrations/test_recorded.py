@@ -11,10 +11,10 @@ from tests.support.recorded import Stage, read, recordings
 from tests.support.virtual import run
 
 
-@pytest.mark.parametrize("path", recordings(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", recordings("embedded"), ids=lambda path: path.stem)
 def test_an_integration(path: Path, tmp_path: Path) -> None:
     head, steps = read(path)
-    assert set(head) - {"plugins"} == {"project", "version", "objects", "shows"}
+    assert set(head) - {"plugins", "servers"} == {"project", "version", "objects", "shows"}
     more = "".join(f"  - name: {name}\n" for name in head.get("plugins", ()))
     (tmp_path / "conf").write_text(DEFAULT_CONFIG + more, encoding="utf-8")
 

@@ -66,6 +66,7 @@ class EmbeddedServer(Faulty):
         self._kinds: dict[str, Resource] = {}
         for found in sorted(self.api.catalogue, key=lambda found: not found.custom):  # our jobs, not Kubernetes'
             self._kinds.setdefault(found.plural, found)
+            self._kinds.setdefault(found.title, found)
         for name in NAMESPACES:
             self.put("namespaces", {"metadata": {"name": name}, "status": {"phase": "Active"}})
 

@@ -74,19 +74,31 @@ def _terminating(resource: Resource, name: str, namespace: str) -> ApiFailure:
     return forbidden(resource, name, why, [cause])
 
 
+_PRIORITISED: Final = {
+    ("", "pods"): "",
+    ("scheduling.k8s.io", "podgroups"): "pod group",
+    ("scheduling.k8s.io", "compositepodgroups"): "composite pod group",
+}
+"""What has a priority; groups are told by these words that theirs is not that of its class."""
+
+
 class Priority(Rule):
-    """Pods take the number and the preemption policy of their priority class."""
+    """Pods and Kubernetes' groups of pods take the number and the preemption policy of their priority class."""
 
     def admit(self, resource: Resource, body: Body, old: Body | None, world: World) -> Body:
-        """The pod with its priority."""
-        if resource.collection != ("", "pods"):
+        """The object with its priority."""
+        if resource.collection not in _PRIORITISED:
             return body
         if old is not None:
             kept = {name: old["spec"][name] for name in ("priority", "preemptionPolicy") if name in old["spec"]}
             return {**body, "spec": {**kept, **body["spec"]}}
         name = part(body, "spec", "priorityClassName")
         found = self._class(resource, body, name, world)
-        spec = {**body["spec"], "priority": found.get("value", 0)}
+        value, stated = found.get("value", 0), body["spec"].get("priority")
+        if (what := _PRIORITISED[resource.collection]) and stated not in (None, value):
+            told = f"priority set in the {what} ({stated}) must match the priority computed ({value}) based on the"
+            raise forbidden(resource, meta(body).get("name", ""), f"{told} priority class set in the spec")
+        spec = {**body["spec"], "priority": value}
         spec["preemptionPolicy"] = found.get("preemptionPolicy", "PreemptLowerPriority")
         if found and not name:
             spec["priorityClassName"] = meta(found)["name"]

@@ -87,7 +87,7 @@ def _document(resources: list[Resource]) -> Body:
 def schema_name(resource: Resource) -> str:
     """Name of a kind's schema: groups of custom resources are turned round, as Kubernetes does it."""
     if not resource.custom:
-        return type_name(resource.group, resource.kind)
+        return type_name(resource.group, resource.kind, resource.version)
     return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
 
 

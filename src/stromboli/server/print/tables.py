@@ -10,6 +10,7 @@ from typing import Any, Final
 from stromboli.cluster.body import Body, meta
 from stromboli.server.print.columns import AGE, COLUMNS, NAME, Cell, Column
 from stromboli.server.print.durations import age
+from stromboli.server.print.group_columns import GROUP_COLUMNS
 from stromboli.server.schema.resources import Resource
 
 _STEP: Final = re.compile(
@@ -21,7 +22,8 @@ _STEP: Final = re.compile(
 def columns_of(resource: Resource) -> tuple[Column, ...]:
     """The columns of a kind."""
     if not resource.custom:
-        return tuple(COLUMNS.get(resource.collection, (NAME, AGE)))
+        found = GROUP_COLUMNS.get(resource.collection) or COLUMNS.get(resource.collection, (NAME, AGE))
+        return tuple(found)
     return (NAME, *(_custom(column) for column in resource.columns or ())) if resource.columns else (NAME, AGE)
 
 

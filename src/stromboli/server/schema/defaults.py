@@ -238,6 +238,8 @@ _BY_KIND: Final[dict[tuple[str, str], Default]] = {
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _webhooks(reinvocationPolicy="Never"),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _webhooks(),
     ("scheduling.k8s.io", "PriorityClass"): _plain(value=0, preemptionPolicy="PreemptLowerPriority"),
+    ("scheduling.k8s.io", "PodGroup"): _spec(disruptionMode={"single": {}}),
+    ("scheduling.k8s.io", "CompositePodGroup"): _spec(disruptionMode={"single": {}}),
     ("storage.k8s.io", "StorageClass"): _plain(reclaimPolicy="Delete", volumeBindingMode="Immediate"),
     ("storage.k8s.io", "CSIDriver"): _spec(attachRequired=True, podInfoOnMount=False),
     ("rbac.authorization.k8s.io", "RoleBinding"): _binding,

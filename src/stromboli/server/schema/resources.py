@@ -79,7 +79,7 @@ _PACKAGES: Final = {
     "admissionregistration.k8s.io": "io.k8s.api.admissionregistration.v1",
     "apiextensions.k8s.io": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
 }
-"""Where the types of a group stand in the table of types."""
+"""Where the types of a group's version 1 stand in the table of types."""
 
 _TABLE: Final = """
                            configmaps                ConfigMap                cm      -
@@ -121,13 +121,17 @@ resource.k8s.io            resourceclaims            ResourceClaim            - 
 resource.k8s.io            resourceclaimtemplates    ResourceClaimTemplate    -       -
 resource.k8s.io            resourceslices            ResourceSlice            !-       -
 scheduling.k8s.io          priorityclasses           PriorityClass           !pc      -
+scheduling.k8s.io/v1beta1  podgroups                 PodGroup                -        status
+scheduling.k8s.io/v1beta1  workloads                 Workload                -        -
+scheduling.k8s.io/v1alpha3 compositepodgroups        CompositePodGroup       -        status
 storage.k8s.io             csidrivers                CSIDriver               !-       -
 storage.k8s.io             csinodes                  CSINode                 !-       -
 storage.k8s.io             csistoragecapacities      CSIStorageCapacity       -       -
 storage.k8s.io             storageclasses            StorageClass            !sc      -
 storage.k8s.io             volumeattachments         VolumeAttachment        !-       status
 """
-"""Group, plural, kind, short names (``!``: not in a namespace), subresources; ``-`` is none."""
+"""Group, with its version if that is not v1, plural, kind, short names (``!``: not in a namespace), subresources; ``-``
+is none."""
 
 _ALL: Final = frozenset(
     {"pods", "replicationcontrollers", "services", "daemonsets", "deployments", "replicasets", "statefulsets"}
@@ -146,9 +150,9 @@ authorization.k8s.io   subjectaccessreviews      SubjectAccessReview       !
 """What can only be posted, and is answered at once."""
 
 
-def type_name(group: str, kind: str) -> str:
+def type_name(group: str, kind: str, version: str = "v1") -> str:
     """Name of a kind in the table of types."""
-    return f"{_PACKAGES[group]}.{kind}"
+    return f"{_PACKAGES[group].removesuffix('v1')}{version}.{kind}"
 
 
 def _rows(table: str, width: int) -> Iterator[list[str]]:
@@ -166,10 +170,12 @@ def _names(cell: str) -> tuple[str, ...]:
 
 def built_in() -> Iterator[Resource]:
     """All kinds that Kubernetes itself brings and this server stores."""
-    for group, where, plural, kind, short, subresources in _rows(_TABLE, 6):
+    for found, where, plural, kind, short, subresources in _rows(_TABLE, 6):
+        group, _, newer = found.partition("/")
+        version = newer or "v1"
         yield Resource(
-            group, "v1", plural, kind, where != "!", _names(short), _names(subresources),
-            schema=BOOK.named(type_name(group, kind)),
+            group, version, plural, kind, where != "!", _names(short), _names(subresources),
+            schema=BOOK.named(type_name(group, kind, version)),
             verbs=tuple(verb for verb in VERBS if (plural, verb) != ("namespaces", "deletecollection")),
             categories=("all",) if plural in _ALL else ("api-extensions",) if group == "apiextensions.k8s.io" else (),
         )  # fmt: skip

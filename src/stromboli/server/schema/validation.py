@@ -11,6 +11,7 @@ from stromboli.server.schema.definition_rules import wrong_definition
 from stromboli.server.schema.expression_rules import wrong_by_rules
 from stromboli.server.schema.names import wrong_marks, wrong_names
 from stromboli.server.schema.resources import Resource
+from stromboli.server.schema.upstream_groups import FIXED, wrong_composite, wrong_group, wrong_workload
 from stromboli.server.status_errors import Cause, cause_of, closed, required, wrong
 from stromboli.server.storage.selection import matches, of_selector
 
@@ -99,6 +100,9 @@ _CHECKS: Final[dict[tuple[str, str], Check]] = {
     ("batch", "jobs"): _job,
     ("policy", "poddisruptionbudgets"): _budget,
     ("scheduling.k8s.io", "priorityclasses"): _priority_class,
+    ("scheduling.k8s.io", "podgroups"): wrong_group,
+    ("scheduling.k8s.io", "compositepodgroups"): wrong_composite,
+    ("scheduling.k8s.io", "workloads"): wrong_workload,
     ("apiextensions.k8s.io", "customresourcedefinitions"): wrong_definition,
 }
 
@@ -109,6 +113,7 @@ _FIXED: Final[Mapping[tuple[str, str], Sequence[str]]] = {
     ("apps", "daemonsets"): ("selector",),
     ("apps", "statefulsets"): ("selector", "serviceName", "podManagementPolicy"),
     ("batch", "jobs"): ("selector", "template", "completionMode"),
+    **FIXED,
 }
 """Fields of a spec that never change."""
 _DEADLINE: Final = "activeDeadlineSeconds"

@@ -33,6 +33,7 @@ _GENERATED: Final = frozenset(
     {("", "pods"), ("batch", "jobs"), ("batch", "cronjobs"), ("policy", "poddisruptionbudgets")}
     | {("apps", name) for name in ("deployments", "replicasets", "daemonsets", "statefulsets")}
     | {("scheduling.k8s.io", "priorityclasses"), ("", "replicationcontrollers")}
+    | {("scheduling.k8s.io", name) for name in ("podgroups", "compositepodgroups", "workloads")}
     | {("apiextensions.k8s.io", "customresourcedefinitions")}
 )
 """Kinds of Kubernetes that count the generations of their specs; custom resources all do."""

@@ -1,0 +1,175 @@
+"""PodGroups, CompositePodGroups and Workloads of scheduling.k8s.io are served, and refused in Kubernetes' words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.server.browser import MERGE, TABLE, Browser
+
+Json = dict[str, Any]
+BETA = "/apis/scheduling.k8s.io/v1beta1/namespaces/default"
+GROUPS = f"{BETA}/podgroups"
+WORKLOADS = f"{BETA}/workloads"
+COMPOSITES = "/apis/scheduling.k8s.io/v1alpha3/namespaces/default/compositepodgroups"
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+GANG = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+REFERENCE = {"workloadName": "w", "templateName": "t"}
+
+
+@pytest.fixture
+def browser() -> Any:
+    found = Browser()
+    yield found
+    found.runner.close()
+
+
+def named(spec: Json, name: str = "g") -> Json:
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def gang(least: int = 2, **more: Any) -> Json:
+    return {"schedulingPolicy": {"gang": {"minCount": least}}, **more}
+
+
+def claims(*named: str, count: int = 1) -> list[Json]:
+    return [{"name": f"c{number}", **dict.fromkeys(named, "x")} for number in range(count)]
+
+
+ONE = "must specify one of"
+CHOICE = "`resourceClaimName`, `resourceClaimTemplateName`"
+NAMED = "resourceClaimName, resourceClaimTemplateName"
+EXACTLY = "must specify exactly one of"
+WRONG: dict[str, tuple[Json, str]] = {
+    "no policy": (
+        {"schedulingPolicy": {}},
+        f'spec.schedulingPolicy: Invalid value: "": {ONE}: `basic`, `gang`',
+    ),
+    "two policies": (
+        {"schedulingPolicy": {"basic": {}, "gang": {"minCount": 1}}},
+        f'spec.schedulingPolicy: Invalid value: "{{basic, gang}}": {EXACTLY}: `basic`, `gang`',
+    ),
+    "nobody": (gang(0), "spec.schedulingPolicy.gang.minCount: Required value"),
+    "fewer than nobody": (
+        gang(-1),
+        "spec.schedulingPolicy.gang.minCount: Invalid value: -1: must be greater than or equal to 1",
+    ),
+    "two topologies": (
+        gang(schedulingConstraints={"topology": [{"key": "a"}, {"key": "b"}]}),
+        "spec.schedulingConstraints.topology: Too many: 2: must have at most 1 item",
+    ),
+    "no claim": (
+        gang(resourceClaims=claims()),
+        f'spec.resourceClaims[0]: Invalid value: "": {ONE}: {CHOICE}',
+    ),
+    "both claims": (
+        gang(resourceClaims=claims("resourceClaimName", "resourceClaimTemplateName")),
+        f'spec.resourceClaims[0]: Invalid value: "{{{NAMED}}}": {EXACTLY}: {CHOICE}',
+    ),
+    "five claims": (
+        gang(resourceClaims=claims("resourceClaimName", count=5)),
+        "spec.resourceClaims: Too many: 5: must have at most 4 items",
+    ),
+    "no mode": (
+        gang(disruptionMode={}),
+        f'spec.disruptionMode: Invalid value: "": {ONE}: `single`, `all`',
+    ),
+    "a parent without a workload": (
+        gang(parentCompositePodGroupName="p"),
+        "spec.workloadRef: Required value: must be set when parentCompositePodGroupName is set",
+    ),
+}
+
+
+@pytest.mark.parametrize("row", WRONG)
+def test_what_is_no_group_is_refused(browser: Browser, row: str) -> None:
+    spec, text = WRONG[row]
+    answer = browser.post(GROUPS, named(spec))
+    assert (answer.code, answer.text) == (422, f'PodGroup.scheduling.k8s.io "g" is invalid: {text}')
+
+
+def nested(depth: int) -> Json:
+    inner: Json = {"podGroupTemplates": [{"name": "t", **GANG}]}
+    for number in range(depth):
+        policy = {"schedulingPolicy": {"gang": {"minGroupCount": 1}}}
+        inner = {"compositePodGroupTemplates": [{"name": f"c{number}", **policy, **inner}]}
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({"podGroupTemplates": [{"name": "t", **GANG}]}, ""),
+        (nested(4), ""),
+        (nested(5), "maximum template hierarchy depth is 4"),
+        (nested(40), "maximum template hierarchy depth is 4"),
+        ({}, f"{ONE}: `podGroupTemplates`, `compositePodGroupTemplates`"),
+        (
+            {"podGroupTemplates": [{"name": f"t{number}", **GANG} for number in range(9)]},
+            "spec.podGroupTemplates: Too many: 9: must have at most 8 items",
+        ),
+        (
+            {"podGroupTemplates": [{"name": "t", "schedulingPolicy": {}}]},
+            f'spec.podGroupTemplates[0].schedulingPolicy: Invalid value: "": {ONE}: `basic`, `gang`',
+        ),
+    ],
+)
+def test_workloads(browser: Browser, spec: Json, text: str) -> None:
+    answer = browser.post(WORKLOADS, named(spec))
+    assert (answer.code, text in answer.body.get("message", "")) == (422 if text else 201, True)
+
+
+def test_a_group_of_groups_belongs_to_a_workload(browser: Browser) -> None:
+    policy = {"schedulingPolicy": {"gang": {"minGroupCount": 2}}}
+    answer = browser.post(COMPOSITES, named(policy))
+    assert answer.text.endswith("spec.workloadRef: Required value")
+    assert browser.post(COMPOSITES, named({**policy, "workloadRef": REFERENCE})).code == 201
+
+
+def test_what_is_left_out_is_filled_in(browser: Browser) -> None:
+    browser.post(CLASSES, {"metadata": {"name": "high"}, "value": 7})
+    made = browser.post(GROUPS, named({**GANG, "priorityClassName": "high"})).body
+    assert made["spec"] == {
+        **GANG, "disruptionMode": {"single": {}}, "priorityClassName": "high", "priority": 7,
+        "preemptionPolicy": "PreemptLowerPriority",
+    }  # fmt: skip
+    answer = browser.post(GROUPS, named(gang(priority=5), "other"))
+    told = "priority set in the pod group (5) must match the priority computed (0) based on the priority class set"
+    assert answer.text == f'podgroups.scheduling.k8s.io "other" is forbidden: {told} in the spec'
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"priority": 3}, "priority"),
+        ({"disruptionMode": {"single": None, "all": {}}}, "disruptionMode"),
+        ({"schedulingConstraints": {"topology": [{"key": "a"}]}}, "schedulingConstraints"),
+        ({"schedulingPolicy": {"gang": None, "basic": {}}}, "schedulingPolicy.basic"),
+        ({"schedulingPolicy": {"gang": {"minCount": 3}}}, ""),
+    ],
+)
+def test_all_but_the_count_stays(browser: Browser, change: Json, field: str) -> None:
+    browser.post(GROUPS, named(GANG))
+    answer = browser.patch(f"{GROUPS}/g", {"spec": change}, media=MERGE)
+    assert (answer.code, field in answer.body.get("message", "")) == (422 if field else 200, True)
+
+
+def test_how_a_group_stands_is_shown(browser: Browser) -> None:
+    browser.post(GROUPS, named({**GANG, "workloadRef": REFERENCE}))
+    assert row(browser)[:4] == ["g", "Gang", "w", "Pending"]
+    for kind, status, shown in (
+        ("PodGroupInitiallyScheduled", "False", "Unschedulable"),
+        ("PodGroupInitiallyScheduled", "True", "Scheduled"),
+        ("DisruptionTarget", "True", "Told"),
+    ):
+        one = {"type": kind, "status": status, "reason": "Told", "message": ""}
+        told = {"status": {"conditions": [{**one, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
+        assert browser.patch(f"{GROUPS}/g/status", told, media=MERGE).code == 200
+        assert row(browser)[3] == shown
+
+
+def row(browser: Browser) -> list[Any]:
+    [found] = browser.get(GROUPS, accept=TABLE).body["rows"]
+    cells: list[Any] = found["cells"]
+    return cells
