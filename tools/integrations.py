@@ -81,7 +81,8 @@ queue: on the PodGroup, else on its Workload, else on its namespace.
 
 The condition `PodGroupInitiallyScheduled` (v1alpha2: `PodGroupScheduled`) tells how it stands; once it is True it
 stays so. The embedded server serves PodGroup and Workload in v1beta1 and CompositePodGroup in v1alpha3, and refuses
-what Kubernetes refuses of them. Not read yet: `resourceClaims`, CompositePodGroups.
+what Kubernetes refuses of them; `kubectl get podgroups` means Volcano's there, `podgroups.scheduling.k8s.io` these.
+Not read yet: `resourceClaims`, CompositePodGroups.
 """
 
 

@@ -173,3 +173,8 @@ def row(browser: Browser) -> list[Any]:
     [found] = browser.get(GROUPS, accept=TABLE).body["rows"]
     cells: list[Any] = found["cells"]
     return cells
+
+
+def test_a_name_that_both_have_means_volcano_s(browser: Browser) -> None:
+    groups = [one["name"] for one in browser.get("/apis").body["groups"]]
+    assert groups.index("scheduling.volcano.sh") < groups.index("scheduling.k8s.io")

@@ -21,6 +21,8 @@ VERSION: Final[Body] = {
     "platform": "python",
 }
 """The API's version: clients compare its minor with their own."""
+_YIELDING: Final = frozenset({"scheduling.k8s.io"})
+"""``kubectl get podgroups`` means the first group that has some: Volcano's, as on servers without Kubernetes' own."""
 GROUP: Final = "apidiscovery.k8s.io"
 """The group of the form in which everything is told at once."""
 AGGREGATED: Final = frozenset({"v2", "v2beta1"})
@@ -46,8 +48,9 @@ def core_versions(address: str) -> Body:
 
 
 def groups(catalogue: Catalogue) -> list[str]:
-    """All groups but the core, in the order in which they came."""
-    return list(dict.fromkeys(found.group for found in catalogue if found.group))
+    """All groups but the core, in the order in which they came, those last whose names are others', too."""
+    found = dict.fromkeys(found.group for found in catalogue if found.group)
+    return sorted(found, key=lambda group: group in _YIELDING)
 
 
 def versions(catalogue: Catalogue, group: str) -> list[str]:
