@@ -297,3 +297,55 @@ def test_a_long_list_in_an_object_costs_no_more_than_so_much(empty: Browser) -> 
     answer = browser("POST", MAPS, {"metadata": {"name": "m"}, "data": names})
     assert answer.code == 422
     assert "cost budget" in answer.text
+
+
+# ---------------------------------------------------------------------- statuses
+
+PODS = "/api/v1/namespaces/default/pods"
+STATUS_IS_FINE = {
+    "expression": "!has(object.status.message) || object.status.message != 'bad'",
+    "messageExpression": "request.operation + ' ' + request.resource.resource + '/' + request.subResource",
+}
+UNLABELLED = {"expression": "!has(object.metadata.labels)"}
+
+
+def policed(browser: Browser, validation: Json, *resources: str) -> Browser:
+    """The server with a pod ``p`` and a policy about ``resources``."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": [*resources]}
+    served(browser, validation, matchConstraints={"resourceRules": [rule]})
+    browser("DELETE", f"{PODS}/p?gracePeriodSeconds=0")
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    assert browser("POST", PODS, pod).code == 201
+    return browser
+
+
+ABOUT = {
+    "pods": (False, True), "*": (False, True), "pods/status": (True, False), "*/status": (True, False),
+    "pods/*": (True, True), "*/*": (True, True), "pods/scale": (False, False), "secrets/*": (False, False),
+}  # fmt: skip
+"""Whether a rule about these resources is about the statuses of pods, and about pods; as a kube-apiserver has it."""
+
+
+@pytest.mark.parametrize("resource", ABOUT)
+def test_rules_about_statuses(empty: Browser, resource: str) -> None:
+    statuses, _ = ABOUT[resource]
+    browser = policed(empty, STATUS_IS_FINE, resource)
+    answer = browser.patch(f"{PODS}/p/status", {"status": {"message": "bad"}})
+    assert answer.code == (422 if statuses else 200), answer.body
+    if statuses:
+        assert answer.text.endswith("with binding 'b' denied request: UPDATE pods/status")
+        assert browser.get(f"{PODS}/p").body["status"].get("message") is None
+
+
+@pytest.mark.parametrize("resource", ABOUT)
+def test_rules_about_statuses_and_what_bears_them(empty: Browser, resource: str) -> None:
+    _, pods = ABOUT[resource]
+    browser = policed(empty, UNLABELLED, resource)
+    assert browser.patch(f"{PODS}/p", {"metadata": {"labels": {"a": "b"}}}).code == (422 if pods else 200)
+
+
+def test_a_policy_about_statuses_sees_both_and_leaves_others_alone(empty: Browser) -> None:
+    grows = {"expression": "oldObject.status.phase != 'Running' || object.status.phase != 'Pending'"}
+    browser = policed(empty, grows, "*/status")
+    for phase, code in (("Running", 200), ("Pending", 422), ("Succeeded", 200), ("Pending", 200)):
+        assert browser.patch(f"{PODS}/p/status", {"status": {"phase": phase}}).code == code

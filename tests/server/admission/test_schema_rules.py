@@ -203,3 +203,45 @@ def test_causes_are_bounded(shared: Browser) -> None:
     causes = answer.body["details"]["causes"]
     assert len(causes) == 257
     assert causes[-1]["message"] == "and 744 more"
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ({"n": 3}, ""),
+        ({"n": 11}, "n is at most 9"),
+        ({"m": 5}, ""),
+        ({"m": 1}, "m only grows"),
+    ],
+)
+def test_statuses_are_judged_with_the_whole_object(shared: Browser, status: Json, told: str) -> None:
+    spec = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    grows = {"rule": "!has(self.m) || !has(oldSelf.m) || self.m >= oldSelf.m", "message": "m only grows"}
+    numbers = {"type": "object", "properties": {"n": {"type": "integer"}, "m": {"type": "integer"}}, RULES: [grows]}
+    bound = {"rule": "!has(self.status) || !has(self.status.n) || self.status.n < 10", "message": "n is at most 9"}
+    define(shared, {"type": "object", "properties": {"spec": spec, "status": numbers}, RULES: [bound]})
+    shared("DELETE", f"{PATH}/t")
+    assert made(shared, {"a": 1}).code == 201
+    strict = {**spec, RULES: [{"rule": "self.a > 5", "message": "a is above 5"}]}
+    define(shared, {"type": "object", "properties": {"spec": strict, "status": numbers}, RULES: [bound]})
+    assert shared.patch(f"{PATH}/t/status", {"status": {"m": 3}}).code == 200, "what it leaves alone is not judged"
+    answer = shared.patch(f"{PATH}/t/status", {"status": status})
+    assert (answer.code, told in answer.body.get("message", "")) == (422 if told else 200, True)
+
+
+def define(browser: Browser, schema: Json) -> None:
+    """The kind Thing with a status of its own, new or changed."""
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names}
+    body = {"metadata": {"name": "things.example.com"}, "spec": {**spec, "versions": [{**version, **STATUS}]}}
+    there = browser("GET", f"{DEFINITIONS}/things.example.com")
+    if there.code == 200 and "status" in there.body["spec"]["versions"][0].get("subresources", {}):
+        answer = browser.patch(f"{DEFINITIONS}/things.example.com", {"spec": body["spec"]})
+    else:
+        browser("DELETE", f"{DEFINITIONS}/things.example.com")
+        answer = browser("POST", DEFINITIONS, body)
+    assert answer.code in (200, 201), answer.body
+
+
+STATUS: Json = {"subresources": {"status": {}}}

@@ -10,6 +10,9 @@ from stromboli.errors import ApiFailure
 from stromboli.server.schema.resources import Resource
 from stromboli.server.status_errors import forbidden
 
+STATUS: Final = "status"
+"""The subresource whose writes are admitted, too."""
+
 
 class World(Protocol):
     """What an admission may look up."""
@@ -27,6 +30,9 @@ class Admission(Protocol):
     def admit(self, resource: Resource, body: Body, old: Body | None, world: World) -> Body:
         """The object as it may be stored; ``old`` is None for a new one."""
 
+    def admit_status(self, resource: Resource, body: Body, old: Body, world: World) -> Body:
+        """The object, of which the status alone is written, as it may be stored."""
+
     def admit_deletion(self, resource: Resource, body: Body, world: World) -> None:
         """Raise if the object must stay."""
 
@@ -35,6 +41,10 @@ class Rule:
     """An admission that lets everything pass; base of others."""
 
     def admit(self, resource: Resource, body: Body, old: Body | None, world: World) -> Body:
+        """The object as it is."""
+        return body
+
+    def admit_status(self, resource: Resource, body: Body, old: Body, world: World) -> Body:
         """The object as it is."""
         return body
 

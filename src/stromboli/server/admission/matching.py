@@ -20,7 +20,10 @@ KNOWN: Final = frozenset({"object", "oldObject", "request", "params", "namespace
 
 @dataclass(frozen=True)
 class Write:
-    """One write: the kind, the versions in which it is served, the object as it was, who writes, and how."""
+    """One write: the kind, the versions in which it is served, the object as it was, who writes, and how.
+
+    ``subresource`` is empty for the object itself.
+    """
 
     versions: Sequence[str]
     resource: Resource
@@ -29,10 +32,11 @@ class Write:
     operation: str
     user: Body
     dry_run: bool
+    subresource: str = ""
 
     def version_of(self, wanted: Body) -> str:
         """The version in which ``wanted``, with rules and a match policy, takes the object; empty if it does not."""
-        return version_for(wanted, self.operation, self.resource, self.versions)
+        return version_for(wanted, self.operation, self.resource, self.versions, self.subresource)
 
     def is_selected(self, wanted: Body, body: Body | None) -> bool:
         """Whether selectors for objects and namespaces take the object, before or after the write."""
@@ -61,7 +65,9 @@ class Write:
             None if one is None else {**one, "apiVersion": f"{group}/{version}".lstrip("/")} for one in (body, self.old)
         ]
         options = f"{self.operation.capitalize()}Options"
+        below = {"subResource": self.subresource, "requestSubResource": self.subresource} if self.subresource else {}
         return {
+            **below,
             "kind": kind, "resource": place, "requestKind": kind | asked, "requestResource": place | asked,
             "name": found.get("name", ""), "namespace": found.get("namespace", ""), "operation": self.operation,
             "userInfo": self.user, "object": shown[0], "oldObject": shown[1], "dryRun": self.dry_run,

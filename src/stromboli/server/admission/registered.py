@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from stromboli.cel import CelError
 from stromboli.cluster.body import Body, encode, meta, part, with_meta
 from stromboli.errors import ApiFailure
-from stromboli.server.admission.admission import Rule, World
+from stromboli.server.admission.admission import STATUS, Rule, World
 from stromboli.server.admission.matching import Write, all_hold, mistaken, unusable
 from stromboli.server.admission.policies import BINDINGS, GROUP, MOST_WARNINGS, POLICIES, KindOf, check, not_evaluated
 from stromboli.server.admission.policies import mistakes as mistakes_of_policy
@@ -106,11 +106,18 @@ class Registered(Rule):
         if resource.group == GROUP:
             self._check(resource, body, answers)
             return body
-        if answers is None or not any(_any(world, kind) for kind in (MUTATING, VALIDATING, BINDINGS)):
+        if answers is None or not _asks(world):
             return body
         if old is None:
             body = _as_born(resource, body, answers, world)
         return self._passed(resource, body, old, world, answers, "CREATE" if old is None else "UPDATE")
+
+    def admit_status(self, resource: Resource, body: Body, old: Body, world: World) -> Body:
+        """The object as the webhooks about statuses leave it, if all of them allow it."""
+        answers = _ANSWERS.get()
+        if answers is None or resource.group == GROUP or not _asks(world):
+            return body
+        return self._passed(resource, body, old, world, answers, "UPDATE", STATUS)
 
     def admit_deletion(self, resource: Resource, body: Body, world: World) -> None:
         """Raise if a webhook or a policy wants the object to stay."""
@@ -119,11 +126,12 @@ class Registered(Rule):
             self._passed(resource, None, body, world, answers, "DELETE")
 
     def _passed(
-        self, resource: Resource, body: Body | None, old: Body | None, world: World, answers: Answers, operation: str
-    ) -> Body:
+        self, resource: Resource, body: Body | None, old: Body | None, world: World, answers: Answers, operation: str,
+        subresource: str = "",
+    ) -> Body:  # fmt: skip
         """The object as the webhooks leave it; None stands for one that is deleted."""
         user, versions = answers.user, self._versions(resource)
-        write = Write(versions, resource, old, world, operation, user, answers.dry_run)
+        write = Write(versions, resource, old, world, operation, user, answers.dry_run, subresource)
         asking = _Asking(write, answers)
         body = asking.changed(body, world.bodies(GROUP, MUTATING))
         check(write, body, self._kind_of, answers.warnings)
@@ -147,6 +155,11 @@ def _not_evaluated(body: Body) -> Iterator[str]:
         for number, one in enumerate(hook.get("matchConditions") or ()):
             if problem := unusable(one["expression"]):
                 yield NO_CONDITION.format(name=hook["name"], number=number, problem=problem)
+
+
+def _asks(world: World) -> bool:
+    """Whether there is somebody to be asked."""
+    return any(_any(world, kind) for kind in (MUTATING, VALIDATING, BINDINGS))
 
 
 def _any(world: World, kind: str) -> bool:

@@ -58,24 +58,33 @@ def _is_https(url: str) -> bool:
         return False
 
 
-def version_for(hook: Body, operation: str, resource: Resource, versions: Sequence[str]) -> str:
+def version_for(hook: Body, operation: str, resource: Resource, versions: Sequence[str], subresource: str = "") -> str:
     """The version of the object that the webhook takes; empty if its rules do not match the write."""
     equivalent = hook.get("matchPolicy", "Equivalent") == "Equivalent"
     accepted = [resource.version, *(versions if equivalent else ())]
     for rule in hook.get("rules") or ():
         offered = rule.get("apiVersions") or ()
         version = next((version for version in accepted if version in offered or "*" in offered), "")
-        if version and _is_about(rule, operation, resource):
+        if version and _is_about(rule, operation, resource, subresource):
             return version
     return ""
 
 
-def _is_about(rule: Body, operation: str, resource: Resource) -> bool:
-    """Whether a rule names operation, group, kind and scope; subresources never reach a webhook here."""
-    kinds = ["*" if name == "*/*" else name for name in rule.get("resources") or ()]
-    wanted = ((operation, rule.get("operations")), (resource.group, rule.get("apiGroups")), (resource.plural, kinds))
+def _is_about(rule: Body, operation: str, resource: Resource, subresource: str) -> bool:
+    """Whether a rule names operation, group, kind or subresource, and scope."""
+    wanted = ((operation, rule.get("operations")), (resource.group, rule.get("apiGroups")))
     scope = "Namespaced" if resource.namespaced else "Cluster"
-    return rule.get("scope", "*") in ("*", scope) and all({name, "*"} & {*(words or ())} for name, words in wanted)
+    return (
+        rule.get("scope", "*") in ("*", scope)
+        and all({name, "*"} & {*(words or ())} for name, words in wanted)
+        and any(_names(name, resource.plural, subresource) for name in rule.get("resources") or ())
+    )
+
+
+def _names(name: str, plural: str, subresource: str) -> bool:
+    """Whether ``pods``, ``pods/status``, ``*/status``, ``pods/*`` (pods, too), ``*`` or ``*/*`` is about a write."""
+    of, _, below = name.partition("/")
+    return of in ("*", plural) and below in ("*", subresource)
 
 
 def selector_of(found: Body | None) -> LabelSelector:

@@ -11,7 +11,7 @@ from stromboli.crds.admission import HOOKS, Object, Settings
 from stromboli.crds.kinds import JOBS
 from stromboli.errors import ApiFailure
 from stromboli.job_plugins.registry import offered
-from stromboli.server.admission.admission import World
+from stromboli.server.admission.admission import Rule, World
 from stromboli.server.schema.resources import Resource
 
 REFILLED: Final = frozenset({JOBS})
@@ -36,7 +36,7 @@ class _Sight:
         return self._world.bodies(group, plural)
 
 
-class OwnKinds:
+class OwnKinds(Rule):
     """The rules of jobs, queues, PodGroups and their like."""
 
     def __init__(self) -> None:

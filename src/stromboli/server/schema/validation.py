@@ -32,6 +32,12 @@ def wrong_fields(resource: Resource, body: Body, old: Body | None) -> Iterator[C
         yield from wrong_by_rules(resource.schema, body, old)
 
 
+def wrong_status(resource: Resource, body: Body, old: Body) -> Iterator[Cause]:
+    """What is wrong with the change of a status alone: the rules in CEL of custom kinds know the whole object."""
+    if resource.custom:
+        yield from wrong_by_rules(resource.schema, body, old)
+
+
 def _pod(body: Body) -> Iterator[Cause]:
     yield from _pod_spec(body.get("spec") or {}, "spec")
 

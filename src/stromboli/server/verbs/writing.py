@@ -13,12 +13,12 @@ import msgspec
 from stromboli.cluster.body import Body, Key, changed, key_of, meta, part, stamp, with_meta
 from stromboli.errors import ApiFailure
 from stromboli.server import status_errors
-from stromboli.server.admission.admission import Admission, World
+from stromboli.server.admission.admission import STATUS, Admission, World
 from stromboli.server.schema.decoding import refuse_unknown, refuse_unreadable, shaped
 from stromboli.server.schema.defaults import with_defaults
 from stromboli.server.schema.definitions import not_evaluated
 from stromboli.server.schema.resources import Resource
-from stromboli.server.schema.validation import wrong_fields
+from stromboli.server.schema.validation import wrong_fields, wrong_status
 from stromboli.server.storage.store import Entry, Store
 from stromboli.server.verbs.kept import counted, with_kept_meta, with_kept_parts, with_kept_status
 
@@ -192,6 +192,8 @@ class Writer:
             for admission in self._admissions:
                 body = admission.admit(resource, body, old.body, self._world)
             self._refuse(resource, body, old.body, options)
+        elif subresource == STATUS:
+            body = self._with_status(resource, body, old.body)
         body = counted(resource, old.body, body)
         body = self._track(resource, body, old.body, options, subresource)
         if _same(body, old.body):
@@ -199,6 +201,15 @@ class Writer:
         if _may_go(body):
             return self._gone(resource, body, options)
         return self._put(resource, body, options)
+
+    def _with_status(self, resource: Resource, body: Body, old: Body) -> Body:
+        """The object with another status, if all agree that are asked about statuses."""
+        for admission in self._admissions:
+            body = admission.admit_status(resource, body, old, self._world)
+        body = with_kept_parts(resource, old, body, STATUS)
+        if causes := list(wrong_status(resource, body, old)):
+            raise status_errors.invalid(resource, key_of(body)[1], causes)
+        return body
 
     def _gone(self, resource: Resource, body: Body, options: Options) -> Entry:
         if options.dry_run:
