@@ -9,11 +9,12 @@ import pytest
 import yaml
 
 from stromboli.cli.main import main
+from stromboli.live.installation.manifests import Parts, manifests
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from tests.acceptance.bench import Bench
 
 PAGE = (Path(__file__).parents[2] / "docs/devices.md").read_text(encoding="utf-8")
-CONF, OBJECTS, FRAGMENTATION, SETTINGS = (part.split("```")[0] for part in PAGE.split("```yaml\n")[1:])
+CONF, OBJECTS, FRAGMENTATION, SETTINGS, NPUS, ROLE = (part.split("```")[0] for part in PAGE.split("```yaml\n")[1:])
 IDS = "volcano.sh/vgpu-ids-new"
 EXTENDED = CONF.replace("deviceshare.VGPUEnable: true", "deviceshare.VGPUEnable: true\n      {more}: true")
 
@@ -85,9 +86,16 @@ def test_npus_are_sliced_as_the_configmap_of_the_page_says() -> None:
     assert given(bench, "hami.io/Ascend910B3-devices-allocated") == {"p": "npu-0,Ascend910B3,32768,0:;"}
 
 
-def test_mindcluster_is_told_not_to_be_there() -> None:
-    bench = Bench([node("n")], EXTENDED.format(more="deviceshare.AscendMindClusterVNPUEnable"))
-    with bench.open() as session:
-        told = [(c.kind, c.text) for c in session.plugins["deviceshare"].complaints]
-    assert [kind for kind, _ in told] == ["tolerated"]
-    assert "AscendHAMiVNPUEnable" in told[0][1]
+def test_a_slice_is_made_of_the_healthy_chip() -> None:
+    objects = [*yaml.load_all(NPUS, yaml.CSafeLoader), *asking("p", **{"huawei.com_npu-core": 4})]
+    bench = Bench(objects, EXTENDED.format(more="deviceshare.AscendMindClusterVNPUEnable"))
+    bench.cycle()
+    assert given(bench, "huawei.com/npu-core") == {"p": "1-vir04_3c"}
+
+
+def test_the_role_is_for_the_schedulers_account() -> None:
+    role, binding = yaml.load_all(ROLE, yaml.CSafeLoader)
+    accounts = [one["metadata"] for one in manifests(Parts("image")) if one["kind"] == "ServiceAccount"]
+    names = [(one["namespace"], one["name"]) for one in accounts if "scheduler" in one["name"]]
+    assert [(one["namespace"], one["name"]) for one in binding["subjects"]] == names
+    assert role["metadata"]["name"] == binding["roleRef"]["name"]

@@ -21,7 +21,7 @@ def filled(folder: Path) -> Path:
     async def story() -> None:
         (folder / "conf").write_text(PREEMPTING)
         world = LiveWorld(nodes=2)
-        world.server.put("priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
+        world.server.put("priorityclasses", {"metadata": {"name": "pressing"}, "value": 1000})
         scheduler = world.scheduler(str(folder / "conf"), schedule_period=PERIOD)
         recorder = record(scheduler, folder / "rec")
         world.start(scheduler)
@@ -29,9 +29,9 @@ def filled(folder: Path) -> Path:
         for number in range(4):
             await asyncio.sleep(31)
             gang(world.server, f"later-{number}", 4)
-        world.server.put("podgroups", group("urgent", 4, priorityClassName="high"))
+        world.server.put("podgroups", group("urgent", 4, priorityClassName="pressing"))
         for number in range(4):
-            found = pod(f"urgent-{number}", "urgent", priority=1000, priorityClassName="high")
+            found = pod(f"urgent-{number}", "urgent", priority=1000, priorityClassName="pressing")
             world.server.put("pods", found)
         world.server.put("nodes", node("more"))
         for name in ("early", "later-0", "urgent", "later-1", "later-2"):

@@ -19,6 +19,8 @@ from stromboli.model.objects.base import Metadata as Metadata
 from stromboli.model.objects.base import NamespacedMetadata as NamespacedMetadata
 from stromboli.model.objects.base import Object as Object
 from stromboli.model.objects.base import OwnerReference as OwnerReference
+from stromboli.model.objects.config_map import ConfigMap as ConfigMap
+from stromboli.model.objects.config_map import NpuReport as NpuReport
 from stromboli.model.objects.shard import NodeShardSpec, NodeShardStatus
 from stromboli.model.objects.storage import CSIDriver as CSIDriver
 from stromboli.model.objects.storage import CSINode as CSINode
@@ -250,13 +252,6 @@ class NodeShard(Object, frozen=True):
     status: NodeShardStatus = NodeShardStatus()
 
 
-class ConfigMap(Object, frozen=True):
-    """v1 ConfigMap, of which one may describe devices."""
-
-    metadata: NamespacedMetadata = NamespacedMetadata()
-    data: dict[str, str] = msgspec.field(default_factory=dict)
-
-
 class TemplateMetadata(Wire, frozen=True):
     """Labels and annotations that a job's task gives its pods."""
 
@@ -335,13 +330,15 @@ class Job(Object, frozen=True):
 class Kind(NamedTuple):
     """One row of :data:`KINDS`: the class, the API versions that are read, and the key of its list in a scenario.
 
-    ``wire`` is what manifests call it, where another kind has that name here.
+    ``wire`` is what manifests call it, where another kind has that name here; ``part_of`` is the kind, in manifests,
+    too, of which these are some objects that a live cluster is asked for apart.
     """
 
     type: type[Object]
     api_versions: tuple[str, ...]
     list_key: str
     wire: str = ""
+    part_of: str = ""
 
     @property
     def namespaced(self) -> bool:
@@ -358,6 +355,7 @@ _DEVICES: Final = ("resource.k8s.io/v1", "resource.k8s.io/v1beta2")
 KINDS: Final[Mapping[str, Kind]] = {
     "Namespace": Kind(Namespace, ("v1",), "namespaces"),
     "ConfigMap": Kind(ConfigMap, ("v1",), "configMaps"),
+    "NpuReport": Kind(NpuReport, ("v1",), "npuReports", part_of="ConfigMap"),
     "Service": Kind(Service, ("v1",), "services"),
     "ReplicationController": Kind(ReplicationController, ("v1",), "replicationControllers"),
     "ReplicaSet": Kind(ReplicaSet, ("apps/v1",), "replicaSets"),
@@ -394,5 +392,6 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 def title(kind: str, metadata: Metadata) -> str:
     """How messages name an object: ``Pod ns/name``, ``Node name``; what is too long for a name is cut."""
-    kind, name = (kind in KINDS and KINDS[kind].wire) or kind, f"{metadata.name:.{LONGEST_NAME}}" or "without a name"
+    row, name = KINDS.get(kind), f"{metadata.name:.{LONGEST_NAME}}" or "without a name"
+    kind = (row and (row.wire or row.part_of)) or kind
     return f"{kind:.63} {metadata.namespace:.63}/{name}" if metadata.namespace else f"{kind:.63} {name}"

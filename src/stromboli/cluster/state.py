@@ -83,7 +83,8 @@ class ClusterState:
             **dict.fromkeys(("Service", "ReplicationController", "ReplicaSet", "StatefulSet"), self.services.apply),
             "Namespace": self._namespace, "Workload": self._workload, "PodDisruptionBudget": self._disruption_budget,
             "HyperNode": self.hyper_nodes.apply, "Numatopology": self.numa.apply, "NodeShard": self.nodes.shards.apply,
-            "ConfigMap": self.device_settings.apply, **self.storage.handlers(), **self.storage.devices.handlers(),
+            **dict.fromkeys(("ConfigMap", "NpuReport"), self.device_settings.apply),
+            **self.storage.handlers(), **self.storage.devices.handlers(),
         }  # fmt: skip
 
     def emptied(self) -> ClusterState:

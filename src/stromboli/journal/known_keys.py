@@ -9,7 +9,7 @@ from typing import Final
 
 from stromboli.cluster.decoding.annotations import ANY_ZONE, BOOLEANS
 from stromboli.model.objects import shard
-from stromboli.plugins.deviceshare import kind, npu, vgpu
+from stromboli.plugins.deviceshare import kind, mind_cluster, npu, vgpu
 from stromboli.plugins.network_topology_aware import wishes
 from stromboli.plugins.numa_aware import cpus
 from stromboli.plugins.resource_strategy_fit import strategy
@@ -24,7 +24,7 @@ _BY_DOMAIN: Final[Mapping[str, str]] = {
     ),
     "scheduling.volcano.sh": "group-by",
     "node.volcano.sh": "warmup",
-    "huawei.com": "vnpu-mode",
+    "huawei.com": "vnpu-mode npu-core AscendReal",
     "hami.io": "mutex.lock vgpu-node vgpu-time bind-phase bind-time",
     "stromboli.dev": "expected-runtime rotate-certificate written-configuration",
     "simulation.stromboli.dev": "run-for exit-code start-after stop-after overstay not-ready logs",
@@ -61,6 +61,6 @@ KNOWN_DOMAINS: Final = frozenset(_BY_DOMAIN)
 KNOWN_VALUES: Final = frozenset((
     *shard.MODES, *BOOLEANS, ANY_ZONE, *wishes.POLICIES, strategy.MOST, strategy.LEAST, cpus.BEST_EFFORT,
     cpus.RESTRICTED, cpus.SINGLE, vgpu.MIG, vgpu.SHARED, vgpu.ALLOCATING, npu.SOFT, npu.NODE_SOFT, kind.BINPACK,
-    kind.SPREAD,
+    kind.SPREAD, *mind_cluster.WORDS,
 ))  # fmt: skip
 """Words that readers of annotations and of checkpoints tell apart."""

@@ -65,7 +65,7 @@ def _decoder(kind: str) -> Callable[[Raw], Object]:
 
 def _scheduled(kind: str) -> Resource[Object]:
     row = KINDS[kind]
-    wire = row.wire or kind
+    wire = row.wire or row.part_of or kind
     return Resource(row.api_versions[0], plural_of(wire), wire, row.namespaced, _decoder(kind))
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stromboli.cluster.budgets import is_bare, with_status
 from stromboli.cluster.complete import Addition, Completion
-from stromboli.cluster.decoding.devices import KEY
+from stromboli.cluster.decoding.devices import describes_devices
 from stromboli.cluster.events import Event, Modified
 from stromboli.cluster.files.reader import Manifests, Progress, Read, load, read
 from stromboli.cluster.kinds import KINDS, ConfigMap, Job, Object, Pod, PodDisruptionBudget, Queue, ReplicaSet, title
@@ -94,7 +94,7 @@ class Loading:
         self._completion.see(event)
         self._references.see(event)
         self._note_owner(event)
-        if isinstance(event.object, ConfigMap) and KEY not in event.object.data:
+        if isinstance(event.object, ConfigMap) and not describes_devices(event.object):
             meta = event.object.metadata
             note = Ignored(title("ConfigMap", meta), "data", NO_DEVICES, minor=True)
             self._childless["ConfigMap", meta.namespace, meta.name] = note

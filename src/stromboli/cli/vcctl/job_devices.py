@@ -85,4 +85,5 @@ def _more(result: DeviceResult) -> str:
 def _amounts(holding: Holding) -> str:
     parts = [f"{holding.memory} MB"] if holding.memory else []
     parts += [f"{holding.cores} % of its cores"] if holding.cores else []
+    parts += [f"a slice {holding.template}"] if holding.template else []
     return ", ".join(parts) or "the whole device"

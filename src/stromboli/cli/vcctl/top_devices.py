@@ -10,7 +10,6 @@ from stromboli.cluster.state import ClusterState
 from stromboli.filters.devices.offers import Key, milli, newest_pools
 from stromboli.filters.devices.usage import Usage, share_of
 from stromboli.model.claims import Device, DeviceObjects
-from stromboli.model.resources.device_settings import DEFAULTS, DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACE
 from stromboli.plugins.deviceshare import cards_in_use, every_kind
 from stromboli.plugins.deviceshare.kind import CardUse
 
@@ -57,7 +56,7 @@ def device_lines(state: ClusterState) -> list[DeviceLine]:
 
 
 def _shared(state: ClusterState) -> Iterator[DeviceLine]:
-    kinds = every_kind(state.device_settings.get(f"{DEVICE_CONFIG_NAMESPACE}/{DEVICE_CONFIG}", DEFAULTS))
+    kinds = every_kind(state.device_settings)
     for name, entry in sorted(state.nodes.entries().items()):
         by_type: dict[str, list[CardUse]] = {}
         for card in cards_in_use(kinds, entry.spec, entry.tasks.values()) if entry.spec is not None else ():

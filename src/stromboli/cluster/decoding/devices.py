@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from stromboli.cluster import kinds
+from stromboli.cluster.decoding.chip_reports import node_of, report_of
 from stromboli.cluster.files import yaml_values
 from stromboli.errors import ManifestError
 from stromboli.model.resources.device_settings import DeviceSettings
@@ -23,14 +24,21 @@ class DeviceSettingsStore(dict[str, DeviceSettings]):
     def apply(self, found: kinds.ConfigMap, stays: bool) -> None:
         """Take an object in, new or changed, or let it go.  Raises ManifestError, nothing changed."""
         key = f"{found.metadata.namespace}/{found.metadata.name}"
-        settings = settings_of(found) if stays and KEY in found.data else None
+        settings = settings_of(found) if stays and describes_devices(found) else None
         self.pop(key, None)
         if settings is not None:
             self[key] = settings
 
 
+def describes_devices(found: kinds.ConfigMap) -> bool:
+    """Whether a ConfigMap is about devices at all."""
+    return KEY in found.data or bool(node_of(found))
+
+
 def settings_of(found: kinds.ConfigMap) -> DeviceSettings:
     """The settings that a ConfigMap states.  Raises ManifestError, which says where it cannot be read."""
+    if KEY not in found.data:
+        return DeviceSettings(chips={node_of(found): report_of(found)})
     where, path = kinds.title("ConfigMap", found.metadata), f"data.{KEY}"
     try:
         stated: Any = yaml_values.load(found.data[KEY])

@@ -246,7 +246,7 @@ def _one(form: _Form, head: _Head) -> Iterator[Found]:
         if kind == "List" or (kind.removesuffix("List") in KINDS and kind not in KINDS):
             raise ManifestError("must be a list", path="items")
         meant = _RENAMED.get((kind, version))
-        if meant is None and (kind not in KINDS or KINDS[kind].wire or version.startswith(_FOREIGN.get(kind, ()))):
+        if meant is None and (kind not in KINDS or _is_internal(kind) or version.startswith(_FOREIGN.get(kind, ()))):
             yield Skipped(f"{version} {kind}".strip())
             return
         kind = meant or kind
@@ -255,6 +255,11 @@ def _one(form: _Form, head: _Head) -> Iterator[Found]:
         yield from _ignored(form, kind)
     except ManifestError as error:
         yield ManifestError(error.problem, object=error.object or _title(form, head), path=error.path)
+
+
+def _is_internal(kind: str) -> bool:
+    """Whether manifests know the kind by another name."""
+    return bool(KINDS[kind].wire or KINDS[kind].part_of)
 
 
 def _ignored(form: _Form, kind: str) -> Iterator[Ignored]:

@@ -20,10 +20,6 @@ T = TypeVar("T")
 
 _SHARED = "pods alike share their answers node by node, and each is renewed where something has changed"
 _DEVICES = "devices are the plugin deviceshare's"
-_MIND_CLUSTER = (
-    "MindCluster's NPUs (huawei.com/npu-core) are counted as a node's amounts alone; for NPUs in slices use HAMi's "
-    "device plugin and deviceshare.AscendHAMiVNPUEnable"
-)
 _CLAIMS = "the search for devices is bounded in steps, so that it does not depend on the clock"
 _NEVER_WRITTEN = "descriptions name it, and the reference has nothing behind it either"
 
@@ -33,7 +29,6 @@ TOLERATED: Mapping[str, Mapping[str, str]] = MappingProxyType(
             **dict.fromkeys(("predicate.GPUSharingEnable", "predicate.GPUNumberEnable"), _DEVICES),
             "dynamicresources.filterTimeoutSeconds": _CLAIMS,
         },
-        "deviceshare": {"deviceshare.AscendMindClusterVNPUEnable": _MIND_CLUSTER},
         "rescheduling": {"queueSelector": _NEVER_WRITTEN, "labelSelector": _NEVER_WRITTEN},
         "allocate": {"predicateErrorCacheEnable": _SHARED},
         "backfill": {"predicateErrorCacheEnable": _SHARED},

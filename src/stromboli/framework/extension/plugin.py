@@ -64,6 +64,10 @@ class Plugin:
     def on_session_close(self, session: ClusterView) -> None:
         """Called once when the session closes, in the reverse of the opening order."""
 
+    def kinds_read(self) -> tuple[str, ...]:
+        """Kinds of objects that a live scheduler follows for this plugin alone, from its start on."""
+        return ()
+
     def weighed(self, job: Job) -> Weighed | None:
         """The amounts that are weighed when the plugin is asked to admit ``job``, for texts; None: it weighs none."""
 

@@ -11,6 +11,9 @@ from stromboli.cluster.kinds import Object
 from stromboli.cluster.mirror import Mirror, name_of
 from stromboli.cluster.objects import absent
 from stromboli.errors import ApiError, ManifestError, StromboliError
+from stromboli.framework.config.config import Config
+from stromboli.framework.config.registry import Registry
+from stromboli.framework.extension.plugin import Plugin
 from stromboli.kube.client import ALL, Client, Select
 from stromboli.kube.informer import Change, Informer, Informers, What, unforeseen
 from stromboli.kube.resources import RESOURCES, Resource, versions_of
@@ -29,6 +32,7 @@ FOLLOWED: Final = (
 OPTIONAL: Final = frozenset(
     {
         "ConfigMap",
+        "NpuReport",
         "HyperNode",
         "Numatopology",
         "DeviceClass",
@@ -42,7 +46,9 @@ OPTIONAL: Final = frozenset(
 )
 """Kinds that a server may well do without, or not let us see."""
 
-SELECTED: Final = {"ConfigMap": Select(fields=f"metadata.name={DEVICE_CONFIG}")}
+SELECTED: Final = {
+    "ConfigMap": Select(fields=f"metadata.name={DEVICE_CONFIG}"), "NpuReport": Select(labels="mx-consumer-cim=true"),
+}  # fmt: skip
 """Of which kinds some objects are followed only."""
 
 _EVENTS: Final = {What.added: Added, What.modified: Modified, What.deleted: Deleted}
@@ -157,6 +163,15 @@ class Feed:
     def _queue_told(self, what: What, queue: Object) -> None:
         if what is What.deleted:
             self.tell("metric.queue_deleted", queue=queue.metadata.name)
+
+
+def asked_for(config: Config, registry: Registry) -> tuple[str, ...]:
+    """Kinds that are followed only because some plugin of the configuration reads them."""
+    options = [option for tier in config.tiers for option in tier]
+    classes = {one.name: registry.plugin_class(one.name) for one in options}
+    readers = {name for name, made in classes.items() if made and made.kinds_read is not Plugin.kinds_read}
+    built = (registry.build(one.name, one.arguments) for one in options if one.name in readers)
+    return tuple(dict.fromkeys(kind for plugin in built for kind in plugin.kinds_read()))
 
 
 def selected(kinds_followed: Sequence[str], without: Collection[str]) -> tuple[str, ...]:

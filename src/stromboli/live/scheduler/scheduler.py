@@ -41,7 +41,7 @@ from stromboli.live.scheduler.audit import Audit
 from stromboli.live.scheduler.closeness import Closeness
 from stromboli.live.scheduler.configuration import Configuration, Source
 from stromboli.live.scheduler.context import Context
-from stromboli.live.scheduler.feed import FOLLOWED, Feed, selected
+from stromboli.live.scheduler.feed import FOLLOWED, Feed, asked_for, selected
 from stromboli.live.scheduler.hash_ring import owned_by
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.outside import Outside
@@ -104,7 +104,8 @@ class LiveScheduler:
         for change in options.changes(self.configuration.current):
             self.mirror.rim.do(change)
         self.feed = Feed(self.mirror, self.tell, clock, self._refused)
-        self.informers = self.feed.informers(client, selected(FOLLOWED, self.options.unwatched))
+        asked = asked_for(self.configuration.current, source.registry)
+        self.informers = self.feed.informers(client, (*asked, *selected(FOLLOWED, self.options.unwatched)))
         self.recorder = Recorder(client, options.component, clock)
         context = Context(client, self.feed, self.recorder, may_write=may_write, clock=clock)
         self.executor = LiveExecutor(context, options.component)

@@ -87,11 +87,23 @@ _310P: Final = ChipSettings(
 )  # fmt: skip
 
 
+class ChipReport(Wire, frozen=True):
+    """What MindCluster says of the NPUs of a node: numbers of chips that are free, and that are broken.
+
+    None for ``free`` where nothing is said of them; ``status`` is the node's.
+    """
+
+    free: tuple[int, ...] | None = None
+    unhealthy: tuple[int, ...] = ()
+    status: str = ""
+
+
 class DeviceSettings(Wire, frozen=True):
-    """The whole configuration."""
+    """The whole configuration; ``chips`` is what is reported of nodes, by name."""
 
     nvidia: NvidiaSettings = NvidiaSettings()
     vnpus: NpuSettings = NpuSettings(configs=(_310P,))
+    chips: dict[str, ChipReport] = {}
 
 
 DEFAULTS: Final = DeviceSettings()

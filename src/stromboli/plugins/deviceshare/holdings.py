@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from stromboli.model.resources.device_settings import DeviceSettings
 from stromboli.model.spec import NodeSpec, PodSpec
 from stromboli.model.task import Task
-from stromboli.plugins.deviceshare import npu
+from stromboli.plugins.deviceshare import mind_cluster, npu
 from stromboli.plugins.deviceshare.gpushare import GPU_MEMORY, INDEX, asked
 from stromboli.plugins.deviceshare.kind import CardUse, Kind, number, words
 from stromboli.plugins.deviceshare.plugin import DeviceShare
@@ -18,15 +18,20 @@ MOST_PIECES: Final = 256
 """Pieces of one pod that are read."""
 EVERY_KIND: Final = {
     "deviceshare.GPUSharingEnable": True, "deviceshare.VGPUEnable": True, "deviceshare.AscendHAMiVNPUEnable": True,
+    "deviceshare.AscendMindClusterVNPUEnable": True,
 }  # fmt: skip
 
 
 class Holding(NamedTuple):
-    """A part of a device: memory in MB, cores in percent; 0 for what is not stated, both 0 for the whole device."""
+    """A part of a device: memory in MB, cores in percent; 0 for what is not stated, both 0 for the whole device.
+
+    ``template`` is what a slice of a chip is called whose size its name says.
+    """
 
     device: str
     memory: int = 0
     cores: int = 0
+    template: str = ""
 
 
 def holdings(notes: Mapping[str, str], spec: PodSpec) -> Iterator[Holding]:
@@ -34,6 +39,9 @@ def holdings(notes: Mapping[str, str], spec: PodSpec) -> Iterator[Holding]:
     memory = asked(spec, GPU_MEMORY)
     for card in words(notes.get(INDEX, "")):
         yield Holding(f"GPU {card}", memory)
+    if (piece := mind_cluster.piece_of(notes)) is not None:
+        for chip in piece.chips:
+            yield Holding(f"{mind_cluster.CHIP}-{chip}", template=piece.template)
     for key, text in sorted(notes.items()):
         is_npu = key.startswith(npu.PREFIX) and key.endswith(npu.HELD)
         is_told = key.startswith(npu.PREFIX) and key.endswith(npu.TOLD)
@@ -50,9 +58,9 @@ def _pieces(text: str) -> Iterator[Holding]:
             yield Holding(device.strip(), number(memory) or 0, number(cores) or 0)
 
 
-def every_kind(settings: DeviceSettings) -> list[Kind[Any]]:
-    """All kinds of device, whatever is configured."""
-    return list(DeviceShare(EVERY_KIND).kinds(settings, lambda _: False))
+def every_kind(said: Mapping[str, DeviceSettings]) -> list[Kind[Any]]:
+    """All kinds of device, whatever is configured; ``said`` is what ConfigMaps say, by namespace and name."""
+    return list(DeviceShare(EVERY_KIND).kinds(said, lambda _: False))
 
 
 def cards_in_use(kinds: Iterable[Kind[Any]], node: NodeSpec, tasks: Iterable[Task]) -> list[CardUse]:

@@ -42,7 +42,9 @@ def remember(known: dict[Asks, Answer], asked: Asks, answer: Answer) -> None:
 
 
 class CardUse(NamedTuple):
-    """A card, and how much of it pods hold: memory in MB, cores in percent where ``all_cores`` is not 0."""
+    """A card, and how much of it pods hold: memory in MB (0 where it is not told), cores in percent where ``all_cores``
+    is not 0.
+    """
 
     name: str
     type: str
@@ -56,7 +58,7 @@ class CardUse(NamedTuple):
     @property
     def free(self) -> int:
         """Thousandths that another pod could get: the smaller of memory and cores."""
-        memory = THOUSAND * max(self.memory - self.used, 0) // max(self.memory, 1)
+        memory = THOUSAND * max(self.memory - self.used, 0) // self.memory if self.memory else THOUSAND
         cores = THOUSAND * max(self.all_cores - self.used_cores, 0) // self.all_cores if self.all_cores else THOUSAND
         return 0 if self.is_full else min(memory, cores)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -16,11 +16,13 @@ from stromboli.model.snapshot import Snapshot
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.model.task import Task
-from stromboli.plugin import Hook, Plugin, arg, node_order, on_allocate, on_deallocate, predicate
+from stromboli.plugin import Hook, Plugin, arg, batch_node_order, node_order, on_allocate, on_deallocate, predicate
 from stromboli.plugins.deviceshare.figures import card_figures
 from stromboli.plugins.deviceshare.gpushare import GpuShare
 from stromboli.plugins.deviceshare.kind import Kind, Need, Pool, remember
 from stromboli.plugins.deviceshare.locks import LOCKED, LOCKED_FOR, is_fresh
+from stromboli.plugins.deviceshare.mind_cluster import ChipPool, MindCluster, reports_in, scores
+from stromboli.plugins.deviceshare.mind_cluster import Demand as ChipDemand
 from stromboli.plugins.deviceshare.npu import AscendNpu
 from stromboli.plugins.deviceshare.vgpu import VGpu, VGpuPool
 
@@ -36,6 +38,7 @@ class DeviceShare(Plugin, trusted=True):
     whole_cards = arg("deviceshare.GPUNumberEnable", bool, False)
     vgpu = arg("deviceshare.VGPUEnable", bool, False)
     npu = arg("deviceshare.AscendHAMiVNPUEnable", bool, False)
+    mind_cluster = arg("deviceshare.AscendMindClusterVNPUEnable", bool, False)
     settings_name = arg("deviceshare.KnownGeometriesCMName", str, DEVICE_CONFIG)
     settings_namespace = arg("deviceshare.KnownGeometriesCMNamespace", str, DEVICE_CONFIG_NAMESPACE)
     locks = arg("deviceshare.NodeLockEnable", bool, False)
@@ -48,8 +51,7 @@ class DeviceShare(Plugin, trusted=True):
         self.session = session
         self._demands: dict[str, tuple[Hashable | None, ...]] = {}
         self._check()
-        key = f"{self.settings_namespace}/{self.settings_name}"
-        self._kinds = list(self.kinds(session.snapshot.device_settings.get(key, DEFAULTS), session.compat.asks))
+        self._kinds = list(self.kinds(session.snapshot.device_settings, session.compat.asks))
         self._pools: dict[str, tuple[Pool[Any] | None, ...]] = {}
         self._refusals: dict[str, dict[Hashable, Reason | None]] = {}
         """What pools have answered, by node and demand, until their cards change."""
@@ -71,14 +73,22 @@ class DeviceShare(Plugin, trusted=True):
                 for pool in self.pools_of(node):
                     pool.restore(task)
 
+    def kinds_read(self) -> tuple[str, ...]:
+        """MindCluster's reports are in ConfigMaps, of which there are two for each node."""
+        return ("NpuReport",) if self.mind_cluster else ()
+
     def _check(self) -> None:
         if self.memory_shares and self.whole_cards:
             raise ConfigError("can not define true in both gpu sharing and gpu number")
         if (self.memory_shares or self.whole_cards) and self.vgpu:
             raise ConfigError("gpu-share and vgpu can't be used together")
 
-    def kinds(self, settings: DeviceSettings, asks: Callable[[str], bool]) -> Iterator[Kind[Any]]:
-        """The kinds that are switched on; ``asks`` says which differences from the reference are wanted."""
+    def kinds(self, said: Mapping[str, DeviceSettings], asks: Callable[[str], bool]) -> Iterator[Kind[Any]]:
+        """The kinds that are switched on; ``asks`` says which differences from the reference are wanted.
+
+        ``said`` is what ConfigMaps say, by namespace and name.
+        """
+        settings = said.get(f"{self.settings_namespace}/{self.settings_name}", DEFAULTS)
         if self.memory_shares or self.whole_cards:
             yield GpuShare(whole=self.whole_cards)
         if self.vgpu:
@@ -91,6 +101,8 @@ class DeviceShare(Plugin, trusted=True):
         for chip in settings.vnpus.configs if self.npu else ():
             soft = settings.vnpus.hami_vnpu_core
             yield AscendNpu(chip, self.policy, soft=soft, over_capacity=asks("npu-memory"))
+        if self.mind_cluster:
+            yield MindCluster(reports_in(said))
 
     def _locked_before(self) -> dict[str, str]:
         """Nodes on which a pod is about to start, or was in compat mode within five minutes."""
@@ -159,6 +171,8 @@ class DeviceShare(Plugin, trusted=True):
     def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
         """The hooks, shared by pods that ask alike; none where no node has cards."""
         for hook, function in super().hooks() if self._pools else ():
+            if hook.point.name == "batch_node_order" and not (self.mind_cluster and self.weight > 0):
+                continue
             yield (replace(hook, key=self.demands_of) if hook.point.per_node else hook), function
 
     @predicate()
@@ -178,6 +192,15 @@ class DeviceShare(Plugin, trusted=True):
         if self.weight <= 0:
             return 0.0
         return float(round(sum(pool.score(demand) for pool, demand in self._asked(task, node.name))) * self.weight)
+
+    @batch_node_order
+    def by_free_cores(self, task: Task, nodes: Sequence[Node]) -> Mapping[str, float]:
+        """Scores of nodes with MindCluster's NPUs, times the weight."""
+        asked = [each for node in nodes for each in self._asked(task, node.name)]
+        chips = [pool for pool, _ in asked if isinstance(pool, ChipPool)]
+        wanted = next((demand for pool, demand in asked if isinstance(demand, ChipDemand)), None)
+        found = {} if wanted is None else scores(chips, wanted)
+        return {name: score * self.weight for name, score in found.items()}
 
     @on_allocate
     def come(self, event: TaskEvent) -> None:
@@ -259,7 +282,6 @@ class DeviceShare(Plugin, trusted=True):
 
 def idle_cards(plugin: DeviceShare, snapshot: Snapshot) -> Iterator[tuple[Kind[Any], list[Pool[Any]]]]:
     """Each kind that the plugin's arguments switch on, with its cards on every node as if no pod held any."""
-    settings = snapshot.device_settings.get(f"{plugin.settings_namespace}/{plugin.settings_name}", DEFAULTS)
-    for kind in plugin.kinds(settings, lambda _: False):
+    for kind in plugin.kinds(snapshot.device_settings, lambda _: False):
         found = (kind.pool_of(spec) for spec in snapshot.table.statics.specs)
         yield kind, [pool for pool in found if pool is not None]

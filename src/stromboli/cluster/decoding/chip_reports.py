@@ -1,0 +1,73 @@
+"""What MindCluster's device plugin and NodeD report of the NPUs of a node, each in a ConfigMap of the node.
+
+ClusterD, where it runs, collects the same ConfigMaps.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from stromboli.cluster import kinds
+from stromboli.errors import ManifestError
+from stromboli.model.resources.device_settings import ChipReport
+
+DEVICES: Final = "kube-system", "mindx-dl-deviceinfo-", "DeviceInfoCfg"
+NODES: Final = "mindx-dl", "mindx-dl-nodeinfo-", "NodeInfo"
+"""Namespace of the ConfigMaps, what their names begin with before the node's, and the key of the report."""
+LISTED: Final = "huawei.com/"
+UNHEALTHY: Final = "-Unhealthy"
+CHIP: Final = "Ascend310P"
+MOST_CHIPS: Final = 1024
+MOST_DIGITS: Final = 6
+
+
+class _DeviceList(msgspec.Struct, frozen=True):
+    device_list: dict[str, str] | None = msgspec.field(default=None, name="DeviceList")
+
+
+class _Devices(msgspec.Struct, frozen=True):
+    info: _DeviceList = msgspec.field(default=_DeviceList(), name="DeviceInfo")
+
+
+class _Status(msgspec.Struct, frozen=True):
+    status: str = msgspec.field(default="", name="NodeStatus")
+
+
+class _Node(msgspec.Struct, frozen=True):
+    info: _Status = msgspec.field(default=_Status(), name="NodeInfo")
+
+
+def node_of(found: kinds.ConfigMap) -> str:
+    """The node that a ConfigMap reports on; empty for other ConfigMaps."""
+    meta = found.metadata
+    for namespace, prefix, key in (DEVICES, NODES):
+        if meta.namespace == namespace and meta.name.startswith(prefix) and key in found.data:
+            return meta.name.removeprefix(prefix)
+    return ""
+
+
+def report_of(found: kinds.ConfigMap) -> ChipReport:
+    """The report.  Raises ManifestError where it cannot be read."""
+    is_node = found.metadata.name.startswith(NODES[1])
+    key = (NODES if is_node else DEVICES)[2]
+    text = found.data[key] or "{}"  # empty while there is nothing to report
+    try:
+        if is_node:
+            return ChipReport(status=msgspec.json.decode(text, type=_Node).info.status)
+        lists = msgspec.json.decode(text, type=_Devices).info.device_list
+    except msgspec.DecodeError as error:
+        where = kinds.title("ConfigMap", found.metadata)
+        raise ManifestError(str(error), object=where, path=f"data.{key}") from error
+    if lists is None:
+        return ChipReport()
+    free, unhealthy = (_chips(lists.get(f"{LISTED}{CHIP}{end}", "")) for end in ("", UNHEALTHY))
+    return ChipReport(free, unhealthy)
+
+
+def _chips(text: str) -> tuple[int, ...]:
+    """The numbers in a list such as ``Ascend310P-0,Ascend310P-1``; slices of chips are passed over."""
+    names = (name.strip().removeprefix(f"{CHIP}-") for name in text.split(",", MOST_CHIPS)[:MOST_CHIPS])
+    numbers = (int(name) for name in names if name.isascii() and name.isdigit() and len(name) <= MOST_DIGITS)
+    return tuple(sorted(set(numbers)))
