@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import base64
 import json
+import os
 import ssl
 import subprocess
 import sys
@@ -157,6 +158,11 @@ def _cpu(process: subprocess.Popen[bytes]) -> float:
     return (int(fields[11]) + int(fields[12])) / 100
 
 
+def _mib(process: subprocess.Popen[bytes]) -> float:
+    pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / 2**20
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; the exit code is 1 when a quantile is over the target."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.webhooks", description=__doc__)
@@ -175,6 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             late = late or shown[2] > TARGET
             columns = " | ".join(f"{1000 * one:.2f}" for one in shown)
             print(f"| {path} | {len(found)} | {columns} | {spent:.2f} |")
+        print(f"\nmemory of the server: {_mib(process):.0f} MiB")
     return int(late)
 
 

@@ -26,7 +26,7 @@ LIMITS: Final = {"scheduler": 1.5, "controllers": 1.0}
 
 _COLUMNS: Final = (
     "load", "pods", "bound/s", "Volcano", "first bound s", "wait p50 s", "p99 s", "scheduler ms/pod",
-    "controllers ms/pod", "API server ms/pod", "API server's part", "scheduler MiB", "requests/pod",
+    "controllers ms/pod", "API server ms/pod", "API server's part", "scheduler MiB", "controllers MiB", "requests/pod",
 )  # fmt: skip
 
 
@@ -62,6 +62,7 @@ def _row(outcome: Outcome) -> str:
     figures = (
         outcome.rate, VOLCANO[outcome.load.name], outcome.first_bound, *outcome.latency, outcome.per_pod("scheduler"),
         outcome.per_pod("controllers"), outcome.per_pod("apiserver"), part, costs["scheduler"].mib,
+        costs["controllers"].mib,
         sum(outcome.requests.values()) / outcome.load.pods,
     )  # fmt: skip
     return row([outcome.load.name, str(outcome.load.pods), *map(figure, figures)])

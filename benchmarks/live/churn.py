@@ -28,6 +28,9 @@ GANG: Final = 50
 SINGLES: Final = 100
 """What arrives at once: gangs of so many pods, and single ones."""
 
+IDLE_SECONDS: Final = 20.0
+"""For how long it is watched while nothing changes."""
+
 _TURN: Final = GANGS * GANG + SINGLES
 _COLUMNS: Final = ("pods come and gone", "MiB", "CPU ms/pod")
 
@@ -37,13 +40,20 @@ async def measure(nodes: int, pods: int, churned: int, every: int) -> list[tuple
     flags = ["--schedule-period=500ms", "-v=0"]
     async with served(nodes, pods // GANG, GANG, flags) as scheduler:
         await scheduler.until_ready()
-        print(head(_COLUMNS))
+        print(f"{await _idle(scheduler):.3f} cores while nothing changes\n\n{head(_COLUMNS)}")
         found = [_noted(0, scheduler)]
         for gone in range(_TURN, churned + 1, _TURN):
             await _turn(scheduler)
             if gone // every > found[-1][0] // every:
                 found.append(_noted(gone, scheduler))
         return found
+
+
+async def _idle(scheduler: Served) -> float:
+    """CPU seconds a second before anything has changed."""
+    before = scheduler.cost().cpu
+    await asyncio.sleep(IDLE_SECONDS)
+    return (scheduler.cost().cpu - before) / IDLE_SECONDS
 
 
 async def _turn(scheduler: Served) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,21 @@ def test_it_says_which_revision_it_is_made_of(image: Image) -> None:
 
 def test_it_holds_nothing_that_nobody_needs(image: Image) -> None:
     assert list(scan.surplus(image[0])) == []
+
+
+def test_nothing_is_compiled_at_a_start(image: Image) -> None:
+    """The standard library neither: base images leave out what it compiles to."""
+    assert list(scan.uncompiled(image[0])) == []
+
+
+def test_a_module_that_is_not_compiled_is_found(tmp_path: Path) -> None:
+    library = tmp_path / "usr/lib/python3.11"
+    (library / "__pycache__").mkdir(parents=True)
+    for name in ("a.py", "b.py", f"__pycache__/a.{sys.implementation.cache_tag}.pyc"):
+        (library / name).touch()
+    assert list(scan.uncompiled(tmp_path)) == [
+        "/usr/lib/python3.11/b.py is compiled at each start, as the root is read-only"
+    ]
 
 
 def test_a_file_that_nobody_needs_is_found(tmp_path: Path) -> None:

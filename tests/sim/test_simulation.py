@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from stromboli.builtin import full_registry
 from stromboli.errors import ManifestError
-from stromboli.sim.simulation.simulation import CLOCKED
+from stromboli.plugin import Plugin, Reason, predicate
+from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of, pods_of
+from stromboli.sim.traces.trace_objects import START
 from stromboli.study.simulating import read_trace, simulate
 from stromboli.testing.builders import queue
 
@@ -89,15 +92,45 @@ def test_what_never_fits_is_left_over():
     assert simulate(workload, FIFO).metrics["unfinished"] == 1
 
 
-def test_the_clock_is_read_by_the_plugins_that_are_named():
+def test_plugins_that_read_the_clock_say_so():
     """Cycles are left out only without them; capacity reads it where it has its argument gate-timeout alone."""
-    folder = ROOT / "src" / "stromboli" / "plugins"
+    registry, folder = full_registry(""), ROOT / "src" / "stromboli" / "plugins"
     reading = {
         path.relative_to(folder).parts[0].removesuffix(".py")
         for path in folder.rglob("*.py")
         if re.search(r"session\.now\b", path.read_text(encoding="utf-8"))
     }
-    assert reading == CLOCKED | {"capacity"}
+    telling = {name for name in registry.plugin_names if registry.build(name, {}).depends_on_time}
+    assert telling == {*(reading - {"capacity"}), "extender"}  # what a server answers may depend on anything
+    for timeout, tells in (("1s", True), ("0s", False)):
+        assert registry.build("capacity", {"gate-timeout": timeout}).depends_on_time == tells
+
+
+TOO_EARLY = Reason("too early")
+
+
+class Late(Plugin):
+    """As somebody writes it who does not come with Stromboli."""
+
+    name = "late"
+
+    def on_session_open(self, session):
+        self.waits = session.now < START.timestamp() + 50
+
+    @predicate
+    def is_late(self, task, node):
+        return TOO_EARLY if self.waits else None
+
+
+@pytest.mark.parametrize(("declared", "start"), [({}, 50), ({"depends_on_time": False}, None)])
+def test_a_plugin_that_may_look_at_the_clock_is_asked_at_each_cycle(declared, start):
+    """One that says falsely that it does not is believed, and its job waits for something else to happen."""
+    (registry := full_registry("")).add(type("Late", (Late,), {"name": "late", **declared}))
+    conf = registry.configured_by(
+        'actions: "enqueue, allocate"\ntiers:\n- plugins: [{name: gang}, {name: predicates}, {name: late}]\n', "conf"
+    )
+    workload = Workload("w", (SimJob("a", 0, 5, (Pods(1, {"cpu": "1"}),)),)).on(nodes_of("1x4cpu"))
+    assert Simulation(workload, conf, registry).run()[0].start == start
 
 
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-16 10:31:54,67.0,1,67.0,11cb48\n"

@@ -14,10 +14,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Final
 
 from tools.image.build import ARCHIVE
+from tools.image.prune import UNUSED_LIBRARY
 from tools.image.unpack import unpack
 
 USER: Final = 65532
@@ -45,6 +47,15 @@ def surplus(root: Path) -> Iterator[str]:
             yield f"/{name} can be written by all"
         if path.is_symlink() and not _target(root, path).exists():
             yield f"/{name} leads nowhere"
+
+
+def uncompiled(root: Path) -> Iterator[str]:
+    """Modules that are compiled anew at each start, a sentence each."""
+    for path in _files(root):
+        if path.suffix != ".py" or "lib" not in path.parts or UNUSED_LIBRARY & {*path.parts}:
+            continue
+        if not Path(cache_from_source(str(path))).exists():
+            yield f"/{path.relative_to(root)} is compiled at each start, as the root is read-only"
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -88,7 +99,7 @@ def main(archive: Path) -> int:
             print(f"  {_size(root / room) / 2**20:6.1f} MiB  /{room}")
         for program in programs(root):
             print(f"  {min(cpu_of(root, program, '--version') for _ in range(3)):.2f} CPU s  {program} --version")
-        found = list(surplus(root))
+        found = [*surplus(root), *uncompiled(root)]
     print("\n".join(found) or "nothing that nobody needs")
     return 1 if found else 0
 

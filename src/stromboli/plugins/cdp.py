@@ -23,6 +23,7 @@ class Cdp(Plugin, trusted=True):
     """
 
     name = "cdp"
+    depends_on_time = True
 
     def on_session_open(self, session: ClusterView) -> None:
         """Note the time."""

@@ -30,6 +30,7 @@ class Sla(Plugin, trusted=True):
     """
 
     name = "sla"
+    depends_on_time = True
     waiting_time = arg("sla-waiting-time", object, None)
 
     def on_session_open(self, session: ClusterView) -> None:

@@ -97,6 +97,7 @@ class Tdm(Plugin, trusted=True):
     """
 
     name = "tdm"
+    depends_on_time = True
     zones = arg_pattern("tdm.revocable-zone.*", object, None, doubts=unreadable)
     period = arg("tdm.evict.period", str, "1m", is_duration)
     _clears: bool | None = None

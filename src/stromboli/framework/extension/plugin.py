@@ -68,6 +68,15 @@ class Plugin:
         """Kinds of objects that a live scheduler follows for this plugin alone, from its start on."""
         return ()
 
+    @property
+    def depends_on_time(self) -> bool:
+        """Whether answers change with ``session.now`` alone: no cycle of a simulation is left out then.
+
+        That is taken for granted of plugins that do not come with Stromboli; one whose answers do not says False, and
+        simulations with it run faster.
+        """
+        return not self.trusted
+
     def weighed(self, job: Job) -> Weighed | None:
         """The amounts that are weighed when the plugin is asked to admit ``job``, for texts; None: it weighs none."""
 

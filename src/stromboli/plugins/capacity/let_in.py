@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stromboli.plugins.capacity.accounts import Account
 
 GATE_TIMEOUT: Final = "gate-timeout"
-"""The argument that makes what the plugin decides depend on the time."""
+"""The argument that says how long."""
 EXPIRED: Final = (
     "queue {queue} keeps no part of itself for {count} pods any more, which its gate let in more than {limit} ago "
     "and which have found no node since: others may take their room (gate-timeout of the plugin capacity)"

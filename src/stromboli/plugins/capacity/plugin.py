@@ -11,6 +11,7 @@ from stromboli.model.job import PIPELINED, RELEASING, Job
 from stromboli.model.names import ROOT_QUEUE
 from stromboli.model.resources.axes import add_to
 from stromboli.model.task import Task
+from stromboli.model.values import duration
 from stromboli.plugin import (
     allocatable,
     arg,
@@ -72,6 +73,11 @@ class Capacity(QueueAccounts[Account], trusted=True):
     device_quota = arg("capacity.DynamicResourceAllocationEnable", bool, True)
     gate_timeout = arg(GATE_TIMEOUT, str, "0s", not_below_zero)
     consumable_quota = arg("capacity.DRAConsumableCapacityEnable", bool, True)
+
+    @property
+    def depends_on_time(self) -> bool:
+        """Where parts of queues are kept for a while only."""
+        return duration.seconds(self.gate_timeout) > 0
 
     def on_session_open(self, session: ClusterView) -> None:
         """Open an account for every queue."""

@@ -34,6 +34,7 @@ class DeviceShare(Plugin, trusted=True):
     """Lets pods share the cards of a node, and tells the node's device plugin by annotations which each pod gets."""
 
     name = "deviceshare"
+    depends_on_time = True
     memory_shares = arg("deviceshare.GPUSharingEnable", bool, False)
     whole_cards = arg("deviceshare.GPUNumberEnable", bool, False)
     vgpu = arg("deviceshare.VGPUEnable", bool, False)

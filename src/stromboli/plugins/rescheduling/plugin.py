@@ -42,6 +42,7 @@ class Rescheduling(Plugin, trusted=True):
     """
 
     name = "rescheduling"
+    depends_on_time = True
     interval = arg("interval", str, "5m", is_duration)
     period = arg("metricsPeriod", str, "")
     strategies = arg("strategies", list, [], doubts=doubts_of)

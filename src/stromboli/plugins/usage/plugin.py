@@ -76,6 +76,7 @@ class Usage(Plugin, trusted=True):
     """
 
     name = "usage"
+    depends_on_time = True
     weight = arg("usage.weight", int, 5, not_negative)
     cpu_weight = arg("cpu.weight", int, 1, not_negative)
     memory_weight = arg("memory.weight", int, 1, not_negative)

@@ -15,7 +15,6 @@ from typing import Final
 from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
-from stromboli.plugins.capacity.let_in import GATE_TIMEOUT
 from stromboli.reservations.memory import MEMORY
 from stromboli.sim.kubelets import Kubelets
 from stromboli.sim.scheduling import PERIOD, Scheduling
@@ -28,9 +27,6 @@ from stromboli.sim.simulation.workload import TimedChange, Workload
 from stromboli.sim.timeline import Timeline
 from stromboli.sim.traces.trace_objects import START
 from stromboli.sim.world import SimWorld, key_of
-
-CLOCKED: Final = frozenset({"cdp", "deviceshare", "rescheduling", "sla", "tdm", "usage"})
-"""Plugins whose answers depend on the time; with them no cycle is left out while a job waits."""
 
 IDLE: Final = 3_600
 """Cycles in a row that decide nothing while nothing else is to come, after which a simulation ends."""
@@ -63,8 +59,8 @@ class Simulation:
         self._outages = Outages(self.world, lives.node_mtbf, lives.node_mttr, seed, self._over)
         self.pods.node_lost = lambda: self._outages.losing
         self.cycles = 0
-        clocked = (one.name in CLOCKED or GATE_TIMEOUT in one.arguments for one in config.plugins())
-        self._always = not skips or any(clocked)
+        plugins = (registry.build(one.name, one.arguments) for one in config.plugins())
+        self._always = not skips or any(one.depends_on_time for one in plugins)
         self._decided = self._reserved = False
         self._due, self._last = inf, -inf
         self._idle = self._next = 0
