@@ -82,7 +82,11 @@ queue: on the PodGroup, else on its Workload, else on its namespace.
 The condition `PodGroupInitiallyScheduled` (v1alpha2: `PodGroupScheduled`) tells how it stands; once it is True it
 stays so. The embedded server serves PodGroup and Workload in v1beta1 and CompositePodGroup in v1alpha3, and refuses
 what Kubernetes refuses of them; `kubectl get podgroups` means Volcano's there, `podgroups.scheduling.k8s.io` these.
-Not read yet: `resourceClaims`, CompositePodGroups.
+
+* `resourceClaims`: claims that a pod and its PodGroup name alike are the group's. They are reserved for the PodGroup
+  (`status.reservedFor`), so that any number of pods share them, and their devices stay the group's until it goes. On
+  the embedded cluster claims from templates are made once for the group, and its pods' statuses name them.
+* `parentCompositePodGroupName`: CompositePodGroups are not looked at; an event `CompositePodGroupIgnored` says so.
 """
 
 

@@ -272,3 +272,24 @@ def test_parts_of_a_card_share_its_counters(objects: list[Manifest], devices: di
         for bind in bench.plan.binds for key, has in bind.claims.items()
     }  # fmt: skip
     assert given == devices
+
+
+@pytest.mark.parametrize(("shares", "bound"), [(True, 300), (False, 256)])
+def test_a_claim_of_kubernetes_own_group_counts_it_once_however_many_pods_share_it(shares: bool, bound: int) -> None:
+    asked = [{"name": "c", "resourceClaimName": "c"}]
+    policy = {"schedulingPolicy": {"gang": {"minCount": 1}}, "resourceClaims": asked if shares else []}
+    metadata = {"name": "g", "namespace": "default", "uid": "uid-g"}
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "UpstreamPodGroup",
+        "metadata": metadata,
+        "spec": policy,
+    }
+    pods = [
+        pod(f"p{number}", cpu="1m", memory="1Mi", resourceClaims=asked, schedulingGroup={"podGroupName": "g"})
+        for number in range(300)
+    ]
+    large = node("n0", cpu=64, pods=1000)
+    text = conf("gang priority", "predicates proportion", actions="enqueue, allocate")
+    each = Bench([large, device_class(), TWO[0], claim("c"), group, *pods], text)
+    assert len(binds(each.cycle())) == bound

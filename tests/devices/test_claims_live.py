@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from stromboli.errors import ApiError
-from stromboli.framework.books.plan import Bind
 from stromboli.live.up.up import Setup, up
 from stromboli.live.writing.claims import FINALIZER, released, reserved
 from stromboli.model.claims import Allocation, DeviceResult, DeviceResults
@@ -92,22 +91,72 @@ def test_a_gang_with_templates_starts_whole_and_the_next_one_when_its_devices_ar
     assert all(FINALIZER in one["metadata"]["finalizers"] for one in claims)
 
 
-BIND = Bind("uid-p", "ns/p", "ns/g", "n0")
+SHARED = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+
+
+def upstream(name: str, least: int, **spec: Any) -> Manifest:
+    policy = {"schedulingPolicy": {"gang": {"minCount": least}}}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": policy | spec}
+
+
+def sharing(name: str, group: str) -> Manifest:
+    return pod(name, schedulerName="volcano", container={"image": "busybox"}, schedulingGroup={"podGroupName": group},
+               resourceClaims=SHARED)  # fmt: skip
+
+
+def users(api: Any) -> list[list[tuple[str, str]]]:
+    """For whom each claim is reserved, by its oldest first."""
+    claims = sorted(api.bodies(*CLAIMS), key=lambda one: int(one["metadata"]["resourceVersion"]))
+    found = [one.get("status", {}).get("reservedFor", ()) for one in claims]
+    return [[(user["resource"], user["name"]) for user in one] for one in found]
+
+
+def test_pods_of_a_group_share_its_claim_which_stays_for_as_long_as_the_group_does() -> None:
+    async def story() -> None:
+        gang = [sharing("a-0", "a"), sharing("a-1", "a")]
+        async with cluster_of(CLASS, TEMPLATE, upstream("a", 2, resourceClaims=SHARED), *gang) as api:
+            await until(lambda: len(placed(api)) == 2)
+            assert len(set(placed(api).values())) == 1, "where the shared device is"
+            assert users(api) == [[("podgroups", "a")]]
+            [claim] = api.bodies(*CLAIMS)
+            assert FINALIZER in claim["metadata"]["finalizers"]
+            named = [{"name": "gpu", "resourceClaimName": claim["metadata"]["name"]}]
+            for body in (*api.bodies("", "pods", "default"), *api.bodies("scheduling.k8s.io", "podgroups", "default")):
+                assert body["status"]["resourceClaimStatuses"] == named
+            pods, groups = (api.catalogue.of_kind(*one) for one in (("v1", "Pod"), (UPSTREAM, "PodGroup")))
+            for name in ("a-0", "a-1"):
+                api.writer.delete(pods, ("default", name), Deletion(grace=0), Options())
+            await until(lambda: not placed(api))
+            await asyncio.sleep(0.5)
+            assert users(api) == [[("podgroups", "a")]], "its devices stay the group's"
+            make(api, sharing("a-2", "a"), sharing("a-3", "a"), upstream("b", 1), sharing("b-0", "b"))
+            await until(lambda: sorted(placed(api)) == ["a-2", "a-3", "b-0"])
+            assert sorted(users(api)) == [[("podgroups", "a")], [("pods", "b-0")]], "b shares nothing"
+            for name in ("a-2", "a-3"):
+                api.writer.delete(pods, ("default", name), Deletion(grace=0), Options())
+            api.writer.delete(groups, ("default", "a"), Deletion(propagation="Background"), Options())
+            await until(lambda: users(api) == [[("pods", "b-0")]])
+
+    asyncio.run(story())
+
+
+UPSTREAM = "scheduling.k8s.io/v1beta1"
 GIVEN = Allocation(DeviceResults((DeviceResult("r", DRIVER, "n0", "gpu-0"),)))
 NOW = "2026-01-01T00:00:00Z"
 USER = {"resource": "pods", "name": "p", "uid": "uid-p"}
 
 
 def test_what_is_written_is_taken_back() -> None:
-    status = reserved({"metadata": {}, "status": {}}, BIND, "ns/c", GIVEN, NOW)
+    status = reserved({"metadata": {}, "status": {}}, USER, "ns/c", GIVEN, NOW)
     assert status is not None
     assert status["reservedFor"] == [USER]
     assert status["allocation"]["allocationTimestamp"] == NOW
     later = reserved(
-        {"metadata": {}, "status": {**status, "reservedFor": []}}, BIND, "ns/c", GIVEN, "2027-01-01T00:00:00Z"
+        {"metadata": {}, "status": {**status, "reservedFor": []}}, USER, "ns/c", GIVEN, "2027-01-01T00:00:00Z"
     )
     assert later == status, "what is allocated stays as it is"
-    assert reserved({"metadata": {}, "status": status}, BIND, "ns/c", GIVEN, NOW) is None
+    assert reserved({"metadata": {}, "status": status}, USER, "ns/c", GIVEN, NOW) is None
     assert released({"status": status}, "uid-p") == {"reservedFor": None, "allocation": None}
     other = {**USER, "name": "q", "uid": "uid-q"}
     assert released({"status": {**status, "reservedFor": [USER, other]}}, "uid-p") == {"reservedFor": [other]}
@@ -123,4 +172,4 @@ def test_what_is_written_is_taken_back() -> None:
 )
 def test_a_claim_that_is_going_or_has_other_devices_is_left_alone(body: Any) -> None:
     with pytest.raises(ApiError, match="in the meantime"):
-        reserved(body, BIND, "ns/c", GIVEN, NOW)
+        reserved(body, USER, "ns/c", GIVEN, NOW)

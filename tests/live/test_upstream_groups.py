@@ -360,3 +360,20 @@ def test_conditions_are_written_in_the_version_that_the_server_has() -> None:
         await world.end()
 
     run(main())
+
+
+def test_a_group_of_groups_is_not_looked_at_and_that_is_told() -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=1, cpu=2)
+        world.server.objects[GROUPS] = {}
+        world.server.put(GROUPS, upstream(least=1, parentCompositePodGroupName="all"))
+        world.server.put("pods", member("a"))
+        world.start(world.scheduler())
+        await asyncio.sleep(20)
+        assert world.pods() == {"a": "n0"}
+        told = [one for one in world.server.all("events") if one["reason"] == "CompositePodGroupIgnored"]
+        assert [one["involvedObject"]["name"] for one in told] == ["g"]
+        assert told[0]["message"].startswith("belongs to CompositePodGroup all, which is not looked at")
+        await world.end()
+
+    run(main())

@@ -223,4 +223,9 @@ EVENT_EVICT: Final = "Evict"
 SUCCESSFULLY_ASSIGNED: Final = "Successfully assigned {pod} to {node}"
 EVENT_BINDING_CONDITIONS: Final = "BindingConditionsPending"
 BINDING_CONDITIONS: Final = "waiting for binding conditions for device on node {node}"
+EVENT_COMPOSITE_IGNORED: Final = "CompositePodGroupIgnored"
+COMPOSITE_IGNORED: Final = (
+    "belongs to CompositePodGroup {name}, which is not looked at: "
+    "the pods of this PodGroup are placed by themselves, whatever becomes of the other PodGroups"
+)
 POD_EVICTED: Final = "Pod is evicted, because of {reason}"

@@ -72,7 +72,9 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
     """A PodGroup object; ``key`` is ``namespace/name`` and names its job; ``created`` in seconds since 1970.
 
     Kubernetes' own PodGroups may say more: a ``priority`` that is no class's, that the pods are only ``evicted_whole``,
-    all at once, and that they never evict others (``never_preempts``).
+    all at once, and that they never evict others (``never_preempts``); ``claims`` are the ResourceClaims
+    (``namespace/name``) that all pods share, and that are reserved for the PodGroup itself; ``parent`` is the
+    CompositePodGroup that it belongs to, which is not looked at.
     """
 
     uid: str
@@ -86,6 +88,8 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
     priority: int | None = None
     evicted_whole: bool = False
     never_preempts: bool = False
+    claims: tuple[str, ...] = ()
+    parent: str = ""
 
     @property
     def key(self) -> str:
@@ -151,6 +155,14 @@ class UpstreamTemplateRef(Wire, frozen=True):
     workload: UpstreamWorkloadRef = UpstreamWorkloadRef()
 
 
+class UpstreamClaim(Wire, frozen=True):
+    """A ResourceClaim that the pods share, by its name or by that of the template that it is made from."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+    resource_claim_template_name: str = ""
+
+
 class UpstreamSpec(Wire, frozen=True):
     """``spec`` of a PodGroup of scheduling.k8s.io (v1alpha2, v1alpha3, v1beta1), as far as scheduling reads it.
 
@@ -167,6 +179,7 @@ class UpstreamSpec(Wire, frozen=True):
     workload_ref: UpstreamWorkloadRef = UpstreamWorkloadRef()
     pod_group_template_ref: UpstreamTemplateRef = UpstreamTemplateRef()
     parent_composite_pod_group_name: str = ""
+    resource_claims: tuple[UpstreamClaim, ...] = ()
 
     @property
     def workload_name(self) -> str:
@@ -191,7 +204,15 @@ class UpstreamCondition(Wire, frozen=True):
     observed_generation: int = 0
 
 
+class UpstreamClaimStatus(Wire, frozen=True):
+    """Which ResourceClaim was made for the PodGroup's claim ``name``."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+
+
 class UpstreamStatus(Wire, frozen=True):
     """``status`` of such a PodGroup."""
 
     conditions: tuple[UpstreamCondition, ...] = ()
+    resource_claim_statuses: tuple[UpstreamClaimStatus, ...] = ()

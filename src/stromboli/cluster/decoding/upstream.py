@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -28,6 +28,8 @@ SCHEDULED: Final = "PodGroupInitiallyScheduled"
 """The condition that says whether the gang has been placed; once it is True it stays so."""
 _SCHEDULED_BEFORE: Final = {"scheduling.k8s.io/v1alpha2": "PodGroupScheduled"}
 """What it was called in older versions."""
+MOST_CLAIMS: Final = 4
+"""Claims that a PodGroup may share, as API servers have it."""
 _ALL_NAMES: Final = frozenset({SCHEDULED, *_SCHEDULED_BEFORE.values()})
 REASON_SCHEDULED: Final = "Scheduled"
 _OURS: Final = (names.POD_GROUP_UNSCHEDULABLE, names.POD_GROUP_SCHEDULED, names.POD_GROUP_NOT_ADMITTED)
@@ -64,8 +66,17 @@ def _translated(group: kinds.UpstreamPodGroup, jobs: Mapping[str, Job]) -> PodGr
     status = _status(group, jobs.get(f"{meta.namespace}/{name}"), uid)
     return PodGroup(
         uid, meta.namespace, name, created, meta.labels, meta.annotations, wanted, status,
-        spec.priority, spec.evicted_whole, spec.preemption_policy == names.NEVER_PREEMPTS,
+        spec.priority, spec.evicted_whole, spec.preemption_policy == names.NEVER_PREEMPTS, tuple(_claims(group)),
+        spec.parent_composite_pod_group_name,
     )  # fmt: skip
+
+
+def _claims(group: kinds.UpstreamPodGroup) -> Iterator[str]:
+    """The claims that the pods share; one made from a template is known once the status names it."""
+    made = {one.name: one.resource_claim_name for one in group.status.resource_claim_statuses}
+    for claim in group.spec.resource_claims[:MOST_CLAIMS]:
+        if name := claim.resource_claim_name or made.get(claim.name, ""):
+            yield f"{group.metadata.namespace}/{name}"
 
 
 def _topology(spec: UpstreamSpec) -> NetworkTopology | None:

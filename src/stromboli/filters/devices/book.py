@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -50,10 +50,16 @@ class _Rows:
 
 
 class DeviceBook:
-    """Answers for pods with claims.  ``tasks`` are all pods; ``shares`` lets pods share what the session allocates."""
+    """Answers for pods with claims.  ``tasks`` are all pods; ``shares`` lets pods share what the session allocates.
 
-    def __init__(self, devices: DeviceObjects, table: NodeTable, tasks: Iterable[Task], *, shares: bool) -> None:
-        self._devices, self._shares = devices, shares
+    ``groups`` are the PodGroups, by uid, for which claims are reserved, by the job and the claim.
+    """
+
+    def __init__(
+        self, devices: DeviceObjects, table: NodeTable, tasks: Iterable[Task], *, shares: bool,
+        groups: Mapping[tuple[str, str], str] | None = None,
+    ) -> None:  # fmt: skip
+        self._devices, self._shares, self._groups = devices, shares, groups or {}
         self._table, self._offers = table, Offers(devices.slices, table)
         self._pods = Counter(claim for task in tasks for claim in task.claims)
         self._usage = Usage()
@@ -61,7 +67,8 @@ class DeviceBook:
         self._wishes: list[Wish] = []
         self._number_of: dict[str, int] = {}
         self._given: dict[str, Allocation] = {}
-        self._users: dict[str, set[str]] = {}
+        self._users: dict[str, dict[str, str]] = {}
+        """By claim, the pods that got it in this session, by uid, and for whom it is reserved."""
         self._answers: dict[tuple[Option, int], Answer] = {}
         self._takes: dict[tuple[Option, int], Takes | None] = {}
         self._seen: dict[int, dict[str, Any]] = {}
@@ -93,12 +100,16 @@ class DeviceBook:
 
     def _claim_problem(self, task: Task, key: str) -> str:
         status = self._devices.claims[key].status
-        users = {one.uid for one in status.reserved_for} | self._users.get(key, set())
+        users = {one.uid for one in status.reserved_for} | {*self._users.get(key, {}).values()}
         if status.allocation is not None or (self._shares and key in self._given):
-            return "" if task.uid in users or len(users) < MOST_CONSUMERS else "resourceclaim in use"
+            return "" if self._user(task, key) in users or len(users) < MOST_CONSUMERS else "resourceclaim in use"
         if key in self._given:
             return f"resource claim {key} is in the process of being allocated"
         return self._wishes[self._wish(key)].problem
+
+    def _user(self, task: Task, key: str) -> str:
+        """For whom a pod's claim is reserved: for the pod, or for the PodGroup whose pods share it."""
+        return self._groups.get((task.job, key), task.uid)
 
     def _wish(self, key: str) -> int:
         """The number of a claim's wish; claims of equal specs have the same."""
@@ -225,7 +236,7 @@ class DeviceBook:
                 self._give(key, given, self._table.statics.names[row])
         for key in task.claims:
             if key in self._given:
-                self._users.setdefault(key, set()).add(task.uid)
+                self._users.setdefault(key, {})[task.uid] = self._user(task, key)
         return {key: has for key in task.claims if (has := self._allocation(key)) is not None}
 
     def _give(self, key: str, given: list[Given], node: str) -> None:
@@ -238,7 +249,7 @@ class DeviceBook:
         for key in task.claims:
             users = self._users.get(key)
             if users and task.uid in users:
-                users.discard(task.uid)
+                del users[task.uid]
                 if not users:
                     self._count(self._given.pop(key), -1)
 

@@ -19,10 +19,13 @@ from stromboli.kube.resources import RESOURCES, plain
 from stromboli.live.scheduler.context import Context, pod_of
 from stromboli.model import names
 from stromboli.model.claims import Allocation, DeviceCondition, DeviceResult, ResourceClaim
+from stromboli.model.job import Job
+from stromboli.model.podgroup import UPSTREAM
 from stromboli.model.values.times import seconds, stamp
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 """Keeps a claim from going while devices are allocated to it."""
+GROUP: Final = "scheduling.k8s.io"
 TRUE: Final = "True"
 MOST_TEXT: Final = 256
 """Characters of a driver's message that are told on."""
@@ -112,7 +115,11 @@ class ClaimWriter:
                 return
             raise ApiError(422, "NotFound", f"claim {key} got deleted in the meantime") from error
         now = stamp(self._context.clock())
-        status = reserved(body, bind, key, given, now) if given is not None else released(body, bind.uid)
+        user = self._user(bind, key)
+        if given is None:
+            status = None if self._is_used_by_others(bind, key) else released(body, user["uid"])
+        else:
+            status = reserved(body, user, key, given, now)
         if status is None:
             return
         if given is not None:
@@ -122,6 +129,24 @@ class ClaimWriter:
             _PLAIN, name, namespace, {"metadata": meta, "status": status}, subresource="status"
         )
         self._context.feed.answer(from_value("ResourceClaim", answer))
+
+    def _shares(self, bind: Bind, key: str) -> Job | None:
+        """The job whose PodGroup has a claim reserved for all of its pods, if the pod's is such a one."""
+        job = self._context.mirror.state.jobs.get(bind.job)
+        return job if job is not None and key in job.group.claims else None
+
+    def _user(self, bind: Bind, key: str) -> dict[str, str]:
+        """For whom a claim is reserved: the pod, or the PodGroup of Kubernetes' own whose pods share it."""
+        if (job := self._shares(bind, key)) is None:
+            return {"resource": "pods", "name": bind.key.rpartition("/")[2], "uid": bind.uid}
+        name = job.group.name.removesuffix(UPSTREAM)
+        return {"apiGroup": GROUP, "resource": "podgroups", "name": name, "uid": job.group.uid}
+
+    def _is_used_by_others(self, bind: Bind, key: str) -> bool:
+        """Whether a PodGroup's claim stays, for another of its pods has a node or is about to have one."""
+        job = self._shares(bind, key)
+        others = () if job is None else (task for task in job.tasks.values() if task.uid != bind.uid)
+        return any(task.node_name or task.uid in self._written for task in others)
 
     async def _protected(self, body: dict[str, Any], namespace: str, name: str) -> dict[str, Any]:
         meta = body["metadata"]
@@ -165,8 +190,10 @@ def allocated_at(claim: ResourceClaim) -> float:
         return 0
 
 
-def reserved(body: dict[str, Any], bind: Bind, key: str, given: Allocation, now: str) -> dict[str, Any] | None:
-    """The status of a claim that ``given`` is allocated to for the pod ``now``; None where it says so already.
+def reserved(
+    body: dict[str, Any], user: Mapping[str, str], key: str, given: Allocation, now: str
+) -> dict[str, Any] | None:
+    """The status of a claim that ``given`` is allocated to for its user ``now``; None where it says so already.
 
     Raises ApiError where the claim is going, or has got other devices meanwhile.
     """
@@ -176,15 +203,14 @@ def reserved(body: dict[str, Any], bind: Bind, key: str, given: Allocation, now:
     written = msgspec.to_builtins(given)
     if allocation and _devices(allocation) != _devices(written):
         raise ApiError(422, "Conflict", f"claim {key} got allocated elsewhere in the meantime")
-    if allocation and any(user.get("uid") == bind.uid for user in users):
+    if allocation and any(one.get("uid") == user["uid"] for one in users):
         return None
-    user = {"resource": "pods", "name": bind.key.rpartition("/")[2], "uid": bind.uid}
-    others = [one for one in users if one.get("uid") != bind.uid]
+    others = [one for one in users if one.get("uid") != user["uid"]]
     return {"allocation": allocation or {**written, "allocationTimestamp": now}, "reservedFor": [*others, user]}
 
 
 def released(body: dict[str, Any], uid: str) -> dict[str, Any] | None:
-    """The status without a pod, and without devices where no other pod uses the claim; None where nothing is left."""
+    """The status without a user, and without devices where nobody else uses the claim; None where nothing is left."""
     users = part(body, "status", "reservedFor") or []
     others = [one for one in users if one.get("uid") != uid]
     if not part(body, "status", "allocation") or len(others) == len(users):

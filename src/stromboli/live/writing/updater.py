@@ -68,6 +68,7 @@ class Updater:
     def _tell_upstream(self, update: PodGroupUpdate, uid: str) -> None:
         """A PodGroup of Kubernetes' own has one condition that is ours to write."""
         version = self._context.feed.resource("UpstreamPodGroup").api_version
+        self._tell_of_parent(update.key)
         conditions = told_upstream(update.phase, update.conditions, self._now(), scheduled_in(version))
         if conditions is None:
             return
@@ -75,6 +76,13 @@ class Updater:
         key = update.key.removesuffix(UPSTREAM)
         send = partial(self._write, "UpstreamPodGroup", key, body, subresource="status")
         self.writes.want(f"UpstreamPodGroup {key}", (uid, *conditions), send)
+
+    def _tell_of_parent(self, key: str) -> None:
+        """A PodGroup that belongs to others is placed by itself, and is told so."""
+        group = self._context.mirror.state.jobs[key].group
+        if group.parent:
+            about, text = self._context.group_of(key, group.uid), names.COMPOSITE_IGNORED.format(name=group.parent)
+            self._context.recorder.record(about, names.EVENT_WARNING, names.EVENT_COMPOSITE_IGNORED, text)
 
     def update_queue(self, update: QueueUpdate) -> None:
         """Amounts that are gone have to be said too, as a patch leaves alone what it does not name."""

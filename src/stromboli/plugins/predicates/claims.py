@@ -40,7 +40,8 @@ class ClaimFilters:
     def _book(self) -> DeviceBook:
         session = self._session
         shares = not session.compat.asks("claims-under-way")
-        return DeviceBook(session.snapshot.devices, session.table, self._tasks(), shares=shares)
+        groups = {(job.uid, key): job.group.uid for job in session.jobs.peek() for key in job.group.claims}
+        return DeviceBook(session.snapshot.devices, session.table, self._tasks(), shares=shares, groups=groups)
 
     def _tasks(self) -> Iterator[Task]:
         for job in self._session.jobs.peek():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from stromboli.cluster.body import Body, changed, meta, part
@@ -12,22 +12,60 @@ from stromboli.server.storage.store import CollectionName, Store
 CLAIMS: Final = ("resource.k8s.io", "resourceclaims")
 TEMPLATES: Final = ("resource.k8s.io", "resourceclaimtemplates")
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+GROUPS: Final = ("scheduling.k8s.io", "podgroups")
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
-"""The annotation of a claim made for a pod: what the pod calls it."""
+"""The annotation of a claim made for a pod, or for a PodGroup: what that calls it."""
 _OVER: Final = ("Succeeded", "Failed")
 
 
 def make_claims(objects: Objects, pod: Body) -> None:
-    """Make the claims that a pod wants from templates, and name them in its status.  Raises ApiFailure."""
-    statuses = list(part(pod, "status", "resourceClaimStatuses") or ())
+    """Make the claims that a pod wants from templates, and name them in its status.  Raises ApiFailure.
+
+    Claims that its PodGroup has, too, are that one's: they are named once the PodGroup's status does.
+    """
+    group = objects.get(GROUPS, meta(pod)["namespace"], group_of(pod)) if group_of(pod) else None
+    shared = [] if group is None else part(group, "spec", "resourceClaims") or []
+    named = {one["name"]: one["resourceClaimName"] for one in _statuses(group or {}) if one.get("resourceClaimName")}
+
+    def claim_of(wanted: Body) -> str:
+        if wanted in shared:
+            return str(named.get(wanted["name"], ""))
+        return _name_of(objects, pod, wanted)
+
+    _name_claims(objects, PODS, pod, claim_of)
+
+
+def make_shared_claims(objects: Objects, group: Body) -> None:
+    """Make the claims that the pods of a PodGroup share from templates, and name them in its status."""
+    _name_claims(objects, GROUPS, group, lambda wanted: _name_of(objects, group, wanted))
+
+
+def group_of(pod: Body) -> str:
+    """The name of Kubernetes' own PodGroup that a pod belongs to; empty for none."""
+    return str(part(pod, "spec", "schedulingGroup", "podGroupName") or "")
+
+
+def _statuses(body: Body) -> list[Body]:
+    return list(part(body, "status", "resourceClaimStatuses") or ())
+
+
+def _name_claims(objects: Objects, kind: CollectionName, body: Body, claim_of: Callable[[Body], str]) -> None:
+    """Name the claims that an object wants from templates in its status, as far as they are there."""
+    statuses = _statuses(body)
     known = {one["name"] for one in statuses}
-    own = {part(one, "metadata", "annotations", POD_CLAIM): one for one in objects.owned(pod, CLAIMS)}
-    for wanted in () if is_ending(pod) else templated(pod):
-        name = wanted["name"]
-        if name not in known and (made := own.get(name) or _made(objects, pod, wanted)) is not None:
-            statuses.append({"name": name, "resourceClaimName": meta(made)["name"]})
+    for wanted in () if is_ending(body) else templated(body):
+        if wanted["name"] not in known and (name := claim_of(wanted)):
+            statuses.append({"name": wanted["name"], "resourceClaimName": name})
     if len(statuses) > len(known):
-        objects.set_status(PODS, pod, changed(pod.get("status") or {}, resourceClaimStatuses=statuses))
+        objects.set_status(kind, body, changed(body.get("status") or {}, resourceClaimStatuses=statuses))
+
+
+def _name_of(objects: Objects, owner: Body, wanted: Body) -> str:
+    """The name of the claim that an object has of its own, made now if need be; empty without a template."""
+    own = (one for one in objects.owned(owner, CLAIMS))
+    found = next((one for one in own if part(one, "metadata", "annotations", POD_CLAIM) == wanted["name"]), None)
+    made = found or _made(objects, owner, wanted)
+    return "" if made is None else str(meta(made)["name"])
 
 
 def _made(objects: Objects, pod: Body, wanted: Body) -> Body | None:
@@ -41,7 +79,7 @@ def _made(objects: Objects, pod: Body, wanted: Body) -> Body | None:
 
 
 def sync(objects: Objects, claim: Body) -> None:
-    """Free a claim of pods that are gone or over, and of its devices with the last of them.  Raises ApiFailure."""
+    """Free a claim of users that are gone or over, and of its devices with the last of them.  Raises ApiFailure."""
     users = part(claim, "status", "reservedFor") or []
     staying = [user for user in users if _is_used(objects, claim, user)]
     finalizers = part(claim, "metadata", "finalizers") or []
@@ -53,24 +91,45 @@ def sync(objects: Objects, claim: Body) -> None:
 
 
 def _is_used(objects: Objects, claim: Body, user: Body) -> bool:
+    if user.get("resource") == "podgroups":
+        group = objects.get(GROUPS, meta(claim)["namespace"], user.get("name", ""))
+        return group is not None and meta(group)["uid"] == user.get("uid")
     if user.get("resource") != "pods":
         return True
     pod = objects.get(PODS, meta(claim)["namespace"], user.get("name", ""))
     return pod is not None and meta(pod)["uid"] == user.get("uid") and part(pod, "status", "phase") not in _OVER
 
 
-def templated(pod: Body) -> Iterator[Body]:
-    """A pod's claims that are made for it."""
-    return (one for one in part(pod, "spec", "resourceClaims") or () if one.get("resourceClaimTemplateName"))
+def templated(body: Body) -> Iterator[Body]:
+    """The claims that are made for a pod, or for a PodGroup."""
+    return (one for one in part(body, "spec", "resourceClaims") or () if one.get("resourceClaimTemplateName"))
 
 
 def related(store: Store, collection: CollectionName, body: Body) -> Iterator[tuple[CollectionName, tuple[str, str]]]:
-    """What must be looked at after a change of ``body``: the claims of a pod, and pods that wait for a template."""
-    if collection == PODS and part(body, "spec", "resourceClaims"):
+    """What must be looked at after a change of ``body``.
+
+    The claims of a pod or PodGroup, what waits for a template, and the pods of a PodGroup with claims.
+    """
+    if collection == TEMPLATES:
+        yield from _waiting(store, meta(body)["name"])
+    elif collection in (PODS, GROUPS) and part(body, "spec", "resourceClaims"):
         namespace = meta(body)["namespace"]
-        made = (one.get("resourceClaimName") for one in part(body, "status", "resourceClaimStatuses") or ())
-        named = (one.get("resourceClaimName") for one in body["spec"]["resourceClaims"])
-        yield from ((CLAIMS, (namespace, name)) for name in (*made, *named) if name)
-    for key, entry in store.of(PODS).entries.items() if collection == TEMPLATES else ():
-        if any(one["resourceClaimTemplateName"] == meta(body)["name"] for one in templated(entry.body)):
-            yield PODS, key
+        claims = (one.get("resourceClaimName") for one in (*_statuses(body), *body["spec"]["resourceClaims"]))
+        yield from ((CLAIMS, (namespace, name)) for name in claims if name)
+        if collection == GROUPS:
+            yield from ((PODS, key) for key in _members(store, namespace, meta(body)["name"]))
+
+
+def _waiting(store: Store, template: str) -> Iterator[tuple[CollectionName, tuple[str, str]]]:
+    """Pods and PodGroups with claims from a template."""
+    for kind in (PODS, GROUPS):
+        for key, entry in store.of(kind).entries.items():
+            if any(one["resourceClaimTemplateName"] == template for one in templated(entry.body)):
+                yield kind, key
+
+
+def _members(store: Store, namespace: str, group: str) -> Iterator[tuple[str, str]]:
+    """The pods of a PodGroup that have claims from templates."""
+    for key, entry in store.of(PODS).entries.items():
+        if key[0] == namespace and group_of(entry.body) == group and any(templated(entry.body)):
+            yield key

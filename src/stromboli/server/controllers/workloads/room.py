@@ -53,15 +53,21 @@ SYNCS: Final[Mapping[CollectionName, Sync]] = {
     JOBS: jobs.sync,
     **volumes.SYNCS,
     claims.CLAIMS: claims.sync,
+    claims.GROUPS: claims.make_shared_claims,
     PODS: _sync_pod,
 }
 """What a look at an object of each kind does."""
 
 
 def _is_looked_at(name: CollectionName, body: Body) -> bool:
-    """Whether an object is one that needs looks: of pods, those with claims of their own, and those of Jobs that go."""
+    """Whether an object is one that needs looks.
+
+    Of pods those with claims of their own, and those of Jobs that go; of PodGroups those with claims.
+    """
     if name == PODS and is_ending(body):
         return is_tracked(body)
+    if name == claims.GROUPS:
+        return any(claims.templated(body))
     return name != PODS or any(volumes.ephemeral(body)) or any(claims.templated(body))
 
 
