@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.cluster.rim import VolumesSet
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from tests.acceptance.bench import Bench, binds, conf, messages
 from tests.support.device_objects import ZONE, object_of, storage_class, volume
@@ -36,6 +37,7 @@ def said(world: Bench, name: str) -> str:
     return messages(world.plan, f"default/{name}")[-1]
 
 
+CSI = "csi.example.com"
 LOCAL = storage_class("local")
 MADE = storage_class("made", "csi.example.com", allowedTopologies=[
     {"matchLabelExpressions": [{"key": ZONE, "values": ["z1"]}]}])  # fmt: skip
@@ -119,6 +121,19 @@ def test_S3_30_drivers_attach_so_many_volumes_and_a_shared_one_once() -> None:
     world = bench(LOCAL, object_of("storage.k8s.io/v1", "CSINode", "n0", spec=limit), *held, *claims, *pods, nodes=1)
     assert binds(world.cycle()).keys() == {"a", "b", "c"}
     assert said(world, "d") == "0/1 nodes are unavailable: 1 node(s) exceed max volume count."
+
+
+@pytest.mark.parametrize(("compat", "ignored", "bound"), [(False, (), 1), (False, (CSI,), 2), (True, (CSI,), 1)])
+def test_limits_of_ignored_provisioners(compat: bool, ignored: tuple[str, ...], bound: int) -> None:
+    """They hold for none of their volumes here; in the reference these are only no resource that pods ask for."""
+    limit = {"drivers": [{"name": CSI, "allocatable": {"count": 1}}]}
+    held = [volume(f"v{n}", claim=f"c{n}", csi={"driver": CSI, "volumeHandle": f"h{n}"}) for n in range(2)]
+    claims = [claim(f"c{n}", bound=f"v{n}") for n in range(2)]
+    objects = [object_of("storage.k8s.io/v1", "CSINode", "n0", spec=limit), *held, *claims]
+    pods = [mounting("a", "c0"), mounting("b", "c1")]
+    world = bench(LOCAL, *objects, *pods, nodes=1, compat=compat)
+    VolumesSet(True, frozenset(ignored), False).make(world.state)
+    assert len(binds(world.cycle())) == bound
 
 
 def test_an_ephemeral_claim_must_be_the_pods_own() -> None:

@@ -71,7 +71,10 @@ class _Change(NamedTuple):
 
 
 class VolumeBook:
-    """Answers for pods with claims.  ``tasks`` are all pods, ``placed`` those on nodes with their rows."""
+    """Answers for pods with claims.  ``tasks`` are all pods, ``placed`` those on nodes with their rows.
+
+    Volumes of the provisioners in ``ignored``, and of some for tests, count for no limit; with None all count.
+    """
 
     def __init__(
         self,
@@ -81,7 +84,7 @@ class VolumeBook:
         placed: Iterable[tuple[Task, int]],
         *,
         looks_at_capacity: bool = True,
-        ignored: frozenset[str] = frozenset(),
+        ignored: frozenset[str] | None = frozenset(),
     ) -> None:
         self.storage, self._table = storage, table
         self._mounted = Counter(mount.claim for task in tasks for mount in task.volumes)
@@ -89,7 +92,7 @@ class VolumeBook:
         self._reach = Reach(table)
         self._pools = pools_of(storage, self._reach, len(table))
         self._provisioning = Provisioning(storage, table, self._reach, looks_at_capacity)
-        self.limits = Limits(storage, table, ignoring(ignored))
+        self.limits = Limits(storage, table, frozenset() if ignored is None else ignoring(ignored))
         self._wanted: dict[str, Wanted] = {}
         self._given: dict[str, str] = {}
         self._users: dict[str, set[str]] = {}

@@ -9,9 +9,11 @@ from stromboli.framework.config.difference import Difference
 CLAIMS: Final = (
     Difference(
         "attachable-volumes",
-        "How many volumes a node's CSI drivers attach is their CSINode's say; nodes without one attach any number.",
+        "How many volumes a node's CSI drivers attach is their CSINode's say, unless the provisioner is among those "
+        "ignored; nodes without one attach any number.",
         "Each claim also asks for a thousandth of `attachable-volumes-csi-DRIVER`, which nodes without a CSINode do "
-        "not offer, local volumes included: `kubernetes.io/no-provisioner` counts as a driver.",
+        "not offer, local volumes included: `kubernetes.io/no-provisioner` counts as a driver. Ignored provisioners "
+        "are left out of this alone: what a CSINode says holds for them, too.",
         "cluster state, predicates",
         "Pods with local volumes should be bound without a flag that excuses them.",
     ),

@@ -61,13 +61,14 @@ class VolumeFilters:
     @cached_property
     def _book(self) -> VolumeBook:
         session = self._session
+        counts_all = session.compat.asks("attachable-volumes")
         return VolumeBook(
             session.snapshot.storage,
             session.table,
             self._tasks(),
             session.snapshot.pods_on_nodes(),
             looks_at_capacity=session.snapshot.storage.looks_at_capacity,
-            ignored=session.snapshot.storage.ignored,
+            ignored=None if counts_all else session.snapshot.storage.ignored,
         )
 
     def _tasks(self) -> Iterator[Task]:
