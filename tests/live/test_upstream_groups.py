@@ -317,6 +317,10 @@ def test_what_is_disrupted_only_as_a_whole_goes_whole_or_not_at_all(
         pods = [name for name, node in world.pods().items() if node and name in "ab"]
         ending = [one for one in world.server.all("pods") if "deletionTimestamp" in one["metadata"]]
         assert len(pods) - len(ending) == left
+        told = {one["type"]: one for one in world.server.get(GROUPS, "low", "ns")["status"]["conditions"]}
+        assert told["PodGroupInitiallyScheduled"]["status"] == "True"
+        assert ("DisruptionTarget" in told) is (left == 0)
+        assert left or told["DisruptionTarget"]["reason"] == "PreemptionByScheduler"
         await world.end()
 
     run(main())

@@ -73,7 +73,11 @@ class LiveExecutor:
 
     def evict(self, evictions: Sequence[Eviction]) -> None:
         """Pods that are to go."""
-        _all(self._context.each(evictions, self.evictor.take))
+        _all(self._context.each(evictions, self._evict))
+
+    def _evict(self, eviction: Eviction) -> None:
+        self.evictor.take(eviction)
+        self._own.disrupt(eviction)
 
     def finish(self, plan: Plan) -> None:
         """Everything of a plan but its binds and evictions."""

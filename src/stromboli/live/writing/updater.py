@@ -16,7 +16,7 @@ from stromboli.cluster import kinds
 from stromboli.cluster.decoding.upstream import scheduled_in, told_upstream
 from stromboli.cluster.rim import StatusSet
 from stromboli.errors import ApiError, ManifestError, StromboliError
-from stromboli.framework.books.plan import GateRemoval, PodConditionUpdate, PodGroupUpdate, QueueUpdate
+from stromboli.framework.books.plan import Eviction, GateRemoval, PodConditionUpdate, PodGroupUpdate, QueueUpdate
 from stromboli.kube.client import Patch
 from stromboli.kube.resources import PODS
 from stromboli.live.scheduler.context import Context, is_other
@@ -72,10 +72,28 @@ class Updater:
         conditions = told_upstream(update.phase, update.conditions, self._now(), scheduled_in(version))
         if conditions is None:
             return
-        body = {"metadata": {"uid": uid}, "status": {"conditions": [_plainly(one) for one in conditions]}}
-        key = update.key.removesuffix(UPSTREAM)
-        send = partial(self._write, "UpstreamPodGroup", key, body, subresource="status")
-        self.writes.want(f"UpstreamPodGroup {key}", (uid, *conditions), send)
+        self._set_condition(update.key, uid, conditions[-1])
+
+    def _set_condition(self, job: str, uid: str, condition: PodGroupCondition) -> None:
+        """Set one condition of a PodGroup of Kubernetes' own; others stay as they are, whoever wrote them."""
+        body = {"metadata": {"uid": uid}, "status": {"conditions": [_plainly(condition)]}}
+        key = job.removesuffix(UPSTREAM)
+        send = partial(self._write, "UpstreamPodGroup", key, body, Patch.strategic, "status")
+        self.writes.want(f"UpstreamPodGroup:{condition.type} {key}", (uid, condition), send)
+
+    def disrupt(self, eviction: Eviction) -> None:
+        """A pod is evicted: a PodGroup that is disrupted only as a whole is about to go with it, and says so."""
+        job = self._context.mirror.state.jobs.get(eviction.job)
+        if job is None or not is_upstream(job.uid) or not job.group.evicted_whole:
+            return
+        reason, text = names.PREEMPTION_BY_SCHEDULER, eviction.reason
+        if any(
+            one.type == names.DISRUPTION_TARGET and one.status == names.CONDITION_TRUE
+            for one in job.group.status.conditions
+        ):
+            return
+        told = PodGroupCondition(names.DISRUPTION_TARGET, names.CONDITION_TRUE, "", self._now(), reason, text)
+        self._set_condition(job.uid, job.group.uid, told)
 
     def _tell_of_parent(self, key: str) -> None:
         """A PodGroup that belongs to others is placed by itself, and is told so."""
