@@ -85,6 +85,7 @@ class Preempt(Action):
                     break
                 search.reprieve(statement)
                 commit(session, statement, self.name)
+        search.tell_figures()
 
     # ------------------------------------------------------------------ one task
 

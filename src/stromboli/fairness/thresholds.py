@@ -80,7 +80,10 @@ class Thresholds:
 
     def exceeded(self, held: Sequence[int]) -> bool:
         """Whether ``held`` is more than deserved in any column (with tolerance)."""
-        return any(have > most for have, most in zip(held, self.tops, strict=False))
+        for have, most in zip(held, self.tops, strict=False):  # noqa: SIM110 - as for :meth:`reached`
+            if have > most:
+                return True
+        return False
 
 
 def _floor(amount: float) -> int:

@@ -108,6 +108,23 @@ class NodeTable:
         twin._changing = changing
         return twin
 
+    def change(self, amounts: Mapping[str, Ints]) -> Ints:
+        """What :meth:`add` takes: ``amounts`` of one row by the names of :data:`AMOUNTS`, zeros for the others."""
+        parts = [amounts.get(name, np.zeros(len(getattr(self, name)), dtype=np.int64)) for name in AMOUNTS[1:]]
+        return np.concatenate(parts)
+
+    def add(self, row: int, change: Ints) -> None:
+        """Add ``change`` to what changes of one row, all amounts in one step."""
+        if self._changing is not None:
+            amounts = self._changing[:, row]
+            np.add(amounts, change, amounts)
+            return
+        first = 0
+        for name in AMOUNTS[1:]:
+            amounts = getattr(self, name)[:, row]
+            amounts += change[first : first + len(amounts)]
+            first += len(amounts)
+
     def state(self, row: int) -> bytes:
         """All amounts of one row: equal for rows, and for moments, that tell apart by nothing else."""
         for touched in self.journal[self._seen :] if self._seen < len(self.journal) else ():

@@ -77,7 +77,7 @@ class Drf(Plugin, trusted=True):
             self.say_order(left=left.uid, left_share=shares[0], right=right.uid, right_share=shares[1])
         return compare(*shares)
 
-    @job_order.key
+    @job_order.key(own=True)
     def share(self, job: Job) -> float:
         """The job's dominant share, pipelined tasks included."""
         held = job.sums.held

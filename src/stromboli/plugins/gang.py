@@ -154,7 +154,7 @@ class Gang(Plugin, trusted=True):
             self.say_order(left=left.uid, left_ready=ready[0], right=right.uid, right_ready=ready[1])
         return int(ready[0]) - int(ready[1])
 
-    @job_order.key
+    @job_order.key(own=True)
     def turn(self, job: Job) -> bool:
         """Whether minMember is reached."""
         return lacking(job) <= 0
@@ -174,8 +174,8 @@ class Gang(Plugin, trusted=True):
     @preemptable
     def spare_minimum(self, preemptor: Task, preemptees: Sequence[Task]) -> list[Task]:
         """The first candidates of each job that it has beyond its minMember."""
-        occupied: dict[str, int] = {}
-        victims = [task for task in preemptees if self._spends(task, occupied)]
+        spare: dict[str, int] = {}
+        victims = [task for task in preemptees if self._spends(task, spare)]
         if self.say_victims:
             self.say_victims(victims=[task.key for task in victims], task=preemptor.key)
         return victims
@@ -188,7 +188,7 @@ class Gang(Plugin, trusted=True):
     @reclaimable.job
     def has_spare_tasks_for_others(self, reclaimer: Task, job: Job) -> bool:
         """As for preemption."""
-        return self.has_spare_tasks(reclaimer, job)
+        return job.ready_task_num() > job.facts.min_available
 
     @reclaimable
     def spare_minimum_of_others(self, reclaimer: Task, reclaimees: Sequence[Task]) -> list[Task]:
@@ -200,20 +200,21 @@ class Gang(Plugin, trusted=True):
         """All candidates: gang actions take whole gangs, or what is beyond a minimum, by themselves."""
         return candidates
 
-    def _spends(self, task: Task, occupied: dict[str, int]) -> bool:
-        """Whether the task's job can do without it; ``occupied`` counts by job what it has left."""
-        job = known_job(self.session, self.name, task, "preemptee")
-        if job is None:
-            return False
-        left = occupied.get(job.uid)
+    def _spends(self, task: Task, spare: dict[str, int]) -> bool:
+        """Whether the task's job can do without it; ``spare`` counts by job how many more it can do without."""
+        left = spare.get(task.job)
         if left is None:
-            left = job.ready_task_num()
-        if left > job.min_available:
-            occupied[job.uid] = left - 1
+            job = known_job(self.session, self.name, task, "preemptee")
+            if job is None:
+                return False
+            left = job.ready_task_num() - job.min_available
+        if left > 0:
+            spare[task.job] = left - 1
             return True
-        occupied[job.uid] = left
-        if self.say_refused:
-            self.say_refused(task=task.key, name=job.name, ready=left, min_available=job.min_available)
+        spare[task.job] = left
+        if (say := self.say_refused) and (job := self.session.jobs.peek_at(task.job)):
+            ready = left + job.min_available
+            say(task=task.key, name=job.name, ready=ready, min_available=job.min_available)
         return False
 
     # ------------------------------------------------------------------ the end of the session

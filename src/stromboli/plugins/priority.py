@@ -81,7 +81,7 @@ class Priority(Plugin, trusted=True):
             )
         return compare(right.priority, left.priority)
 
-    @job_order.key
+    @job_order.key(own=True)
     def job_turn(self, job: Job) -> int:
         """The negative priority."""
         return -job.priority

@@ -52,7 +52,7 @@ class Sla(Plugin, trusted=True):
         """The earlier deadline first; jobs without one come last."""
         return compare(self.deadline(left), self.deadline(right))
 
-    @job_order.key
+    @job_order.key(own=True)
     def deadline(self, job: Job) -> float:
         """When the job should have started, in seconds since 1970; infinite without a waiting time."""
         wait = self.limit if job.facts.waiting_time is None else job.facts.waiting_time

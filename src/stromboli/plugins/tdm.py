@@ -190,7 +190,7 @@ class Tdm(Plugin, trusted=True):
         """Jobs that may not be preempted come first."""
         return compare(self.steady_turn(left), self.steady_turn(right))
 
-    @job_order.key
+    @job_order.key(own=True)
     def steady_turn(self, job: Job) -> bool:
         """Whether the job may be preempted."""
         return job.facts.preemptable

@@ -28,9 +28,8 @@ def beyond_shares(session: Session, victims: Sequence[Task]) -> Sequence[Task]:
 
 def _queues(session: Session, victims: Sequence[Task]) -> list[str]:
     """The queue of each victim; empty for tasks without a job."""
-    jobs = {uid: session.jobs.peek_at(uid) for uid in dict.fromkeys([task.job for task in victims])}
-    names = {uid: "" if job is None else job.queue for uid, job in jobs.items()}
-    return [names[task.job] for task in victims]
+    jobs = map(session.jobs.peek_at, [task.job for task in victims])
+    return ["" if job is None else job.facts.queue for job in jobs]
 
 
 def _take(task: Task, share: Share | None) -> bool:
@@ -60,8 +59,11 @@ def _stays_beyond(session: Session, name: str, victims: Sequence[Task], queues: 
     held = queue.sums.held
     for column, share in ((CPU, int(deserved.milli_cpu)), (MEMORY, int(deserved.memory))):
         if column < len(held) and held[column] > share:
-            leaving = [task.template.vector[column] for task, of in zip(victims, queues, strict=True) if of == name]
-            if held[column] - sum(leaving) > share:
+            leaving = 0
+            for task, of in zip(victims, queues, strict=True):
+                if of == name:
+                    leaving += task.template.vector[column]
+            if held[column] - leaving > share:
                 return True
     return False
 

@@ -54,30 +54,32 @@ class Candidates:
         self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
         self.tasks: list[Task] = []
         self.start: list[int] = [0]
-        known = set(jobs)
+        tasks, known = self.tasks, set(jobs)
         for on_node in snapshot.node_tasks:
-            self.tasks += [task for task in on_node.values() if _may_be_evicted(task) and task.job in known]
-            self.start.append(len(self.tasks))
-        owners = [task.job for task in self.tasks]
+            tasks += [task for task in on_node.values() if _may_be_evicted(task) and task.job in known]
+            self.start.append(len(tasks))
+        owners = [task.job for task in tasks]
         self.jobs: dict[str, int] = {uid: number for number, uid in enumerate(dict.fromkeys(owners))}
         self.row: list[int] = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start)).tolist()
-        self.place: Mapping[str, int] = {task.uid: place for place, task in enumerate(self.tasks)}
-        self.job = np.array([self.jobs[uid] for uid in owners], dtype=np.intp)
-        self.alive: Bools = np.ones(len(self.tasks), dtype=bool)
-        self.running: Bools = np.array([task.status is RUNNING for task in self.tasks], dtype=bool)
-        self.best_effort: Bools = np.array([task.template.best_effort for task in self.tasks], dtype=bool)
-        self.amounts = _amounts([task.template for task in self.tasks], ledger)
+        self.place: Mapping[str, int] = {task.uid: place for place, task in enumerate(tasks)}
+        self.job = np.fromiter(map(self.jobs.__getitem__, owners), dtype=np.intp, count=len(owners))
+        self.alive: Bools = np.ones(len(tasks), dtype=bool)
+        self.running: Bools = np.array([task.status is RUNNING for task in tasks], dtype=bool)
+        self.best_effort, self.amounts = _asked([task.template for task in tasks], ledger)
         self.changed: list[int] = []
         self.catch_up()
 
     def catch_up(self) -> None:
         """Take note of what was evicted, and taken back, since the last call."""
         evictions = self._ledger.evictions
+        if self._seen == len(evictions):
+            return
         for task, back in evictions[self._seen :]:
             place = self.place.get(task.uid)
             if place is not None:
                 self.alive[place] = back
-                self.running[place] |= back  # who is taken back counts as running, whatever it was
+                if back:
+                    self.running[place] = True  # whatever it was
                 self.changed.append(place)
         self._seen = len(evictions)
 
@@ -184,15 +186,16 @@ class Reach:
         """Renew the nodes that evictions have touched."""
         candidates = self._candidates
         candidates.catch_up()
-        new = candidates.changed[self._seen :]
-        if not new:
+        if self._seen == len(candidates.changed):
             return
+        new = candidates.changed[self._seen :]
         self._seen = len(candidates.changed)
         for place in set(new):
             chosen = self._is_chosen(place)
             if chosen is not bool(self._counted[place]):
                 self._counted[place], sign, row = chosen, 1 if chosen else -1, candidates.row[place]
-                self.freed[:, row] += sign * candidates.amounts[:, place]
+                freed = self.freed[:, row]
+                (np.add if chosen else np.subtract)(freed, candidates.amounts[:, place], freed)
                 self.count[row] += sign
                 self.empty[row] = not self.count[row]
 
@@ -234,17 +237,19 @@ class Reach:
         """Who is in reach on one node, as the session has them."""
         self.refresh()
         candidates = self._candidates
-        first = candidates.start[row]
-        chosen = self._counted[first : candidates.start[row + 1]].tolist()
+        first, end = candidates.start[row : row + 2]
+        chosen = self._counted[first:end].tolist()
         return [candidates.own(place) for place, counts in enumerate(chosen, first) if counts]
 
 
-def _amounts(templates: Sequence[PodTemplate], ledger: Ledger) -> Ints:
-    """The requests of ``templates`` as columns, shape (resources, templates)."""
+def _asked(templates: Sequence[PodTemplate], ledger: Ledger) -> tuple[Bools, Ints]:
+    """Which of ``templates`` ask for nothing, and their requests as columns, shape (resources, templates)."""
     kinds = {template.number: template for template in templates}
     where = {number: place for place, number in enumerate(kinds)}
     table = np.zeros((len(kinds) + 1, len(ledger.table.alloc)), dtype=np.int64)
     for place, template in enumerate(kinds.values()):
         table[place] = ledger.arrays(template)[0]
-    picked: Ints = table[[where[template.number] for template in templates]].T
-    return picked if templates else table[:0].T
+    places = np.fromiter((where[template.number] for template in templates), dtype=np.intp, count=len(templates))
+    best_effort = np.array([template.best_effort for template in kinds.values()], dtype=bool)
+    picked: Ints = table[places].T
+    return best_effort[places] if kinds else np.zeros(0, dtype=bool), picked

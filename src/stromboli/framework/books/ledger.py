@@ -46,6 +46,7 @@ class Ledger:
 
     __slots__ = (
         "_arrays",
+        "_changes",
         "_gone",
         "_total",
         "above",
@@ -77,6 +78,7 @@ class Ledger:
         self._total: list[int] | None = None
         self.queues = queues
         self._arrays: dict[int, tuple[Ints, Ints]] = {}
+        self._changes: dict[tuple[int, str, int, int], Ints] = {}
         self.log: list[LogEntry] = []
         self.evictions: list[tuple[Task, bool]] = []
         self.follows_placements = self.restores_evicted = True
@@ -138,22 +140,21 @@ class Ledger:
         """A running task begins to end: its room becomes future idle."""
         self._queue(job, (task,), task.status, -1)
         job.move([task], RELEASING)
-        self._amount(task.template, "releasing", row, 1)
+        follows = task.uid not in self._gone
+        self._row(task.template, row, "releasing", 1, -1 if follows else 0)
         self.table.journal.append(row)
         self.evictions.append((task, False))
-        if task.uid not in self._gone:
-            self._follow(task.template, row, -1)
+        if follows:
             self.log.append((task, row, -1))
 
     def unevict(self, job: Job, task: Task, row: int) -> None:
         """The reverse of :meth:`evict`; the task is Running again, whatever it was before."""
         job.move([task], RUNNING)
         self._queue(job, (task,), RUNNING, 1)
-        self._amount(task.template, "releasing", row, -1)
+        self._row(task.template, row, "releasing", -1, 1 if self.restores_evicted else 0)
         self.table.journal.append(row)
         self.evictions.append((task, True))
         if self.restores_evicted:
-            self._follow(task.template, row, 1)
             self.log.append((task, row, 1))
         else:
             self._gone.add(task.uid)
@@ -169,7 +170,7 @@ class Ledger:
 
     def _show(self, tasks: Sequence[Task], row: int, sign: int) -> None:
         for task in tasks:
-            self._follow(task.template, row, sign)
+            self._row(task.template, row, "", 0, sign)
             self.log.append((task, row, sign))
         self.table.journal.append(row)
 
@@ -190,13 +191,10 @@ class Ledger:
 
     def _nodes(self, template: PodTemplate, rows: Sequence[int], column: str, sign: int) -> None:
         self.table.journal.extend(rows)
-        request, nonzero = self.arrays(template)
         if len(rows) == 1:
-            _add(getattr(self.table, column)[:, rows[0]], request, sign)
-            if self.follows_placements:
-                _add(self.table.requested[:, rows[0]], request, sign)
-                _add(self.table.nonzero[:, rows[0]], nonzero, sign)
+            self._row(template, rows[0], column, sign, sign)
             return
+        request, nonzero = self.arrays(template)
         touched, counts = np.unique(np.asarray(rows, dtype=np.intp), return_counts=True)
         more = request[:, None] * (counts * sign)
         getattr(self.table, column)[:, touched] += more
@@ -204,15 +202,18 @@ class Ledger:
             self.table.requested[:, touched] += more
             self.table.nonzero[:, touched] += nonzero[:, None] * (counts * sign)
 
-    def _amount(self, template: PodTemplate, column: str, row: int, sign: int) -> None:
-        _add(getattr(self.table, column)[:, row], self.arrays(template)[0], sign)
+    def _row(self, template: PodTemplate, row: int, column: str, sign: int, follow: int) -> None:
+        """Count a pod of ``template`` in ``column`` of ``row``, ``sign`` times, and ``follow`` times as requested."""
+        move = template.number, column, sign, follow if self.follows_placements else 0
+        found = self._changes.get(move)
+        if found is None:
+            found = self._changes[move] = self._change(template, *move[1:])
+        self.table.add(row, found)
 
-    def _follow(self, template: PodTemplate, row: int, sign: int) -> None:
-        if not self.follows_placements:
-            return
+    def _change(self, template: PodTemplate, column: str, sign: int, follow: int) -> Ints:
         request, nonzero = self.arrays(template)
-        _add(self.table.requested[:, row], request, sign)
-        _add(self.table.nonzero[:, row], nonzero, sign)
+        amounts = {column: sign * request, "requested": follow * request, "nonzero": follow * nonzero}
+        return self.table.change(amounts)
 
 
 def _stop_at_zero(sums: Iterable[list[int]]) -> dict[int, int]:
@@ -229,10 +230,6 @@ def _stop_at_zero(sums: Iterable[list[int]]) -> dict[int, int]:
 
 def _unheard(job: Job, task: Task, missing: Mapping[int, int]) -> None:
     """The default of ``on_underflow``: nothing is reported."""
-
-
-def _add(amounts: Ints, more: Ints, sign: int) -> None:
-    (np.add if sign > 0 else np.subtract)(amounts, more, amounts)
 
 
 def bind(job: Job, tasks: Sequence[Task]) -> None:

@@ -14,6 +14,7 @@ from stromboli.framework.extension.hook import Hook
 from stromboli.framework.extension.merge import FirstOpinion
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.points import POINTS
+from stromboli.model.job import Job
 
 Function = Callable[..., Any]
 
@@ -113,7 +114,10 @@ class Answers:
     def opinion(self, point: str) -> Function | None:
         """One sort key of the plugins alone, without the tie-breaker; None when one of them gives none."""
         keys = self.batch_forms(point, "key")
-        return None if keys is None else lambda item: tuple([key(item) for key in keys])
+        if keys is None:
+            return None
+        kept = point == "job_order" and all(answer.hook.own for answer in self.of(point, "key"))
+        return until_it_moves(keys) if kept else lambda item: tuple([key(item) for key in keys])
 
     def forms(self, point: str, form: str) -> dict[int, Function]:
         """The functions of one point and form, by the identity of the plugin."""
@@ -132,3 +136,16 @@ class Answers:
         """``answers`` in the order in which the plugins gave them."""
         places = {id(answer): place for place, answer in enumerate(self._all)}
         return sorted(answers, key=lambda answer: places[id(answer)])
+
+
+def until_it_moves(keys: list[Function]) -> Function:
+    """The sort key of a job, kept until a task of the job moves."""
+    known: dict[str, tuple[int, tuple[Any, ...]]] = {}
+
+    def opinion(job: Job) -> tuple[Any, ...]:
+        found = known.get(job.uid)
+        if found is None or found[0] != job.moves:
+            found = known[job.uid] = job.moves, tuple([key(job) for key in keys])
+        return found[1]
+
+    return opinion

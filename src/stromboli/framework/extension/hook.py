@@ -80,6 +80,9 @@ class Hook:
     ``alike`` names the method (task, nodes, count) of raw scores that reads more: where all these rows have one raw
     score, and go on having one while ``count`` tasks of the same key are placed among them one after the other, it
     gives that score before each of these placements, shape (count,); None where they may come to differ.
+
+    ``own`` promises of a sort key of jobs that within a session it changes only where a task of that job moves, so it
+    is kept until then.
     """
 
     point: Point
@@ -94,6 +97,7 @@ class Hook:
     alike: str = ""
     limit: str = ""
     amounts: bool = False
+    own: bool = False
 
     @property
     def declared(self) -> str:
@@ -132,6 +136,7 @@ class Tie:
         alike: str = "",
         limit: str = "",
         amounts: bool = False,
+        own: bool = False,
     ) -> Callable[[Function], Function]: ...
 
     def __call__(
@@ -149,11 +154,12 @@ class Tie:
         alike: str = "",
         limit: str = "",
         amounts: bool = False,
+        own: bool = False,
     ) -> Function | Callable[[Function], Function]:
         """Mark the method; with keywords, give the decorator that does.  See :class:`Hook` for the keywords."""
         hook = Hook(
             self.point, self.form, key, tuple(reads), tuple(reasons), protects, static, row, normalise, alike, limit,
-            amounts,
+            amounts, own,
         )  # fmt: skip
         return _mark(hook) if function is None else _mark(hook)(function)
 
@@ -231,6 +237,7 @@ def _misuse(hook: Hook) -> str:
         **_false_promises(hook, fit),
         "static= excludes reads=": hook.static and bool(hook.reads),
         "protects= belongs to points that name victims": hook.protects and not names_victims,
+        "own= belongs to sort keys of jobs": hook.own and hook.name != "job_order.key",
     }
     return next((text for text, holds in mistakes.items() if holds), "")
 
