@@ -10,6 +10,7 @@ import pytest
 
 from stromboli.framework.session.session import Session
 from stromboli.framework.session.victim_order import VictimOrder
+from stromboli.model.job import RUNNING
 from stromboli.plugin import Plugin, task_order
 from stromboli.testing.builders import node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, conf, task_of
@@ -84,6 +85,24 @@ def by_hand(session: Session, queue_name: str) -> tuple[list[str], list[str]]:
 def test_victims_stand_in_one_order_with_keys_and_without(plugins: tuple[type[Plugin], ...], indexed: bool) -> None:
     with mixed(*plugins, indexed=indexed).open() as session:
         assert (session.hooks.task_keys is None) is bool(plugins)
+        found, compared = by_hand(session, "q2")
+        assert found == compared
+
+
+def test_the_order_of_victims_follows_each_eviction() -> None:
+    jobs = [pod_group(name, queue="q1", phase="Running", created=number) for number, name in enumerate("xyz")]
+    pods = [pod(f"{name}-{i}", group=name, on="n1") for size, name in enumerate("xyz", 3) for i in range(size)]
+    with Bench([node("n1", cpu=20), *QUEUES, *jobs, *pods], conf("priority gang", "drf")).open() as session:
+        richest = []
+        with session.statement() as statement:
+            for _ in range(6):
+                found, compared = by_hand(session, "q2")
+                assert found == compared
+                left = [task for job in session.jobs.peek() for task in job.of(RUNNING)]
+                (victim, *_) = VictimOrder(session, session.queues["q2"]).sorted(left)
+                richest.append(victim.name)
+                statement.evict(victim, "test")
+        assert richest == ["z-4", "z-3", "y-3", "z-2", "y-2", "x-2"]
         found, compared = by_hand(session, "q2")
         assert found == compared
 

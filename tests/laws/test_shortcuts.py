@@ -18,7 +18,6 @@ from stromboli.framework.books.phases import is_settled
 from stromboli.framework.books.plan import Bind, Plan
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
-from stromboli.framework.extension import answers
 from stromboli.model.job import Job
 from stromboli.model.names import (
     POD_GROUP_SCHEDULED,
@@ -102,21 +101,6 @@ def plainly_or_not(snapshot: Snapshot, config: Config, registry: Registry, now: 
 @given(st.one_of(*(lending([*RECLAIMING, TREE]) for _ in range(5)), contested(PLAIN), crowds(PLAIN)), steps, newcomers)
 def test_plainly(scene: Scene, happenings: list[Step], fresh: list[list[Manifest]]) -> None:
     for _ in lived(scene, happenings, fresh, plainly_or_not):
-        pass
-
-
-def kept_or_not(snapshot: Snapshot, config: Config, registry: Registry, now: float) -> Plan:
-    """The plan of a cycle, which is the same whether sort keys of jobs are kept until a task moves or asked anew."""
-    plan = run_cycle(snapshot, config, registry, now)
-    with patch.object(answers, "until_it_moves", lambda keys: lambda job: tuple([key(job) for key in keys])):
-        assert digest(run_cycle(snapshot, config, registry, now)) == digest(plan)
-    return plan
-
-
-@pytest.mark.law("sort keys of jobs hold until one of their tasks moves")
-@given(st.one_of(lending(EVICTING), contested(EVICTING), crowds(EVICTING)), steps, newcomers)
-def test_kept_keys(scene: Scene, happenings: list[Step], fresh: list[list[Manifest]]) -> None:
-    for _ in lived(scene, happenings, fresh, kept_or_not):
         pass
 
 
