@@ -59,8 +59,8 @@ def a_cluster() -> Snapshot:
     return found
 
 
-DERIVED = ("_labels", "_changing")
-"""Slots that hold nothing of their own: what is made when it is needed, and views of other slots."""
+DERIVED = ("_labels", "_changing", "moves")
+"""Slots that hold nothing of their own: what is made when it is needed, views of other slots, counts of changes."""
 
 
 def as_text(value: Any) -> Any:

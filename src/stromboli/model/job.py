@@ -91,14 +91,14 @@ class Job:
     there.
     ``phase``, ``conditions`` and ``fits`` are what the session has decided so far.  ``allocated_hyper_node`` holds what
     is placed of the job, ``part_hyper_nodes`` what is placed of its parts, by their ids.
-    ``best_effort`` is how many pending tasks ask for nothing; ``moves`` grows as tasks move.  ``roles`` counts tasks by
+    ``best_effort`` is how many pending tasks ask for nothing.  ``roles`` counts tasks by
     status and role, from the moment on at which that is first asked for.  ``settled`` is what sessions have found of a
     job of a snapshot (:func:`~stromboli.framework.books.phases.is_settled`); None: not known yet.
     """
 
     __slots__ = (
         "allocated_hyper_node", "annotations", "best_effort", "conditions", "facts", "fit_error_text", "fits", "gated",
-        "index", "moves", "name", "namespace", "nominated_hyper_nodes", "part_hyper_nodes", "phase", "roles", "settled",
+        "index", "name", "namespace", "nominated_hyper_nodes", "part_hyper_nodes", "phase", "roles", "settled",
         "stamp", "started", "sums", "tasks", "uid",
     )  # fmt: skip
 
@@ -118,7 +118,7 @@ class Job:
         self.part_hyper_nodes: Mapping[str, str] = {}
         self.nominated_hyper_nodes: dict[str, str] = {}
         self.started: float | None = None
-        self.stamp = self.gated = self.best_effort = self.moves = 0
+        self.stamp = self.gated = self.best_effort = 0
         self.roles: dict[TaskStatus, dict[str, int]] | None = None
         self.settled: bool | None = None
 
@@ -136,7 +136,7 @@ class Job:
         twin.fits, twin.fit_error_text = {}, ""
         twin.allocated_hyper_node, twin.part_hyper_nodes = self.allocated_hyper_node, self.part_hyper_nodes
         twin.nominated_hyper_nodes = {**self.nominated_hyper_nodes}
-        twin.started, twin.stamp, twin.moves = self.started, self.stamp, self.moves
+        twin.started, twin.stamp = self.started, self.stamp
         twin.gated, twin.best_effort, twin.roles, twin.settled = self.gated, self.best_effort, None, None
         return twin
 
@@ -206,7 +206,6 @@ class Job:
 
     def _count_beside(self, task: Task, sign: int) -> None:
         """Count a task that comes, or with -1 goes, where more than its request is counted."""
-        self.moves += 1
         if task.status is PENDING and task.template.best_effort:
             self.best_effort += sign
         if self.roles is not None:
@@ -223,7 +222,6 @@ class Job:
     def shift(self, tasks: Sequence[Task], status: TaskStatus) -> None:
         """As :meth:`move`, with any templates, where no sum tells the two states apart."""
         old = tasks[0].status
-        self.moves += 1
         members = self.index[old]
         for task in tasks:
             del members[task.uid]

@@ -29,15 +29,18 @@ class Sums:
 
     allocated  tasks that occupy a node     held     those and the pipelined ones
     request    those and the pending ones   total    all tasks
+
+    ``moves`` grows whenever tasks come, go, or change their state.
     """
 
-    __slots__ = ("allocated", "held", "request", "total")
+    __slots__ = ("allocated", "held", "moves", "request", "total")
 
     def __init__(self) -> None:
         self.allocated: list[int] = []
         self.held: list[int] = []
         self.request: list[int] = []
         self.total: list[int] = []
+        self.moves = 0
 
     def reserved(self) -> list[int]:
         """What is held and not allocated: only reserved, by column."""
@@ -47,16 +50,18 @@ class Sums:
         """The same sums in lists of their own."""
         twin = Sums.__new__(Sums)
         twin.allocated, twin.held = self.allocated.copy(), self.held.copy()
-        twin.request, twin.total = self.request.copy(), self.total.copy()
+        twin.request, twin.total, twin.moves = self.request.copy(), self.total.copy(), self.moves
         return twin
 
     def count(self, status: TaskStatus, vector: tuple[int, ...], times: int) -> None:
         """Add ``times`` tasks of ``vector`` in ``status`` (negative: take away)."""
+        self.moves += 1
         self.shift(COUNTED[status], vector, times)
         add_to(self.total, vector, times)
 
     def move(self, old: TaskStatus, new: TaskStatus, vector: tuple[int, ...], times: int) -> None:
         """``times`` tasks of ``vector`` leave ``old`` for ``new``."""
+        self.moves += 1
         gone, come = SHIFTS[old][new]
         if gone:
             self.shift(gone, vector, -times)

@@ -88,7 +88,7 @@ class NodeTable:
         self.journal: list[int] = []
         self._states: dict[int, bytes] = {}
         self._seen = 0
-        self._changing: Ints | None = None
+        self._changing = [getattr(self, name) for name in AMOUNTS[1:]]
 
     @classmethod
     def empty(cls, axes: Axes, specs: Sequence[NodeSpec]) -> Self:
@@ -105,25 +105,21 @@ class NodeTable:
         changing = np.concatenate(own := [getattr(self, name) for name in AMOUNTS[1:]])
         parts = np.split(changing, np.cumsum([len(each) for each in own])[:-1])
         twin = NodeTable(self.axes, self.statics, dict(zip(AMOUNTS, (self.alloc, *parts), strict=True)))
-        twin._changing = changing
+        twin._changing = [changing]
         return twin
 
     def change(self, amounts: Mapping[str, Ints]) -> Ints:
         """What :meth:`add` takes: ``amounts`` of one row by the names of :data:`AMOUNTS`, zeros for the others."""
-        parts = [amounts.get(name, np.zeros(len(getattr(self, name)), dtype=np.int64)) for name in AMOUNTS[1:]]
-        return np.concatenate(parts)
+        return np.concatenate([amounts.get(name, np.zeros_like(getattr(self, name)[:, 0])) for name in AMOUNTS[1:]])
 
     def add(self, row: int, change: Ints) -> None:
-        """Add ``change`` to what changes of one row, all amounts in one step."""
-        if self._changing is not None:
-            amounts = self._changing[:, row]
-            np.add(amounts, change, amounts)
-            return
+        """Add ``change`` to all amounts of one row but the offer, in one step."""
         first = 0
-        for name in AMOUNTS[1:]:
-            amounts = getattr(self, name)[:, row]
-            amounts += change[first : first + len(amounts)]
-            first += len(amounts)
+        for part in self._changing:
+            amounts = part[:, row]
+            end = first + len(amounts)
+            np.add(amounts, change[first:end], amounts)
+            first = end
 
     def state(self, row: int) -> bytes:
         """All amounts of one row: equal for rows, and for moments, that tell apart by nothing else."""
@@ -132,8 +128,7 @@ class NodeTable:
         self._seen = len(self.journal)
         found = self._states.get(row)  # each class asks for it
         if found is None:
-            changing = [self._changing] if self._changing is not None else [getattr(self, name) for name in AMOUNTS[1:]]
-            found = self._states[row] = b"".join([part[:, row].tobytes() for part in (self.alloc, *changing)])
+            found = self._states[row] = b"".join([part[:, row].tobytes() for part in (self.alloc, *self._changing)])
         return found
 
     @property
@@ -399,16 +394,4 @@ def place(table: NodeTable, row: int, task: Task, column: str, sign: int = 1) ->
     table.journal.append(row)
 
 
-__all__ = [
-    "AMOUNTS",
-    "CPU",
-    "MEMORY",
-    "PODS",
-    "Ints",
-    "Node",
-    "NodeRows",
-    "NodeStatics",
-    "NodeTable",
-    "Rows",
-    "place",
-]
+__all__ = ["AMOUNTS", "CPU", "MEMORY", "PODS", "Ints", "Node", "NodeRows", "NodeStatics", "NodeTable", "Rows", "place"]

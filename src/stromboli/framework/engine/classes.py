@@ -206,7 +206,7 @@ class TaskClass:
         if not new:
             return
         self.seen = len(self.table.journal)
-        touched = sorted(set(new))
+        touched = new if len(new) == 1 else sorted(set(new))
         if self.global_scores:
             self._renew_all(self.table.view())
             return

@@ -144,8 +144,8 @@ def until_it_moves(keys: list[Function]) -> Function:
 
     def opinion(job: Job) -> tuple[Any, ...]:
         found = known.get(job.uid)
-        if found is None or found[0] != job.moves:
-            found = known[job.uid] = job.moves, tuple([key(job) for key in keys])
+        if found is None or found[0] != job.sums.moves:
+            found = known[job.uid] = job.sums.moves, tuple([key(job) for key in keys])
         return found[1]
 
     return opinion
