@@ -273,6 +273,30 @@ def test_answers_about_a_node_are_bounded() -> None:
     assert max(kept) <= KNOWN
 
 
+def test_a_queues_status_shows_what_its_pods_have_of_cards() -> None:
+    """A pod that names no memory has all of a card's; from the cycle on that finds it on the pod."""
+    bench = Bench([vgpus("n", "c0,10,8000,T4,true,hami-core"), asking("p", vgpu_number=1, vgpu_cores=10)], VGPU)
+
+    def shown() -> list[dict[str, str]]:
+        found = [one.allocated for one in bench.cycle().queues if one.name == "default"]
+        return [{key: value for key, value in one.items() if key.startswith(V)} for one in found]
+
+    assert shown() == [{f"{V}number": "1", f"{V}cores": "10"}]
+    assert binds(bench.plan) == {"p": "n"}
+    assert shown() == [{f"{V}number": "1", f"{V}cores": "10", f"{V}memory": "8k"}]
+    assert shown() == [], "nothing has changed"
+    with bench.open() as session:
+        (task,) = (task for job in session.jobs.peek() for task in job.tasks.values())
+        statement = session.statement()
+        statement.evict(session.jobs[task.job].tasks[task.uid], "test")
+        plugin = session.plugins["deviceshare"]
+        assert isinstance(plugin, DeviceShare)
+        assert plugin._beyond_requests() == {}
+        statement.discard()
+        (amounts,) = plugin._beyond_requests().values()
+        assert sum(amounts) == 8_000_000
+
+
 def test_metrics_show_what_pods_have_of_each_card() -> None:
     """Pods that run, end or are placed, but not those that wait for cards; without nodes nothing is left."""
     registry = CollectorRegistry()

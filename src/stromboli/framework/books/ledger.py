@@ -41,7 +41,8 @@ class Ledger:
     taken off a queue than it holds; its sums stop at zero.  ``bind_annotations`` are put on pods, by uid, with
     their bindings: plugins write there which devices a pod gets.  ``bind_volumes`` and
     ``bind_claims`` are what their claims get first, ``bind_locks`` the locks that their nodes get.
-    ``second_places`` are compat mode's.
+    ``beyond`` is by how much more, or less, pods of a queue really have than they ask for, by queue and column: queues'
+    statuses show it.  ``second_places`` are compat mode's.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class Ledger:
         "_gone",
         "_total",
         "above",
+        "beyond",
         "bind_annotations",
         "bind_claims",
         "bind_locks",
@@ -71,6 +73,7 @@ class Ledger:
         self.table = table
         self.second_places = SecondPlaces()
         self.bind_annotations: dict[str, Mapping[str, str]] = {}
+        self.beyond: dict[str, list[int]] = {}
         self.bind_claims: dict[str, Mapping[str, Allocation]] = {}
         self.bind_locks: dict[str, tuple[str, ...]] = {}
         self.bind_volumes: dict[str, Mapping[str, str]] = {}

@@ -190,6 +190,7 @@ def _allocated(session: Session, queues: Sequence[str], unoffered: Mapping[str, 
     total: list[int] = []
     for name in queues:
         add_to(total, session.queues[name].sums.allocated)
+        add_to(total, session.ledger.beyond.get(name, ()))
     amounts = session.axes.resource(session.axes.full(total))
     if amounts.scalars and amounts.scalars.pop(UNOFFERED, 0):
         for name in queues:

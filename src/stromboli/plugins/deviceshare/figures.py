@@ -1,4 +1,4 @@
-"""What metrics show of vGPU cards."""
+"""What metrics, and the statuses of queues, show of vGPU cards."""
 
 from __future__ import annotations
 
@@ -26,3 +26,10 @@ def card_figures(pools: Iterable[VGpuPool]) -> tuple[CardFigures, PodFigures]:
                 memory[key] += piece.booked
                 cores[key] += piece.cores
     return cards, {key: (amount, cores[key]) for key, amount in memory.items()}
+
+
+def amounts_of(pool: VGpuPool, uid: str) -> dict[str, int]:
+    """Memory (MB) and cores (%) that a pod has of a node's cards, by the names of the resources; empty for none."""
+    pieces = [piece for row in pool.held.get(uid, ()) for piece in row]
+    _, memory, cores = pool.names
+    return {memory: sum(one.memory for one in pieces), cores: sum(one.cores for one in pieces)} if pieces else {}

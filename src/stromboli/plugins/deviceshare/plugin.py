@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 from stromboli.errors import ConfigError
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.extension.reason import Reason
+from stromboli.model.resources.axes import amount_at
 from stromboli.model.resources.device_settings import DEFAULTS, DEVICE_CONFIG, DEVICE_CONFIG_NAMESPACE, DeviceSettings
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.model.task import Task
 from stromboli.plugin import Hook, Plugin, arg, batch_node_order, node_order, on_allocate, on_deallocate, predicate
-from stromboli.plugins.deviceshare.figures import card_figures
+from stromboli.plugins.deviceshare.figures import amounts_of, card_figures
 from stromboli.plugins.deviceshare.gpushare import GpuShare
-from stromboli.plugins.deviceshare.kind import Kind, Need, Pool, remember
+from stromboli.plugins.deviceshare.kind import THOUSAND, Kind, Need, Pool, remember
 from stromboli.plugins.deviceshare.locks import LOCKED, LOCKED_FOR, is_fresh
 from stromboli.plugins.deviceshare.mind_cluster import ChipPool, MindCluster, reports_in, scores
 from stromboli.plugins.deviceshare.mind_cluster import Demand as ChipDemand
@@ -61,6 +62,8 @@ class DeviceShare(Plugin, trusted=True):
         """Terminating pods by node: their cards are free for what may wait for them."""
         self._waiting: dict[str, Task] = {}
         """Pods that have been promised cards of terminating ones."""
+        self._running: dict[str, Task] = {}
+        """Pods that hold cards by their annotations."""
         offers = [not kind.offered or kind.offered in session.table.axes.index for kind in self._kinds]
         for spec in session.table.statics.specs if any(offers) else ():
             pools = tuple(kind.pool_of(spec) if on else None for kind, on in zip(self._kinds, offers, strict=True))
@@ -71,6 +74,7 @@ class DeviceShare(Plugin, trusted=True):
             if task.status is TaskStatus.Releasing:
                 self._leaving.setdefault(node, {})[task.uid] = task
             else:
+                self._running[task.uid] = task
                 for pool in self.pools_of(node):
                     pool.restore(task)
 
@@ -119,12 +123,24 @@ class DeviceShare(Plugin, trusted=True):
 
     def on_session_close(self, session: ClusterView) -> None:
         """Tell what is taken of vGPU cards, and keep the locks that the reference leaves on nodes."""
+        session.ledger.beyond = self._beyond_requests()
         if say := session.tells("metric.vgpu_devices"):
             self._as_held()
             pools = [pool for node in self._pools for pool in self.pools_of(node) if isinstance(pool, VGpuPool)]
             say(figures=partial(card_figures, pools))
         if self.locks and session.compat.asks("vgpu-lock"):
             session.memory(self.name).update(dict.fromkeys(self._locked, session.now))
+
+    def _beyond_requests(self) -> dict[str, list[int]]:
+        """What pods have of vGPU cards beyond what they ask for: all of a card's memory where they name none."""
+        index, jobs = self.session.axes.index, self.session.snapshot.jobs
+        found: dict[str, list[int]] = {}
+        for uid, task in self._running.items():
+            for pool in self.pools_of(task.node_name) if task.job in jobs else ():
+                for name, amount in amounts_of(pool, uid).items() if isinstance(pool, VGpuPool) else ():
+                    total = found.setdefault(jobs[task.job].queue, [0] * len(index))
+                    total[index[name]] += THOUSAND * amount - amount_at(task.template.vector, index[name])
+        return found
 
     def _as_held(self) -> None:
         """Cards are as pods hold them at the end: terminating pods still do, those that wait for cards do not yet."""
@@ -212,6 +228,7 @@ class DeviceShare(Plugin, trusted=True):
         for pool, demand in self._asked(task, task.node_name):
             if is_back:
                 self._leaving.get(task.node_name, {}).pop(task.uid, None)
+                self._running[task.uid] = task
                 pool.restore(task)
             elif self.locks and not self._lock(task):
                 event.err = LOCKED.format(node=task.node_name)
@@ -232,6 +249,7 @@ class DeviceShare(Plugin, trusted=True):
         task = event.task
         self._refusals.pop(task.node_name, None)
         self._waiting.pop(task.uid, None)
+        self._running.pop(task.uid, None)
         for pool, _ in self._asked(task, task.node_name):
             pool.release(task)
         if task.status is TaskStatus.Releasing and self._pools:

@@ -184,7 +184,7 @@ class VGpu:
         self._settings, self.factor = settings, max(settings.gpu_memory_factor, 1)
         self.started_only, self.same_slots, self.offered = started_only, same_slots, settings.resource_count_name
         self._shares: dict[int, tuple[Share, ...]] = {}
-        self._names = (self.offered, settings.resource_memory_name, settings.resource_core_name)
+        self.names = (self.offered, settings.resource_memory_name, settings.resource_core_name)
 
     def demand_of(self, task: Task) -> Demand | None:
         """What the limits of the pod's containers ask for; init containers do not count."""
@@ -217,7 +217,7 @@ class VGpu:
 
     def pool_of(self, node: NodeSpec) -> VGpuPool | None:
         """The cards that the device plugin has registered; None where some entry is not whole."""
-        if any(amount(node.allocatable, name) <= 0 for name in self._names):
+        if any(amount(node.allocatable, name) <= 0 for name in self.names):
             return None
         entries = registered(node.annotations.get(REGISTER, ""))
         if not entries:
@@ -231,7 +231,7 @@ class VGpu:
         return VGpuPool(node.name, cards, mode, self)
 
     def _share(self, container: Container) -> Share | None:
-        limits, (count, memory_name, cores) = container.resources.limits, self._names
+        limits, (count, memory_name, cores) = container.resources.limits, self.names
         if count not in limits and memory_name not in limits:
             return None
         number = max(amount(limits, count), 0) if count in limits else 1
@@ -279,6 +279,7 @@ class VGpuPool:
     """The cards of one node, and the pieces that each pod holds, container by container."""
 
     def __init__(self, node: str, cards: list[Card], mode: str, kind: VGpu) -> None:
+        self.names = kind.names
         self.node, self._cards, self._mode, self._kind = node, cards, mode, kind
         self.held: dict[str, tuple[tuple[Piece, ...], ...]] = {}
         self.by_uuid = {card.uuid: card for card in cards}
