@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from stromboli.builtin import full_registry
 from stromboli.cluster.events import Event, Modified
 from stromboli.cluster.mirror import Mirror
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import ClusterState
-from stromboli.errors import ManifestError
+from stromboli.errors import ManifestError, PluginError
 from stromboli.live.process.events import Telling
-from stromboli.live.scheduler.feed import Feed
+from stromboli.live.scheduler.feed import Feed, asked_for
 from stromboli.narration.observe import Counting
+from stromboli.plugin import Plugin
 from tests.support.live_world import group, pod
 
 
@@ -84,3 +87,45 @@ def test_trouble_of_our_own_with_one_object_is_told_and_leaves_the_others(monkey
     ((_, fields),) = [told for told in world.told.told if told[0] == "object_refused"]
     assert "ZeroDivisionError" in str(fields["error"])
     assert world.refused == []
+
+
+CONF = 'actions: "enqueue, allocate"\ntiers:\n- plugins: [{name: gang}, {name: predicates}, {name: NAME}]\n'
+
+
+class Reader(Plugin):
+    """Reads ConfigMaps."""
+
+    name = "reader"
+
+    def kinds_read(self) -> tuple[str, ...]:
+        return ("ConfigMap",)
+
+
+@pytest.mark.parametrize(("compat", "name"), [(True, "nosuch"), (False, "broken")])
+def test_a_plugin_that_cannot_be_made_reads_nothing(compat: bool, name: str) -> None:
+    """A session tells of it; here it must not keep the scheduler from its start."""
+
+    def broken(arguments: object) -> Plugin:
+        raise ValueError("no licence")
+
+    (registry := full_registry("")).add(type("Broken", (Plugin,), {"name": "broken", "__init__": broken}))
+    config = registry.configured_by(CONF.replace("NAME", name), "conf", compat=compat)
+    assert asked_for(config, registry) == ()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [
+        (lambda self: ("ConfigMap", "ConfigMap"), ""),
+        (lambda self: ("Nonsense",), "plugin reader: kinds_read names Nonsense, which cannot be followed"),
+        (lambda self: 1 // 0, "plugin reader: kinds_read fails"),
+    ],
+)
+def test_kinds_that_a_plugin_reads(kinds: Callable[[Plugin], tuple[str, ...]], told: str) -> None:
+    (registry := full_registry("")).add(type("Reader", (Reader,), {"name": "reader", "kinds_read": kinds}))
+    config = registry.configured_by(CONF.replace("NAME", "reader"), "conf")
+    if told:
+        with pytest.raises(PluginError, match=told):
+            asked_for(config, registry)
+    else:
+        assert asked_for(config, registry) == ("ConfigMap",)

@@ -133,6 +133,12 @@ def test_a_plugin_that_may_look_at_the_clock_is_asked_at_each_cycle(declared, st
     assert Simulation(workload, conf, registry).run()[0].start == start
 
 
+def test_a_simulation_passes_over_what_compat_mode_does_not_know():
+    registry, text = full_registry(""), 'actions: "allocate"\ntiers:\n- plugins: [{name: gang}, {name: nosuch}]\n'
+    workload = Workload("w", (SimJob("a", 0, 5, (Pods(1, {"cpu": "1"}),)),)).on(nodes_of("1x4cpu"))
+    assert Simulation(workload, registry.configured_by(text, "conf", compat=True), registry).run()[0].start == 0
+
+
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-16 10:31:54,67.0,1,67.0,11cb48\n"
 SWF = "7 3 -1 5 -1 -1 -1 6 -1 -1 1 4 -1 -1 2 -1 -1 -1"
 

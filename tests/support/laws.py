@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, seed, settings
 
 settings.register_profile(
     "long",
-    max_examples=500,
+    max_examples=200,  # a round: about as long as the share of a law in ten minutes
     deadline=None,
     derandomize=False,
     suppress_health_check=[HealthCheck.too_slow],

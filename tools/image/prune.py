@@ -22,7 +22,7 @@ COMMANDS = ("stromboli", "vcctl")
 PROGRAMS = "vc-"
 """How the reference's binaries begin: what copied manifests name as `/vc-scheduler` leads to ours."""
 MODE = py_compile.PycInvalidationMode.UNCHECKED_HASH
-"""Files in an image never change, so that none is looked at for its time."""
+"""Our files in an image never change, so that none is looked at."""
 UNUSED_LIBRARY = frozenset({"distutils", "ensurepip", "idlelib", "lib2to3", "test", "tkinter", "turtledemo", "venv"})
 """Folders of the standard library that no program of ours imports from."""
 UNNEEDED_FOLDERS = frozenset({"tests", "include", "f2py", "__pycache__", "share"})
@@ -44,13 +44,14 @@ def unneeded(environment: Path) -> Iterator[Path]:
 
 def compile_library(library: Path, root: Path) -> None:
     """Write to ``root`` what the modules of the standard library compile to, where Python looks for it."""
+    checked = py_compile.PycInvalidationMode.CHECKED_HASH  # the image may be put on another base of the same version
     left_out = UNUSED_LIBRARY | UNNEEDED_FOLDERS | {"dist-packages", "site-packages"}
     for folder, names, files in os.walk(library):
         names[:] = [name for name in names if name not in left_out]
         for source in (Path(folder, name) for name in files if name.endswith(".py")):
             compiled = root.joinpath(*Path(cache_from_source(str(source))).parts[1:])
             compiled.parent.mkdir(parents=True, exist_ok=True)
-            py_compile.compile(str(source), str(compiled), doraise=True, invalidation_mode=MODE)
+            py_compile.compile(str(source), str(compiled), doraise=True, invalidation_mode=checked)
 
 
 def main(environment: Path, root: Path) -> None:

@@ -10,9 +10,15 @@ MACROS: Final = frozenset({"all", "exists", "exists_one", "existsOne", "map", "f
 """What goes through a list or a map, binding a variable."""
 
 _TEXT: Final = re.compile(
-    r"""[rR]?(?:\"\"\".*?\"\"\"|'''.*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*""", re.DOTALL
+    r"""\b[bB]?[rR][bB]?(?:\"\"\".*?\"\"\"|'''.*?'''|"[^"]*"|'[^']*')"""
+    r"""|\"\"\"(?:\\.|.)*?\"\"\"|'''(?:\\.|.)*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|//[^\n]*""",
+    re.DOTALL,
 )
-"""A text, or a comment."""
+"""A text without escapes, one with them, or a comment."""
+_MAKES: Final = re.compile(r"(?<![\w\])])\s*\[|\.\s*split\s*\(")
+"""What makes a list: brackets that are no index, and a text that is split."""
+COPYING: Final = frozenset({"map", "filter"})
+"""Macros that make a list, which the library copies for each entry that it adds."""
 _MACRO: Final = re.compile(rf"\.\s*({'|'.join(sorted(MACROS))})\s*\(\s*(\w+)\s*,")
 _NAME: Final = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\b(?!\s*\()")
 """A name that is neither a field nor called."""
@@ -24,14 +30,17 @@ _CONSTANTS: Final = frozenset({"true", "false", "null", "in"})
 class Macro(NamedTuple):
     """A walk through a list: the variable that it binds, the text of what it goes through, and the macros around it.
 
-    ``head`` and ``body`` are the places in the :func:`plain` text of what it binds and of what each entry is put into.
+    ``head`` and ``body`` are the places in the :func:`plain` text of what it binds and of what each entry is put into;
+    ``makes`` says that the latter makes lists.
     """
 
+    name: str
     variable: str
     target: str
     around: tuple[str, ...]
     head: range
     body: range
+    makes: bool
 
 
 class Read(NamedTuple):
@@ -57,7 +66,9 @@ def walks(text: str) -> Iterator[Macro]:
         open_until = [(end, name) for end, name in open_until if end > found.start()]
         around = tuple(name for _, name in open_until)
         end = _closing(text, text.index("(", found.start()))
-        yield Macro(found[2], _target(text, found.start()), around, range(*found.span()), range(found.end(), end))
+        head, body = range(*found.span()), range(found.end(), end)
+        makes = _MAKES.search(text, found.end(), end) is not None
+        yield Macro(found[1], found[2], _target(text, found.start()), around, head, body, makes)
         open_until.append((end, found[2]))
 
 
@@ -98,6 +109,27 @@ def sums(text: str) -> tuple[int, int]:
     places = [place for place, sign in enumerate(text) if sign == "+"]
     within = sum(any(place in body for body in bodies) for place in places)
     return len(places) - within, within
+
+
+def copies(text: str) -> Iterator[tuple[int, bool, bool]]:
+    """Of each macro that copies what it makes: its depth, whether it reads from outside, whether it makes lists."""
+    scopes = [*_depths(text)]
+    read = [found for found in _PATH.finditer(plain(text)) if found[1] not in _CONSTANTS]
+    heads = {place for walk, _ in scopes for place in walk.head}
+    for walk, depth in scopes:
+        if walk.name in COPYING:
+            names = {one[1] for one in read if one.start() in walk.body and one.start() not in heads}
+            yield depth, bool(names - {walk.variable}), walk.makes
+
+
+def stated_steps(text: str, entries: int) -> int:
+    """The steps that an expression takes over lists which it states itself, of so many entries; 0 for few."""
+    found = [*walks(text)]
+    depths = [len(walk.around) + 1 + walk.makes + (walk.name in COPYING) for walk in found]
+    maps = sum(
+        walk.name == "map" for walk in found
+    )  # what one makes longer is the next one's input, wherever it stands
+    return int(sum(entries**depth for depth in (*depths, maps) if depth > 1))
 
 
 def _depths(text: str) -> Iterator[tuple[Macro, int]]:

@@ -8,15 +8,16 @@ from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
-from stromboli.cel.cost import MACROS, growth, plain, products, reads, sums, walks
+from stromboli.cel.cost import MACROS, copies, growth, plain, products, reads, stated_steps, sums, walks
 from stromboli.cel.functions import DEVICE_FUNCTIONS, FUNCTIONS, LONGEST_OF_DEVICES, LONGEST_TEXT, MOST_PARTS
 from stromboli.errors import CelError, PatternError, QuantityError
 
 LONGEST: Final = 10 * 1024
 """Characters of an expression; an API server stores no longer ones."""
 MOST_STEPS: Final = 10_000
-"""Steps that macros may take over lists that the expression itself states: such a list has at most half as many entries
-as the expression has characters."""
+"""Steps that macros may take over lists that the expression itself states, or splits texts into."""
+_FEW: Final = 32
+"""Entries that lists are thought to have at least."""
 MOST_READ: Final = 4_000_000
 """Steps that macros may take over lists that the expression is given; a microsecond each."""
 MOST_COPIED: Final = 1 << 30
@@ -25,6 +26,8 @@ MOST_MADE: Final = 200_000
 """Values in a list or a map that an expression makes."""
 _PER_STEP: Final = 64
 """Characters of a text that are gone through in the time of a step."""
+_COPIES_PER_STEP: Final = 20
+"""Values that the library copies in that time."""
 LONGEST_MESSAGE: Final = 5 * 1024
 """Characters of a message that an expression makes."""
 DEEPEST: Final = 100
@@ -103,10 +106,11 @@ class Program:
 
 
 class Sizes(NamedTuple):
-    """Of a value: the entries of the longest list or map in it, the characters of its longest text, its parts."""
+    """Of a value: entries of its longest list or map, characters of its longest text and of all, and its parts."""
 
     entries: int
     text: int
+    texts: int
     values: int
 
 
@@ -116,24 +120,38 @@ class Cost:
     def __init__(self, text: str) -> None:
         bare = plain(text)
         self._products, self._growth, self._reads = products(text), growth(text), frozenset(reads(text))
-        self._sums = sums(text)
-        self._stated = Sizes(max(bare.count(",") + 1, MOST_PARTS if "split" in bare else 0), len(text), 0)
-        self._is_low = self._products + self._growth < 3 and not (self._reads or any(self._sums))  # one walk at most
+        self._copies, self._sums = frozenset(copies(text)), sums(text)
+        self._stated = max(bare.count(",") + 1, MOST_PARTS if "split" in bare else 0)
+        self._longest = len(text)
+        self._is_low = self._products + self._growth < 3 and not (self._reads or self._copies or any(self._sums))
 
     def too_high(self, given: Mapping[str, Any]) -> str:
         """Why what is ``given`` makes it too high; empty if it does not."""
-        if self._is_low:
+        if self._is_low:  # one walk at most
             return ""
         found = sizes(given)
-        entries = max(found.entries, self._stated.entries)
+        entries = max(found.entries, self._stated)
+        outer = max((_taken(given, path, entries) for _, path in self._reads), default=0)
         walked = max((entries**depth * _taken(given, path, entries) for depth, path in self._reads), default=0)
-        if max(entries**self._products * self._growth, walked) > MOST_READ:
+        copied = max((self._copied(found, entries, outer, *one) for one in self._copies), default=0)
+        if max(entries**self._products * self._growth, walked, copied) > MOST_READ:
             return f"for lists of {entries} entries it may take more than {MOST_READ} steps"
-        outside, within = self._sums
-        added = (outside**2 + within**2 * entries**self._products) * self._growth
-        if added * max(entries, found.text, self._stated.text) > MOST_COPIED:
+        if self._added(found, entries, outer) > MOST_COPIED:
             return f"for texts of {found.text} characters it may copy more than {MOST_COPIED}"
         return ""
+
+    def _copied(self, found: Sizes, entries: int, outer: int, depth: int, reads_more: bool, makes: bool) -> int:
+        """Steps in which the library copies the list that a macro makes, once for each entry."""
+        more = outer * reads_more + self._stated * makes
+        return int(entries**depth * (found.values + entries * more) // _COPIES_PER_STEP)
+
+    def _added(self, found: Sizes, entries: int, outer: int) -> int:
+        """Characters and entries that additions copy: outside of walks, and within, where all parts have their turn."""
+        outside, within = self._sums
+        once = max(entries, found.text, self._longest)
+        in_turn = found.texts + found.values + entries * (outer * _PER_STEP * bool(self._reads) + self._longest)
+        steps = int(entries ** max(self._products - 1, 0))
+        return self._growth * (outside**2 * once + within**2 * steps * in_turn)
 
 
 def _taken(given: Mapping[str, Any], path: tuple[str, ...], otherwise: int) -> int:
@@ -176,20 +194,17 @@ def message(written: str, given: Mapping[str, Any], otherwise: str) -> str:
 
 def sizes(value: object) -> Sizes:
     """How large a value is."""
-    entries = text = values = 0
+    entries = text = texts = values = 0
     left = [value]
     while left:
         one = left.pop()
         values += 1
         if isinstance(one, str | bytes):
-            text = max(text, len(one))
-        elif isinstance(one, Mapping):
+            text, texts = max(text, len(one)), texts + len(one)
+        elif isinstance(one, Mapping | Sequence):
             entries = max(entries, len(one))
-            left.extend(one.values())
-        elif isinstance(one, Sequence):
-            entries = max(entries, len(one))
-            left.extend(one)
-    return Sizes(entries, text, values)
+            left.extend(one.values() if isinstance(one, Mapping) else one)
+    return Sizes(entries, text, texts, values)
 
 
 def first_line(error: Exception) -> str:
@@ -213,18 +228,9 @@ def too_costly(text: str) -> str:
     """Why an expression over lists that it states itself may take too long; empty if it may not."""
     if problem := too_long(text):
         return problem
-    opened: list[bool] = []
-    maps = deepest = 0
-    for mark in _MARKS.finditer(text):
-        if mark[0] in (")", "]", "}"):
-            if opened:
-                opened.pop()
-            continue
-        opened.append(mark[1] is not None)
-        maps += mark[1] == "map"  # lists that one map made longer are the next one's input, wherever it stands
-        deepest = max(deepest, sum(opened), maps)
-    entries = max(32, len(text) // 2, LONGEST_OF_DEVICES if "split" in text else 0)
-    if deepest > 1 and entries**deepest > MOST_STEPS:
+    bare = plain(text)
+    entries = max(_FEW, bare.count(",") + 1, LONGEST_OF_DEVICES if "split" in bare else 0)
+    if stated_steps(text, entries) > MOST_STEPS:
         return f"CEL compile error: the expression may take more than {MOST_STEPS} steps over lists"
     return ""
 

@@ -231,6 +231,7 @@ class Job:
         for task in tasks:
             task.status = status
             into[task.uid] = task
+        self.sums.moves += 1
         if self.roles is not None:
             self._count_roles(tasks, old, -1)
             self._count_roles(tasks, status, 1)

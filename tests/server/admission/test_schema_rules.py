@@ -181,6 +181,11 @@ def test_values_have_the_types_of_their_schema(shared: Browser, rule: str, spec:
     assert made(shared, spec).code == 422
 
 
+def test_a_number_that_no_float_holds_is_a_number_all_the_same(shared: Browser) -> None:
+    defined(shared, TYPED, {"rule": "self.n > 0.0"})
+    assert made(shared, {"n": 10**400}).code in (201, 422)
+
+
 def test_a_rule_that_is_no_cel_is_refused(shared: Browser) -> None:
     answer = defined(shared, NUMBERS, {"rule": "self.least <="}, {"message": "none"}, code=422)
     fields = [one["field"].rpartition(".spec]")[2] for one in answer.body["details"]["causes"]]

@@ -10,7 +10,8 @@ import importlib
 import importlib.util
 import sys
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -135,6 +136,12 @@ class Registry:
             other = getattr(plugin, "name", type(plugin).__name__)
             raise PluginError(name, f"New gave {other}; a plugin must bear the name it is configured under")
         return plugin
+
+    def built(self, config: Config) -> Iterator[Plugin]:
+        """The plugins of a configuration that can be made, in order; a session tells of the others."""
+        for option in config.plugins():
+            with suppress(PluginError):
+                yield self.build(option.name, option.arguments)
 
     def action(self, name: str) -> type[Action]:
         """The class of an action.  Raises ConfigError for an unknown name."""

@@ -10,10 +10,9 @@ from stromboli.cluster.events import Added, Deleted, Event, Modified
 from stromboli.cluster.kinds import Object
 from stromboli.cluster.mirror import Mirror, name_of
 from stromboli.cluster.objects import absent
-from stromboli.errors import ApiError, ManifestError, StromboliError
+from stromboli.errors import ApiError, ManifestError, PluginError, StromboliError, in_words
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
-from stromboli.framework.extension.plugin import Plugin
 from stromboli.kube.client import ALL, Client, Select
 from stromboli.kube.informer import Change, Informer, Informers, What, unforeseen
 from stromboli.kube.resources import RESOURCES, Resource, versions_of
@@ -166,12 +165,20 @@ class Feed:
 
 
 def asked_for(config: Config, registry: Registry) -> tuple[str, ...]:
-    """Kinds that are followed only because some plugin of the configuration reads them."""
-    options = [option for tier in config.tiers for option in tier]
-    classes = {one.name: registry.plugin_class(one.name) for one in options}
-    readers = {name for name, made in classes.items() if made and made.kinds_read is not Plugin.kinds_read}
-    built = (registry.build(one.name, one.arguments) for one in options if one.name in readers)
-    return tuple(dict.fromkeys(kind for plugin in built for kind in plugin.kinds_read()))
+    """Kinds that are followed only because some plugin of the configuration reads them.
+
+    Raises PluginError for a plugin that cannot say which, or names one that cannot be followed.
+    """
+    found: dict[str, None] = {}
+    for plugin in registry.built(config):
+        try:
+            kinds = plugin.kinds_read()
+        except Exception as error:
+            raise PluginError(plugin.name, f"kinds_read fails: {in_words(error)}") from error
+        if strange := [kind for kind in kinds if kind not in RESOURCES]:
+            raise PluginError(plugin.name, f"kinds_read names {strange[0]}, which cannot be followed")
+        found.update(dict.fromkeys(kinds))
+    return tuple(found)
 
 
 def selected(kinds_followed: Sequence[str], without: Collection[str]) -> tuple[str, ...]:

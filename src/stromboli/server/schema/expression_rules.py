@@ -9,6 +9,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
+from sys import float_info
 from typing import Any, Final
 
 from stromboli.cel import CelError, message, program, unsupported
@@ -22,6 +23,8 @@ _RESERVED: Final = frozenset({
     "loop", "package", "namespace", "return",
 })  # fmt: skip
 """Words of CEL, and those that it keeps."""
+_LARGEST: Final = int(float_info.max)
+"""Numbers beyond are infinite as floats, and stay as they are."""
 _KINDS: Final = {"FieldValueInvalid": "Invalid value", "FieldValueForbidden": "Forbidden",
                  "FieldValueRequired": "Required value", "FieldValueDuplicate": "Duplicate value"}  # fmt: skip
 
@@ -136,7 +139,7 @@ def typed(schema: Schema, value: Any) -> Any:
             return dict(_typed_field(schema, name, one) for name, one in value.items())
         case list() if schema.items is not None:
             return [typed(schema.items, one) for one in value]
-        case int() if schema.type == "number":
+        case int() if schema.type == "number" and abs(value) <= _LARGEST:
             return float(value)
         case str():
             return _read(schema.raw.get("format", ""), value)

@@ -59,8 +59,7 @@ class Simulation:
         self._outages = Outages(self.world, lives.node_mtbf, lives.node_mttr, seed, self._over)
         self.pods.node_lost = lambda: self._outages.losing
         self.cycles = 0
-        plugins = (registry.build(one.name, one.arguments) for one in config.plugins())
-        self._always = not skips or any(one.depends_on_time for one in plugins)
+        self._always = not skips or any(one.depends_on_time for one in registry.built(config))
         self._decided = self._reserved = False
         self._due, self._last = inf, -inf
         self._idle = self._next = 0
