@@ -13,7 +13,9 @@ from stromboli.errors import ApiError
 from stromboli.live.up.up import Setup, up
 from stromboli.live.writing.claims import FINALIZER, released, reserved
 from stromboli.model.claims import Allocation, DeviceResult, DeviceResults
+from stromboli.server.controllers.workloads.claims import GROUPS, Members, related
 from stromboli.server.kubelet.shapes import nodes_of
+from stromboli.server.storage.store import Change, Entry, Store
 from stromboli.server.verbs.writing import Deletion, Options
 from stromboli.testing.builders import Manifest, pod, pod_group
 
@@ -139,6 +141,40 @@ def test_pods_of_a_group_share_its_claim_which_stays_for_as_long_as_the_group_do
             await until(lambda: users(api) == [[("pods", "b-0")]])
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_pods_that_come_before_their_group_wait_for_it_with_their_claims(shared: bool) -> None:
+    async def story() -> None:
+        async with cluster_of(CLASS, TEMPLATE, sharing("a-0", "a"), sharing("a-1", "a")) as api:
+            await asyncio.sleep(0.5)
+            assert not list(api.bodies(*CLAIMS)), "whose they are is not known"
+            make(api, upstream("a", 2, **({"resourceClaims": SHARED} if shared else {})))
+            await until(lambda: len(placed(api)) == 2)
+            owners = [("podgroups", "a")] if shared else [("pods", "a-0"), ("pods", "a-1")]
+            assert sorted(one for found in users(api) for one in found) == owners
+            assert len(list(api.bodies(*CLAIMS))) == len(owners)
+
+    asyncio.run(story())
+
+
+def test_pods_are_looked_at_where_their_group_is_new_or_names_a_claim() -> None:
+    members, store = Members(), Store()
+    for name, group in (("a-0", "a"), ("a-1", "a"), ("b-0", "b")):
+        members.note(sharing(name, group), is_gone=False)
+    members.note(sharing("a-1", "a"), is_gone=True)
+
+    def looked_at(before: Manifest | None, now: Manifest) -> list[str]:
+        entries = [one and Entry(one, b"", 1) for one in (before, now)]
+        found = related(store, members, GROUPS, Change(1, "MODIFIED", entries[1], entries[0]))
+        return [name for _, (_, name) in found]
+
+    group = upstream("a", 2, resourceClaims=SHARED)
+    told = {**group, "status": {"conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True"}]}}
+    naming = {**told, "status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "c"}]}}
+    assert looked_at(None, group) == ["a-0"]
+    assert looked_at(group, told) == []
+    assert looked_at(told, naming) == ["c", "a-0"]
 
 
 UPSTREAM = "scheduling.k8s.io/v1beta1"

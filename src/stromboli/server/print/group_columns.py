@@ -15,7 +15,8 @@ def _policy(body: Body, now: float) -> str:
 
 
 def _standing(body: Body, now: float) -> str:
-    if disrupted := condition_of(body, "DisruptionTarget"):
+    disrupted = condition_of(body, "DisruptionTarget")
+    if disrupted.get("status") == "True":
         return str(disrupted.get("reason", ""))
     told = condition_of(body, "PodGroupInitiallyScheduled")
     return {"True": "Scheduled", "": "Pending"}.get(str(told.get("status", "")), "Unschedulable")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from stromboli.cluster.body import Body, changed, meta, part
+from stromboli.cluster.body import Body, Key, changed, key_of, meta, part
 from stromboli.server.controllers.workloads.objects import PODS, Objects, is_ending
-from stromboli.server.storage.store import CollectionName, Store
+from stromboli.server.storage.aside import Place
+from stromboli.server.storage.store import Change, CollectionName, Store
 
 CLAIMS: Final = ("resource.k8s.io", "resourceclaims")
 TEMPLATES: Final = ("resource.k8s.io", "resourceclaimtemplates")
@@ -21,11 +22,16 @@ _OVER: Final = ("Succeeded", "Failed")
 def make_claims(objects: Objects, pod: Body) -> None:
     """Make the claims that a pod wants from templates, and name them in its status.  Raises ApiFailure.
 
-    Claims that its PodGroup has, too, are that one's: they are named once the PodGroup's status does.
+    Claims that its PodGroup has, too, are that one's: they are named once the PodGroup's status does.  Until the
+    PodGroup is there, it is not known which these are, and none is made.
     """
-    group = objects.get(GROUPS, meta(pod)["namespace"], group_of(pod)) if group_of(pod) else None
-    shared = [] if group is None else part(group, "spec", "resourceClaims") or []
-    named = {one["name"]: one["resourceClaimName"] for one in _statuses(group or {}) if one.get("resourceClaimName")}
+    group: Body | None = {}
+    if group_of(pod):
+        group = objects.get(GROUPS, meta(pod)["namespace"], group_of(pod))
+    if group is None:
+        return
+    shared = part(group, "spec", "resourceClaims") or []
+    named = {one["name"]: one["resourceClaimName"] for one in _statuses(group) if one.get("resourceClaimName")}
 
     def claim_of(wanted: Body) -> str:
         if wanted in shared:
@@ -105,31 +111,49 @@ def templated(body: Body) -> Iterator[Body]:
     return (one for one in part(body, "spec", "resourceClaims") or () if one.get("resourceClaimTemplateName"))
 
 
-def related(store: Store, collection: CollectionName, body: Body) -> Iterator[tuple[CollectionName, tuple[str, str]]]:
-    """What must be looked at after a change of ``body``.
+class Members:
+    """The pods with claims from templates, by the namespace and the name of Kubernetes' own PodGroup that they name."""
 
-    The claims of a pod or PodGroup, what waits for a template, and the pods of a PodGroup with claims.
+    def __init__(self) -> None:
+        self._of: dict[Key, set[Key]] = {}
+
+    def note(self, pod: Body, *, is_gone: bool) -> None:
+        """Take in a pod as it is now; which PodGroup it names, and its claims, never change."""
+        place, key = (meta(pod)["namespace"], group_of(pod)), key_of(pod)
+        known = self._of.get(place, set())
+        if is_gone:
+            known.discard(key)
+        elif group_of(pod) and any(templated(pod)):
+            known.add(key)
+        if known:
+            self._of[place] = known
+        else:
+            self._of.pop(place, None)
+
+    def of(self, group: Body) -> Iterable[Key]:
+        """The pods of a PodGroup."""
+        return self._of.get(key_of(group), ())
+
+
+def related(store: Store, members: Members, collection: CollectionName, change: Change) -> Iterator[Place]:
+    """What must be looked at after a change.
+
+    The claims of a pod or PodGroup, what waits for a template, and the pods of a PodGroup that is new or has named a
+    claim.
     """
+    body = change.entry.body
     if collection == TEMPLATES:
         yield from _waiting(store, meta(body)["name"])
     elif collection in (PODS, GROUPS) and part(body, "spec", "resourceClaims"):
-        namespace = meta(body)["namespace"]
         claims = (one.get("resourceClaimName") for one in (*_statuses(body), *body["spec"]["resourceClaims"]))
-        yield from ((CLAIMS, (namespace, name)) for name in claims if name)
-        if collection == GROUPS:
-            yield from ((PODS, key) for key in _members(store, namespace, meta(body)["name"]))
+        yield from ((CLAIMS, (meta(body)["namespace"], name)) for name in claims if name)
+    if collection == GROUPS and (change.before is None or _statuses(change.before.body) != _statuses(body)):
+        yield from ((PODS, key) for key in members.of(body))
 
 
-def _waiting(store: Store, template: str) -> Iterator[tuple[CollectionName, tuple[str, str]]]:
+def _waiting(store: Store, template: str) -> Iterator[Place]:
     """Pods and PodGroups with claims from a template."""
     for kind in (PODS, GROUPS):
         for key, entry in store.of(kind).entries.items():
             if any(one["resourceClaimTemplateName"] == template for one in templated(entry.body)):
                 yield kind, key
-
-
-def _members(store: Store, namespace: str, group: str) -> Iterator[tuple[str, str]]:
-    """The pods of a PodGroup that have claims from templates."""
-    for key, entry in store.of(PODS).entries.items():
-        if key[0] == namespace and group_of(entry.body) == group and any(templated(entry.body)):
-            yield key

@@ -82,6 +82,9 @@ class Workloads:
         self._answers: dict[Place, Answers] = {}
         self._asking: dict[Place, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
+        self._members = claims.Members()
+        for entry in api.store.of(PODS).entries.values():
+            self._members.note(entry.body, is_gone=False)
         for name in SYNCS:
             entries = api.store.of(name).entries
             self._due |= {(name, key): None for key, entry in entries.items() if _is_looked_at(name, entry.body)}
@@ -119,9 +122,13 @@ class Workloads:
     def note(self, name: CollectionName, change: Change) -> None:
         """Remember what a change may call for."""
         body = change.entry.body
+        if name == PODS:
+            self._members.note(body, is_gone=change.type == "DELETED")
         if name in SYNCS and _is_looked_at(name, body):
             self._ask((name, change.entry.key))
-        for place in (*volumes.related(self._store, name, body), *claims.related(self._store, name, body)):
+        for place in volumes.related(self._store, name, body):
+            self._ask(place)
+        for place in claims.related(self._store, self._members, name, change):
             self._ask(place)
         if name == daemon_sets.NODES:
             for key in self._store.of(daemon_sets.DAEMON_SETS).entries:
