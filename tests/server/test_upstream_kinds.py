@@ -162,11 +162,53 @@ def test_how_a_group_stands_is_shown(browser: Browser) -> None:
         ("PodGroupInitiallyScheduled", "False", "Unschedulable"),
         ("PodGroupInitiallyScheduled", "True", "Scheduled"),
         ("DisruptionTarget", "True", "Told"),
+        ("DisruptionTarget", "False", "Pending"),
     ):
         one = {"type": kind, "status": status, "reason": "Told", "message": ""}
         told = {"status": {"conditions": [{**one, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
         assert browser.patch(f"{GROUPS}/g/status", told, media=MERGE).code == 200
         assert row(browser)[3] == shown
+
+
+def test_a_group_names_only_claims_that_it_has(browser: Browser) -> None:
+    browser.post(GROUPS, named(gang(resourceClaims=claims("resourceClaimTemplateName"))))
+    answers = [
+        browser.patch(
+            f"{GROUPS}/g/status",
+            {"status": {"resourceClaimStatuses": [{"name": name, "resourceClaimName": "x"}]}},
+            media=MERGE,
+        )
+        for name in ("c0", "c1")
+    ]
+    assert [one.code for one in answers] == [200, 422]
+    assert answers[1].text.endswith(
+        'status.resourceClaimStatuses[0].name: Invalid value: "c1": must match the name of an entry in `spec.resourceClaims`'
+    )
+
+
+def test_drivers_tell_of_allocated_devices_and_what_they_told_goes_with_these(browser: Browser) -> None:
+    url = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    request = {"name": "r", "exactly": {"deviceClassName": "c"}}
+    assert browser.post(url, {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}}).code == 201
+
+    def device(name: str) -> Json:
+        return {"driver": "d.example.com", "pool": "p", "device": name}
+
+    def told(*allocated: str, of: tuple[str, ...] = ()) -> Any:
+        results = [{"request": "r", **device(name)} for name in allocated]
+        allocation = {"allocation": {"devices": {"results": results}} if allocated else None}
+        status = {**allocation, "devices": [device(name) for name in of]}
+        return browser.patch(f"{url}/c/status", {"status": status}, media=MERGE)
+
+    refused = told("a", of=("a", "b"))
+    assert (refused.code, refused.text.partition(": ")[2]) == (
+        422, 'status.devices[1]: Invalid value: "d.example.com/p/b": must be an allocated device in the claim',
+    )  # fmt: skip
+    assert told(of=("a",)).code == 422
+    assert told("a", "b", of=("a", "b")).code == 200
+    kept = told("a", of=("a", "b"))
+    assert (kept.code, kept.body["status"]["devices"]) == (200, [device("a")])
+    assert "devices" not in told(of=("a",)).body["status"], "those that were given back with this write"
 
 
 def row(browser: Browser) -> list[Any]:

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from stromboli.server.admission import registered
 from stromboli.server.controllers.workloads.room import Workloads
-from tests.server.browser import MERGE, Answer, Browser
+from tests.server.browser import MERGE, Answer, Browser, pod
 from tests.support.certificates import Authority
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
@@ -82,8 +82,8 @@ def webhook(shared: Webhook) -> Webhook:
 def served(webhook: Webhook) -> Browser:
     """The one server, without what tests have left there."""
     store = webhook.browser.api.store
-    for name in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations", "configmaps"):
-        collection = ("" if name == "configmaps" else "admissionregistration.k8s.io", name)
+    for name in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations", "configmaps", "pods"):
+        collection = ("" if name in ("configmaps", "pods") else "admissionregistration.k8s.io", name)
         for key in [key for key in store.of(collection).entries if key[1] != "kube-root-ca.crt"]:
             store.drop(collection, key)
     webhook.browser.settle()
@@ -350,6 +350,27 @@ def test_a_condition_that_cannot_be_evaluated_is_told_and_counts_as_true(webhook
     assert "matchConditions[0] is not evaluated: authorizer is not known here" in warnings(answer)
     assert made(browser).code == 201
     assert len(webhook.asked) == 1
+
+
+@pytest.mark.parametrize("subresource", ["", "/status"])
+def test_what_no_request_changes_no_webhook_changes_either(webhook: Webhook, subresource: str) -> None:
+    browser = served(webhook)
+    path, name = "/api/v1/namespaces/default/pods", f"kept{len(subresource)}"
+    before = browser.post(path, pod(name, containers=[{"name": "c", "image": "i"}])).body["metadata"]
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": [f"pods{subresource}"]}
+    register(browser, webhook, "Mutating", rules=[rule])
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "o"}
+    changes: Json = {"deletionTimestamp": "2020-01-01T00:00:00Z", "generation": 99, "labels": {"seen": "yes"}}
+    changes |= {"ownerReferences": [owner]} if subresource else {}
+    operations = [{"op": "add", "path": f"/metadata/{field}", "value": value} for field, value in changes.items()]
+    webhook.answer = lambda request: patch(*operations)
+    written = {"status": {"message": "m"}} if subresource else {"metadata": {"annotations": {"a": "b"}}}
+    answer = browser.patch(f"{path}/{name}{subresource}", written)
+    assert (answer.code, len(webhook.asked)) == (200, 1), answer.body
+    after = browser.get(f"{path}/{name}").body["metadata"]
+    kept = ("uid", "deletionTimestamp", "generation", "ownerReferences")
+    assert {field: after.get(field) for field in kept} == {field: before.get(field) for field in kept}
+    assert after["labels"] == {"seen": "yes"}
 
 
 def test_pods_of_workloads_pass_webhooks_too_and_each_is_made_once(webhook: Webhook) -> None:

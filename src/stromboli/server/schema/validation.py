@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from stromboli.cluster.body import Body, encode, meta, part
 from stromboli.crds.admission.pod_templates import HIGHEST_DEADLINE, check_pod_spec
+from stromboli.server.schema.claim_statuses import wrong_claim_status, wrong_group_status
 from stromboli.server.schema.definition_rules import wrong_definition
 from stromboli.server.schema.expression_rules import wrong_by_rules
 from stromboli.server.schema.names import wrong_marks, wrong_names
@@ -34,6 +35,9 @@ def wrong_fields(resource: Resource, body: Body, old: Body | None) -> Iterator[C
 
 def wrong_status(resource: Resource, body: Body, old: Body) -> Iterator[Cause]:
     """What is wrong with the change of a status alone: the rules in CEL of custom kinds know the whole object."""
+    check = _STATUS_CHECKS.get(resource.collection)
+    if check is not None:
+        yield from check(body)
     if resource.custom:
         yield from wrong_by_rules(resource.schema, body, old)
 
@@ -110,6 +114,10 @@ _CHECKS: Final[dict[tuple[str, str], Check]] = {
     ("scheduling.k8s.io", "compositepodgroups"): wrong_composite,
     ("scheduling.k8s.io", "workloads"): wrong_workload,
     ("apiextensions.k8s.io", "customresourcedefinitions"): wrong_definition,
+}
+_STATUS_CHECKS: Final[dict[tuple[str, str], Check]] = {
+    ("resource.k8s.io", "resourceclaims"): wrong_claim_status,
+    ("scheduling.k8s.io", "podgroups"): wrong_group_status,
 }
 
 _FIXED: Final[Mapping[tuple[str, str], Sequence[str]]] = {

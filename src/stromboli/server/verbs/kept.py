@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from stromboli.cluster.body import Body, changed, meta, part, with_meta
+from stromboli.cluster.body import Body, changed, meta, with_meta
+from stromboli.server.schema.claim_statuses import device_of, devices_of
 from stromboli.server.schema.resources import Resource
 
 CLAIMS: Final = ("resource.k8s.io", "resourceclaims")
@@ -35,19 +36,15 @@ def with_kept_parts(resource: Resource, old: Body, body: Body, subresource: str)
         return body
     status = body.get("status")
     if resource.collection == CLAIMS and status:
-        status = without_statuses_of_others(status)
+        status = _without_freed_devices(old.get("status") or {}, status)
     return changed({**old, "metadata": meta(body)}, status=status)
 
 
-def without_statuses_of_others(status: Body) -> Body:
-    """The status of a ResourceClaim without what drivers have said of devices that it no longer has."""
-    has = {_device(one) for one in part(status, "allocation", "devices", "results") or ()}
+def _without_freed_devices(old: Body, status: Body) -> Body:
+    """The status of a ResourceClaim without what is said of devices that it had until this very write."""
+    freed = devices_of(old) - devices_of(status)
     told = status.get("devices") or ()
-    return changed(status, devices=[one for one in told if _device(one) in has] or None)
-
-
-def _device(found: Body) -> tuple[object, ...]:
-    return tuple(found.get(name) for name in ("driver", "pool", "device", "shareID"))
+    return changed(status, devices=[one for one in told if device_of(one) not in freed] or None)
 
 
 def with_kept_status(resource: Resource, old: Body, body: Body) -> Body:

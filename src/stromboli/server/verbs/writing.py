@@ -191,6 +191,7 @@ class Writer:
             body = with_kept_status(resource, old.body, body)
             for admission in self._admissions:
                 body = admission.admit(resource, body, old.body, self._world)
+            body = with_kept_meta(resource, old.body, body, subresource)
             self._refuse(resource, body, old.body, options)
         elif subresource == STATUS:
             body = self._with_status(resource, body, old.body)
@@ -206,7 +207,7 @@ class Writer:
         """The object with another status, if all agree that are asked about statuses."""
         for admission in self._admissions:
             body = admission.admit_status(resource, body, old, self._world)
-        body = with_kept_parts(resource, old, body, STATUS)
+        body = with_kept_parts(resource, old, with_kept_meta(resource, old, body, STATUS), STATUS)
         if causes := list(wrong_status(resource, body, old)):
             raise status_errors.invalid(resource, key_of(body)[1], causes)
         return body
