@@ -77,7 +77,8 @@ queue: on the PodGroup, else on its Workload, else on its namespace.
   are no HyperNodes, nodes with one value of that label are a domain; nodes without the label do not count. Later pods
   go there, too. No plugin is needed for that. A gang that no domain takes waits, and is told what each lacks.
 * `disruptionMode: {all: {}}` (v1alpha2: `PodGroup`): `preempt` and `reclaim`, which take single pods, spare its pods;
-  `gangpreempt` and `gangreclaim` evict all of them or none, and the PodGroup gets the condition `DisruptionTarget`.
+  `gangpreempt` and `gangreclaim` evict all of them or none. Once all evictions are accepted the PodGroup has the
+  condition `DisruptionTarget`, which becomes False when the group is placed anew.
 
 The condition `PodGroupInitiallyScheduled` (v1alpha2: `PodGroupScheduled`) tells how it stands; once it is True it
 stays so. The embedded server serves PodGroup and Workload in v1beta1 and CompositePodGroup in v1alpha3, and refuses

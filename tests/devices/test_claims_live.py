@@ -165,15 +165,15 @@ def test_pods_are_looked_at_where_their_group_is_new_or_names_a_claim() -> None:
     members.note(sharing("a-1", "a"), is_gone=True)
 
     def looked_at(before: Manifest | None, now: Manifest) -> list[str]:
-        entries = [one and Entry(one, b"", 1) for one in (before, now)]
-        found = related(store, members, GROUPS, Change(1, "MODIFIED", entries[1], entries[0]))
+        known = None if before is None else Entry(before, b"", 1)
+        found = related(store, members, GROUPS, Change(1, "MODIFIED", Entry(now, b"", 1), known))
         return [name for _, (_, name) in found]
 
-    group = upstream("a", 2, resourceClaims=SHARED)
-    told = {**group, "status": {"conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True"}]}}
-    naming = {**told, "status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "c"}]}}
-    assert looked_at(None, group) == ["a-0"]
-    assert looked_at(group, told) == []
+    new = upstream("a", 2, resourceClaims=SHARED)
+    told = {**new, "status": {"conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True"}]}}
+    naming = {**new, "status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "c"}]}}
+    assert looked_at(None, new) == ["a-0"]
+    assert looked_at(new, told) == []
     assert looked_at(told, naming) == ["c", "a-0"]
 
 

@@ -284,6 +284,25 @@ tiers:
 """
 
 
+def filled(world: LiveWorld, tmp_path: Path, mode: Any = None, action: str = "gangpreempt") -> None:
+    """Both nodes are full of a group with a disruption mode, by default one that goes only as a whole."""
+    (tmp_path / "conf").write_text(CONF.format(action=action))
+    world.server.objects[GROUPS] = {}
+    world.server.put("priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
+    world.server.put(GROUPS, upstream("low", 1, disruptionMode=mode or {"all": {}}))
+    for name in ("a", "b"):
+        world.server.put("pods", member(name, "low", 2))
+
+
+async def contested(world: LiveWorld, pods: tuple[str, ...] = ("a", "b"), by: str = "high") -> None:
+    """Pods that run are in the way of a group of a higher priority."""
+    for name in pods:
+        world.server.put("pods", {**world.server.get("pods", name, "ns"), "status": {"phase": "Running"}})
+    world.server.put(GROUPS, upstream(by, 1, priorityClassName="high"))
+    world.server.put("pods", member(f"urgent-{by}", by, 2))
+    await asyncio.sleep(20)
+
+
 @pytest.mark.parametrize(
     ("mode", "action", "left"),
     [
@@ -298,22 +317,12 @@ tiers:
 def test_what_is_disrupted_only_as_a_whole_goes_whole_or_not_at_all(
     mode: Any, action: str, left: int, tmp_path: Path
 ) -> None:
-    (tmp_path / "conf").write_text(CONF.format(action=action))
-
     async def main() -> None:
         world = LiveWorld(nodes=2, cpu=2)
-        world.server.objects[GROUPS] = {}
-        world.server.put("priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
-        world.server.put(GROUPS, upstream("low", 1, disruptionMode=mode))
-        world.server.put("pods", member("a", "low", 2))
-        world.server.put("pods", member("b", "low", 2))
+        filled(world, tmp_path, mode, action)
         world.start(world.scheduler(str(tmp_path / "conf")))
         await asyncio.sleep(20)
-        for name in ("a", "b"):
-            world.server.put("pods", {**world.server.get("pods", name, "ns"), "status": {"phase": "Running"}})
-        world.server.put(GROUPS, upstream("high", 1, priorityClassName="high"))
-        world.server.put("pods", member("urgent", "high", 2))
-        await asyncio.sleep(20)
+        await contested(world)
         pods = [name for name, node in world.pods().items() if node and name in "ab"]
         ending = [one for one in world.server.all("pods") if "deletionTimestamp" in one["metadata"]]
         assert len(pods) - len(ending) == left
@@ -321,6 +330,59 @@ def test_what_is_disrupted_only_as_a_whole_goes_whole_or_not_at_all(
         assert told["PodGroupInitiallyScheduled"]["status"] == "True"
         assert ("DisruptionTarget" in told) is (left == 0)
         assert left or told["DisruptionTarget"]["reason"] == "PreemptionByScheduler"
+        await world.end()
+
+    run(main())
+
+
+def conditions(world: LiveWorld) -> dict[str, tuple[str, str]]:
+    found = world.server.get(GROUPS, "low", "ns")["status"]["conditions"]
+    return {one["type"]: (one["status"], one["lastTransitionTime"]) for one in found}
+
+
+def test_a_disruption_is_over_when_the_group_is_placed_anew_and_the_next_is_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=2, cpu=2)
+        filled(world, tmp_path)
+        world.start(world.scheduler(str(tmp_path / "conf")))
+        times = []
+        for number, pods in enumerate((("a", "b"), ("c", "d"))):
+            for name in pods if number else ():
+                world.server.put("pods", member(name, "low", 2))
+            await asyncio.sleep(20)
+            if number:
+                assert conditions(world)["DisruptionTarget"][0] == "False"
+            await contested(world, pods, f"high-{number}")
+            status, when = conditions(world)["DisruptionTarget"]
+            assert status == "True"
+            times.append(when)
+            for name in (*pods, f"urgent-high-{number}"):
+                world.server.drop("pods", name, "ns")
+            await asyncio.sleep(5)
+        assert times[0] < times[1]
+        await world.end()
+
+    run(main())
+
+
+@pytest.mark.parametrize("refused", [("a",), ("a", "b")])
+def test_a_group_of_which_a_pod_stays_is_not_told_that_it_is_disrupted(
+    refused: tuple[str, ...], tmp_path: Path
+) -> None:
+    def refuse(request: Request, _when: str) -> Response | None:
+        gone = request.method == "DELETE" and request.path.endswith(tuple(f"/pods/{name}" for name in refused))
+        return status(403, "Forbidden") if gone else None
+
+    async def main() -> None:
+        world = LiveWorld(nodes=2, cpu=2)
+        filled(world, tmp_path)
+        world.start(world.scheduler(str(tmp_path / "conf")))
+        await asyncio.sleep(20)
+        world.server.faults.append(refuse)
+        await contested(world)
+        ending = {one["metadata"]["name"] for one in world.server.all("pods") if "deletionTimestamp" in one["metadata"]}
+        assert ending == {"a", "b"} - set(refused)
+        assert "DisruptionTarget" not in conditions(world)
         await world.end()
 
     run(main())

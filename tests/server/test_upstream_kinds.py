@@ -181,9 +181,8 @@ def test_a_group_names_only_claims_that_it_has(browser: Browser) -> None:
         for name in ("c0", "c1")
     ]
     assert [one.code for one in answers] == [200, 422]
-    assert answers[1].text.endswith(
-        'status.resourceClaimStatuses[0].name: Invalid value: "c1": must match the name of an entry in `spec.resourceClaims`'
-    )
+    told = 'Invalid value: "c1": must match the name of an entry in `spec.resourceClaims`'
+    assert answers[1].text.endswith(f"status.resourceClaimStatuses[0].name: {told}")
 
 
 def test_drivers_tell_of_allocated_devices_and_what_they_told_goes_with_these(browser: Browser) -> None:

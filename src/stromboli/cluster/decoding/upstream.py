@@ -127,6 +127,23 @@ def told_upstream(
     return [*kept, PodGroupCondition(scheduled, status, "", since, reason, message)]
 
 
+def with_theirs(
+    ours: tuple[PodGroupCondition, ...], standing: tuple[PodGroupCondition, ...]
+) -> tuple[PodGroupCondition, ...]:
+    """The conditions of a PodGroup: those that a cycle has set, and the others as the object has them by now."""
+    kept = tuple(one for one in standing if one.type not in _OURS)
+    return (*(one for one in ours if one.type in _OURS), *kept)
+
+
+def placed_anew(phase: str, conditions: tuple[PodGroupCondition, ...], now: str) -> PodGroupCondition | None:
+    """What takes the scheduler's DisruptionTarget back once the gang has been placed again; None where none stands."""
+    of_ours = (names.DISRUPTION_TARGET, names.CONDITION_TRUE, names.PREEMPTION_BY_SCHEDULER)
+    if phase in _WAITING or not any((one.type, one.status, one.reason) == of_ours for one in conditions):
+        return None
+    text = "the pods have been placed anew"
+    return PodGroupCondition(names.DISRUPTION_TARGET, names.CONDITION_FALSE, "", now, REASON_SCHEDULED, text)
+
+
 def _wanted(phase: str, conditions: tuple[PodGroupCondition, ...]) -> tuple[str, str, str] | None:
     """Status, reason and message of the condition; None as long as there is nothing to say."""
     if phase not in _WAITING:

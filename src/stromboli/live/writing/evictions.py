@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -20,11 +21,12 @@ PREEMPTING: Final = "{scheduler}: preempting to accommodate a higher priority po
 class Evictor:
     """Takes evictions over: the pod counts as going at once; if it cannot be deleted it counts as before.
 
-    ``scheduler`` is the name that pods are told.  ``evicted`` and ``failed`` count.
+    ``scheduler`` is the name that pods are told.  ``done`` hears of each eviction that the cluster has accepted.
+    ``evicted`` and ``failed`` count.
     """
 
-    def __init__(self, context: Context, size: int, scheduler: str) -> None:
-        self._context, self._scheduler = context, scheduler
+    def __init__(self, context: Context, size: int, scheduler: str, done: Callable[[Eviction], None]) -> None:
+        self._context, self._scheduler, self._done = context, scheduler, done
         self.pool = Pool(size, context.tell)
         self.evicted = self.failed = 0
 
@@ -93,6 +95,7 @@ class Evictor:
     def _succeeded(self, eviction: Eviction) -> None:
         self.evicted += 1
         self._context.mirror.carried_out(eviction.key, eviction.uid, self._context.clock())
+        self._done(eviction)
 
     def _fail(self, eviction: Eviction, error: Exception) -> None:
         self.failed += 1

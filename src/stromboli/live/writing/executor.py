@@ -38,8 +38,8 @@ class LiveExecutor:
     ) -> None:
         self._context = context
         self.binder = Binder(context, BINDS_AT_ONCE, self._bind_ended)
-        self.evictor = Evictor(context, EVICTIONS_AT_ONCE, scheduler)
         self.updater = self._own = Updater(context)
+        self.evictor = Evictor(context, EVICTIONS_AT_ONCE, scheduler, self._own.disrupted)
         self._updater = updater or self._own
 
     def status_updater(self) -> StatusUpdater:
@@ -73,11 +73,7 @@ class LiveExecutor:
 
     def evict(self, evictions: Sequence[Eviction]) -> None:
         """Pods that are to go."""
-        _all(self._context.each(evictions, self._evict))
-
-    def _evict(self, eviction: Eviction) -> None:
-        self.evictor.take(eviction)
-        self._own.disrupt(eviction)
+        _all(self._context.each(evictions, self.evictor.take))
 
     def finish(self, plan: Plan) -> None:
         """Everything of a plan but its binds and evictions."""

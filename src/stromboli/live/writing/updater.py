@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from stromboli.cluster import kinds
-from stromboli.cluster.decoding.upstream import scheduled_in, told_upstream
+from stromboli.cluster.decoding.upstream import placed_anew, scheduled_in, told_upstream, with_theirs
 from stromboli.cluster.rim import StatusSet
 from stromboli.errors import ApiError, ManifestError, StromboliError
 from stromboli.framework.books.plan import Eviction, GateRemoval, PodConditionUpdate, PodGroupUpdate, QueueUpdate
@@ -22,8 +22,10 @@ from stromboli.kube.resources import PODS
 from stromboli.live.scheduler.context import Context, is_other
 from stromboli.live.writing.writes import Writes, is_absent
 from stromboli.model import names
+from stromboli.model.job import Job
 from stromboli.model.podgroup import UPSTREAM, PodGroupCondition, PodGroupStatus, is_upstream
 from stromboli.model.reservation import Held, patch
+from stromboli.model.status import ALLOCATED_STATUS, TaskStatus
 from stromboli.model.task import Task
 from stromboli.model.values.times import stamp
 
@@ -55,24 +57,28 @@ class Updater:
         job = self._context.mirror.state.jobs.get(update.key)
         if job is None:
             return
-        shown = (update.phase, update.conditions, update.running, update.succeeded, update.failed)
-        uid = job.group.uid
+        conditions, uid = update.conditions, job.group.uid
+        if is_upstream(update.key):
+            conditions = with_theirs(update.conditions, job.group.status.conditions)
+        shown = (update.phase, conditions, update.running, update.succeeded, update.failed)
         self._context.mirror.rim.do(StatusSet(update.key, PodGroupStatus(*shown)))
         if is_upstream(update.key):
-            self._tell_upstream(update, uid)
+            self._tell_upstream(update, uid, conditions)
             return
         annotations = tuple(sorted((update.annotations or {}).items()))
         send = partial(self._write, "PodGroup", update.key, _group_body(update, uid))
         self.writes.want(f"PodGroup {update.key}", (uid, shown, annotations), send)
 
-    def _tell_upstream(self, update: PodGroupUpdate, uid: str) -> None:
-        """A PodGroup of Kubernetes' own has one condition that is ours to write."""
+    def _tell_upstream(self, update: PodGroupUpdate, uid: str, conditions: tuple[PodGroupCondition, ...]) -> None:
+        """A PodGroup of Kubernetes' own is told whether it has been placed, and that it is no longer disrupted."""
         version = self._context.feed.resource("UpstreamPodGroup").api_version
         self._tell_of_parent(update.key)
-        conditions = told_upstream(update.phase, update.conditions, self._now(), scheduled_in(version))
-        if conditions is None:
-            return
-        self._set_condition(update.key, uid, conditions[-1])
+        told = told_upstream(update.phase, conditions, self._now(), scheduled_in(version))
+        for condition in (told or ())[-1:]:
+            self._set_condition(update.key, uid, condition)
+        over = placed_anew(update.phase, conditions, self._now())
+        if over is not None:
+            self._set_condition(update.key, uid, over)
 
     def _set_condition(self, job: str, uid: str, condition: PodGroupCondition) -> None:
         """Set one condition of a PodGroup of Kubernetes' own; others stay as they are, whoever wrote them."""
@@ -81,19 +87,20 @@ class Updater:
         send = partial(self._write, "UpstreamPodGroup", key, body, Patch.strategic, "status")
         self.writes.want(f"UpstreamPodGroup:{condition.type} {key}", (uid, condition), send)
 
-    def disrupt(self, eviction: Eviction) -> None:
-        """A pod is evicted: a PodGroup that is disrupted only as a whole is about to go with it, and says so."""
+    def disrupted(self, eviction: Eviction) -> None:
+        """A pod has been evicted: a PodGroup that is disrupted only as a whole says so once no pod of it stays."""
         job = self._context.mirror.state.jobs.get(eviction.job)
-        if job is None or not is_upstream(job.uid) or not job.group.evicted_whole:
+        if job is None or not is_upstream(job.uid) or not job.group.evicted_whole or not self._has_gone(job):
             return
         reason, text = names.PREEMPTION_BY_SCHEDULER, eviction.reason
-        if any(
-            one.type == names.DISRUPTION_TARGET and one.status == names.CONDITION_TRUE
-            for one in job.group.status.conditions
-        ):
-            return
         told = PodGroupCondition(names.DISRUPTION_TARGET, names.CONDITION_TRUE, "", self._now(), reason, text)
         self._set_condition(job.uid, job.group.uid, told)
+
+    def _has_gone(self, job: Job) -> bool:
+        """Whether no pod of a PodGroup keeps its node, and all evictions of it have been accepted."""
+        going = job.index.get(TaskStatus.Releasing, {}).values()
+        assumed = (self._context.mirror.assumed.get(task.key) for task in going)
+        return not job.number(*ALLOCATED_STATUS) and all(one is None or one.until is not None for one in assumed)
 
     def _tell_of_parent(self, key: str) -> None:
         """A PodGroup that belongs to others is placed by itself, and is told so."""
