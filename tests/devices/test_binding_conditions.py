@@ -12,6 +12,7 @@ import yaml
 from stromboli.errors import ApiError
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.live.writing.claims import is_prepared
+from stromboli.live.writing.retries import Retries
 from stromboli.model.claims import (
     Allocation,
     DeviceCondition,
@@ -267,3 +268,78 @@ def test_a_pod_that_is_deleted_meanwhile_gives_its_device_back(tmp_path: Path) -
         await world.end()
 
     run(story())
+
+
+def test_a_claim_that_loses_its_devices_gets_them_again_but_no_more_time(tmp_path: Path) -> None:
+    async def story() -> None:
+        world = Attaching(tmp_path / "conf")
+        world.begin()
+        await asyncio.sleep(5)
+        world.server.put("resourceclaims", {**world.claim, "status": {}})
+        await asyncio.sleep(5)
+        assert world.device == "d0"
+        assert [user["name"] for user in world.claim["status"]["reservedFor"]] == ["p"]
+        await asyncio.sleep(30)
+        world.server.put("resourceclaims", {**world.claim, "status": {}})
+        world.offer()
+        await asyncio.sleep(22)
+        assert world.device == "", "60 seconds after the first allocation"
+        assert any("device binding timeout" in text for text in world.events("FailedScheduling"))
+        await world.end()
+
+    run(story())
+
+
+def test_another_claim_of_the_name_gets_nothing_that_was_meant_for_the_first(tmp_path: Path) -> None:
+    async def story() -> None:
+        world = Attaching(tmp_path / "conf")
+        world.begin()
+        await asyncio.sleep(5)
+        claim, meta = world.claim, {"name": "c", "namespace": "ns"}
+        world.server.put("resourceclaims", {**claim, "metadata": {**claim["metadata"], "finalizers": []}})
+        world.server.drop("resourceclaims", "c", "ns")
+        requests = [{"name": "other", "exactly": claim["spec"]["devices"]["requests"][0]["exactly"]}]
+        world.server.put("resourceclaims", {"metadata": meta, "spec": {"devices": {"requests": requests}}})
+        await asyncio.sleep(5)
+        assert any("claim ns/c got deleted" in text for text in world.events("FailedScheduling"))
+        assert world.claim["status"]["allocation"]["devices"]["results"][0]["request"] == "other"
+        await world.end()
+
+    run(story())
+
+
+def test_devices_that_keep_failing_are_tried_ever_more_seldom_and_told_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        world = Attaching(tmp_path / "conf")
+        world.begin()
+        tries = 0
+        for _ in range(120):
+            await asyncio.sleep(0.5)
+            if world.device and not world.claim["status"].get("devices"):
+                tries += 1
+                world.say("Broken")
+        assert 4 <= tries <= 7, "after 1, 2, 4, 8, 16 and 30 seconds"
+        assert len(world.events("BindingConditionsPending")) <= 2, "one for each node"
+        while not world.device:
+            await asyncio.sleep(0.5)
+        world.say("Attached")
+        await asyncio.sleep(2)
+        assert world.pods()["p"]
+        await world.end()
+
+    run(story())
+
+
+def test_pauses_grow_up_to_the_longest_and_end_with_a_success() -> None:
+    retries, now, pauses = Retries(), 1000.0, []
+    for _ in range(7):
+        retries.failed("p", now)
+        pause = next(seconds for seconds in range(1, 99) if retries.is_over("p", now + seconds))
+        pauses.append(pause)
+        now += pause
+    assert pauses == [1, 2, 4, 8, 16, 30, 30]
+    retries.failed("q", now)
+    retries.succeeded("p")
+    assert retries.is_over("p", now)
+    retries.failed("r", now + 601)
+    assert retries.is_over("q", now), "what failed long ago is forgotten"

@@ -61,3 +61,23 @@ def test_a_claim_stays_the_groups_as_long_as_one_of_its_pods_has_a_node(
         await world.end()
 
     run(main())
+
+
+@pytest.mark.parametrize(("phase", "stays"), [("Running", True), ("Succeeded", False), ("Failed", False)])
+def test_pods_that_have_ended_keep_no_claim_of_the_group(phase: str, stays: bool) -> None:
+    async def main() -> None:
+        world = world_of("a")
+        other = pod("b", nodeName="n0", resourceClaims=ASKED, schedulingGroup={"podGroupName": "g"})
+        world.server.put("pods", {**other, "status": {"phase": phase}})
+        process = world.start(world.scheduler())
+        await asyncio.sleep(30)
+        process.cancel()
+        await asyncio.sleep(5)
+        found = world.server.get("resourceclaims", "c", "ns").get("status", {})
+        assert bool(found.get("reservedFor")) == stays
+        told = [one["message"] for one in world.server.all("events") if one["reason"] == "ClaimStaysAllocated"]
+        text = "claim ns/c of the PodGroup keeps its devices, as pod b has a node or is about to have one"
+        assert told == [text] * stays
+        await world.end()
+
+    run(main())

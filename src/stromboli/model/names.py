@@ -223,6 +223,8 @@ EVENT_EVICT: Final = "Evict"
 SUCCESSFULLY_ASSIGNED: Final = "Successfully assigned {pod} to {node}"
 EVENT_BINDING_CONDITIONS: Final = "BindingConditionsPending"
 BINDING_CONDITIONS: Final = "waiting for binding conditions for device on node {node}"
+EVENT_CLAIM_STAYS: Final = "ClaimStaysAllocated"
+CLAIM_STAYS: Final = "claim {claim} of the PodGroup keeps its devices, as pod {pod} has a node or is about to have one"
 EVENT_COMPOSITE_IGNORED: Final = "CompositePodGroupIgnored"
 COMPOSITE_IGNORED: Final = (
     "belongs to CompositePodGroup {name}, which is not looked at: "

@@ -16,19 +16,27 @@ from stromboli.cluster.rim import ClaimsGiven
 from stromboli.errors import ApiError, ManifestError
 from stromboli.framework.books.plan import Bind
 from stromboli.kube.resources import RESOURCES, plain
-from stromboli.live.scheduler.context import Context, pod_of
+from stromboli.live.scheduler.context import Context
+from stromboli.live.writing.retries import Retries
 from stromboli.model import names
 from stromboli.model.claims import Allocation, DeviceCondition, DeviceResult, ResourceClaim
 from stromboli.model.job import Job
 from stromboli.model.podgroup import UPSTREAM
+from stromboli.model.status import COMPLETED_STATUS
 from stromboli.model.values.times import seconds, stamp
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 """Keeps a claim from going while devices are allocated to it."""
 GROUP: Final = "scheduling.k8s.io"
+"""The API group of Kubernetes' own PodGroups, as claims name their users."""
 TRUE: Final = "True"
+"""The status of a condition that holds."""
+FAILED: Final = "Failed"
+"""The reason of the error that says that a driver cannot make a device ready."""
 MOST_TEXT: Final = 256
 """Characters of a driver's message that are told on."""
+GONE: Final = "claim {key} got deleted in the meantime"
+"""What a pod is told whose claim is gone."""
 _CLAIMS: Final = RESOURCES["ResourceClaim"]
 _PLAIN: Final = _CLAIMS.read_as(plain)
 
@@ -38,9 +46,11 @@ class ClaimWriter:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._written: dict[str, dict[str, None]] = {}
+        self._written: dict[str, dict[str, str]] = {}
+        """Claims that may have been written for pods, by the pod's uid and the claim's key; the uids of the claims."""
         self._since: dict[str, float] = {}
         """Since when pods, by uid, wait for drivers to make their devices ready, in seconds since 1970."""
+        self._retries = Retries()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def assume(self, bind: Bind) -> None:
@@ -60,26 +70,46 @@ class ClaimWriter:
     async def ready(self, bind: Bind) -> bool:
         """Whether all claims have their devices, and drivers have said of them what they must; writes what is missing.
 
-        Raises ApiError where a claim is gone, has got other devices or takes no more pods, where a device will not be
-        ready, or is not in time; Unreachable.
+        A pod whose devices have failed waits before it gets others, the longer the more often they did.  Raises
+        ApiError where a claim is gone, has got other devices or takes no more pods, where a device will not be ready,
+        or is not in time; Unreachable.
         """
-        if bind.uid in self._since and not self._is_prepared(bind):
+        if not self._retries.is_over(bind.uid, self._context.clock()):
+            return False
+        try:
+            is_ready = await self._ready(bind)
+        except ApiError as error:
+            if error.reason == FAILED:
+                self._retries.failed(bind.uid, self._context.clock())
+            raise
+        if is_ready:
+            self._retries.succeeded(bind.uid)
+        return is_ready
+
+    async def _ready(self, bind: Bind) -> bool:
+        if bind.uid in self._since and self._is_allocated(bind) and not self._is_prepared(bind):
             return False
         await self._write_all(bind)
         return not any(given.has_conditions for given in bind.claims.values()) or self._is_prepared(bind)
+
+    def _is_allocated(self, bind: Bind) -> bool:
+        """Whether all claims still have what the pod is to get, as far as news tell."""
+        devices = self._context.mirror.state.storage.devices
+        claims = ((devices.claim(key), given) for key, given in bind.claims.items())
+        return all(claim is not None and _has(claim.status.allocation, given) for claim, given in claims)
 
     def _is_prepared(self, bind: Bind) -> bool:
         context, devices = self._context, self._context.mirror.state.storage.devices
         claims = {key: devices.claim(key) or ResourceClaim() for key in bind.claims}
         waiting = {key: claim for key, claim in claims.items() if not is_prepared(claim)}
+        since = self._since.get(bind.uid, context.clock())
         if waiting and bind.uid not in self._since:
-            self._since[bind.uid] = context.clock()
+            self._since[bind.uid] = since
             text = names.BINDING_CONDITIONS.format(node=bind.node)
-            about = pod_of(bind.key, bind.uid)
-            context.recorder.record_once(about, names.EVENT_NORMAL, names.EVENT_BINDING_CONDITIONS, text)
+            context.pod_event(bind.key, bind.uid, names.EVENT_NORMAL, names.EVENT_BINDING_CONDITIONS, text)
         for key, claim in waiting.items():
-            since = allocated_at(claim) or self._since[bind.uid]
-            if context.clock() - since >= bind.claim_seconds:
+            # a scheduler that starts anew waits on, and an allocation that is written anew takes no further time
+            if context.clock() - min(allocated_at(claim) or since, since) >= bind.claim_seconds:
                 text = f"device binding timeout: claim={key}, not ready within {bind.claim_seconds} seconds"
                 raise ApiError(422, "Timeout", text)
         return not waiting
@@ -89,7 +119,7 @@ class ClaimWriter:
         for key, given in bind.claims.items():
             # noted before it is sent: of a write without an answer nobody knows whether it has happened, and a pod
             # without a node uses nothing, so that what an earlier scheduler wrote for it may be taken back, too
-            self._written.setdefault(bind.uid, {})[key] = None
+            self._written.setdefault(bind.uid, {}).setdefault(key, "")
             await self._try(bind, key, given)
 
     async def take_back(self, bind: Bind) -> None:
@@ -113,12 +143,13 @@ class ClaimWriter:
                 raise
             if given is None:
                 return
-            raise ApiError(422, "NotFound", f"claim {key} got deleted in the meantime") from error
+            raise ApiError(422, "NotFound", GONE.format(key=key)) from error
         now = stamp(self._context.clock())
         user = self._user(bind, key)
         if given is None:
-            status = None if self._is_used_by_others(bind, key) else released(body, user["uid"])
+            status = None if self._stays(bind, key) else released(body, user["uid"])
         else:
+            self._check_same(bind, key, body["metadata"]["uid"])
             status = reserved(body, user, key, given, now)
         if status is None:
             return
@@ -129,6 +160,13 @@ class ClaimWriter:
             _PLAIN, name, namespace, {"metadata": meta, "status": status}, subresource="status"
         )
         self._context.feed.answer(from_value("ResourceClaim", answer))
+
+    def _check_same(self, bind: Bind, key: str, uid: str) -> None:
+        """Raise ApiError where another claim has the name by now, which may ask for something else."""
+        written = self._written.setdefault(bind.uid, {})
+        if written.setdefault(key, uid) not in ("", uid):
+            raise ApiError(422, "NotFound", GONE.format(key=key))
+        written[key] = uid
 
     def _shares(self, bind: Bind, key: str) -> Job | None:
         """The job whose PodGroup has a claim reserved for all of its pods, if the pod's is such a one."""
@@ -142,11 +180,19 @@ class ClaimWriter:
         name = job.group.name.removesuffix(UPSTREAM)
         return {"apiGroup": GROUP, "resource": "podgroups", "name": name, "uid": job.group.uid}
 
-    def _is_used_by_others(self, bind: Bind, key: str) -> bool:
-        """Whether a PodGroup's claim stays, for another of its pods has a node or is about to have one."""
+    def _stays(self, bind: Bind, key: str) -> bool:
+        """Whether a PodGroup's claim does, for another of its pods has a node or is about to have one; the pod is told.
+
+        Pods that have ended keep their node, and need no devices any more.
+        """
         job = self._shares(bind, key)
-        others = () if job is None else (task for task in job.tasks.values() if task.uid != bind.uid)
-        return any(task.node_name or task.uid in self._written for task in others)
+        others = (task for task in (job.tasks.values() if job is not None else ()) if task.uid != bind.uid)
+        running = (task for task in others if task.status not in COMPLETED_STATUS)
+        user = next((task.name for task in running if task.node_name or task.uid in self._written), None)
+        if user is not None and self._context.mirror.state.tasks.get(bind.key) is not None:
+            text = names.CLAIM_STAYS.format(claim=key, pod=user)
+            self._context.pod_event(bind.key, bind.uid, names.EVENT_NORMAL, names.EVENT_CLAIM_STAYS, text)
+        return user is not None
 
     async def _protected(self, body: dict[str, Any], namespace: str, name: str) -> dict[str, Any]:
         meta = body["metadata"]
@@ -167,9 +213,8 @@ def is_prepared(claim: ResourceClaim) -> bool:
         return False
     told = {(one.driver, one.pool, one.device, one.share_id): one.conditions for one in claim.status.devices}
     slow = [one for one in allocation.devices.results if one.binding_conditions]
-    ready = [
-        _is_ready(claim.metadata.name, one, told.get(one.key, ())) for one in slow
-    ]  # of all, as any may have failed
+    # each is asked, as any may have failed
+    ready = [_is_ready(claim.metadata.name, one, told.get(one.key, ())) for one in slow]
     return all(ready)
 
 
@@ -177,8 +222,15 @@ def _is_ready(claim: str, one: DeviceResult, conditions: tuple[DeviceCondition, 
     true = {each.type: each for each in conditions if each.status == TRUE}
     if (why := next((true[name] for name in one.binding_failure_conditions if name in true), None)) is not None:
         text = f"claim={claim}, reason={why.reason}, message={why.message[:MOST_TEXT]!r}"
-        raise ApiError(422, "Failed", f"device binding failed: {text}")
+        raise ApiError(422, FAILED, f"device binding failed: {text}")
     return true.keys() >= set(one.binding_conditions)
+
+
+def _has(allocation: Allocation | None, given: Allocation) -> bool:
+    """Whether a claim has the devices that are given to it."""
+    return allocation is not None and [one.key for one in allocation.devices.results] == [
+        one.key for one in given.devices.results
+    ]
 
 
 def allocated_at(claim: ResourceClaim) -> float:
@@ -198,7 +250,7 @@ def reserved(
     Raises ApiError where the claim is going, or has got other devices meanwhile.
     """
     if part(body, "metadata", "deletionTimestamp"):
-        raise ApiError(422, "Gone", f"claim {key} got deleted in the meantime")
+        raise ApiError(422, "Gone", GONE.format(key=key))
     allocation, users = part(body, "status", "allocation"), part(body, "status", "reservedFor") or []
     written = msgspec.to_builtins(given)
     if allocation and _devices(allocation) != _devices(written):
