@@ -172,7 +172,8 @@ def pool(policy: str = "", count: int = 3, rules: tuple[dict[str, str], ...] = (
 
 
 def task(name: str, **annotations: str) -> Any:
-    session = Bench([node("n"), pod(name, annotations=annotations)], VGPU)
+    asked = {MEMORY: 1, f"{V}number": 1}
+    session = Bench([node("n"), pod(name, annotations=annotations, requests=asked)], VGPU)
     return next(iter(session.state.tasks.values()))
 
 
@@ -301,7 +302,8 @@ def test_metrics_show_what_pods_have_of_each_card() -> None:
     """Pods that run, end or are placed, but not those that wait for cards; without nodes nothing is left."""
     registry = CollectorRegistry()
     observer = MetricsObserver(registry)
-    runs = pod("a", group="a", on="n0", annotations={IDS: "c0,NVIDIA,3000,20:c1,NVIDIA,500,0:;c0,NVIDIA,100,5:"})
+    runs = pod("a", group="a", on="n0", annotations={IDS: "c0,NVIDIA,3000,20:c1,NVIDIA,500,0:;c0,NVIDIA,100,5:"},
+               requests={f"{V}number": 2})  # fmt: skip
     comes = pod("b", group="b", requests={f"{V}number": 1, f"{V}memory": 4000, f"{V}cores": 30},
                 annotations={f"{V}use-gpuuuid": "c0"})  # fmt: skip
     ends = pod("c", group="c", on="n0", annotations={IDS: "c1,NVIDIA,3500,40:;"}, deleting=True,

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 import pytest
 
+from stromboli.cli.vcctl.top_devices import device_lines
 from stromboli.cluster.decoding.devices import settings_of
 from stromboli.cluster.objects import from_value
 from stromboli.errors import ManifestError
+from stromboli.kube.transport import Request, Response
 from stromboli.model.resources.device_settings import ChipReport
 from stromboli.plugins.deviceshare.mind_cluster import (
     TEMPLATES,
@@ -27,6 +29,7 @@ from tests.acceptance.bench import NOW, Bench, binds, messages
 from tests.support.live_world import Json, LiveWorld, group
 from tests.support.live_world import node as live_node
 from tests.support.live_world import pod as live_pod
+from tests.support.memory_server import status as answer
 from tests.support.virtual import run
 
 CORE: Final = "huawei.com/npu-core"
@@ -111,6 +114,15 @@ def test_fewer_cpus_where_the_level_cannot_be_had() -> None:
     assert given(*made, *asked[6:], free="Ascend310P-0") == {"d": "0-vir02_1c"}
 
 
+def test_a_pod_of_the_high_level_waits_while_slices_with_fewer_cpus_are_made() -> None:
+    """Where chips have the CPUs of its level it gets them, later on; where they lack them it gets fewer at once."""
+    placed, wants = asking("a", 2, "n", "0-vir02_1c"), asking("b", 2, vnpu_level="high")
+    bench = Bench([machine("n"), devices("n", ALL), *placed, *wants], CONF)
+    assert binds(bench.cycle()) == {}
+    assert "node n is using vir02_1c, and not rewrite" in messages(bench.plan, "default/b")[-1]
+    assert given(*asking("a", 2, "n", "0-vir02_1c", "Ascend310P-2c.1cpu-100-0_0"), *wants) == {"b": "0-vir02"}
+
+
 @pytest.mark.parametrize(
     ("pieces", "asked", "fits"),
     [
@@ -141,9 +153,10 @@ def test_what_a_chip_takes(pieces: tuple[Piece, ...], asked: str, fits: bool) ->
 @pytest.mark.parametrize(
     ("objects", "text"),
     [
-        ([machine("n")], "checkNodeNPUByDyTask invalid VNode"),
-        ([machine("n", servertype="Ascend310P"), devices("n", ALL)], "checkNodeNPUByDyTask invalid VNode"),
-        ([machine("n", accelerator="huawei-Ascend910"), devices("n", ALL)], "checkNodeNPUByDyTask invalid VNode"),
+        ([machine("n")], "checkNodeNPUByDyTask invalid VNode: no report of its chips is known"),
+        ([machine("n", servertype="Ascend310P"), devices("n", ALL)], "checkNodeNPUByDyTask invalid VNode: its labels"),
+        ([machine("n", accelerator="huawei-Ascend910"), devices("n", ALL)], "invalid VNode: its labels"),
+        ([machine("n", accelerator="huawei-Ascend910")], "invalid VNode: its labels"),
         ([machine("n"), devices("n", ALL), status("n", "PreSeparate")], "preCheckNodePredicate failure"),
         ([machine("n"), devices("n", "Ascend310P-0", ALL)], "node not meet task request huawei.com/npu-core:4"),
         ([machine("n"), devices("n", ""), *asking("r", 8, "n", "0")], "node not meet task request"),
@@ -177,6 +190,18 @@ def test_what_runs_is_counted_wherever_its_chip_is_listed() -> None:
 @pytest.mark.parametrize("text", ["", "x", "0-vir99", "0,1-vir02", "9" * 40, "-vir02", "0-"])
 def test_what_no_device_plugin_writes_holds_nothing(text: str) -> None:
     assert piece_of({CORE: text}) is None
+
+
+def test_a_pod_that_asks_for_nothing_holds_nothing_whatever_it_is_annotated_with() -> None:
+    stranger = pod("s", group="s", on="n", requests={"cpu": "1"}, annotations={CORE: "0,1"})
+    assert given(pod_group("s"), stranger, *asking("p", 16)) == {"p": "0,1"}
+
+
+@pytest.mark.parametrize(("reports", "all_and_used"), [(True, [(4, 1)]), (False, [])])
+def test_chips_are_shown_where_they_are_reported(reports: bool, all_and_used: list[tuple[int, int]]) -> None:
+    chips = ",".join(f"Ascend310P-{number}" for number in range(4))
+    objects = [machine("n", 4), *asking("r", 8, "n", "0"), *([devices("n", chips)] if reports else ())]
+    assert [(line.all, line.used) for line in device_lines(Bench(objects, CONF).state)] == all_and_used
 
 
 def test_nodes_with_the_fewest_free_cores_come_first() -> None:
@@ -248,3 +273,41 @@ def test_reports_are_followed_where_the_plugin_reads_them(on: str, tmp_path: Pat
         await world.end()
 
     run(story())
+
+
+@pytest.mark.parametrize("may_read", [True, False])
+def test_a_scheduler_that_is_told_of_the_plugin_later_follows_reports_from_then_on(
+    may_read: bool, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        world, conf = LiveWorld(nodes=0), tmp_path / "conf"
+        conf.write_text(CONF.replace("Enable: true", "Enable: false"))
+        body = live_node("n", 4, **LABELS)
+        for amounts in body["status"].values():
+            amounts[CORE] = "16"
+        world.server.put("nodes", body)
+        put(world, devices("n", ALL))
+        if not may_read:
+            world.server.faults.append(refused)
+        scheduler = world.scheduler(str(conf))
+        world.start(scheduler)
+        await asyncio.sleep(5)
+        conf.write_text(CONF)
+        await asyncio.sleep(3)
+        world.server.put("podgroups", group("p", 1))
+        world.server.put("pods", npu_pod("p", 4))
+        await asyncio.sleep(5)
+        assert world.pods() == {"p": "n" if may_read else ""}
+        if not may_read:
+            [why] = world.server.get("pods", "p", "ns")["status"]["conditions"]
+            assert "the scheduler must be allowed to read the ConfigMaps" in why["message"]
+            world.server.faults.clear()
+        await world.end()
+
+    run(story())
+
+
+def refused(request: Request, when: str) -> Response | None:
+    """The answer to everything about reports."""
+    is_report = when == "before" and "mx-consumer-cim" in str(request.params)
+    return answer(403, "Forbidden", "not with this role") if is_report else None

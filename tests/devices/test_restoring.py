@@ -24,6 +24,7 @@ from stromboli.model.resources.device_settings import (
 from stromboli.model.spec import NodeSpec
 from stromboli.model.task import Task
 from stromboli.plugins.deviceshare.gpushare import GpuShare
+from stromboli.plugins.deviceshare.holdings import cards_in_use
 from stromboli.plugins.deviceshare.kind import Kind
 from stromboli.plugins.deviceshare.mind_cluster import MindCluster
 from stromboli.plugins.deviceshare.npu import AscendNpu
@@ -97,7 +98,7 @@ CASES: Final = {
 
 @cache
 def tasks_of(name: str) -> list[Task]:
-    """Two pods for each thing to ask for."""
+    """Two pods for each thing to ask for, and last one that asks for nothing."""
     case = CASES[name]
     made = [
         pod(f"p{number}-{twin}", requests=dict(asked), annotations=dict(case.notes))
@@ -106,7 +107,7 @@ def tasks_of(name: str) -> list[Task]:
     for body in made:
         body["metadata"]["labels"] = dict(case.labels)
         body["spec"]["containers"][0]["resources"]["limits"] = body["spec"]["containers"][0]["resources"]["requests"]
-    return sorted(state(*made).tasks.values(), key=lambda task: task.name)
+    return sorted(state(*made, pod("stranger")).tasks.values(), key=lambda task: task.name)
 
 
 @pytest.mark.law("annotations restore what pods hold of every kind of device, and nothing is over-committed")
@@ -115,7 +116,7 @@ def tasks_of(name: str) -> list[Task]:
 def test_a_restart_restores_exactly_what_was_held(name: str, steps: list[int]) -> None:
     kind, node = CASES[name].kind, CASES[name].node
     held: dict[str, Task] = {}
-    pool, tasks = kind.pool_of(node), tasks_of(name)
+    pool, tasks = kind.pool_of(node), tasks_of(name)[:-1]
     assert pool is not None
     for step in steps:
         task = tasks[step % len(tasks)]
@@ -153,3 +154,23 @@ def test_every_kind_has_pods_that_fit(name: str) -> None:
     assert pool.refusal(demand) is None
     assert pool.assign(first, demand, 0.0)
     assert any(card.used or card.used_cores for card in pool.cards())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_annotations_of_pods_that_ask_for_nothing_hold_nothing(name: str) -> None:
+    """Anybody may annotate a pod; what its demand does not name is not given back with it either."""
+    case, (first, *_, stranger) = CASES[name], tasks_of(name)
+    pool, fresh = case.kind.pool_of(case.node), case.kind.pool_of(case.node)
+    assert pool is not None
+    assert fresh is not None
+    notes = {**first.annotations, **pool.assign(first, case.kind.demand_of(first), 0.0)}
+    assert cards_in_use([case.kind], case.node, [replace(first, annotations=notes)]) == pool.cards() != fresh.cards()
+    assert cards_in_use([case.kind], case.node, [replace(stranger, annotations=notes)]) == fresh.cards()
+
+
+def test_whole_gpus_and_shares_keep_each_other_away_where_the_kind_was_switched() -> None:
+    (share, *_), whole = tasks_of("memory"), CASES["whole"].kind
+    pool = whole.pool_of(GPUS)
+    assert pool is not None
+    pool.restore(replace(share, annotations={"volcano.sh/gpu-index": "0"}))
+    assert pool.refusal(whole.demand_of(tasks_of("whole")[2])) is not None

@@ -72,9 +72,11 @@ OBJECTS: dict[str, list[Manifest]] = {
         device_claim("has", on="n4", devices=("d1",)), device_claim("lacks"), device_claim("sees", on="n4"),
     ],
     "pods": [
-        member("train-0", "n1", annotations={f"{V}ids-new": "GPU-n1-0,NVIDIA,3000,20:GPU-n1-1,NVIDIA,1000,0:;"}),
+        member("train-0", "n1", annotations={f"{V}ids-new": "GPU-n1-0,NVIDIA,3000,20:GPU-n1-1,NVIDIA,1000,0:;"},
+               requests={f"{V}number": 2}),
         member("train-1", "n2", annotations={"volcano.sh/gpu-index": "1"}, requests={"volcano.sh/gpu-memory": 5000}),
-        member("train-2", "n3", annotations={"hami.io/Ascend310P-devices-allocated": "npu-0,Ascend310P,6144,0:;"}),
+        member("train-2", "n3", annotations={"hami.io/Ascend310P-devices-allocated": "npu-0,Ascend310P,6144,0:;"},
+               requests={"huawei.com/Ascend310P": 1}),
         member("train-3", "n4", resourceClaims=[{"name": "gpu", "resourceClaimName": "has"}]),
         member("train-4", resourceClaims=[{"name": "gpu", "resourceClaimName": "lacks"},
                                           {"name": "made", "resourceClaimTemplateName": "t"}]),
@@ -135,6 +137,22 @@ n3               Ascend310P          1     0  ██▊·······   29%  6,1
 n1               NVIDIA-T4           2     0  ██▌·······   25%  4,000 / 16,000  20 / 200
 n4               {DRIVER}     1     1  █████·····   50%  -               -
 """
+
+
+def test_top_follows_what_mind_cluster_reports(server: MemoryServer, capsys: pytest.CaptureFixture[str]) -> None:
+    core = "huawei.com/npu-core"
+    labels = {"accelerator": "huawei-Ascend310P", "servertype": "Ascend310P-8"}
+    server.put("nodes", node("n5", resources={core: 32}, labels=labels))
+    server.put("pods", member("train-5", "n5", annotations={core: "0"}, requests={core: 8}))
+    lists = {"DeviceInfo": {"DeviceList": {"huawei.com/Ascend310P": "Ascend310P-1,Ascend310P-2,Ascend310P-3"}}}
+    metadata = {"name": "mindx-dl-deviceinfo-n5", "namespace": "kube-system", "labels": {"mx-consumer-cim": "true"}}
+    server.put("configmaps", {"metadata": metadata, "data": {"DeviceInfoCfg": json.dumps(lists)}})
+    rows = [line.split() for line in said(capsys, "top", "--once").splitlines()]
+    assert [row[:4] for row in rows if row[:1] == ["n5"]][-1] == ["n5", "Ascend310P", "1", "3"]
+    refused = lambda request, when: status(403, "Forbidden") if request.path.endswith("/configmaps") else None  # noqa: E731
+    server.faults.append(refused)
+    rows = [line.split() for line in said(capsys, "top", "--once").splitlines()]
+    assert not [row for row in rows if row[:2] == ["n5", "Ascend310P"]], "without a report nothing is known"
 
 
 def test_top_shows_what_of_each_nodes_devices_is_used(server: MemoryServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -345,10 +345,13 @@ class Informers:
 
     def __init__(self) -> None:
         self.by_kind: dict[str, Informer[object]] = {}
+        self._running: asyncio.TaskGroup | None = None
 
     def add(self, informer: Informer[T], name: str = "") -> Informer[T]:
-        """Take one in, under its kind or another ``name``; returns it."""
+        """Take one in, under its kind or another ``name``, which runs at once if the others do; returns it."""
         self.by_kind[name or informer.resource.kind] = informer  # type: ignore[assignment]  # its objects are not looked at here
+        if self._running is not None:
+            self._running.create_task(informer.run())
         return informer
 
     async def synced(self) -> None:
@@ -366,10 +369,13 @@ class Informers:
 
     async def run(self) -> None:
         """Run all until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for informer in self.by_kind.values():
-                group.create_task(informer.run())
-            group.create_task(self._doubt())
+        try:
+            async with asyncio.TaskGroup() as self._running:
+                for informer in self.by_kind.values():
+                    self._running.create_task(informer.run())
+                self._running.create_task(self._doubt())
+        finally:
+            self._running = None
 
     async def _doubt(self) -> None:
         while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from prometheus_client import Metric
 
@@ -18,14 +18,16 @@ Figures: TypeAlias = Callable[[], tuple[Rows, Rows]]
 """Makes what is shown of each card, and of each pod on a card."""
 
 
-NONE: Final[Figures] = lambda: ({}, {})  # noqa: E731
+def nothing() -> tuple[Rows, Rows]:
+    """The figures where no session has looked at cards."""
+    return {}, {}
 
 
 class Cards:
     """Gauges of cards as the last session saw them; they are made when somebody reads them."""
 
     def __init__(self) -> None:
-        self._figures = self._told = NONE
+        self._figures = self._told = nothing
 
     def hearers(self) -> Hearers:
         """All of them are told at once, before their session closes; a session that looks at no cards tells nothing."""
@@ -35,7 +37,7 @@ class Cards:
         self._told = figures
 
     def _settle(self, session: str) -> None:
-        self._figures, self._told = self._told, NONE
+        self._figures, self._told = self._told, nothing
 
     def views(self) -> Iterable[View]:
         """What was told last."""

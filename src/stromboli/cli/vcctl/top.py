@@ -40,11 +40,12 @@ async def _shown(client: Client, where: Console, interval: float, once: bool) ->
     from stromboli.cluster.mirror import Mirror
     from stromboli.cluster.state import ClusterState
     from stromboli.live.process.events import Telling
-    from stromboli.live.scheduler.feed import Feed
+    from stromboli.live.scheduler.feed import FOLLOWED, Feed
     from stromboli.narration.observe import SILENT
 
     state = ClusterState()
-    informers = Feed(Mirror(state), Telling(SILENT)).informers(client)
+    kinds = ("NpuReport", *FOLLOWED)  # devices are shown of every kind, whatever a scheduler is configured for
+    informers = Feed(Mirror(state), Telling(SILENT)).informers(client, kinds)
     following = asyncio.create_task(informers.run())
     try:
         await asyncio.wait([following, asyncio.create_task(informers.synced())], return_when=asyncio.FIRST_COMPLETED)

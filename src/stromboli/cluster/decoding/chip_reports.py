@@ -17,10 +17,15 @@ DEVICES: Final = "kube-system", "mindx-dl-deviceinfo-", "DeviceInfoCfg"
 NODES: Final = "mindx-dl", "mindx-dl-nodeinfo-", "NodeInfo"
 """Namespace of the ConfigMaps, what their names begin with before the node's, and the key of the report."""
 LISTED: Final = "huawei.com/"
+"""What the names of lists begin with: ``huawei.com/Ascend310P`` are the chips that are free."""
 UNHEALTHY: Final = "-Unhealthy"
+"""What the names of lists of chips end with that are out of order."""
 CHIP: Final = "Ascend310P"
+"""The one type of chip that is looked at."""
 MOST_CHIPS: Final = 1024
+"""Chips of a list that are read."""
 MOST_DIGITS: Final = 6
+"""Digits of a chip's number; longer ones are passed over."""
 
 
 class _DeviceList(msgspec.Struct, frozen=True):

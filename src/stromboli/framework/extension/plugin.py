@@ -65,7 +65,7 @@ class Plugin:
         """Called once when the session closes, in the reverse of the opening order."""
 
     def kinds_read(self) -> tuple[str, ...]:
-        """Kinds of objects that a live scheduler follows for this plugin alone, from its start on."""
+        """Kinds of objects that a live scheduler follows for this plugin alone, from when it is configured on."""
         return ()
 
     @property

@@ -71,8 +71,15 @@ class Feed:
 
     def informers(self, client: Client, kinds_followed: Sequence[str] = FOLLOWED) -> Informers:
         """Informers of all kinds that tell this feed; they keep versions only."""
-        found = Informers()
-        for kind in kinds_followed:
+        self._followed = Informers()
+        self.follow(client, kinds_followed)
+        return self._followed
+
+    def follow(self, client: Client, kinds: Sequence[str]) -> None:
+        """Let the informers follow kinds, too, that none of them follows yet; they go on to do so."""
+        for kind in kinds:
+            if kind in self._followed.by_kind:
+                continue
             newest, *older = versions_of(kind)
             told, optional = self._troubled(kind), kind in OPTIONAL
             informer = Informer(
@@ -85,9 +92,7 @@ class Feed:
                 optional=optional,
             )
             informer.subscribe(self._subscriber(kind))
-            found.add(informer, kind)
-        self._followed = found
-        return found
+            self._followed.add(informer, kind)
 
     def resource(self, kind: str) -> Resource[Any]:
         """How objects of a kind are reached: in the version in which the server was found to have them."""

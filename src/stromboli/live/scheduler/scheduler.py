@@ -277,7 +277,8 @@ class LiveScheduler:
             self._began = None
 
     async def _cycle(self) -> Plan:
-        self.configuration.refresh()
+        if self.configuration.refresh():
+            self.feed.follow(self.client, asked_for(self.configuration.current, self.configuration.source.registry))
         self.tell.renew()
         self.proving.remove_unproven()
         await self.sharding.publish()

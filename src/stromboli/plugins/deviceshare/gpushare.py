@@ -102,10 +102,12 @@ class GpuPool:
         return {PREDICATE_TIME: str(int(now * 1e9)), INDEX: ",".join(map(str, cards))}
 
     def restore(self, task: Task) -> None:
-        """Pods hold the cards that ``gpu-index`` names."""
+        """Pods that ask for GPUs, whole or in shares, hold the cards that ``gpu-index`` names."""
         numbers = (number(word) for word in words(task.annotations.get(INDEX, "")))
         named = [card for card in numbers if card is not None]
-        self._hold(task, named, asked(task.spec, GPU_MEMORY))
+        memory = asked(task.spec, GPU_MEMORY) if named else 0
+        if memory or (named and asked(task.spec, GPU_NUMBER)):
+            self._hold(task, named, memory)
 
     def release(self, task: Task) -> None:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""

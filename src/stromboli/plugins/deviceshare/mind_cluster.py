@@ -6,7 +6,7 @@ one a template of that many cores.  The pod's annotation of the same name says w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from stromboli.framework.extension.reason import Reason, StatusCode
@@ -21,25 +21,42 @@ REAL: Final = "huawei.com/AscendReal"
 """What the device plugin has made for a pod: ``Ascend310P-2c.1cpu-105-0_3``, where the last is a group of slices."""
 PREDICATE_TIME: Final = "predicate-time"
 LEVEL, DVPP = "vnpu-level", "vnpu-dvpp"
+"""Labels of pods: whether a slice is to have all AI CPUs that there are for its cores, and the chip's DVPP."""
 HIGH: Final = "high"
+"""The level with all AI CPUs."""
 ON, OFF, ANY = "yes", "no", "null"
 """Whether a slice has the chip's only DVPP, does without, or takes it as it comes."""
 ACCELERATOR, SERVER_TYPE = "accelerator", "servertype"
+"""Labels of nodes: ``huawei-Ascend310P``, and ``Ascend310P-8``, where the number is a chip's AI cores."""
 CHIP: Final = "Ascend310P"
+"""The one type of chip, as labels and reports call it."""
 CORES_OF_CHIPS: Final = (8, 10)
 CPUS: Final = 7
 """AI CPUs of a chip."""
 SEPARATED: Final = "PreSeparate"
+"""What NodeD reports of a node that is about to be taken out of use."""
 PERCENT: Final = 100
 
 WORDS: Final = (
     HIGH, ON, OFF, ANY, LEVEL, DVPP, ACCELERATOR, SERVER_TYPE, PREDICATE_TIME, CHIP, SEPARATED, f"huawei-{CHIP}",
     *(f"{CHIP}-{cores}" for cores in CORES_OF_CHIPS),
 )  # fmt: skip
-"""Keys and values of labels and annotations."""
+"""Keys and values of labels and annotations.
+
+They stay in anonymised records; pieces such as ``0-vir02``, and reports with the names of their ConfigMaps, do not.
+"""
 
 PRE_SEPARATED: Final = Reason("preCheckNodePredicate failure", code=StatusCode.ERROR)
-INVALID: Final = Reason("checkNodeNPUByDyTask invalid VNode", code=StatusCode.ERROR)
+INVALID: Final = Reason(
+    "checkNodeNPUByDyTask invalid VNode: its labels accelerator and servertype, or its amount of huawei.com/npu-core, "
+    "do not say which chips it has",
+    code=StatusCode.ERROR,
+)
+UNREPORTED: Final = Reason(
+    "checkNodeNPUByDyTask invalid VNode: no report of its chips is known; "
+    "the scheduler must be allowed to read the ConfigMaps of MindCluster's device plugin",
+    code=StatusCode.ERROR,
+)
 NO_CHIP: Final = Reason("node not meet task request huawei.com/npu-core:{cores}")
 OTHER_TEMPLATE: Final = Reason("node {node} is using {templates}, and not rewrite")
 WRONG_DVPP: Final = Reason("err dvpp value:{dvpp}", code=StatusCode.ERROR)
@@ -120,7 +137,7 @@ class MindCluster:
 
     def demand_of(self, task: Task) -> Demand | None:
         """What the first container that names any asks for."""
-        cores = next((asked for one in task.spec.containers if (asked := stated(one, NPU_CORE)) > 0), 0)
+        cores = cores_of(task)
         if not cores:
             return None
         dvpp = task.labels.get(DVPP, ANY)
@@ -137,9 +154,15 @@ class MindCluster:
             return None
         kind, cores = _second(node.labels.get(ACCELERATOR, "")), number(_second(node.labels.get(SERVER_TYPE, ""))) or 0
         report, total = self._reports.get(node.name, ChipReport()), amount(node.capacity, NPU_CORE)
-        fine = kind == CHIP and cores in CORES_OF_CHIPS and total % cores == 0 and report.free is not None
-        why = PRE_SEPARATED if report.status == SEPARATED else None if fine else INVALID
+        is_labelled = kind == CHIP and cores in CORES_OF_CHIPS and total % cores == 0
+        why = PRE_SEPARATED if report.status == SEPARATED else None if is_labelled else INVALID
+        why = UNREPORTED if why is None and report.free is None else why
         return ChipPool(node.name, max(cores, 1), total // max(cores, 1), report, why)
+
+
+def cores_of(task: Task) -> int:
+    """The AI cores that the first container asks for that names any; 0 for none."""
+    return next((asked for one in task.spec.containers if (asked := stated(one, NPU_CORE)) > 0), 0)
 
 
 def templates_for(cores: int, dvpp: str, *, is_high: bool) -> tuple[str, ...]:
@@ -180,6 +203,7 @@ class ChipPool:
     def __init__(self, node: str, cores: int, total: int, report: ChipReport, why: Reason | None) -> None:
         self.node, self._cores, self._total, self._why = node, cores, total, why
         self._ids, self._unhealthy = set(report.free or ()), set(report.unhealthy)
+        self._is_reported = report.free is not None
         self.held: dict[str, Piece] = {}
 
     def refusal(self, demand: Demand) -> Reason | None:
@@ -188,14 +212,16 @@ class ChipPool:
         return found if isinstance(found, Reason) else None
 
     def cards(self) -> list[CardUse]:
-        """See :class:`~stromboli.plugins.deviceshare.kind.Pool`; memory is not told."""
-        used = ((chip, PERCENT * (self._cores - chip.cores) // self._cores) for chip in self._chips())
+        """See :class:`~stromboli.plugins.deviceshare.kind.Pool`; memory is not told, and without a report nothing."""
+        chips = self._chips() if self._is_reported else ()
+        used = ((chip, PERCENT * (self._cores - chip.cores) // self._cores) for chip in chips)
         return [CardUse(f"{CHIP}-{chip.id}", CHIP, 0, 0, PERCENT, part, not chip.cores) for chip, part in used]
 
     def shortage(self, demand: Demand) -> str:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
         chips = [f"{CHIP}-{chip.id} {chip.cores} of {self._cores} cores, {chip.cpus} CPUs" for chip in self._chips()]
-        return "free: " + ("; ".join(chips) or f"nothing, as MindCluster has not reported chips of node {self.node}")
+        why = "no healthy chip of it is reported" if self._is_reported else "no report of its chips is known"
+        return "free: " + ("; ".join(chips) or f"nothing on node {self.node}, as {why}")
 
     def score(self, demand: Demand) -> float:
         """Nodes are scored together: see :func:`scores`."""
@@ -220,8 +246,8 @@ class ChipPool:
         return {PREDICATE_TIME: str(int(now * 1e9)), NPU_CORE: f"{chips}-{found.template}" if found.template else chips}
 
     def restore(self, task: Task) -> None:
-        """Pods hold what ``huawei.com/npu-core`` names."""
-        if (found := piece_of(task.annotations)) is not None:
+        """Pods that ask for cores hold what ``huawei.com/npu-core`` names."""
+        if (found := piece_of(task.annotations)) is not None and cores_of(task):
             self.held[task.uid] = found
 
     def release(self, task: Task) -> None:
@@ -254,24 +280,28 @@ class ChipPool:
             return WRONG_DVPP.of(dvpp=demand.dvpp[:40])
         if not demand.templates:
             return NO_TEMPLATE.of(cores=demand.cores)
-        return next(self._slices(demand), NO_CHIP.of(cores=demand.cores))
+        return self._slice(demand)
 
-    def _slices(self, demand: Demand) -> Iterator[Piece | Reason]:
-        """A slice of the chip with the least room that suffices.
+    def _slice(self, demand: Demand) -> Piece | Reason:
+        """A slice of the first template that some chip takes, of the chip with the least room that suffices.
 
-        Device plugins make slices of one template at a time; those that are made already may be others.
+        Device plugins make slices of one template at a time; those that are made already may be others.  A pod waits
+        while they make another one than its own, and does not get fewer AI CPUs for that: it does where chips lack
+        them.
         """
         for name in demand.templates:
             chips = [chip for chip in self._chips() if chip.takes(TEMPLATES[name])]
             others = {piece.template for piece in self.held.values() if not piece.is_made} - {"", name}
             if chips and others:
-                yield OTHER_TEMPLATE.of(node=self.node, templates=", ".join(sorted(others)))
-            elif chips:
+                return OTHER_TEMPLATE.of(node=self.node, templates=", ".join(sorted(others)))
+            if chips:
                 best = min(chips, key=lambda chip: (chip.cores, chip.cpus, chip.id))
-                yield Piece((best.id,), name, None, False, True)
+                return Piece((best.id,), name, None, False, True)
+        return NO_CHIP.of(cores=demand.cores)
 
 
 FIRST: Final = 8.0
+"""The score of the node that is preferred, or of each that gives less."""
 
 
 def scores(pools: Iterable[ChipPool], demand: Demand) -> dict[str, float]:

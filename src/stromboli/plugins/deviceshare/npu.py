@@ -232,7 +232,9 @@ class NpuPool:
         }  # fmt: skip
 
     def restore(self, task: Task) -> None:
-        """Pods hold the devices that ``devices-allocated`` names; the plugin takes those out of ``to-allocate``."""
+        """Pods that ask for NPUs hold what ``devices-allocated`` names; the plugin takes it out of ``to-allocate``."""
+        if self._kind.demand_of(task) is None:
+            return
         notes = task.annotations
         text = notes.get(self._kind.allocated) or notes.get(self._kind.to_allocate, "")
         self._take(task, tuple(tuple(self._read(row)) for row in text.split(";")))

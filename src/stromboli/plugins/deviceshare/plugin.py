@@ -250,7 +250,7 @@ class DeviceShare(Plugin, trusted=True):
         self._refusals.pop(task.node_name, None)
         self._waiting.pop(task.uid, None)
         self._running.pop(task.uid, None)
-        for pool, _ in self._asked(task, task.node_name):
+        for pool in self.pools_of(task.node_name):
             pool.release(task)
         if task.status is TaskStatus.Releasing and self._pools:
             self._leaving.setdefault(task.node_name, {})[task.uid] = task

@@ -188,7 +188,7 @@ class VGpu:
 
     def demand_of(self, task: Task) -> Demand | None:
         """What the limits of the pod's containers ask for; init containers do not count."""
-        shares = self._shares_of(task)
+        shares = self.shares_of(task)
         if not shares:
             return None
         notes = task.annotations
@@ -201,7 +201,7 @@ class VGpu:
             group_of(task) if apart else "", matching(self._rules, task.labels),
         )  # fmt: skip
 
-    def _shares_of(self, task: Task) -> tuple[Share, ...]:
+    def shares_of(self, task: Task) -> tuple[Share, ...]:
         """The same for pods of one template, which are many."""
         found = self._shares.get(task.template.number)
         if found is None:
@@ -332,8 +332,9 @@ class VGpuPool:
         }  # fmt: skip
 
     def restore(self, task: Task) -> None:
-        """Pods hold the cards that ``vgpu-ids-new`` names."""
-        self._take(task, tuple(tuple(self._read(row)) for row in task.annotations.get(IDS, "").split(";")))
+        """Pods that ask for shares hold the cards that ``vgpu-ids-new`` names."""
+        if self._kind.shares_of(task):
+            self._take(task, tuple(tuple(self._read(row)) for row in task.annotations.get(IDS, "").split(";")))
 
     def release(self, task: Task) -> None:
         """See :class:`~stromboli.plugins.deviceshare.kind.Pool`."""
