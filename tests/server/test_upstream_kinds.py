@@ -71,6 +71,10 @@ WRONG: dict[str, tuple[Json, str]] = {
         gang(resourceClaims=claims("resourceClaimName", count=5)),
         "spec.resourceClaims: Too many: 5: must have at most 4 items",
     ),
+    "a claim twice": (
+        gang(resourceClaims=claims("resourceClaimName") * 2),
+        'spec.resourceClaims[1]: Duplicate value: "c0"',
+    ),
     "no mode": (
         gang(disruptionMode={}),
         f'spec.disruptionMode: Invalid value: "": {ONE}: `single`, `all`',
@@ -97,13 +101,28 @@ def nested(depth: int) -> Json:
     return inner
 
 
+def leaves(*names: str, **more: Any) -> Json:
+    return {"podGroupTemplates": [{"name": name, **GANG, **more} for name in names]}
+
+
+def below(spec: Json, **more: Any) -> Json:
+    policy = {"schedulingPolicy": {"gang": {"minGroupCount": 1}}}
+    return {"compositePodGroupTemplates": [{"name": "c", **policy, **spec, **more}]}
+
+
+COMPOSITE = "spec.compositePodGroupTemplates[0]"
+DEEP = f'{COMPOSITE}: Invalid value: "array": maximum template hierarchy depth is 4'
+PRIORITIES = "detected multiple priority configurations"
+
+
 @pytest.mark.parametrize(
     ("spec", "text"),
     [
         ({"podGroupTemplates": [{"name": "t", **GANG}]}, ""),
-        (nested(4), ""),
-        (nested(5), "maximum template hierarchy depth is 4"),
-        (nested(40), "maximum template hierarchy depth is 4"),
+        (nested(3), ""),
+        (nested(4), DEEP),
+        (nested(5), DEEP),
+        (nested(40), DEEP),
         ({}, f"{ONE}: `podGroupTemplates`, `compositePodGroupTemplates`"),
         (
             {"podGroupTemplates": [{"name": f"t{number}", **GANG} for number in range(9)]},
@@ -113,6 +132,17 @@ def nested(depth: int) -> Json:
             {"podGroupTemplates": [{"name": "t", "schedulingPolicy": {}}]},
             f'spec.podGroupTemplates[0].schedulingPolicy: Invalid value: "": {ONE}: `basic`, `gang`',
         ),
+        (leaves("a", "b"), ""),
+        (leaves("a", ""), "spec.podGroupTemplates[1].name: Required value"),
+        (leaves("A"), 'spec.podGroupTemplates[0].name: Invalid value: "A": a lowercase RFC 1123 label must consist'),
+        (leaves("a", "a"), 'spec.podGroupTemplates[1]: Duplicate value: "a"'),
+        (below(leaves("c")), f'{COMPOSITE}.podGroupTemplates[0].name: Duplicate value: "c"'),
+        (below(below(leaves("a"))), f'{COMPOSITE}.compositePodGroupTemplates[0].name: Duplicate value: "c"'),
+        (below({}), f'{COMPOSITE}: Invalid value: "c": must have at least one child PodGroupTemplate or Composite'),
+        (leaves("a", "b", priority=1), ""),
+        (below(leaves("a", priority=1)), PRIORITIES),
+        (below(leaves("a", "b"), priorityClassName="x"), PRIORITIES),
+        (below(leaves("a", priorityClassName="x"), priorityClassName="x"), ""),
     ],
 )
 def test_workloads(browser: Browser, spec: Json, text: str) -> None:

@@ -54,6 +54,11 @@ def wrong(field: str, value: object, detail: str) -> Cause:
     return Cause(field, "FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}")
 
 
+def duplicate(field: str, value: object) -> Cause:
+    """A field that says again what may be said once."""
+    return Cause(field, "FieldValueDuplicate", f"Duplicate value: {shown(value)}")
+
+
 def unsupported(field: str, value: object, allowed: Iterable[object]) -> Cause:
     """A field whose value is none of those that there are."""
     values = ", ".join(shown(one) for one in allowed)

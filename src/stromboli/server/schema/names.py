@@ -82,6 +82,11 @@ def no_dns_1035(text: str) -> str:
     return "" if len(text) <= _LONGEST_LABEL and _LABEL_FORM.fullmatch(text) else _DNS_1035_TEXT
 
 
+def no_label(text: str) -> str:
+    """Why a text is no RFC 1123 label; empty if it is one."""
+    return "" if len(text) <= _LONGEST_LABEL and re.fullmatch(_LABEL, text) else _LABEL_TEXT
+
+
 def no_subdomain(text: str) -> str:
     """Why a text is no RFC 1123 subdomain; empty if it is one."""
     return "" if len(text) <= _LONGEST_NAME and _SUBDOMAIN_FORM.fullmatch(text) else _SUBDOMAIN_TEXT

@@ -6,14 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from stromboli.cluster.body import Body, part
-from stromboli.server.status_errors import Cause, required, shown, wrong
+from stromboli.server.schema.names import no_label
+from stromboli.server.status_errors import Cause, duplicate, required, shown, wrong
 
 Parts = Mapping[str, Any]
 GROUP: Final = "scheduling.k8s.io"
 MOST_CLAIMS: Final = 4
 MOST_TEMPLATES: Final = 8
 DEEPEST: Final = 4
-"""How many CompositePodGroups stand one in another at most."""
+"""Levels of templates that a Workload has at most: those at the lowest are for PodGroups alone."""
+_GROUPS: Final = "podGroupTemplates"
+_COMPOSITES: Final = "compositePodGroupTemplates"
+_CHILDLESS: Final = "must have at least one child PodGroupTemplate or CompositePodGroupTemplate"
 FIXED: Final[Mapping[tuple[str, str], Sequence[str]]] = {
     (GROUP, "podgroups"): (
         "parentCompositePodGroupName", "workloadRef", "schedulingPolicy.basic", "schedulingConstraints",
@@ -23,7 +27,7 @@ FIXED: Final[Mapping[tuple[str, str], Sequence[str]]] = {
         "parentCompositePodGroupName", "workloadRef", "schedulingPolicy.basic", "schedulingConstraints",
         "disruptionMode", "priorityClassName", "priority", "preemptionPolicy",
     ),
-    (GROUP, "workloads"): ("controllerRef", "podGroupTemplates", "compositePodGroupTemplates"),
+    (GROUP, "workloads"): ("controllerRef", _GROUPS, _COMPOSITES),
 }  # fmt: skip
 """Fields of a spec that never change; of a policy only how many are wanted may."""
 
@@ -46,8 +50,19 @@ def wrong_composite(body: Body) -> Iterator[Cause]:
 def wrong_workload(body: Body) -> Iterator[Cause]:
     """What is wrong with a Workload."""
     spec = body.get("spec") or {}
-    yield from _one_of(spec, "spec", ("podGroupTemplates", "compositePodGroupTemplates"))
-    yield from _templates(spec, "spec", 1)
+    yield from _one_of(spec, "spec", (_GROUPS, _COMPOSITES))
+    names: set[str] = set()
+    priorities = set()
+    for path, found in _lists(spec, "spec"):
+        yield from _named(found, path, names)
+        yield from _listed(found, path)
+        priorities |= {(one.get("priorityClassName") or "", one.get("priority")) for one in found}
+    for index, one in enumerate(spec.get(_COMPOSITES) or ()):
+        if _is_too_deep(one):
+            told = f"maximum template hierarchy depth is {DEEPEST}"
+            yield wrong(f"spec.{_COMPOSITES}[{index}]", one.get(_COMPOSITES), told)
+    if len(priorities) > 1:
+        yield wrong("spec", None, "detected multiple priority configurations")
 
 
 def _child(spec: Parts) -> Iterator[Cause]:
@@ -55,20 +70,47 @@ def _child(spec: Parts) -> Iterator[Cause]:
         yield required("spec.workloadRef", "must be set when parentCompositePodGroupName is set")
 
 
-def _templates(spec: Parts, path: str, depth: int) -> Iterator[Cause]:
-    """The templates below a Workload, or below one of its composite templates, whose depth is bounded."""
-    groups, composites = (spec.get(name) or () for name in ("podGroupTemplates", "compositePodGroupTemplates"))
-    yield from _at_most(groups, f"{path}.podGroupTemplates", MOST_TEMPLATES)
-    yield from _at_most(composites, f"{path}.compositePodGroupTemplates", MOST_TEMPLATES)
-    for index, one in enumerate(groups[:MOST_TEMPLATES]):
-        yield from _template(one, f"{path}.podGroupTemplates[{index}]")
-    for index, one in enumerate(composites[:MOST_TEMPLATES]):
-        where = f"{path}.compositePodGroupTemplates[{index}]"
-        if depth > DEEPEST:
-            yield wrong(where, one, f"maximum template hierarchy depth is {DEEPEST}")
-            return
+def _lists(spec: Parts, path: str, level: int = 1) -> Iterator[tuple[str, Sequence[Parts]]]:
+    """The lists of templates of a Workload with their paths, each before those below it, as deep as may be."""
+    for name in (_GROUPS, _COMPOSITES):
+        yield f"{path}.{name}", spec.get(name) or ()
+    for index, one in enumerate(spec.get(_COMPOSITES) or () if level < DEEPEST else ()):
+        if index < MOST_TEMPLATES:
+            yield from _lists(one, f"{path}.{_COMPOSITES}[{index}]", level + 1)
+
+
+def _is_too_deep(composite: Parts, level: int = 1) -> bool:
+    """Whether a composite template has others below it that are deeper than may be."""
+    below = composite.get(_COMPOSITES) or ()
+    return level == DEEPEST or any(_is_too_deep(one, level + 1) for one in below)
+
+
+def _named(found: Sequence[Parts], path: str, others: set[str]) -> Iterator[Cause]:
+    """What is wrong with the names of a list, which are labels, none of them twice; those of ``others`` are taken."""
+    own: set[str] = set()
+    for index, one in enumerate(found):
+        name, where = one.get("name") or "", f"{path}[{index}]"
+        if not name:
+            yield required(f"{where}.name")
+        elif told := no_label(name):
+            yield wrong(f"{where}.name", name, told)
+        elif name in own or name in others:
+            yield duplicate(where if name in own else f"{where}.name", name)
+        own.add(name)
+    others |= own
+
+
+def _listed(found: Sequence[Parts], path: str) -> Iterator[Cause]:
+    """What is wrong with the templates of one list by themselves."""
+    yield from _at_most(found, path, MOST_TEMPLATES)
+    for index, one in enumerate(found[:MOST_TEMPLATES]):
+        where = f"{path}[{index}]"
+        if path.endswith(f".{_GROUPS}"):
+            yield from _template(one, where)
+            continue
         yield from _placing(one, where, "minGroupCount")
-        yield from _templates(one, where, depth + 1)
+        if not one.get(_GROUPS) and not one.get(_COMPOSITES):
+            yield wrong(where, one.get("name", ""), _CHILDLESS)
 
 
 def _template(spec: Parts, path: str) -> Iterator[Cause]:
@@ -76,6 +118,7 @@ def _template(spec: Parts, path: str) -> Iterator[Cause]:
     yield from _placing(spec, path, "minCount")
     claims = spec.get("resourceClaims") or ()
     yield from _at_most(claims, f"{path}.resourceClaims", MOST_CLAIMS)
+    yield from _named(claims[:MOST_CLAIMS], f"{path}.resourceClaims", set())
     for index, claim in enumerate(claims[:MOST_CLAIMS]):
         where = f"{path}.resourceClaims[{index}]"
         yield from _one_of(claim, where, ("resourceClaimName", "resourceClaimTemplateName"))
