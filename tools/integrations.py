@@ -20,7 +20,9 @@ ROOT = Path(__file__).parent.parent
 RECORDED = ROOT / "tests" / "integrations" / "recorded"
 PLAYED = ROOT / "tests" / "integrations" / "played.json"
 NOTED = ROOT / "build" / "e2e" / "played"
+"""Where it is noted what has been played to its end."""
 SERVERS = ("embedded", "real")
+"""The kinds of server on which recordings are played."""
 HEAD = """\
 # Other projects' objects
 
@@ -81,8 +83,9 @@ queue: on the PodGroup, else on its Workload, else on its namespace.
   condition `DisruptionTarget`, which becomes False when the group is placed anew.
 
 The condition `PodGroupInitiallyScheduled` (v1alpha2: `PodGroupScheduled`) tells how it stands; once it is True it
-stays so. The embedded server serves PodGroup and Workload in v1beta1 and CompositePodGroup in v1alpha3, and refuses
-what Kubernetes refuses of them; `kubectl get podgroups` means Volcano's there, `podgroups.scheduling.k8s.io` these.
+stays so. The embedded server serves PodGroup and Workload in v1beta1 and CompositePodGroup in v1alpha3, and judges
+their policies, claims, templates and statuses as Kubernetes does; `kubectl get podgroups` means Volcano's there,
+`podgroups.scheduling.k8s.io` these.
 
 * `resourceClaims`: claims that a pod and its PodGroup name alike are the group's. They are reserved for the PodGroup
   (`status.reservedFor`), so that any number of pods share them, and their devices stay the group's until it goes. On
@@ -100,6 +103,11 @@ def page() -> str:
     return HEAD + "".join(rows) + MATRIX + "".join(servers) + OWNERS + "".join(owners) + FOOT
 
 
+def digest(path: Path) -> str:
+    """What tells one state of a recording from another."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
 def _head(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = next(yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader))
     return found
@@ -107,13 +115,13 @@ def _head(path: Path) -> dict[str, Any]:
 
 def _standing(path: Path, played: Mapping[str, str]) -> Iterator[str]:
     """What became of a recording on each server."""
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     for server in SERVERS:
         version, _, state = played.get(f"{path.stem}.{server}", "").partition(" ")
         if server not in _head(path).get("servers", SERVERS):
             yield "-"
         else:
-            yield "not played yet" if not version else version if state == digest else f"another state of it: {version}"
+            found = version if state == digest(path) else f"another state of it: {version}"
+            yield found if version else "not played yet"
 
 
 def _cells(path: Path) -> Iterator[str]:

@@ -9,7 +9,6 @@ usual ones, and ``servers`` where not both kinds have the objects) and a list of
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import random
 from pathlib import Path
 from typing import Any, Final
@@ -22,24 +21,15 @@ from stromboli.live.controllers.controller_runner import Controllers
 from stromboli.server.schema.resources import Resource
 from stromboli.server.verbs.writing import Deletion, Options
 from tests.support.live_world import Json, LiveWorld
+from tools.integrations import RECORDED, SERVERS
 
-FOLDER: Final = Path(__file__).parent.parent / "integrations" / "recorded"
 WAIT: Final = 5.0
 """Seconds, by the clock of the test, after which a step has had its effect."""
 
 
-SERVERS: Final = ("embedded", "real")
-"""The kinds of server on which recordings are played."""
-
-
 def recordings(server: str) -> list[Path]:
     """The recordings that are played on a kind of server."""
-    return [path for path in sorted(FOLDER.glob("*.yaml")) if server in read(path)[0].get("servers", SERVERS)]
-
-
-def digest(path: Path) -> str:
-    """What tells one state of a recording from another."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    return [path for path in sorted(RECORDED.glob("*.yaml")) if server in read(path)[0].get("servers", SERVERS)]
 
 
 def read(path: Path) -> tuple[Json, list[Json]]:
