@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,14 @@ from tests.support.filled_record import filled_record as filled_record
 from tests.support.written_record import WrittenRecord
 
 REGISTRY = full_registry("")
+CHIPS = """\
+actions: "allocate"
+tiers:
+- plugins:
+  - {name: gang}
+  - {name: predicates}
+  - {name: deviceshare, arguments: {deviceshare.AscendMindClusterVNPUEnable: true}}
+"""
 ROOT = Path(__file__).parents[2] / "src" / "stromboli"
 
 
@@ -241,3 +250,49 @@ def test_frames_stay_as_small_as_the_recorder_makes_them(tmp_path: Path) -> None
     frames = [decode(frame.content) for frame in segment.frames() if frame.kind == segments_module.ENTRIES]
     assert [len(one) for one in frames] == [501, 500, 500, 1000, 1000]
     assert len(changes(tmp_path / "out")) == 3501
+
+
+def chips(name: str, key: str, report: Any, namespace: str = "kube-system") -> Any:
+    meta = {"name": name, "namespace": namespace, "labels": {"mx-consumer-cim": "true"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {key: json.dumps(report)}}
+
+
+def test_what_mind_cluster_reports_of_chips_is_kept(tmp_path: Path) -> None:
+    """In the checkpoint and in later reports: what pods have, and which chips are left, is the same."""
+    core, lists = "huawei.com/npu-core", {"huawei.com/Ascend310P": "Ascend310P-0,Ascend310P-1", "secret": "secret"}
+    labels = {"accelerator": "huawei-Ascend310P", "servertype": "Ascend310P-8"}
+    record = WrittenRecord(tmp_path / "rec", CHIPS)
+    nodes = [node(f"secret-{n}", resources={core: 16}, labels=labels) for n in (1, 2)]
+    runs = pod("a-0", group="a", on="secret-1", requests={core: "4"},
+               annotations={core: "0-vir04_3c", "huawei.com/AscendReal": "Ascend310P-4c.3cpu-100-0_1"})  # fmt: skip
+    first = chips("mindx-dl-deviceinfo-secret-1", "DeviceInfoCfg", {"DeviceInfo": {"DeviceList": lists}})
+    record.apply(queue("default"), *nodes, pod_group("a"), runs, first)
+    record.begin(0)
+    record.apply(pod_group("b"), pod("b-0", group="b", requests={core: "4"}))
+    second = {"DeviceInfo": {"DeviceList": {"huawei.com/Ascend310P": "Ascend310P-0"}, "Fault": "secret " * 99}}
+    apart = chips("mindx-dl-nodeinfo-secret-1", "NodeInfo", {"NodeInfo": {"NodeStatus": "PreSeparate"}}, "mindx-dl")
+    made = [record.cycle(0).binds]
+    record.apply(chips("mindx-dl-deviceinfo-secret-2", "DeviceInfoCfg", second), apart)
+    record.apply(pod_group("c"), pod("c-0", group="c", requests={core: "4"}))
+    made.append(record.cycle(1).binds)
+    assert [[(bind.node, bind.annotations[core]) for bind in binds] for binds in made] == [
+        [("secret-1", "0-vir04_3c")], [("secret-2", "0-vir04_3c")],
+    ]  # fmt: skip
+    found = anonymised(record, tmp_path / "out")
+    assert (found.cycles, found.alike, found.left_out) == (2, 2, 0)
+    plans = [one for one in changes(tmp_path / "out") if isinstance(one, Planned)]
+    assert [[(bind.node, bind.annotations[core]) for bind in plan.binds] for plan in plans] == [
+        [("n000000", "0-vir04_3c")], [("n000001", "0-vir04_3c")],
+    ]  # fmt: skip
+    content = b"".join(frame.content for file in (tmp_path / "out").glob("*.stj") for frame in Segment(file).frames())
+    assert b"secret" not in content
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [("DeviceInfoCfg", "secret"), ("DeviceInfoCfg", "{}"), ("NodeInfo", '{"NodeInfo": {"NodeStatus": "secret"}}')],
+)
+def test_reports_that_say_nothing_of_chips_are_left_out(key: str, text: str) -> None:
+    names = Pseudonyms()
+    names.settle()
+    assert names.told({key: text}) == {key: ""}

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from stromboli.cluster.decoding import chip_reports
 from stromboli.cluster.decoding.annotations import ANY_ZONE, BOOLEANS
 from stromboli.model.objects import shard
 from stromboli.plugins.deviceshare import kind, mind_cluster, npu, vgpu
@@ -61,6 +62,6 @@ KNOWN_DOMAINS: Final = frozenset(_BY_DOMAIN)
 KNOWN_VALUES: Final = frozenset((
     *shard.MODES, *BOOLEANS, ANY_ZONE, *wishes.POLICIES, strategy.MOST, strategy.LEAST, cpus.BEST_EFFORT,
     cpus.RESTRICTED, cpus.SINGLE, vgpu.MIG, vgpu.SHARED, vgpu.ALLOCATING, npu.SOFT, npu.NODE_SOFT, kind.BINPACK,
-    kind.SPREAD, *mind_cluster.WORDS,
+    kind.SPREAD, *mind_cluster.WORDS, chip_reports.NODES[0], *chip_reports.KEYS,
 ))  # fmt: skip
 """Words that readers of annotations and of checkpoints tell apart."""

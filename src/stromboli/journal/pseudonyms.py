@@ -1,7 +1,8 @@
 """Other names for everything in a record that somebody has named; equalities stay.
 
 What is kept is what Kubernetes, Volcano and we have named: fields, kinds, phases, operators, keys one by one,
-resources, plugins, quantities and times.  All other texts get pseudonyms, numbers at their ends aside.
+resources, plugins, quantities, times and what MindCluster reports of chips.  All other texts get pseudonyms, numbers
+at their ends aside.
 
 Nodes keep their order, which decides between equal ones.  Other names mostly do, but not where one of two is kept, or
 is the beginning of the other: what is decided by such an order alone may be decided otherwise.
@@ -17,12 +18,14 @@ from typing import Any, Final
 import msgspec
 
 from stromboli.builtin import PLUGINS
+from stromboli.cluster.decoding.chip_reports import KEYS, PREFIXES, bare
 from stromboli.cluster.kinds import KINDS
 from stromboli.cluster.nodes import natural
 from stromboli.journal.known_keys import KNOWN_DOMAINS, KNOWN_KEYS, KNOWN_VALUES
 from stromboli.model import names
 from stromboli.model.codec import SUMS
 from stromboli.model.status import TaskStatus
+from stromboli.plugins.deviceshare.mind_cluster import PIECES
 from stromboli.reservations import memory
 
 WORDS: Final = frozenset((
@@ -77,25 +80,29 @@ class Pseudonyms:
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, dict):
-            return {self._key(key): self.told(one) for key, one in value.items()}
+            return {self._key(key): self._entry(key, one) for key, one in value.items()}
         if isinstance(value, list | tuple):
             return [self.told(one) for one in value]
         if isinstance(value, bytes):
             return msgspec.msgpack.encode(self.told(msgspec.msgpack.decode(value)))
         return value
 
+    def _entry(self, key: Any, value: Any) -> Any:
+        """What is under a key: of a report that is a text of its own, what is read of it."""
+        return bare(key, value) if key in KEYS and isinstance(value, str) else self.told(value)
+
     def _key(self, key: Any) -> Any:
         """A key with other names; one of several words, such as those of a plugin's memory, word by word."""
         return " ".join(map(self._text, key.split(" "))) if isinstance(key, str) else key
 
     def _is_kept(self, text: str) -> bool:
-        return text in self._known or PLAIN.fullmatch(text) is not None
+        return text in self._known or any(form.fullmatch(text) for form in (PLAIN, PIECES))
 
     def _parts(self, text: str) -> list[str]:
         """The names of which a text consists, ``namespace/name`` of two; none where it is left as it is."""
         if self._is_kept(text) or _is_prose(text):
             return []
-        return [part for part in text.split("/") if not self._is_kept(part)]
+        return [_begun(part)[1] for part in text.split("/") if not self._is_kept(part)]
 
     def _text(self, text: str) -> str:
         if self._is_kept(text):
@@ -105,6 +112,10 @@ class Pseudonyms:
         return "/".join(part if self._is_kept(part) else self._name(part) for part in text.split("/"))
 
     def _name(self, part: str) -> str:
+        begins, part = _begun(part)
+        return begins + (part if self._is_kept(part) else self._other(part))
+
+    def _other(self, part: str) -> str:
         if part in self._of_nodes:
             return self._of_nodes[part]
         base = _base(part)
@@ -113,6 +124,12 @@ class Pseudonyms:
 
 def _is_prose(text: str) -> bool:
     return len(text) > LONGEST or WHITE.search(text) is not None
+
+
+def _begun(name: str) -> tuple[str, str]:
+    """What the name of a report's ConfigMap begins with, empty for other names, and the rest, which is its node's."""
+    begins = next((one for one in PREFIXES if name.startswith(one)), "")
+    return begins, name.removeprefix(begins)
 
 
 def _base(name: str) -> str:

@@ -11,11 +11,15 @@ import msgspec
 
 from stromboli.cluster import kinds
 from stromboli.errors import ManifestError
-from stromboli.model.resources.device_settings import ChipReport
+from stromboli.model.resources.device_settings import SEPARATED, ChipReport
 
 DEVICES: Final = "kube-system", "mindx-dl-deviceinfo-", "DeviceInfoCfg"
 NODES: Final = "mindx-dl", "mindx-dl-nodeinfo-", "NodeInfo"
 """Namespace of the ConfigMaps, what their names begin with before the node's, and the key of the report."""
+PREFIXES: Final = DEVICES[1], NODES[1]
+"""What their names begin with."""
+KEYS: Final = DEVICES[2], NODES[2]
+"""The keys of all reports."""
 LISTED: Final = "huawei.com/"
 """What the names of lists begin with: ``huawei.com/Ascend310P`` are the chips that are free."""
 UNHEALTHY: Final = "-Unhealthy"
@@ -55,16 +59,35 @@ def node_of(found: kinds.ConfigMap) -> str:
 
 def report_of(found: kinds.ConfigMap) -> ChipReport:
     """The report.  Raises ManifestError where it cannot be read."""
-    is_node = found.metadata.name.startswith(NODES[1])
-    key = (NODES if is_node else DEVICES)[2]
-    text = found.data[key] or "{}"  # empty while there is nothing to report
+    key = (NODES if found.metadata.name.startswith(NODES[1]) else DEVICES)[2]
     try:
-        if is_node:
-            return ChipReport(status=msgspec.json.decode(text, type=_Node).info.status)
-        lists = msgspec.json.decode(text, type=_Devices).info.device_list
+        return _read(key, found.data[key])
     except msgspec.DecodeError as error:
         where = kinds.title("ConfigMap", found.metadata)
         raise ManifestError(str(error), object=where, path=f"data.{key}") from error
+
+
+def bare(key: str, text: str) -> str:
+    """What is read of a report, and nothing else; empty where nothing is, or it cannot be read."""
+    try:
+        report = _read(key, text)
+    except msgspec.DecodeError:
+        return ""
+    if key == NODES[2]:
+        return msgspec.json.encode(_Node(_Status(SEPARATED))).decode() if report.status == SEPARATED else ""
+    if report.free is None:
+        return ""
+    chips = {"": report.free, UNHEALTHY: report.unhealthy}
+    lists = {f"{LISTED}{CHIP}{end}": ",".join(f"{CHIP}-{one}" for one in chips[end]) for end in chips}
+    return msgspec.json.encode(_Devices(_DeviceList(lists))).decode()
+
+
+def _read(key: str, text: str) -> ChipReport:
+    """The report under a key.  Raises DecodeError."""
+    text = text or "{}"  # while there is nothing to report
+    if key == NODES[2]:
+        return ChipReport(status=msgspec.json.decode(text, type=_Node).info.status)
+    lists = msgspec.json.decode(text, type=_Devices).info.device_list
     if lists is None:
         return ChipReport()
     free, unhealthy = (_chips(lists.get(f"{LISTED}{CHIP}{end}", "")) for end in ("", UNHEALTHY))

@@ -87,6 +87,10 @@ _310P: Final = ChipSettings(
 )  # fmt: skip
 
 
+SEPARATED: Final = "PreSeparate"
+"""The status that NodeD reports of a node that is about to be taken out of use."""
+
+
 class ChipReport(Wire, frozen=True):
     """What MindCluster says of the NPUs of a node: numbers of chips that are free, and that are broken.
 

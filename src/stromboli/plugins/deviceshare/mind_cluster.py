@@ -6,11 +6,12 @@ one a template of that many cores.  The pod's annotation of the same name says w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from stromboli.framework.extension.reason import Reason, StatusCode
-from stromboli.model.resources.device_settings import ChipReport, DeviceSettings
+from stromboli.model.resources.device_settings import SEPARATED, ChipReport, DeviceSettings
 from stromboli.model.spec import NodeSpec
 from stromboli.model.task import Task
 from stromboli.plugins.deviceshare.kind import CardUse, Need, amount, number, stated, words
@@ -33,18 +34,13 @@ CHIP: Final = "Ascend310P"
 CORES_OF_CHIPS: Final = (8, 10)
 CPUS: Final = 7
 """AI CPUs of a chip."""
-SEPARATED: Final = "PreSeparate"
-"""What NodeD reports of a node that is about to be taken out of use."""
 PERCENT: Final = 100
 
 WORDS: Final = (
     HIGH, ON, OFF, ANY, LEVEL, DVPP, ACCELERATOR, SERVER_TYPE, PREDICATE_TIME, CHIP, SEPARATED, f"huawei-{CHIP}",
     *(f"{CHIP}-{cores}" for cores in CORES_OF_CHIPS),
 )  # fmt: skip
-"""Keys and values of labels and annotations.
-
-They stay in anonymised records; pieces such as ``0-vir02``, and reports with the names of their ConfigMaps, do not.
-"""
+"""Keys and values of labels and annotations."""
 
 PRE_SEPARATED: Final = Reason("preCheckNodePredicate failure", code=StatusCode.ERROR)
 INVALID: Final = Reason(
@@ -76,6 +72,10 @@ TEMPLATES: Final[Mapping[str, Template]] = {
     "vir04_3c": Template(4, 3, ANY), "vir04": Template(4, 4, ANY),
     "vir04_3c_ndvpp": Template(4, 3, OFF), "vir04_4c_dvpp": Template(4, 4, ON),
 }  # fmt: skip
+
+
+PIECES: Final = re.compile(rf"\d+(,\d+)*(-({'|'.join(TEMPLATES)}))?|{CHIP}-[0-9a-z.]+(-\d+){{1,2}}_\d+", re.ASCII)
+"""Annotations that say what a pod has, ours and the device plugin's."""
 
 
 class Demand(NamedTuple):
