@@ -13,8 +13,8 @@ from stromboli.model.spec import NodeSpec
 from stromboli.plugins.deviceshare import DeviceShare
 from stromboli.plugins.deviceshare.gpushare import Demand, GpuPool
 from stromboli.plugins.deviceshare.kind import KNOWN, remember
+from stromboli.plugins.deviceshare.vgpu import REFUSED, Share, VGpu
 from stromboli.plugins.deviceshare.vgpu import Demand as VGpuDemand
-from stromboli.plugins.deviceshare.vgpu import Share, VGpu
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from stromboli.testing.check_plugin import check_plugin
 from tests.acceptance.bench import NOW, Bench, binds, messages
@@ -164,10 +164,12 @@ def test_a_share_of_a_vgpu_is_written_as_the_device_plugin_reads_it() -> None:
     }  # fmt: skip
 
 
+OFFER: dict[str, Any] = {f"{V}number": 9, f"{V}memory": 9, f"{V}cores": 9}
+
+
 def pool(policy: str = "", count: int = 3, rules: tuple[dict[str, str], ...] = ()) -> Any:
-    offer: dict[str, Any] = {f"{V}number": 9, f"{V}memory": 9, f"{V}cores": 9}
     register = ":".join(f"GPU-{i},{count},10000,NVIDIA-{kind},true,hami-core" for i, kind in enumerate(("A100", "T4")))
-    spec = NodeSpec("n", annotations={REGISTER: register}, allocatable=offer)
+    spec = NodeSpec("n", annotations={REGISTER: register}, allocatable=OFFER)
     return VGpu(policy, rules, spread_scores=True).pool_of(spec)
 
 
@@ -177,7 +179,30 @@ def task(name: str, **annotations: str) -> Any:
     return next(iter(session.state.tasks.values()))
 
 
+@pytest.mark.parametrize(("compat", "card"), [(False, "GPU-0"), (True, "GPU-1")])
+def test_an_unhealthy_card_gets_no_further_pods(compat: bool, card: str) -> None:
+    """Compat mode reads the health of cards and does not heed it."""
+    sick = CARD.format(1, 10, 10000).replace("true", "false")
+    bench = Bench(
+        [vgpus("n", CARD.format(0, 10, 10000), sick), asking("p", vgpu_number=1, vgpu_memory=3000)], VGPU, compat=compat
+    )
+    (bind,) = bench.cycle().binds
+    assert bind.annotations[IDS].startswith(f"{card},")
+
+
 HALF = VGpuDemand((Share(1, 5000, 50),))
+
+
+def test_what_an_unhealthy_card_holds_stays_and_explanations_name_it() -> None:
+    (spec,) = (
+        NodeSpec("n", annotations={REGISTER: CARD.format(0, 10, 9000).replace("true", "false")}, allocatable=OFFER),
+    )
+    found: Any = VGpu("", (), spread_scores=True).pool_of(spec)
+    found.restore(task("old", **{IDS: "GPU-0,NVIDIA,3000,20:"}))
+    assert found.by_uuid["GPU-0"].used_memory == 3000
+    assert "GPU-0 6000 of 9000 MB" in found.shortage(HALF)
+    assert found.shortage(HALF).endswith("(unhealthy)")
+    assert found.refusal(HALF) is REFUSED
 
 
 @pytest.mark.parametrize(
@@ -231,9 +256,8 @@ def test_pods_of_one_rule_share_no_card() -> None:
 
 @pytest.mark.parametrize("register", ["", "GPU-0,10,10000", "GPU-0,x,10000,T,true,hami-core", "," * 5000])
 def test_cards_that_are_registered_in_another_form_are_no_cards(register: str) -> None:
-    offer: dict[str, Any] = {f"{V}number": 9, f"{V}memory": 9, f"{V}cores": 9}
     assert (
-        VGpu("", (), spread_scores=True).pool_of(NodeSpec("n", annotations={REGISTER: register}, allocatable=offer))
+        VGpu("", (), spread_scores=True).pool_of(NodeSpec("n", annotations={REGISTER: register}, allocatable=OFFER))
         is None
     )
 

@@ -116,6 +116,13 @@ _ROWS = (
         "An instance belongs to one container.",
     ),
     Difference(
+        "vgpu-health",
+        "A card whose device plugin says that it is unhealthy gets no further pods.",
+        "Its health is read and not heeded.",
+        "deviceshare",
+        "A container would fail to start there.",
+    ),
+    Difference(
         "npu-memory",
         "A pod that asks for more memory than an NPU has is refused.",
         "It counts as one that asks for no memory.",

@@ -101,7 +101,7 @@ class DeviceShare(Plugin, trusted=True):
             yield VGpu(
                 self.policy, rules, settings.nvidia,
                 spread_scores=not asks("vgpu-spread"), started_only=asks("vgpu-mig-sizes"),
-                same_slots=asks("vgpu-mig-slots"),
+                same_slots=asks("vgpu-mig-slots"), any_health=asks("vgpu-health"),
             )  # fmt: skip
         for chip in settings.vnpus.configs if self.npu else ():
             soft = settings.vnpus.hami_vnpu_core

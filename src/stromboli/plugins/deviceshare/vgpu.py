@@ -105,6 +105,7 @@ class Card:
     memory: int
     type: str
     geometries: tuple[Geometry, ...] = ()
+    healthy: bool = True
     used_memory: int = 0
     used_cores: int = 0
     sharers: int = 0
@@ -145,8 +146,8 @@ class Card:
         return slot and Piece(self.uuid, need, share.cores, slot.id_of(self.uuid), slot.memory // kind.factor)
 
     def allows(self, demand: Demand) -> bool:
-        """Whether the pod's annotations, and the pods that are here, let it use the card."""
-        if self.uuid in demand.other_uuids or (demand.uuids and self.uuid not in demand.uuids):
+        """Whether the card's health, the pod's annotations and the pods that are here let it use the card."""
+        if not self.healthy or self.uuid in demand.other_uuids or (demand.uuids and self.uuid not in demand.uuids):
             return False
         if demand.keeps_apart and any(holder.keeps_out(demand) for holder in self.holders.values()):
             return False
@@ -171,16 +172,16 @@ class VGpu:
     """The kind; ``policy`` is ``binpack``, ``spread`` or empty, ``rules`` are labels of pods that share no card.
 
     With ``started_only`` a MIG card in use offers only sizes of which an instance is taken; with ``same_slots``
-    containers of one pod may get the same instance.
+    containers of one pod may get the same instance; with ``any_health`` pods get cards that are said to be unhealthy.
     """
 
     lock = "hamivgpu"
 
     def __init__(
         self, policy: str, rules: Sequence[Mapping[str, str]], settings: NvidiaSettings = DEFAULTS.nvidia, *,
-        spread_scores: bool, started_only: bool = False, same_slots: bool = False,
+        spread_scores: bool, started_only: bool = False, same_slots: bool = False, any_health: bool = False,
     ) -> None:  # fmt: skip
-        self._policy, self._rules, self._spread_scores = policy, rules, spread_scores
+        self._policy, self._rules, self._spread_scores, self._any = policy, rules, spread_scores, any_health
         self._settings, self.factor = settings, max(settings.gpu_memory_factor, 1)
         self.started_only, self.same_slots, self.offered = started_only, same_slots, settings.resource_count_name
         self._shares: dict[int, tuple[Share, ...]] = {}
@@ -194,11 +195,10 @@ class VGpu:
         notes = task.annotations
         types = tuple(word.lower() for word in words(notes.get(USE_TYPE, "")))
         others = tuple(word.lower() for word in words(notes.get(NO_TYPE, "")))
-        apart = notes.get(GROUP_POLICY) == SPREAD
         return Demand(
             shares, notes.get(MODE, ""), types, others,
             tuple(words(notes.get(USE_UUID, ""))), tuple(words(notes.get(NO_UUID, ""))),
-            group_of(task) if apart else "", matching(self._rules, task.labels),
+            group_of(task) if notes.get(GROUP_POLICY) == SPREAD else "", matching(self._rules, task.labels),
         )  # fmt: skip
 
     def shares_of(self, task: Task) -> tuple[Share, ...]:
@@ -225,7 +225,7 @@ class VGpu:
         cut = [self._settings.geometries_of(one.type) for one in entries]
         mode = MIG if entries[-1].mode == MIG and cut[-1] else SHARED
         cards = [
-            Card(one.uuid, i, one.shares, one.memory, one.type, cut[i] if mode == MIG else ())
+            Card(one.uuid, i, one.shares, one.memory, one.type, cut[i] if mode == MIG else (), one.healthy or self._any)
             for i, one in enumerate(entries)
         ]
         return VGpuPool(node.name, cards, mode, self)
@@ -303,7 +303,7 @@ class VGpuPool:
         cards = (
             f"{card.uuid} {max(card.memory - card.used_memory, 0)} of {card.memory} MB, "
             f"{WHOLE - card.used_cores} % of its cores, {card.count - card.sharers} of {card.count} shares"
-            + ("" if card.allows(demand) else " (not allowed to this pod)")
+            + ("" if card.allows(demand) else " (not allowed to this pod)" if card.healthy else " (unhealthy)")
             for card in self._cards
         )
         return "free: " + "; ".join(cards)

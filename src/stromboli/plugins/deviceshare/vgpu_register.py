@@ -10,6 +10,8 @@ from stromboli.plugins.deviceshare.kind import MOST_CARDS, number
 REGISTER: Final = "volcano.sh/node-vgpu-register"
 FIELDS: Final = 6
 """Fields of a registered card: UUID, count, memory in MB, type, health, mode."""
+UNHEALTHY: Final = frozenset({"false", "False", "FALSE", "f", "F", "0"})
+"""What the health of a card says that must not be used."""
 
 
 class Registered(NamedTuple):
@@ -20,6 +22,7 @@ class Registered(NamedTuple):
     memory: int
     type: str
     mode: str
+    healthy: bool = True
 
 
 @lru_cache(maxsize=4096)
@@ -28,7 +31,7 @@ def registered(text: str) -> tuple[Registered, ...]:
     entries = [entry.split(",") for entry in text.split(":", MOST_CARDS) if entry.strip()]
     if len(entries) > MOST_CARDS or not all(_is_whole(entry) for entry in entries):
         return ()
-    return tuple(Registered(e[0], int(e[1]), int(e[2]), e[3], e[5]) for e in entries)
+    return tuple(Registered(e[0], int(e[1]), int(e[2]), e[3], e[5], e[4] not in UNHEALTHY) for e in entries)
 
 
 def _is_whole(entry: list[str]) -> bool:
