@@ -41,11 +41,12 @@ _VALUE_TEXT: Final = (
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 
-_LABEL_FORM: Final = re.compile(_DNS_1035)
+_DNS_1035_FORM: Final = re.compile(_DNS_1035)
+_LABEL_FORM: Final = re.compile(_LABEL)
 _SUBDOMAIN_FORM: Final = re.compile(_SUBDOMAIN)
 _RULES: Final = {
-    ("", "namespaces"): (re.compile(_LABEL), 63, _LABEL_TEXT),
-    ("", "services"): (_LABEL_FORM, 63, _DNS_1035_TEXT),
+    ("", "namespaces"): (_LABEL_FORM, 63, _LABEL_TEXT),
+    ("", "services"): (_DNS_1035_FORM, 63, _DNS_1035_TEXT),
 }
 _SUBDOMAIN_RULE: Final = (_SUBDOMAIN_FORM, 253, _SUBDOMAIN_TEXT)
 _KEY: Final = re.compile(rf"(?:{_SUBDOMAIN}/)?{_QUALIFIED}")
@@ -79,12 +80,12 @@ def wrong_marks(body: Body) -> Iterator[Cause]:
 
 def no_dns_1035(text: str) -> str:
     """Why a text is no DNS-1035 label; empty if it is one."""
-    return "" if len(text) <= _LONGEST_LABEL and _LABEL_FORM.fullmatch(text) else _DNS_1035_TEXT
+    return "" if len(text) <= _LONGEST_LABEL and _DNS_1035_FORM.fullmatch(text) else _DNS_1035_TEXT
 
 
 def no_label(text: str) -> str:
     """Why a text is no RFC 1123 label; empty if it is one."""
-    return "" if len(text) <= _LONGEST_LABEL and re.fullmatch(_LABEL, text) else _LABEL_TEXT
+    return "" if len(text) <= _LONGEST_LABEL and _LABEL_FORM.fullmatch(text) else _LABEL_TEXT
 
 
 def no_subdomain(text: str) -> str:
