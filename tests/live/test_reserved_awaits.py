@@ -160,7 +160,7 @@ ELSEWHERE = {
     # where there is no key to sign with
     "_annotate: self._say_later(f'Pod:reservation {key}')",
     # pods with claims: here none has one
-    "_carry_out: self._volumes.ready(bind)", "_carry_out: self._claims.write(bind)",
+    "_carry_out: self._claims.ready(bind)",
     "_take_back: self._volumes.take_back(bind)", "_take_back: self._claims.take_back(bind)", "until_known: write()",
     "until_known: self.pause(attempts.made, error)", "_carry_out: self._leave(bind)", "_leave: self._take_back(bind)",
     "_carry_out: self._give_up(bind, error)", "_give_up: self._take_back(bind)", "_as_it_stands: self._leave(bind)",
