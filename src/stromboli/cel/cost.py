@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+from math import prod
 from typing import Final, NamedTuple
 
 MACROS: Final = frozenset({"all", "exists", "exists_one", "existsOne", "map", "filter"})
@@ -53,6 +55,7 @@ class Read(NamedTuple):
     path: tuple[str, ...]
 
 
+@lru_cache(maxsize=64)
 def plain(text: str) -> str:
     """The expression with its texts and comments empty, so that nothing in them counts."""
     return _TEXT.sub('""', text)
@@ -78,69 +81,70 @@ def products(text: str) -> int:
     Going through what an entry itself holds, and nothing else, is no product: all entries of all entries are the parts
     of one value.
     """
-    return max((depth for _, depth in _depths(text)), default=0)
+    return max((depth for _, depth in _scopes(text)), default=0)
 
 
 def reads(text: str) -> Iterator[Read]:
     """What is read within walks and is no part of the entry at hand: a list among it is taken whole at each step."""
-    scopes = [*_depths(text)]
-    heads = {place for walk, _ in scopes for place in walk.head}
-    for found in _PATH.finditer(plain(text)) if scopes else ():
-        around = {walk.variable: depth for walk, depth in scopes if found.start() in walk.body}
-        name, free = found[1], around and found.start() not in heads
-        if free and name not in (*_CONSTANTS, [*around][-1]):
+    for found in _paths(text):
+        name = found[1]
+        around = {walk.variable: depth for walk, depth in _scopes(text) if found.start() in walk.body}
+        if around and name != [*around][-1]:
             path = () if name in around or found[3] else (name, *found[2].replace(".", " ").split())
             yield Read([*around.values()][-1], path)
 
 
 def growth(text: str) -> int:
     """How many times what it is given a row of ``map`` may make: each adds or lists as often as its body says."""
-    text, times = plain(text), 1
-    for found in _MACRO.finditer(text):
-        if found[1] == "map":
-            body = text[found.end() : _closing(text, text.index("(", found.start()))]
-            times *= 1 + body.count("+") + body.count(",")
-    return times
+    bare = plain(text)
+    bodies = (bare[walk.body.start : walk.body.stop] for walk, _ in _scopes(text) if walk.name == "map")
+    return prod(1 + body.count("+") + body.count(",") for body in bodies)
 
 
 def sums(text: str) -> tuple[int, int]:
     """How many signs of addition stand outside walks, and within: texts and lists are copied by each."""
-    bodies, text = [walk.body for walk in walks(text)], plain(text)
-    places = [place for place, sign in enumerate(text) if sign == "+"]
-    within = sum(any(place in body for body in bodies) for place in places)
+    places = [place for place, sign in enumerate(plain(text)) if sign == "+"]
+    within = sum(any(place in walk.body for walk, _ in _scopes(text)) for place in places)
     return len(places) - within, within
 
 
 def copies(text: str) -> Iterator[tuple[int, bool, bool]]:
     """Of each macro that copies what it makes: its depth, whether it reads from outside, whether it makes lists."""
-    scopes = [*_depths(text)]
-    read = [found for found in _PATH.finditer(plain(text)) if found[1] not in _CONSTANTS]
-    heads = {place for walk, _ in scopes for place in walk.head}
-    for walk, depth in scopes:
+    for walk, depth in _scopes(text):
         if walk.name in COPYING:
-            names = {one[1] for one in read if one.start() in walk.body and one.start() not in heads}
+            names = {found[1] for found in _paths(text) if found.start() in walk.body}
             yield depth, bool(names - {walk.variable}), walk.makes
 
 
 def stated_steps(text: str, entries: int) -> int:
     """The steps that an expression takes over lists which it states itself, of so many entries; 0 for few."""
-    found = [*walks(text)]
+    found = [walk for walk, _ in _scopes(text)]
     depths = [len(walk.around) + 1 + walk.makes + (walk.name in COPYING) for walk in found]
-    maps = sum(
-        walk.name == "map" for walk in found
-    )  # what one makes longer is the next one's input, wherever it stands
+    # what one map makes longer is the next one's input, wherever that stands
+    maps = sum(walk.name == "map" for walk in found)
     return int(sum(entries**depth for depth in (*depths, maps) if depth > 1))
 
 
-def _depths(text: str) -> Iterator[tuple[Macro, int]]:
+@lru_cache(maxsize=64)
+def _scopes(text: str) -> tuple[tuple[Macro, int], ...]:
     """The macros of an expression, and how many lists each goes through for each entry of another, itself included."""
+    found: list[tuple[Macro, int]] = []
     depth: dict[tuple[str, ...], int] = {(): 0}
     for walk in walks(text):
         here = depth.get(walk.around, len(walk.around))
         is_part = bool(walk.around) and set(_NAME.findall(walk.target)) == {walk.around[-1]}
         mine = here if is_part else here + 1
         depth[(*walk.around, walk.variable)] = max(mine, depth.get((*walk.around, walk.variable), 0))
-        yield walk, mine
+        found.append((walk, mine))
+    return tuple(found)
+
+
+def _paths(text: str) -> Iterator[re.Match[str]]:
+    """The names that an expression reads, with their fields; constants and what macros bind are left out."""
+    heads = {place for walk, _ in _scopes(text) for place in walk.head}
+    for found in _PATH.finditer(plain(text)):
+        if found[1] not in _CONSTANTS and found.start() not in heads:
+            yield found
 
 
 def _target(text: str, end: int) -> str:

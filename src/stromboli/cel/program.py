@@ -33,7 +33,7 @@ LONGEST_MESSAGE: Final = 5 * 1024
 DEEPEST: Final = 100
 """Brackets within brackets."""
 
-_MARKS: Final = re.compile(rf"\.({'|'.join(sorted(MACROS))})\s*\(|[(\[{{]|[)\]}}]")
+_BRACKETS: Final = re.compile(r"[(\[{]|[)\]}]")
 _FAULTS: Final = (
     ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, AttributeError, QuantityError, PatternError,
 )  # fmt: skip
@@ -149,7 +149,7 @@ class Cost:
         """Characters and entries that additions copy: outside of walks, and within, where all parts have their turn."""
         outside, within = self._sums
         once = max(entries, found.text, self._longest)
-        in_turn = found.texts + found.values + entries * (outer * _PER_STEP * bool(self._reads) + self._longest)
+        in_turn = found.texts + found.values + entries * (outer * _PER_STEP + self._longest)
         steps = int(entries ** max(self._products - 1, 0))
         return self._growth * (outside**2 * once + within**2 * steps * in_turn)
 
@@ -181,6 +181,12 @@ def unsupported(text: str, known: frozenset[str]) -> str:
         return found.problem if found.is_unsupported else ""
     strange = sorted(found.names - _TYPES - known) or sorted(found.called - _OWN - FUNCTIONS.keys())
     return f"{strange[0]} is not known here" if strange else ""
+
+
+def mistake(text: str) -> str:
+    """Why a text is no expression; empty for one, even if nothing here can evaluate it."""
+    found = program(text)
+    return "" if found.is_unsupported else found.problem
 
 
 def message(written: str, given: Mapping[str, Any], otherwise: str) -> str:
@@ -217,7 +223,7 @@ def too_long(text: str) -> str:
     if len(text) > LONGEST:
         return f"CEL compile error: the expression has {len(text)} characters, more than {LONGEST}"
     depth = 0
-    for mark in _MARKS.finditer(text):
+    for mark in _BRACKETS.finditer(text):
         depth = max(depth - 1, 0) if mark[0] in (")", "]", "}") else depth + 1
         if depth > DEEPEST:
             return f"CEL compile error: the expression has more than {DEEPEST} brackets within each other"
@@ -235,4 +241,4 @@ def too_costly(text: str) -> str:
     return ""
 
 
-__all__ = ["CelError", "Program", "message", "program", "unsupported"]
+__all__ = ["CelError", "Program", "message", "mistake", "program", "unsupported"]

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
     from stromboli.plugins.capacity.accounts import Account
 
-GATE_TIMEOUT: Final = "gate-timeout"
-"""The argument that says how long."""
 EXPIRED: Final = (
     "queue {queue} keeps no part of itself for {count} pods any more, which its gate let in more than {limit} ago "
     "and which have found no node since: others may take their room (gate-timeout of the plugin capacity)"
@@ -68,4 +66,4 @@ def _let_in(job: Job) -> Iterator[Task]:
     return (task for task in job.of(PENDING) if not task.gates and opted_in(task))
 
 
-__all__ = ["EXPIRED", "GATE_TIMEOUT", "let_in_at", "not_below_zero", "opted_in", "reserve_parts"]
+__all__ = ["EXPIRED", "let_in_at", "not_below_zero", "opted_in", "reserve_parts"]

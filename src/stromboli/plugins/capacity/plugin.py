@@ -30,7 +30,7 @@ from stromboli.plugins.capacity.accounts import (
     within_levels,
 )
 from stromboli.plugins.capacity.devices import EXCEEDED, DeviceBooks, move
-from stromboli.plugins.capacity.let_in import GATE_TIMEOUT, not_below_zero, opted_in, reserve_parts
+from stromboli.plugins.capacity.let_in import not_below_zero, opted_in, reserve_parts
 from stromboli.plugins.capacity.lines import CapacityLines
 from stromboli.plugins.capacity.reclaiming import Reclaiming
 from stromboli.queue_accounts.plugin import QueueAccounts, added_up
@@ -71,7 +71,7 @@ class Capacity(QueueAccounts[Account], trusted=True):
     lines: CapacityLines
     ancestor_level = arg("ancestorReclaimLevel", int, 0, not_negative)
     device_quota = arg("capacity.DynamicResourceAllocationEnable", bool, True)
-    gate_timeout = arg(GATE_TIMEOUT, str, "0s", not_below_zero)
+    gate_timeout = arg("gate-timeout", str, "0s", not_below_zero)
     consumable_quota = arg("capacity.DRAConsumableCapacityEnable", bool, True)
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from stromboli.cel import CelError, program, unsupported
+from stromboli.cel import CelError, mistake, program, unsupported
 from stromboli.cluster.body import Body, meta
 from stromboli.model.selectors import selects
 from stromboli.server.admission.admission import World
@@ -108,9 +108,8 @@ def mistaken(rows: object, path: str, *needed: str) -> Iterator[Cause]:
                 yield required(f"{path}[{number}].{name}")
         for name in ("expression", "messageExpression"):
             text = one.get(name) or ""
-            found = program(text) if text else None
-            if found is not None and found.problem and not found.is_unsupported:
-                yield wrong(f"{path}[{number}].{name}", text[:256], f"compilation failed: {found.problem}")
+            if text and (told := mistake(text)):
+                yield wrong(f"{path}[{number}].{name}", text[:256], f"compilation failed: {told}")
 
 
 def all_hold(conditions: Iterable[Body], given: dict[str, Any]) -> bool:

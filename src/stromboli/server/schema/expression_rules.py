@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from sys import float_info
 from typing import Any, Final
 
-from stromboli.cel import CelError, message, program, unsupported
+from stromboli.cel import CelError, message, mistake, program, unsupported
 from stromboli.server.schema.schema import RULES, Schema
 from stromboli.server.status_errors import Cause, required, shown, wrong
 
@@ -63,9 +63,9 @@ def mistaken(raw: Mapping[str, Any], path: str) -> Iterator[Cause]:
         if not rule.get("rule"):
             yield required(f"{where}.rule", "rule is not specified")
         for name in ("rule", "messageExpression"):
-            found = program(rule[name]) if rule.get(name) else None
-            if found is not None and found.problem and not found.is_unsupported:
-                yield wrong(f"{where}.{name}", found.text[:256], f"compilation failed: {found.problem}")
+            text = rule.get(name) or ""
+            if text and (told := mistake(text)):
+                yield wrong(f"{where}.{name}", text[:256], f"compilation failed: {told}")
 
 
 def not_evaluated(schema: Schema, path: str = "") -> Iterator[str]:
