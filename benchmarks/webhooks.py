@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import base64
 import json
-import os
 import ssl
 import subprocess
 import sys
@@ -28,6 +27,7 @@ import aiohttp
 import msgspec
 import yaml
 
+from benchmarks.live.processes import cost_of
 from benchmarks.workloads import Json
 from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.crds.registration import Registration, configurations
@@ -153,16 +153,6 @@ async def measured(path: str, rate: float, seconds: float, authorities: bytes) -
     return sorted(found)
 
 
-def _cpu(process: subprocess.Popen[bytes]) -> float:
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
-
-
-def _mib(process: subprocess.Popen[bytes]) -> float:
-    pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGESIZE") / 2**20
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; the exit code is 1 when a quantile is over the target."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.webhooks", description=__doc__)
@@ -174,14 +164,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as (authorities, process):
         for path in ("/pods/mutate", "/pods/validate"):
-            before = _cpu(process)
+            before = cost_of(process.pid).cpu
             found = asyncio.run(measured(path, options.rate, options.seconds, authorities))
-            spent = 1000 * (_cpu(process) - before) / len(found)
+            spent = 1000 * (cost_of(process.pid).cpu - before) / len(found)
             shown = [found[min(int(len(found) * part), len(found) - 1)] for part in (0.5, 0.9, 0.99, 1.0)]
             late = late or shown[2] > TARGET
             columns = " | ".join(f"{1000 * one:.2f}" for one in shown)
             print(f"| {path} | {len(found)} | {columns} | {spent:.2f} |")
-        print(f"\nmemory of the server: {_mib(process):.0f} MiB")
+        print(f"\nmemory of the server: {cost_of(process.pid).mib:.0f} MiB")
     return int(late)
 
 

@@ -15,6 +15,8 @@ from stromboli.model.spec import Amount, NodeSelector, Toleration, Wire
 
 CLAIM_SECONDS: Final = 600
 """How long drivers may take to make allocated devices ready, unless told otherwise."""
+MOST_GROUP_CLAIMS: Final = 4
+"""Claims that a PodGroup of Kubernetes' own may share, as API servers have it."""
 
 
 class Devices(msgspec.Struct, frozen=True):
@@ -197,6 +199,11 @@ class DeviceStatus(Wire, frozen=True):
     device: str = ""
     share_id: str = msgspec.field(name="shareID", default="")
     conditions: tuple[DeviceCondition, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Driver, pool and name of the device, and the share's id, as :attr:`DeviceResult.key`."""
+        return self.driver, self.pool, self.device, self.share_id
 
 
 class ResourceClaimStatus(Wire, frozen=True):

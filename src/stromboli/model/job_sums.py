@@ -30,7 +30,8 @@ class Sums:
     allocated  tasks that occupy a node     held     those and the pipelined ones
     request    those and the pending ones   total    all tasks
 
-    ``moves`` grows whenever tasks come, go, or change their state.
+    ``moves`` grows whenever tasks come, go, or change their state; the last is counted by their job, as some changes
+    concern no sum.
     """
 
     __slots__ = ("allocated", "held", "moves", "request", "total")
@@ -61,7 +62,6 @@ class Sums:
 
     def move(self, old: TaskStatus, new: TaskStatus, vector: tuple[int, ...], times: int) -> None:
         """``times`` tasks of ``vector`` leave ``old`` for ``new``."""
-        self.moves += 1
         gone, come = SHIFTS[old][new]
         if gone:
             self.shift(gone, vector, -times)

@@ -11,7 +11,7 @@ import msgspec
 
 from stromboli.cluster import kinds
 from stromboli.errors import ManifestError
-from stromboli.model.resources.device_settings import SEPARATED, ChipReport
+from stromboli.model.resources.device_settings import CHIP, SEPARATED, ChipReport
 
 DEVICES: Final = "kube-system", "mindx-dl-deviceinfo-", "DeviceInfoCfg"
 NODES: Final = "mindx-dl", "mindx-dl-nodeinfo-", "NodeInfo"
@@ -24,8 +24,6 @@ LISTED: Final = "huawei.com/"
 """What the names of lists begin with: ``huawei.com/Ascend310P`` are the chips that are free."""
 UNHEALTHY: Final = "-Unhealthy"
 """What the names of lists of chips end with that are out of order."""
-CHIP: Final = "Ascend310P"
-"""The one type of chip that is looked at."""
 MOST_CHIPS: Final = 1024
 """Chips of a list that are read."""
 MOST_DIGITS: Final = 6

@@ -11,6 +11,7 @@ from stromboli.cluster import kinds
 from stromboli.cluster.decoding.amounts import COUNT, INT32, check_whole
 from stromboli.cluster.decoding.decode import naming, podgroup_of
 from stromboli.model import names
+from stromboli.model.claims import MOST_GROUP_CLAIMS
 from stromboli.model.job import Job
 from stromboli.model.podgroup import (
     NetworkTopology,
@@ -28,8 +29,6 @@ SCHEDULED: Final = "PodGroupInitiallyScheduled"
 """The condition that says whether the gang has been placed; once it is True it stays so."""
 _SCHEDULED_BEFORE: Final = {"scheduling.k8s.io/v1alpha2": "PodGroupScheduled"}
 """What it was called in older versions."""
-MOST_CLAIMS: Final = 4
-"""Claims that a PodGroup may share, as API servers have it."""
 _ALL_NAMES: Final = frozenset({SCHEDULED, *_SCHEDULED_BEFORE.values()})
 REASON_SCHEDULED: Final = "Scheduled"
 _OURS: Final = (names.POD_GROUP_UNSCHEDULABLE, names.POD_GROUP_SCHEDULED, names.POD_GROUP_NOT_ADMITTED)
@@ -74,7 +73,7 @@ def _translated(group: kinds.UpstreamPodGroup, jobs: Mapping[str, Job]) -> PodGr
 def _claims(group: kinds.UpstreamPodGroup) -> Iterator[str]:
     """The claims that the pods share; one made from a template is known once the status names it."""
     made = {one.name: one.resource_claim_name for one in group.status.resource_claim_statuses}
-    for claim in group.spec.resource_claims[:MOST_CLAIMS]:
+    for claim in group.spec.resource_claims[:MOST_GROUP_CLAIMS]:
         if name := claim.resource_claim_name or made.get(claim.name, ""):
             yield f"{group.metadata.namespace}/{name}"
 
@@ -109,12 +108,9 @@ def scheduled_in(version: str) -> str:
 
 
 def told_upstream(
-    phase: str, conditions: tuple[PodGroupCondition, ...], now: str, scheduled: str = SCHEDULED
-) -> list[PodGroupCondition] | None:
-    """The conditions as they are to be written, None where what stands there says it all.
-
-    ``scheduled`` is what the condition is called that says whether the gang has been placed.
-    """
+    phase: str, conditions: tuple[PodGroupCondition, ...], now: str, scheduled: str
+) -> PodGroupCondition | None:
+    """The condition that is to be written, ``scheduled`` by name; None where what stands there says it all."""
     known = next((one for one in conditions if one.type == scheduled), None)
     wanted = _wanted(phase, conditions)
     if wanted is None or (known is not None and known.status == names.CONDITION_TRUE):
@@ -123,8 +119,7 @@ def told_upstream(
         return None
     since = known.last_transition_time if known is not None and known.status == wanted[0] else now
     status, reason, message = wanted
-    kept = [one for one in conditions if one.type not in (*_OURS, scheduled)]
-    return [*kept, PodGroupCondition(scheduled, status, "", since, reason, message)]
+    return PodGroupCondition(scheduled, status, "", since, reason, message)
 
 
 def with_theirs(

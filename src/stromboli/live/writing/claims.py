@@ -211,7 +211,7 @@ def is_prepared(claim: ResourceClaim) -> bool:
     allocation = claim.status.allocation
     if allocation is None:
         return False
-    told = {(one.driver, one.pool, one.device, one.share_id): one.conditions for one in claim.status.devices}
+    told = {one.key: one.conditions for one in claim.status.devices}
     slow = [one for one in allocation.devices.results if one.binding_conditions]
     # each is asked, as any may have failed
     ready = [_is_ready(claim.metadata.name, one, told.get(one.key, ())) for one in slow]

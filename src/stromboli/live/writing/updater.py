@@ -73,12 +73,11 @@ class Updater:
         """A PodGroup of Kubernetes' own is told whether it has been placed, and that it is no longer disrupted."""
         version = self._context.feed.resource("UpstreamPodGroup").api_version
         self._tell_of_parent(update.key)
-        told = told_upstream(update.phase, conditions, self._now(), scheduled_in(version))
-        for condition in (told or ())[-1:]:
-            self._set_condition(update.key, uid, condition)
+        placed = told_upstream(update.phase, conditions, self._now(), scheduled_in(version))
         over = placed_anew(update.phase, conditions, self._now())
-        if over is not None:
-            self._set_condition(update.key, uid, over)
+        for condition in (placed, over):
+            if condition is not None:
+                self._set_condition(update.key, uid, condition)
 
     def _set_condition(self, job: str, uid: str, condition: PodGroupCondition) -> None:
         """Set one condition of a PodGroup of Kubernetes' own; others stay as they are, whoever wrote them."""

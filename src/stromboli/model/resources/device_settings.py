@@ -87,6 +87,8 @@ _310P: Final = ChipSettings(
 )  # fmt: skip
 
 
+CHIP: Final = "Ascend310P"
+"""The one type of chip of MindCluster's that is looked at, as labels and reports call it."""
 SEPARATED: Final = "PreSeparate"
 """The status that NodeD reports of a node that is about to be taken out of use."""
 

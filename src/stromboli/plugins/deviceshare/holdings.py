@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from stromboli.model.resources.device_settings import DeviceSettings
+from stromboli.model.resources.device_settings import CHIP, DeviceSettings
 from stromboli.model.spec import NodeSpec, PodSpec
 from stromboli.model.task import Task
 from stromboli.plugins.deviceshare import mind_cluster, npu
@@ -41,7 +41,7 @@ def holdings(notes: Mapping[str, str], spec: PodSpec) -> Iterator[Holding]:
         yield Holding(f"GPU {card}", memory)
     if (piece := mind_cluster.piece_of(notes)) is not None:
         for chip in piece.chips:
-            yield Holding(f"{mind_cluster.CHIP}-{chip}", template=piece.template)
+            yield Holding(f"{CHIP}-{chip}", template=piece.template)
     for key, text in sorted(notes.items()):
         is_npu = key.startswith(npu.PREFIX) and key.endswith(npu.HELD)
         is_told = key.startswith(npu.PREFIX) and key.endswith(npu.TOLD)

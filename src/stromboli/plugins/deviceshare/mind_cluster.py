@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from stromboli.framework.extension.reason import Reason, StatusCode
-from stromboli.model.resources.device_settings import SEPARATED, ChipReport, DeviceSettings
+from stromboli.model.resources.device_settings import CHIP, SEPARATED, ChipReport, DeviceSettings
 from stromboli.model.spec import NodeSpec
 from stromboli.model.task import Task
 from stromboli.plugins.deviceshare.kind import CardUse, Need, amount, number, stated, words
@@ -29,8 +29,6 @@ ON, OFF, ANY = "yes", "no", "null"
 """Whether a slice has the chip's only DVPP, does without, or takes it as it comes."""
 ACCELERATOR, SERVER_TYPE = "accelerator", "servertype"
 """Labels of nodes: ``huawei-Ascend310P``, and ``Ascend310P-8``, where the number is a chip's AI cores."""
-CHIP: Final = "Ascend310P"
-"""The one type of chip, as labels and reports call it."""
 CORES_OF_CHIPS: Final = (8, 10)
 CPUS: Final = 7
 """AI CPUs of a chip."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from stromboli.cluster.body import Body, part
+from stromboli.model.claims import MOST_GROUP_CLAIMS
 from stromboli.server.schema.names import no_label
 from stromboli.server.status_errors import Cause, duplicate, required, shown, wrong
 
 Parts = Mapping[str, Any]
 GROUP: Final = "scheduling.k8s.io"
-MOST_CLAIMS: Final = 4
 MOST_TEMPLATES: Final = 8
 DEEPEST: Final = 4
 """Levels of templates that a Workload has at most: those at the lowest are for PodGroups alone."""
@@ -117,9 +117,9 @@ def _template(spec: Parts, path: str) -> Iterator[Cause]:
     """What PodGroups and the templates of such say alike."""
     yield from _placing(spec, path, "minCount")
     claims = spec.get("resourceClaims") or ()
-    yield from _at_most(claims, f"{path}.resourceClaims", MOST_CLAIMS)
-    yield from _named(claims[:MOST_CLAIMS], f"{path}.resourceClaims", set())
-    for index, claim in enumerate(claims[:MOST_CLAIMS]):
+    yield from _at_most(claims, f"{path}.resourceClaims", MOST_GROUP_CLAIMS)
+    yield from _named(claims[:MOST_GROUP_CLAIMS], f"{path}.resourceClaims", set())
+    for index, claim in enumerate(claims[:MOST_GROUP_CLAIMS]):
         where = f"{path}.resourceClaims[{index}]"
         yield from _one_of(claim, where, ("resourceClaimName", "resourceClaimTemplateName"))
 

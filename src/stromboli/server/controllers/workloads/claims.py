@@ -68,9 +68,8 @@ def _name_claims(objects: Objects, kind: CollectionName, body: Body, claim_of: C
 
 def _name_of(objects: Objects, owner: Body, wanted: Body) -> str:
     """The name of the claim that an object has of its own, made now if need be; empty without a template."""
-    own = (one for one in objects.owned(owner, CLAIMS))
-    found = next((one for one in own if part(one, "metadata", "annotations", POD_CLAIM) == wanted["name"]), None)
-    made = found or _made(objects, owner, wanted)
+    own = {part(one, "metadata", "annotations", POD_CLAIM): one for one in objects.owned(owner, CLAIMS)}
+    made = own.get(wanted["name"]) or _made(objects, owner, wanted)
     return "" if made is None else str(meta(made)["name"])
 
 
