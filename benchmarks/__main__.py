@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Final
 
-from benchmarks import flush, gates, growth, observers
+from benchmarks import devices, flush, gates, growth, observers
 from benchmarks.cases import CASES, Case, can_run, case_named
 from benchmarks.measure import Measured, ask, last_cycle, measure
 from benchmarks.tables import figure, head, machine, row
@@ -30,7 +30,8 @@ _COLUMNS: Final = (
     "binds",
     "verdict",
 )
-_TABLES: Final = ("growth", "observers", "gates", "flush")
+_COMPARISONS: Final = {"gates": gates, "devices": devices}
+_TABLES: Final = ("growth", "observers", "flush", *_COMPARISONS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,8 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         fine &= observers.show([_case(name, options.quick) for name in observers.CASES], options.quick)
     if "flush" in named:
         fine &= flush.show(options.quick)
-    if "gates" in named:
-        fine &= gates.show([_case(name, options.quick) for name in gates.CASES], options.quick)
+    for table, room in _COMPARISONS.items():
+        if table in named:
+            fine &= room.COMPARISON.show([_case(name, options.quick) for name in room.CASES], options.quick)
     return 0 if fine else 1
 
 

@@ -8,8 +8,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks.gates import interval
+from benchmarks.gates import gated
 from benchmarks.measure import in_turns, text_of
+from benchmarks.paired import interval
 from benchmarks.pipelined.chart import Panel, drawn
 from benchmarks.pipelined.comparing import SERVED_COLUMNS, Pair, cells, complaints, served_cells
 from benchmarks.pipelined.measuring import BEGINNING, Clock, Decisions, Outcome, run
@@ -233,7 +234,7 @@ def test_a_cycle_that_is_run_again_leaves_nothing(kind: str) -> None:
     cycles.go()
     before = cycles.answer()["outcome"]
     for kept in ("false", "true"):
-        assert cycles.again(f"PipelinedStatePersistence={kept}") > 0
+        assert cycles.again(gated(kept, cycles.config)) > 0
         assert cycles.config.keeps_reservations is (kept == "true")
     assert cycles.answer()["outcome"] == before
 

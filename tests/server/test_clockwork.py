@@ -166,6 +166,31 @@ def test_events_are_kept_for_an_hour_after_they_were_told_last(cluster):
     assert cluster.told() == ["again"]
 
 
+def test_changes_are_forgotten_after_five_minutes(cluster):
+    def types(version):
+        return [event["type"] for event in cluster.events(f"{PODS}?resourceVersion={version}")]
+
+    cluster.delete(f"{LEASES}/n")
+    first = int(cluster.get(PODS).body["metadata"]["resourceVersion"])
+    cluster.run("old")
+    for _ in range(5):
+        cluster.tick(60)
+    cluster.run("young")
+    second = int(cluster.get(f"{PODS}/old").body["metadata"]["resourceVersion"])
+    cluster.tick(59)
+    assert types(first) == ["ADDED", "ADDED"]
+    cluster.tick(1)
+    assert cluster.events(f"{PODS}?resourceVersion={first}")[0]["object"]["code"] == 410
+    assert types(second) == ["ADDED"]
+    stored = cluster.api.store
+    kept = [stored.of(name) for name in stored.names()]
+    assert [one.weight for one in kept] == [sum(len(change.entry.encoded) for change in one.changes) for one in kept]
+    cluster.tick(60)
+    cluster.tick(300)
+    assert not any(one.changes for one in kept)
+    assert types(int(cluster.get(f"{PODS}/young").body["metadata"]["resourceVersion"])) == []
+
+
 def test_neither_the_longest_name_nor_a_quota_keeps_pods_from_leaving(cluster):
     hard = {"metadata": {"name": "q"}, "spec": {"hard": {"count/events": "1"}}}
     cluster.api_post("/api/v1/namespaces/default/resourcequotas", hard)

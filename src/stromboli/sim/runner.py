@@ -76,9 +76,9 @@ class Run:
                     self.problems += apply_change(self.state, change)
             self._cycle()
 
-    def again(self, gates: str) -> float:
-        """CPU seconds of one cycle more, with other feature ``gates``, on the state as it is; it leaves nothing."""
-        self.config = replace(self.config, features=switched_on(parse_gates(gates)))
+    def again(self, config: Config) -> float:
+        """CPU seconds of one cycle more, with another configuration, on the state as it is; it leaves nothing."""
+        self.config = config
         self._cycle()
         self.plans.pop()
         self.cycle_wall.pop()

@@ -1,13 +1,14 @@
 """What happens in a cluster because time goes by, as Kubernetes' own controllers see to it.
 
 Nodes whose kubelets are heard of no more become unknown; pods leave tainted nodes when their tolerance is over, and
-nodes that are gone; events are forgotten.
+nodes that are gone; events and changes are forgotten.
 """
 
 from __future__ import annotations
 
 import secrets
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ HEAVIEST_EVENTS: Final = 16 << 20
 """Bytes of the events that are kept, however few these are then: a kilobyte each is usual, 1.5 MiB the most."""
 _NAME: Final = 220
 """Characters of an object's name that an event's own begins with: some have to be left for the rest."""
+COMPACTED: Final = 300.0
+"""Seconds after which changes are forgotten, as those of etcd are at kube-apiserver's --etcd-compaction-interval."""
 _COLLECT_EVERY: Final = 20.0
 _FORGET_EVERY: Final = 60.0
 _NODES: Final = ("", "nodes")
@@ -83,8 +86,10 @@ class Clockwork:
     _heard: dict[str, _Sign] = field(default_factory=dict)
     _tainted: dict[tuple[str, str, str], float] = field(default_factory=dict)
     _lost: dict[str, float] = field(default_factory=dict)
-    _done: dict[float, float] = field(default_factory=dict)
+    _done: dict[str, float] = field(default_factory=dict)
     """When what is done every so many seconds was done last."""
+    _versions: deque[tuple[float, int]] = field(default_factory=deque)
+    """Resource versions, oldest first, and when the store had them."""
 
     def tick(self) -> None:
         """Do what is due by now; one object's trouble keeps no other waiting."""
@@ -92,9 +97,13 @@ class Clockwork:
         self._listen(now)
         self._expel(now)
         one_by_one("event", _surplus(self.store.of(_EVENTS).entries), partial(self.store.drop, _EVENTS))
-        for work, seconds in ((self._collect, _COLLECT_EVERY), (self._forget, _FORGET_EVERY)):
-            if now - self._done.get(seconds, 0.0) >= seconds:
-                self._done[seconds] = now
+        for work, seconds in (
+            (self._collect, _COLLECT_EVERY),
+            (self._forget, _FORGET_EVERY),
+            (self._compact, _FORGET_EVERY),
+        ):
+            if now - self._done.get(work.__name__, 0.0) >= seconds:
+                self._done[work.__name__] = now
                 work(now)
 
     # ---------------------------------------------------------------------------------------------------- silent nodes
@@ -166,7 +175,12 @@ class Clockwork:
             )
         delete_if_possible(self.writer, self._kind(_PODS), key, how)
 
-    # ---------------------------------------------------------------------------------------------------------- events
+    # ---------------------------------------------------------------------------------------------- events and changes
+
+    def _compact(self, now: float) -> None:
+        self._versions.append((now, self.store.version))
+        while self._versions[0][0] <= now - COMPACTED:
+            self.store.compact(self._versions.popleft()[1])
 
     def _forget(self, now: float) -> None:
         end = stamp(now - FORGOTTEN)

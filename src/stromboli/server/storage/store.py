@@ -158,6 +158,11 @@ class Collection:
         """Forget the older half of the changes, or the only one."""
         self._forget((len(self.changes) + 1) // 2)
 
+    def forget_until(self, version: int) -> None:
+        """Forget the changes up to ``version``, if there are any."""
+        if number := bisect_right(self.changes, version, key=lambda change: change.version):
+            self._forget(number)
+
     def _forget(self, number: int) -> None:
         self.floor = self.changes[number - 1].version
         self.weight -= sum(len(change.entry.encoded) for change in self.changes[:number])
@@ -276,6 +281,12 @@ class Store:
             self._lighten()
         for listener in self.listeners:
             listener(name, change)
+
+    def compact(self, version: int) -> None:
+        """Forget what changed up to ``version``, in all collections."""
+        for collection in self._collections.values():
+            collection.forget_until(version)
+        self._weight = sum(collection.weight for collection in self._collections.values())
 
     def _lighten(self) -> None:
         """Let the collection whose changes weigh most forget half of them."""
