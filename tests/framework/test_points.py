@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.framework.extension import hook, order
-from stromboli.framework.extension.ask import compile_points
+from stromboli.framework.extension.ask import Questions
 from stromboli.framework.extension.merge import Agree
 from stromboli.framework.extension.points import POINTS, SWITCHES
 from stromboli.framework.extension.points_page import generate_page
@@ -74,25 +74,25 @@ def test_rows_are_complete(name):
     ],
 )
 def test_answers_where_nobody_is_asked(name, asked, expected):
-    assert compile_points({})[name](*asked) == expected
+    assert getattr(Questions(lambda _: ()), name)(*asked) == expected
 
 
 def test_reversed_default_follows_the_plugins_of_the_other_point():
     by_weight = ((lambda left, right: right.weight - left.weight,),)
-    asked = compile_points({"queue_order": by_weight})
+    asked = Questions(lambda point: by_weight if point == "queue_order" else ())
     light, heavy = Thing(weight=1, created=0, name="a"), Thing(weight=2, created=0, name="b")
-    assert asked["queue_order"](heavy, light) < 0
-    assert asked["victim_queue_order"](light, heavy, heavy) < 0
+    assert asked.queue_order(heavy, light) < 0
+    assert asked.victim_queue_order(light, heavy, heavy) < 0
 
 
 def test_restart_reaches_every_point_that_names_victims():
     first, second = Thing(uid="1"), Thing(uid="2")
     chain = ((lambda *_args: [first], lambda *_args: [second], lambda *_args: [first, second]),)
     names = [name for name, point in POINTS.items() if isinstance(point.merge, Agree)]
-    ours, reference = (compile_points(dict.fromkeys(names, chain), restart=restart) for restart in (False, True))
+    ours, reference = (Questions(lambda _: chain, restart=restart) for restart in (False, True))
     assert names == ["preemptable", "reclaimable", "unified_evictable"]
-    assert all(ours[name]("actor", [first, second]) == [] for name in names)
-    assert all(reference[name]("actor", [first, second]) == [first, second] for name in names)
+    assert all(getattr(ours, name)("actor", [first, second]) == [] for name in names)
+    assert all(getattr(reference, name)("actor", [first, second]) == [first, second] for name in names)
 
 
 @pytest.mark.parametrize(

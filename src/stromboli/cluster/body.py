@@ -25,7 +25,7 @@ def part(body: Mapping[str, Any], *path: str) -> Any:
     """The value at ``path``, or None where the way ends early."""
     value: Any = body
     for step in path:
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             return None
         value = value.get(step)
     return value
@@ -75,7 +75,7 @@ def seconds_of(text: str | None) -> float | None:
 
 def merge_patched(value: Any, patch: Any) -> Any:
     """The value after a merge patch (RFC 7386)."""
-    if not isinstance(patch, Mapping):
+    if isinstance(patch, str) or not isinstance(patch, Mapping):
         return patch
     result = dict(value) if isinstance(value, Mapping) else {}
     for key, inner in patch.items():

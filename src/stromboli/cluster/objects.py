@@ -18,6 +18,8 @@ from stromboli.model.spec import without_nulls
 from stromboli.model.values.reading import convert, unreadable
 
 _DECODERS: Final = {kind: msgspec.json.Decoder(row.type) for kind, row in KINDS.items()}
+_encode: Final = msgspec.msgpack.Encoder().encode
+NIL: Final = b"\xc0"
 _MANY_DIGITS: Final = b"0" * 19
 _DIGITS_AS_ZEROS: Final = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else ord(" ") for byte in range(256))
 _LONG_NUMBER: Final = re.compile(rb"[:,\[]\s*-?[0-9]{19}")
@@ -54,13 +56,30 @@ def from_value(kind: str, value: object) -> Object:
     Raises :class:`~stromboli.errors.ManifestError`.
     """
     try:
-        clean = without_nulls(value)
-        _refuse_huge(clean, "")
-        return _named(kind, convert(clean, KINDS[kind].type))
+        found = _plainly(kind, value)
+        if found is None:
+            clean = without_nulls(value)
+            _refuse_huge(clean, "")
+            found = convert(clean, KINDS[kind].type)
+        return _named(kind, found)
     except ManifestError as error:
         raise ManifestError(error.problem, object=error.object or title_of(kind, value), path=error.path) from error
     except RecursionError as error:
         raise ManifestError(unreadable(error), object=title_of(kind, value)) from error
+
+
+def _plainly(kind: str, value: object) -> Object | None:
+    """The object, where ``value`` has no nulls, no number of more than 64 bits, and every field is of its type.
+
+    msgpack's byte for null stands nowhere in UTF-8, and only now and then in a number.
+    """
+    try:
+        if NIL in _encode(value):
+            return None
+        found: Object = msgspec.convert(value, KINDS[kind].type)
+    except (msgspec.ValidationError, OverflowError, TypeError, ValueError, RecursionError):
+        return None  # the slow way tells what is wrong
+    return found
 
 
 def json_value(raw: bytes | msgspec.Raw) -> object:

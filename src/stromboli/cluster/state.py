@@ -382,7 +382,7 @@ class ClusterState:
         found.quotas = {namespace: dict(quotas) for namespace, quotas in self.quotas.items()}
         found.namespace_labels = dict(self.namespace_labels)
         found.services = {namespace: dict(sorted(named.items())) for namespace, named in self.services.items()}
-        found.usage = {name: self.usage[name] for name in table.statics.names if name in self.usage}
+        found.usage = {name: self.usage[name] for name in filter(self.usage.__contains__, table.statics.names)}
         found.budgets = [self.budgets[key] for key in sorted(self.budgets)]
         found.claims = dict(sorted(self.storage.devices.demands.items()))
         found.memory, found.utc_offset = dict(self.memory), self.utc_offset

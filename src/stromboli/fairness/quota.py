@@ -77,6 +77,13 @@ class Quota:
         """The queue above, empty for the root."""
         return self.ancestors[-1] if self.ancestors else ""
 
+    def twin(self) -> Quota:
+        """A quota of its own with the same amounts, which are shared."""
+        return Quota(
+            self.name, self.guarantee, self.deserved, self.capability, self.claims, self.real_capability,
+            self.ancestors, self.children, self.fault, self.warning,
+        )  # fmt: skip
+
     def below(self, above: Resource, guaranteed: Resource) -> None:
         """Take what is left of ``above`` once all siblings have what they are ``guaranteed`` together."""
         self.real_capability = exceeded_part(above, guaranteed).add(self.guarantee)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 from stromboli.fairness.share import divisors, dominant_share
 from stromboli.model.resources.amounts import MIN, le
@@ -84,6 +85,12 @@ class Thresholds:
             if have > most:
                 return True
         return False
+
+
+@lru_cache(maxsize=4096)
+def thresholds(deserved: tuple[float, ...]) -> Thresholds:
+    """The thresholds of ``deserved`` (by column), which few queues see change from cycle to cycle."""
+    return Thresholds(deserved)
 
 
 def _floor(amount: float) -> int:

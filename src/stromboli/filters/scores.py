@@ -109,10 +109,13 @@ def _evenness_of_two(fractions: Floats) -> Ints:
 
 
 def _evenness_rows(offered: Ints, wanted: Ints, there: Bools) -> Ints:
-    fractions = np.minimum(wanted / np.where(there, offered, 1), 1.0)
     known = there.sum(axis=0)
+    most = known.max(initial=0)
+    if most < 2:
+        return np.full(offered.shape[1], MAX_SCORE)
+    fractions = np.minimum(wanted / np.where(there, offered, 1), 1.0)
     deviation = np.where(known == 2, _half_range(fractions, there), 0.0)
-    if len(offered) > 2:
+    if most > 2:
         deviation = np.where(known == 3, _deviation(fractions), deviation)
     evenness: Ints = ((1 - deviation) * MAX_SCORE).astype(np.int64)
     return evenness

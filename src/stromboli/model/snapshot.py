@@ -48,9 +48,9 @@ class QueueSums:
 
     def copy(self, axes: Axes) -> QueueSums:
         """The same sums, each as long as ``axes``, in lists of their own."""
-        twin = QueueSums()
-        for name in ("allocated", "held", "request", "elastic", "inqueue", "admitted"):
-            setattr(twin, name, axes.full(getattr(self, name)))
+        twin, full = QueueSums(), axes.full
+        twin.allocated, twin.held, twin.request = full(self.allocated), full(self.held), full(self.request)
+        twin.elastic, twin.inqueue, twin.admitted = full(self.elastic), full(self.inqueue), full(self.admitted)
         twin.jobs = self.jobs
         return twin
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -103,7 +104,8 @@ class NodeTable:
     def copy(self) -> NodeTable:
         """The same amounts in arrays of their own (offers and specs are shared), with an empty journal."""
         changing = np.concatenate(own := [getattr(self, name) for name in AMOUNTS[1:]])
-        parts = np.split(changing, np.cumsum([len(each) for each in own])[:-1])
+        ends = [*accumulate(map(len, own))]
+        parts = [changing[end - len(each) : end] for each, end in zip(own, ends, strict=True)]
         twin = NodeTable(self.axes, self.statics, dict(zip(AMOUNTS, (self.alloc, *parts), strict=True)))
         twin._changing = [changing]
         return twin

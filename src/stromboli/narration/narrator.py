@@ -18,9 +18,10 @@ class Narrator:
 
     def tells(self, key: str) -> Teller | None:
         """What to call, with the fields of the catalogue, when ``key`` happens; None where nothing listens."""
-        if key not in self._tellers:
-            self._tellers[key] = self.mute.over(teller(self.observer, key))
-        return self._tellers[key]
+        tellers = self._tellers
+        if key not in tellers:
+            tellers[key] = self.mute.over(teller(self.observer, key))
+        return tellers[key]
 
     def tells_all(self, key: str) -> BulkTeller | None:
         """What to call, with a number and columns of the fields, when ``key`` happens so many times at once."""

@@ -237,6 +237,8 @@ def _prepared(observer: Observer, key: str) -> Teller:
 
 def wanting(observer: Observer, key: str) -> list[Observer]:
     """Those of whom ``observer`` consists that want ``key``."""
+    if observer is SILENT:
+        return []
     if not isinstance(observer, _PASSING):
         return [observer] if observer.wants(key) else []
     return [end for end in _listeners(observer, key) if end.wants(key)]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from stromboli.fairness.quota import Quota, by_column
-from stromboli.fairness.thresholds import Thresholds
+from stromboli.fairness.thresholds import thresholds
 from stromboli.model.names import QUEUE_OPEN
 from stromboli.model.resources.axes import Axes
 from stromboli.model.resources.resource import Resource
@@ -38,8 +38,8 @@ class QueueAccount:
         held.extend([0] * (len(axes) - len(held)))  # so that comparisons need not look at lengths
         self.held, sums = held, queue.sums
         self.inqueue, self.elastic, self.request = map(axes.full, (sums.inqueue, sums.elastic, sums.request))
-        self.limits = Thresholds(self.real_capability(axes))
-        self.deserved = Thresholds(by_column(axes, quota.deserved, 0.0))
+        self.limits = thresholds(tuple(self.real_capability(axes)))
+        self.deserved = thresholds(tuple(by_column(axes, quota.deserved, 0.0)))
 
     @property
     def walk(self) -> tuple[Self, ...]:

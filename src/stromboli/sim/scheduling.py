@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from stromboli.cluster.body import Body, Key, meta
-from stromboli.cluster.events import Deleted, Modified
+from stromboli.cluster.events import Deleted, Event, Modified
+from stromboli.cluster.kinds import Object
 from stromboli.cluster.mirror import Mirror
 from stromboli.cluster.objects import absent
 from stromboli.cluster.rim import Cut, GatesSet, Learned
@@ -43,6 +44,7 @@ class Scheduling:
         self.mirror.rim.do(GatesSet(sorted(config.gates)))
         self.carrier = Carrier(world, self.mirror, self.hear)
         self.problems: list[ManifestError] = []
+        self._read: tuple[Body | None, Event] = None, Event("", Object())
         self._when_planned = when_planned
         self._hear = through(self.hear)
         self._runs = False
@@ -59,9 +61,17 @@ class Scheduling:
     def hear(self, change: SimChange, *, force: bool = False) -> None:
         """Take news in; what cannot be used is one of the ``problems``, and leaves everything else as it is."""
         try:
-            self.mirror.take(change.event, force=force)
+            self.mirror.take(self._event_of(change), force=force)
         except ManifestError as error:
             self.problems.append(error)
+
+    def _event_of(self, change: SimChange) -> Event:
+        """What ``change`` says; the answer to a write is the news of it once more, which need not be read again."""
+        body, event = self._read
+        if body is not change.body or type(event) is not change.how:
+            event = change.event
+            self._read = change.body, event
+        return event
 
     def freshen(self) -> None:
         """Read everything again: what is not there any more is known to be gone, and what was missed is made up for."""

@@ -50,7 +50,7 @@ class Registry:
 
     def __init__(self, plugins: Mapping[str, str], actions: Mapping[str, str]) -> None:
         self._plugins: dict[str, str | Factory] = dict(plugins)
-        self._actions = dict(actions)
+        self._actions: dict[str, str | type[Action]] = dict(actions)
 
     @property
     def plugin_names(self) -> tuple[str, ...]:
@@ -148,7 +148,9 @@ class Registry:
         name = ACTION_ALIASES.get(name, name)
         if name not in self._actions:
             raise ConfigError(f"failed to find Action {name}", nearest=nearest(name, self._actions))
-        found: type[Action] = attribute_of(name, self._actions[name])
+        found = self._actions[name]
+        if isinstance(found, str):
+            found = self._actions[name] = _action_class(name, found)
         return found
 
     def configured(self, file: str = "", *, lenient: bool = False, compat: bool = False) -> Config:
@@ -198,6 +200,11 @@ def _plugin_factory(name: str, reference: str) -> Factory:
         raise PluginError(name, f"{reference} is neither a Plugin subclass nor a module with New(arguments)")
     factory: Factory = found
     return factory
+
+
+def _action_class(name: str, reference: str) -> type[Action]:
+    found: type[Action] = attribute_of(name, reference)
+    return found
 
 
 def attribute_of(name: str, reference: str) -> Any:

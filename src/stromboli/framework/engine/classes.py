@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stromboli.errors import PluginError
-from stromboli.framework.engine.custom_scorers import Choosers
 from stromboli.framework.engine.fits import Fits
+from stromboli.framework.engine.hooks import Hooks
 from stromboli.framework.engine.remembered import Remembered, Said
-from stromboli.framework.engine.rows import Bools, Fit, Floats, Score, key_of, own_uid, reads_more, row_sum
-from stromboli.framework.extension.hook import Limit, by_template
+from stromboli.framework.engine.rows import Bools, Fit, Floats, Score, reads_more, row_sum
+from stromboli.framework.extension.hook import Limit
 from stromboli.model.table import Ints, Node, NodeRows, NodeTable, Rows
 from stromboli.model.task import Task
 from stromboli.narration.mute import Mute
@@ -28,31 +28,7 @@ KEPT = 256
 """How many classes keep their arrays; the one unused for longest is computed again when it is needed."""
 
 NEVER = -np.inf
-
-
-class Hooks:
-    """The enabled per-node hooks of a session: predicates plugin by plugin, then scores.
-
-    ``keys`` are what they read of a task beyond its template; ``choosers`` are asked about the candidates each time.
-    """
-
-    __slots__ = ("batch", "choosers", "fits", "keys", "scores", "shared", "unnormalised")
-
-    def __init__(
-        self,
-        fits: Sequence[Sequence[Fit]],
-        scores: Sequence[Score],
-        unnormalised: Sequence[Score],
-        batch: Sequence[Score],
-        choosers: Choosers,
-    ) -> None:
-        self.fits, self.choosers = fits, choosers
-        self.scores, self.unnormalised, self.batch = scores, unnormalised, batch
-        hooks = [fit.hook for plugin in fits for fit in plugin]
-        hooks += [score.hook for score in (*scores, *unnormalised, *batch)]
-        keys = dict.fromkeys(key_of(hook) for hook in hooks)
-        self.keys: list[Callable[[Task], Hashable]] = [key for key in keys if key is not by_template]
-        self.shared = own_uid not in self.keys
+Scorers = list[tuple[Score, Floats | None]]
 
 
 class TaskClass:
@@ -116,8 +92,8 @@ class TaskClass:
         self.refused: tuple[object, Fits] | None = None
         self.curable: tuple[int, Bools] | None = None
         everywhere = self.table.view()
-        self._ask_predicates(everywhere)
-        self._ask_scores(everywhere)
+        admitted = self._ask_predicates(everywhere)
+        score, batch = self._ask_scores(everywhere)
         self._ask_raws(everywhere)
         self.shifting = any(raw is None for _, raw in self.unnormalised)
         self.remembered = self._memory()
@@ -125,11 +101,13 @@ class TaskClass:
         self.simple = not (self.global_filters or hooks.choosers) and (
             self.constant is not None or not self.unnormalised
         )
-        self._renew_all(everywhere)
+        now, fits = everywhere.fitting(self.want, self.columns)
+        self._keep(fits & admitted, now & fits & admitted, score, batch)
         self.seen = len(self.table.journal)
 
-    def _ask_predicates(self, nodes: NodeRows) -> None:
+    def _ask_predicates(self, nodes: NodeRows) -> Bools:
         self.static_ok: Bools = np.ones(len(nodes), dtype=bool)
+        moving_ok: Bools = np.ones(len(nodes), dtype=bool)
         self.moving: list[Fit] = []
         self.global_filters: list[Fit] = []
         for fit in (fit for plugin in self.hooks.fits for fit in plugin):
@@ -142,17 +120,23 @@ class TaskClass:
                 self.global_filters.append(fit)
             else:
                 self.moving.append(fit)
+                moving_ok &= admitted
+        return self.static_ok & moving_ok
 
-    def _ask_scores(self, nodes: NodeRows) -> None:
-        self.scorers = self._speaking(self.hooks.scores, nodes)
-        self.batchers = self._speaking(self.hooks.batch, nodes)
+    def _ask_scores(self, nodes: NodeRows) -> tuple[Floats, Floats]:
+        self.scorers, score = self._speaking(self.hooks.scores, nodes)
+        self.batchers, batch = self._speaking(self.hooks.batch, nodes)
         moving = (scorer.hook for scorer, fixed in (*self.scorers, *self.batchers) if fixed is None)
         self.global_scores = any(reads_more(hook) for hook in moving)
+        return score, batch
 
-    def _speaking(self, scorers: Sequence[Score], nodes: NodeRows) -> list[tuple[Score, Floats | None]]:
-        """The hooks that have something to say about this class, static ones with their answer."""
-        answers = [(scorer, scorer.vector(self.task, nodes)) for scorer in scorers]
-        return [(s, a.astype(np.float64) if s.hook.static else None) for s, a in answers if a is not None]
+    def _speaking(self, scorers: Sequence[Score], nodes: NodeRows) -> tuple[Scorers, Floats]:
+        """The hooks that have something to say about this class, static ones with their answer, and all added up."""
+        answers = [(s, answer) for s in scorers if (answer := s.vector(self.task, nodes)) is not None]
+        total = np.zeros(len(nodes))
+        for _, answer in answers:
+            total += answer
+        return [(s, a.astype(np.float64) if s.hook.static else None) for s, a in answers], total
 
     def _ask_raws(self, nodes: NodeRows) -> None:
         self.unnormalised: list[tuple[Score, Floats | None]] = []
@@ -246,7 +230,10 @@ class TaskClass:
         return moving and all(s.row is not None for s, fixed in (*self.scorers, *self.batchers) if fixed is None)
 
     def _renew_all(self, nodes: NodeRows) -> None:
-        self.open, self.now, self.score, self.batch = self.look(nodes)
+        self._keep(*self.look(nodes))
+
+    def _keep(self, fits: Bools, now: Bools, score: Floats, batch: Floats) -> None:
+        self.open, self.now, self.score, self.batch = fits, now, score, batch
         self.best_now = np.where(self.now, self.total(slice(None), self.constant), NEVER)
 
     def _store(self, rows: Rows, fits: Bools, now: Bools, score: Floats, batch: Floats) -> None:
@@ -303,7 +290,7 @@ class TaskClass:
                 fits &= admitted
         return fits, now & fits, self._sum(self.scorers, nodes), self._sum(self.batchers, nodes)
 
-    def _sum(self, scorers: list[tuple[Score, Floats | None]], nodes: NodeRows) -> Floats:
+    def _sum(self, scorers: Scorers, nodes: NodeRows) -> Floats:
         """Scores of ``nodes``, added up in the order of the configuration."""
         total = np.zeros(len(nodes))
         for scorer, fixed in scorers:
@@ -396,4 +383,4 @@ class Classes:
         return made
 
 
-__all__ = ["FEW", "NEVER", "Classes", "Hooks", "Ints", "NodeTable", "TaskClass"]
+__all__ = ["FEW", "NEVER", "Classes", "Ints", "NodeTable", "TaskClass"]

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 
-from stromboli.framework.engine.classes import Hooks
 from stromboli.framework.engine.custom_scorers import Choosers, Mapped
-from stromboli.framework.engine.rows import Fit, Score, fit_of, score_of
+from stromboli.framework.engine.rows import Fit, Score, fit_of, key_of, own_uid, score_of
 from stromboli.framework.extension.answers import Answer, Answers
+from stromboli.framework.extension.hook import by_template
+from stromboli.model.task import Task
+
+
+class Hooks:
+    """The enabled per-node hooks of a session: predicates plugin by plugin, then scores.
+
+    ``keys`` are what they read of a task beyond its template; ``choosers`` are asked about the candidates each time.
+    """
+
+    __slots__ = ("batch", "choosers", "fits", "keys", "scores", "shared", "unnormalised")
+
+    def __init__(
+        self,
+        fits: Sequence[Sequence[Fit]],
+        scores: Sequence[Score],
+        unnormalised: Sequence[Score],
+        batch: Sequence[Score],
+        choosers: Choosers,
+    ) -> None:
+        self.fits, self.choosers = fits, choosers
+        self.scores, self.unnormalised, self.batch = scores, unnormalised, batch
+        hooks = [fit.hook for plugin in fits for fit in plugin]
+        hooks += [score.hook for score in (*scores, *unnormalised, *batch)]
+        keys = dict.fromkeys(key_of(hook) for hook in hooks)
+        self.keys: list[Callable[[Task], Hashable]] = [key for key in keys if key is not by_template]
+        self.shared = own_uid not in self.keys
 
 
 def hooks_of(answers: Answers, first: Sequence[Fit] = ()) -> Hooks:

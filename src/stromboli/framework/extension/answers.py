@@ -61,10 +61,12 @@ class Answers:
 
     def take(self, tier: int, option: PluginOption, plugin: Plugin, hooks: Iterable[tuple[Hook, Function]]) -> None:
         """Note the hooks of ``plugin`` whose points are switched on."""
-        self._of.clear()
-        for hook, function in hooks:
-            if option.enabled(hook.point):
-                self._all.append(Answer(tier, plugin, hook, guarded(plugin, hook, function, rule_of)))
+        self._of = {}
+        self._all += [
+            Answer(tier, plugin, hook, guarded(plugin, hook, function, rule_of))
+            for hook, function in hooks
+            if option.enabled(hook.point)
+        ]
 
     def register(self, tier: int, option: PluginOption, plugin: Plugin, hook: Hook, function: Function) -> None:
         """Note a function registered while the session opens; it replaces an earlier one of that plugin and point."""
@@ -89,14 +91,10 @@ class Answers:
                 self._of.setdefault((answer.hook.point.name, answer.hook.form), []).append(answer)
         return self._of.get((point, form), [])
 
-    def chains(self) -> dict[str, tuple[tuple[Function, ...], ...]]:
-        """By name of each point that anybody answers its functions, tier by tier."""
-        return {name: self.chain(name) for name in dict.fromkeys(answer.hook.point.name for answer in self._all)}
-
     def chain(self, point: str) -> tuple[tuple[Function, ...], ...]:
         """The functions of one point, tier by tier."""
         answers = self.of(point)
-        return tuple(tuple(a.function for a in answers if a.tier == tier) for tier in range(self.tiers))
+        return tuple([tuple([a.function for a in answers if a.tier == tier]) for tier in range(self.tiers)])
 
     def tiered(self, point: str) -> list[list[Answer]]:
         """The hooks of one point, tier by tier, without the tiers that have none."""

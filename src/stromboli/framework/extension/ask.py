@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, Final
 
 from stromboli.framework.extension.merge import Agree, Chain, FirstOpinion, Merge, Union
-from stromboli.framework.extension.points import POINTS
+from stromboli.framework.extension.points import POINTS, Point
 
 OPINION = "opinion"
 """Attribute of a comparison: the plugins' comparison alone, 0 where none of them tells the two apart."""
 
 
-def compile_points(
-    chains: Mapping[str, Chain[..., Any]],
-    *,
-    restart: bool = False,
-    guards: Mapping[str, Sequence[Callable[..., Any]]] = MappingProxyType({}),
-) -> dict[str, Callable[..., Any]]:
-    """One callable a point, merged from the chains; a point without a chain gives its default.
+def unguarded(_point: str) -> Sequence[Callable[..., Any]]:
+    """No guards."""
+    return ()
 
-    ``restart`` merges victims in the reference's way, ``guards`` are by point the functions whose refusal is absolute
-    (for both see :class:`Agree`; for guards :class:`Union`, too).  Reversed defaults are wired up here.
+
+class Questions:
+    """One callable a point as attributes, merged from its chain; a point without functions gives its default.
+
+    Each is merged when it is first asked for: most sessions ask few of them.  ``restart`` merges victims in the
+    reference's way, ``guards_of`` gives the functions of a point whose refusal is absolute (for both see
+    :class:`Agree`; for guards :class:`Union`, too).  Reversed defaults are wired up here.
     """
-    asked = _DEFAULTS.copy()
-    for row in _IN_ORDER:
-        merge: Merge = FirstOpinion(_reversed(asked[row.reverse_of])) if row.reverse_of else row.merge
-        if row.name in chains or row.reverse_of:
-            merge = replace(merge, restart=True) if restart and isinstance(merge, Agree) else merge
-            asked[row.name] = _compiled(merge, chains.get(row.name, ()), guards.get(row.name, ()))
-    for row in _BY_PART:
-        asked[row.name] = _of_part(asked[row.name], asked[row.unsplit])
-    return asked
+
+    def __init__(
+        self,
+        chain_of: Callable[[str], Chain[..., Any]],
+        *,
+        restart: bool = False,
+        guards_of: Callable[[str], Sequence[Callable[..., Any]]] = unguarded,
+    ) -> None:
+        self._chain_of, self._restart, self._guards_of = chain_of, restart, guards_of
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        point = POINTS.get(name)
+        if point is None:
+            raise AttributeError(name)
+        found = self._whole(point)
+        if point.unsplit:
+            found = _of_part(found, getattr(self, point.unsplit))
+        self.__dict__[name] = found
+        return found
+
+    def _whole(self, point: Point) -> Callable[..., Any]:
+        chain = self._chain_of(point.name)
+        if point.reverse_of:
+            return _compiled(FirstOpinion(_reversed(getattr(self, point.reverse_of))), chain)
+        if not any(chain):
+            return _DEFAULTS[point.name]
+        merge = point.merge
+        if isinstance(merge, (Agree, Union)):
+            merge = replace(merge, restart=True) if self._restart and isinstance(merge, Agree) else merge
+            return _compiled(merge, chain, self._guards_of(point.name))
+        return _compiled(merge, chain)
 
 
 def _compiled(merge: Merge, chain: Chain[..., Any], guards: Sequence[Callable[..., Any]] = ()) -> Callable[..., Any]:
@@ -51,7 +73,5 @@ def _reversed(compare: Callable[..., int]) -> Callable[..., int]:
     return lambda left, right, *_others: -compare(left, right)
 
 
-_IN_ORDER: Final = sorted(POINTS.values(), key=lambda point: bool(point.reverse_of))
-_BY_PART: Final = [point for point in POINTS.values() if point.unsplit]
-_DEFAULTS: Final = {point.name: _compiled(point.merge, ()) for point in _IN_ORDER}
+_DEFAULTS: Final = {point.name: _compiled(point.merge, ()) for point in POINTS.values()}
 """The questions that no plugin answers: the same in every session."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from stromboli.errors import PluginError
@@ -10,7 +10,7 @@ from stromboli.framework.books.priority_queue import Order
 from stromboli.framework.config.compat import Compat
 from stromboli.framework.config.config import PluginOption
 from stromboli.framework.extension.answers import Answers
-from stromboli.framework.extension.ask import compile_points
+from stromboli.framework.extension.ask import Questions, unguarded
 from stromboli.framework.extension.handlers import Handler, Handlers
 from stromboli.framework.extension.hook import Hook
 from stromboli.framework.extension.plugin import Plugin
@@ -64,14 +64,13 @@ class SessionHooks:
         keys = self.task_keys
         return sorted(tasks, key=lambda task: (*[key(task) for key in keys], task.index, task.created, task.uid))
 
-    def compile(self, compat: Compat) -> Mapping[str, Callable[..., Any]]:
-        """Compile everything from the answers as they are now; returns the merged functions by point."""
+    def compile(self, compat: Compat) -> Questions:
+        """Compile everything from the answers as they are now; returns the merged functions."""
         answers, restart = self.answers, compat.asks("agree-restart")
-        chains = answers.chains()
-        guards = {} if compat.asks("protections-absolute") else {name: answers.guards(name) for name in chains}
-        asked = compile_points(chains, restart=restart, guards=guards)
+        guards_of = unguarded if compat.asks("protections-absolute") else answers.guards
+        asked = Questions(answers.chain, restart=restart, guards_of=guards_of)
         for name in ("job_order", "queue_order", "task_order", "sub_job_order"):
-            self.orders[name] = answers.order(name, asked[name])
+            self.orders[name] = answers.order(name, getattr(asked, name))
         self.task_keys = [*answers.forms("task_order", "key").values()] if self.orders["task_order"].key else None
         self.batch_forms = {name: answers.batch_forms(name) for name in ("allocatable", "job_ready", "sub_job_ready")}
         self.job_prefilters = {name: job_prefilter(answers, name, restart) for name in ("preemptable", "reclaimable")}

@@ -15,6 +15,7 @@ from stromboli.model.job import ALLOCATED, BINDING, FAILED, PENDING, PIPELINED, 
 from stromboli.model.names import POD_GROUP_NOT_ADMITTED, POD_GROUP_PENDING
 from stromboli.model.resources.axes import UNOFFERED, add_to, amount_at
 from stromboli.model.resources.resource import Resource
+from stromboli.model.spec import Amount
 from stromboli.model.status import ALLOCATED_STATUS
 from stromboli.model.task import Task
 
@@ -164,7 +165,7 @@ def update_queues(session: Session) -> None:
         old = queue.status.allocated
         left_out = _shorten(amounts, session.axes.index, old or {}) if unoffered else 0
         fault = queue.fault or queue.warning
-        if old is None or not _equal(amounts, Resource.from_list(old)) or fault != queue.status.fault:
+        if old is None or not _says(old, amounts) or fault != queue.status.fault:
             session.plan.queues.append(QueueUpdate(name, amounts.to_list(), fault))
             if left_out:
                 text = SHORTENED.format(named=MOST_NAMES, count=MOST_NAMES + left_out, left_out=left_out)
@@ -223,8 +224,10 @@ def _unoffered(session: Session) -> dict[str, dict[str, float]]:
     return found
 
 
-def _equal(left: Resource, right: Resource) -> bool:
-    return left.to_list() == right.to_list()
+def _says(written: Mapping[str, Amount], amounts: Resource) -> bool:
+    """Whether a resource list comes to ``amounts``, as nearly always in the very words."""
+    said = amounts.to_list()
+    return said == written or said == Resource.from_list(written).to_list()
 
 
 def _ancestors(session: Session, name: str) -> list[str]:

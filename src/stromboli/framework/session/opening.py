@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 from stromboli.errors import PluginError
@@ -53,6 +52,7 @@ def _missing(session: Session, option: PluginOption, error: PluginError) -> None
 
 def compile_answers(session: Session) -> None:
     """Turn the hooks into ``session.ask`` and the engine."""
-    merged = session.hooks.compile(session.compat)
-    session.ask = cast(Ask, SimpleNamespace(**{**merged, **questions(session)}))
+    asked = session.hooks.compile(session.compat)
+    vars(asked).update(questions(session))
+    session.ask = cast(Ask, asked)
     session.placer = engine_of(session, session.hooks.answers, session.ties)

@@ -122,7 +122,8 @@ class Axes:
 
     def full(self, vector: Vector) -> list[int]:
         """A copy of ``vector`` as long as the numbering."""
-        return [*vector, *([0] * (len(self.names) - len(vector)))]
+        short = len(self.names) - len(vector)
+        return [*vector, *([0] * short)] if short else [*vector]
 
 
 def amount_at(vector: Vector, column: int) -> int:

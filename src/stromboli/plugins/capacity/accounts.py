@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stromboli.fairness.quota import Quota, Reading, by_column, flat, read, tree
-from stromboli.fairness.thresholds import Thresholds
+from stromboli.fairness.thresholds import thresholds
 from stromboli.model.names import CPU, MEMORY
 from stromboli.model.names import ROOT_QUEUE as ROOT
 from stromboli.model.resources.amounts import MIN
@@ -54,7 +54,7 @@ class Account(QueueAccount):
         self._kept: list[int] = []
         self._expired: set[str] = set()
         self.pipelined = axes.full(queue.sums.reserved())
-        self.guarantee = Thresholds(by_column(axes, quota.guarantee, 0.0))
+        self.guarantee = thresholds(tuple(by_column(axes, quota.guarantee, 0.0)))
         self.relevant = [axes.column(name) for name in self._claims(strict)]
 
     @property

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from stromboli.fairness.quota import Quota, Reading, by_column, flat
-from stromboli.fairness.thresholds import Thresholds
+from stromboli.fairness.thresholds import thresholds
 from stromboli.fairness.waterfill import Claim
+from stromboli.model.queue import Queue
 from stromboli.model.resources.axes import Axes
 from stromboli.model.resources.resource import Resource
 from stromboli.narration.observe import OnAxes, QueueFigures
@@ -39,7 +41,7 @@ class Account(QueueAccount):
 
     def settle(self, axes: Axes) -> None:
         """Take over what the water filling has given the claim."""
-        self.quota.deserved, self.deserved = axes.resource(self.claim.deserved), Thresholds(self.claim.deserved)
+        self.quota.deserved, self.deserved = axes.resource(self.claim.deserved), thresholds(tuple(self.claim.deserved))
 
     def metrics(self, axes: Axes, admitted: tuple[int, ...]) -> QueueFigures:
         """What metrics show of the queue; ``admitted`` is ``inqueue`` as it was when the session opened."""
@@ -51,12 +53,31 @@ class Account(QueueAccount):
         return found._replace(deserved=deserved, share=self.share(), weight=weight, overused=self.overused)
 
 
+class Quotas:
+    """The quotas of the last session, which hold as long as no Queue and no node says anything else."""
+
+    def __init__(self) -> None:
+        self._known: tuple[object, dict[str, Quota]] = None, {}
+
+    def of(self, queues: Sequence[Queue], total: Resource, reading: Reading, most: Resource) -> dict[str, Quota]:
+        """:func:`~stromboli.fairness.quota.flat`; the amounts are shared with other sessions, and not to be changed."""
+        asked = [(queue.name, queue.spec) for queue in queues], total, reading, most
+        known, quotas = self._known
+        if known != asked:
+            quotas = flat(queues, total, reading, most)
+            self._known = asked, quotas
+        return {name: quota.twin() for name, quota in quotas.items()}
+
+
+_QUOTAS: Final = Quotas()
+
+
 def open_accounts(session: ClusterView) -> dict[str, Account]:
     """The accounts of all queues by name, nothing shared out yet."""
     # proportion knows no device classes: their names are resources to it
     reading = Reading(device_scalars=True, checks_sums=not session.compat.asks("bad-queue"))
     total = session.axes.resource(session.ledger.total)
-    quotas = flat([info.queue for info in session.queues.values()], total, reading, session.queues.most_of(total))
+    quotas = _QUOTAS.of([info.queue for info in session.queues.values()], total, reading, session.queues.most_of(total))
     add_columns(session.axes, chain.from_iterable((quota.guarantee, quota.capability) for quota in quotas.values()))
     for quota in quotas.values():
         quota.deserved = Resource()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from operator import gt
 from typing import Any, Final
 
 from stromboli.sim.simulation.fragments import Fragments
@@ -20,7 +21,8 @@ Amounts = list[float]
 class QueueAccount:
     """A queue: its weight, what its spec says it deserves (infinite where it does not), and its sums by resource.
 
-    ``shortfall`` is ∫ max(0, deserved - allocated) dt, in units times seconds.
+    ``shortfall`` is ∫ max(0, deserved - allocated) dt, in units times seconds; ``holds`` and ``due`` are the dominant
+    shares of what it holds and deserves.
     """
 
     weight: float
@@ -30,6 +32,8 @@ class QueueAccount:
     deserved: Amounts
     shortfall: Amounts
     waiting: int = 0
+    holds: float = 0.0
+    due: float = 0.0
 
 
 @dataclass(slots=True)
@@ -74,6 +78,7 @@ class Accounts:
         self._due = 0.0
         self._stale = self._moved = True
         self._jain: float | None = None
+        self._wanting: list[QueueAccount] = []
 
     # ------------------------------------------------------------------ changes
 
@@ -91,8 +96,9 @@ class Accounts:
 
     def placed(self, job: SimJob, requests: Mapping[str, float], node: str, sign: int = 1) -> None:
         """A pod has got its node, or with ``sign`` -1 has left it."""
-        vector = self.vector(requests)
-        _add(self.queues[job.queue].held, vector, sign)
+        vector, account = self.vector(requests), self.queues[job.queue]
+        _add(account.held, vector, sign)
+        account.holds = self.share(account.held)
         self.fragments.placed(node, vector, sign)
         self._moved = True
 
@@ -116,7 +122,7 @@ class Accounts:
         if self._jain is not None:
             sums.jain += self._jain * span
             sums.shared += span
-        for account in self.queues.values():
+        for account in self._wanting:
             for column, (due, has) in enumerate(zip(account.deserved, account.held, strict=True)):
                 if due > has:
                     account.shortfall[column] += (due - has) * span
@@ -131,21 +137,24 @@ class Accounts:
                 )
                 for account, share in zip(self.queues.values(), shares, strict=True):
                     account.deserved[column] = share
+            for account in self.queues.values():
+                account.due = self.share(account.deserved)
         if self._moved:
-            due = [(self.share(one.held), self.share(one.deserved)) for one in self.queues.values()]
-            self._jain = jain([has / should for has, should in due if should > 0])
+            accounts = self.queues.values()
+            self._jain = jain([one.holds / one.due for one in accounts if one.due > 0])
+            self._wanting = [one for one in accounts if any(map(gt, one.deserved, one.held))]
         self._stale = self._moved = False
 
     def share(self, amounts: Sequence[float]) -> float:
         """The dominant share of the cluster: the largest part of any of its resources."""
-        return max((amount / total for amount, total in zip(amounts, self.total, strict=True) if total), default=0.0)
+        return max([amount / total for amount, total in zip(amounts, self.total, strict=True) if total], default=0.0)
 
     def _sample(self) -> None:
         held = [sum(one.held[column] for one in self.queues.values()) for column in range(len(self.names))]
         parts = {
             name: amount / total for name, amount, total in zip(self.names, held, self.total, strict=True) if total
         }
-        shares = {name: self.share(one.held) for name, one in self.queues.items()}
+        shares = {name: one.holds for name, one in self.queues.items()}
         sample = Sample(self._due, self.waiting, self.running, parts, shares, self.fragments.rate(), self._jain)
         self.samples.append(sample)
         if len(self.samples) == SAMPLES:
