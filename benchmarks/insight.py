@@ -15,19 +15,20 @@ from typing import Final, NamedTuple
 from benchmarks.records.bars import forecasts, records
 from benchmarks.tables import head, machine, row
 from stromboli.builtin import full_registry
-from stromboli.sim.simulation.metrics import TAU
+from stromboli.sim.simulation.metrics import TAU, mean
 from stromboli.sim.simulation.workload import SimJob, Workload
 from stromboli.sim.traces.trace_objects import queue
 from stromboli.study.simulating import read_trace, simulate
 
 LOGS: Final = ("lublin_256", "lublin_256_new2")
 PROCESSORS: Final = 256
+WINDOWS: Final = 10
+"""Windows of each log of which figures are published."""
 FIFO: Final = 'actions: "enqueue, allocate"\ntiers:\n- plugins: [{name: gang}, {name: predicates}]\n'
 NOT_BUILT: Final = {
     "dashboard in a browser": "first paint in 1 s",
 }
 NOT_MEASURED: Final = {
-    "scheduler, queue that is traversed, beside a first-fit": "20 windows to the second",
     "fragmentation of FGD's traces (python -m benchmarks.fragmentation)": "within 1.0 point",
     "24 h recorded and replayed (python -m benchmarks.records.day DIR, .replayed DIR)": "100 % equal",
     "half an hour on servers (python -m benchmarks.records.half_hour real DIR)": "100 % equal",
@@ -165,23 +166,74 @@ def in_one_queue(workload: Workload) -> Workload:
     return replace(workload, jobs=tuple(replace(job, queue="default") for job in workload.jobs))
 
 
-def scheduled(traces: Path, logs: dict[str, Workload], windows: int, name: str) -> Iterator[tuple[str, str, str]]:
-    """The scheduler itself with a fifo queue: each log's mean over its first ``windows`` windows."""
+class Window(NamedTuple):
+    """A part of a log: which one it is, its jobs, and the bounded slowdown that is published of it for FCFS."""
+
+    title: str
+    workload: Workload
+    published: float
+
+
+def parts(traces: Path, logs: dict[str, Workload], numbers: range, name: str) -> dict[str, list[Window]]:
+    """Windows of those logs whose name contains ``name``, all jobs in one queue."""
+    found: dict[str, list[Window]] = {log: [] for log in LOGS if name in log}
+    rows = [one for one in published(traces) if (one["policy"], one["backfill"]) == ("FCFS", "0")]
+    for log, windows in found.items():
+        mine = [one for one in rows if one["trace"] == log]
+        for number in numbers:
+            first = int(mine[number]["window_start"])
+            part = in_one_queue(logs[log].part(first, int(mine[number]["jobs"])))
+            windows.append(Window(f"{log}, window {number}, jobs from {first}", part, float(mine[number]["bsld"])))
+    return found
+
+
+def scheduled(windows: dict[str, list[Window]], each: bool) -> Iterator[tuple[str, str, str]]:
+    """The scheduler itself with a fifo queue: each log's mean over its windows, and ``each`` of them."""
     registry = full_registry("")
     config = registry.configured_by(FIFO, "fifo")
     first = {**queue("default"), "spec": {"weight": 1, "dequeueStrategy": "fifo"}}
-    for log in (log for log in LOGS if name in log):
-        rows = [
-            one for one in published(traces) if (one["trace"], one["policy"], one["backfill"]) == (log, "FCFS", "0")
-        ]
-        found, said, began = [], [], time.process_time()
-        for line in rows[:windows]:
-            workload = in_one_queue(logs[log].part(int(line["window_start"]), int(line["jobs"]))).on([first])
-            found.append(simulate(workload, config, registry=registry).metrics["bounded_slowdown"])
-            said.append(float(line["bsld"]))
+    for log, some in windows.items():
+        found, began = [], time.process_time()
+        for one in some:
+            run = simulate(one.workload.on([first]), config, registry=registry)
+            found.append(run.metrics["bounded_slowdown"])
+            if each:
+                yield f"scheduler, fifo queue, {one.title}", f"{one.published:.4f}", f"{found[-1]:.4f}"
         cpu = time.process_time() - began
         title = f"scheduler, fifo queue, {log}, {len(found)} windows ({cpu:.0f} CPU s)"
-        yield title, f"{sum(said) / len(said):.2f}", f"{sum(found) / len(found):.2f}"
+        yield title, f"{mean(one.published for one in some):.2f}", f"{mean(found):.2f}"
+
+
+def first_fit(jobs: Sequence[Job]) -> list[float]:
+    """When each job starts if at every event all that fit start, in order of arrival: ends free processors first."""
+    starts, waiting, running, free = [0.0] * len(jobs), list[int](), list[tuple[float, int]](), PROCESSORS
+    come = 0
+    while come < len(jobs) or waiting:
+        now = min([job.submit for job in jobs[come : come + 1]] + [end for end, _ in running[:1]])
+        while running and running[0][0] <= now:
+            free += jobs[heappop(running)[1]].size
+        while come < len(jobs) and jobs[come].submit <= now:
+            waiting.append(come)
+            come += 1
+        for number in list(waiting):
+            if jobs[number].size <= free:
+                free -= jobs[number].size
+                starts[number] = now
+                heappush(running, (now + jobs[number].runtime, number))
+                waiting.remove(number)
+    return starts
+
+
+def traversed(windows: dict[str, list[Window]]) -> Iterator[tuple[str, str, str]]:
+    """The scheduler itself with a queue that is traversed: jobs that start in another second than by a first-fit."""
+    registry = full_registry("")
+    config = registry.configured_by(FIFO, "traverse")
+    for one in (one for some in windows.values() for one in some):
+        workload = one.workload.on([queue("default")])
+        starts = [run.start for run in simulate(workload, config, registry=registry).runs]
+        expected = first_fit([_job(job) for job in workload.jobs])
+        others = sum(found != said for found, said in zip(starts, expected, strict=True))
+        yield f"scheduler, queue traversed, {one.title}: jobs not in the second of a first-fit", "0", f"{others}"
 
 
 def speeds(traces: Path) -> Iterator[tuple[str, str, str]]:
@@ -202,6 +254,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.insight", description=__doc__)
     parser.add_argument("traces", type=Path, help="the folder of traces")
     parser.add_argument("--windows", type=int, default=10, help="windows of each log that the scheduler runs (10)")
+    parser.add_argument("--first", type=int, default=0, help="the first of them (0)")
+    parser.add_argument("--each", action="store_true", help="a line for each window")
+    parser.add_argument("--traverse", action="store_true", help="run them with a queue that is traversed, too")
     parser.add_argument("--log", default="", help="only logs whose name contains this")
     parser.add_argument("--no-speed", action="store_true", help="leave the weeks of openb and Philly out")
     parser.add_argument("--hours", type=float, default=0.0, help="hours that are recorded, replayed and simulated (0)")
@@ -212,7 +267,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{machine()}\n\n{head(('Bar', 'Asked', 'Found'))}")
     for line in references(options.traces, logs):
         print(row(line), flush=True)
-    for line in scheduled(options.traces, logs, options.windows, options.log) if options.windows else ():
+    numbers = range(options.first, min(options.first + options.windows, WINDOWS))
+    windows = parts(options.traces, logs, numbers, options.log) if numbers else {}
+    for line in scheduled(windows, options.each):
+        print(row(line), flush=True)
+    for line in traversed(windows) if options.traverse else ():
         print(row(line), flush=True)
     for line in () if options.no_speed else speeds(options.traces):
         print(row(line), flush=True)

@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from benchmarks.insight import NOT_BUILT, POLICIES, Job, Kernel, main, slowdown
+from benchmarks.insight import NOT_BUILT, POLICIES, Job, Kernel, first_fit, main, slowdown
 
 JOBS = [Job(1, 100, 200), Job(2, 50, 100), Job(3, 98, 50), Job(4, 20, 50), Job(5, 1000, 256)]
 REST = "-1 -1 -1 -1 -1 -1 1 1 -1 -1 0 -1 -1"
@@ -36,6 +36,10 @@ def test_of_jobs_that_end_together_the_earlier_started_frees_its_processors_firs
     assert [kernel.starts[number] for number in range(10)] == [2, 3, 52, 8, 62, 8, 28, 67, 67, 87]
 
 
+def test_a_first_fit_starts_all_that_fit_at_every_event():
+    assert first_fit(JOBS) == [1, 101, 3, 101, 151]
+
+
 def test_the_table_says_what_is_not_built(tmp_path, capsys):
     log = "".join(f"{number} {number * 10} -1 {30 * number} 128 {REST}\n" for number in range(1, 4))
     for name in ("lublin_256", "lublin_256_new2"):
@@ -43,7 +47,9 @@ def test_the_table_says_what_is_not_built(tmp_path, capsys):
     lines = ["trace,window_start,jobs,policy,backfill,bsld"]
     lines += [f"{name},0,3,FCFS,0,1.0000" for name in ("lublin_256", "lublin_256_new2")]
     (tmp_path / "swf_published.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert main([str(tmp_path), "--windows", "1", "--log", "new2", "--no-speed"]) == 0
+    assert main([str(tmp_path), "--windows", "1", "--log", "new2", "--no-speed", "--each", "--traverse"]) == 0
     shown = capsys.readouterr().out
+    assert "| scheduler, fifo queue, lublin_256_new2, window 0, jobs from 0 | 1.0000 | " in shown
     assert "| scheduler, fifo queue, lublin_256_new2, 1 windows" in shown
+    assert "window 0, jobs from 0: jobs not in the second of a first-fit | 0 | 0 |" in shown
     assert all(f"| {name} |" in shown for name in NOT_BUILT)
