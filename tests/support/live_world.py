@@ -18,6 +18,7 @@ from stromboli.live.proofs.keys import SECRET
 from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.scheduler import LiveScheduler
+from stromboli.live.writing.first_reports import DELAY
 from stromboli.model.names import NAMESPACE
 from stromboli.model.proof import KEY_BYTES, sign
 from stromboli.model.reservation import Held, restated
@@ -185,7 +186,7 @@ class Directed(LiveWorld):
         scheduler = self.scheduler(str(conf), schedule_period=3600.0, **more)
         self.start(scheduler)
         await scheduler.ready.wait()
-        await asyncio.sleep(1)
+        await asyncio.sleep(2 * DELAY)  # the first reports are made
         self.server.requests.clear()
         return scheduler
 

@@ -252,7 +252,7 @@ class LiveScheduler:
 
     async def _wind_down(self) -> None:
         """Finish what has been sent, and hand back the rest."""
-        waiting = self.executor.binder.hand_back()
+        waiting = self.executor.hand_back()
         self.tell("stopping", in_flight=self.executor.in_flight, waiting=waiting)
         try:
             async with asyncio.timeout(self.options.stop_timeout):

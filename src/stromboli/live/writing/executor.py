@@ -14,6 +14,7 @@ from stromboli.kube.resources import RESOURCES
 from stromboli.live.scheduler.context import Context
 from stromboli.live.writing.binds import Binder
 from stromboli.live.writing.evictions import Evictor
+from stromboli.live.writing.first_reports import FirstReports
 from stromboli.live.writing.pool import Pool
 from stromboli.live.writing.updater import Updater
 from stromboli.model import names
@@ -24,6 +25,7 @@ BINDS_AT_ONCE: Final = 48
 EVICTIONS_AT_ONCE: Final = 16
 """Requests of each sort that are under way at once."""
 
+_CONDITION: Final = "condition"
 BIND_FAILED: Final = "failed to bind to node {node}: {error}"
 
 
@@ -41,6 +43,7 @@ class LiveExecutor:
         self.updater = self._own = Updater(context)
         self.evictor = Evictor(context, EVICTIONS_AT_ONCE, scheduler, self._own.disrupted)
         self._updater = updater or self._own
+        self.first_reports = FirstReports(context)
 
     def status_updater(self) -> StatusUpdater:
         """What writes statuses, conditions and reservations."""
@@ -53,7 +56,8 @@ class LiveExecutor:
                 group.create_task(pool.run())
 
     def _pools(self) -> tuple[Pool, ...]:
-        return self.binder.pool, self.evictor.pool, self._own.writes.pool, self._own.reservations.pool
+        own, first = self._own, self.first_reports  # which puts into the pools after it
+        return first.pool, self.binder.pool, self.evictor.pool, own.writes.pool, own.reservations.pool
 
     @property
     def in_flight(self) -> int:
@@ -64,6 +68,11 @@ class LiveExecutor:
         """Return when nothing is under way."""
         for pool in self._pools():
             await pool.quiet()
+
+    def hand_back(self) -> int:
+        """Let go of binds that have not been sent, and of reports that are not due; answers how many binds."""
+        self.first_reports.drop()
+        return self.binder.hand_back()
 
     # ------------------------------------------------------------------ decisions
 
@@ -83,11 +92,23 @@ class LiveExecutor:
         """The same in small steps, between which others may have their turn."""
         each, updater = self._context.each, self._updater
         yield from each(plan.pod_groups, updater.update_pod_group)
-        yield from each(plan.pod_conditions, updater.update_pod_condition)
+        yield from each(plan.pod_conditions, self._pod_condition)
         yield from each(plan.queues, updater.update_queue)
         yield from each(plan.gates, updater.remove_gate)
         yield from each(plan.annotations, self._annotate)
         yield from each(plan.events, self._event)
+
+    def _pod_condition(self, update: PodConditionUpdate) -> None:
+        """A nomination is written at once, and so is what changes; that a pod waits is not said before it does."""
+        write = partial(self._updater.update_pod_condition, update)
+        if not update.nominated_node and self.first_reports.are_due_later(update.key, update.uid):
+            self.first_reports.put(_CONDITION, update.key, update.uid, write)
+        else:
+            self._write_condition(update)
+
+    def _write_condition(self, update: PodConditionUpdate) -> None:
+        self.first_reports.replace(_CONDITION, update.key, update.uid)
+        self._updater.update_pod_condition(update)
 
     def _annotate(self, wish: PodAnnotations) -> None:
         """A pod that is being bound keeps its reservation until it is known how that ends; others' pods are theirs."""
@@ -117,7 +138,7 @@ class LiveExecutor:
         """The pod says so, and counts as the cluster says it stands."""
         message = BIND_FAILED.format(node=bind.node, error=error)
         condition = PodConditionUpdate(bind.uid, bind.key, names.REASON_SCHEDULER_ERROR, message)
-        self._updater.update_pod_condition(condition)
+        self._write_condition(condition)
         self._context.pod_event(bind.key, bind.uid, names.EVENT_WARNING, names.EVENT_FAILED_SCHEDULING, message)
         self.resync(bind.key)
 
@@ -144,17 +165,22 @@ class LiveExecutor:
     # ------------------------------------------------------------------ events
 
     def _event(self, event: Event) -> None:
-        namespace, _, name = event.key.rpartition("/")
+        about = self._regarding(event)
+        record = partial(self._context.recorder.record, about, event.type, event.reason, event.message)
+        warns = event.kind == "Pod" and event.type == names.EVENT_WARNING
+        if warns and self.first_reports.are_due_later(event.key, about.uid):
+            self.first_reports.put(event.reason, event.key, about.uid, record)
+        else:
+            record()
+
+    def _regarding(self, event: Event) -> Regarding:
+        """The object of an event; its uid is empty where the object is gone."""
         state = self._context.mirror.state
-        uid = ""
-        if event.kind == "Pod" and event.key in state.tasks:
-            uid = state.tasks[event.key].uid
-        elif event.kind == "PodGroup" and event.key in state.jobs:
-            uid = state.jobs[event.key].group.uid
-        about = Regarding(RESOURCES[event.kind].api_version, event.kind, namespace, name, uid)
         if event.kind == "PodGroup":
-            about = self._context.group_of(event.key, uid)
-        self._context.recorder.record(about, event.type, event.reason, event.message)
+            return self._context.group_of(event.key, state.jobs[event.key].group.uid if event.key in state.jobs else "")
+        namespace, _, name = event.key.rpartition("/")
+        uid = state.tasks[event.key].uid if event.kind == "Pod" and event.key in state.tasks else ""
+        return Regarding(RESOURCES[event.kind].api_version, event.kind, namespace, name, uid)
 
 
 def _all(steps: Iterator[None]) -> None:
