@@ -271,6 +271,32 @@ def contested(draw: DrawFn, texts: Sequence[str] = EVERY) -> Scene:
 
 
 @st.composite
+def staffed(draw: DrawFn) -> Scene:
+    """Full nodes that several jobs of several queues share, each with pods on most of them, and gangs of equal pods."""
+    nodes = [f"n{number}" for number in range(draw(st.integers(2, 4)))]
+    found = [*classes(), *(node(name, cpu=6, memory="64Gi") for name in nodes)]
+    queues = ("q1", "q2", "q3")[: draw(st.integers(2, 3))]
+    for name in queues:
+        found.append(queue(name, weight=draw(st.integers(1, 3)), deserved={"cpu": draw(st.integers(1, 6))}))
+    owners = draw(st.lists(st.sampled_from(GROUPS), min_size=6 * len(nodes), max_size=6 * len(nodes)))
+    for name in GROUPS:
+        home, least = draw(st.sampled_from(queues[:-1])), draw(st.integers(0, 3))
+        importance = draw(st.sampled_from(("low", "low", "mid")))
+        found.append(pod_group(name, queue=home, min_member=least, phase="Running", priorityClassName=importance))
+        places = [place for place, owner in enumerate(owners) if owner == name]
+        one: dict[str, Any] = {"group": name, "cpu": 1, "priority": CLASSES[importance], "labels": LABELLED}
+        found += [pod(f"{name}-{place}", on=nodes[place // 6], **one) for place in places]
+    for name in ARRIVING[: draw(st.integers(1, 2))]:
+        count, home = draw(st.integers(2, 8)), draw(st.sampled_from(queues))
+        least = draw(st.sampled_from((1, count, count)))
+        found.append(pod_group(name, queue=home, min_member=least, phase="Inqueue", priorityClassName="high"))
+        cpu = draw(st.sampled_from((1, 1, 2)))
+        found += [pod(f"{name}-{number}", group=name, cpu=cpu, priority=100) for number in range(count)]
+    texts = configurations(["usual", "ranked", "shares", "capacity"], ["preempt", "reclaim", "preempt, reclaim"])
+    return Scene(found, draw(st.sampled_from(texts)))
+
+
+@st.composite
 def lending(draw: DrawFn, texts: Sequence[str] = EVERY) -> Scene:
     """Full nodes, now and then ten of them, where one queue holds more than it deserves and another has nothing yet.
 

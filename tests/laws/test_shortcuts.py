@@ -14,6 +14,7 @@ from hypothesis.strategies import DrawFn
 from stromboli.cluster.mirror import Mirror
 from stromboli.cycle import run_cycle
 from stromboli.framework.books import jobs as jobs_of_sessions
+from stromboli.framework.books.candidates import Candidates
 from stromboli.framework.books.phases import is_settled
 from stromboli.framework.books.plan import Bind, Plan
 from stromboli.framework.config.config import Config
@@ -29,6 +30,9 @@ from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.snapshot import Snapshot
 from stromboli.narration.observe import Counting
 from stromboli.preemption import victim_search
+from stromboli.preemption.kept_victims import KeptVictims
+from stromboli.preemption.node_choice import SameNode
+from stromboli.preemption.node_order import KeptOrder
 from stromboli.preemption.victim_search import MAX_FAILED_NODES
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from stromboli.testing.plain.cycle import run_plain_cycle
@@ -42,6 +46,7 @@ from tests.laws.crowds import (
     lending,
     lived,
     newcomers,
+    staffed,
     steps,
     uneven,
 )
@@ -95,6 +100,26 @@ def plainly_or_not(snapshot: Snapshot, config: Config, registry: Registry, now: 
     plan = run_cycle(snapshot, config, registry, now)
     assert digest(run_plain_cycle(snapshot, config, registry, now)) == digest(plan)
     return plan
+
+
+def kept_or_not(snapshot: Snapshot, config: Config, registry: Registry, now: float) -> Plan:
+    """The plan of a cycle, which is the same whether a search keeps victims and nodes or looks for them anew."""
+    plan = run_cycle(snapshot, config, registry, now)
+    with (
+        patch.object(KeptVictims, "of", return_value=None),
+        patch.object(KeptOrder, "keep_up", return_value=False),
+        patch.object(SameNode, "option", return_value=None),
+        patch.object(Candidates, "kept", lambda candidates, key: {}),
+    ):
+        assert digest(run_cycle(snapshot, config, registry, now)) == digest(plan)
+    return plan
+
+
+@pytest.mark.law("what a search keeps from task to task is what it would find anew")
+@given(st.one_of(staffed(), staffed(), contested(EVICTING)), steps)
+def test_keeping(scene: Scene, happenings: list[Step]) -> None:
+    for _ in lived(scene, happenings, [], kept_or_not):
+        pass
 
 
 @pytest.mark.law("evicting actions see nodes as the plain evaluation does")

@@ -92,7 +92,8 @@ class Preempt(Action):
     def search(self, session: Session, job: Job, *, within: bool) -> Search:
         """The search for ``job``, among its own tasks or those of the queue's other jobs."""
         minimal = self.minimal_victims and not session.compat.asks("minimal-victims")
-        return Search(session, job, PREEMPT, scope(job, within=within), minimal=minimal)
+        of = scope(job, within=within)
+        return Search(session, job, PREEMPT, of, minimal=minimal, among_jobs=not within)
 
     def preempt(self, search: Search, statement: Statement, task: Task) -> bool:
         """Find a node for ``task`` and evict the tasks there that must go; False, nothing changed, if there is none."""

@@ -56,7 +56,7 @@ class Reclaim(Action):
     def search(self, session: Session, job: Job) -> Search:
         """The search for ``job`` among the tasks of other queues that may be taken back."""
         minimal = self.minimal_victims and not session.compat.asks("minimal-victims")
-        return Search(session, job, RECLAIM, scope(session, job), minimal=minimal)
+        return Search(session, job, RECLAIM, scope(session, job), minimal=minimal, among_jobs=True)
 
     def may_reclaim(self, search: Search, task: Task) -> bool:
         """Whether ``task`` may take anything back for its queue."""

@@ -39,12 +39,12 @@ class Conformance(Plugin, trusted=True):
         """The tasks without system pods."""
         return self._uncritical(tasks)
 
-    @preemptable(protects=True)
+    @preemptable(protects=True, own=True)
     def not_critical(self, preemptor: Task, preemptees: Sequence[Task]) -> list[Task]:
         """The candidates without system pods."""
         return self._uncritical(preemptees)
 
-    @reclaimable(protects=True)
+    @reclaimable(protects=True, own=True)
     def not_critical_of_others(self, reclaimer: Task, reclaimees: Sequence[Task]) -> list[Task]:
         """The candidates without system pods."""
         return self._uncritical(reclaimees)

@@ -171,7 +171,7 @@ class Gang(Plugin, trusted=True):
 
     # ------------------------------------------------------------------ victims
 
-    @preemptable
+    @preemptable(own=True)
     def spare_minimum(self, preemptor: Task, preemptees: Sequence[Task]) -> list[Task]:
         """The first candidates of each job that it has beyond its minMember."""
         spare: dict[str, int] = {}
@@ -180,17 +180,17 @@ class Gang(Plugin, trusted=True):
             self.say_victims(victims=[task.key for task in victims], task=preemptor.key)
         return victims
 
-    @preemptable.job
+    @preemptable.job(own=True)
     def has_spare_tasks(self, preemptor: Task, job: Job) -> bool:
         """Whether the job has anybody beyond its minMember; evictions only make that less."""
         return job.ready_task_num() > job.min_available
 
-    @reclaimable.job
+    @reclaimable.job(own=True)
     def has_spare_tasks_for_others(self, reclaimer: Task, job: Job) -> bool:
         """As for preemption."""
         return job.ready_task_num() > job.facts.min_available
 
-    @reclaimable
+    @reclaimable(own=True)
     def spare_minimum_of_others(self, reclaimer: Task, reclaimees: Sequence[Task]) -> list[Task]:
         """As for preemption."""
         return self.spare_minimum(reclaimer, reclaimees)

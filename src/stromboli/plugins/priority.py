@@ -67,7 +67,7 @@ class Priority(Plugin, trusted=True):
             )
         return compare(right.priority, left.priority)
 
-    @task_order.key
+    @task_order.key(own=True)
     def task_turn(self, task: Task) -> int:
         """The negative priority."""
         return -task.priority
@@ -98,7 +98,7 @@ class Priority(Plugin, trusted=True):
 
     # ------------------------------------------------------------------ victims
 
-    @preemptable
+    @preemptable(own=True)
     def less_important(self, preemptor: Task, preemptees: Sequence[Task]) -> list[Task]:
         """Tasks of strictly less important jobs, and strictly less important tasks of the preemptor's own job."""
         job = known_job(self.session, self.name, preemptor, "preemptor")
@@ -109,7 +109,7 @@ class Priority(Plugin, trusted=True):
             self.say_victims(victims=[task.key for task in victims])
         return victims
 
-    @preemptable.job
+    @preemptable.job(own=True)
     def job_may_be_less_important(self, preemptor: Task, job: Job) -> bool:
         """Whether the job, or in the preemptor's own some task, may be less important."""
         own = self.session.job_of(preemptor)

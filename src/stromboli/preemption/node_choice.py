@@ -15,6 +15,7 @@ import msgspec
 from stromboli.model.job import PENDING
 from stromboli.model.resources.axes import amount_at, fits
 from stromboli.model.task import GRACE, Task
+from stromboli.preemption.kept_victims import OnNode, alike
 from stromboli.reservations.terminating import find
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def options(search: Search, task: Task, reach: Reach) -> Iterator[NodeOption]:
 
     The comparison ends at a node whose cost is that of the cheapest possible victim.
     """
-    rows = search.rows(task, reach)
+    rows = search.nodes.rows(task, reach)
     wanted = _wanted(search, task)
     cheapest = False, False, search.session.candidates.lowest, 1 / wanted, 0
     found: list[tuple[Cost, NodeOption]] = []
@@ -176,3 +177,57 @@ class FreeRoom:
                 return False
         self._seen = len(table.journal)
         return True
+
+
+class SameNode:
+    """The node of the task before, for the next one that is alike: it is chosen again while one victim there is enough.
+
+    What ``search`` would find is known then without searching: nothing else has moved, so no other node has come before
+    it, and what is left of its victims would be named again.  ``row`` is where it has placed a task last.
+    """
+
+    __slots__ = ("_journal", "_search", "_task", "row")
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self._task: Task | None = None
+        self._journal = self.row = -1
+
+    def note(self, task: Task, row: int) -> None:
+        """``task`` has just been placed on ``row``."""
+        self._task, self.row, self._journal = task, row, len(self._search.session.table.journal)
+
+    def option(self, task: Task) -> NodeOption | None:
+        """The node, with the one victim that is to go, if a search for ``task`` would choose it before all others."""
+        search, last = self._search, self._task
+        if last is None or search.kept is None or self._journal != len(search.session.table.journal):
+            return None
+        if not alike(task, last) or search.session.candidates.serves(task.template, search.need(task)) > 1:
+            return None
+        known = search.kept.left(self.row)
+        if known is None or not self._suffices(task, known.victims[0]) or not self._comes_first(task, known):
+            return None
+        return NodeOption(self.row, known.victims, known.victims[:1])
+
+    def _suffices(self, task: Task, victim: Task) -> bool:
+        """Whether no victim costs less than this one, and it makes the room that ``task`` lacks."""
+        search, row = self._search, self.row
+        if victim.priority != search.session.candidates.lowest or victim.grace > GRACE:
+            return False
+        table, wanted, freed, lacks = search.session.table, task.template.vector, victim.template.vector, False
+        for column in search.need(task):
+            room = table.future_at(column, row)
+            if wanted[column] > room:
+                lacks = True
+                if wanted[column] > room + amount_at(freed, column):
+                    return False
+        return lacks
+
+    def _comes_first(self, task: Task, known: OnNode) -> bool:
+        """Whether the node still comes first in order, and its queues hold more than they deserve without its pods."""
+        order = self._search.nodes.kept
+        if order is None or order.first != self.row or self._search.session.placer.curable(task) is not order.members:
+            return False
+        if not self._search.policy.checked:
+            return self._search.beyond(known, self.row, order.reach)
+        return order.keep_up(task) and order.first == self.row

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from stromboli.framework.session.session import Session
 from stromboli.model.resources.axes import CPU, MEMORY, PODS, Vector, add_to
@@ -20,7 +21,8 @@ def beyond_shares(session: Session, victims: Sequence[Task]) -> Sequence[Task]:
         return victims
     queues = _queues(session, victims)
     names = dict.fromkeys(queues)
-    if all(_stays_beyond(session, name, victims, queues) for name in names):
+    leaving = partial(_leaving, victims, queues)
+    if all(stays_beyond(session, name, partial(leaving, name)) for name in names):
         return victims
     shares = {name: _share(session, name) for name in names}
     return [task for task, name in zip(victims, queues, strict=True) if _take(task, shares[name])]
@@ -47,25 +49,28 @@ Share = tuple[list[int], Vector]
 """What a queue holds and what it deserves, by column."""
 
 
-def _stays_beyond(session: Session, name: str, victims: Sequence[Task], queues: Sequence[str]) -> bool:
+def _leaving(victims: Sequence[Task], queues: Sequence[str], name: str, column: int) -> int:
+    """How much of ``column`` the queue of that name loses with its ``victims``."""
+    return sum([task.template.vector[column] for task, of in zip(victims, queues, strict=True) if of == name])
+
+
+def stays_beyond(session: Session, name: str, leaving: Callable[[int], int]) -> bool:
     """Whether cpu or memory alone shows that a queue exceeds what it deserves even without all its victims.
 
-    Mostly it does, and then the victims do not have to be counted one after the other.
+    ``leaving`` says how much of a column they hold, or more.  Mostly it does, and then the victims do not have to be
+    counted one after the other.
     """
     queue = session.queues.get(name)
     deserved = None if queue is None else queue.figures.get("deserved")
     if queue is None or not isinstance(deserved, Resource):
         return True  # not protected
     held = queue.sums.held
-    for column, share in ((CPU, int(deserved.milli_cpu)), (MEMORY, int(deserved.memory))):
-        if column < len(held) and held[column] > share:
-            leaving = 0
-            for task, of in zip(victims, queues, strict=True):
-                if of == name:
-                    leaving += task.template.vector[column]
-            if held[column] - leaving > share:
-                return True
-    return False
+    return _exceeds(held, CPU, deserved.milli_cpu, leaving) or _exceeds(held, MEMORY, deserved.memory, leaving)
+
+
+def _exceeds(held: Vector, column: int, share: float, leaving: Callable[[int], int]) -> bool:
+    least = int(share)
+    return column < len(held) and held[column] > least and held[column] - leaving(column) > least
 
 
 def _share(session: Session, name: str) -> Share | None:

@@ -16,18 +16,14 @@ Parts of it serve alone: :meth:`Search.victims` names the victims of one node af
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from typing import Final
 
 import numpy as np
 
 from stromboli.errors import PlacementError
 from stromboli.framework.books.candidates import Reach
-from stromboli.framework.engine.classes import NEVER
-from stromboli.framework.engine.rows import Bools, Floats
-from stromboli.framework.engine.shards import own_first
 from stromboli.framework.extension.guards import settled
 from stromboli.framework.extension.reason import Reason
 from stromboli.framework.session.session import Session
@@ -40,36 +36,43 @@ from stromboli.model.task import Task
 from stromboli.narration.observe import OneOrMany
 from stromboli.preemption.bundles import total
 from stromboli.preemption.eviction_policy import EvictionPolicy
-from stromboli.preemption.node_choice import FreeRoom, NodeOption, options
+from stromboli.preemption.kept_victims import KeptVictims, OnNode, alike
+from stromboli.preemption.node_choice import FreeRoom, NodeOption, SameNode, options
+from stromboli.preemption.node_order import NodeOrder, sample
+from stromboli.preemption.reaches import Reaches
 from stromboli.preemption.reprieve import Reprieve
-from stromboli.preemption.shares import beyond_shares
+from stromboli.preemption.shares import beyond_shares, stays_beyond
 from stromboli.reservations.terminating import takes
 
 MAX_FAILED_NODES: Final = 16
 """After so many nodes that failed, renewing the set of possible victims costs less than trying further nodes."""
 
-ALL_TASKS: Final = "everybody"
-"""The key of all tasks that could be evicted if no plugin objected."""
-
 
 class Search:
     """The search for victims of ``job`` among the jobs for which ``of`` is true, by ``policy``.
 
-    It is valid for one turn, in which queues and shares only change through this job's own statement.
+    It is valid for one turn, in which queues and shares only change through this job's own statement.  ``among_jobs``
+    says that for every other job ``of`` is the same with every job of the same queue.
     """
 
     def __init__(
-        self, session: Session, job: Job, policy: EvictionPolicy, of: Callable[[Job], bool], *, minimal: bool
+        self,
+        session: Session,
+        job: Job,
+        policy: EvictionPolicy,
+        of: Callable[[Job], bool],
+        *,
+        minimal: bool,
+        among_jobs: bool = False,
     ) -> None:
         self.session, self.job, self.policy = session, job, policy
-        self._of: Callable[[Job], bool] = lambda other: of(other) and not other.group.evicted_whole
+        self.reaches = Reaches(session, job, policy, of, among_jobs=among_jobs)
         self.minimal = minimal
         self.compares = minimal and session.reservations is not None and not session.compat.asks("fewest-victims")
         self.free_room = FreeRoom(session) if session.reservations is not None else None
         self.queue = session.queues[job.queue]
         self.order = VictimOrder(session, self.queue)
         self._ask: Callable[[Task, Sequence[Task]], list[Task]] = getattr(session.ask, policy.point)
-        self._reaches: dict[Hashable, Reach] = {}
         self._needs: dict[int, list[int]] = {}
         self._failed: tuple[int, Task] | None = None
         self._failures = 0
@@ -77,6 +80,9 @@ class Search:
         self.say_considering, self.say_no_victims = tells("considering_node"), tells("no_victims")
         self.say_no_candidates = tells("no_reclaimees") if not policy.without_victims else None
         self.loud = bool(self.say_considering or self.say_no_victims or self.say_no_candidates)
+        vote = None if self.loud else session.hooks.own_votes.get(policy.point)  # an observer gets every vote
+        self.kept = None if vote is None else KeptVictims(session, self.order, vote)
+        self.nodes, self._same = NodeOrder(self), SameNode(self)
         self.say_trying = tells(policy.trying)
         self.say_freed = tells(policy.done)
         self.say_pipeline_failed = tells("pipeline_failed")
@@ -90,29 +96,7 @@ class Search:
 
     def reach(self, task: Task) -> Reach:
         """The tasks that ``task`` might evict, up to date."""
-        key = (task.template.best_effort, task.template.number, task.priority)
-        prefilter = self.session.hooks.job_prefilters.get(self.policy.point)
-        if self.loud:  # an observer gets every refusal
-            prefilter = None
-        of = self._of if prefilter is None else lambda job: self._of(job) and prefilter(task, job)
-        return self._reach(key, of, only_best_effort=self.policy.checked and task.template.best_effort)
-
-    def _reach(self, key: Hashable, of: Callable[[Job], bool], *, only_best_effort: bool = False) -> Reach:
-        found = self._reaches.get(key)
-        if found is None:
-            found = self.session.candidates.reach(of, bound=self.policy.bound, only_best_effort=only_best_effort)
-            self._reaches[key] = found
-        found.refresh()
-        return found
-
-    def hopeful(self, task: Task, reach: Reach) -> Bools:
-        """Nodes that would have the room if all tasks in reach left, shape (nodes,); other nodes are impossible."""
-        request = self.session.ledger.arrays(task.template)[0]
-        found = reach.hopeful(self.session.table, self.need(task), request)
-        if self.policy.without_victims or not any_of(found & reach.empty):
-            return found
-        # such a node may have no victims that plugins would name, but it must have tasks that could be evicted
-        return found & ~self._reach(ALL_TASKS, self._of).empty
+        return self.reaches.of(task, loud=self.loud)
 
     def need(self, task: Task) -> list[int]:
         """Columns that decide whether a task fits: cpu, memory, and what else it requests."""
@@ -123,23 +107,7 @@ class Search:
 
     def hoped(self, task: Task) -> list[int]:
         """The nodes that predicates allow for ``task``, regardless of victims, in node order."""
-        return np.flatnonzero(self._members(task)).tolist()
-
-    def _members(self, task: Task) -> Bools:
-        """The sample of the nodes that predicates allow for ``task``."""
-        placer = self.session.placer
-        return np.asarray(placer.sampled(placer.curable(task)), dtype=bool)
-
-    def rows(self, task: Task, reach: Reach) -> Iterator[int]:
-        """The nodes to be tried, in order."""
-        members = self._members(task)
-        tried = members if self.loud else members & self.hopeful(task, reach)
-        parts = [part for part in own_first(tried, self.session.placer.own) if any_of(part)]
-        if not self.policy.checked:
-            yield from chain.from_iterable(map(first_ones, parts))
-        elif parts:
-            scores = self.session.placer.ranking(task, members)
-            yield from chain.from_iterable(best_first(np.where(part, scores, NEVER)) for part in parts)
+        return np.flatnonzero(sample(self, task)).tolist()
 
     # ------------------------------------------------------------------ one node
 
@@ -147,7 +115,24 @@ class Search:
         """The tasks on ``row`` that plugins allow ``task`` to evict, in the order of eviction."""
         if self.session.compat.asks("tie-break"):  # which of them a disruption budget allows depends on the order
             return self.order.sorted(self.victims_among(task, reach.tasks(row)))
-        return self.victims_among(task, self.order.sorted(reach.tasks(row)))
+        if (kept := self.kept) is None:
+            return self.victims_among(task, self.order.sorted(reach.tasks(row)))
+        if (known := kept.of(task, row, reach)) and self.beyond(known, row, reach):
+            return known.victims
+        candidates = self.order.sorted(reach.tasks(row))
+        if (known := kept.ask(task, row, candidates)) and self.beyond(known, row, reach):
+            return known.victims
+        return self.victims_among(task, candidates)
+
+    def beyond(self, known: OnNode, row: int, reach: Reach) -> bool:
+        """Whether queues hold more than they deserve even without all candidates on ``row``, where that counts."""
+        if self.policy.checked:
+            return True
+
+        def leaving(column: int) -> int:
+            return reach.freed.item(column, row)
+
+        return all(stays_beyond(self.session, name, leaving) for name in known.queues)
 
     def victims_among(self, task: Task, within: Sequence[Task]) -> list[Task]:
         """Those of ``within``, on one node and in the order of eviction, that plugins allow ``task`` to evict."""
@@ -258,15 +243,24 @@ class Search:
             return False
         if self._waits(statement, task):
             return True
-        reach, failures = self.reach(task), 0
-        found = False
-        for option in options(self, task, reach) if self.compares else map(NodeOption, self.rows(task, reach)):
-            if found := self._try(statement, task, option, reach):
+        failures, found = 0, False
+        for option in self._options(task):
+            if found := self._try(statement, task, option):
+                self._same.note(task, option.row)
                 break
             failures += 1
         self._count_failures(failures)
         self._failed = None if found else (len(statement.operations), task)
         return found
+
+    def _options(self, task: Task) -> Iterator[NodeOption]:
+        """The nodes to be tried, in order; the first is often the one of the task before, which is known soon."""
+        if (same := self._same.option(task) if self.compares else None) is not None:
+            yield same
+        reach = self.reach(task)
+        for option in options(self, task, reach) if self.compares else map(NodeOption, self.nodes.rows(task, reach)):
+            if same is None or option.row != same.row:
+                yield option
 
     def _waits(self, statement: Statement, task: Task) -> bool:
         """Reserve room that needs no eviction, if ``task`` may wait for it beyond the session."""
@@ -280,24 +274,23 @@ class Search:
         self._failures += times
         if self._failures >= MAX_FAILED_NODES:
             self._failures = 0
-            self._reaches.clear()
+            self.reaches.clear()
+            self._same = SameNode(self)
 
     def _fails_again(self, statement: Statement, task: Task) -> bool:
         """Whether an equal task has just failed and nothing has changed since; observers get each failure, though."""
         if self._failed is None or self.loud or self._failed[0] != len(statement.operations):
             return False
-        other = self._failed[1]
-        same = task.template is other.template and task.priority == other.priority and task.role == other.role
-        return same and task.labels == other.labels and task.annotations == other.annotations
+        return alike(task, self._failed[1])
 
-    def _try(self, statement: Statement, task: Task, option: NodeOption, reach: Reach) -> bool:
+    def _try(self, statement: Statement, task: Task, option: NodeOption) -> bool:
         row = option.row
         node = self.session.table.statics.names[row]
         if self.say_considering:
             self.say_considering(task=task, node=node)
-        if self._is_empty(row, reach):
+        if self._is_empty(task, row):
             return False
-        victims = self.victims(task, row, reach) if option.victims is None else option.victims
+        victims = self.victims(task, row, self.reach(task)) if option.victims is None else option.victims
         self._victims = len(victims)
         if option.chosen is None and self._lack(task, row, victims):
             return False
@@ -305,13 +298,15 @@ class Search:
             enough = self.make_room(trial, task, row, victims, option.chosen or ())
             self._report_freed(trial, task, row)
             if enough and self.reserve(trial, task, node, evicted=self._frees(trial)):
+                if self.kept is not None:
+                    self.kept.evicted(row, trial.evicted)
                 statement.merge(trial)
                 return True
         return False
 
-    def _is_empty(self, row: int, reach: Reach) -> bool:
+    def _is_empty(self, task: Task, row: int) -> bool:
         """Whether a node without victims is impossible, which is reported; :meth:`rows` leaves most such nodes out."""
-        if not self.loud or self.policy.without_victims or reach.count[row]:
+        if not self.loud or self.policy.without_victims or self.reach(task).count[row]:
             return False
         if self.say_no_candidates:
             self.say_no_candidates(node=self.session.table.statics.names[row])
@@ -370,26 +365,3 @@ class Search:
     def amount(self, tasks: Sequence[Task]) -> Resource:
         """What ``tasks`` request together."""
         return self.session.axes.resource(self.session.axes.full(total(tasks)))
-
-
-def any_of(marks: Bools) -> bool:
-    """Whether any row is marked: asked for each task, and numpy's own ``any`` takes four times as long."""
-    return bool(marks.size and marks[marks.argmax()])
-
-
-def first_ones(marks: Bools) -> Iterator[int]:
-    """The rows that are marked, in order; mostly the first one is taken, so it is found before the others."""
-    first = int(marks.argmax())
-    yield first
-    yield from (np.flatnonzero(marks[first + 1 :]) + first + 1).tolist()
-
-
-def best_first(scores: Floats) -> Iterator[int]:
-    """Rows by score, higher first, ties to the lower row; rows of minus infinity are left out."""
-    first = int(scores.argmax())
-    yield first  # mostly this one is taken, so the others are sorted only if it is not
-    for row in np.argsort(-scores, kind="stable").tolist():
-        if scores[row] == NEVER:
-            return
-        if row != first:
-            yield row

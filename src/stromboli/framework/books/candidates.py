@@ -11,7 +11,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -24,12 +25,11 @@ from stromboli.model.snapshot import Snapshot
 from stromboli.model.table import Ints, NodeTable, Rows
 from stromboli.model.task import PodTemplate, Task
 
+NONE: Mapping[str, int] = {}
+"""Nothing is known of any job."""
+
 FEW = 16
 """Up to so many touched nodes are looked at one by one: cheaper there than array operations."""
-
-
-def _may_be_evicted(task: Task) -> bool:
-    return (task.status is RUNNING or task.status is BOUND) and task.preemptable
 
 
 class Candidates:
@@ -42,8 +42,8 @@ class Candidates:
     """
 
     __slots__ = (
-        "_jobs", "_largest", "_ledger", "_lowest", "_reaches", "_seen", "_serves", "alive", "amounts", "best_effort",
-        "changed", "job", "jobs", "place", "row", "running", "start", "tasks",
+        "_jobs", "_kept", "_largest", "_ledger", "_lowest", "_places", "_reaches", "_seen", "_serves", "alive",
+        "amounts", "best_effort", "changed", "job", "jobs", "row", "running", "start", "tasks",
     )  # fmt: skip
 
     def __init__(self, snapshot: Snapshot, jobs: Jobs, ledger: Ledger) -> None:
@@ -52,20 +52,25 @@ class Candidates:
         self._largest: list[int] | None = None
         self._serves: dict[int, int] = {}
         self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
+        self._kept: dict[Hashable, dict[str, int]] = {}
         self.tasks: list[Task] = []
         self.start: list[int] = [0]
         tasks, known = self.tasks, set(jobs)
         for on_node in snapshot.node_tasks:
-            tasks += [task for task in on_node.values() if _may_be_evicted(task) and task.job in known]
+            tasks += [
+                task
+                for task in on_node.values()
+                if (task.status is RUNNING or task.status is BOUND) and task.preemptable and task.job in known
+            ]
             self.start.append(len(tasks))
-        owners = [task.job for task in tasks]
+        owners = list(map(attrgetter("job"), tasks))
         self.jobs: dict[str, int] = {uid: number for number, uid in enumerate(dict.fromkeys(owners))}
         self.row: list[int] = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start)).tolist()
-        self.place: Mapping[str, int] = {task.uid: place for place, task in enumerate(tasks)}
+        self._places: dict[int, dict[str, int]] = {}
         self.job = np.fromiter(map(self.jobs.__getitem__, owners), dtype=np.intp, count=len(owners))
         self.alive: Bools = np.ones(len(tasks), dtype=bool)
         self.running: Bools = np.array([task.status is RUNNING for task in tasks], dtype=bool)
-        self.best_effort, self.amounts = _asked([task.template for task in tasks], ledger)
+        self.best_effort, self.amounts = _asked(list(map(attrgetter("template"), tasks)), ledger)
         self.changed: list[int] = []
         self.catch_up()
 
@@ -75,13 +80,23 @@ class Candidates:
         if self._seen == len(evictions):
             return
         for task, back in evictions[self._seen :]:
-            place = self.place.get(task.uid)
+            place = self._place(task)
             if place is not None:
                 self.alive[place] = back
                 if back:
                     self.running[place] = True  # whatever it was
                 self.changed.append(place)
         self._seen = len(evictions)
+
+    def _place(self, task: Task) -> int | None:
+        """The place of a task that was evicted, or whose eviction was taken back; None if it is no candidate."""
+        row = self._ledger.table.statics.row.get(task.node_name)
+        if row is None:
+            return None
+        if row not in self._places:
+            first, end = self.start[row : row + 2]
+            self._places[row] = {other.uid: place for place, other in enumerate(self.tasks[first:end], first)}
+        return self._places[row].get(task.uid)
 
     @property
     def lowest(self) -> int:
@@ -106,13 +121,35 @@ class Candidates:
             found = self._serves[template.number] = min([largest[c] // vector[c] for c in asked], default=1)
         return found
 
-    def reach(self, of: Callable[[Job], bool], *, bound: bool = True, only_best_effort: bool = False) -> Reach:
+    def kept(self, key: Hashable) -> dict[str, int]:
+        """What searches with equal ``key`` may note of jobs, by uid: that they are within reach until they move again.
+
+        The value is the number of moves of the job (:class:`~stromboli.model.job_sums.Sums`).
+        """
+        found = self._kept.get(key)
+        if found is None:
+            if len(self._kept) >= FEW:
+                self._kept.clear()
+            found = self._kept[key] = {}
+        return found
+
+    def reach(
+        self,
+        of: Callable[[Job], bool],
+        *,
+        bound: bool = True,
+        only_best_effort: bool = False,
+        kept: Mapping[str, int] = NONE,
+    ) -> Reach:
         """The candidates of those jobs for which ``of`` is true now.
 
-        ``bound`` says whether tasks that do not run yet count too.  One job after another often reaches the same.
+        ``bound`` says whether tasks that do not run yet count too.  One job after another often reaches the same, so
+        ``kept`` (see :meth:`kept`) says of which jobs that is known.
         """
-        jobs = self._jobs
-        within = np.array([job is not None and of(job) for job in map(jobs.peek_at, self.jobs)], dtype=bool)
+        jobs = self._jobs.peek_each(self.jobs)
+        within = np.array(
+            [job is not None and (kept.get(job.uid) == job.sums.moves or of(job)) for job in jobs], dtype=bool
+        )
         key = within.tobytes(), bound, only_best_effort
         found = self._reaches.get(key)
         if found is None:
@@ -221,12 +258,17 @@ class Reach:
                 found[rows] = self._renewed(table, columns, request, rows)
             else:
                 for row in touched:
-                    found[row] = all(request[c] <= self._most(table, c, row) for c in columns)
+                    found[row] = self.would_fit(table, columns, request, row)
         self._journal = len(table.journal)
         return found
 
-    def _most(self, table: NodeTable, column: int, row: int) -> int:
-        return table.future_at(column, row) + int(self.freed[column, row])
+    def would_fit(self, table: NodeTable, columns: Sequence[int], request: Sequence[int] | Ints, row: int) -> bool:
+        """Whether one node would have the room for ``request`` if all tasks in reach left it."""
+        freed = self.freed
+        for column in columns:  # noqa: SIM110 - asked once a task, and all() takes twice as long
+            if request[column] > table.future_at(column, row) + freed.item(column, row):
+                return False
+        return True
 
     def _renewed(self, table: NodeTable, columns: Sequence[int], request: Ints, rows: Rows | slice) -> Bools:
         most = self.freed[:, rows] + table.unreserved(rows) - table.pipelined[:, rows]
@@ -244,12 +286,11 @@ class Reach:
 
 def _asked(templates: Sequence[PodTemplate], ledger: Ledger) -> tuple[Bools, Ints]:
     """Which of ``templates`` ask for nothing, and their requests as columns, shape (resources, templates)."""
-    kinds = {template.number: template for template in templates}
-    where = {number: place for place, number in enumerate(kinds)}
-    table = np.zeros((len(kinds) + 1, len(ledger.table.alloc)), dtype=np.int64)
-    for place, template in enumerate(kinds.values()):
+    where = {template: place for place, template in enumerate(dict.fromkeys(templates))}
+    table = np.zeros((len(where) + 1, len(ledger.table.alloc)), dtype=np.int64)
+    for template, place in where.items():
         table[place] = ledger.arrays(template)[0]
-    places = np.fromiter((where[template.number] for template in templates), dtype=np.intp, count=len(templates))
-    best_effort = np.array([template.best_effort for template in kinds.values()], dtype=bool)
+    places = np.fromiter(map(where.__getitem__, templates), dtype=np.intp, count=len(templates))
+    best_effort = np.array([template.best_effort for template in where], dtype=bool)
     picked: Ints = table[places].T
-    return best_effort[places] if kinds else np.zeros(0, dtype=bool), picked
+    return best_effort[places] if where else np.zeros(0, dtype=bool), picked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from stromboli.framework.books.phases import unsettled
 from stromboli.model.job import Job
@@ -62,6 +62,11 @@ class Jobs(Mapping[str, Job]):
     def peek_at(self, uid: str) -> Job | None:
         """One job, read-only; None when there is none."""
         return self._own.get(uid) or self._shared.get(uid)
+
+    def peek_each(self, uids: Iterable[str]) -> list[Job | None]:
+        """As :meth:`peek_at` for each of ``uids``."""
+        own, shared = self._own, self._shared
+        return [own.get(uid) or shared.get(uid) for uid in uids]
 
     @property
     def touched(self) -> Mapping[str, Job]:

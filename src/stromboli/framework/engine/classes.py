@@ -39,47 +39,19 @@ class TaskClass:
     nodes and are asked each time; ``unnormalised`` the scores that are normalised over the candidates.
     ``global_scores``: a score looks at other nodes, so that each placement renews all rows.  ``simple``: the candidates
     with idle room are those with ``best_now``, and these are their scores.  ``shifting``: raw scores change with each
-    placement, though perhaps for all nodes alike.  ``curable`` keeps the rows that an eviction
-    could open, and the length of the journal then.  ``remembered`` are answers by the amounts of rows, where all hooks
-    read nothing else.  ``runs``: a placement of this class changes only the answers
-    of the touched rows, and they can be asked what they will be after further ones; where scores are ``shifting``, that
-    holds among nodes for which they shift alike, and other nodes' pods count by a :meth:`limit`.
+    placement, though perhaps for all nodes alike.  ``curable`` keeps the rows that an eviction could open, and the
+    length of the journal then; ``ranked`` keeps rows that were all ``open``, likewise.  ``remembered`` are answers by
+    the amounts of rows, where all hooks read nothing else.  ``runs``: a placement of this class changes only the
+    answers of the touched rows, and they can be asked what they will be after further ones; where scores are
+    ``shifting``, that holds among nodes for which they shift alike, and other nodes' pods count by a :meth:`limit`.
     """
 
     __slots__ = (
-        "batch",
-        "batchers",
-        "best_now",
-        "columns",
-        "constant",
-        "curable",
-        "global_filters",
-        "global_scores",
-        "hooks",
-        "ledger",
-        "levels",
-        "moving",
-        "need",
-        "nonzero",
-        "now",
-        "open",
-        "refused",
-        "remembered",
-        "request",
-        "row_forms",
-        "runs",
-        "score",
-        "scorers",
-        "seen",
-        "shifting",
-        "simple",
-        "static_ok",
-        "table",
-        "task",
-        "unnormalised",
-        "want",
-        "wants",
-    )
+        "batch", "batchers", "best_now", "columns", "constant", "curable", "global_filters", "global_scores",
+        "hooks", "ledger", "levels", "moving", "need", "nonzero", "now", "open", "ranked", "refused",
+        "remembered", "request", "row_forms", "runs", "score", "scorers", "seen", "shifting", "simple",
+        "static_ok", "table", "task", "unnormalised", "want", "wants",
+    )  # fmt: skip
 
     def __init__(self, hooks: Hooks, ledger: Ledger, task: Task, room: bool = True) -> None:
         self.hooks, self.ledger, self.table, self.task = hooks, ledger, ledger.table, task
@@ -91,6 +63,7 @@ class TaskClass:
         self.levels = 2
         self.refused: tuple[object, Fits] | None = None
         self.curable: tuple[int, Bools] | None = None
+        self.ranked: tuple[int, Bools] | None = None
         everywhere = self.table.view()
         admitted = self._ask_predicates(everywhere)
         score, batch = self._ask_scores(everywhere)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
-from stromboli.framework.engine.classes import NEVER, TaskClass
+from stromboli.framework.engine.classes import FEW, NEVER, TaskClass
 from stromboli.framework.engine.placement import scored
 from stromboli.framework.engine.rows import Bools, Fit, Floats
 from stromboli.model.table import Node
+
+ALWAYS: Final = -1
+"""Stands for the length of the journal where placements change nothing."""
 
 
 def curable(cls: TaskClass) -> Bools:
@@ -15,10 +20,11 @@ def curable(cls: TaskClass) -> Bools:
 
     A row is out where the first plugin that refuses it gives a reason that no eviction cures.
     """
-    moment = len(cls.table.journal)
-    if cls.curable is None or (cls.curable[0] != moment and _moves(cls)):
-        cls.curable = (moment, _curable(cls))
-    return cls.curable[1]
+    known = cls.curable
+    if known is None or known[0] not in (ALWAYS, len(cls.table.journal)):
+        moment = len(cls.table.journal) if _moves(cls) else ALWAYS
+        known = cls.curable = (moment, _curable(cls))
+    return known[1]
 
 
 def _moves(cls: TaskClass) -> bool:
@@ -53,7 +59,7 @@ def _may_abort(fit: Fit) -> bool:
 def ranking(cls: TaskClass, members: Bools) -> Floats:
     """Scores of ``members`` among themselves, every score hook of the session counted; other rows are never taken."""
     choosers = cls.hooks.choosers
-    if cls.simple and np.array_equal(members, cls.open):
+    if cls.simple and _are_open(cls, members):
         return cls.best_now
     if not choosers:
         return scored(cls, members)
@@ -64,6 +70,19 @@ def ranking(cls: TaskClass, members: Bools) -> Floats:
     scores[rows] = choosers.reduced(task, table, rows) + cls.score[rows]
     scores[rows] += batch[rows] + choosers.named(task, table, rows)
     return scores
+
+
+def _are_open(cls: TaskClass, members: Bools) -> bool:
+    """Whether ``members`` are the rows that are open, which is looked at anew only where something has moved."""
+    journal, known = cls.table.journal, cls.ranked
+    cls.ranked = None
+    if known is not None and known[1] is members and len(journal) - known[0] <= FEW:
+        same = all(members[row] == cls.open[row] for row in journal[known[0] :])
+    else:
+        same = bool(np.array_equal(members, cls.open))
+    if same:
+        cls.ranked = (len(journal), members)
+    return same
 
 
 def passes(cls: TaskClass, row: int) -> bool:

@@ -117,6 +117,11 @@ class Answers:
         kept = point == "job_order" and all(answer.hook.own for answer in self.of(point, "key"))
         return until_it_moves(keys) if kept else lambda item: tuple([key(item) for key in keys])
 
+    @property
+    def has_own_orders(self) -> bool:
+        """Whether only a move of a job, or of the job of a task, changes where it comes in order."""
+        return all(answer.hook.own for point in ("job_order", "task_order") for answer in self.of(point, "key"))
+
     def forms(self, point: str, form: str) -> dict[int, Function]:
         """The functions of one point and form, by the identity of the plugin."""
         return {id(answer.plugin): answer.function for answer in self.of(point, form)}

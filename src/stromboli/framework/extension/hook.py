@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar, overload
+from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -81,8 +81,11 @@ class Hook:
     score, and go on having one while ``count`` tasks of the same key are placed among them one after the other, it
     gives that score before each of these placements, shape (count,); None where they may come to differ.
 
-    ``own`` promises of a sort key of jobs that within a session it changes only where a task of that job moves, so it
-    is kept until then.
+    ``own`` promises of a sort key of jobs, or of tasks, that within a session it changes only where a task of that job
+    moves, so it is kept until then.  Of a vote on victims it promises that for actors of one job that are alike it
+    follows from the candidate, its job as it stands, and those candidates of that job that come before it; that
+    candidates are named in their order; and that nothing is reported but refusals and names.  Of its form for jobs it
+    promises that for alike actors of other jobs, equal in queue and priority, it follows from the job as it stands.
     """
 
     point: Point
@@ -237,9 +240,13 @@ def _misuse(hook: Hook) -> str:
         **_false_promises(hook, fit),
         "static= excludes reads=": hook.static and bool(hook.reads),
         "protects= belongs to points that name victims": hook.protects and not names_victims,
-        "own= belongs to sort keys of jobs": hook.own and hook.name != "job_order.key",
+        "own= belongs to sort keys of jobs and tasks, and to votes on victims": hook.own and hook.name not in _OWN,
     }
     return next((text for text, holds in mistakes.items() if holds), "")
+
+
+_OWN: Final = ("job_order.key", "task_order.key", "preemptable", "preemptable.job", "reclaimable", "reclaimable.job")
+"""The decorators that take ``own=``."""
 
 
 def _false_promises(hook: Hook, fit: bool) -> Mapping[str, bool]:

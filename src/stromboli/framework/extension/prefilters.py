@@ -1,7 +1,8 @@
-"""Job prefilters: whether evicting any task of a job could be allowed, asked once before its tasks are looked at.
+"""Shortcuts of votes on victims: job prefilters, and votes that may be kept.
 
-A plugin at a point of victims may answer for a whole job (the form ``job``): False promises that it names none of its
-tasks.
+A job prefilter says whether evicting any task of a job could be allowed; it is asked once before its tasks are looked
+at.  A plugin at a point of victims may answer for a whole job (the form ``job``): False promises that it names none of
+its tasks.  A vote may be kept where only a move of the victims' own jobs changes it (``own=True``).
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from stromboli.framework.extension.answers import Answers
+from stromboli.framework.extension.answers import Answer, Answers, Function
+from stromboli.framework.extension.guards import common
 from stromboli.model.job import Job
 from stromboli.model.task import Task
 
@@ -19,23 +21,34 @@ JobPrefilter = Callable[[Task, Job], bool]
 
 @dataclass(frozen=True, slots=True)
 class AllAgree:
-    """A tier names what all its plugins name; a guard's refusal is absolute.  No ``tiers``: the guards alone decide."""
+    """A tier names what all its plugins name; a guard's refusal is absolute.  No ``tiers``: the guards alone decide.
+
+    ``own``: the guards and the first tier promise ``own=``, so that what they allow stands until the job moves.
+    """
 
     tiers: Sequence[Sequence[JobPrefilter]]
     guards: Sequence[JobPrefilter]
+    own: bool = False
 
     def __call__(self, actor: Task, job: Job) -> bool:
         """Whether the guards allow it and some tier could."""
+        return self.surely(actor, job) or self._later(actor, job)
+
+    def surely(self, actor: Task, job: Job) -> bool:
+        """Whether the guards allow it and the first tier could."""
         for guard in self.guards:
             if not guard(actor, job):
                 return False
-        for tier in self.tiers:  # asked of every job for each that starves, and all() takes twice as long
-            for form in tier:
-                if not form(actor, job):
-                    break
-            else:
-                return True
-        return not self.tiers
+        for form in self.tiers[0] if self.tiers else ():  # noqa: SIM110 - asked of many jobs, and all() takes longer
+            if not form(actor, job):
+                return False
+        return True
+
+    def _later(self, actor: Task, job: Job) -> bool:
+        """Whether the guards allow it and a later tier could."""
+        if not all(guard(actor, job) for guard in self.guards):
+            return False
+        return any(all(form(actor, job) for form in tier) for tier in self.tiers[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +81,46 @@ def _all_agree(answers: Answers, point: str) -> JobPrefilter | None:
     tiers = [[forms[id(a.plugin)] for a in tier if id(a.plugin) in forms] for tier in answers.tiered(point)]
     if not all(tiers):
         tiers = []  # a tier without any form may name tasks of every job
-    return AllAgree(tiers, guards) if tiers or guards else None
+    kept = _are_own(answers, point, answers.tiered(point)[0] if tiers else [])
+    return AllAgree(tiers, guards, kept) if tiers or guards else None
 
 
-__all__ = ["AllAgree", "AnyNames", "JobPrefilter", "job_prefilter"]
+def _are_own(answers: Answers, point: str, first: Sequence[Answer]) -> bool:
+    """Whether the forms for jobs of the ``first`` tier and of all guards promise ``own=``."""
+    guards = [answer for answer in answers.of(point) if answer.hook.protects]
+    deciding = {id(answer.plugin) for answer in (*first, *guards)}
+    return all(answer.hook.own for answer in answers.of(point, "job") if id(answer.plugin) in deciding)
+
+
+OwnVote = Callable[[Task, Sequence[Task]], list[Task]]
+"""``(actor, candidates)`` -> whom the first tier names, where every guard lets all candidates go; else nobody, and the
+point itself must be asked."""
+
+
+def own_vote(answers: Answers, point: str) -> OwnVote | None:
+    """The vote of the first tier at ``point``; None unless it and every guard promise ``own=``."""
+    guards = [answer for answer in answers.of(point) if answer.hook.protects]
+    first = next(iter(answers.tiered(point)), [])
+    if not first or not all(answer.hook.own for answer in (*guards, *first)):
+        return None
+    voters = [answer.function for answer in first if not answer.hook.protects]
+    return _vote([answer.function for answer in guards], voters)
+
+
+def _vote(guards: Sequence[Function], voters: Sequence[Function]) -> OwnVote:
+    def vote(actor: Task, candidates: Sequence[Task]) -> list[Task]:
+        for guard in guards:
+            if guard(actor, candidates) != candidates:
+                return []
+        named = candidates
+        for voter in voters:
+            said = voter(actor, candidates)
+            if not said:
+                return []
+            named = said if named is candidates else common(named, said)
+        return list(named)
+
+    return vote
+
+
+__all__ = ["AllAgree", "AnyNames", "JobPrefilter", "OwnVote", "job_prefilter", "own_vote"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from stromboli.errors import PluginError
 from stromboli.framework.books.priority_queue import Order
@@ -15,7 +15,7 @@ from stromboli.framework.extension.handlers import Handler, Handlers
 from stromboli.framework.extension.hook import Hook
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.points import POINTS
-from stromboli.framework.extension.prefilters import JobPrefilter, job_prefilter
+from stromboli.framework.extension.prefilters import JobPrefilter, OwnVote, job_prefilter, own_vote
 from stromboli.model.task import Task
 
 
@@ -24,8 +24,9 @@ class SessionHooks:
 
     ``answers`` are the hooks themselves, ``handlers`` those that are called for every task placed or removed,
     ``orders`` the orders by point.  ``task_keys`` are the sort keys of tasks, None where a plugin gives none.  By point
-    ``batch_forms`` are the forms for runs of equal tasks, and ``job_prefilters`` rule out all victims of a job at once;
-    None where a plugin has none.  ``opening`` is the plugin that opens at the moment, with its tier and its options.
+    ``batch_forms`` are the forms for runs of equal tasks, ``job_prefilters`` rule out all victims of a job at once, and
+    ``own_votes`` are votes on victims that may be kept; None where a plugin has none.  ``opening`` is the plugin that
+    opens at the moment, with its tier and its options.
     """
 
     def __init__(self, tiers: int) -> None:
@@ -36,6 +37,7 @@ class SessionHooks:
         self.task_keys: list[Callable[[Task], Any]] | None = None
         self.batch_forms: dict[str, list[Callable[..., int]] | None] = {}
         self.job_prefilters: dict[str, JobPrefilter | None] = {}
+        self.own_votes: dict[str, OwnVote | None] = {}
 
     @property
     def opening_name(self) -> str:
@@ -73,10 +75,16 @@ class SessionHooks:
             self.orders[name] = answers.order(name, getattr(asked, name))
         self.task_keys = [*answers.forms("task_order", "key").values()] if self.orders["task_order"].key else None
         self.batch_forms = {name: answers.batch_forms(name) for name in ("allocatable", "job_ready", "sub_job_ready")}
-        self.job_prefilters = {name: job_prefilter(answers, name, restart) for name in ("preemptable", "reclaimable")}
+        self.job_prefilters = {name: job_prefilter(answers, name, restart) for name in _VICTIMS}
+        kept = not restart and not compat.asks("protections-absolute") and answers.has_own_orders
+        self.own_votes = {name: own_vote(answers, name) if kept else None for name in _VICTIMS}
         self.handlers.allocate = _handlers(answers, "on_allocate")
         self.handlers.deallocate = _handlers(answers, "on_deallocate")
         return asked
+
+
+_VICTIMS: Final = ("preemptable", "reclaimable")
+"""The points at which plugins name victims for one task."""
 
 
 def _handlers(answers: Answers, point: str) -> list[Handler]:

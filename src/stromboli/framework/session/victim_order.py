@@ -7,7 +7,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
@@ -49,7 +49,7 @@ class VictimOrder:
         """``tasks`` in the order in which they are evicted."""
         if len(tasks) < 2:
             return list(tasks)
-        jobs = self._jobs(tasks)
+        jobs = self.jobs(tasks)
         if jobs is None:
             return sorted(tasks, key=cmp_to_key(self.compare))
         found: list[Task] = []
@@ -64,7 +64,7 @@ class VictimOrder:
         """
         return HeapQueue(self.compare, tasks)
 
-    def _jobs(self, tasks: Sequence[Task]) -> dict[str, Job] | None:
+    def jobs(self, tasks: Sequence[Task]) -> dict[str, Job] | None:
         """The jobs of ``tasks`` by uid; None where the order within a queue has no key."""
         session, hooks = self._session, self._session.hooks
         if hooks.task_keys is None or hooks.orders["job_order"].opinion is None:
@@ -103,12 +103,19 @@ class VictimOrder:
             return [tasks]
         for task in tasks:
             groups.setdefault(names[task.job], []).append(task)
+        return [groups[name] for name in self.queues_in_turn(groups)]
+
+    def queues_in_turn(self, names: Iterable[str]) -> list[str]:
+        """Queues in the order in which their tasks are evicted; as they come where that does not count."""
+        found = list(names)
+        if self._queue is None or len(found) < 2:
+            return found
         queues, ask = self._session.queues, self._session.ask.victim_queue_order
 
         def compare(left: str, right: str) -> int:
             return ask(queues[left], queues[right], self._queue)
 
-        return [groups[name] for name in sorted(groups, key=cmp_to_key(compare))]
+        return sorted(found, key=cmp_to_key(compare))
 
 
 def one_job(tasks: Sequence[Task]) -> bool:
