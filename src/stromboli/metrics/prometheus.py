@@ -17,6 +17,7 @@ from stromboli.metrics.cards import Cards
 from stromboli.metrics.descriptions import CONTROLLERS, DESCRIPTIONS
 from stromboli.metrics.families import PREFIX, Description
 from stromboli.metrics.parts import Clock, Counts, Durations, Hearers, Jobs, Part, Queues
+from stromboli.narration.observe import Columns, each
 from stromboli.narration.spans import Span
 
 
@@ -43,6 +44,13 @@ class MetricsObserver(Collector):
         if hear := self._hearers.get(key):
             with self._lock:
                 hear(**fields)
+
+    def tell_all(self, key: str, count: int, columns: Columns) -> None:
+        """Keep the figures of what is told at once."""
+        if hear := self._hearers.get(key):
+            with self._lock:
+                for fields in each(count, columns):
+                    hear(**fields)
 
     def started(self, kind: str, name: str) -> None:
         """Look at the timer."""

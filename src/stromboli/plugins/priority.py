@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from stromboli.framework.extension.order import compare
 from stromboli.framework.session.orphans import known_job
-from stromboli.model.job import PIPELINED, Job
-from stromboli.model.status import READY_STATUS
+from stromboli.model.job import Job
 from stromboli.model.subjobs import SubJob
 from stromboli.model.task import Task
 from stromboli.plugin import (
@@ -138,4 +137,4 @@ class Priority(Plugin, trusted=True):
     @job_starving
     def wants_all(self, job: Job) -> bool:
         """Whether any task is neither placed nor about to be; failed and ending ones count as wanting."""
-        return job.number(*READY_STATUS, PIPELINED) < len(job.tasks)
+        return job.ready_task_num() + job.waiting_task_num() < len(job.tasks)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stromboli.framework.books.candidates import Reach
 from stromboli.framework.session.victim_order import VictimOrder
@@ -53,9 +52,9 @@ class KeptVictims:
         return known if known is not None and self._stands(known, reach.count.item(row)) else None
 
     def left(self, row: int) -> OnNode | None:
-        """As :meth:`of` for the task asked about last, if nothing but the evictions told of has happened on ``row``."""
+        """As :meth:`of` for the task asked about last, if nothing has happened since but the evictions told of."""
         known = self._rows.get(row)
-        return known if known is not None and self._stands(known, known.count) else None
+        return known if known is not None and known.victims and self._are_in_turn(known.queues) else None
 
     def ask(self, task: Task, row: int, candidates: Sequence[Task]) -> OnNode | None:
         """Hold a vote on the ``candidates`` on ``row``, which are in order; None where it cannot be kept."""
@@ -73,13 +72,13 @@ class KeptVictims:
         """``victims`` on ``row`` have been evicted; what is known of the others there stays."""
         if (known := self._rows.get(row)) is None:
             return
-        gone = {victim.uid for victim in victims}
         for victim in victims:
             if known.candidates.get(victim.job) != 1:  # others of its job have to be asked about again
                 del self._rows[row]
                 return
             del known.candidates[victim.job], known.jobs[victim.job]
-        known.count -= len(gone)
+        known.count -= len(victims)
+        gone = [victim.uid for victim in victims]
         known.victims = [victim for victim in known.victims if victim.uid not in gone]
 
     def _stands(self, known: OnNode, count: int) -> bool:
@@ -89,13 +88,14 @@ class KeptVictims:
         for uid, (job, moves) in known.jobs.items():
             if job.sums.moves != moves or jobs.peek_at(uid) is not job:
                 return False
-        return len(known.queues) < 2 or self._order.queues_in_turn(known.queues) == known.queues
+        return self._are_in_turn(known.queues)
+
+    def _are_in_turn(self, queues: list[str]) -> bool:
+        """Whether queues still give in this order."""
+        return len(queues) < 2 or self._order.queues_in_turn(queues) == queues
 
 
 def alike(task: Task, other: Task) -> bool:
     """Whether two tasks of one job ask for the same, so that every plugin says the same of them."""
     same = task.template is other.template and task.priority == other.priority and task.role == other.role
-    return same and _notes(task) == _notes(other)
-
-
-_notes: Any = attrgetter("labels", "annotations")
+    return same and task.labels == other.labels and task.annotations == other.annotations

@@ -149,22 +149,27 @@ def _largest(search: Search, task: Task, row: int, victims: Sequence[Task], want
 
 
 class FreeRoom:
-    """Room that needs no eviction: idle, or about to become free because pods are terminating anyway."""
+    """Room that needs no eviction: idle, or about to become free because pods are terminating anyway.
+
+    ``is_full`` says that the last search has found none.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._full: Hashable = None
+        self.is_full = False
         self._columns: list[int] = []
         self._seen = 0
 
     def find(self, task: Task) -> int | None:
         """The row of the best node that has such room for ``task``; None if there is none."""
-        kind = self._session.placer.kind(task)
+        kind, self.is_full = self._session.placer.kind(task), True
         if kind == self._full and self._stays_full(task):
             return None
         table, columns = self._session.table, self._session.axes.deciding(task.request)
         want = self._session.ledger.arrays(task.template)[0][columns][:, None]
         if table.view().fitting(want, columns)[1].any() and (choice := find(self._session, task)):
+            self.is_full = False
             return choice.rows[0]
         self._full, self._columns, self._seen = kind, columns, len(table.journal)
         return None
@@ -183,7 +188,8 @@ class SameNode:
     """The node of the task before, for the next one that is alike: it is chosen again while one victim there is enough.
 
     What ``search`` would find is known then without searching: nothing else has moved, so no other node has come before
-    it, and what is left of its victims would be named again.  ``row`` is where it has placed a task last.
+    it, and what is left of its victims would be named again, and room that needs no eviction was sought in vain before.
+    ``row`` is where it has placed a task last.
     """
 
     __slots__ = ("_journal", "_search", "_task", "row")
@@ -195,7 +201,8 @@ class SameNode:
 
     def note(self, task: Task, row: int) -> None:
         """``task`` has just been placed on ``row``."""
-        self._task, self.row, self._journal = task, row, len(self._search.session.table.journal)
+        full = self._search.free_room is not None and self._search.free_room.is_full
+        self._task, self.row, self._journal = task if full else None, row, len(self._search.session.table.journal)
 
     def option(self, task: Task) -> NodeOption | None:
         """The node, with the one victim that is to go, if a search for ``task`` would choose it before all others."""

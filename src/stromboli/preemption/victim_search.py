@@ -241,26 +241,26 @@ class Search:
         """Find a node for ``task``, evict its victims, and reserve it; False, nothing changed, if there is none."""
         if self._fails_again(statement, task) or (not self.loud and self.session.placer.hopeless(task)):
             return False
-        if self._waits(statement, task):
+        same = self._same.option(task) if self.compares else None
+        if same is None and self._waits(statement, task):
             return True
-        failures, found = 0, False
-        for option in self._options(task):
-            if found := self._try(statement, task, option):
-                self._same.note(task, option.row)
-                break
-            failures += 1
-        self._count_failures(failures)
+        found = same is not None and self._try(statement, task, same)
+        if not found:
+            found = self._search(statement, task, same)
         self._failed = None if found else (len(statement.operations), task)
         return found
 
-    def _options(self, task: Task) -> Iterator[NodeOption]:
-        """The nodes to be tried, in order; the first is often the one of the task before, which is known soon."""
-        if (same := self._same.option(task) if self.compares else None) is not None:
-            yield same
-        reach = self.reach(task)
+    def _search(self, statement: Statement, task: Task, failed: NodeOption | None) -> bool:
+        """Try the nodes in order, without the one that has ``failed`` already; whether one was found."""
+        reach, failures, found = self.reach(task), int(failed is not None), False
         for option in options(self, task, reach) if self.compares else map(NodeOption, self.nodes.rows(task, reach)):
-            if same is None or option.row != same.row:
-                yield option
+            if failed is not None and option.row == failed.row:
+                continue
+            if found := self._try(statement, task, option):
+                break
+            failures += 1
+        self._count_failures(failures)
+        return found
 
     def _waits(self, statement: Statement, task: Task) -> bool:
         """Reserve room that needs no eviction, if ``task`` may wait for it beyond the session."""
@@ -301,6 +301,7 @@ class Search:
                 if self.kept is not None:
                     self.kept.evicted(row, trial.evicted)
                 statement.merge(trial)
+                self._same.note(task, row)
                 return True
         return False
 

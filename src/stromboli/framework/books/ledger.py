@@ -183,9 +183,9 @@ class Ledger:
         sums = self.queues.get(job.queue)
         if sums is None:
             return
-        changed = [sums.held, *self.above.get(job.queue, ())]
-        if status is not PIPELINED:
-            changed.append(sums.allocated)
+        changed = [sums.held] if status is PIPELINED else [sums.held, sums.allocated]
+        if self.above:
+            changed += self.above.get(job.queue, ())
         vector, times = tasks[0].template.vector, sign * len(tasks)
         for amounts in changed:
             add_to(amounts, vector, times)

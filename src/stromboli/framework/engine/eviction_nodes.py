@@ -77,7 +77,7 @@ def _are_open(cls: TaskClass, members: Bools) -> bool:
     journal, known = cls.table.journal, cls.ranked
     cls.ranked = None
     if known is not None and known[1] is members and len(journal) - known[0] <= FEW:
-        same = all(members[row] == cls.open[row] for row in journal[known[0] :])
+        same = all(members.item(row) is cls.open.item(row) for row in set(journal[known[0] :]))
     else:
         same = bool(np.array_equal(members, cls.open))
     if same:
