@@ -42,21 +42,22 @@ def test_rows_of_one_state_share_an_answer() -> None:
     table, said = _table(3), Said(True, True, 1.0, 2.0, 3.0)
     known = Remembered(table, [np.array([1.0, 1.0, 2.0]), np.array([True, True, True])])
     known.note(0, said)
-    assert (known.of(0), known.of(1), known.of(2)) == (said, said, None)
+    assert known.of([0, 1, 2]) == [said, said, None]
     _set(table, table.used, 1, 5)
-    assert known.of(1) is None
+    assert known.of([1]) == [None]
     _set(table, table.used, 1, 0)
-    assert known.of(1) == said
+    assert known.of([1]) == [said]
 
 
 def test_every_amount_tells_states_apart() -> None:
     table = _table(1)
-    before = {table.state(0)}
+    before = set(table.states.of([0]))
     for amounts in (table.used, table.releasing, table.pipelined, table.requested, table.nonzero):
         for column in range(len(amounts)):
             _set(table, amounts, 0, 7, column)
-            assert table.state(0) not in before
-            before.add(table.state(0))
+            found = table.states.of([0])
+            assert before.isdisjoint(found)
+            before.update(found)
 
 
 def test_memory_is_bounded() -> None:
@@ -66,3 +67,15 @@ def test_memory_is_bounded() -> None:
         _set(table, table.used, 0, number)
         known.note(0, Said(True, True, 0.0, 0.0, float(number)))
     assert len(known._said) <= KEPT_STATES
+
+
+def test_numbers_of_states_are_bounded_and_never_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stromboli.model.resources.row_states.KEPT", 3)
+    table, found = _table(2), set[int]()
+    for number in range(10):
+        _set(table, table.used, 0, number)
+        found.update(table.states.of([0]))
+        assert len(table.states._numbers) <= 3
+    assert len(found) == 10
+    _set(table, table.used, 1, 9)
+    assert table.states.of([1]) == table.states.of([0])

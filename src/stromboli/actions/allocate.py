@@ -9,6 +9,7 @@ from stromboli.allocation.fifo import hold_back, is_fifo
 from stromboli.allocation.nominations import end_used, use_nomination
 from stromboli.allocation.pending_tasks import TaskCursor, Worksheet
 from stromboli.allocation.place_tasks import PlacementLines
+from stromboli.allocation.single_tasks import SingleTasks
 from stromboli.allocation.try_job import sheet_of, try_job
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.books.priority_queue import PriorityQueue
@@ -47,6 +48,7 @@ class Allocation:
         self.claims = (
             ClaimFromLower(session, self.book, self.precedence) if self.book is not None and self.holders else None
         )
+        self.is_overused = self.precedence.is_overused if self.holders else session.ask.overused
         self.queues: PriorityQueue[QueueInfo] = self.precedence.queues()
         self.jobs: dict[str, PriorityQueue[Job]] = {}
         self.sheets: dict[str, TaskCursor | Worksheet] = {}
@@ -54,6 +56,7 @@ class Allocation:
         self.full: dict[Hashable, int] = {}
         self.says = {key: session.tells(key) for key in ("allocate_job", "allocate_topology_job", "allocate_job_added")}
         self.admits = "enqueue" not in session.config.actions
+        self.single = None if self.holders else SingleTasks(session)
         for job in session.active_jobs():
             if PENDING in job.index or job.is_pending() or job.uid in self.holders or session.ledger.second_places.rows:
                 self._collect(job)
@@ -107,13 +110,20 @@ class Allocation:
 
     def run(self) -> None:
         """Let queues and jobs have their turns until none is left."""
+        try:
+            self._take_turns()
+        finally:
+            if self.single is not None:
+                self.single.hand_over()
+
+    def _take_turns(self) -> None:
         session, queues = self.session, self.queues
         if say := session.tells("allocate_started"):
             say(queues=len(queues))
         overused, empty = session.tells("queue_overused"), session.tells("queue_without_jobs")
         while len(queues):
             queue = queues.pop()
-            if self.precedence.is_overused(queue):
+            if self.is_overused(queue):
                 if overused:
                     overused(queue=queue.name)
                 continue
@@ -134,6 +144,8 @@ class Allocation:
 
         A ready job of which nothing more can be placed has had its last turn.
         """
+        if self.single is not None and self.single.bind(job, self.sheets[job.uid]):
+            return False
         return self._try_holder(job) if job.uid in self.holders else self._try_newcomer(job)
 
     def _try_newcomer(self, job: Job) -> bool:

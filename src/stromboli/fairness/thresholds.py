@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from stromboli.fairness.share import divisors, dominant_share
+from stromboli.fairness.share import divisors
 from stromboli.model.resources.amounts import MIN, le
 from stromboli.model.resources.axes import PODS
 from stromboli.model.resources.resource import INFINITE
@@ -37,7 +37,11 @@ class Thresholds:
 
     def share(self, held: Sequence[int]) -> float:
         """The largest part of a deserved column that ``held`` is."""
-        return dominant_share(held, self._parts_of)
+        largest = 0.0
+        for amount, whole in zip(held, self._parts_of, strict=False):  # dominant_share, at every turn
+            if (part := amount / whole) > largest:
+                largest = part
+        return largest
 
     def covers(self, held: Sequence[int], more: Sequence[int]) -> bool:
         """Whether no column that ``more`` asks for exceeds its limit with it; exact, without tolerance."""
@@ -48,6 +52,8 @@ class Thresholds:
 
     def times(self, held: Sequence[int], more: Sequence[int], most: int) -> int:
         """How often ``more`` can be added, one after the other, while :meth:`covers` holds; ``most`` at most."""
+        if most == 1:
+            return int(self.covers(held, more))
         for have, need, limit in zip(held, more, self.limits, strict=False):
             if need:
                 most = min(most, (limit - have) // need)

@@ -86,16 +86,24 @@ class Durations:
 
     def span(self, kind: str, name: str, lock: AbstractContextManager[object]) -> Span:
         """:meth:`started` and :meth:`ended` of one span that is announced often; its figures change under ``lock``."""
-        begun, key, timer = self._started, (kind, name), self._timer
+        if kind not in _SPANS:
+            return _not_counted, _not_counted
+        timer, took = self._timer, self._took.setdefault((kind, name), [])
+        began: float | None = None
 
         def started() -> None:
-            begun[key] = timer()
+            nonlocal began
+            began = timer()
 
         def ended() -> None:
-            began = begun.pop(key, None)
-            if began is not None and kind in _SPANS:
+            nonlocal began
+            if began is None:
+                return
+            took.append((timer() - began) * 1000)  # whole, even while another thread reads
+            began = None
+            if len(took) >= _HELD:
                 with lock:
-                    self._hold(kind, name, timer() - began)
+                    self._work_off()
 
         return started, ended
 
@@ -106,10 +114,12 @@ class Durations:
             self._work_off()
 
     def _work_off(self) -> None:
-        for (kind, name), milliseconds in self._took.items():
-            histogram, labels = _SPANS[kind]
-            self._histograms[histogram].observe(labels(name), milliseconds)
-        self._took.clear()
+        for (kind, name), took in self._took.items():
+            milliseconds = took.copy()
+            del took[: len(milliseconds)]  # the list is that of prepared spans: what has come meanwhile stays in it
+            if milliseconds:
+                histogram, labels = _SPANS[kind]
+                self._histograms[histogram].observe(labels(name), milliseconds)
 
     def hearers(self) -> Hearers:
         """Stages that others timed."""
@@ -119,6 +129,10 @@ class Durations:
         """The histograms."""
         self._work_off()
         return [histogram.view() for histogram in self._histograms.values()]
+
+
+def _not_counted() -> None:
+    """Of spans of no histogram."""
 
 
 # ------------------------------------------------------------------------------------------------------------- counts

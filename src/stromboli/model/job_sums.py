@@ -63,10 +63,10 @@ class Sums:
     def move(self, old: TaskStatus, new: TaskStatus, vector: tuple[int, ...], times: int) -> None:
         """``times`` tasks of ``vector`` leave ``old`` for ``new``."""
         gone, come = SHIFTS[old][new]
-        if gone:
-            self.shift(gone, vector, -times)
-        if come:
-            self.shift(come, vector, times)
+        for name in gone:
+            add_to(getattr(self, name), vector, -times)
+        for name in come:
+            add_to(getattr(self, name), vector, times)
 
     def shift(self, names: Iterable[str], vector: tuple[int, ...], times: int) -> None:
         """Add ``times * vector`` to the sums named."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from stromboli.model.resources.axes import CPU, MEMORY, PODS, Axes, Vector, fits
 from stromboli.model.resources.resource import Resource
+from stromboli.model.resources.row_states import Change, RowStates
 from stromboli.model.selectors import LabelColumn
 from stromboli.model.spec import Image, NodeSpec, Taint
 from stromboli.model.task import Task
@@ -77,19 +78,21 @@ class NodeTable:
     nonzero    the same for cpu and memory (shape (2, nodes)), with their stand-ins for containers that ask for nothing
 
     ``idle = alloc - used`` and ``future = idle + releasing - pipelined``.  ``journal`` lists the rows that changed, in
-    order, undone changes included; derived data remember how far they have read it.
+    order, undone changes included; derived data remember how far they have read it.  ``states`` numbers what rows hold.
     """
 
-    __slots__ = (*AMOUNTS, "_changing", "_seen", "_states", "axes", "journal", "statics")
+    __slots__ = (*AMOUNTS, "_changing", "axes", "journal", "states", "statics")
 
     def __init__(self, axes: Axes, statics: NodeStatics, amounts: Mapping[str, Ints]) -> None:
         self.axes, self.statics = axes, statics
         self.alloc, self.used, self.releasing = amounts["alloc"], amounts["used"], amounts["releasing"]
         self.pipelined, self.requested, self.nonzero = amounts["pipelined"], amounts["requested"], amounts["nonzero"]
         self.journal: list[int] = []
-        self._states: dict[int, bytes] = {}
-        self._seen = 0
-        self._changing = [getattr(self, name) for name in AMOUNTS[1:]]
+        self._keep([getattr(self, name) for name in AMOUNTS[1:]])
+
+    def _keep(self, changing: list[Ints]) -> None:
+        self._changing = changing
+        self.states = RowStates(self.journal, (self.alloc, *changing))
 
     @classmethod
     def empty(cls, axes: Axes, specs: Sequence[NodeSpec]) -> Self:
@@ -107,31 +110,24 @@ class NodeTable:
         ends = [*accumulate(map(len, own))]
         parts = [changing[end - len(each) : end] for each, end in zip(own, ends, strict=True)]
         twin = NodeTable(self.axes, self.statics, dict(zip(AMOUNTS, (self.alloc, *parts), strict=True)))
-        twin._changing = [changing]
+        twin._keep([changing])
         return twin
 
-    def change(self, amounts: Mapping[str, Ints]) -> Ints:
+    def change(self, amounts: Mapping[str, Ints]) -> Change:
         """What :meth:`add` takes: ``amounts`` of one row by the names of :data:`AMOUNTS`, zeros for the others."""
-        return np.concatenate([amounts.get(name, np.zeros_like(getattr(self, name)[:, 0])) for name in AMOUNTS[1:]])
+        zeros = {name: np.zeros_like(getattr(self, name)[:, 0]) for name in AMOUNTS[1:]}
+        return Change(np.concatenate([amounts.get(name, none) for name, none in zeros.items()]), {})
 
-    def add(self, row: int, change: Ints) -> None:
-        """Add ``change`` to all amounts of one row but the offer, in one step."""
+    def add(self, row: int, change: Change) -> None:
+        """Add ``change`` to all amounts of one row but the offer, in one step, and note it in the journal."""
         first = 0
         for part in self._changing:
             amounts = part[:, row]
             end = first + len(amounts)
-            np.add(amounts, change[first:end], amounts)
+            np.add(amounts, change.amounts[first:end], amounts)
             first = end
-
-    def state(self, row: int) -> bytes:
-        """All amounts of one row: equal for rows, and for moments, that tell apart by nothing else."""
-        for touched in self.journal[self._seen :] if self._seen < len(self.journal) else ():
-            self._states.pop(touched, None)
-        self._seen = len(self.journal)
-        found = self._states.get(row)  # each class asks for it
-        if found is None:
-            found = self._states[row] = b"".join([part[:, row].tobytes() for part in (self.alloc, *self._changing)])
-        return found
+        self.states.follow(row, change.after)
+        self.journal.append(row)
 
     @property
     def idle(self) -> Ints:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from stromboli.narration.catalogue import LINES
 from stromboli.narration.mute import Mute
 from stromboli.narration.observe import BulkTeller, Observer, Teller, teller, teller_all
+
+_AROUND: Final = frozenset(("scheduler", "session", "cache", "live"))
+"""Components that tell nothing of the steps of an action."""
+
+STEPS: Final = tuple(key for key, line in LINES.items() if line.verbosity and line.component not in _AROUND)
+"""The keys of lines that tell of the steps of actions, errors and warnings aside."""
 
 
 class Narrator:
@@ -22,6 +31,11 @@ class Narrator:
         if key not in tellers:
             tellers[key] = self.mute.over(teller(self.observer, key))
         return tellers[key]
+
+    @property
+    def hears_steps(self) -> bool:
+        """Whether the observer wants any of :data:`STEPS`."""
+        return any(self.observer.wants(key) for key in STEPS)
 
     def tells_all(self, key: str) -> BulkTeller | None:
         """What to call, with a number and columns of the fields, when ``key`` happens so many times at once."""

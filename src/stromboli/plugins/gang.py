@@ -88,10 +88,11 @@ class Gang(Plugin, trusted=True):
         The tasks are of one role and one sub-job.
         """
         gain = not task.best_effort  # a pending task that asks for nothing counts before it is placed
-        waits = [lacking(job), *_roles_lacking(job, task)]
-        if job.has_sub_group_policy:
-            waits.append(self._groups_lacking(job, task))
-        needed = max(waits)
+        needed = lacking(job)
+        if job.facts.task_min:
+            needed = max(needed, *_roles_lacking(job, task))
+        if job.facts.is_split:
+            needed = max(needed, self._groups_lacking(job, task))
         return max(needed, 1) if needed <= (k if gain else 0) else k + 1
 
     @job_pipelined
@@ -271,7 +272,7 @@ class _Report:
 def lacking(job: Job) -> int:
     """How many tasks the job lacks to its minMember; 0 or less: it has them all."""
     # Asked twice a placed task and once a job of the cluster, so it walks the few statuses that there are.
-    missing = job.min_available - job.best_effort
+    missing = job.facts.min_available - job.best_effort
     for status, members in job.index.items():
         if status in READY_STATUS:
             missing -= len(members)
@@ -279,13 +280,13 @@ def lacking(job: Job) -> int:
 
 
 def _roles_lacking(job: Job, task: Task) -> list[int]:
-    """How many tasks each role lacks; more than the job has where tasks of the role of ``task`` do not help."""
+    """0, and how many tasks each role lacks; more than the job has where tasks of the role of ``task`` do not help."""
     if not job.roles_apply:
-        return []
+        return [0]
     counts = job.role_counts(*READY, pending_best_effort=True)
     short = {role: least - counts.get(role, 0) for role, least in job.facts.task_min.items()}
     vain = len(job.tasks) + 1
-    return [number if role == task.role else vain for role, number in short.items() if number > 0]
+    return [0, *(number if role == task.role else vain for role, number in short.items() if number > 0)]
 
 
 def _part_lacking(sub: SubJob) -> int:

@@ -250,7 +250,7 @@ def check_amounts(trial: Trial) -> None:
     """What a hook that reads amounts alone says of a node it says of every node with these amounts, then and later."""
     session = trial.session
     reading = [answer for answer in per_node(trial) if answer.hook.amounts]
-    first: dict[tuple[int, str, bytes], tuple[str, Said]] = {}
+    first: dict[tuple[int, str, int], tuple[str, Said]] = {}
     for answer in reading:
         if not promises(answer):
             trial.fail(answer.hook.name, "amounts= needs key=, and excludes reads=")
@@ -263,11 +263,12 @@ def check_amounts(trial: Trial) -> None:
 
 
 def _compare_states(
-    trial: Trial, answer: Answer, at: int, task: Task, first: dict[tuple[int, str, bytes], tuple[str, Said]]
+    trial: Trial, answer: Answer, at: int, task: Task, first: dict[tuple[int, str, int], tuple[str, Said]]
 ) -> None:
     table = trial.session.table
+    states = table.states.of(range(len(table)))
     for row, one in enumerate(said(trial, answer, task)):
-        node, other = first.setdefault((at, task.uid, table.state(row)), (table.statics.names[row], one))
+        node, other = first.setdefault((at, task.uid, states[row]), (table.statics.names[row], one))
         if one != other:
             flaw = f"said {other!r} of {task} on node {node} and says {one!r} on node {table.statics.names[row]}"
             trial.fail(answer.hook.name, f"{flaw}, which has the same amounts; leave out amounts=")

@@ -17,6 +17,7 @@ from stromboli.model.job import BINDING, PENDING, PIPELINED, RELEASING, RUNNING,
 from stromboli.model.objects.storage import VOLUME_SECONDS
 from stromboli.model.resources.amounts import totals
 from stromboli.model.resources.axes import add_to
+from stromboli.model.resources.row_states import Change
 from stromboli.model.snapshot import QueueSums
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Ints, NodeTable
@@ -81,7 +82,7 @@ class Ledger:
         self._total: list[int] | None = None
         self.queues = queues
         self._arrays: dict[int, tuple[Ints, Ints]] = {}
-        self._changes: dict[tuple[int, str, int, int], Ints] = {}
+        self._changes: dict[tuple[int, str, int, int], Change] = {}
         self.log: list[LogEntry] = []
         self.evictions: list[tuple[Task, bool]] = []
         self.follows_placements = self.restores_evicted = True
@@ -118,6 +119,14 @@ class Ledger:
         self._nodes(tasks[0].template, rows, "pipelined" if status is PIPELINED else "used", 1)
         self.log += [(task, row, 1) for task, row in zip(tasks, rows, strict=True)]
 
+    def bind(self, job: Job, task: Task, row: int) -> None:
+        """A pending task takes idle room of ``row`` and is handed over: :meth:`place`, then :func:`bind`."""
+        task.node_name = self.table.statics.names[row]
+        job.move((task,), BINDING)
+        self._queue(job, (task,), BINDING, 1)
+        self._row(task.template, row, "used", 1, 1)
+        self.log.append((task, row, 1))
+
     def remove(self, job: Job, tasks: Sequence[Task], rows: Sequence[int]) -> None:
         """Allocated, Binding or Pipelined ``tasks`` become Pending again; their nodes get the room back."""
         status = tasks[0].status
@@ -145,7 +154,6 @@ class Ledger:
         job.move([task], RELEASING)
         follows = task.uid not in self._gone
         self._row(task.template, row, "releasing", 1, -1 if follows else 0)
-        self.table.journal.append(row)
         self.evictions.append((task, False))
         if follows:
             self.log.append((task, row, -1))
@@ -155,7 +163,6 @@ class Ledger:
         job.move([task], RUNNING)
         self._queue(job, (task,), RUNNING, 1)
         self._row(task.template, row, "releasing", -1, 1 if self.restores_evicted else 0)
-        self.table.journal.append(row)
         self.evictions.append((task, True))
         if self.restores_evicted:
             self.log.append((task, row, 1))
@@ -175,7 +182,6 @@ class Ledger:
         for task in tasks:
             self._row(task.template, row, "", 0, sign)
             self.log.append((task, row, sign))
-        self.table.journal.append(row)
 
     # ------------------------------------------------------------------ sums
 
@@ -193,10 +199,10 @@ class Ledger:
             self.on_underflow(job, tasks[0], missing)
 
     def _nodes(self, template: PodTemplate, rows: Sequence[int], column: str, sign: int) -> None:
-        self.table.journal.extend(rows)
         if len(rows) == 1:
             self._row(template, rows[0], column, sign, sign)
             return
+        self.table.journal.extend(rows)
         request, nonzero = self.arrays(template)
         touched, counts = np.unique(np.asarray(rows, dtype=np.intp), return_counts=True)
         more = request[:, None] * (counts * sign)
@@ -213,7 +219,7 @@ class Ledger:
             found = self._changes[move] = self._change(template, *move[1:])
         self.table.add(row, found)
 
-    def _change(self, template: PodTemplate, column: str, sign: int, follow: int) -> Ints:
+    def _change(self, template: PodTemplate, column: str, sign: int, follow: int) -> Change:
         request, nonzero = self.arrays(template)
         amounts = {column: sign * request, "requested": follow * request, "nonzero": follow * nonzero}
         return self.table.change(amounts)

@@ -17,6 +17,8 @@ class PodGroups:
 
     def __init__(self, plan: Plan, now: float) -> None:
         self._plan, self._now = plan, now
+        none = PodGroupCondition()
+        self._last = none, none
         self.conditions: dict[str, tuple[PodGroupCondition, ...]] = {}
         self.unschedulable: set[str] = set()
         self.moved: set[str] = set()
@@ -37,17 +39,19 @@ class PodGroups:
     def clear_condition(self, job: Job, kind: str) -> None:
         """Remove the conditions of type ``kind``."""
         conditions = self.conditions.get(job.uid, job.conditions)
-        kept = tuple(condition for condition in conditions if condition.type != kind)
-        if len(kept) < len(conditions):
-            self.conditions[job.uid] = kept
+        if kind in [condition.type for condition in conditions]:
+            self.conditions[job.uid] = tuple(condition for condition in conditions if condition.type != kind)
 
     def record_event(self, job: Job, kind: str, reason: str, message: str) -> None:
         """Have an event recorded on the PodGroup of ``job``."""
         self._plan.events.append(Event("PodGroup", job.uid, kind, reason, message))
 
     def _timed(self, condition: PodGroupCondition) -> PodGroupCondition:
-        kind, status, reason, message = condition.type, condition.status, condition.reason, condition.message
-        return PodGroupCondition(kind, status, self._plan.session, stamp(self._now), reason, message)
+        if self._last[0] is not condition:  # most jobs get one and the same
+            kind, status, reason, message = condition.type, condition.status, condition.reason, condition.message
+            timed = PodGroupCondition(kind, status, self._plan.session, stamp(self._now), reason, message)
+            self._last = condition, timed
+        return self._last[1]
 
 
 __all__ = ["PodGroups"]

@@ -35,7 +35,7 @@ class TaskClass:
     """What the nodes say to tasks that are alike.  Arrays have one entry a node.
 
     ``open`` nodes pass every node-local predicate and have the room, future room included; ``now`` those with idle
-    room among them.  ``score`` adds up the node-local scores.  ``global_filters`` are predicates that look at other
+    room among them. ``score`` adds up the node-local scores. ``global_filters`` are predicates that look at other
     nodes and are asked each time; ``unnormalised`` the scores that are normalised over the candidates.
     ``global_scores``: a score looks at other nodes, so that each placement renews all rows.  ``simple``: the candidates
     with idle room are those with ``best_now``, and these are their scores.  ``shifting``: raw scores change with each
@@ -47,9 +47,9 @@ class TaskClass:
     """
 
     __slots__ = (
-        "batch", "batchers", "best_now", "columns", "constant", "curable", "global_filters", "global_scores",
-        "hooks", "ledger", "levels", "moving", "need", "nonzero", "now", "open", "ranked", "refused",
-        "remembered", "request", "row_forms", "runs", "score", "scorers", "seen", "shifting", "simple",
+        "_ahead", "_seen", "batch", "batchers", "best_now", "columns", "constant", "curable", "global_filters",
+        "global_scores", "hooks", "ledger", "levels", "moving", "need", "nonzero", "now", "open", "ranked", "refused",
+        "remembered", "request", "row_forms", "runs", "score", "scorers", "shifting", "simple",
         "static_ok", "table", "task", "unnormalised", "want", "wants",
     )  # fmt: skip
 
@@ -76,7 +76,7 @@ class TaskClass:
         )
         now, fits = everywhere.fitting(self.want, self.columns)
         self._keep(fits & admitted, now & fits & admitted, score, batch)
-        self.seen = len(self.table.journal)
+        self._seen = self._ahead = len(self.table.journal)
 
     def _ask_predicates(self, nodes: NodeRows) -> Bools:
         self.static_ok: Bools = np.ones(len(nodes), dtype=bool)
@@ -159,21 +159,35 @@ class TaskClass:
 
     def refresh(self) -> None:
         """Renew the rows that placements have touched since this class was last looked at."""
-        new = self.table.journal[self.seen :]
-        if not new:
+        touched = self._touched(self._seen)
+        self._seen = self._ahead = len(self.table.journal)
+        if not touched:
             return
-        self.seen = len(self.table.journal)
-        touched = new if len(new) == 1 else sorted(set(new))
         if self.global_scores:
             self._renew_all(self.table.view())
-            return
-        if (known := self.remembered) is not None and known.applies(len(touched)):
-            asked = [row for row in touched if not self._recall(known, row)]
-            self._renew(asked)
-            for row in asked:
-                known.note(row, self._said(row))
+        elif (known := self.remembered) is not None and known.applies(len(touched)):
+            fits, now, score, batch, best_now = self.open, self.now, self.score, self.batch, self.best_now
+            for row, said in self._recall(known, touched):
+                fits[row], now[row], score[row], batch[row], best_now[row] = said
         else:
             self._renew(touched)
+
+    def refresh_best(self) -> None:
+        """As :meth:`refresh`, where nothing but ``best_now`` is looked at next."""
+        if self._ahead == len(self.table.journal):
+            return
+        touched = self._touched(self._ahead)
+        if (known := self.remembered) is None or not known.applies(len(touched)):
+            self.refresh()
+            return
+        self._ahead = len(self.table.journal)
+        for row, said in self._recall(known, touched):
+            self.best_now[row] = said.best_now
+
+    def _touched(self, since: int) -> list[int]:
+        """The rows in the journal ``since`` that length, each once."""
+        new = self.table.journal[since:]
+        return new if len(new) < 2 else sorted(set(new))
 
     def _renew(self, touched: list[int]) -> None:
         """Ask the hooks about the rows ``touched``."""
@@ -186,13 +200,15 @@ class TaskClass:
         else:
             self._renew_all(self.table.view())
 
-    def _recall(self, known: Remembered, row: int) -> bool:
-        """Renew ``row`` with what a row of equal amounts has said; False where none is known."""
-        said = known.of(row)
-        if said is None:
-            return False
-        self.open[row], self.now[row], self.score[row], self.batch[row], self.best_now[row] = said
-        return True
+    def _recall(self, known: Remembered, touched: list[int]) -> list[tuple[int, Said]]:
+        """Those of ``touched`` of which a row of equal amounts has said what they say; the others are renewed."""
+        answers = known.of(touched)
+        if None in answers:
+            asked = [row for row, said in zip(touched, answers, strict=True) if said is None]
+            self._renew(asked)
+            for row in asked:
+                known.note(row, self._said(row))
+        return [(row, said) for row, said in zip(touched, answers, strict=True) if said is not None]
 
     def _said(self, row: int) -> Said:
         fits = self.open.item(row), self.now.item(row)
@@ -336,6 +352,13 @@ class Classes:
         """How many of ``tasks``, from the first on, are of one class."""
         key = self.key(tasks[0])
         return next((number for number, task in enumerate(tasks) if self.key(task) != key), len(tasks))
+
+    def best_of(self, task: Task) -> TaskClass:
+        """The class of ``task``, of which ``best_now`` is up to date if it is simple."""
+        made = self.of(task, fresh=False)
+        if made.simple:
+            made.refresh_best()
+        return made
 
     def of(self, task: Task, *, room: bool = True, fresh: bool = True) -> TaskClass:
         """The class of ``task``; without ``room`` the one that does not look at amounts.

@@ -51,12 +51,8 @@ class Ties:
 
     def best(self, scores: Floats) -> int:
         """Row of the greatest score; -1 when no row is a candidate."""
-        if not scores.size:
-            return -1
-        first = int(scores.argmax())
-        if scores[first] == NEVER:
-            return -1
-        return first if self.seed is None else self._draw(np.flatnonzero(scores == scores[first]))
+        first = first_of_best(scores)
+        return first if first < 0 or self.seed is None else self._draw(np.flatnonzero(scores == scores[first]))
 
     def offset(self, nodes: int) -> int:
         """Where a search among so many nodes begins: with the first, or with a seed anywhere."""
@@ -66,6 +62,12 @@ class Ties:
         self._draws += 1
         digest = hashlib.blake2b(f"{self.seed}/{self._draws}".encode(), digest_size=8).digest()
         return int(rows[int.from_bytes(digest, "big") % rows.size])
+
+
+def first_of_best(scores: Floats) -> int:
+    """Row of the greatest score, the first in ties; -1 when no row is a candidate."""
+    row = int(scores.argmax()) if scores.size else -1
+    return row if row >= 0 and scores.item(row) > NEVER else -1
 
 
 def scored(cls: TaskClass, members: Bools) -> Floats:

@@ -11,7 +11,7 @@ from stromboli.framework.engine.classes import NEVER, Classes, TaskClass
 from stromboli.framework.engine.eviction_nodes import curable, passes, ranking
 from stromboli.framework.engine.fits import Fits
 from stromboli.framework.engine.limited import limited_run
-from stromboli.framework.engine.placement import Choice, Seen, Ties, chosen, one, run
+from stromboli.framework.engine.placement import Choice, Seen, Ties, chosen, first_of_best, one, run
 from stromboli.framework.engine.refusals import refusals
 from stromboli.framework.engine.rows import Bools, Floats
 from stromboli.framework.engine.sampling import Sampler
@@ -33,6 +33,9 @@ class Placer(Protocol):
 
         Without ``room`` amounts are not looked at (backfill).
         """
+
+    def idle_row(self, task: Task) -> int:
+        """The row that :meth:`place` gives ``task`` on idle room; -1 where there is none, or it takes a closer look."""
 
     def place_run(self, tasks: Sequence[Task], within: Bools | None = None) -> Choice | None:
         """Idle nodes for as many of equal ``tasks`` as fit, in order; None when they must be placed one by one."""
@@ -104,6 +107,17 @@ class Engine:
             among = np.ones(len(cls.table), dtype=bool) if within is None else within
             within = self.sampler.looked_at(cls.fitting(within), among)
         return one(cls, self.ties, within, self._seen(cls, task), self.own)
+
+    def idle_row(self, task: Task) -> int:
+        """See :class:`Placer`."""
+        cls = self.classes.best_of(task) if self.may_be_simple(task) else None
+        return -1 if cls is None or not cls.simple else first_of_best(cls.best_now)
+
+    def may_be_simple(self, task: Task) -> bool:
+        """Whether the best of all nodes is taken, the first in ties, where ``task`` is of a simple class."""
+        if self.sampler is not None or self.own is not None or self.ties.seed is not None or self.scores:
+            return False
+        return not (self.unoffered and self.unoffered.asked_by(task))
 
     def _seen(self, cls: TaskClass, task: Task) -> Seen | None:
         """What tells the scores among which a node is chosen for ``task``, where they leave a choice."""

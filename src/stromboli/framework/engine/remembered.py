@@ -36,12 +36,13 @@ class Remembered:
     ``fixed`` are those, one entry a row.
     """
 
-    __slots__ = ("_fixed", "_kinds", "_said", "_table", "_times")
+    __slots__ = ("_fixed", "_kinds", "_number", "_said", "_table", "_times")
 
     def __init__(self, table: NodeTable, fixed: Sequence[npt.NDArray[Any]]) -> None:
         self._table, self._fixed = table, fixed
         self._kinds: list[int] | None = None
-        self._said: dict[tuple[int, bytes], Said] = {}
+        self._number = 1
+        self._said: dict[int, Said] = {}
         self._times = 0
 
     def applies(self, rows: int) -> bool:
@@ -49,20 +50,24 @@ class Remembered:
         self._times += 1
         return self._times > WORTH_IT and rows <= MOST_ROWS
 
-    def of(self, row: int) -> Said | None:
-        """What a row in the state of ``row`` has said, if that is known."""
-        return self._said.get(self._state(row))
+    def of(self, rows: Sequence[int]) -> list[Said | None]:
+        """What a row in the state of each of ``rows`` has said, where that is known."""
+        return list(map(self._said.get, self._states(rows)))
 
     def note(self, row: int, said: Said) -> None:
         """Remember what ``row`` says as it is."""
         if len(self._said) >= KEPT_STATES:
             self._said.clear()
-        self._said[self._state(row)] = said
+        (state,) = self._states((row,))
+        self._said[state] = said
 
-    def _state(self, row: int) -> tuple[int, bytes]:
+    def _states(self, rows: Sequence[int]) -> Sequence[int]:
+        """A number for the kind of each of ``rows`` and its amounts."""
         if self._kinds is None:
             self._kinds = _kinds(self._fixed, len(self._table))
-        return self._kinds[row], self._table.state(row)
+            self._number = max(self._kinds, default=0) + 1
+        states, kinds, number = self._table.states.of(rows), self._kinds, self._number
+        return states if number == 1 else [state * number + kinds[row] for state, row in zip(states, rows, strict=True)]
 
 
 def _kinds(fixed: Sequence[npt.NDArray[Any]], rows: int) -> list[int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.framework.engine.classes import Classes
 from stromboli.framework.engine.hooks import hooks_of
-from stromboli.framework.engine.placement import Choice, Ties
+from stromboli.framework.engine.placement import Choice, Ties, first_of_best
 from stromboli.framework.engine.placer import Engine
 from stromboli.framework.engine.rows import Bools
 from stromboli.framework.engine.sampling import Sampler, sampler_of
@@ -62,6 +62,22 @@ class StagedEngine(Engine):
         if choice is not None:
             scoring_ended()
         return choice
+
+    def idle_row(self, task: Task) -> int:
+        """See :class:`~stromboli.framework.engine.placer.Placer`; where it is -1, :meth:`place` tells the spans."""
+        if not self.may_be_simple(task):
+            return -1
+        (started, ended), (scoring_started, scoring_ended) = self._predicate, self._scoring
+        started()
+        made = self.classes.best_of(task)
+        if not made.simple:
+            return -1
+        ended()
+        scoring_started()
+        row = first_of_best(made.best_now)
+        if row >= 0:
+            scoring_ended()
+        return row
 
     def run_length(self, tasks: Sequence[Task]) -> int:
         """See :class:`~stromboli.framework.engine.placer.Placer`."""

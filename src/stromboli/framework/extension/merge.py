@@ -108,10 +108,11 @@ class Vote:
 
     def verdict(self, chain: Chain[P, int]) -> Callable[P, int]:
         """The place of the function that rejects, counted over all tiers; PERMITTED or UNDECIDED where none does."""
+        tiers = [tier for tier in chain if tier]
 
         def ask(*args: P.args, **kwargs: P.kwargs) -> int:
             place = 0
-            for tier in chain:
+            for tier in tiers:
                 permitted = False
                 for function in tier:
                     answer = function(*args, **kwargs)
@@ -244,6 +245,8 @@ class AnyOf:
     def compile(self, chain: Chain[P, bool]) -> Callable[P, bool]:
         """Ask in order, stop at the first yes."""
         functions = flat(chain)
+        if len(functions) == 1:
+            return functions[0]
 
         def anybody(*args: P.args, **kwargs: P.kwargs) -> bool:
             for function in functions:  # noqa: SIM110 - asked at every turn, and any() takes twice as long

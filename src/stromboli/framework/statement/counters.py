@@ -32,6 +32,11 @@ class Counters:
         if self._say_placed:
             self._placed.append(Placed(job.uid, job.queue, job.created, tasks))
 
+    def placed_each(self, jobs: Sequence[Job]) -> None:
+        """Count a task of each of ``jobs``, as :meth:`placed` does."""
+        if self._say_placed:
+            self._placed += [Placed(job.uid, (facts := job.facts).queue, facts.group.created, 1) for job in jobs]
+
     def bound(self, tasks: Sequence[Task]) -> None:
         """Count ``tasks`` that are handed over for binding."""
         if self._say_bound:

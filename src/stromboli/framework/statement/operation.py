@@ -278,13 +278,25 @@ def split(operations: Iterable[Operation]) -> tuple[list[Evict], list[Operation]
 def dispatch(session: SessionState, job: Job, tasks: Sequence[Task]) -> None:
     """Hand Allocated ``tasks`` of ``job`` over for binding, in order."""
     bind(job, tasks)
+    handed_over(session, tasks)
+
+
+def handed_over(session: SessionState, tasks: Sequence[Task]) -> None:
+    """Put bindings of ``tasks``, which have become Binding, into the plan, in order."""
     session.statement_events.counters.bound(tasks)
     if session.reservations is not None:
         session.reservations.bound(tasks)
     given = session.ledger
+    if not (given.bind_annotations or given.bind_volumes or given.bind_claims or given.bind_locks):
+        volumes, claims = given.volume_seconds, given.claim_seconds
+        session.plan.binds += [
+            Bind(task.uid, task.key, task.job, task.node_name, volume_seconds=volumes, claim_seconds=claims)
+            for task in tasks
+        ]
+        return
     session.plan.binds += [
         Bind(
-            task.uid, task.key, job.uid, task.node_name,
+            task.uid, task.key, task.job, task.node_name,
             dict(given.bind_annotations.get(task.uid, ())), dict(given.bind_volumes.get(task.uid, ())),
             dict(given.bind_claims.get(task.uid, ())), given.volume_seconds,
             given.bind_locks.get(task.uid, ()), given.claim_seconds,

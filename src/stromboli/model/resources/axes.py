@@ -147,6 +147,9 @@ def minus(vector: Vector, other: Vector) -> list[int]:
 def add_to(total: list[int], vector: Vector, times: int = 1) -> None:
     """``total += times * vector``, in place; ``total`` grows when it is shorter."""
     if len(total) < len(vector):
+        if not total and times == 1:  # as for every new job
+            total.extend(vector)
+            return
         total.extend([0] * (len(vector) - len(total)))
     for i, amount in enumerate(vector):
         if amount:

@@ -59,6 +59,10 @@ class PlainPlacer:
         group = now or fitting
         return Choice([self._best(task, self._own(group) or group).row], kind) if group else None
 
+    def idle_row(self, task: Task) -> int:
+        """-1: every task has its turn in the general way."""
+        return -1
+
     def place_run(self, tasks: Sequence[Task], within: Marks | None = None) -> Choice | None:
         """None: every task is placed by itself."""
         return None
