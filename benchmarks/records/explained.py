@@ -21,7 +21,7 @@ from stromboli.builtin import full_registry
 from stromboli.cluster.files.written import manifests
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
-from stromboli.journal.segments import segments
+from stromboli.journal.segments import Segment, segments
 from stromboli.model.names import GROUP_NAME
 from stromboli.model.status import TaskStatus
 from stromboli.sim.explanation.explain import Explanation, explain
@@ -147,15 +147,27 @@ def judged(moment: Moment, registry: Registry, uid: str) -> Verdict:
 
 
 def drawn(record: Path, count: int, seed: int) -> Iterator[Verdict]:
-    """Jobs that wait, of cycles drawn over all segments."""
-    dice, registry, left = random.Random(seed), full_registry(""), count
+    """Jobs that wait, of cycles drawn over all segments; these are gone through again while that brings more."""
+    dice, left = random.Random(seed), count
     found = [
         one
         for folder in sorted(path for path in record.iterdir() if path.is_dir()) or [record]
         for one in segments(folder)
     ]
-    dice.shuffle(found)
     times = Counter[str]()
+    while left > 0:
+        before = left
+        for verdict in _drawn_once(found, left, dice, times):
+            left -= 1
+            yield verdict
+        if left == before:
+            return
+
+
+def _drawn_once(found: list[Segment], left: int, dice: random.Random, times: Counter[str]) -> Iterator[Verdict]:
+    """``left`` of them at most; ``times`` counts how often each job was drawn."""
+    registry = full_registry("")
+    dice.shuffle(found)
     for number, segment in enumerate(found):
         share = -(-left // (len(found) - number))
         verdicts: list[Verdict] = []

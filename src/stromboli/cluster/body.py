@@ -39,7 +39,8 @@ def meta(body: Mapping[str, Any]) -> Body:
 
 def changed(body: Mapping[str, Any], **parts: Any) -> Body:
     """A copy with other top-level parts; a part that is None goes."""
-    return {key: value for key, value in {**body, **parts}.items() if value is not None}
+    found = {**body, **parts}
+    return {key: value for key, value in found.items() if value is not None} if None in found.values() else found
 
 
 def with_meta(body: Mapping[str, Any], **fields: Any) -> Body:
@@ -75,12 +76,14 @@ def seconds_of(text: str | None) -> float | None:
 
 def merge_patched(value: Any, patch: Any) -> Any:
     """The value after a merge patch (RFC 7386)."""
-    if isinstance(patch, str) or not isinstance(patch, Mapping):
+    if not isinstance(patch, Mapping):
         return patch
     result = dict(value) if isinstance(value, Mapping) else {}
     for key, inner in patch.items():
         if inner is None:
             result.pop(key, None)
+        elif isinstance(inner, str):  # as most are
+            result[key] = inner
         else:
             result[key] = merge_patched(result.get(key), inner)
     return result
