@@ -16,10 +16,12 @@ from e2e.clusters import SERVERS, Refused
 from e2e.objects import job, namespace
 from e2e.real import UNREACHABLE
 from e2e.stage import JOBS, Stage, staged
+from stromboli.server.controllers.node_lifecycle import MOST_EVENTS
 
 SPACE: Final = "soak"
-PAUSE: Final = 1.0
+PAUSE: Final = 0.5
 """Seconds between jobs."""
+_MESSAGE: Final = "Successfully assigned soak/j123-main-0 to node-1"
 SAMPLED: Final = 5.0
 """Seconds between samples."""
 STANDING: Final = 20
@@ -74,6 +76,7 @@ def run(effort: Effort) -> Outcome:
         folder = Path(name)
         with staged(SERVERS[effort.server](folder / "server"), folder) as stage, stage.scheduler(name="schedules"):
             stage.create(namespace(SPACE))
+            _fill(stage)
             for what, memory in _churn(stage, effort, outcome).items():
                 found = trend(memory.moments, memory.sizes)
                 print(f"{what}: from {memory.sizes[0]:.1f} MiB; {found}", flush=True)
@@ -81,6 +84,15 @@ def run(effort: Effort) -> Outcome:
                 if not found.is_flat:
                     outcome.violated(0, f"{what} grows: {found}, more than {BOUND:.0%}")
     return outcome
+
+
+def _fill(stage: Stage) -> None:
+    """As many events as an embedded server keeps: else what is kept would grow for longer than half of the time."""
+    about = {"apiVersion": "v1", "kind": "Pod", "namespace": SPACE, "name": "earlier"}
+    event = {"involvedObject": about, "reason": "Scheduled", "message": _MESSAGE, "type": "Normal", "count": 1}
+    for number in range(MOST_EVENTS):
+        metadata = {"namespace": SPACE, "name": f"earlier.{number}"}
+        stage.create({"apiVersion": "v1", "kind": "Event", "metadata": metadata, **event})
 
 
 def _churn(stage: Stage, effort: Effort, outcome: Outcome) -> dict[str, Memory]:
