@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(machine())
     if options.profile:
         return _profile(_case(options.profile, options.quick), options.limit, options.functions)
-    named = options.names or [case.name for case in CASES if can_run(case.workload.kind)] + list(_TABLES)
+    usual = [case.name for case in CASES if can_run(case.workload.kind) and not case.large]
+    named = options.names or [*usual, *_TABLES]
     fine = _main_table([_case(name, options.quick) for name in named if name not in _TABLES], options)
     if "growth" in named:
         fine &= growth.show(options.quick, options.repeat, options.limit)
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     names = [case.name for case in CASES]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure scheduling cycles.")
-    parser.add_argument("names", nargs="*", metavar="NAMES", help=f"of {', '.join([*names, *_TABLES])}; default: all")
+    parser.add_argument("names", nargs="*", metavar="NAMES", help=f"of {', '.join([*names, *_TABLES])}; all but 100k")
     parser.add_argument("--quick", action="store_true", help="small clusters: is the outcome right, does all run")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="runs of each workload; the median counts")
     parser.add_argument("--limit", type=float, default=600.0, metavar="SECONDS", help="how long one run may take (600)")

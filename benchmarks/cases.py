@@ -19,7 +19,7 @@ class Case:
     """One row of the table.
 
     ``target`` is in CPU seconds of one cycle, ``memory`` in MiB at the peak, loading included; None: nothing is asked.
-    ``load`` is in microseconds of CPU a pod, its own claim or volume included.
+    ``load`` is in microseconds of CPU a pod, its own claim or volume included.  ``large`` ones run only when named.
     ``reference`` and ``reference_memory`` are what Volcano (commit ed72c7c8) needed for the same; None: not known.
     """
 
@@ -30,6 +30,7 @@ class Case:
     memory: float | None = None
     reference_memory: float | None = None
     load: float = LOAD_LIMIT
+    large: bool = False
 
     def quick(self) -> Case:
         """The same on a cluster so small that only the outcome is worth looking at."""
@@ -47,6 +48,7 @@ CASES: Final = (
     Case("hetero-1k", Workload("hetero", 1000, 10_000), 2.0, 48.4, None, 540),
     Case("hetero-5k", Workload("hetero", 5000, 50_000), 10.0, 611.0, _5K),
     Case("gangs-10k", Workload("default", 10_000, 100_000), 6.0, 566.9, _10K, 4497),
+    Case("gangs-100k", Workload("default", 100_000, 1_000_000), 30.0, None, _10K, large=True),
     Case("topology-5k", Workload("topology", 5000, 50_048, gang=64), 3.0, None, _5K),
     Case("topology-racks-5k", Workload("topology", 5000, 50_048, gang=64, rack=8), 3.9, None, _5K),
     Case("topology-10k", Workload("topology", 10_000, 100_032, gang=64), 8.0, None, _10K),

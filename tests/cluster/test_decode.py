@@ -20,6 +20,7 @@ from stromboli.cluster.decoding.decode import (
 )
 from stromboli.cluster.decoding.templates import TemplateStore
 from stromboli.errors import ManifestError
+from stromboli.model.job import Job
 from stromboli.model.resources.axes import Axes
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Condition
@@ -39,6 +40,19 @@ def task(store, **options):
 
 
 # -- Tasks -----------------------------------------------------------------------------------------------------------
+
+
+def test_pods_of_a_job_have_equal_values_once(store):
+    labels = {"team": "blue", "app": "sim"}
+    job = Job("ns/j")
+    for name, notes in (("a", {GROUP: "j"}), ("b", {GROUP: "j"}), ("c", {GROUP: "j", "x": "y"})):
+        job.add(task(store, name=name, namespace="ns", uid=name, labels=dict(labels), annotations=notes))
+    a, b, c = job.tasks.values()
+    assert a.labels is b.labels is c.labels
+    assert (a.annotations is b.annotations, c.annotations) == (True, {GROUP: "j", "x": "y"})
+    assert a.namespace is b.namespace
+    assert a.job is b.job is c.job
+    assert [each.name for each in (a, b, c)] == ["a", "b", "c"]
 
 
 def test_identity(store):

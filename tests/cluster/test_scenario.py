@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 
 from stromboli.cluster.decoding.templates import TemplateStore
@@ -82,6 +83,15 @@ def test_objects_come_by_kind_and_in_list_order_and_namespaces_that_are_used_las
     assert objects[-1].object.metadata.labels == {"kubernetes.io/metadata.name": "other"}
     assert len(found) == 8
     assert list(found.objects()) == objects
+
+
+def test_objects_that_are_taken_are_let_go():
+    text = json.dumps({"pods": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}]}).encode()
+    before = sys.getrefcount(text)
+    found = decode_scenario(text)
+    assert sys.getrefcount(text) > before
+    assert titles(found.taken()) == ["Pod p", "Namespace default"]
+    assert (list(found.objects()), sys.getrefcount(text)) == ([], before)
 
 
 def test_a_bad_object_is_a_problem_of_its_own():

@@ -180,6 +180,7 @@ class Job:
 
     def add(self, task: Task) -> None:
         """Take ``task`` in."""
+        task.share(self.tasks)
         self.tasks[task.uid] = task
         self.gated += bool(task.gates)
         self.index.setdefault(task.status, {})[task.uid] = task

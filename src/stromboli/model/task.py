@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -72,6 +73,10 @@ class Condition(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return (self.status, self.reason, self.message) == (status, reason, message)
 
 
+_ALIKE: Final = (
+    "annotations", "labels", "namespace", "job", "role", "scheduler", "owner", "controller", "phase", "revocable_zone"
+)  # fmt: skip
+"""Fields that pods of one job often have in common."""
 GRACE: Final = 30
 """Seconds in which a pod ends that says nothing of it."""
 
@@ -122,6 +127,14 @@ class Task(msgspec.Struct, eq=False, gc=False):
     grace: int = GRACE
     volumes: tuple[Mount, ...] = ()
     lacks_claims: bool = False
+
+    def share(self, others: Mapping[str, Task]) -> None:
+        """Let values equal to those of the first of ``others`` be the same objects: pods of a job differ in little."""
+        for other in islice(others.values(), 1):
+            for name in _ALIKE:
+                value = getattr(other, name)
+                if getattr(self, name) == value:
+                    setattr(self, name, value)
 
     def __repr__(self) -> str:
         return f"Task({self.key}, {self.status.name})"

@@ -54,7 +54,7 @@ class Run:
         """Take all objects in."""
         gc.disable()
         start = time.process_time()
-        self.problems += take(self.state, self.scenario.objects())
+        self.problems += take(self.state, self.scenario.taken())
         options = self.scenario.options
         if options.sharding_mode in (HARD, SOFT):
             ShardingSet(options.sharding_mode, options.shard_name).make(self.state)
@@ -140,6 +140,7 @@ def run_scenario(text: bytes | str, *, compat: bool = False, gates: str = "", ob
     Raises StromboliError when it cannot be read or its configuration is refused.
     """
     run = loaded(text, compat=compat, gates=gates, observer=observer)
+    del text  # it may be larger than what is made of it
     run.go()
     return run.answer()
 

@@ -120,6 +120,11 @@ class Scenario:
     def __len__(self) -> int:
         return sum(len(raws) for raws in self._lists.values())
 
+    def taken(self) -> Iterator[Event | ManifestError]:
+        """As :meth:`objects`; afterwards there are none, and the text that they stand in is let go."""
+        yield from self.objects()
+        self._lists = {kind: [] for kind in self._lists}
+
     def objects(self) -> Iterator[Event | ManifestError]:
         """All objects as events, by kind in the order of :data:`~stromboli.cluster.kinds.KINDS`, then in list order.
 
