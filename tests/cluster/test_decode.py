@@ -45,11 +45,12 @@ def task(store, **options):
 def test_pods_of_a_job_have_equal_values_once(store):
     labels = {"team": "blue", "app": "sim"}
     job = Job("ns/j")
-    for name, notes in (("a", {GROUP: "j"}), ("b", {GROUP: "j"}), ("c", {GROUP: "j", "x": "y"})):
+    for name, notes in (("a", {GROUP: "a job"}), ("b", {GROUP: "a job"}), ("c", {GROUP: "a job", "x": "y"})):
         job.add(task(store, name=name, namespace="ns", uid=name, labels=dict(labels), annotations=notes))
     a, b, c = job.tasks.values()
     assert a.labels is b.labels is c.labels
-    assert (a.annotations is b.annotations, c.annotations) == (True, {GROUP: "j", "x": "y"})
+    assert (a.annotations is b.annotations, c.annotations) == (True, {GROUP: "a job", "x": "y"})
+    assert c.annotations[GROUP] is a.annotations[GROUP]
     assert a.namespace is b.namespace
     assert a.job is b.job is c.job
     assert [each.name for each in (a, b, c)] == ["a", "b", "c"]

@@ -86,12 +86,14 @@ def test_objects_come_by_kind_and_in_list_order_and_namespaces_that_are_used_las
 
 
 def test_objects_that_are_taken_are_let_go():
-    text = json.dumps({"pods": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}]}).encode()
+    pods = [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}]
+    text = json.dumps({"pods": pods, "events": [{"beforeCycle": 2, "addPods": pods}]}).encode()
     before = sys.getrefcount(text)
     found = decode_scenario(text)
     assert sys.getrefcount(text) > before
     assert titles(found.taken()) == ["Pod p", "Namespace default"]
     assert (list(found.objects()), sys.getrefcount(text)) == ([], before)
+    assert titles(found.events[0].objects()) == ["Pod p"]
 
 
 def test_a_bad_object_is_a_problem_of_its_own():

@@ -73,9 +73,7 @@ class Condition(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return (self.status, self.reason, self.message) == (status, reason, message)
 
 
-_ALIKE: Final = (
-    "annotations", "labels", "namespace", "job", "role", "scheduler", "owner", "controller", "phase", "revocable_zone"
-)  # fmt: skip
+_ALIKE: Final = ("namespace", "job", "role", "scheduler", "owner", "controller", "phase", "revocable_zone")
 """Fields that pods of one job often have in common."""
 GRACE: Final = 30
 """Seconds in which a pod ends that says nothing of it."""
@@ -131,6 +129,10 @@ class Task(msgspec.Struct, eq=False, gc=False):
     def share(self, others: Mapping[str, Task]) -> None:
         """Let values equal to those of the first of ``others`` be the same objects: pods of a job differ in little."""
         for other in islice(others.values(), 1):
+            self.labels, self.annotations = (
+                _shared(self.labels, other.labels),
+                _shared(self.annotations, other.annotations),
+            )
             for name in _ALIKE:
                 value = getattr(other, name)
                 if getattr(self, name) == value:
@@ -158,6 +160,13 @@ class Task(msgspec.Struct, eq=False, gc=False):
     def spec(self) -> PodSpec:
         """The pod's spec, the node's name left out."""
         return self.template.spec
+
+
+def _shared(mine: Mapping[str, str], others: Mapping[str, str]) -> Mapping[str, str]:
+    """The mapping ``mine``, as ``others`` if they are equal, else with those of its values that are equal."""
+    if mine == others:
+        return others
+    return {key: others[key] if others.get(key) == value else value for key, value in mine.items()}
 
 
 def twin(task: Task) -> Task:

@@ -86,6 +86,13 @@ class ScenarioChange(Wire, frozen=True):
     add_pod_groups: list[msgspec.Raw] = msgspec.field(default_factory=list)
     add_nodes: list[msgspec.Raw] = msgspec.field(default_factory=list)
 
+    def apart(self) -> ScenarioChange:
+        """The same with the text of its objects copied, so that it keeps no larger text alive."""
+        lists = {
+            name: [raw.copy() for raw in getattr(self, name)] for name in ("add_pods", "add_pod_groups", "add_nodes")
+        }
+        return msgspec.structs.replace(self, **lists)
+
     def objects(self) -> Iterator[Event | ManifestError]:
         """The objects that appear, as events; what cannot be used as the error that says why."""
         for kind, raws in (("Node", self.add_nodes), ("Pod", self.add_pods), ("PodGroup", self.add_pod_groups)):
@@ -108,7 +115,8 @@ class Scenario:
         if not 0 <= self.cycles <= _MOST_CYCLES:
             raise ScenarioError(f"{self.cycles!r:.40} must be from 0 to {_MOST_CYCLES}", file=file, path="cycles")
         self.options = _part(parts, "options", ScenarioOptions, ScenarioOptions(), file)
-        self.events: tuple[ScenarioChange, ...] = _part(parts, "events", tuple[ScenarioChange, ...], (), file)
+        events: tuple[ScenarioChange, ...] = _part(parts, "events", tuple[ScenarioChange, ...], (), file)
+        self.events = tuple(change.apart() for change in events)
         self._lists = {kind: _part(parts, key, list[msgspec.Raw], [], file) for key, kind in _LISTS.items()}
         self.skipped = {key: count for key in sorted(parts) if key not in _KNOWN and (count := _length(parts[key]))}
 

@@ -14,7 +14,7 @@ from stromboli.kube.resources import RESOURCES
 from stromboli.live.scheduler.context import Context
 from stromboli.live.writing.binds import Binder
 from stromboli.live.writing.evictions import Evictor
-from stromboli.live.writing.first_reports import FirstReports
+from stromboli.live.writing.first_reports import FirstReports, Sort
 from stromboli.live.writing.pool import Pool
 from stromboli.live.writing.updater import Updater
 from stromboli.model import names
@@ -25,7 +25,6 @@ BINDS_AT_ONCE: Final = 48
 EVICTIONS_AT_ONCE: Final = 16
 """Requests of each sort that are under way at once."""
 
-_CONDITION: Final = "condition"
 BIND_FAILED: Final = "failed to bind to node {node}: {error}"
 
 
@@ -52,12 +51,12 @@ class LiveExecutor:
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self.first_reports.run())
             for pool in self._pools():
                 group.create_task(pool.run())
 
     def _pools(self) -> tuple[Pool, ...]:
-        own, first = self._own, self.first_reports  # which puts into the pools after it
-        return first.pool, self.binder.pool, self.evictor.pool, own.writes.pool, own.reservations.pool
+        return self.binder.pool, self.evictor.pool, self._own.writes.pool, self._own.reservations.pool
 
     @property
     def in_flight(self) -> int:
@@ -102,12 +101,12 @@ class LiveExecutor:
         """A nomination is written at once, and so is what changes; that a pod waits is not said before it does."""
         write = partial(self._updater.update_pod_condition, update)
         if not update.nominated_node and self.first_reports.are_due_later(update.key, update.uid):
-            self.first_reports.put(_CONDITION, update.key, update.uid, write)
+            self.first_reports.put(Sort.CONDITION, update.key, update.uid, write)
         else:
             self._write_condition(update)
 
     def _write_condition(self, update: PodConditionUpdate) -> None:
-        self.first_reports.replace(_CONDITION, update.key, update.uid)
+        self.first_reports.replace(Sort.CONDITION, update.key, update.uid)
         self._updater.update_pod_condition(update)
 
     def _annotate(self, wish: PodAnnotations) -> None:
@@ -139,6 +138,7 @@ class LiveExecutor:
         message = BIND_FAILED.format(node=bind.node, error=error)
         condition = PodConditionUpdate(bind.uid, bind.key, names.REASON_SCHEDULER_ERROR, message)
         self._write_condition(condition)
+        self.first_reports.replace(Sort.EVENT, bind.key, bind.uid)
         self._context.pod_event(bind.key, bind.uid, names.EVENT_WARNING, names.EVENT_FAILED_SCHEDULING, message)
         self.resync(bind.key)
 
@@ -169,8 +169,10 @@ class LiveExecutor:
         record = partial(self._context.recorder.record, about, event.type, event.reason, event.message)
         warns = event.kind == "Pod" and event.type == names.EVENT_WARNING
         if warns and self.first_reports.are_due_later(event.key, about.uid):
-            self.first_reports.put(event.reason, event.key, about.uid, record)
+            self.first_reports.put(Sort.EVENT, event.key, about.uid, record)
         else:
+            if warns:
+                self.first_reports.replace(Sort.EVENT, event.key, about.uid)
             record()
 
     def _regarding(self, event: Event) -> Regarding:

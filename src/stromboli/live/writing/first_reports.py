@@ -7,14 +7,14 @@ each pod would be written about several times, and an autoscaler would see pods 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from enum import Enum
 from typing import Final, NamedTuple
 
 from stromboli.errors import in_words
 from stromboli.live.scheduler.context import Context
-from stromboli.live.writing.pool import Pool
-from stromboli.model.job import Job
 from stromboli.model.task import Task
 
 DELAY: Final = 1.0
@@ -25,74 +25,105 @@ LONGEST: Final = 10.0
 Report = Callable[[], None]
 
 
-class _Of(NamedTuple):
-    """What is reported: a condition or the reason of an event, and the pod."""
+class Sort(Enum):
+    """What a report is: of each sort the newest counts."""
 
-    sort: str
+    CONDITION = "condition"
+    EVENT = "event"
+
+
+class _Of(NamedTuple):
+    sort: Sort
     key: str
     uid: str
 
 
+@dataclass(slots=True, eq=False)
+class _Held:
+    """A report that is looked at when it is ``due``; ``missing`` pods of the gang had not arrived when it was put."""
+
+    of: _Of
+    report: Report
+    end: float
+    due: float = 0.0
+    missing: int = 0
+
+
 class FirstReports:
-    """Reports on pods of which nothing has been reported, or whose gang is not complete.
+    """Reports on pods of which nothing has been reported, or whose gang is not complete; :meth:`run` makes them.
 
     A report is dropped where the pod has a node or is gone when it is due; while pods of the gang arrive it waits on.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self.pool = Pool(1, context.tell)
-        self._reports: dict[_Of, Report] = {}
+        self._held: dict[_Of, _Held] = {}
+        self._queue: deque[_Held] = deque()  # all wait equally long, so they stand in the order in which they are due
+        self._ready = asyncio.Event()
 
     def are_due_later(self, key: str, uid: str) -> bool:
         """Whether a report on pod ``key`` of ``uid``, if it waits for a node, may be outdated in a moment."""
         task = self._waiting(key, uid)
         return task is not None and (task.condition is None or self._missing(task) > 0)
 
-    def put(self, sort: str, key: str, uid: str, report: Report) -> None:
+    def put(self, sort: Sort, key: str, uid: str, report: Report) -> None:
         """Call ``report`` in a moment; a newer one of the same ``sort`` takes its place until then."""
         of = _Of(sort, key, uid)
-        if of not in self._reports:
-            self._wait(of, asyncio.get_running_loop().time() + LONGEST)
-        self._reports[of] = report
+        if of in self._held:
+            self._held[of].report = report
+        else:
+            held = self._held[of] = _Held(of, report, asyncio.get_running_loop().time() + LONGEST)
+            self._wait(held, self._waiting(key, uid))
 
-    def replace(self, sort: str, key: str, uid: str) -> None:
+    def replace(self, sort: Sort, key: str, uid: str) -> None:
         """Let go of what was to be reported: something newer is."""
-        self._reports.pop(_Of(sort, key, uid), None)
+        self._held.pop(_Of(sort, key, uid), None)
 
     def drop(self) -> None:
-        """Let go of all that is not due: the next leader finds the pods as they are."""
-        self.pool.clear()
-        self._reports.clear()
+        """Let go of all reports: the next leader finds the pods as they are."""
+        self._queue.clear()
+        self._held.clear()
 
-    def _wait(self, of: _Of, end: float) -> None:
-        """Look at the report in a moment; all wait equally long, so they stand in the order in which they are due."""
-        task = self._waiting(of.key, of.uid)
-        if task is None:
-            return
-        due = asyncio.get_running_loop().time() + DELAY
-        work = partial(self._look, of, due, end, self._missing(task))
-        self.pool.put(f"{of.sort} of Pod {of.key}", work, partial(self._failed, of.key))
+    async def run(self) -> None:
+        """Make reports when they are due, until cancelled."""
+        while True:
+            while not self._queue:
+                self._ready.clear()
+                await self._ready.wait()
+            held = self._queue[0]
+            await asyncio.sleep(max(0.0, held.due - asyncio.get_running_loop().time()))  # 0 lets others have a turn
+            if self._queue and self._queue[0] is held:
+                self._look(self._queue.popleft())
 
-    async def _look(self, of: _Of, due: float, end: float, missing: int) -> None:
-        """Report when it is due, unless pods of the gang have arrived since then."""
-        await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))  # 0 lets others have their turn
-        report, task = self._reports.get(of), self._waiting(of.key, of.uid)
-        if report is not None and task is not None and due < end and self._missing(task) < missing:
-            self._wait(of, end)
+    def _wait(self, held: _Held, task: Task | None) -> None:
+        held.due = asyncio.get_running_loop().time() + DELAY
+        held.missing = self._missing(task)
+        self._queue.append(held)
+        self._ready.set()
+
+    def _look(self, held: _Held) -> None:
+        """Report, unless something newer has been, the pod waits no more, or pods of its gang have arrived."""
+        if self._held.get(held.of) is not held:
             return
-        self._reports.pop(of, None)
-        if report is not None and task is not None:
-            report()
+        task = self._waiting(held.of.key, held.of.uid)
+        if task is not None and held.due < held.end and self._missing(task) < held.missing:
+            self._wait(held, task)
+            return
+        del self._held[held.of]
+        if task is not None:
+            self._make(held)
+
+    def _make(self, held: _Held) -> None:
+        try:
+            held.report()
+        except Exception as error:  # noqa: BLE001  # one pod's trouble must not be all others'
+            self._context.tell("decision_failed", what=held.of.key, error=in_words(error))
 
     def _waiting(self, key: str, uid: str) -> Task | None:
         task = self._context.mirror.state.tasks.get(key)
         return None if task is None or task.uid != uid or task.own_node else task
 
-    def _missing(self, task: Task) -> int:
+    def _missing(self, task: Task | None) -> int:
         """How many pods are missing of those that the job of ``task`` needs."""
-        job: Job | None = self._context.mirror.state.jobs.get(task.job)
+        job = None if task is None else self._context.mirror.state.jobs.get(task.job)
         return 0 if job is None else max(0, job.min_available - len(job.tasks))
-
-    def _failed(self, key: str, error: Exception) -> None:
-        self._context.tell("decision_failed", what=key, error=in_words(error))
