@@ -306,7 +306,7 @@ class Search:
         return False
 
     def _is_empty(self, task: Task, row: int) -> bool:
-        """Whether a node without victims is impossible, which is reported; :meth:`rows` leaves most such nodes out."""
+        """Whether a node without victims is impossible, which is reported; most are not even tried."""
         if not self.loud or self.policy.without_victims or self.reach(task).count[row]:
             return False
         if self.say_no_candidates:
