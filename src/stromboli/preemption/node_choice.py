@@ -51,7 +51,7 @@ def options(search: Search, task: Task, reach: Reach) -> Iterator[NodeOption]:
 
     The comparison ends at a node whose cost is that of the cheapest possible victim.
     """
-    rows = search.nodes.rows(task, reach)
+    rows = search.nodes.rows(search, task, reach)
     wanted = _wanted(search, task)
     cheapest = False, False, search.session.candidates.lowest, 1 / wanted, 0
     found: list[tuple[Cost, NodeOption]] = []
@@ -187,38 +187,40 @@ class FreeRoom:
 class SameNode:
     """The node of the task before, for the next one that is alike: it is chosen again while one victim there is enough.
 
-    What ``search`` would find is known then without searching: nothing else has moved, so no other node has come before
+    What a search would find is known then without searching: nothing else has moved, so no other node has come before
     it, and what is left of its victims would be named again, and room that needs no eviction was sought in vain before.
-    ``row`` is where it has placed a task last.
+    ``row`` is where it has placed a task last.  The search holds this, and is given with each question, so that no ring
+    of references outlives it.
     """
 
-    __slots__ = ("_journal", "_search", "_task", "row")
+    __slots__ = ("_journal", "_task", "row")
 
-    def __init__(self, search: Search) -> None:
-        self._search = search
+    def __init__(self) -> None:
         self._task: Task | None = None
         self._journal = self.row = -1
 
-    def note(self, task: Task, row: int) -> None:
-        """``task`` has just been placed on ``row``."""
-        full = self._search.free_room is not None and self._search.free_room.is_full
-        self._task, self.row, self._journal = task if full else None, row, len(self._search.session.table.journal)
+    def note(self, search: Search, task: Task, row: int) -> None:
+        """``search`` has just placed ``task`` on ``row``."""
+        full = search.free_room is not None and search.free_room.is_full
+        self._task, self.row, self._journal = task if full else None, row, len(search.session.table.journal)
 
-    def option(self, task: Task) -> NodeOption | None:
-        """The node, with the one victim that is to go, if a search for ``task`` would choose it before all others."""
-        search, last = self._search, self._task
+    def option(self, search: Search, task: Task) -> NodeOption | None:
+        """The node, with the one victim that is to go, if ``search`` would choose it for ``task`` before all others."""
+        last = self._task
         if last is None or search.kept is None or self._journal != len(search.session.table.journal):
             return None
         if not alike(task, last) or search.session.candidates.serves(task.template, search.need(task)) > 1:
             return None
         known = search.kept.left(self.row)
-        if known is None or not self._suffices(task, known.victims[0]) or not self._comes_first(task, known):
+        if known is None or not self._suffices(search, task, known.victims[0]):
+            return None
+        if not self._comes_first(search, task, known):
             return None
         return NodeOption(self.row, known.victims, known.victims[:1])
 
-    def _suffices(self, task: Task, victim: Task) -> bool:
+    def _suffices(self, search: Search, task: Task, victim: Task) -> bool:
         """Whether no victim costs less than this one, and it makes the room that ``task`` lacks."""
-        search, row = self._search, self.row
+        row = self.row
         if victim.priority != search.session.candidates.lowest or victim.grace > GRACE:
             return False
         table, wanted, freed, lacks = search.session.table, task.template.vector, victim.template.vector, False
@@ -230,11 +232,11 @@ class SameNode:
                     return False
         return lacks
 
-    def _comes_first(self, task: Task, known: OnNode) -> bool:
+    def _comes_first(self, search: Search, task: Task, known: OnNode) -> bool:
         """Whether the node still comes first in order, and its queues hold more than they deserve without its pods."""
-        order = self._search.nodes.kept
-        if order is None or order.first != self.row or self._search.session.placer.curable(task) is not order.members:
+        order = search.nodes.kept
+        if order is None or order.first != self.row or search.session.placer.curable(task) is not order.members:
             return False
-        if not self._search.policy.checked:
-            return self._search.beyond(known, self.row, order.reach)
-        return order.keep_up(task) and order.first == self.row
+        if not search.policy.checked:
+            return search.beyond(known, self.row, order.reach)
+        return order.keep_up(search, task) and order.first == self.row

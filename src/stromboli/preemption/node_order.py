@@ -1,6 +1,7 @@
 """The nodes that a search tries for a task, in order: by score where predicates are checked, else in node order.
 
-Between tasks that are alike the order is kept: only the rows on which something moved are looked at again.
+Between tasks that are alike the order is kept: only the rows on which something moved are looked at again.  A search
+holds its order, so the order is given the search with each question and does not hold it: both go with the last turn.
 """
 
 from __future__ import annotations
@@ -23,32 +24,32 @@ if TYPE_CHECKING:
 
 
 class NodeOrder:
-    """The order of nodes for the tasks of one ``search``; ``kept`` is that of the last task, if it can be kept."""
+    """The order of nodes for the tasks of one search; ``kept`` is that of the last task, if it can be kept."""
 
-    def __init__(self, search: Search) -> None:
-        self._search = search
+    __slots__ = ("kept",)
+
+    def __init__(self) -> None:
         self.kept: KeptOrder | None = None
 
-    def rows(self, task: Task, reach: Reach) -> Iterator[int]:
+    def rows(self, search: Search, task: Task, reach: Reach) -> Iterator[int]:
         """The nodes to be tried for ``task``, in order."""
-        search, placer = self._search, self._search.session.placer
         members = sample(search, task)
-        if search.loud or placer.own is not None:
-            return self._parts(task, members, members if search.loud else members & hopeful(search, task, reach))
+        if search.loud or search.session.placer.own is not None:
+            return _parts(search, task, members, members if search.loud else members & hopeful(search, task, reach))
         kept = self.kept
-        if kept is None or kept.members is not members or kept.reach is not reach or not kept.keep_up(task):
+        if kept is None or kept.members is not members or kept.reach is not reach or not kept.keep_up(search, task):
             kept = self.kept = KeptOrder(search, task, members, reach)
         return kept.rows()
 
-    def _parts(self, task: Task, members: Bools, tried: Bools) -> Iterator[int]:
-        """The rows ``tried``, those of the own shard before others."""
-        search = self._search
-        parts = [part for part in own_first(tried, search.session.placer.own) if any_of(part)]
-        if not search.policy.checked:
-            yield from chain.from_iterable(map(first_ones, parts))
-        elif parts:
-            scores = search.session.placer.ranking(task, members)
-            yield from chain.from_iterable(best_first(np.where(part, scores, NEVER)) for part in parts)
+
+def _parts(search: Search, task: Task, members: Bools, tried: Bools) -> Iterator[int]:
+    """The rows ``tried``, those of the own shard before others."""
+    parts = [part for part in own_first(tried, search.session.placer.own) if any_of(part)]
+    if not search.policy.checked:
+        yield from chain.from_iterable(map(first_ones, parts))
+    elif parts:
+        scores = search.session.placer.ranking(task, members)
+        yield from chain.from_iterable(best_first(np.where(part, scores, NEVER)) for part in parts)
 
 
 class KeptOrder:
@@ -57,10 +58,10 @@ class KeptOrder:
     ``first`` is the row that comes first; there is none if it is not ``tried``.
     """
 
-    __slots__ = ("_best", "_ranks", "_scores", "_search", "_seen", "_task", "_tried", "first", "members", "reach")
+    __slots__ = ("_best", "_ranks", "_scores", "_seen", "_task", "_tried", "first", "members", "reach")
 
     def __init__(self, search: Search, task: Task, members: Bools, reach: Reach) -> None:
-        self._search, self._task, self.members, self.reach = search, task, members, reach
+        self._task, self.members, self.reach = task, members, reach
         self._tried: Bools = members & hopeful(search, task, reach)
         self._seen = len(search.session.table.journal)
         self._scores: Floats | None = None
@@ -76,23 +77,23 @@ class KeptOrder:
         self.first = int(ranks.argmax()) if ranks.size else -1
         self._best = ranks.item(self.first) if ranks.size else False
 
-    def keep_up(self, task: Task) -> bool:
+    def keep_up(self, search: Search, task: Task) -> bool:
         """Look again at the rows on which something moved; False where more may have changed."""
-        session = self._search.session
+        session = search.session
         touched = set(session.table.journal[self._seen :])
         self._seen = len(session.table.journal)
         if len(touched) > FEW:
             return False
-        if self._search.policy.checked and (
+        if search.policy.checked and (
             self._scores is None or session.placer.ranking(task, self.members) is not self._scores
         ):
             return False
         for row in touched:
-            self._renew(row)
+            self._renew(search, row)
         return True
 
-    def _renew(self, row: int) -> None:
-        self._tried[row] = tried = bool(self.members[row]) and self._is_hopeful(row)
+    def _renew(self, search: Search, row: int) -> None:
+        self._tried[row] = tried = bool(self.members[row]) and self._is_hopeful(search, row)
         rank: float = tried
         if self._scores is not None:
             self._ranks[row] = rank = self._scores.item(row) if tried else NEVER
@@ -101,9 +102,8 @@ class KeptOrder:
         elif row == self.first and rank != self._best:
             self._look()
 
-    def _is_hopeful(self, row: int) -> bool:
+    def _is_hopeful(self, search: Search, row: int) -> bool:
         """See :func:`hopeful`."""
-        search = self._search
         if not self.reach.would_fit(search.session.table, search.need(self._task), self._task.template.vector, row):
             return False
         return search.policy.without_victims or not (self.reach.empty[row] and search.reaches.all().empty[row])

@@ -82,7 +82,7 @@ class Search:
         self.loud = bool(self.say_considering or self.say_no_victims or self.say_no_candidates)
         vote = None if self.loud else session.hooks.own_votes.get(policy.point)  # an observer gets every vote
         self.kept = None if vote is None else KeptVictims(session, self.order, vote)
-        self.nodes, self._same = NodeOrder(self), SameNode(self)
+        self.nodes, self._same = NodeOrder(), SameNode()
         self.say_trying = tells(policy.trying)
         self.say_freed = tells(policy.done)
         self.say_pipeline_failed = tells("pipeline_failed")
@@ -241,7 +241,7 @@ class Search:
         """Find a node for ``task``, evict its victims, and reserve it; False, nothing changed, if there is none."""
         if self._fails_again(statement, task) or (not self.loud and self.session.placer.hopeless(task)):
             return False
-        same = self._same.option(task) if self.compares else None
+        same = self._same.option(self, task) if self.compares else None
         if same is None and self._waits(statement, task):
             return True
         found = same is not None and self._try(statement, task, same)
@@ -253,7 +253,8 @@ class Search:
     def _search(self, statement: Statement, task: Task, failed: NodeOption | None) -> bool:
         """Try the nodes in order, without the one that has ``failed`` already; whether one was found."""
         reach, failures, found = self.reach(task), int(failed is not None), False
-        for option in options(self, task, reach) if self.compares else map(NodeOption, self.nodes.rows(task, reach)):
+        rows = None if self.compares else self.nodes.rows(self, task, reach)
+        for option in options(self, task, reach) if rows is None else map(NodeOption, rows):
             if failed is not None and option.row == failed.row:
                 continue
             if found := self._try(statement, task, option):
@@ -275,7 +276,7 @@ class Search:
         if self._failures >= MAX_FAILED_NODES:
             self._failures = 0
             self.reaches.clear()
-            self._same = SameNode(self)
+            self._same = SameNode()
 
     def _fails_again(self, statement: Statement, task: Task) -> bool:
         """Whether an equal task has just failed and nothing has changed since; observers get each failure, though."""
@@ -301,7 +302,7 @@ class Search:
                 if self.kept is not None:
                     self.kept.evicted(row, trial.evicted)
                 statement.merge(trial)
-                self._same.note(task, row)
+                self._same.note(self, task, row)
                 return True
         return False
 
