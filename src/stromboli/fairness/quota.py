@@ -78,10 +78,11 @@ class Quota:
         return self.ancestors[-1] if self.ancestors else ""
 
     def twin(self) -> Quota:
-        """A quota of its own with the same amounts, which are shared."""
+        """The same quota with amounts of its own, so that whoever changes these changes no other session's."""
+        capability = None if self.capability is None else self.capability.clone()
         return Quota(
-            self.name, self.guarantee, self.deserved, self.capability, self.claims, self.real_capability,
-            self.ancestors, self.children, self.fault, self.warning,
+            self.name, self.guarantee.clone(), self.deserved.clone(), capability, self.claims,
+            self.real_capability.clone(), self.ancestors, [*self.children], self.fault, self.warning,
         )  # fmt: skip
 
     def below(self, above: Resource, guaranteed: Resource) -> None:

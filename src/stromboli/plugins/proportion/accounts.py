@@ -60,7 +60,7 @@ class Quotas:
         self._known: tuple[object, dict[str, Quota]] = None, {}
 
     def of(self, queues: Sequence[Queue], total: Resource, reading: Reading, most: Resource) -> dict[str, Quota]:
-        """:func:`~stromboli.fairness.quota.flat`; the amounts are shared with other sessions, and not to be changed."""
+        """:func:`~stromboli.fairness.quota.flat`; each session has amounts of its own, which plugins may change."""
         asked = [(queue.name, queue.spec) for queue in queues], total, reading, most
         known, quotas = self._known
         if known != asked:
