@@ -1,0 +1,113 @@
+"""Votes on victims, and what plugins say of whole jobs, are kept only where all who decide promise ``own=``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from stromboli.framework.extension.prefilters import AllAgree
+from stromboli.model.job import Job
+from stromboli.model.task import Task
+from stromboli.plugin import Plugin, preemptable, task_order
+from stromboli.testing.builders import node
+from tests.acceptance.bench import Bench, conf
+from tests.acceptance.fights import CLASSES, evicted, running, waiting
+
+PODS = 4
+"""So many pods wait, each of which needs the room of one victim."""
+FIRST, SECOND = ("outsider gang priority",), ("gang priority", "outsider")
+
+
+class Outsider(NamedTuple):
+    """A plugin from outside: whether its hooks promise, and what it does."""
+
+    vote: bool = True
+    job: bool = True
+    task: bool = True
+    protects: bool = False
+    abstains: bool = False
+    tiers: Sequence[str] = FIRST
+
+    def made(self, asked: list[Task], asked_of: set[tuple[str, str]]) -> type[Plugin]:
+        """The plugin; it notes for whom it was asked to vote, and for which job it was asked of which others."""
+        abstains = self.abstains
+
+        class Made(Plugin):
+            name = "outsider"
+
+            @preemptable(own=self.vote, protects=self.protects)
+            def votes(self, preemptor: Task, preemptees: Sequence[Task]) -> Sequence[Task] | None:
+                asked.append(preemptor)
+                return None if abstains else preemptees
+
+            @preemptable.job(own=self.job)
+            def may_name(self, preemptor: Task, job: Job) -> bool:
+                asked_of.add((preemptor.job, job.uid))
+                return True
+
+            @task_order
+            def same(self, left: Task, right: Task) -> int:
+                return 0
+
+            @task_order.key(own=self.task)
+            def none(self, task: Task) -> int:
+                return 0
+
+        return Made
+
+    def bench(self, *gangs: Any) -> tuple[Bench, list[Task], set[tuple[str, str]]]:
+        """A node full of jobs of one pod, those who wait, and what the plugin notes."""
+        asked, asked_of = list[Task](), set[tuple[str, str]]()
+        crowd = [each for number in range(PODS) for each in running(f"v{number}", 1)]
+        text, plugin = conf(*self.tiers, actions="preempt"), self.made(asked, asked_of)
+        return Bench([node("n1", cpu=PODS), *CLASSES, *crowd, *gangs], text, plugin), asked, asked_of
+
+
+VOTES = [
+    pytest.param(Outsider(), 1, id="all promise"),
+    pytest.param(Outsider(protects=True), 1, id="all promise, and it protects"),
+    pytest.param(Outsider(job=False), 1, id="what it says of whole jobs does not count"),
+    pytest.param(Outsider(vote=False, tiers=SECOND), 0, id="a lower tier is not asked"),
+    pytest.param(Outsider(vote=False), PODS, id="a voter without own"),
+    pytest.param(Outsider(vote=False, protects=True), PODS, id="a guard without own"),
+    pytest.param(Outsider(vote=False, protects=True, tiers=SECOND), PODS, id="a guard of a lower tier without own"),
+    pytest.param(Outsider(abstains=True), 2 * PODS, id="a voter that abstains: the point is asked after it"),
+    pytest.param(Outsider(task=False), PODS, id="a task order without own"),
+]
+
+
+@pytest.mark.parametrize(("outsider", "times"), VOTES)
+def test_a_vote_is_kept_for_pods_that_are_alike(outsider: Outsider, times: int) -> None:
+    bench, asked, _ = outsider.bench(*waiting("x", PODS))
+    assert len(evicted(bench.cycle())) == PODS
+    assert len(asked) == times
+
+
+JOBS = [
+    pytest.param(Outsider(), True, id="all promise"),
+    pytest.param(Outsider(protects=True), True, id="all promise, and it protects"),
+    pytest.param(Outsider(vote=False), True, id="its vote does not count"),
+    pytest.param(Outsider(job=False, tiers=SECOND), True, id="a lower tier is not asked"),
+    pytest.param(Outsider(job=False), False, id="a voter without own"),
+    pytest.param(Outsider(job=False, protects=True), False, id="a guard without own"),
+    pytest.param(Outsider(job=False, protects=True, tiers=SECOND), False, id="a guard of a lower tier without own"),
+]
+
+
+@pytest.mark.parametrize(("outsider", "kept"), JOBS)
+def test_what_is_said_of_a_job_is_kept_for_other_jobs_until_it_moves(outsider: Outsider, kept: bool) -> None:
+    """The second job evicts others than the first, and what was said of these stands."""
+    bench, _, asked_of = outsider.bench(*waiting("x", 1), *waiting("y", 1))
+    with bench.open() as session:
+        prefilter = session.hooks.job_prefilters["preemptable"]
+        assert isinstance(prefilter, AllAgree)
+        assert prefilter.own is kept
+    asked_of.clear()
+    plan = bench.cycle()
+    assert len(evicted(plan)) == 2
+    moved = {eviction.job for eviction in plan.evictions}
+    of_others = [uid for _, uid in asked_of if uid not in moved]
+    decides = outsider.tiers is FIRST or outsider.protects
+    assert len(of_others) == (PODS - 2) * (2 - kept) * decides
