@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.preemption.victim_search import MAX_FAILED_NODES
+from stromboli.framework.books.candidates import FEW
+from stromboli.preemption.eviction_policy import PREEMPT as PREEMPTING
+from stromboli.preemption.eviction_policy import RECLAIM as RECLAIMING
+from stromboli.preemption.node_order import KeptOrder, sample
+from stromboli.preemption.victim_search import MAX_FAILED_NODES, Search
 from stromboli.testing.builders import node, pod, pod_group, queue
-from tests.acceptance.bench import Bench, answering, conf
+from tests.acceptance.bench import Bench, answering, conf, task_of
 from tests.acceptance.fights import CLASSES, RECLAIM, evicted, fight, reserved, running, waiting
 
 
@@ -93,3 +97,17 @@ def test_where_a_gang_would_stand_is_told_though_nobody_may_go_for_it():
     text = conf("conformance gang priority proportion", actions="allocate, reclaim")
     said = {update.key: update.message for update in fight(*scene, text=text, cpu=3).cycle().pod_conditions}
     assert said["default/x-0"].endswith("assigned to n1, once resource is released and minAvailable is satisfied")
+
+
+@pytest.mark.parametrize("policy", [PREEMPTING, RECLAIMING])
+@pytest.mark.parametrize("moved", [FEW, FEW + 1])
+def test_an_order_of_nodes_that_was_not_kept_up_is_not_kept_later_either(policy, moved):
+    """Asked twice, as a search does: for the node of the pod before, and for all nodes."""
+    crowd = [each for number in range(FEW + 1) for each in running(f"v{number}", 1, f"n{number + 1}")]
+    with fight(crowd, waiting("x", 1), nodes=FEW + 1).open() as session, session.statement() as statement:
+        task, job = task_of(session, "x-0"), session.jobs["default/x"]
+        search = Search(session, job, policy, lambda other: other.uid != job.uid, minimal=True)
+        order = KeptOrder(search, task, sample(search, task), search.reach(task))
+        for number in range(moved):
+            statement.evict(task_of(session, f"v{number}-0"), "test")
+        assert [order.keep_up(search, task), order.keep_up(search, task)] == [moved == FEW] * 2

@@ -80,8 +80,8 @@ class KeptOrder:
     def keep_up(self, search: Search, task: Task) -> bool:
         """Look again at the rows on which something moved; False where more may have changed."""
         session = search.session
-        touched = set(session.table.journal[self._seen :])
-        self._seen = len(session.table.journal)
+        journal = session.table.journal
+        touched = set(journal[self._seen :])
         if len(touched) > FEW:
             return False
         if search.policy.checked and (
@@ -90,6 +90,7 @@ class KeptOrder:
             return False
         for row in touched:
             self._renew(search, row)
+        self._seen = len(journal)
         return True
 
     def _renew(self, search: Search, row: int) -> None:
