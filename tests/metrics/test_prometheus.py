@@ -6,6 +6,7 @@ import re
 import threading
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -173,6 +174,20 @@ def test_a_prepared_span_is_measured_as_any_other(world: World) -> None:
     world.span("stage", "Scoring", 0.004)
     assert world.value("scheduling_stage_duration_milliseconds_sum", stage="Scoring") == pytest.approx(7)
     assert world.value("scheduling_stage_duration_milliseconds_count", stage="Scoring") == 3
+
+
+def test_spans_may_be_prepared_while_others_are_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared, observe = iter(range(100)), Histogram.observe
+
+    def meanwhile(*arguments: Any) -> None:
+        world.observer.span("stage", f"prepared {next(prepared)}")
+        observe(*arguments)
+
+    monkeypatch.setattr(Histogram, "observe", meanwhile)
+    for stage in ("Predicate", "Scoring"):
+        world.span("stage", stage, 0.001)
+    for stage in ("Predicate", "Scoring"):
+        assert world.value("scheduling_stage_duration_milliseconds_count", stage=stage) == 1
 
 
 def test_unknown_spans_are_left_alone(world: World) -> None:

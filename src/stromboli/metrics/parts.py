@@ -114,7 +114,7 @@ class Durations:
             self._work_off()
 
     def _work_off(self) -> None:
-        for (kind, name), took in self._took.items():
+        for (kind, name), took in self._took.copy().items():  # another thread may prepare a span meanwhile
             milliseconds = took.copy()
             del took[: len(milliseconds)]  # the list is that of prepared spans: what has come meanwhile stays in it
             if milliseconds:
