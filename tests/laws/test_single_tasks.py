@@ -44,6 +44,8 @@ CONFS = [
 ]
 NODES = (*SHAPES, *[{"cpu": 16, "memory": "64Gi", "pods": 30, "resources": {"nvidia.com/gpu": 2}}] * 2)
 FIGURES = ("metric.e2e_job", "metric.task_latency", "metric.unschedule_task_count", "metric.job_retry_counts")
+STAGES = (*FIGURES, "metric.stage_duration")
+"""With these the engine announces the stages of placements, too."""
 
 WANTS: tuple[Mapping[str, Any], ...] = (
     {"cpu": 1},
@@ -109,20 +111,20 @@ def small_pods(draw: DrawFn) -> Mapping[str, Any]:
     return {**draw(st.sampled_from(WANTS)), **(draw(sometimes(st.sampled_from(ODDITIES), 4)) or {})}
 
 
-def cycle(scene: Scene) -> tuple[Plan, list[tuple[str, str]]]:
-    """The plan, and the figures of jobs and tasks that are told on the way."""
-    heard = Counting(FIGURES, keep=100_000)
+def cycle(scene: Scene, keys: tuple[str, ...] = FIGURES) -> tuple[Plan, list[tuple[str, str]]]:
+    """The plan, and what is told on the way: figures of jobs and tasks, and which spans end, in order."""
+    heard = Counting(keys, keep=100_000)
     plan = run_cycle(scene.snapshot(), scene.config, REGISTRY, NOW, 7, heard)
-    return plan, [(key, repr(fields)) for key, fields in heard.told]
+    return plan, [(key, repr(fields)) for key, fields in heard.told] + heard.spans
 
 
 @pytest.mark.law("one task is bound straight away as in general")
 @given(st.one_of(*(crowds_of_singles() for _ in range(5)), scenes(), tight_scenes(), held_scenes()))
 def test_straight(scene: Scene) -> None:
     with patch.object(remembered, "WORTH_IT", 0):  # these clusters have few tasks of a kind
-        plan, figures = cycle(scene)
+        plan, figures = cycle(scene, STAGES)
     with patch.dict(GENERAL, {"it is the law's": lambda session: True}):
-        general, same = cycle(scene)
+        general, same = cycle(scene, STAGES)
     assert digest(plan) == digest(general)
     assert figures == same
     with patch.object(single_tasks, "AT_ONCE", 1):

@@ -64,7 +64,10 @@ class StagedEngine(Engine):
         return choice
 
     def idle_row(self, task: Task) -> int:
-        """See :class:`~stromboli.framework.engine.placer.Placer`; where it is -1, :meth:`place` tells the spans."""
+        """See :class:`~stromboli.framework.engine.placer.Placer`.
+
+        Where it is -1 no span ends, because :meth:`place` announces both again; so ``Predicate`` ends with the choice.
+        """
         if not self.may_be_simple(task):
             return -1
         (started, ended), (scoring_started, scoring_ended) = self._predicate, self._scoring
@@ -72,10 +75,10 @@ class StagedEngine(Engine):
         made = self.classes.best_of(task)
         if not made.simple:
             return -1
-        ended()
         scoring_started()
         row = first_of_best(made.best_now)
         if row >= 0:
+            ended()
             scoring_ended()
         return row
 
