@@ -22,8 +22,6 @@ from stromboli.study.simulating import read_trace, simulate
 
 LOGS: Final = ("lublin_256", "lublin_256_new2")
 PROCESSORS: Final = 256
-WINDOWS: Final = 10
-"""Windows of each log of which figures are published."""
 FIFO: Final = 'actions: "enqueue, allocate"\ntiers:\n- plugins: [{name: gang}, {name: predicates}]\n'
 NOT_BUILT: Final = {
     "dashboard in a browser": "first paint in 1 s",
@@ -175,16 +173,18 @@ class Window(NamedTuple):
 
 
 def parts(traces: Path, logs: dict[str, Workload], numbers: range, name: str) -> dict[str, list[Window]]:
-    """Windows of those logs whose name contains ``name``, all jobs in one queue."""
+    """Those of the windows ``numbers`` that are published of logs whose name contains ``name``, jobs in one queue."""
     found: dict[str, list[Window]] = {log: [] for log in LOGS if name in log}
     rows = [one for one in published(traces) if (one["policy"], one["backfill"]) == ("FCFS", "0")]
     for log, windows in found.items():
         mine = [one for one in rows if one["trace"] == log]
-        for number in numbers:
-            first = int(mine[number]["window_start"])
-            part = in_one_queue(logs[log].part(first, int(mine[number]["jobs"])))
-            windows.append(Window(f"{log}, window {number}, jobs from {first}", part, float(mine[number]["bsld"])))
-    return found
+        for number, one in enumerate(mine):
+            if number not in numbers:
+                continue
+            first = int(one["window_start"])
+            part = in_one_queue(logs[log].part(first, int(one["jobs"])))
+            windows.append(Window(f"{log}, window {number}, jobs from {first}", part, float(one["bsld"])))
+    return {log: windows for log, windows in found.items() if windows}
 
 
 def scheduled(windows: dict[str, list[Window]], each: bool) -> Iterator[tuple[str, str, str]]:
@@ -264,11 +264,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     nodes = f"1x{PROCESSORS}cpu"
     logs = {log: read_trace(options.traces / f"{log}.swf.gz", nodes) for log in LOGS}
+    numbers = range(options.first, options.first + options.windows)
+    windows = parts(options.traces, logs, numbers, options.log)
+    if numbers and not windows:
+        parser.error("no window is published that --first, --windows and --log name")
     print(f"{machine()}\n\n{head(('Bar', 'Asked', 'Found'))}")
     for line in references(options.traces, logs):
         print(row(line), flush=True)
-    numbers = range(options.first, min(options.first + options.windows, WINDOWS))
-    windows = parts(options.traces, logs, numbers, options.log) if numbers else {}
     for line in scheduled(windows, options.each):
         print(row(line), flush=True)
     for line in traversed(windows) if options.traverse else ():

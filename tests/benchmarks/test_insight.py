@@ -40,16 +40,36 @@ def test_a_first_fit_starts_all_that_fit_at_every_event():
     assert first_fit(JOBS) == [1, 101, 3, 101, 151]
 
 
-def test_the_table_says_what_is_not_built(tmp_path, capsys):
+@pytest.fixture
+def traces(tmp_path):
+    """A folder of two logs of three jobs; one window of each is published."""
     log = "".join(f"{number} {number * 10} -1 {30 * number} 128 {REST}\n" for number in range(1, 4))
     for name in ("lublin_256", "lublin_256_new2"):
         (tmp_path / f"{name}.swf.gz").write_bytes(gzip.compress(log.encode()))
     lines = ["trace,window_start,jobs,policy,backfill,bsld"]
     lines += [f"{name},0,3,FCFS,0,1.0000" for name in ("lublin_256", "lublin_256_new2")]
     (tmp_path / "swf_published.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert main([str(tmp_path), "--windows", "1", "--log", "new2", "--no-speed", "--each", "--traverse"]) == 0
+    return tmp_path
+
+
+def test_the_table_says_what_is_not_built(traces, capsys):
+    assert main([str(traces), "--windows", "1", "--log", "new2", "--no-speed", "--each", "--traverse"]) == 0
     shown = capsys.readouterr().out
     assert "| scheduler, fifo queue, lublin_256_new2, window 0, jobs from 0 | 1.0000 | " in shown
     assert "| scheduler, fifo queue, lublin_256_new2, 1 windows" in shown
     assert "window 0, jobs from 0: jobs not in the second of a first-fit | 0 | 0 |" in shown
     assert all(f"| {name} |" in shown for name in NOT_BUILT)
+
+
+def test_windows_are_as_many_as_are_published(traces, capsys):
+    assert main([str(traces), "--no-speed"]) == 0
+    assert "| scheduler, fifo queue, lublin_256, 1 windows" in capsys.readouterr().out
+    assert main([str(traces), "--windows", "0", "--no-speed"]) == 0
+    assert "scheduler, fifo queue" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [["--first", "1"], ["--log", "unknown"]])
+def test_where_no_window_is_published_the_caller_is_told(options, traces, capsys):
+    with pytest.raises(SystemExit):
+        main([str(traces), *options, "--no-speed"])
+    assert "no window is published that --first, --windows and --log name" in capsys.readouterr().err
