@@ -19,7 +19,7 @@ from stromboli.model.values.reading import convert, unreadable
 
 _DECODERS: Final = {kind: msgspec.json.Decoder(row.type) for kind, row in KINDS.items()}
 _encode: Final = msgspec.msgpack.Encoder().encode
-NIL: Final = b"\xc0"
+_NIL: Final = b"\xc0"
 _MANY_DIGITS: Final = b"0" * 19
 _DIGITS_AS_ZEROS: Final = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else ord(" ") for byte in range(256))
 _LONG_NUMBER: Final = re.compile(rb"[:,\[]\s*-?[0-9]{19}")
@@ -74,7 +74,7 @@ def _plainly(kind: str, value: object) -> Object | None:
     msgpack's byte for null stands nowhere in UTF-8, and only now and then in a number.
     """
     try:
-        if NIL in _encode(value):
+        if _NIL in _encode(value):
             return None
         found: Object = msgspec.convert(value, KINDS[kind].type)
     except (msgspec.ValidationError, OverflowError, TypeError, ValueError, RecursionError):
