@@ -58,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     names = [case.name for case in CASES]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure scheduling cycles.")
-    parser.add_argument("names", nargs="*", metavar="NAMES", help=f"of {', '.join([*names, *_TABLES])}; all but 100k")
+    known, large = ", ".join([*names, *_TABLES]), ", ".join(case.name for case in CASES if case.large)
+    parser.add_argument("names", nargs="*", metavar="NAMES", help=f"of {known}; default: all but {large}")
     parser.add_argument("--quick", action="store_true", help="small clusters: is the outcome right, does all run")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="runs of each workload; the median counts")
     parser.add_argument("--limit", type=float, default=600.0, metavar="SECONDS", help="how long one run may take (600)")
