@@ -11,7 +11,7 @@ from stromboli.framework.extension.prefilters import AllAgree
 from stromboli.model.job import Job
 from stromboli.model.task import Task
 from stromboli.plugin import Plugin, preemptable, task_order
-from stromboli.testing.builders import node
+from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench, conf
 from tests.acceptance.fights import CLASSES, evicted, running, waiting
 
@@ -111,3 +111,24 @@ def test_what_is_said_of_a_job_is_kept_for_other_jobs_until_it_moves(outsider: O
     of_others = [uid for _, uid in asked_of if uid not in moved]
     decides = outsider.tiers is FIRST or outsider.protects
     assert len(of_others) == (PODS - 2) * (2 - kept) * decides
+
+
+def test_what_was_named_for_another_pod_in_between_does_not_count() -> None:
+    """x-1 may evict v-3 alone, which is not enough for it; x-0 and x-2 are alike, and may evict all others."""
+
+    class ByLabel(Plugin):
+        name = "outsider"
+
+        @preemptable(own=True)
+        def votes(self, preemptor: Task, preemptees: Sequence[Task]) -> Sequence[Task]:
+            return [task for task in preemptees if (task.job == "default/v3") == ("odd" in preemptor.labels)]
+
+    odd: dict[str, Any] = {"labels": {"odd": ""}, "cpu": 2}
+    pods = [
+        pod(f"x-{number}", group="x", **{"cpu": 1, "memory": 0, "priority": 10, **each})
+        for number, each in enumerate(({}, odd, {}))
+    ]
+    crowd = [each for number in range(PODS) for each in running(f"v{number}", 1)]
+    gang = [pod_group("x", min_member=2, priorityClassName="high"), *pods]
+    bench = Bench([node("n1", cpu=PODS), *CLASSES, *crowd, *gang], conf(*FIRST, actions="preempt"), ByLabel)
+    assert sorted(evicted(bench.cycle())) == ["v1-0", "v2-0"]

@@ -51,10 +51,16 @@ class KeptVictims:
         known = self._rows.get(row)
         return known if known is not None and self._stands(known, reach.count.item(row)) else None
 
-    def left(self, row: int) -> OnNode | None:
-        """As :meth:`of` for the task asked about last, if nothing has happened since but the evictions told of."""
+    def left(self, task: Task, row: int) -> OnNode | None:
+        """As :meth:`of`, where on no node anything has happened since but the evictions told of.
+
+        :meth:`~stromboli.preemption.node_choice.SameNode.option` asks only then: it compares the length of the journal
+        of nodes, in which every placement and every eviction stands, with what it was after those evictions.
+        """
         known = self._rows.get(row)
-        return known if known is not None and known.victims and self._are_in_turn(known.queues) else None
+        if known is None or not known.victims or self._asked is None or not alike(self._asked[0], task):
+            return None
+        return known if self._are_in_turn(known.queues) else None
 
     def ask(self, task: Task, row: int, candidates: Sequence[Task]) -> OnNode | None:
         """Hold a vote on the ``candidates`` on ``row``, which are in order; None where it cannot be kept."""

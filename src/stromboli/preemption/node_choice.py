@@ -211,7 +211,7 @@ class SameNode:
             return None
         if not alike(task, last) or search.session.candidates.serves(task.template, search.need(task)) > 1:
             return None
-        known = search.kept.left(self.row)
+        known = search.kept.left(task, self.row)
         if known is None or not self._suffices(search, task, known.victims[0]):
             return None
         if not self._comes_first(search, task, known):

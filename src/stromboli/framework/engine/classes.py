@@ -28,7 +28,10 @@ KEPT = 256
 """How many classes keep their arrays; the one unused for longest is computed again when it is needed."""
 
 NEVER = -np.inf
+"""The score of a node that is no candidate."""
+
 Scorers = list[tuple[Score, Floats | None]]
+"""Scores, each with what it says of the nodes, shape (nodes,), where placements never change that, else with None."""
 
 
 class TaskClass:
