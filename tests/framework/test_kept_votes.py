@@ -13,7 +13,7 @@ from stromboli.model.task import Task
 from stromboli.plugin import Plugin, preemptable, task_order
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench, conf
-from tests.acceptance.fights import CLASSES, evicted, running, waiting
+from tests.acceptance.fights import CLASSES, evicted, reserved, running, waiting
 
 PODS = 4
 """So many pods wait, each of which needs the room of one victim."""
@@ -132,3 +132,38 @@ def test_what_was_named_for_another_pod_in_between_does_not_count() -> None:
     gang = [pod_group("x", min_member=2, priorityClassName="high"), *pods]
     bench = Bench([node("n1", cpu=PODS), *CLASSES, *crowd, *gang], conf(*FIRST, actions="preempt"), ByLabel)
     assert sorted(evicted(bench.cycle())) == ["v1-0", "v2-0"]
+
+
+Pod = dict[str, Any]
+PAIRS = [
+    pytest.param({"cpu": 1}, {"cpu": "999m"}, id="spec"),
+    pytest.param({"priority": 10}, {"priority": 9}, id="priority"),
+    pytest.param(*({"annotations": {"volcano.sh/task-spec": role}} for role in "ab"), id="role"),
+]
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_a_form_for_jobs_is_asked_for_each_kind_of_pod(
+    first: dict[str, Any], second: dict[str, Any], own: bool
+) -> None:
+    """It rules all jobs out for x-0, and none for x-1."""
+
+    class NotFirst(Plugin):
+        name = "outsider"
+
+        @preemptable(own=own)
+        def votes(self, preemptor: Task, preemptees: Sequence[Task]) -> Sequence[Task]:
+            return preemptees
+
+        @preemptable.job(own=own)
+        def may_name(self, preemptor: Task, job: Job) -> bool:
+            return preemptor.name != "x-0"
+
+    pods = [
+        pod(f"x-{number}", group="x", **{"cpu": 1, "memory": 0, "priority": 10, **each})
+        for number, each in enumerate((first, second))
+    ]
+    gang = [pod_group("x", min_member=1, priorityClassName="high"), *pods]
+    bench = Bench([node("n1", cpu=1), *CLASSES, *running("v", 1), *gang], conf(*FIRST, actions="preempt"), NotFirst)
+    assert list(reserved(bench.cycle())) == ["x-1"]

@@ -34,8 +34,8 @@ class Reaches:
         self._found: dict[Hashable, Reach] = {}
 
     def of(self, task: Task, *, loud: bool) -> Reach:
-        """The tasks that ``task`` might evict, up to date."""
-        key = (task.template.best_effort, task.template.number, task.priority)
+        """The tasks that ``task`` might evict, up to date; its ``key`` is all that forms for jobs may read of it."""
+        key = task.template.number, task.priority, task.role
         if (found := self._found.get(key)) is not None:
             found.refresh()
             return found

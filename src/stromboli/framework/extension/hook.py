@@ -85,7 +85,9 @@ class Hook:
     moves, so it is kept until then.  Of a vote on victims it promises that for actors of one job that are alike it
     follows from the candidate, its job as it stands, and those candidates of that job that come before it; that
     candidates are named in their order; and that nothing is reported but refusals and names.  Of its form for jobs it
-    promises that for alike actors of other jobs, equal in queue and priority, it follows from the job as it stands.
+    promises that it follows from the job as it stands, and of the actor's job from its queue, its priority, and whether
+    it is that job.  Of the actor itself a form for jobs, promised or not, reads ``template``, ``priority`` and ``role``
+    alone: it is asked once for all pods of a job that are equal in these, whatever their labels and annotations.
     """
 
     point: Point

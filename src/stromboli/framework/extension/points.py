@@ -321,7 +321,8 @@ _ROWS = (
         "preemptable", ("preemptor", "preemptees"), "list: these may be evicted; None abstains",
         Agree(), "preempt",
         "Which tasks of its own queue the preemptor may evict. `.job(preemptor, job)`: false promises that no task of "
-        "that job is named while the preemptor's job has its turn, so that nodes without a chance are passed over.",
+        "that job is named while the preemptor's job has its turn, so that nodes without a chance are passed over. Of "
+        "the preemptor it reads `template`, `priority`, `role` and its job alone.",
         ("enablePreemptable",), default="nobody", job=("preemptor", "job"),
         registration="AddPreemptableFn", query=("Preemptable",), seed="AddPreemptableFn",
     ),
