@@ -16,7 +16,7 @@ from stromboli.builtin import full_registry
 from stromboli.journal.segments import Segment
 from stromboli.sim.simulation.metrics import mean
 from stromboli.study.closed_loop import ClosedLoop
-from stromboli.study.eta import LEVELS, SLACK
+from stromboli.study.eta import LEVELS
 from stromboli.study.history import History
 
 Line = tuple[str, str, str]
@@ -68,8 +68,9 @@ def forecasts(trace: Path, nodes: str, days: float) -> Iterator[Line]:
     half = len(answers) // 2
     said = [eta.GIVEN if (found := one.quantiles[P80]) is None else found for one in answers[half:]]
     outcomes = [one.outcome for one in answers[half:]]
-    held = mean(float(outcome <= limit + SLACK) for outcome, limit in zip(outcomes, said, strict=True))
-    yield f"ETA, P80 of {len(outcomes)} predictions on {nodes}", "covers 75-85 %", f"{held:.1%}"
+    given = sum(one < eta.GIVEN for one in said)
+    held = eta.coverage(outcomes, said)
+    yield f"ETA, P80 of {given} predictions with a number on {nodes}", "covers 75-85 %", f"{held:.1%}"
     ours, theirs = (
         mean(eta.pinball(outcome, one, 0.8) for outcome, one in zip(outcomes, some, strict=True))
         for some in (said, averaged[half:])

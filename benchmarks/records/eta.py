@@ -63,6 +63,12 @@ def pinball(outcome: float, said: float, level: float) -> float:
     return max(level * (outcome - said), (level - 1) * (outcome - said))
 
 
+def coverage(outcomes: Sequence[float], said: Sequence[float]) -> float:
+    """The part of outcomes that did not exceed the quantile; where that is infinite no number was given to hold."""
+    given = [(outcome, one) for outcome, one in zip(outcomes, said, strict=True) if one < GIVEN]
+    return mean(float(outcome <= one + SLACK) for outcome, one in given)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print how true the predictions came."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.records.eta", description=__doc__)
@@ -81,19 +87,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{len(runs)} jobs, {len(answers)} predictions, {time.process_time() - began:.0f} CPU s; waits of all: mean "
         f"{mean(run.start - run.job.submit for run in runs if run.start is not None):.0f} s\n"
     )
-    print(head(("quantile", "covers", "pinball loss", "of the moving average", "ratio")))
+    print(head(("quantile", "answers with a number", "covers of these", "pinball loss", "moving average", "ratio")))
     for at, level in enumerate(LEVELS):
         rows = [
             (one.outcome, GIVEN if one.quantiles[at] is None else one.quantiles[at] or 0.0, other)
             for one, other in zip(answers[half:], averaged[half:], strict=True)
         ]
-        covered = mean(float(outcome <= said + SLACK) for outcome, said, _ in rows)
+        covered = coverage([outcome for outcome, _, _ in rows], [said for _, said, _ in rows])
         ours = mean(pinball(outcome, said, level) for outcome, said, _ in rows)
         theirs = mean(pinball(outcome, said, level) for outcome, _, said in rows)
         print(
             row(
                 [
                     f"P{level * 100:.0f}",
+                    f"{sum(said < GIVEN for _, said, _ in rows)} of {len(rows)}",
                     f"{covered:.1%}",
                     f"{ours:.0f}",
                     f"{theirs:.0f}",

@@ -13,7 +13,7 @@ from stromboli.errors import RecordError
 from stromboli.framework.config.registry import Registry
 from stromboli.journal.segments import segments
 from stromboli.model.job import Job
-from stromboli.study.eta import ENOUGH, HOLDS, LEVELS, SLACK, Calibration, Forecaster, scene_of, sort_of
+from stromboli.study.eta import HOLDS, SLACK, Calibration, Forecaster, scene_of, sort_of
 from stromboli.study.replay import Moment, Reading
 from stromboli.study.runtimes import Floats, Runtimes, Sort
 
@@ -134,14 +134,6 @@ class Learner:
             seen.predicted, seen.said = found, self.calibration.quantiles(found)
             if self.calibration.is_ready:
                 seen.open = [number for number, said in enumerate(seen.said) if said is not None]
-
-    def covered(self, level: float) -> float:
-        """The part of the calibrated answers whose quantile ``level`` the outcome did not exceed; 0 of none."""
-        at = LEVELS.index(level)
-        told = self.answers[ENOUGH:]
-        limits = [np.inf if (said := one.quantiles[at]) is None else said for one in told]
-        held = sum(one.outcome <= limit + SLACK for one, limit in zip(told, limits, strict=True))
-        return held / len(told) if told else 0.0
 
 
 def _ran_since(job: Job) -> float | None:
