@@ -430,6 +430,29 @@ class Herd(Flawed):
         return reclaimees if len(reclaimees) > 1 else []
 
 
+class OneInAll(Flawed):
+    """Names one candidate, of whatever job."""
+
+    name = "one"
+
+    @preemptable(own=True)
+    def the_first(self, _preemptor, preemptees):
+        return preemptees[:1]
+
+
+class Busy(Flawed):
+    """Names everybody while nothing has been placed."""
+
+    name = "busy"
+
+    def on_session_open(self, session) -> None:
+        self.table, self.before = session.table, session.table.used.copy()
+
+    @reclaimable(own=True)
+    def at_first(self, _reclaimer, reclaimees):
+        return reclaimees if (self.table.used == self.before).all() else []
+
+
 @pytest.mark.parametrize(
     ("flawed", "sentence"),
     [
@@ -457,6 +480,8 @@ class Herd(Flawed):
         (Forgetful, r"plugin forgetful, on_allocate.many and on_deallocate.many: told at once, after .*; told task by"),
         (NoCandidate, r"plugin nowhere, in a cycle: TypeError: best_node must answer one of the nodes or None, not"),
         (NoVictims, r"plugin names, preemptable: raised .* must answer a list of tasks, or None to abstain, not \['"),
+        (OneInAll, r"plugin one, preemptable: names \[\] of .*, and \[Task.* though no task of that job has moved"),
+        (Busy, r"plugin busy, reclaimable: names \[Task.* of .*, and \[\] though no task of that job has moved; leave"),
         (Herd, r"plugin herd, reclaimable: protects, lets Task\(.*\) go among others, and does not let it go alone"),
     ],
 )  # fmt: skip

@@ -13,9 +13,9 @@ from stromboli.testing.node_checks import check_nodes
 from stromboli.testing.other_checks import check_handlers, check_many, check_orders
 from stromboli.testing.shrinking import Example, smallest
 from stromboli.testing.trial import Trial
-from stromboli.testing.victim_checks import check_victims
+from stromboli.testing.victim_checks import check_own, check_victims
 
-CHECKS = (check_nodes, check_orders, check_many, check_handlers, check_victims, check_cycle)
+CHECKS = (check_nodes, check_orders, check_many, check_handlers, check_victims, check_own, check_cycle)
 """What is checked of every example, in this order."""
 
 
@@ -31,8 +31,9 @@ def check_plugin(
     Every hook that is asked per node must give the same answers in all its forms and orders, to tasks with equal keys,
     and, unless it declares ``reads=``, whatever happens on other nodes; answers that the engine kept must equal fresh
     ones.  ``.many`` must say what the plain form says one by one, ``.key`` order as the comparison does.  Whom
-    a protecting hook lets go among others it must let go alone, too.  In a whole cycle nothing may be raised, and
-    nothing answered that a point cannot use.
+    a protecting hook lets go among others it must let go alone, too; whom a vote with ``own=`` names of a job it must
+    name whoever else is a candidate, until the job moves.  In a whole cycle nothing may be raised, and nothing answered
+    that a point cannot use.
 
     Raises AssertionError with plugin, hook, what is wrong and the smallest example found; ImportError where the package
     ``hypothesis`` is missing.  The same ``examples`` are tried each time.

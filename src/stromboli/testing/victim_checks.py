@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from stromboli.framework.books.hyper_nodes import TOP
 from stromboli.framework.extension.answers import Answer
+from stromboli.model.job import Job
 from stromboli.model.task import Task
 from stromboli.preemption.gang_eviction import EvictionContext
+from stromboli.testing.moves import make
 from stromboli.testing.trial import MOST, Trial
 
 
@@ -20,6 +22,35 @@ def check_victims(trial: Trial) -> None:
             alone = trial.ask(answer.hook, answer.function, *actor, [task])
             if alone is not None and task not in alone:
                 trial.fail(answer.hook.name, f"protects, lets {task} go among others, and does not let it go alone")
+
+
+def check_own(trial: Trial) -> None:
+    """What a vote with ``own=`` says of a job follows from the job, whoever else is a candidate, and whoever moves."""
+    session, said = trial.session, dict[Hashable, object]()
+    placed = [task for task, _ in session.snapshot.pods_on_nodes() if session.jobs.peek_at(task.job)][:MOST]
+    voting = [(answer, actor) for answer, actor in _questions(trial) if answer.hook.own]
+    with session.statement() as statement:
+        for moves in ([], trial.moves):
+            make(session, statement, moves)
+            for at, (answer, actor) in enumerate(voting):
+                for job, named in _by_job(trial, answer, actor, placed):
+                    if named != (before := said.setdefault((at, job.uid, job.sums.moves), named)):
+                        flaw = f"names {before} of {job.uid}, and {named} though no task of that job has moved"
+                        trial.fail(answer.hook.name, f"{flaw}; leave out own=")
+
+
+def _by_job(
+    trial: Trial, answer: Answer, actor: tuple[object, ...], placed: list[Task]
+) -> Iterator[tuple[Job, list[Task]]]:
+    """Each job of ``placed`` tasks with those of them that are named, among all of them and alone."""
+    for uid in dict.fromkeys([task.job for task in placed]):
+        own = [task for task in placed if task.job == uid]
+        job = trial.session.jobs.peek_at(uid)
+        for candidates in (placed, own):
+            if job is None:
+                continue
+            named = trial.ask(answer.hook, answer.function, *actor, candidates) or ()
+            yield job, [task for task in named if task.job == uid]
 
 
 def _questions(trial: Trial) -> Iterator[tuple[Answer, tuple[object, ...]]]:
