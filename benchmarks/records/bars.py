@@ -14,7 +14,6 @@ from benchmarks.records.day import recorded
 from benchmarks.records.replayed import Timed, whole
 from stromboli.builtin import full_registry
 from stromboli.journal.segments import Segment
-from stromboli.sim.simulation.metrics import mean
 from stromboli.study.closed_loop import ClosedLoop
 from stromboli.study.eta import LEVELS
 from stromboli.study.history import History
@@ -66,13 +65,7 @@ def forecasts(trace: Path, nodes: str, days: float) -> Iterator[Line]:
     averaged = eta.averages(answers, runs, began)
     answers.sort(key=lambda one: one.asked)
     half = len(answers) // 2
-    said = [eta.GIVEN if (found := one.quantiles[P80]) is None else found for one in answers[half:]]
-    outcomes = [one.outcome for one in answers[half:]]
-    given = sum(one < eta.GIVEN for one in said)
-    held = eta.coverage(outcomes, said)
-    yield f"ETA, P80 of {given} predictions with a number on {nodes}", "covers 75-85 %", f"{held:.1%}"
-    ours, theirs = (
-        mean(eta.pinball(outcome, one, 0.8) for outcome, one in zip(outcomes, some, strict=True))
-        for some in (said, averaged[half:])
-    )
-    yield "ETA, pinball loss of P80 over a moving average's", "0.8", f"{ours / theirs:.2f}" if theirs else "-"
+    found = eta.truth(answers[half:], averaged[half:], P80)
+    yield f"ETA, P80 of {found.given} predictions with a number on {nodes}", "covers 75-85 %", f"{found.covers:.1%}"
+    ratio = f"{found.loss / found.averaged:.2f}" if found.averaged else "-"
+    yield "ETA, pinball loss of P80 over a moving average's", "0.8", ratio

@@ -11,7 +11,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from benchmarks.tables import head, row
 from stromboli.builtin import full_registry
@@ -63,10 +63,29 @@ def pinball(outcome: float, said: float, level: float) -> float:
     return max(level * (outcome - said), (level - 1) * (outcome - said))
 
 
-def coverage(outcomes: Sequence[float], said: Sequence[float]) -> float:
-    """The part of outcomes that did not exceed the quantile; where that is infinite no number was given to hold."""
-    given = [(outcome, one) for outcome, one in zip(outcomes, said, strict=True) if one < GIVEN]
-    return mean(float(outcome <= one + SLACK) for outcome, one in given)
+class Truth(NamedTuple):
+    """How true a quantile came in so many ``answers``, ``given`` with a number: which part held, and losses."""
+
+    answers: int
+    given: int
+    covers: float
+    loss: float
+    averaged: float
+
+
+def truth(answers: Sequence[Answer], averaged: Sequence[float], at: int) -> Truth:
+    """How true quantile number ``at`` of ``answers`` came, and what a moving average would have lost.
+
+    Where the quantile is infinite no number was given that could hold.
+    """
+    outcomes = [one.outcome for one in answers]
+    said = [GIVEN if (found := one.quantiles[at]) is None else found for one in answers]
+    held = [outcome <= one + SLACK for outcome, one in zip(outcomes, said, strict=True) if one < GIVEN]
+    loss, other = (
+        mean(pinball(outcome, one, LEVELS[at]) for outcome, one in zip(outcomes, some, strict=True))
+        for some in (said, averaged)
+    )
+    return Truth(len(said), len(held), mean(map(float, held)), loss, other)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,25 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     print(head(("quantile", "answers with a number", "covers of these", "pinball loss", "moving average", "ratio")))
     for at, level in enumerate(LEVELS):
-        rows = [
-            (one.outcome, GIVEN if one.quantiles[at] is None else one.quantiles[at] or 0.0, other)
-            for one, other in zip(answers[half:], averaged[half:], strict=True)
-        ]
-        covered = coverage([outcome for outcome, _, _ in rows], [said for _, said, _ in rows])
-        ours = mean(pinball(outcome, said, level) for outcome, said, _ in rows)
-        theirs = mean(pinball(outcome, said, level) for outcome, _, said in rows)
-        print(
-            row(
-                [
-                    f"P{level * 100:.0f}",
-                    f"{sum(said < GIVEN for _, said, _ in rows)} of {len(rows)}",
-                    f"{covered:.1%}",
-                    f"{ours:.0f}",
-                    f"{theirs:.0f}",
-                    f"{ours / max(theirs, 1e-9):.2f}",
-                ]
-            )
-        )
+        found = truth(answers[half:], averaged[half:], at)
+        cells = [f"P{level * 100:.0f}", f"{found.given} of {found.answers}", f"{found.covers:.1%}", f"{found.loss:.0f}"]
+        print(row([*cells, f"{found.averaged:.0f}", f"{found.loss / max(found.averaged, 1e-9):.2f}"]))
     outcomes = [one.outcome for one in answers[half:]]
     print(f"\nwaits of the second half: P50 {percentile(outcomes, 0.5):.0f} s, P80 {percentile(outcomes, 0.8):.0f} s")
     return 0

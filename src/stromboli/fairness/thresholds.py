@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from stromboli.fairness.share import divisors
+from stromboli.fairness.share import divisors, dominant_share
 from stromboli.model.resources.amounts import MIN, le
 from stromboli.model.resources.axes import PODS
 from stromboli.model.resources.resource import INFINITE
@@ -37,11 +37,7 @@ class Thresholds:
 
     def share(self, held: Sequence[int]) -> float:
         """The largest part of a deserved column that ``held`` is."""
-        largest = 0.0
-        for amount, whole in zip(held, self._parts_of, strict=False):  # dominant_share, at every turn
-            if (part := amount / whole) > largest:
-                largest = part
-        return largest
+        return dominant_share(held, self._parts_of)
 
     def covers(self, held: Sequence[int], more: Sequence[int]) -> bool:
         """Whether no column that ``more`` asks for exceeds its limit with it; exact, without tolerance."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -128,15 +127,15 @@ class Task(msgspec.Struct, eq=False, gc=False):
 
     def share(self, others: Mapping[str, Task]) -> None:
         """Let values equal to those of the first of ``others`` be the same objects: pods of a job differ in little."""
-        for other in islice(others.values(), 1):
-            self.labels, self.annotations = (
-                _shared(self.labels, other.labels),
-                _shared(self.annotations, other.annotations),
-            )
-            for name in _ALIKE:
-                value = getattr(other, name)
-                if getattr(self, name) == value:
-                    setattr(self, name, value)
+        other = next(iter(others.values()), None)
+        if other is None:
+            return
+        self.labels = _shared(self.labels, other.labels)
+        self.annotations = _shared(self.annotations, other.annotations)
+        for name in _ALIKE:
+            value = getattr(other, name)
+            if getattr(self, name) == value:
+                setattr(self, name, value)
 
     def __repr__(self) -> str:
         return f"Task({self.key}, {self.status.name})"

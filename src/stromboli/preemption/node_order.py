@@ -116,7 +116,7 @@ class KeptOrder:
             return
         yield first
         if self._scores is None:
-            yield from (np.flatnonzero(tried[first + 1 :]) + first + 1).tolist()
+            yield from marked_after(tried, first)
         else:
             yield from after_best(self._ranks, first)
 
@@ -146,7 +146,13 @@ def first_ones(marks: Bools) -> Iterator[int]:
     """The rows that are marked, in order; mostly the first one is taken, so it is found before the others."""
     first = int(marks.argmax())
     yield first
-    yield from (np.flatnonzero(marks[first + 1 :]) + first + 1).tolist()
+    yield from marked_after(marks, first)
+
+
+def marked_after(marks: Bools, first: int) -> list[int]:
+    """The rows after ``first`` that are marked, in order."""
+    after: list[int] = (np.flatnonzero(marks[first + 1 :]) + first + 1).tolist()
+    return after
 
 
 def best_first(scores: Floats) -> Iterator[int]:

@@ -62,11 +62,10 @@ class Reaches:
         """Whether plugins could name a task of ``job``; if the first tier could, it is ``kept`` until the job moves."""
         if not self._of(job):
             return False
-        if not prefilter.surely(task, job):
-            return prefilter(task, job)
-        if job.uid != self._job.uid:
+        tier = prefilter.tier(task, job)
+        if tier == 0 and job.uid != self._job.uid:
             kept[job.uid] = job.sums.moves
-        return True
+        return tier >= 0
 
     def _find(
         self,

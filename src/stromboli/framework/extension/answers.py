@@ -100,9 +100,13 @@ class Answers:
         """The hooks of one point, tier by tier, without the tiers that have none."""
         return [list(tier) for _, tier in groupby(self.of(point), key=lambda answer: answer.tier)]
 
+    def protecting(self, point: str) -> list[Answer]:
+        """The hooks of one point whose refusal is absolute."""
+        return [answer for answer in self.of(point) if answer.hook.protects]
+
     def guards(self, point: str) -> list[Function]:
         """The functions of one point whose refusal is absolute."""
-        return [answer.function for answer in self.of(point) if answer.hook.protects]
+        return [answer.function for answer in self.protecting(point)]
 
     def key(self, point: str) -> Function | None:
         """One sort key for an order point; None when a plugin in the order gives none."""

@@ -32,23 +32,20 @@ class AllAgree:
 
     def __call__(self, actor: Task, job: Job) -> bool:
         """Whether the guards allow it and some tier could."""
-        return self.surely(actor, job) or self._later(actor, job)
+        return self.tier(actor, job) >= 0
 
-    def surely(self, actor: Task, job: Job) -> bool:
-        """Whether the guards allow it and the first tier could."""
+    def tier(self, actor: Task, job: Job) -> int:
+        """The number of the first tier that could, 0 where the guards alone decide; -1 if they do not allow it."""
         for guard in self.guards:
             if not guard(actor, job):
-                return False
-        for form in self.tiers[0] if self.tiers else ():  # noqa: SIM110 - asked of many jobs, and all() takes longer
-            if not form(actor, job):
-                return False
-        return True
-
-    def _later(self, actor: Task, job: Job) -> bool:
-        """Whether the guards allow it and a later tier could."""
-        if not all(guard(actor, job) for guard in self.guards):
-            return False
-        return any(all(form(actor, job) for form in tier) for tier in self.tiers[1:])
+                return -1
+        for number, tier in enumerate(self.tiers):  # asked of every job for each that starves, and all() is slow
+            for form in tier:
+                if not form(actor, job):
+                    break
+            else:
+                return number
+        return -1 if self.tiers else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +84,7 @@ def _all_agree(answers: Answers, point: str) -> JobPrefilter | None:
 
 def _are_own(answers: Answers, point: str, first: Sequence[Answer]) -> bool:
     """Whether the forms for jobs of the ``first`` tier and of all guards promise ``own=``."""
-    guards = [answer for answer in answers.of(point) if answer.hook.protects]
-    deciding = {id(answer.plugin) for answer in (*first, *guards)}
+    deciding = {id(answer.plugin) for answer in (*first, *answers.protecting(point))}
     return all(answer.hook.own for answer in answers.of(point, "job") if id(answer.plugin) in deciding)
 
 
@@ -99,7 +95,7 @@ point itself must be asked."""
 
 def own_vote(answers: Answers, point: str) -> OwnVote | None:
     """The vote of the first tier at ``point``; None unless it and every guard promise ``own=``."""
-    guards = [answer for answer in answers.of(point) if answer.hook.protects]
+    guards = answers.protecting(point)
     first = next(iter(answers.tiered(point)), [])
     if not first or not all(answer.hook.own for answer in (*guards, *first)):
         return None

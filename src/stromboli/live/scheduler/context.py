@@ -19,6 +19,7 @@ from stromboli.kube.recorder import Recorder, Regarding
 from stromboli.live.process.events import Telling
 from stromboli.live.scheduler.feed import Feed
 from stromboli.model.podgroup import UPSTREAM, is_upstream
+from stromboli.model.task import Task
 
 D = TypeVar("D")
 
@@ -85,6 +86,11 @@ class Context:
         task = self.mirror.state.tasks.get(key)
         if task is not None:
             self.feed.take(Deleted("Pod", absent("Pod", (task.namespace, task.name), task.uid)))
+
+    def waiting(self, key: str, uid: str) -> Task | None:
+        """The task of pod ``key``; None if that of ``uid`` is gone, or has a node or is about to get one."""
+        task = self.mirror.state.tasks.get(key)
+        return None if task is None or task.uid != uid or task.own_node else task
 
     async def pause(self, attempt: int, error: StromboliError) -> None:
         """Wait before the attempt after ``attempt``, which ended in ``error``; at least as long as the server asks."""

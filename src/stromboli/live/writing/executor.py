@@ -99,15 +99,11 @@ class LiveExecutor:
 
     def _pod_condition(self, update: PodConditionUpdate) -> None:
         """A nomination is written at once, and so is what changes; that a pod waits is not said before it does."""
-        write = partial(self._updater.update_pod_condition, update)
-        if not update.nominated_node and self.first_reports.are_due_later(update.key, update.uid):
-            self.first_reports.put(Sort.CONDITION, update.key, update.uid, write)
-        else:
-            self._write_condition(update)
+        self._write_condition(update, at_once=bool(update.nominated_node))
 
-    def _write_condition(self, update: PodConditionUpdate) -> None:
-        self.first_reports.replace(Sort.CONDITION, update.key, update.uid)
-        self._updater.update_pod_condition(update)
+    def _write_condition(self, update: PodConditionUpdate, *, at_once: bool) -> None:
+        write = partial(self._updater.update_pod_condition, update)
+        self.first_reports.make(Sort.CONDITION, update.key, update.uid, write, at_once=at_once)
 
     def _annotate(self, wish: PodAnnotations) -> None:
         """A pod that is being bound keeps its reservation until it is known how that ends; others' pods are theirs."""
@@ -137,9 +133,10 @@ class LiveExecutor:
         """The pod says so, and counts as the cluster says it stands."""
         message = BIND_FAILED.format(node=bind.node, error=error)
         condition = PodConditionUpdate(bind.uid, bind.key, names.REASON_SCHEDULER_ERROR, message)
-        self._write_condition(condition)
-        self.first_reports.replace(Sort.EVENT, bind.key, bind.uid)
-        self._context.pod_event(bind.key, bind.uid, names.EVENT_WARNING, names.EVENT_FAILED_SCHEDULING, message)
+        self._write_condition(condition, at_once=True)
+        warning = names.EVENT_WARNING, names.EVENT_FAILED_SCHEDULING, message
+        tell = partial(self._context.pod_event, bind.key, bind.uid, *warning)
+        self.first_reports.make(Sort.EVENT, bind.key, bind.uid, tell, at_once=True)
         self.resync(bind.key)
 
     # ------------------------------------------------------------------ asking again
@@ -167,12 +164,9 @@ class LiveExecutor:
     def _event(self, event: Event) -> None:
         about = self._regarding(event)
         record = partial(self._context.recorder.record, about, event.type, event.reason, event.message)
-        warns = event.kind == "Pod" and event.type == names.EVENT_WARNING
-        if warns and self.first_reports.are_due_later(event.key, about.uid):
-            self.first_reports.put(Sort.EVENT, event.key, about.uid, record)
+        if event.kind == "Pod" and event.type == names.EVENT_WARNING:
+            self.first_reports.make(Sort.EVENT, event.key, about.uid, record)
         else:
-            if warns:
-                self.first_reports.replace(Sort.EVENT, event.key, about.uid)
             record()
 
     def _regarding(self, event: Event) -> Regarding:

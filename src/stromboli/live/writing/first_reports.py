@@ -61,23 +61,20 @@ class FirstReports:
         self._queue: deque[_Held] = deque()  # all wait equally long, so they stand in the order in which they are due
         self._ready = asyncio.Event()
 
-    def are_due_later(self, key: str, uid: str) -> bool:
-        """Whether a report on pod ``key`` of ``uid``, if it waits for a node, may be outdated in a moment."""
-        task = self._waiting(key, uid)
-        return task is not None and (task.condition is None or self._missing(task) > 0)
+    def make(self, sort: Sort, key: str, uid: str, report: Report, *, at_once: bool = False) -> None:
+        """Call ``report`` on pod ``key`` of ``uid``: in a moment, where it may be outdated by then, unless ``at_once``.
 
-    def put(self, sort: Sort, key: str, uid: str, report: Report) -> None:
-        """Call ``report`` in a moment; a newer one of the same ``sort`` takes its place until then."""
-        of = _Of(sort, key, uid)
-        if of in self._held:
+        The newest of a ``sort`` takes the place of one that is held back.
+        """
+        of, task = _Of(sort, key, uid), self._context.waiting(key, uid)
+        if at_once or task is None or (task.condition is not None and not self._missing(task)):
+            self._held.pop(of, None)
+            report()
+        elif of in self._held:
             self._held[of].report = report
         else:
             held = self._held[of] = _Held(of, report, asyncio.get_running_loop().time() + LONGEST)
-            self._wait(held, self._waiting(key, uid))
-
-    def replace(self, sort: Sort, key: str, uid: str) -> None:
-        """Let go of what was to be reported: something newer is."""
-        self._held.pop(_Of(sort, key, uid), None)
+            self._wait(held, task)
 
     def drop(self) -> None:
         """Let go of all reports: the next leader finds the pods as they are."""
@@ -95,7 +92,7 @@ class FirstReports:
             if self._queue and self._queue[0] is held:
                 self._look(self._queue.popleft())
 
-    def _wait(self, held: _Held, task: Task | None) -> None:
+    def _wait(self, held: _Held, task: Task) -> None:
         held.due = asyncio.get_running_loop().time() + DELAY
         held.missing = self._missing(task)
         self._queue.append(held)
@@ -105,25 +102,21 @@ class FirstReports:
         """Report, unless something newer has been, the pod waits no more, or pods of its gang have arrived."""
         if self._held.get(held.of) is not held:
             return
-        task = self._waiting(held.of.key, held.of.uid)
+        task = self._context.waiting(held.of.key, held.of.uid)
         if task is not None and held.due < held.end and self._missing(task) < held.missing:
             self._wait(held, task)
             return
         del self._held[held.of]
         if task is not None:
-            self._make(held)
+            self._report(held)
 
-    def _make(self, held: _Held) -> None:
+    def _report(self, held: _Held) -> None:
         try:
             held.report()
         except Exception as error:  # noqa: BLE001  # one pod's trouble must not be all others'
             self._context.tell("decision_failed", what=held.of.key, error=in_words(error))
 
-    def _waiting(self, key: str, uid: str) -> Task | None:
-        task = self._context.mirror.state.tasks.get(key)
-        return None if task is None or task.uid != uid or task.own_node else task
-
-    def _missing(self, task: Task | None) -> int:
+    def _missing(self, task: Task) -> int:
         """How many pods are missing of those that the job of ``task`` needs."""
-        job = None if task is None else self._context.mirror.state.jobs.get(task.job)
+        job = self._context.mirror.state.jobs.get(task.job)
         return 0 if job is None else max(0, job.min_available - len(job.tasks))

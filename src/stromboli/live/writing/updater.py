@@ -129,7 +129,7 @@ class Updater:
 
     def update_pod_condition(self, update: PodConditionUpdate) -> None:
         """PodScheduled=False and, where one is given, the nominated node; of pods that have no node alone."""
-        task = self._waiting(update)
+        task = self._context.waiting(update.key, update.uid)
         if task is None:
             return
         lasting = task.condition is not None and task.condition.status == names.CONDITION_FALSE
@@ -144,14 +144,9 @@ class Updater:
         self._context.tell("condition_updated", task=update.key, type=names.POD_SCHEDULED, status=names.CONDITION_FALSE)
         self.writes.want(f"Pod {update.key}", content, send)
 
-    def _waiting(self, update: PodConditionUpdate) -> Task | None:
-        """The pod's task, unless the pod is gone, or has a node or is about to get one."""
-        task = self._context.mirror.state.tasks.get(update.key)
-        return None if task is None or task.uid != update.uid or task.own_node else task
-
     async def _write_of_waiting(self, update: PodConditionUpdate, body: Mapping[str, Any]) -> None:
         """One attempt, unless the pod has got a node since: what kept it waiting is not said over its binding."""
-        if self._waiting(update) is not None:
+        if self._context.waiting(update.key, update.uid) is not None:
             await self._write("Pod", update.key, body, Patch.strategic, "status")
 
     def _unscheduled(self, update: PodConditionUpdate, lasting: bool) -> dict[str, Any]:
