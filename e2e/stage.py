@@ -361,7 +361,7 @@ JOBS: Final = "/apis/batch.volcano.sh/v1alpha1/namespaces/{}/jobs"
 
 def collection_of(body: Json) -> str:
     """The path of the collection that an object belongs to."""
-    plurals = {"PriorityClass": "priorityclasses"}
+    plurals = {"PriorityClass": "priorityclasses", "DeviceClass": "deviceclasses"}
     version, kind = body["apiVersion"], body["kind"]
     space = body["metadata"].get("namespace")
     place = f"/namespaces/{space}" if space else ""

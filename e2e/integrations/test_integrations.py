@@ -118,6 +118,7 @@ class Player:
         spec["nodeSelector"] = given.get("selector", {})
         spec["schedulingGates"] = [{"name": name} for name in given.get("gates", ())]
         spec |= {"schedulingGroup": {"podGroupName": given["upstream"]}} if "upstream" in given else {}
+        spec["resourceClaims"] = given.get("claims", [])
         notes = {"scheduling.k8s.io/group-name": given.get("group"), "volcano.sh/task-spec": given.get("task")}
         metadata = {
             "name": given["name"], "namespace": self.space, "labels": given.get("labels", {}),
@@ -172,6 +173,8 @@ class Player:
             until(partial(self._is_group, name, shown), f"{name}: {shown}")
         for name, text in wanted.get("told", {}).items():
             until(partial(self._is_told, name, text), f"{name} is told {text}")
+        for name, users in wanted.get("reserved", {}).items():
+            until(partial(self._is_reserved, name, users), f"{name} is reserved for {users}")
         if wanted.get("nothing"):
             until(self._is_empty, "nothing is left")
 
@@ -193,6 +196,11 @@ class Player:
         body = next(one for one in self._groups() if one["metadata"]["name"] == name)
         found = {"queue": body["spec"].get("queue") or "default", "phase": (body.get("status") or {}).get("phase")}
         return shown.items() <= found.items()
+
+    def _is_reserved(self, claim: str, users: list[str]) -> bool:
+        path = f"/apis/resource.k8s.io/v1/namespaces/{self.space}/resourceclaims/{claim}"
+        found = self.stage.api.call("GET", path).get("status", {}).get("reservedFor", ())
+        return sorted(f"{one['resource']}/{one['name']}" for one in found) == users
 
     def _runs(self, names: list[str]) -> bool:
         self._is_empty()
@@ -236,4 +244,4 @@ class Player:
         self.stage.clear(self.space)
 
 
-OWN = {"scheduling.volcano.sh", "topology.volcano.sh", "scheduling.k8s.io", "batch", "apps"}
+OWN = {"scheduling.volcano.sh", "topology.volcano.sh", "scheduling.k8s.io", "resource.k8s.io", "batch", "apps"}

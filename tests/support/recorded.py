@@ -98,6 +98,7 @@ class Stage:
         spec: Json = {"schedulerName": "volcano", "containers": [container], "nodeSelector": given.get("selector", {})}
         spec["schedulingGates"] = [{"name": name} for name in given.get("gates", ())]
         spec |= {"schedulingGroup": {"podGroupName": given["upstream"]}} if "upstream" in given else {}
+        spec["resourceClaims"] = given.get("claims", [])
         await self._create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
     async def _patch(self, given: Json) -> None:
@@ -147,6 +148,9 @@ class Stage:
             self._check_group(name, group)
         for name, text in wanted.get("told", {}).items():
             assert any(text in one for one in self._told(name)), (name, self._told(name))
+        for name, users in wanted.get("reserved", {}).items():
+            claim = self.world.server.get("resourceclaims", name, "ns")
+            assert sorted(f"{one['resource']}/{one['name']}" for one in claim["status"]["reservedFor"]) == users
         if wanted.get("nothing"):
             assert (pods, self.world.server.all("podgroups")) == ({}, [])
 
