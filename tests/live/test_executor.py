@@ -416,6 +416,23 @@ def test_events_of_long_ago_are_forgotten() -> None:
     assert len(recorder._texts) <= 31
 
 
+def test_events_give_way_to_binds_that_are_under_way(tmp_path: Path) -> None:
+    async def story() -> list[bool]:
+        world = Directed()
+        scheduler = await world.directed(tmp_path)
+        found = [scheduler.recorder.gives_way_to()]
+        scheduler.executor.binder.pool.put("a bind", partial(asyncio.sleep, 1.0), lambda error: None)
+        for _ in range(2):
+            found.append(scheduler.recorder.gives_way_to())
+            await asyncio.sleep(0.5)
+        await scheduler.executor.quiet()
+        found.append(scheduler.recorder.gives_way_to())
+        await world.end()
+        return found
+
+    assert run(story()) == [False, True, True, False]
+
+
 def test_a_plans_events_name_their_objects(tmp_path: Path) -> None:
     async def story() -> None:
         world = Directed()

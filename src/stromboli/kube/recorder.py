@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from stromboli.errors import ApiError
 from stromboli.kube.client import Client
 from stromboli.kube.resources import EVENTS, nothing
+from stromboli.model.names import EVENT_NORMAL
 from stromboli.model.values.times import stamp
 
 REPEAT: Final = 300.0
@@ -36,6 +37,9 @@ WAITING: Final = 50_000
 
 SENDERS: Final = 8
 """Events that are sent at once."""
+
+URGENT_PAUSE: Final = 0.1
+"""Seconds between two looks whether more urgent writes are still under way."""
 
 LONGEST_NAME: Final = 220
 """Characters of an object's name that its events' names begin with: those have 253 at most."""
@@ -83,14 +87,19 @@ class Recorder:
 
     ``clock`` gives seconds since 1970.  ``written``, ``dropped`` and ``held`` count events that were sent, given up
     and left unsaid because nothing was new.
+
+    Warnings are sent before what is normal.  While ``gives_way_to`` answers that more urgent writes are under way, one
+    event is sent at a time, and more only as the queue fills: the server's time is the others', but nothing is dropped
+    for it.
     """
 
     def __init__(self, client: Client, component: str, clock: Callable[[], float] = time.time) -> None:
         self._client, self.component, self._clock = client, component, clock
         self._told: OrderedDict[int, _Told] = OrderedDict()  # by hashes, which take less room than what they are of
         self._texts: OrderedDict[int, tuple[float, int]] = OrderedDict()
-        self._queue: asyncio.Queue[_Write] = asyncio.Queue(WAITING)
-        self._number = 0
+        self.gives_way_to: Callable[[], bool] = lambda: False
+        self._queue: asyncio.PriorityQueue[tuple[bool, int, _Write]] = asyncio.PriorityQueue(WAITING)
+        self._number = self._put_in = 0
         self.written = self.dropped = self.held = 0
 
     def record(self, about: Regarding, type: str, reason: str, message: str) -> None:  # noqa: A002 - the API's word
@@ -163,8 +172,9 @@ class Recorder:
             self._texts.popitem(last=False)
 
     def _put(self, write: _Write) -> None:
+        self._put_in += 1
         try:
-            self._queue.put_nowait(write)
+            self._queue.put_nowait((write.type == EVENT_NORMAL, self._put_in, write))
         except asyncio.QueueFull:
             self.dropped += 1
 
@@ -173,16 +183,18 @@ class Recorder:
     async def run(self) -> None:
         """Send until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(SENDERS):
-                group.create_task(self._sender())
+            for number in range(SENDERS):
+                group.create_task(self._sender(number))
 
     async def drain(self) -> None:
         """Return when nothing waits any more; :meth:`run` must be running."""
         await self._queue.join()
 
-    async def _sender(self) -> None:
+    async def _sender(self, number: int) -> None:
         while True:
-            write = await self._queue.get()
+            while self.gives_way_to() and number > SENDERS * self._queue.qsize() // WAITING:
+                await asyncio.sleep(URGENT_PAUSE)
+            *_, write = await self._queue.get()
             try:
                 await self._sent(write)
             finally:

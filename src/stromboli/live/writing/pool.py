@@ -32,6 +32,11 @@ class Pool:
         """How much has not begun."""
         return len(self._queue)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something waits or runs."""
+        return bool(self._queue or self.running)
+
     def put(self, what: str, work: Work, failed: Failed) -> None:
         """Run ``work`` when its turn comes; ``failed`` gets an unexpected error, and other work goes on.
 
@@ -78,5 +83,5 @@ class Pool:
             self._tell("write_failed", what=what, error=f"{in_words(error)}; then {in_words(another)}")
 
     def _settle(self) -> None:
-        if not self._queue and not self.running:
+        if not self.is_busy:
             self._quiet.set()
