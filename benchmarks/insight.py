@@ -37,7 +37,6 @@ NOT_MEASURED: Final = {
     "recorder's share of serve (python -m benchmarks.records.cost)": "3 % CPU",
     "300 explanations (python -m benchmarks.records.explained)": "100 % as the oracle says",
     "1,000 damaged records (python -m benchmarks.records.damage)": "no traceback",
-    "DLRM, 31 days": "300 CPU s",
     "1 M jobs": "2 GiB",
     "sweeps: python -m benchmarks.sweeping": "1.8 x one on 2 workers, nothing lost or twice in 20 kills",
 }
@@ -237,11 +236,13 @@ def traversed(windows: dict[str, list[Window]]) -> Iterator[tuple[str, str, str]
 
 
 def speeds(traces: Path) -> Iterator[tuple[str, str, str]]:
-    """CPU seconds of a week of openb and of Philly's busiest week, a cycle every 10 s."""
+    """CPU seconds of a week of openb, of Philly's busiest week and of all of DLRM, a cycle every 10 s."""
     week = read_trace(traces / "openb_pod_list_default.csv", str(traces / "openb_node_list_all_node.csv"))
     philly = read_trace(traces / "philly_week6.csv.gz", "552x4gpu")
+    dlrm = read_trace(traces / "disaggregated_DLRM_trace.csv", str(traces / "spot_gpu_2026_nodes.csv"))
     for name, workload, bar in (
-        ("openb week 17", week.window(604_800, 17 * 604_800), 15), ("Philly's busiest week", philly, 75)
+        ("openb week 17", week.window(604_800, 17 * 604_800), 15), ("Philly's busiest week", philly, 75),
+        ("DLRM, 31 days", dlrm, 300),
     ):  # fmt: skip
         began = time.process_time()
         result = simulate(workload, period=10.0)
@@ -258,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--each", action="store_true", help="a line for each window")
     parser.add_argument("--traverse", action="store_true", help="run them with a queue that is traversed, too")
     parser.add_argument("--log", default="", help="only logs whose name contains this")
-    parser.add_argument("--no-speed", action="store_true", help="leave the weeks of openb and Philly out")
+    parser.add_argument("--no-speed", action="store_true", help="leave openb, Philly and DLRM out")
     parser.add_argument("--hours", type=float, default=0.0, help="hours that are recorded, replayed and simulated (0)")
     parser.add_argument("--eta-days", type=float, default=0.0, help="days of Philly on which starts are foretold (0)")
     options = parser.parse_args(arguments)

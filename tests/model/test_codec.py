@@ -59,7 +59,7 @@ def a_cluster() -> Snapshot:
     return found
 
 
-DERIVED = ("_labels", "_changing", "states", "moves")
+DERIVED = {"_labels", "_changing", "states", "moves", "open_jobs"}
 """Slots that hold nothing of their own: what is made when it is needed, views of other slots, counts of changes."""
 
 
@@ -82,7 +82,7 @@ def as_text(value: Any) -> Any:
 def test_a_snapshot_comes_back_as_it_was() -> None:
     snapshot = a_cluster()
     again = decode_snapshot(encode_snapshot(snapshot))
-    for slot in Snapshot.__slots__:
+    for slot in set(Snapshot.__slots__) - DERIVED:
         assert as_text(getattr(again, slot)) == as_text(getattr(snapshot, slot)), slot
 
 

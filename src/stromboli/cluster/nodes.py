@@ -77,7 +77,7 @@ class NodeStore:
     ``shards`` say which are this scheduler's own.
     """
 
-    __slots__ = ("_axes", "_changed", "_entries", "_rows", "_statics", "_table", "shards")
+    __slots__ = ("_axes", "_changed", "_entries", "_moved", "_rows", "_statics", "_table", "_tasks", "shards")
 
     def __init__(self, axes: Axes) -> None:
         self._axes, self.shards = axes, ShardStore()
@@ -86,6 +86,8 @@ class NodeStore:
         self._statics: NodeStatics | None = None
         self._table: NodeTable | None = None
         self._changed: dict[str, None] = {}
+        self._tasks: list[Mapping[str, Task]] = []
+        self._moved: dict[str, None] = {}
 
     def set_node(self, spec: NodeSpec, offer: Vector) -> None:
         """Take a node's object in, new or changed."""
@@ -125,7 +127,7 @@ class NodeStore:
         entry = self._entries[task.node_name]
         entry.count(task, -1)
         entry.tasks = {key: other for key, other in entry.tasks.items() if key != task.key}
-        self._changed[task.node_name] = None
+        self._changed[task.node_name] = self._moved[task.node_name] = None
         if entry.spec is None and not entry.tasks:
             del self._entries[task.node_name]
 
@@ -133,7 +135,7 @@ class NodeStore:
         entry = self._entries.get(name)
         if entry is None:
             entry = self._entries[name] = NodeEntry(name)
-        self._changed[name] = None
+        self._changed[name] = self._moved[name] = None
         return entry
 
     def entries(self) -> Mapping[str, NodeEntry]:
@@ -165,6 +167,7 @@ class NodeStore:
         if self._rows is None:
             known = [entry for entry in self._entries.values() if entry.spec is not None]
             self._rows = sorted(known, key=attrgetter("place"))
+            self._tasks = []
         if self._statics is None:
             self._statics = NodeStatics([entry.spec for entry in self._rows if entry.spec is not None])
             self._table = _moved(self._table, self._statics) if self._table is not None else None
@@ -183,7 +186,15 @@ class NodeStore:
 
     def tasks(self) -> Sequence[Mapping[str, Task]]:
         """Tasks on each node of the last snapshot, row by row."""
-        return [entry.tasks for entry in self._rows or ()]
+        if not self._tasks:
+            self._tasks = [entry.tasks for entry in self._rows or ()]
+        elif self._statics is not None:
+            row = self._statics.row
+            for name in self._moved:
+                if name in row:
+                    self._tasks[row[name]] = self._entries[name].tasks
+        self._moved.clear()
+        return self._tasks.copy()
 
 
 def _amounts(entry: NodeEntry) -> tuple[Vector, ...]:

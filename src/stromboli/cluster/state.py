@@ -266,10 +266,8 @@ class ClusterState:
     def set_group(self, facts: JobFacts) -> None:
         """Take a PodGroup in, new or changed."""
         job = self._writable(facts.group.key)
-        if facts.group.created != job.created:
-            self._listing.renumber()
-        elif facts.queue != job.queue:
-            self._listing.regroup()
+        if (facts.group.created, facts.queue) != (job.created, job.queue):
+            self._listing.move(job.uid)
         job.facts = facts
         job.phase, job.conditions = facts.group.status.phase, facts.group.status.conditions
         job.annotations = facts.group.annotations
@@ -303,7 +301,7 @@ class ClusterState:
 
     def _without_group(self, job: Job) -> None:
         job.facts = Job(job.uid).facts
-        self._listing.regroup()
+        self._listing.move(job.uid)
         self._note_closeness(job)
         if not job.tasks:
             self.sums.forget(job)
@@ -312,7 +310,7 @@ class ClusterState:
     def _forget(self, uid: str) -> None:
         del self.jobs[uid]
         self.close_jobs.discard(uid)
-        self._listing.renumber()
+        self._listing.move(uid)
 
     @staticmethod
     def _has_group(job: Job) -> bool:
@@ -327,7 +325,7 @@ class ClusterState:
         if job is None:
             job = self.jobs[uid] = Job(uid)
             job.stamp = self._stamp
-            self._listing.renumber()
+            self._listing.move(uid)
         elif job.stamp != self._stamp:
             job = self.jobs[uid] = job.copy()
             job.stamp = self._stamp
@@ -377,6 +375,7 @@ class ClusterState:
         found.templates = self.templates.all()
         found.queues = self._queue_names.shown(self.queues)
         found.jobs, found.queueless = self._listing.shown(self.jobs, self.queues, self.sums.failed)
+        found.open_jobs = None if self.sums.failed else self._listing.open_jobs()
         found.close_jobs = [uid for uid in found.jobs if uid in self.close_jobs] if self.close_jobs else []
         found.queue_sums = {name: self.sums.of(name).copy(found.axes) for name in found.queues}
         found.quotas = {namespace: dict(quotas) for namespace, quotas in self.quotas.items()}

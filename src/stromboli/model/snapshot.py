@@ -89,6 +89,7 @@ class Snapshot:
     ``reserved`` are the tasks whose pods state a reservation, usable or not.
     ``queueless`` are the jobs that are left out because their queue does not exist, each with the queue's name.
     ``close_jobs`` are those that ask for closeness or a topology group, or lie in a hypernode; None: not known.
+    ``open_jobs`` are those that are not known to be settled, and the first of each queue, older first; None: not known.
     ``usage`` is what was measured of nodes by name, ``budgets`` are the disruption budgets, ``claims`` the
     devices that ResourceClaims ask for by ``namespace/name``, ``storage`` and ``devices`` the objects of volumes and
     devices.  ``memory`` is what plugins keep from cycle to cycle, by plugin; ``numa`` what is known of the NUMA nodes
@@ -116,6 +117,7 @@ class Snapshot:
         "node_tasks",
         "numa",
         "number",
+        "open_jobs",
         "queue_sums",
         "queueless",
         "queues",
@@ -135,6 +137,7 @@ class Snapshot:
         self.templates: Sequence[PodTemplate] | None = None
         self.jobs: dict[str, Job] = {}
         self.close_jobs: Sequence[str] | None = None
+        self.open_jobs: Sequence[str] | None = None
         self.queueless: Mapping[str, str] = {}
         self.queues: dict[str, Queue] = {}
         self.queue_sums: dict[str, QueueSums] = {}

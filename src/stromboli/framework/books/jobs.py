@@ -16,12 +16,15 @@ Figures = dict[str, Resource | float | None]
 
 
 class Jobs(Mapping[str, Job]):
-    """Jobs by uid.  Getting one gives the session's own copy; :meth:`peek` looks without copying."""
+    """Jobs by uid.  Getting one gives the session's own copy; :meth:`peek` looks without copying.
 
-    __slots__ = ("_own", "_shared", "_unsettled")
+    Those that are not settled are ``unsettled_among`` those (:func:`unsettled`).
+    """
 
-    def __init__(self, shared: Mapping[str, Job]) -> None:
-        self._shared = shared
+    __slots__ = ("_open", "_own", "_shared", "_unsettled")
+
+    def __init__(self, shared: Mapping[str, Job], unsettled_among: Iterable[str] | None = None) -> None:
+        self._shared, self._open = shared, unsettled_among
         self._unsettled: dict[str, None] | None = None
         self._own: dict[str, Job] = {}
 
@@ -53,7 +56,7 @@ class Jobs(Mapping[str, Job]):
         ``others`` are in all the same, and so is the first job of each queue: who goes by queues misses none.
         """
         if self._unsettled is None:
-            self._unsettled = unsettled(self._shared)
+            self._unsettled = unsettled(self._shared, self._open)
         first, own, shared = self._unsettled, self._own, self._shared
         more = {*own, *others} - first.keys()
         uids = [uid for uid in shared if uid in first or uid in more] if more else first

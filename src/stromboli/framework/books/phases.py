@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from stromboli.model.job import BINDING, BOUND, FAILED, RELEASING, RUNNING, SUCCEEDED, Job
@@ -71,11 +71,15 @@ def _says_complete(job: Job) -> bool:
     return False
 
 
-def unsettled(jobs: Mapping[str, Job]) -> dict[str, None]:
-    """The uids of those of a snapshot's ``jobs`` that are not settled, and of the first of each queue."""
+def unsettled(jobs: Mapping[str, Job], among: Iterable[str] | None = None) -> dict[str, None]:
+    """The uids of those of a snapshot's ``jobs`` that are not settled, and of the first of each queue.
+
+    All of these are ``among`` the ones given, in the order of ``jobs``; None: any may be.
+    """
     found: dict[str, None] = {}
     queues: set[str] = set()
-    for uid, job in jobs.items():
+    for uid in jobs if among is None else among:
+        job = jobs[uid]
         if (queue := job.facts.queue) not in queues or not is_settled(job):
             queues.add(queue)
             found[uid] = None

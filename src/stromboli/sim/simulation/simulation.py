@@ -31,6 +31,10 @@ from stromboli.sim.world import SimWorld, key_of
 IDLE: Final = 3_600
 """Cycles in a row that decide nothing while nothing else is to come, after which a simulation ends."""
 
+SETTLED: Final = frozenset({"Running", "Completed"})
+UNASKED: Final = frozenset({"", "Pending"})
+"""Phases of jobs that are placed, and of jobs that have not been admitted."""
+
 
 class Simulation:
     """One run of ``workload``; ``runs`` are its jobs in order, ``cycles`` counts, ``accounts`` are its sums over time.
@@ -149,8 +153,18 @@ class Simulation:
             self._ask(self.timeline.now + (self.period or PERIOD))
 
     def _look(self, plan: Plan) -> None:
-        jobs = self.scheduling.state.jobs
-        admitted = any(one.phase != jobs[one.key].phase for one in plan.pod_groups if one.key in jobs)
-        self._decided = bool(plan.binds or plan.evictions or plan.gates or plan.annotations or admitted)
+        self._decided = bool(plan.binds or plan.evictions or plan.gates or plan.annotations or self._admits(plan))
         kept = plan.memory.get(MEMORY, self.scheduling.state.memory.get(MEMORY))  # evictions that are put off
         self._reserved = bool(plan.reservations or kept)
+
+    def _admits(self, plan: Plan) -> bool:
+        """Whether phases change in a way that a later cycle may answer to.
+
+        That a job runs, or is complete, matters only to jobs that wait to be admitted.
+        """
+        jobs = self.scheduling.state.jobs
+        told = (one for one in plan.pod_groups if one.key in jobs)
+        changed = {one.key: one.phase for one in told if one.phase != jobs[one.key].phase}
+        if SETTLED.issuperset(changed.values()):
+            return bool(changed) and any(job.phase in UNASKED and uid not in changed for uid, job in jobs.items())
+        return True
