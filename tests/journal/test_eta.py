@@ -156,6 +156,39 @@ def test_what_ran_before_the_record_began_has_run_since_its_pods_started() -> No
     assert max(learner.runtimes._known["default",]) == 1_200.0
 
 
+UID = "1f5c886f-abcd-462d-9e8e-a688b6d2427e"
+
+
+def test_a_volcano_job_waits_before_its_pods_are_made() -> None:
+    """They are made once its PodGroup is admitted, which says how many there will be, and of what size."""
+    made = pod_group(f"train-7-{UID}", min_member=2, minResources={"cpu": "4", "pods": "2"})
+    holder = pod("long-0", group="long", cpu=4, on="n1", annotations={EXPECTED: "20m"})
+    found = state(node("n1", cpu=4), pod_group("long"), holder, made)
+    scene = scene_of(found, 0.0)
+    (waiting,) = scene.situation.waiting
+    assert (waiting.count, waiting.least, waiting.each[found.axes.index["cpu"]]) == (2, 2, 2000.0)
+    assert scene.waiting[0][:2] == (f"default/train-7-{UID}", Sort("default", "default/train", 2))
+    (eta,) = Forecaster(Runtimes(), Calibration()).etas(scene, [f"default/train-7-{UID}"])
+    assert eta.quantiles == (1200.0,) * 3
+
+
+def test_a_volcano_job_is_learned_from_as_it_is_with_its_pods() -> None:
+    """Its PodGroup comes first; what has run is like what will, and a wait for admission is one."""
+    learner, name = Learner(), f"train-7-{UID}"
+    made = pod_group(name, min_member=2, minResources={"cpu": "4"})
+    holder = pod("long-0", group="long", cpu=4, on="n1", annotations={EXPECTED: "20m"})
+    objects = [node("n1", cpu=4), pod_group("long"), holder, made]
+    learner.look(state(*objects), 100.0)
+    learner.look(state(*objects), 200.0)
+    job = f"default/{name}"
+    assert (learner._jobs[job].tried, learner._jobs[job].sort.size) == (True, 2)
+    ours = [pod(f"train-7-main-{number}", group=name, cpu=1, on="n1") for number in range(3)]
+    learner.look(state(*objects), 260.0)
+    learner.look(state(*objects, *ours), 261.0)
+    assert learner._jobs[job].sort == Sort("default", "default/train", 3)
+    assert [(one.job, one.outcome) for one in learner.answers] == [(job, 60.0)]
+
+
 def test_a_users_estimate_is_basis_enough() -> None:
     told = {"annotations": {EXPECTED: "10m"}}
     pods, waiting = (Pods(1, {"cpu": "4"}, {}, told),), (Pods(1, {"cpu": "4"}),)

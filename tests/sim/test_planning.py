@@ -244,6 +244,50 @@ def test_what_would_help_is_confirmed_by_a_cycle(name: str, tmp_path: Path) -> N
     assert explain(planning, uid).would_help == expected
 
 
+def unmade(name: str, cpu: str, phase: str = "Pending") -> Obj:
+    """A PodGroup as the controllers make it for a Volcano Job, whose pods come once it is admitted."""
+    return m.group(name, 3, status={"phase": phase}, minResources={"cpu": cpu, "pods": "3"})
+
+
+@pytest.mark.parametrize(
+    ("job", "conf", "expected"),
+    [
+        pytest.param(unmade("j", "6"), without(m.CHART, "proportion"), ("1 more node like n1",), id="overcommit"),
+        pytest.param(
+            unmade("j", "12"), without(m.CHART, "proportion"), ("2 more nodes like n1",), id="beyond one more node"
+        ),
+        pytest.param(unmade("j", "600"), without(m.CHART, "proportion"), (), id="beyond all that is tried"),
+        pytest.param(unmade("j", "3", "Inqueue"), m.CHART, (), id="admitted, and still without pods"),
+    ],
+)
+def test_a_job_whose_pods_are_made_later_is_helped_by_what_admits_it(
+    job: Obj, conf: str, expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    found = explain(planned(tmp_path, [m.node("n1"), job], conf), "ns/j")
+    assert found.verdict == "waits: it has no pods yet, 3 needed at once"
+    assert found.would_help == expected
+
+
+@pytest.mark.parametrize(
+    ("phase", "verdict", "steps"),
+    [
+        ("Succeeded", "has ended", []),
+        (
+            "Pending",
+            "waits: 1 pod without a node, 0 needed at once",
+            [(False, "there is no PodGroup ns/j, which the pods' annotation names")],
+        ),
+    ],
+)
+def test_a_job_without_its_pod_group(phase: str, verdict: str, steps: list[tuple[bool, str]], tmp_path: Path) -> None:
+    """The controllers delete the PodGroup of a Job that is over; its pods stay."""
+    over = m.pod("p", "j", node="n1" if phase == "Succeeded" else "")
+    over["status"] = {"phase": phase}
+    found = explain(planned(tmp_path, [m.node("n1"), over]), "ns/j")
+    assert found.verdict == verdict
+    assert [(step.ok, step.text) for step in found.steps] == steps
+
+
 def kinds_of_nodes(count: int) -> list[dict[str, object]]:
     """Nodes of so many kinds, the last alone large enough for the pods of a job that waits for one more of it."""
     small = [m.node(f"n{number}", cpu="0.5", labels={"kind": str(number)}) for number in range(count - 1)]

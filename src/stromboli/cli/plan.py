@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -146,15 +147,15 @@ def _files(files: list[str] | None) -> list[str]:
     return ["-"]
 
 
-def observer_of(verbosity: int, form: LogForm) -> Observer:
-    """What logs cycles to standard error up to level ``verbosity``; 0 is silent."""
+def observer_of(verbosity: int, form: LogForm, clock: Callable[[], float] = time.time) -> Observer:
+    """What logs cycles to standard error up to level ``verbosity``, at the times of ``clock``; 0 is silent."""
     from stromboli.narration.observe import SILENT
 
     if not verbosity:
         return SILENT
     from stromboli.metrics.logs import LogObserver
 
-    return LogObserver(sys.stderr, verbosity, form.value)
+    return LogObserver(sys.stderr, verbosity, form.value, clock)
 
 
 def _tell_loading(planning: Planning, *, every: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -95,6 +96,14 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
     def key(self) -> str:
         """``namespace/name``."""
         return f"{self.namespace}/{self.name}"
+
+
+_JOB_UID: Final = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+
+
+def volcano_job(name: str) -> str:
+    """The Volcano Job that the PodGroup ``name`` was made for, whose uid ends that name; the name itself of others."""
+    return _JOB_UID.sub("", name)
 
 
 # -- PodGroups of Kubernetes' own ------------------------------------------------------------------------------------

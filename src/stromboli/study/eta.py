@@ -73,7 +73,14 @@ def sort_of(job: Job) -> Sort:
     """What a job is alike to."""
     task = next(iter(job.tasks.values()), None)
     name = job.name if task is None else task.annotations.get(JOB_NAME) or task.owner or job.name
-    return Sort(job.facts.queue, f"{job.namespace}/{stem(name)}", len(job.tasks))
+    return Sort(job.facts.queue, f"{job.namespace}/{stem(name)}", len(job.tasks) or job.facts.min_available)
+
+
+def awaits_pods(job: Job) -> bool:
+    """Whether a job's pods are made once it is admitted, as those of Volcano's Jobs are; its PodGroup says how many."""
+    facts = job.facts
+    known = bool(facts.min_vector) and facts.min_available > 0
+    return known and not job.tasks and job.phase in ("", "Pending", "Inqueue")
 
 
 def scene_of(state: ClusterState, now: float, began: Mapping[str, float] = {}) -> Scene:
@@ -115,29 +122,32 @@ class _Scene:
         tasks = job.tasks.values()
         on = [one for one in tasks if one.status in HOLDS and one.node_name in self._rows]
         off = [one for one in tasks if not one.own_node and one.status not in COMPLETED_STATUS]
-        said = next((found for one in tasks if (found := expected(one.annotations)) is not None), None)
-        said = expected(job.annotations) if said is None else said
+        said = _said(job)
         if on:
             self._runs(job, on, queue, said)
         if off:
-            self._waits(job, off, queue, said, len(on))
+            least = min(max(job.facts.min_available - len(on), 1), len(off))
+            each = np.array([self._vector(one.template.vector) for one in off]).max(axis=0)
+            self._waits(job, Waiting(each, len(off), least, queue), said, off[0].created)
+        elif awaits_pods(job):
+            count = job.facts.min_available
+            each = np.ceil(self._vector(job.facts.min_vector) / count)
+            self._waits(job, Waiting(each, count, count, queue), said)
 
     def _runs(self, job: Job, on: Sequence[Task], queue: int, said: float | None) -> None:
-        held = np.array([self._vector(one) for one in on])
+        held = np.array([self._vector(one.template.vector) for one in on])
         self._used[queue] += held.sum(axis=0)
         since = self._began.get(job.uid) or min(one.start_time or one.created for one in on)
         self._running.append(Holding(tuple(self._rows[one.node_name] for one in on), held, queue))
         self._about.append((sort_of(job), max(self._now - since, 0.0), said))
 
-    def _waits(self, job: Job, off: Sequence[Task], queue: int, said: float | None, on: int) -> None:
-        least = min(max(job.facts.min_available - on, 1), len(off))
-        each = np.array([self._vector(one) for one in off]).max(axis=0)
-        place = (-job.facts.priority, job.facts.group.created or off[0].created, job.uid)
-        self._waiting.append((place, Waiting(each, len(off), least, queue), (job.uid, sort_of(job), said)))
+    def _waits(self, job: Job, waiting: Waiting, said: float | None, created: float = 0.0) -> None:
+        place = (-job.facts.priority, job.facts.group.created or created, job.uid)
+        self._waiting.append((place, waiting, (job.uid, sort_of(job), said)))
 
-    def _vector(self, task: Task) -> Floats:
+    def _vector(self, vector: Sequence[int]) -> Floats:
         found = np.zeros(self._width)
-        vector = task.template.vector[: self._width]
+        vector = vector[: self._width]
         found[: len(vector)] = vector
         return found
 
@@ -146,6 +156,12 @@ class _Scene:
         self._waiting.sort(key=lambda one: one[0])
         situation = Situation(free, self._running, [one for _, one, _ in self._waiting], self._used, self._most)
         return Scene(situation, self._about, [about for _, _, about in self._waiting])
+
+
+def _said(job: Job) -> float | None:
+    """How long a job runs, as its user expects."""
+    notes = (*(task.annotations for task in job.tasks.values()), job.annotations)
+    return next((found for one in notes if (found := expected(one)) is not None), None)
 
 
 class Calibration:

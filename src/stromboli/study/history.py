@@ -21,6 +21,7 @@ from stromboli.journal.entries import Planned
 from stromboli.journal.segments import segments
 from stromboli.model.job import JobFacts
 from stromboli.model.names import JOB_NAME
+from stromboli.model.podgroup import UPSTREAM, volcano_job
 from stromboli.model.status import COMPLETED_STATUS
 from stromboli.model.task import Task
 from stromboli.study.replay import Moment, Reading
@@ -60,7 +61,8 @@ class PastJob:
     """A job: ``uid`` is its ``namespace/podgroup`` or ``namespace/pod/name``, ``group`` its PodGroup's manifest as
     first seen, ``started`` when ``least`` of its pods had nodes.
 
-    ``before``: it was there when the history began; ``cancelled``: when it went without having started; ``unseen``: a
+    ``admitted`` is when its PodGroup was, before it had pods; None: they did not wait for that.  ``before``: it was
+    there when the history began; ``cancelled``: when it went without having started; ``unseen``: a
     part of it happened while nothing was recorded.
     """
 
@@ -76,6 +78,7 @@ class PastJob:
     ended: float | None = None
     cancelled: float | None = None
     unseen: bool = False
+    admitted: float | None = None
 
     @property
     def goes_on(self) -> bool:
@@ -86,6 +89,19 @@ class PastJob:
     def evictions(self) -> int:
         """How many of its pods were evicted."""
         return sum(slot.evictions for slot in self.slots.values())
+
+
+@dataclass
+class Unmade:
+    """A PodGroup as it came, whose first pod has not come yet; when it was admitted, by the time of that cycle."""
+
+    group: Manifest
+    came: float | None = None
+    admitted: float | None = None
+
+    def made_at_once(self, now: float) -> bool:
+        """Whether its pods, the first of which comes ``now``, waited for nothing but to be made."""
+        return not self.group or (self.admitted is None and now - (self.came or now) <= MAKING)
 
 
 @dataclass
@@ -120,7 +136,7 @@ class History:
         self._evicted: set[str] = set()
         self._lost_nodes: set[str] = set()
         self._told: list[Applied] = []
-        self._groups: dict[str, tuple[float | None, Manifest]] = {}
+        self._groups: dict[str, Unmade] = {}
         self._before: Counter[str] = Counter()
         self._fresh, self._gap = True, False
 
@@ -146,6 +162,11 @@ class History:
         if self._config is None:
             raise RecordError(self._segments[0].path, 0, "there is no cycle in that part of the record")
         return self._config
+
+    @property
+    def unmade(self) -> dict[str, Unmade]:
+        """By ``namespace/podgroup``, the PodGroups that no pod has come of by the last cycle."""
+        return self._groups
 
     def read(self) -> History:
         """Read all, and return itself.  Raises RecordError."""
@@ -183,7 +204,9 @@ class History:
             known.group, known.least = group_manifest(facts.group), max(facts.min_available, 1)
             known.queue = facts.queue or known.queue
         elif uid not in self._groups and uid not in self.jobs and self.cuts:
-            self._groups[uid] = None, group_manifest(live.facts.group)
+            self._groups[uid] = Unmade(group_manifest(live.facts.group))
+        elif (unmade := self._groups.get(uid)) is not None and unmade.admitted is None and not live.is_pending():
+            unmade.admitted = self.cuts[-1]
 
     def _begun(self, moment: Moment) -> None:
         now, state = moment.cut.now, moment.rim.state
@@ -196,7 +219,8 @@ class History:
             self._dirty.update(dict.fromkeys([*state.tasks, *self._uid_of]))
         self._fresh = False
         self._gap = bool(self.cuts) and now - self.cuts[-1] > GAP
-        self._groups = {uid: (when or now, found) for uid, (when, found) in self._groups.items()}
+        for unmade in self._groups.values():
+            unmade.came = unmade.came or now
         self._note_objects(state, now)
         self._note_pods(state, now)
         self.cuts.append(now)
@@ -209,6 +233,9 @@ class History:
         self._others = {_title(one): one for one in self.objects}
         self._told.clear()
         self._dirty = dict.fromkeys(state.tasks)
+        for uid, job in state.jobs.items():
+            if job.is_pending() and not job.tasks and job.group.uid:
+                self._groups[uid] = Unmade(group_manifest(job.group), now)
 
     def _note_objects(self, state: ClusterState, now: float) -> None:
         for change in self._told:
@@ -303,12 +330,14 @@ class History:
             self._before[uid] += 1
             self.jobs[f"{uid} until {known.ended:.0f}, {self._before[uid]}"] = self.jobs.pop(uid)
         facts = _facts(state, uid)
-        came, group = self._groups.pop(uid, (now, {}))
-        if facts is not None and (not group or now - (came or now) <= MAKING):
-            came, group = now, group_manifest(facts.group)
+        unmade = self._groups.pop(uid, None) or Unmade({})
+        if facts is not None and unmade.made_at_once(now):
+            unmade = Unmade(group_manifest(facts.group))
         least, queue = (1, "") if facts is None else (max(facts.min_available, 1), facts.queue)
-        found = PastJob(uid, came or now, group, queue or state.default_queue, _owner(task), least, not self.cuts)
-        self.jobs[uid] = found
+        found = self.jobs[uid] = PastJob(
+            uid, unmade.came or now, unmade.group, queue or state.default_queue, _owner(task), least, not self.cuts,
+            admitted=unmade.admitted,
+        )  # fmt: skip
         return found
 
 
@@ -334,7 +363,7 @@ def _owner(task: Task) -> str:
 
 def stem(name: str) -> str:
     """A name without the numbers and hashes at its end, as jobs that come again and again are named."""
-    parts = name.removesuffix("@scheduling.k8s.io").split("-")
+    parts = volcano_job(name.removesuffix(UPSTREAM)).split("-")
     while len(parts) > 1 and any(sign.isdigit() for sign in parts[-1]):
         parts.pop()
     return "-".join(parts).rstrip("0123456789")

@@ -13,7 +13,7 @@ from stromboli.errors import RecordError
 from stromboli.framework.config.registry import Registry
 from stromboli.journal.segments import segments
 from stromboli.model.job import Job
-from stromboli.study.eta import HOLDS, SLACK, Calibration, Forecaster, scene_of, sort_of
+from stromboli.study.eta import HOLDS, SLACK, Calibration, Forecaster, awaits_pods, scene_of, sort_of
 from stromboli.study.replay import Moment, Reading
 from stromboli.study.runtimes import Floats, Runtimes, Sort
 
@@ -89,13 +89,14 @@ class Learner:
         if holds >= max(job.facts.min_available, 1):
             fresh, seen = seen is None, self._jobs.setdefault(uid, _Seen(sort_of(job), now))
             if seen.started is None:
+                seen.sort = sort_of(job)  # a PodGroup comes before its pods
                 self._starts(uid, seen, _ran_since(job) if fresh else None)
         elif seen is None:
             self._jobs[uid] = _Seen(sort_of(job), now)
         elif seen.started is not None:
             self._jobs.pop(uid)
             self._over(seen, now)
-        elif job.tasks:
+        elif job.tasks or awaits_pods(job):
             self._exceeded(seen, now - seen.asked)
             return not seen.tried
         return False

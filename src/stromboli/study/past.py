@@ -11,7 +11,9 @@ from stromboli.cluster.state import ClusterState
 from stromboli.framework.config.registry import Registry
 from stromboli.journal.checkpoint import Checkpoint, restored
 from stromboli.journal.segments import Segment, begun, segments
+from stromboli.model.job import Job
 from stromboli.model.names import JOB_NAME
+from stromboli.model.podgroup import volcano_job
 from stromboli.sim.explanation.explain import Explanation, explain
 from stromboli.sim.planning import Planning
 from stromboli.study.replay import Moment, Reading, standings
@@ -81,8 +83,12 @@ def _group(state: ClusterState, uid: str) -> str:
         return uid
     name = uid.partition("/")[2]
     alike = (job for key, job in state.jobs.items() if key.startswith(f"{uid}-"))
-    named = (job.uid for job in alike if any(one.annotations.get(JOB_NAME) == name for one in job.tasks.values()))
-    return next(named, uid)
+    return next((job.uid for job in alike if volcano_job(job.name) == name or _is_named(job, name)), uid)
+
+
+def _is_named(job: Job, name: str) -> bool:
+    """Whether pods say that they are those of the Volcano Job ``name``."""
+    return any(task.annotations.get(JOB_NAME) == name for task in job.tasks.values())
 
 
 def planning_of(moment: Moment, registry: Registry) -> Planning:

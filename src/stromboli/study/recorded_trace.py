@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import median
@@ -13,10 +13,13 @@ from typing import Any, Final
 from stromboli.cluster.files.written import Manifest
 from stromboli.cluster.lives import RUN_FOR
 from stromboli.model.names import GROUP_NAME
+from stromboli.model.podgroup import volcano_job
 from stromboli.model.reservation import written
 from stromboli.model.resources import quantity
+from stromboli.model.values.times import moment, stamp
 from stromboli.sim.simulation.workload import Pods, SimJob, TimedChange, Workload
-from stromboli.study.history import LONE, History, PastJob, Slot
+from stromboli.sim.traces.trace_objects import START
+from stromboli.study.history import LONE, History, PastJob, Slot, stem
 
 LATE: Final = 0.5
 """Parts of a period by which a pod's end is earlier than the cycle that saw it, on average."""
@@ -36,12 +39,49 @@ class RecordedTrace:
 def recorded_trace(history: History, name: str) -> RecordedTrace:
     """The trace of what :class:`~stromboli.study.history.History` has read."""
     making = _Making(history)
-    for job in history.jobs.values():
+    for job in (*history.jobs.values(), *_unmade(history)):
         making.add(job)
     jobs = tuple(sorted(making.jobs, key=lambda job: job.submit))
     changes = tuple(TimedChange(one.at - history.first, one.object, one.stays) for one in history.changes)
-    workload = Workload(name, jobs, tuple(history.objects), changes)
+    objects = tuple(_shifted(one, START.timestamp() - history.first) for one in history.objects)
+    workload = Workload(name, jobs, objects, changes)
     return RecordedTrace(workload, making.past, frozenset(making.guessed))
+
+
+def _unmade(history: History) -> Iterator[PastJob]:
+    """Volcano's Jobs that were not admitted by the end: their pods, which nobody has made, are as PodGroups say."""
+    for uid, found in history.unmade.items():
+        namespace, _, name = uid.partition("/")
+        spec, came = found.group["spec"], found.came or history.last
+        count = spec.get("minMember", 0)
+        if name == volcano_job(name) or not count or not spec.get("minResources"):
+            continue
+        job = PastJob(uid, came, found.group, spec.get("queue") or "default", f"{namespace}/{stem(name)}", count,
+                      before=False, admitted=history.last)  # fmt: skip
+        pod = {
+            "metadata": {},
+            "spec": {"containers": [{"resources": {"requests": _part(spec["minResources"], count)}}]},
+        }
+        job.slots = {str(number): Slot(f"{uid}-{number}", pod, history.last) for number in range(count)}
+        yield job
+
+
+def _part(amounts: Mapping[str, object], count: int) -> dict[str, str]:
+    """What one of ``count`` pods asks for that ask for so much together; what quotas alone count is left out."""
+    own = {name: amount for name, amount in amounts.items() if not _OF_QUOTAS.match(name)}
+    return {name: _text(Fraction(quantity.parse(str(amount))) / count) for name, amount in own.items()}
+
+
+_OF_QUOTAS: Final = re.compile(r"requests\.|limits\.|count/|pods$")
+"""Begins what quotas count beside what containers ask for."""
+
+
+def _shifted(found: Manifest, seconds: float) -> Manifest:
+    """An object made so much later: beside what comes in a simulation, it is as old as it was when the record began."""
+    metadata = found["metadata"]
+    if created := metadata.get("creationTimestamp"):
+        metadata = {**metadata, "creationTimestamp": stamp(moment(created) + seconds)}
+    return {**found, "metadata": metadata}
 
 
 class _Making:
@@ -59,7 +99,7 @@ class _Making:
         found = SimJob(
             name, self._at(job.came), self._longest(job), tuple(self._pods(job, slot) for slot in job.slots.values()),
             job.queue, job.owner, least=job.least, namespace=namespace, group=_group(job.group),
-            cancelled=None if job.cancelled is None else self._at(job.cancelled),
+            cancelled=None if job.cancelled is None else self._at(job.cancelled), making=self._making(job),
         )  # fmt: skip
         self.jobs.append(found)
         self.past[found.key] = job
@@ -74,6 +114,13 @@ class _Making:
 
     def _at(self, when: float) -> float:
         return max(when - self._history.first, 0.0)
+
+    def _making(self, job: PastJob) -> float | None:
+        """How long after it was admitted enough pods of a job had come; None where they did not wait for that."""
+        if job.admitted is None:
+            return None
+        came = sorted(slot.came for slot in job.slots.values())[: job.least]
+        return max(came[-1] - job.admitted - LATE * self._history.period, 0.0)
 
     def _longest(self, job: PastJob) -> float:
         return max((self._runtime(job, slot) for slot in job.slots.values()), default=0.0)
@@ -119,7 +166,11 @@ def _requests(spec: Mapping[str, Any]) -> dict[str, str]:
     for container in spec.get("containers") or ():
         for name, amount in ((container.get("resources") or {}).get("requests") or {}).items():
             total[name] = total.get(name, Fraction(0)) + Fraction(quantity.parse(str(amount)))
-    return {name: f"{float(amount):.3f}".rstrip("0").rstrip(".") for name, amount in total.items()}
+    return {name: _text(amount) for name, amount in total.items()}
+
+
+def _text(amount: Fraction) -> str:
+    return f"{float(amount):.3f}".rstrip("0").rstrip(".")
 
 
 def _group(found: Manifest) -> dict[str, Any]:

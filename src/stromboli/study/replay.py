@@ -167,14 +167,15 @@ class Difference(NamedTuple):
 class Replay:
     """Verifies cycles from ``since`` on: ``equal`` gave the recorded plan, ``outside`` asked what no record holds.
 
-    ``story`` follows a job meanwhile.
+    ``story`` follows a job meanwhile; ``now`` is the time of the present cycle, for an ``observer`` with a clock.
     """
 
     def __init__(
         self, registry: Registry | None = None, observer: Observer = SILENT, story: Story | None = None,
         since: float = 0.0,
     ) -> None:  # fmt: skip
-        self.reading, self._observer, self._story, self._since = Reading(registry), observer, story, since
+        self.reading, self.observer, self._story, self._since = Reading(registry), observer, story, since
+        self.now = 0.0
         self._at: tuple[Segment, int] | None = None
         self.equal = self.outside = 0
         self.difference: Difference | None = None
@@ -195,8 +196,9 @@ class Replay:
             return
         moment, self._last = self._last, None
         self._at = moment.segment, moment.entry
+        self.now = moment.cut.now
         cut, registry, offered = moment.cut, self.reading.registry, {"extender": Recorded(planned.answers)}
-        plan = run_cycle(moment.snapshot, moment.config, registry, cut.now, cut.seed, self._observer, offered)
+        plan = run_cycle(moment.snapshot, moment.config, registry, cut.now, cut.seed, self.observer, offered)
         if self._story is not None:
             self._story.look(moment.rim.state, moment.cut.now)
         if not planned.replayable:
@@ -228,7 +230,7 @@ class Replay:
         except _Found as found:
             moment, offered = moments[0], {"extender": Recorded(found.planned.answers)}
             given = moment.snapshot, moment.config, self.reading.registry, moment.cut.now, moment.cut.seed
-            Pdb().runcall(run_cycle, *given, self._observer, offered)
+            Pdb().runcall(run_cycle, *given, self.observer, offered)
 
 
 class _Found(Exception):

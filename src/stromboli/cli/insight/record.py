@@ -120,9 +120,9 @@ def replay(
     from stromboli.study.replay import Replay, read_span
     from stromboli.study.story import Story
 
-    observer = observer_of(verbosity, LogForm.text)
     story = None if job is None else Story(job)
-    found = Replay(full_registry(plugins_dir or ""), observer, story, _time(since, 0.0))
+    found = Replay(full_registry(plugins_dir or ""), story=story, since=_time(since, 0.0))
+    found.observer = observer_of(verbosity, LogForm.text, lambda: found.now)
     read_span(record, _time(since, 0.0), _time(until, float("inf")), found.read)
     for span in story.spans if story is not None else ():
         console().print(str(span), highlight=False, soft_wrap=True)

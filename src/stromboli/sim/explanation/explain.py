@@ -19,6 +19,8 @@ from stromboli.framework.session.session import Session
 from stromboli.framework.session.shortages import Shortages
 from stromboli.model.job import PIPELINED, Job
 from stromboli.model.names import JOB_NAME
+from stromboli.model.podgroup import volcano_job
+from stromboli.model.status import COMPLETED_STATUS
 from stromboli.model.task import Task
 from stromboli.sim.explanation.cards import card_lines
 from stromboli.sim.explanation.evicting import eviction_steps, evicts
@@ -28,6 +30,7 @@ from stromboli.sim.explanation.reasons import (
     PLACES,
     Cycle,
     Reason,
+    no_group,
     node_refusals,
     numbers_of,
     placeable,
@@ -84,8 +87,9 @@ def find_job(planning: Planning, name: str) -> str:
 
 
 def _names(job: Job) -> list[str]:
-    """What a job may be called: as its PodGroup, or as the Volcano Job that its pods name."""
-    names = dict.fromkeys((job.name, *(task.annotations.get(JOB_NAME, job.name) for task in job.tasks.values())))
+    """What a job may be called: as its PodGroup, or as the Volcano Job that this was made for or that its pods name."""
+    named = (task.annotations.get(JOB_NAME, job.name) for task in job.tasks.values())
+    names = dict.fromkeys((job.name, volcano_job(job.name), *named))
     return [text for name in names for text in (name, f"{job.namespace}/{name}")]
 
 
@@ -99,7 +103,7 @@ def explain(planning: Planning, uid: str) -> Explanation:
     job = cycle.session.jobs.peek_at(uid) or planning.state.jobs[uid]
     reason = cycle.reason(job) if waits(job) else None
     steps = tuple(_steps(cycle, job, reason))
-    if reason is not None and evicts(planning) and steps[-1].name == "bound":
+    if reason is not None and evicts(planning) and steps and steps[-1].name == "bound":
         steps = _with_evictions(steps, eviction_steps(planning, uid))
     failing = next((step for step in steps if step.ok is False), None)
     changes = what_would_help(planning, uid) if reason else Help()
@@ -123,7 +127,10 @@ def explain(planning: Planning, uid: str) -> Explanation:
 
 def _verdict(job: Job, reason: Reason | None) -> str:
     if reason is None:
-        return "has all its pods"
+        ended = bool(job.tasks) and all(task.status in COMPLETED_STATUS for task in job.tasks.values())
+        return "has ended" if ended else "has all its pods"
+    if not job.tasks:
+        return f"waits: it has no pods yet, {reason.needed} needed at once"
     count = len(reason.waiting)
     word = "waits" if job.number(*PLACES) < max(job.min_available, 1) else "runs, with pods that wait"
     return f"{word}: {count} {'pod' if count == 1 else 'pods'} without a node, {reason.needed} needed at once"
@@ -131,6 +138,8 @@ def _verdict(job: Job, reason: Reason | None) -> str:
 
 def _steps(cycle: Cycle, job: Job, reason: Reason | None) -> list[Step]:
     """The steps up to the first that fails; those of placing belong together."""
+    if not job.facts.queue:
+        return [] if reason is None else [Step(0, "admitted", False, no_group(job))]
     if job.queue not in cycle.session.queues:
         return [Step(0, "admitted", False, f"queue {job.queue or '(none)'} does not exist")]
     if reason is not None and not len(cycle.session.table):

@@ -82,8 +82,7 @@ class Cycle:
         for uid, job in sorted(self.state.jobs.items()):
             if not job.facts.queue and (waiting := waiting_tasks(job)):
                 keys = tuple(sorted(task.key for task in waiting))
-                text = f"there is no PodGroup {uid}, which the pods' annotation names"
-                yield uid, Reason("", "", 0, 0, len(job.tasks), keys, "no pod group", text)
+                yield uid, Reason("", "", 0, 0, len(job.tasks), keys, "no pod group", no_group(job))
 
     # ------------------------------------------------------------------ one job
 
@@ -97,6 +96,8 @@ class Cycle:
         )  # fmt: skip
 
     def _first_cause(self, job: Job) -> tuple[Cause, str, tuple[Refusal, ...]]:
+        if not job.facts.queue:
+            return "no pod group", no_group(job), ()
         if job.queue not in self.session.queues:
             return "no queue", f"queue {job.queue} does not exist", ()
         if not len(self.session.table):
@@ -204,6 +205,11 @@ class Cycle:
 
 
 # ---------------------------------------------------------------------- parts
+
+
+def no_group(job: Job) -> str:
+    """What is said of a job whose pods name a PodGroup that is not there."""
+    return f"there is no PodGroup {job.uid}, which the pods' annotation names"
 
 
 def waiting_tasks(job: Job) -> list[Task]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -51,17 +52,20 @@ class Series(NamedTuple):
 def what_would_help(planning: Planning, uid: str) -> Help:
     """The changes, each alone, with which a cycle binds pods of job ``uid``; where cycles are slow few are tried.
 
+    A job whose pods are made once it is admitted is helped by what has it admitted.
     On a cluster without nodes none is tried: there is no kind of node to have more of, and nothing else would do.
     """
     if not len(planning.last.session.table):
         return Help()
     tries = min(MOST_TRIES, int(SECONDS / max(planning.cycle_wall[-1], 1e-6)))
     series = [each for each in _series(planning, planning.state.jobs[uid]) if each.changes]
+    found = planning.last.session.jobs.peek_at(uid)
+    unmade = found is not None and not found.tasks and found.is_pending()
     with _kept(planning):
-        return _tried(planning, uid, series, tries)
+        return _tried(partial(_helps, planning, uid, unmade), series, tries)
 
 
-def _tried(planning: Planning, uid: str, series: Sequence[Series], tries: int) -> Help:
+def _tried(helps: Callable[[WhatIf], bool], series: Sequence[Series], tries: int) -> Help:
     """Of each series the first change that helps.  A series goes from little to much, so its end is tried first."""
     words: list[str] = []
     sorts: dict[str, None] = {}
@@ -70,9 +74,9 @@ def _tried(planning: Planning, uid: str, series: Sequence[Series], tries: int) -
             return Help(tuple(words), tuple(sorts), len(series) - place)
         sorts[sort] = None
         tries -= 1
-        if not _helps(planning, uid, most):
+        if not helps(most):
             continue
-        enough = next((change for change in less[:tries] if _helps(planning, uid, change)), most)
+        enough = next((change for change in less[:tries] if helps(change)), most)
         tries -= min(tries, less.index(enough) + 1 if enough in less else len(less))
         words.append(enough.words)
     return Help(tuple(words), tuple(sorts))
@@ -91,10 +95,14 @@ def _kept(planning: Planning) -> Iterator[None]:
         planning.observer.quiet = False
 
 
-def _helps(planning: Planning, uid: str, change: WhatIf) -> bool:
+def _helps(planning: Planning, uid: str, unmade: bool, change: WhatIf) -> bool:
+    """Whether a cycle binds pods of the job then, or admits it where its pods are still ``unmade``."""
     change.make()
     try:
-        return any(bind.job == uid for bind in planning.cycle().session.plan.binds)
+        session = planning.cycle().session
+        found = session.jobs.peek_at(uid)
+        admitted = unmade and found is not None and not found.is_pending()
+        return admitted or any(bind.job == uid for bind in session.plan.binds)
     finally:
         change.undo()
 

@@ -79,6 +79,7 @@ class SimPods:
         self.pods: dict[str, SimPod] = {}
         self.placed = self.changes = self.ended = 0
         self.node_lost: Callable[[], bool] = lambda: False
+        self._unmade: dict[str, list[tuple[str, SimPod]]] = {}
         world.follow(self._hear)
 
     @property
@@ -94,7 +95,7 @@ class SimPods:
     # ------------------------------------------------------------------ coming and going
 
     def come(self, number: int, run: JobRun) -> None:
-        """A job comes, with its PodGroup and its pods."""
+        """A job comes, with its PodGroup and its pods, unless these are made later."""
         job = run.job
         self.accounts.advance(self.now)
         self.accounts.came(job)
@@ -104,11 +105,16 @@ class SimPods:
         self.world.create(group)
         amounts = [{name: amount_of(text) for name, text in some.requests.items()} for some in job.pods]
         each = (found for found, some in zip(amounts, job.pods, strict=True) for _ in range(some.count))
-        for body, requests in zip(bodies, each, strict=True):
-            pod = SimPod(run, body, requests, _work(job, body))
-            self.pods[key_of(body)] = pod
-            self._create(key_of(body), pod)
-            pod.body = unplaced(body)
+        found = [
+            (key_of(body), SimPod(run, body, requests, _work(job, body)))
+            for body, requests in zip(bodies, each, strict=True)
+        ]
+        self.pods.update(found)
+        if job.making is None:
+            self._make(found)
+        else:
+            self._unmade[job.key] = found
+            self._wake(True)
         if job.cancelled is not None:
             self.world.timeline.at(self.began + job.cancelled, partial(self._cancel, run))
 
@@ -120,6 +126,12 @@ class SimPods:
                 held, done, _ = self._stay(pod)
                 pod.run.held += held
                 pod.run.useful += done
+
+    def _make(self, found: list[tuple[str, SimPod]]) -> None:
+        """Make the pods of a job for the first time."""
+        for key, pod in found:
+            self._create(key, pod)
+            pod.body = unplaced(pod.body)
 
     def _create(self, key: str, pod: SimPod) -> None:
         """Make a pod as it was, with the time that its next stay takes, unless its job has gone meanwhile."""
@@ -146,6 +158,8 @@ class SimPods:
 
     def _hear(self, change: SimChange) -> None:
         self.changes += 1
+        if change.kind == "PodGroup" and self._unmade:
+            self._admitted(change)
         if change.kind != "Pod":
             self._wake(change.kind != "PodGroup" and change.kind != "Queue")
             return
@@ -159,6 +173,15 @@ class SimPods:
             self._gone(key, pod)
         else:
             self._changed(key, pod, body)
+
+    def _admitted(self, change: SimChange) -> None:
+        """A PodGroup has changed: once it is admitted, the pods of its job are made."""
+        key = key_of(change.body)
+        if part(change.body, "status", "phase") in ("", "Pending") and change.how is not Deleted:
+            return
+        found = self._unmade.pop(key, None)
+        if found is not None and change.how is not Deleted:
+            self.world.timeline.after(found[0][1].run.job.making or 0.0, partial(self._make, found))
 
     def _changed(self, key: str, pod: SimPod, body: Body) -> None:
         phase = part(body, "status", "phase")
