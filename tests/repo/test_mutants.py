@@ -6,13 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from tools.mutants.campaign import Campaign, Known, at, sample, verdict_of
 from tools.mutants.mutations import mutations
-from tools.mutants.recording import Ran, Record, Recorder
+from tools.mutants.notes import NAME, Notes, compiled
+from tools.mutants.recording import Ran, Record
 from tools.mutants.trial import waited
 
 ROOT = Path(__file__).parents[2]
@@ -129,6 +130,44 @@ def test_tests_without_a_record_are_as_many_as_fit_into_the_time(seconds: float,
     assert campaign.near(mutation) == [f"t{at}" for at in range(count)]
 
 
+NOTED = """\
+'''A module.'''
+from __future__ import annotations
+
+def f(a):
+    '''A docstring, which stays the first statement.'''
+    if a > 2:
+        return (
+            a
+        )
+    elif a:
+        try:
+            return 1 / (a - 1)
+        except ZeroDivisionError:
+            a = 7
+        finally:
+            a += 1
+    for b in range(a):
+        continue
+    return a
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "answer", "lines"),
+    [(3, 3, {6, 7}), (2, 1, {6, 10, 11, 12, 16}), (1, 8, {6, 10, 11, 12, 14, 16, 17, 18, 19}), (0, 0, {6, 10, 17, 19})],
+)
+def test_statements_are_noted_by_their_first_lines(given: int, answer: int, lines: set[int]) -> None:
+    notes = Notes()
+    module: dict[str, Any] = {NAME: notes.noted}
+    exec(compiled(NOTED, "m.py", notes, "src/m.py"), module)
+    assert notes.taken() == {}
+    assert module["f"](given) == answer
+    assert module["f"].__doc__.startswith("A docstring")
+    assert notes.taken() == {"src/m.py": sum(1 << line for line in lines)}
+    assert notes.taken() == {}
+
+
 SOURCE = """\
 LIMIT = 2
 
@@ -206,6 +245,14 @@ def test_mutants_are_caught_by_tests_that_execute_them_and_survivors_are_shown(p
     assert "tried 5, caught" in result.stdout
 
 
+def test_functions_are_broken_in_a_fork_even_if_the_objects_are_frozen(project: Path) -> None:
+    (project / "tests/conftest.py").write_text("import gc\n\ndef pytest_collection_finish():\n    gc.freeze()\n")
+    result = run(project, "--at", "src/pkg/limits.py:5")
+    ways = {" ".join(line.split()[4:]) for line in result.stderr.splitlines() if " src/pkg" in line}
+    assert ways, result.stderr
+    assert "a process of its own" not in ways
+
+
 def test_every_way_to_break_a_line_is_tried_when_asked(project: Path) -> None:
     result = run(project, "--at", "src/pkg/limits.py:10", "--at", "src/pkg/limits.py:1")
     assert result.returncode == 0, result.stdout + result.stderr
@@ -222,15 +269,6 @@ def test_a_mutant_that_does_not_end_is_ended(program: str, seconds: float, ended
     child.poll()
 
 
-def test_a_record_is_kept_where_nothing_that_is_broken_has_run(tmp_path: Path) -> None:
-    record = Record({"test_of_other_code": Ran(200.0, "", {})})
-    (tmp_path / "src").mkdir()
-    recorder = Recorder(record, tmp_path / "record.json.gz", tmp_path, ["src"])
-    recorder.coverage.start()
-    recorder.keep()
-    assert Record.read(recorder.file).tests == record.tests
-
-
 def test_tests_that_have_changed_are_recorded_again(project: Path) -> None:
     run(project, "--count", "0")
     before = Record.read(project / ".mutants/record.json.gz").tests
@@ -242,6 +280,15 @@ def test_tests_that_have_changed_are_recorded_again(project: Path) -> None:
     after = Record.read(project / ".mutants/record.json.gz").tests
     assert set(after) - set(before) == {"tests/test_more.py::test_more"}
     assert all(after[name] == ran for name, ran in before.items())
+
+
+def test_what_a_function_remembers_is_worked_out_anew_for_each_test(project: Path) -> None:
+    (project / "src/pkg/kept.py").write_text("from functools import cache\n\n@cache\ndef f():\n    return 1\n")
+    test = "def test_{0}():\n    assert f() == 1\n"
+    (project / "tests/test_kept.py").write_text("from pkg.kept import f\n" + test.format("a") + test.format("b"))
+    run(project, "--count", "0")
+    record = Record.read(project / ".mutants/record.json.gz")
+    assert record.executing("src/pkg/kept.py", [5]) == {f"tests/test_kept.py::test_{name}" for name in "ab"}
 
 
 def test_tests_without_a_record_that_use_the_module_are_asked_last(project: Path) -> None:

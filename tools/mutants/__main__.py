@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from tools.mutants.campaign import Campaign, Known, at, sample
+from tools.mutants.notes import Notes, noting
 from tools.mutants.recording import Record, Recorder
 
 PROJECT = Path(__file__).parents[2]
@@ -50,8 +51,9 @@ class Target:
     tests: tuple[str, ...] = tuple(
         f"tests/{name}"
         for name in (
-            "acceptance", "actions", "cases", "cli", "cluster", "controllers", "devices", "docs", "fairness", "filters",
-            "framework", "integrations", "job_plugins", "laws", "live", "metrics", "model", "plugins", "sim", "testing",
+            "acceptance", "actions", "cases", "cli", "cluster", "controllers", "crds", "devices", "docs", "fairness",
+            "filters", "framework", "integrations", "job_plugins", "journal", "kube", "laws", "live", "metrics",
+            "migration", "model", "plugins", "server", "sim", "study", "testing",
         )
     )  # fmt: skip
 
@@ -100,7 +102,9 @@ def recorded(target: Target, texts: dict[str, str], *, fresh: bool) -> None:
         return
     record = Record() if fresh else Record.read(target.record)
     record.renew(texts)
-    pytest.main(target.options, plugins=[Recorder(record, target.record, target.project, target.sources)])
+    notes = Notes()
+    with noting(notes, target.project, texts):
+        pytest.main(target.options, plugins=[Recorder(record, target.record, notes)])
     os._exit(0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,9 +14,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from coverage import Coverage
 
 from tools.mutants.mutations import Mutation
+from tools.mutants.notes import Notes
 
 KEEP_EVERY = 120.0
 """Seconds after which what was recorded is written."""
@@ -120,11 +121,9 @@ def digest_of(path: Path) -> str:
 class Recorder:
     """A pytest plugin that runs the tests whose file has changed since they were recorded, and records them."""
 
-    def __init__(self, record: Record, file: Path, project: Path, sources: Iterable[str]) -> None:
-        self.record, self.file, self.project = record, file, project
+    def __init__(self, record: Record, file: Path, notes: Notes) -> None:
+        self.record, self.file, self.notes = record, file, notes
         self.kept = time.monotonic()
-        self.coverage = Coverage(data_file=None, config_file=False, source=[str(project / path) for path in sources])
-        self.coverage.set_option("run:disable_warnings", ["no-data-collected"])  # as after a long test of other code
         self.failed: set[str] = set()
         self.digests: dict[str, str] = {}
 
@@ -142,21 +141,17 @@ class Recorder:
         ran = self.record.tests.get(item.nodeid)
         return ran is not None and ran.digest == self.digests[str(item.path)]
 
-    def pytest_runtestloop(self) -> None:
-        """Begin to watch; what was imported by now is not of a test."""
-        self.coverage.start()
-
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Watch one test."""
-        self.coverage.switch_context(item.nodeid)
+        """Watch one test, with nothing remembered of those before it: what it asks for it has to work out."""
+        self.forget()
+        self.notes.taken()
         started = time.process_time()
         found = yield
         seconds = time.process_time() - started
-        self.record.tests[item.nodeid] = Ran(seconds, self.digests[str(item.path)], {})
+        self.record.tests[item.nodeid] = Ran(seconds, self.digests[str(item.path)], self.notes.taken())
         if time.monotonic() > self.kept + KEEP_EVERY:
             self.keep()
-            self.coverage.start()
         return found
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -170,16 +165,15 @@ class Recorder:
 
     def keep(self) -> None:
         """Write what was watched by now; a run that is ended goes on from there."""
-        self.coverage.stop()
-        data = self.coverage.get_data()
-        for file in data.measured_files():
-            path = Path(file).relative_to(self.project).as_posix()
-            for line, names in data.contexts_by_lineno(file).items():
-                for name in names & self.record.tests.keys():  # not of one that was broken off
-                    lines = self.record.tests[name].lines
-                    lines[path] = lines.get(path, 0) | 1 << line
-        self.coverage.erase()
         for name in self.failed:
             self.record.tests.pop(name, None)
         self.record.write(self.file)
         self.kept = time.monotonic()
+
+    def forget(self) -> None:
+        """Clear what functions of the modules watched remember of their answers."""
+        for module in list(sys.modules.values()):
+            if getattr(module, "__file__", None) in self.notes.files:
+                for value in vars(module).values():
+                    if hasattr(value, "cache_clear"):
+                        value.cache_clear()

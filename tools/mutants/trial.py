@@ -61,9 +61,11 @@ class Functions:
     def __init__(self, project: Path) -> None:
         self.project = project
         self.living: dict[Key, list[FunctionType]] = {}
+        gc.unfreeze()  # objects that are frozen would not be listed
         for each in gc.get_objects():
             if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(str(project / "src")):
                 self.living.setdefault(_key(each.__code__), []).append(each)
+        gc.freeze()
 
     def replace(self, mutation: Mutation) -> bool:
         """Give the functions that a mutation changes their mutated code; False where that cannot be."""
