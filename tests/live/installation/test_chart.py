@@ -20,6 +20,7 @@ from stromboli.live.installation.readings import evaluated, template
 from stromboli.live.installation.settings import SETTINGS
 from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.live.process.flags import parse
+from tools.docs import PROJECT, chart_pages, left_over, stale
 
 SCOPE = {"Values": {"a": {"x": "one", "n": 3, "off": False, "none": None, "map": {"k": "v"}}}}
 
@@ -230,6 +231,12 @@ def test_every_setting_is_in_the_values_file_and_in_its_schema() -> None:
         assert values[group][name] == one.default
         assert name in schema()["properties"][group]["properties"]
     assert sum(len(group) for group in values.values()) == len(SETTINGS)
+
+
+def test_the_files_of_the_chart_are_what_the_settings_say_today() -> None:
+    """A default that changes is a change for those who install it."""
+    assert [page.path for page in stale(chart_pages(), PROJECT)] == []
+    assert left_over(chart_pages(), PROJECT) == []
 
 
 def test_a_values_file_changes_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
