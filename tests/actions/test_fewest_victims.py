@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from stromboli.framework.config.gates import PIPELINED_STATE
 from stromboli.narration.observe import SILENT, Counting
 from stromboli.preemption.reprieve import Reprieve
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench, conf, task_of
-from tests.acceptance.fights import CLASSES, evicted, reserved, running, waiting
+from tests.acceptance.fights import CLASSES, TOPOLOGY, evicted, reserved, running, waiting
 
 TEXT = conf("conformance gang priority", "predicates", actions="preempt")
 
@@ -44,6 +47,25 @@ def test_nodes_without_victims_do_not_count_among_those_compared(observer):
         crowd += running(f"v-{number}", 1, f"n{number}", cls=rank, priorities=[1 if rank == "low" else 5])
     objects = [*(node(f"n{number}", cpu=1) for number in range(10)), *CLASSES, *crowd, *waiting("x", 1)]
     assert evicted(Bench(objects, TEXT).cycle(observer)) == ["v-9-0"]
+
+
+@pytest.mark.parametrize("more", ["", TOPOLOGY % ""], ids=["by turns", "by dry runs"])
+@pytest.mark.parametrize("lasting", [True, False])
+@pytest.mark.parametrize("within", [True, False])
+def test_a_small_victim_is_reprieved_where_a_large_one_that_goes_too_makes_all_the_room(within, lasting, more):
+    """The small one is asked first, being the least important, and its room alone is too little.
+
+    Where reservations do not outlive the session, nodes are not compared by what they cost.
+    """
+    small, large = (pod(f"v-{cpu}", group="v", on="n1", cpu=cpu, memory=0, priority=cpu) for cpu in (1, 2))
+    asking = pod("x-0", group="v" if within else "x", cpu=2, memory=0, priority=10)
+    groups = [pod_group("v", min_member=3 if within else 0, phase="Running", priorityClassName="low"),
+              pod_group("x", min_member=0 if within else 1, priorityClassName="high")]  # fmt: skip
+    text = conf("[{name: gang, enablePreemptable: false}]", "priority", "predicates", actions="preempt", more=more)
+    bench = Bench([node("n1", cpu=3), *CLASSES, *groups, small, large, asking], text)
+    if not lasting:
+        bench.config = replace(bench.config, features=bench.config.features - {PIPELINED_STATE})
+    assert evicted(bench.cycle()) == ["v-2"]
 
 
 ROOM = [

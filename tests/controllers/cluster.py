@@ -134,6 +134,7 @@ class Cluster:
     def _untell(self, resource: str, key: Key) -> None:
         gone: dict[str, Callable[[Key], object]] = {
             "pods": self.manager.gone_pod,
+            "persistentvolumeclaims": self.manager.world.claims.discard,
             JOBS: self.manager.gone_job,
             POD_GROUPS: self.manager.gone_pod_group,
             QUEUES: self.manager.gone_queue,

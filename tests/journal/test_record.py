@@ -27,7 +27,7 @@ from stromboli.live.process.events import Telling
 from stromboli.live.process.flags import parse
 from stromboli.live.process.process import Process
 from stromboli.live.scheduler.configuration import Configuration, Source
-from stromboli.live.scheduler.recording import Configurations, Limits, Recorder, record
+from stromboli.live.scheduler.recording import USUAL, Configurations, Limits, Recorder, record
 from stromboli.narration.observe import SILENT, Counting
 from stromboli.study.past import planning_of
 from stromboli.study.replay import Entry, Moment, Reading, Replay, entries, standings
@@ -270,6 +270,9 @@ def test_flags_say_where_is_recorded_and_how_much(tmp_path: Path, capsys: pytest
     assert [frame.kind for frame in segment.frames()] == [b"A", b"C", b"E", b"Z"]
     assert main(["record", "info", str(tmp_path / "rec")]) == 0
     assert "2027-01-15T08:00:00Z" in capsys.readouterr().out
+    usual = Process(parse(flags)).recorder
+    assert usual is not None
+    assert usual.limits == USUAL
     with pytest.raises(ConfigError, match="--record-max-size=much"):
         Process(parse([*flags, "--record-max-size=much"]))
 

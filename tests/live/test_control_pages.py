@@ -12,6 +12,7 @@ from prometheus_client.samples import Sample
 
 from stromboli.errors import Unreachable
 from stromboli.kube.transport import Request, Response
+from stromboli.live.controllers.options import Options
 from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.live.process.control_gauges import ControlGauges
 from stromboli.live.process.control_process import ControlProcess
@@ -65,6 +66,22 @@ def test_pages_are_served_as_flags_say() -> None:
         assert ControlProcess(parse(flags[:1], CONTROL_FLAGS)).pages == []
 
     asyncio.run(main())
+
+
+def test_flags_reach_the_controllers_and_without_them_they_have_their_defaults() -> None:
+    for given, changed in (
+        ([], {}),
+        (["--max-requeue-num=3"], {"max_requeue": 3}),
+        (["--inherit-owner-annotations=false"], {"inherit_owner_annotations": False}),
+        (["--group-by-owner-kinds=ReplicaSet"], {"group_by": frozenset({"ReplicaSet"})}),
+        (["--scheduler-name=a"], {"scheduler_names": ("a",)}),
+        (["--sharding-configmap=a"], {"sharding_config_map": "a"}),
+        (["--sharding-configmap-namespace=a"], {"sharding_namespace": "a"}),
+    ):
+        process = ControlProcess(parse(["--master=http://127.0.0.1:1", *given], CONTROL_FLAGS))
+        found = process.controllers.options
+        told_by_others = {"looks": found.looks, "job_plugins": found.job_plugins, "sharding": found.sharding}
+        assert found == Options(**told_by_others)._replace(**changed)
 
 
 async def fetched(port: int, path: str) -> str:

@@ -15,7 +15,7 @@ from stromboli.framework.config.config import load_config
 from stromboli.metrics.families import PREFIX
 from stromboli.metrics.logs import LogObserver
 from stromboli.metrics.prometheus import MetricsObserver
-from stromboli.testing.builders import cluster, node, pod, pod_group
+from stromboli.testing.builders import cluster, node, pod, pod_group, queue, state
 
 CONF = 'actions: "allocate, backfill"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n'
 
@@ -63,3 +63,33 @@ def test_the_log_of_a_gang_says_what_each_node_holds_after_each_pod(cores: list[
         placed[name] += 1
         assert (int(idle), int(used)) == (1000 * nodes[name] - 2000 * placed[name], 2000 * placed[name])
     assert placed.total() == 4
+
+
+EVICTING = """
+actions: "enqueue, {action}"
+tiers:
+- plugins: [{{name: priority}}, {{name: gang}}, {{name: conformance}}]
+- plugins: [{{name: predicates}}, {{name: proportion}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("action", "queue_name"),
+    [("preempt", "default"), ("gangpreempt", "default"), ("reclaim", "other"), ("gangreclaim", "other")],
+)
+def test_a_job_that_gets_room_by_evictions_is_one_transaction_of_the_action(action: str, queue_name: str) -> None:
+    registered, registry = builtin_registry(), CollectorRegistry()
+    config = load_config(
+        EVICTING.format(action=action), source="test",
+        known_plugins=registered.plugin_names, known_actions=registered.action_names,
+    )  # fmt: skip
+    first = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "first"}, "value": 9}
+    found = state(
+        first, node("n1", cpu=4), queue("default"), queue("other"), pod_group("low", phase="Running"),
+        pod_group("high", min_member=2, queue=queue_name, priorityClassName="first"),
+        *(pod(f"l{number}", group="low", on="n1") for number in range(4)),
+        *(pod(f"h{number}", group="high") for number in range(2)),
+    ).snapshot()  # fmt: skip
+    plan = run_cycle(found, config, registered, observer=MetricsObserver(registry, lambda: 1e9, lambda: 0.0))
+    assert len(plan.evictions) == 2
+    assert registry.get_sample_value(PREFIX + "eviction_transactions_total", {"action": action}) == 1

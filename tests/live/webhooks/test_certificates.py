@@ -19,6 +19,7 @@ from stromboli.live.webhooks.flags import WEBHOOK_FLAGS
 from stromboli.live.webhooks.process import Figures, WebhookProcess, bearer_of, settings_of
 from stromboli.live.webhooks.sources import Files
 from stromboli.live.webhooks.tls import ShownCertificate
+from stromboli.live.webhooks.webhook_server import Terms as ServingTerms
 from stromboli.server.http.certificates import Bearer, bears, begins, count, ends, signers
 
 NOW = 1_700_000_000.0
@@ -113,6 +114,14 @@ def test_a_next_one_that_cannot_be_shown_is_dropped_and_another_comes() -> None:
     again = due(dropped, now + 2 * TERMS.pause, TERMS)
     assert again is not None
     assert again.next not in (None, spoilt.next)
+
+
+def test_without_flags_terms_are_the_usual_ones() -> None:
+    flags = parse([], WEBHOOK_FLAGS)
+    assert (TERMS.valid, TERMS.pause) == (flags["certificate_lifetime"], flags["certificate_pause"])
+    names = ("listen_address", "port", "drain_time", "graceful_shutdown_time")
+    assert ServingTerms(*(flags[name] for name in names)) == ServingTerms()
+    assert ServingTerms.look <= TERMS.pause / 4  # a step is seen by all before the next
 
 
 def test_a_wish_waits_for_the_pause() -> None:
