@@ -9,11 +9,12 @@ from stromboli.cycle import run_action, run_cycle
 from stromboli.framework.config.config import DEFAULT_CONFIG, load_config
 from stromboli.framework.engine.classes import Classes
 from stromboli.framework.engine.fits import Fits
+from stromboli.framework.extension.reason import Reason
 from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
-from stromboli.plugin import Plugin, overused
+from stromboli.plugin import Plugin, overused, predicate
 from stromboli.testing.builders import cluster, node, pod, pod_group
-from tests.acceptance.bench import Bench
+from tests.acceptance.bench import Bench, conf
 
 CONF = """
 actions: "allocate"
@@ -134,6 +135,35 @@ def test_roles_that_failed_are_noted_as_they_fail():
     failed = {name for name, text in said.items() if "Insufficient cpu" in text}
     passed_over = {name for name, text in said.items() if "already predicated failed" in text}
     assert (failed, passed_over) == ({"g-big-0", "g-large-0"}, {"g-big-1", "g-large-1"})
+
+
+@pytest.mark.parametrize(
+    ("least", "roles", "pods", "tried"),
+    [
+        pytest.param(3, {}, "big small small", {"big"}, id="every pod is needed"),
+        pytest.param(2, {}, "big small small", {"big", "small"}, id="two of three are needed, whatever their role"),
+        pytest.param(2, {"big": 1, "small": 1}, "big small small", {"big"}, id="one of its role is needed"),
+        pytest.param(2, {"small": 2}, "big small small", {"big", "small"}, id="none of its role is needed"),
+        pytest.param(2, {"big": 1, "small": 2}, "big small small", {"big", "small"}, id="any two are needed"),
+        pytest.param(3, {"big": 2, "small": 2}, "big big small small", {"big"}, id="three, and the others are two"),
+    ],
+)
+def test_a_gang_of_which_one_finds_no_node_goes_on_only_if_others_may_complete_it(least, roles, pods, tried):
+    looked_at = set()
+
+    class Refuses(Plugin):
+        name = "refuses"
+
+        @predicate
+        def fits(self, task, node):
+            looked_at.add(task.role)
+            return Reason("too big") if task.role == "big" else None
+
+    objects = [pod(f"g-{i}", group="g", created=i, annotations={"volcano.sh/task-spec": role})
+               for i, role in enumerate(pods.split())]  # fmt: skip
+    group = pod_group("g", min_member=least, minTaskMember=roles, phase="Inqueue")
+    Bench([node("n", cpu=8), group, *objects], conf("gang refuses", "predicates"), Refuses).cycle()
+    assert looked_at == tried
 
 
 @pytest.mark.parametrize(("cpu", "said"), [(1, 1), (9, 0)])
