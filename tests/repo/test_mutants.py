@@ -120,6 +120,16 @@ def test_the_quickest_tests_of_a_line_are_asked_first() -> None:
     assert mutants == {"b.py:2": ["quick", "slow"], "a.py:4": ["other"], "a.py:1": ["other"]}
 
 
+def test_of_what_runs_at_import_tests_of_those_who_import_it_are_asked_first() -> None:
+    texts = {"src/a.py": "LIMIT = 2\n", "src/b.py": "LIMIT = 3\ndef g(a):\n    return a < LIMIT\n"}
+    texts["src/c.py"] = "from pkg.a import LIMIT\ndef g(a):\n    return a < LIMIT\n"
+    texts = {path.replace("src/", "src/pkg/"): text for path, text in texts.items()}
+    record = Record({name: Ran(seconds, "", {f"src/pkg/{name}.py": 0b1000}) for name, seconds in (("b", 1), ("c", 2))})
+    record.renew(texts)
+    (mutation,) = mutations("src/pkg/a.py", texts["src/pkg/a.py"])
+    assert record.tests_of(mutation) == ["c", "b"]
+
+
 @pytest.mark.parametrize(("seconds", "count"), [(60.0, 30), (5.0, 2), (1.0, 1)])
 def test_tests_without_a_record_are_as_many_as_fit_into_the_time(seconds: float, count: int) -> None:
     """Each is taken to need two seconds."""

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from stromboli.cluster.body import decode, encode
-from stromboli.errors import AccessError, CannotServe
+from stromboli.errors import AccessError, ApiFailure, CannotServe
 from stromboli.kube.access import from_kubeconfig
 from stromboli.kube.client import Client
 from stromboli.live.up.kubelets import Reached
@@ -33,7 +33,7 @@ from stromboli.server.storage.journal import SqliteJournal
 from stromboli.server.storage.store import Row, Store
 from stromboli.server.verbs.writing import Deletion, Options
 from tests.server.browser import CONFIGS, PODS, config, pod
-from tests.support.memory_server import MemoryServer
+from tests.support.memory_server import MemoryServer, status
 
 
 @asynccontextmanager
@@ -59,6 +59,20 @@ def test_kubelets_that_get_no_credentials_try_again_as_if_nobody_was_there():
             await remote.call("GET", "/api/v1/pods")
         with pytest.raises(ConnectionError):
             await anext(remote.watch("/api/v1/pods", {}))
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("answer", [(404, "NotFound", 'pods "a" not found'), (410, "Expired", "too old")])
+def test_kubelets_are_told_of_a_refusal_as_the_server_words_it(answer):
+    async def story():
+        server = MemoryServer()
+        server.faults.append(lambda request, moment: status(*answer))
+        remote = Reached(Client(server))
+        for asked in (remote.call("GET", "/api/v1/namespaces/ns/pods/a?b=c"), anext(remote.watch("/api/v1/pods", {}))):
+            with pytest.raises(ApiFailure) as raised:
+                await asked
+            assert (raised.value.code, raised.value.reason, raised.value.message) == answer
 
     asyncio.run(story())
 

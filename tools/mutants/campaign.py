@@ -103,10 +103,9 @@ class Campaign:
 
     def near(self, mutation: Mutation) -> list[str]:
         """Tests without a record whose file uses what the mutated module defines, or is named like it."""
-        path = Path(mutation.path)
-        module = ".".join(path.with_suffix("").parts[1:])
+        stem = Path(mutation.path).stem
         unknown = [item for name, item in self.items.items() if name not in self.record.tests]
-        found = [item.nodeid for item in unknown if path.stem in item.path.stem or _uses(item, module)]
+        found = [item.nodeid for item in unknown if stem in item.path.stem or _uses(item, mutation.module)]
         return found[: max(1, int(self.seconds / GUESS))]
 
     def tried(self, mutation: Mutation) -> Verdict:

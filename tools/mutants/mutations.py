@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPARISONS = {
@@ -60,6 +61,11 @@ class Mutation:
         """The module's text with the edit made."""
         data = self.text.encode()
         return (data[: self.edit.start] + self.edit.new + data[self.edit.end :]).decode()
+
+    @property
+    def module(self) -> str:
+        """The name that the module is imported by; the first part of its path is the folder of all sources."""
+        return ".".join(Path(self.path).with_suffix("").parts[1:])
 
     @property
     def compiles(self) -> bool:

@@ -79,23 +79,28 @@ class Record:
     def tests_of(self, mutation: Mutation) -> list[str]:
         """The tests that may notice a mutation, the quickest first.
 
-        For a line that runs when its module is imported these are the tests of lines that speak of what it binds.
+        For a line that runs when its module is imported these are the tests of lines that speak of what it binds; first
+        those of lines in the module itself, and in modules that import it.
         """
         first, last = mutation.lines
+        near: set[str] = set()
         if mutation.function:
             found = self.executing(mutation.path, range(first, last + 1))
+        elif found := self.speaking_of(mutation, self.texts):
+            users = [path for path, text in self.texts.items() if path == mutation.path or mutation.module in text]
+            near = self.speaking_of(mutation, users)
         else:
-            found = self.speaking_of(mutation) or self.executing(mutation.path, range(1, last_line(mutation.text)))
-        return sorted(found, key=lambda name: (self.tests[name].seconds, name))
+            found = self.executing(mutation.path, range(1, last_line(mutation.text)))
+        return sorted(found, key=lambda name: (name not in near, self.tests[name].seconds, name))
 
-    def speaking_of(self, mutation: Mutation) -> set[str]:
-        """The tests that execute a line with one of the names that a statement binds, here or in another module."""
+    def speaking_of(self, mutation: Mutation, paths: Iterable[str]) -> set[str]:
+        """The tests that execute a line with one of the names that a statement binds, in any of the modules."""
         if not mutation.names:
             return set()
         name = re.compile(r"\b(" + "|".join(map(re.escape, mutation.names)) + r")\b")
         found: set[str] = set()
-        for path, text in self.texts.items():
-            lines = [number for number, line in enumerate(text.splitlines(), 1) if name.search(line)]
+        for path in paths:
+            lines = [number for number, line in enumerate(self.texts[path].splitlines(), 1) if name.search(line)]
             found |= self.executing(path, lines)
         return found
 
