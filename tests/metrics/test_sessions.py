@@ -15,6 +15,7 @@ from stromboli.framework.config.config import load_config
 from stromboli.metrics.families import PREFIX
 from stromboli.metrics.logs import LogObserver
 from stromboli.metrics.prometheus import MetricsObserver
+from stromboli.narration.observe import Silent
 from stromboli.testing.builders import cluster, node, pod, pod_group, queue, state
 
 CONF = 'actions: "allocate, backfill"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n'
@@ -43,6 +44,47 @@ def test_stages_of_a_placement_are_timed() -> None:
     name = PREFIX + "scheduling_stage_duration_milliseconds_count"
     for stage in ("Predicate", "Scoring"):
         assert registry.get_sample_value(name, {"stage": stage})
+
+
+class Stages(Silent):
+    """Notes what begins and what ends of placements."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def wants(self, key: str) -> bool:
+        return key == "metric.stage_duration"
+
+    def started(self, kind: str, name: str) -> None:
+        self.told += [f"+{name}"] if kind == "stage" else []
+
+    def ended(self, kind: str, name: str) -> None:
+        self.told += [f"-{name}"] if kind == "stage" else []
+
+
+ONE_BY_ONE = "+Predicate -Predicate +Scoring -Scoring"
+
+
+@pytest.mark.parametrize(
+    ("cores", "told"),
+    [
+        pytest.param([1], "+Predicate +Scoring -Predicate -Scoring", id="one that can be placed straight away"),
+        pytest.param([0], ONE_BY_ONE, id="one of best effort"),
+        pytest.param([1, 1, 1], ONE_BY_ONE, id="equal ones are one placement"),
+        pytest.param([1, 2], f"{ONE_BY_ONE} {ONE_BY_ONE}", id="one after the other"),
+        pytest.param(
+            [1, 9], f"{ONE_BY_ONE} +Predicate -Predicate +Scoring", id="where none is chosen Scoring never ends"
+        ),
+    ],
+)
+def test_both_stages_of_a_placement_begin_before_they_end(cores: list[int], told: str) -> None:
+    registered, stages = builtin_registry(), Stages()
+    known, actions = registered.plugin_names, registered.action_names
+    config = load_config(CONF, source="test", known_plugins=known, known_actions=actions)
+    pods = [pod(f"p{number}", group="g", cpu=size, memory=0) for number, size in enumerate(cores)]
+    found = cluster(node("n1", cpu=4), node("n2", cpu=4), pod_group("g", min_member=len(cores)), *pods)
+    run_cycle(found, config, registered, observer=stages)
+    assert " ".join(stages.told) == told
 
 
 @pytest.mark.parametrize("cores", [[4, 4, 4, 4], [4, 8, 4, 16], [16]])
