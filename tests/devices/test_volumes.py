@@ -172,3 +172,12 @@ def test_what_is_assumed_of_claims_lasts_until_it_is_forgotten() -> None:
     assert binds(world.cycle()) == {"p": "n0"}
     world.state.storage.give("someone", {})
     assert binds(world.cycle()) == {"q": "n0"}
+
+
+def test_what_a_claim_is_about_to_get_is_free_again_once_its_pod_is_gone() -> None:
+    world = bench(LOCAL, volume("v", "n0"), claim("c"), claim("d"), mounting("p", "c", on="n0"), mounting("q", "d"))
+    holder = world.state.tasks["default/p"]
+    world.state.storage.give(holder.uid, {"default/c": "pv:v"})
+    assert binds(world.cycle()) == {}
+    world.state.remove_task(holder)
+    assert binds(world.cycle()) == {"q": "n0"}
