@@ -46,6 +46,7 @@ def when(event: str = "", action: str = "RestartJob", **fields: Any) -> dict[str
         (with_policies(when("PodFailed")), HERE._replace(version=0), SYNC),
         (with_policies(when(exitCode=3)), HERE, RESTART),
         (with_policies(when(exitCode=4)), HERE, SYNC),
+        *((with_policies(when(exitCode=code)), Request("PodFailed", job_uid="u", version=1), SYNC) for code in (0, 1)),
         (with_policies(when(events=["PodEvicted", "PodFailed"])), HERE, RESTART),
         (with_policies(when("PodFailed", "AbortJob"), when("PodFailed")), HERE, ABORT),
         (with_policies(when("PodFailed"), of_task=(when("PodFailed", "AbortJob"),)), HERE, ABORT),

@@ -12,9 +12,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from stromboli.controllers.changes import Drop, Keep, Target
-from stromboli.controllers.jobs.kept import FRESH
+from stromboli.controllers.jobs.kept import FRESH, KeptObjects
 from stromboli.controllers.manager import Manager
-from stromboli.job_plugins.wanted import SSH_KEYS, secret
+from stromboli.errors import ApiError
+from stromboli.job_plugins.wanted import SSH_KEYS, config_map, secret
 from stromboli.kube.client import Client
 from stromboli.kube.transport import Request, Response
 from stromboli.live.controllers.keeper import Keeper
@@ -222,5 +223,29 @@ def test_keys_that_are_being_made_keep_no_other_write_waiting(monkeypatch: pytes
             await writer.carry_out(Drop("secrets", "ns", "other", "u"))
         made.set()
         await asyncio.gather(*keys)
+
+    run(story())
+
+
+def test_an_object_goes_and_what_somebody_has_put_in_its_place_is_left_alone() -> None:
+    """The first time it is taken for the job's own, whose uid it has not; then nobody asks for that uid any more."""
+
+    async def story() -> None:
+        world, kept = World(), KeptObjects()
+        keeper = Keeper(Client(world.server), kept, world.clock)
+        owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+        keep, drop = Keep("svc", "ns", config_map("j-svc", {"a": "b"}), owner), Drop("configmaps", "ns", "j-svc", "u")
+        await keeper.keep(keep)
+        await keeper.drop(drop)
+        assert (world.server.all("configmaps"), kept.of("u")) == ([], {})
+        await keeper.keep(keep)
+        world.server.drop("configmaps", "j-svc", "ns")
+        other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "j-svc", "namespace": "ns", "uid": "x"}}
+        world.server.put("configmaps", other)
+        with pytest.raises(ApiError, match="Conflict"):
+            await keeper.drop(drop)
+        assert kept.of("u") == {}
+        await keeper.drop(drop)
+        assert [one["metadata"]["uid"] for one in world.server.all("configmaps")] == ["x"]
 
     run(story())
