@@ -263,6 +263,17 @@ def test_functions_are_broken_in_a_fork_even_if_the_objects_are_frozen(project: 
     assert "a process of its own" not in ways
 
 
+def test_who_names_what_is_bound_at_import_is_asked_even_if_no_line_that_is_recorded_does(project: Path) -> None:
+    (project / "src/pkg/flags.py").write_text(
+        "class Flags:\n    quick = True\n    slow = False\n\ndef f():\n    return 1\n"
+    )
+    test = "from pkg.flags import Flags\n\ndef test_{0}():\n    assert Flags.{0} is {1}\n"
+    (project / "tests/test_flags.py").write_text(test.format("quick", "True"))
+    result = run(project, "--at", "src/pkg/flags.py:2", "--at", "src/pkg/flags.py:3")
+    verdicts = {line.split()[2][-1]: line.split()[1] for line in result.stderr.splitlines() if " src/pkg" in line}
+    assert verdicts == {"2": "caught", "3": "SURVIVED"}, result.stderr
+
+
 def test_every_way_to_break_a_line_is_tried_when_asked(project: Path) -> None:
     result = run(project, "--at", "src/pkg/limits.py:10", "--at", "src/pkg/limits.py:1")
     assert result.returncode == 0, result.stdout + result.stderr

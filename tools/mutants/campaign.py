@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import linecache
 import random
+import re
 import sys
 import time
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
@@ -93,13 +96,23 @@ class Campaign:
     def tests_of(self, mutation: Mutation) -> list[str]:
         """The tests that may notice a mutation, the quickest first, as many as fit into the time."""
         left, chosen = self.seconds, list[str]()
-        for name in self.record.tests_of(mutation):
+        for name in dict.fromkeys((*self.naming(mutation), *self.record.tests_of(mutation))):
             if name in self.items and self.sound.get(name, True):
                 left -= self.record.tests[name].seconds
                 if left < 0 and chosen:
                     break
                 chosen.append(name)
         return chosen
+
+    def naming(self, mutation: Mutation) -> list[str]:
+        """The recorded tests that name what a statement binds that runs at import, be it in a module not recorded."""
+        if mutation.function or not mutation.names:
+            return []
+        name = re.compile(r"\b(" + "|".join(map(re.escape, mutation.names)) + r")\b")
+        found = [
+            each for each, item in self.items.items() if each in self.record.tests and name.search(source_of(item))
+        ]
+        return sorted(found, key=self.seconds_of)
 
     def near(self, mutation: Mutation) -> list[str]:
         """Tests without a record whose file uses what the mutated module defines, or is named like it."""
@@ -156,6 +169,15 @@ def _uses(item: pytest.Item, module: str) -> bool:
     """Whether a test's file has something of a module."""
     names = vars(getattr(item, "module", object))
     return any(getattr(value, "__module__", None) == module for value in names.values())
+
+
+def source_of(item: pytest.Item) -> str:
+    """The text of a test's function; empty if it has none."""
+    code: CodeType | None = getattr(getattr(item, "function", None), "__code__", None)
+    if code is None:
+        return ""
+    last = max(line for _, _, line in code.co_lines() if line is not None)
+    return "".join(linecache.getlines(code.co_filename)[code.co_firstlineno - 1 : last])
 
 
 def verdict_of(status: int, by: str, tests: int) -> Verdict:
