@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.cli.main import main
+from stromboli.cycle import run_action
 from stromboli.framework.session.shortages import needed_at_once
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.job import Job
@@ -156,6 +157,15 @@ def test_a_tier_that_no_hypernode_bears_stops_nobody(tier: str) -> None:
     [event] = [event for event in plan.events if event.reason == "TopologyGroupIgnored"]
     assert f"is {tier}, which no HyperNode bears" in event.message
     assert binds(plan).keys() == {"x-0", "other-0"}
+
+
+def test_why_a_job_waited_is_forgotten_once_it_is_placed() -> None:
+    bench = Bench([*tree(), *gang("a")], tiers())
+    with bench.open() as session:
+        job = session.jobs["default/a"]
+        job.fit_error_text = "a job before it waits"
+        run_action(session, bench.registry.action("allocate")())
+        assert (len(session.plan.binds), job.fit_error_text) == (2, "")
 
 
 def test_a_group_is_found_again_from_the_nodes_of_its_pods() -> None:

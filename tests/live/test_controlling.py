@@ -45,6 +45,25 @@ def test_jobs_run_and_complete() -> None:
     run(main())
 
 
+def test_of_two_times_to_look_again_the_sooner_counts() -> None:
+    """A schedule that was yearly is of each minute, and then yearly again."""
+
+    async def main() -> None:
+        world = ControllerWorld()
+        await world.go(scheduling=False)
+        spec = {"startingDeadlineSeconds": 30, "jobTemplate": {"spec": job("j", 1)["spec"]}}
+        made = []
+        for schedule in ("0 0 1 1 *", "* * * * *", "0 0 1 1 *"):
+            meta = {"name": "c", "namespace": "ns"}
+            world.server.put("cronjobs", {"metadata": meta, "spec": {"schedule": schedule, **spec}})
+            await asyncio.sleep(61)
+            made.append(len(world.server.all("jobs")))
+        assert made == [0, 1, 1]
+        await world.end()
+
+    run(main())
+
+
 def test_a_failing_job_is_restarted_and_then_given_up() -> None:
     async def main() -> None:
         world = ControllerWorld()

@@ -193,6 +193,18 @@ def test_how_many_fit(own, others, rooms):
     assert found.tolist() == [left_out_one_by_one(own, others, room) for room in rooms]
 
 
+def test_how_many_fit_follows_those_that_come_and_go():
+    objects = [node("n1", cpu=3), *job({"a": 4}, {AFFINITY: "a"})]
+    with opened(objects) as session:
+        [bucket] = plugin_of(session)._jobs["default/g"].all
+        asking, other = task_of(session, "g-a-0"), task_of(session, "g-a-1")
+        fit = [bucket.fitting(asking, session.table.view(), waits=True).tolist()]
+        for change in (-1, -1, 1):
+            bucket.wait(other, change)
+            fit.append(bucket.fitting(asking, session.table.view(), waits=True).tolist())
+    assert fit == [[3], [3], [2], [3]]
+
+
 @pytest.mark.parametrize("compat", [False, True])
 def test_what_is_taken_back_does_not_count(compat):
     """Two that repel themselves: where one was tried in vain the other is as welcome as before; not so with compat."""
