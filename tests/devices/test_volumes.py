@@ -136,17 +136,19 @@ def test_limits_of_ignored_provisioners(compat: bool, ignored: tuple[str, ...], 
     assert len(binds(world.cycle())) == bound
 
 
-def test_volumes_that_change_are_counted_anew_where_they_are_a_resource() -> None:
-    """The volume of a pod that runs is told of after the pod: another pod has no room for its own any more."""
-    limit = {"drivers": [{"name": CSI, "allocatable": {"count": 1}}]}
+@pytest.mark.parametrize(("count", "bound"), [(1, {}), (2, {"b": "n0"})])
+def test_volumes_that_change_are_counted_anew_where_they_are_a_resource(count: int, bound: dict[str, str]) -> None:
+    """The volume of a pod that runs is told of after the pod: another pod may have no room for its own any more."""
+    limit = {"drivers": [{"name": CSI, "allocatable": {"count": count}}]}
     held = [volume(f"v{n}", claim=f"c{n}", csi={"driver": CSI, "volumeHandle": f"h{n}"}) for n in range(2)]
     claims = [claim(f"c{n}", bound=f"v{n}") for n in range(2)]
     csi_node = object_of("storage.k8s.io/v1", "CSINode", "n0", spec=limit)
     pods = [mounting("a", "c0", on="n0"), mounting("b", "c1")]
-    world = bench(LOCAL, *pods, nodes=1, compat=True)
+    text = conf("gang", "[{name: predicates, arguments: {predicate.NodeVolumeLimitsEnable: false}}]")
+    world = bench(nodes=1, compat=True, text=text)
     VolumesSet(True, frozenset(), True).make(world.state)
-    world.tell(csi_node, *claims, *held)
-    assert binds(world.cycle()) == {}
+    world.tell(csi_node, *map(pod_group, "ab"), *pods, *claims, *held)
+    assert binds(world.cycle()) == bound, said(world, "b")
 
 
 def test_an_ephemeral_claim_must_be_the_pods_own() -> None:

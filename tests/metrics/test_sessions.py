@@ -116,10 +116,18 @@ tiers:
 
 
 @pytest.mark.parametrize(
-    ("action", "queue_name"),
-    [("preempt", "default"), ("gangpreempt", "default"), ("reclaim", "other"), ("gangreclaim", "other")],
+    ("action", "queue_name", "found_by"),
+    [
+        ("preempt", "default", (2, 2)),
+        ("gangpreempt", "default", (0, 0)),
+        ("reclaim", "other", (1, 2)),
+        ("gangreclaim", "other", (0, 0)),
+    ],
 )
-def test_a_job_that_gets_room_by_evictions_is_one_transaction_of_the_action(action: str, queue_name: str) -> None:
+def test_a_job_that_gets_room_by_evictions_is_one_transaction_of_the_action(
+    action: str, queue_name: str, found_by: tuple[float, float]
+) -> None:
+    """``found_by`` are the victims possible on the last node, and how many nodes were tried; gangs count neither."""
     registered, registry = builtin_registry(), CollectorRegistry()
     config = load_config(
         EVICTING.format(action=action), source="test",
@@ -135,3 +143,6 @@ def test_a_job_that_gets_room_by_evictions_is_one_transaction_of_the_action(acti
     plan = run_cycle(found, config, registered, observer=MetricsObserver(registry, lambda: 1e9, lambda: 0.0))
     assert len(plan.evictions) == 2
     assert registry.get_sample_value(PREFIX + "eviction_transactions_total", {"action": action}) == 1
+    victims, attempts = (registry.get_sample_value(PREFIX + name) for name in (
+        "pod_preemption_victims", "total_preemption_attempts"))  # fmt: skip
+    assert (victims, attempts) == found_by
