@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from aiohttp import web
 from stromboli.errors import ApiError, MeasurementError
 from stromboli.kube.client import Client
 from stromboli.kube.transport import Request, Response
-from stromboli.live.scheduler import usage_sources
+from stromboli.live.scheduler import usage_poller, usage_sources
 from stromboli.live.scheduler.usage_poller import UsagePoller, interval_of
 from stromboli.live.scheduler.usage_sources import SUPPORTED, CustomMetrics, source_of
 from stromboli.model.usage import NodeUsage
@@ -309,6 +309,36 @@ def test_the_poller_takes_what_it_gets_and_lives_through_failures(tmp_path: Path
     assert [key for key, _ in told] == ["metrics_type_missing", "node_metrics_failed", "node_metrics_failed"]
     assert "nonsense" in told[1][1]
     assert taken == [{"n1": NodeUsage(NOW, {"10m": 1.0}, {"10m": 2.0})}]
+
+
+def test_a_source_is_closed_when_another_is_configured_and_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, told = {"type": "a"}, []
+
+    class Source:
+        def __init__(self, given: Mapping[str, str]) -> None:
+            self.type = given["type"]
+            told.append(f"{self.type} made")
+
+        async def sample(self, nodes: Sequence[str]) -> Mapping[str, NodeUsage]:
+            return {}
+
+        async def close(self) -> None:
+            told.append(f"{self.type} closed")
+
+    monkeypatch.setattr(usage_poller, "source_of", lambda given, *_, **_more: Source(given))
+    poller = UsagePoller(lambda: settings, lambda: NODES, lambda _: None, lambda key, **_: told.append(key))
+
+    async def story() -> None:
+        await poller.once()
+        await poller.once()
+        settings["type"] = "b"
+        running = asyncio.create_task(poller.run())
+        await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.wait([running])
+
+    asyncio.run(story())
+    assert told == ["a made", "a closed", "b made", "b closed"]
 
 
 def test_loads_that_cannot_be_taken_in_are_told_and_asked_for_again(tmp_path: Path) -> None:

@@ -160,6 +160,24 @@ def test_nodes_close_to_what_is_placed_are_better(lies_in, placed, scores):
         assert plugin.packed(task, session.table.view()) is None
 
 
+@pytest.mark.parametrize(
+    ("objects", "row", "found"),
+    [
+        pytest.param(TREE, "s0-n0", [100, 125], id="in a domain of its own"),
+        pytest.param([*TREE, hyper_node("s2", 1, "s0-n1", "s1-n0")], "s0-n0", None, id="domains share nodes"),
+        pytest.param([*TREE[:4], hyper_node("s0", 1, *NODES[:3]), hyper_node("s1", 1, *NODES[2:])], "s0-n0", None,
+                     id="domains share nodes, and there are no others"),
+        pytest.param([*TREE, node("lonely")], "lonely", None, id="in none"),
+    ],
+)  # fmt: skip
+def test_equal_tasks_are_looked_at_at_once_in_a_domain_that_shares_no_node(objects, row, found):
+    with Bench([*objects, *gang("g", 4, SOFT)], tiers()).open() as session:
+        session.sub_jobs(session.jobs["default/g"])["default/g"].lies_in = "s0"
+        rows = np.array([session.table.row(row)])
+        said = plugin_of(session).closest_in_one_domain(task_of(session, "g-0"), session.table.view(rows), 2)
+        assert (None if said is None else said.tolist()) == found
+
+
 def test_other_pods_are_packed_where_tiers_fade():
     """Tiers 1 to 3 with .5, .4 and .2: (.5 + .32 + .128) / 2.44; a node outside counts 1 for the tiers it lacks."""
     objects = [
