@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from stromboli.controllers.changes import Create, Delete, Outcome, Patch
 from stromboli.controllers.manager import Settings
+from stromboli.controllers.pods import pod_view
 from stromboli.controllers.work import About, Work
 from stromboli.crds.fields import Metadata
 from stromboli.crds.kinds import HYPER_NODES, JOBS, POD_GROUPS, QUEUES
@@ -356,3 +358,23 @@ def test_members_of_hypernodes_are_counted() -> None:
     cluster.manager.topology.gone_node("n2")
     cluster.settle()
     assert cluster.objects[HYPER_NODES]["", "h1"]["status"] == {"nodeCount": 2}
+
+
+PARTS = ("ready", "restarts", "exit_code", "phase", "version", "address")
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        ({}, (False, 0, 0, "Pending", 0, "")),
+        ({"phase": "Running", "containerStatuses": [{}]}, (False, 0, 0, "Running", 0, "")),
+        ({"containerStatuses": [{"ready": True}]}, (True, 0, 0, "Pending", 0, "")),
+        ({"containerStatuses": [{"ready": True}, {}]}, (False, 0, 0, "Pending", 0, "")),
+        ({"containerStatuses": [{"state": {"terminated": {}}}]}, (False, 0, 0, "Pending", 0, "")),
+        ({"containerStatuses": [{"restartCount": 2}], "initContainerStatuses": [{"restartCount": 1}, {}]},
+         (False, 3, 0, "Pending", 0, "")),
+    ],
+)  # fmt: skip
+def test_what_a_status_leaves_out_is_not_so(status: Any, shown: tuple[object, ...]) -> None:
+    view = pod_view(msgspec.json.encode({"metadata": {"name": "p", "namespace": "ns"}, "status": status}))
+    assert tuple(getattr(view, name) for name in PARTS) == shown

@@ -26,6 +26,8 @@ from stromboli.plugin import (
 )
 from stromboli.testing.builders import cluster, node, pod, pod_group
 from stromboli.testing.plain.cycle import run_plain_cycle
+from tests.acceptance.bench import Bench, task_of
+from tests.acceptance.bench import conf as bench_conf
 
 
 def decided(snapshot, *plugins, actions="allocate, backfill", others="gang", run=run_cycle):
@@ -356,3 +358,17 @@ def test_a_split_job_without_pods_is_no_trouble():
     plan = decided(cluster(node("n1"), *objects))
     assert places(plan) == {"o-x-0": "n1"}
     assert plan.inconsistencies == []
+
+
+@pytest.mark.parametrize(("within", "rows"), [(None, [0, 1]), (["n2", "n3"], [3, 2]), (["n3"], [3])])
+def test_a_run_of_tasks_that_keep_apart_stays_within_the_nodes_it_is_given(within, rows):
+    term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pods = [pod(f"x-{i}", group="x", labels={"app": "x"}, affinity=apart) for i in range(2)]
+    objects = [*(node(f"n{i}", cpu=8) for i in range(5)), pod("busy", on="n2", cpu=4), pod_group("x"), *pods]
+    with Bench(objects, bench_conf("gang priority", "predicates nodeorder")).open() as session:
+        table = session.table
+        members = within if within is None else table.mask([table.row(name) for name in within])
+        choice = session.placer.place_run([task_of(session, f"x-{i}") for i in range(2)], members)
+    assert choice is not None
+    assert choice.rows == rows

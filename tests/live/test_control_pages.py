@@ -69,7 +69,7 @@ def test_pages_are_served_as_flags_say() -> None:
 
 
 def test_flags_reach_the_controllers_and_without_them_they_have_their_defaults() -> None:
-    for given, changed in (
+    flags: list[tuple[list[str], dict[str, Any]]] = [
         ([], {}),
         (["--max-requeue-num=3"], {"max_requeue": 3}),
         (["--inherit-owner-annotations=false"], {"inherit_owner_annotations": False}),
@@ -77,11 +77,12 @@ def test_flags_reach_the_controllers_and_without_them_they_have_their_defaults()
         (["--scheduler-name=a"], {"scheduler_names": ("a",)}),
         (["--sharding-configmap=a"], {"sharding_config_map": "a"}),
         (["--sharding-configmap-namespace=a"], {"sharding_namespace": "a"}),
-    ):
+    ]
+    for given, changed in flags:
         process = ControlProcess(parse(["--master=http://127.0.0.1:1", *given], CONTROL_FLAGS))
         found = process.controllers.options
-        told_by_others = {"looks": found.looks, "job_plugins": found.job_plugins, "sharding": found.sharding}
-        assert found == Options(**told_by_others)._replace(**changed)
+        usual = Options(looks=found.looks, job_plugins=found.job_plugins, sharding=found.sharding)
+        assert found == usual._replace(**changed)
 
 
 async def fetched(port: int, path: str) -> str:

@@ -85,22 +85,22 @@ class PodView(msgspec.Struct, frozen=True):
 
     namespace: str
     name: str
-    uid: str = ""
-    resource_version: str = ""
-    job: str = ""
-    job_uid: str = ""
-    task: str = ""
-    version: int = 0
-    partition: str = ""
-    phase: str = POD_PENDING
-    terminating: bool = False
-    out_of_sync: bool = False
-    ready: bool = False
-    restarts: int = 0
-    exit_code: int = 0
-    address: str = ""
-    group: str = ""
-    whole: Pod | None = None
+    uid: str
+    resource_version: str
+    job: str
+    job_uid: str
+    task: str
+    version: int
+    partition: str
+    phase: str
+    terminating: bool
+    out_of_sync: bool
+    ready: bool
+    restarts: int
+    exit_code: int
+    address: str
+    group: str
+    whole: Pod | None
 
     @property
     def key(self) -> tuple[str, str]:
