@@ -89,6 +89,13 @@ def test_a_configuration_says_who_gets_which_nodes_by_policies_or_older_fields()
         ({"policies": [{"name": "warm-up"}]}, "policies[0] (warm-up): there is no such policy; did you mean 'warmup'?"),
         ({"policies": [{"name": "node-limit", "arguments": {"maxNodes": 1.5}}]}, "maxNodes 1.5 is no number of nodes"),
         ({"policies": [{"name": "allocation-rate", "arguments": {"minCPUUtil": "x"}}]}, "minCPUUtil 'x' is no number"),
+        *(
+            (
+                {"policies": [{"name": "allocation-rate", "arguments": {"minCPUUtil": least, "maxCPUUtil": most}}]},
+                f"minCPUUtil {least:.2f} and maxCPUUtil {most:.2f} are no range within [0,1]",
+            )
+            for least, most in ((0.7, 0.6), (-0.1, 0.6), (0.7, 1.1))
+        ),
         ({"name": "A_b"}, "name is no name of a NodeShard"),
     ],
 )

@@ -115,6 +115,26 @@ def test_the_reference_gives_only_sizes_of_which_one_is_taken() -> None:
     assert slot_for(5, (SMALL, MIXED), [("mixed", 0)], started_only=True) == Slot("mixed", 1, 20)
 
 
+@pytest.mark.parametrize(
+    ("asked", "memory"),
+    [
+        ({f"{V}number": 1}, 10000),
+        ({f"{V}number": 1, f"{V}memory": 4000}, 4000),
+        ({f"{V}number": 1, f"{V}memory-percentage": 25}, 2500),
+        ({f"{V}number": 1, f"{V}memory-percentage": 25, f"{V}memory": 4000}, 2500),
+        ({f"{V}number": 1, f"{V}memory-percentage": 250}, 10000),
+        ({f"{V}number": 1, f"{V}memory-percentage": 0}, 10000),
+    ],
+)
+def test_a_share_of_a_cards_memory_is_an_amount_or_a_percentage(asked: dict[str, int], memory: int) -> None:
+    offer = {f"{V}number": 10, f"{V}memory": 10000, f"{V}cores": 100, f"{V}memory-percentage": 1000}
+    register = "GPU-0,10,10000,NVIDIA-V100,true,hami-core"
+    shared = node("n", cpu=64, memory="64Gi", resources=offer, annotations={"volcano.sh/node-vgpu-register": register})
+    bench = Bench([settings(), shared, asking("a", asked)], conf())
+    bench.cycle()
+    assert given(bench, f"{V}ids-new") == {"a": f"GPU-0,NVIDIA,{memory},0:"}
+
+
 def test_a_geometry_is_made_and_freed() -> None:
     bench = Bench([settings(), migs("n"), *(asking(name, {f"{V}memory": 9000}) for name in "abcd")], conf())
     assert len(binds(bench.cycle())) == 3

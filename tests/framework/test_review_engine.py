@@ -372,3 +372,14 @@ def test_a_run_of_tasks_that_keep_apart_stays_within_the_nodes_it_is_given(withi
         choice = session.placer.place_run([task_of(session, f"x-{i}") for i in range(2)], members)
     assert choice is not None
     assert choice.rows == rows
+
+
+def test_pods_that_are_taken_for_gone_are_back_afterwards():
+    pods = [pod(f"g-{i}", group="g", on="n", cpu=i + 1) for i in range(2)]
+    with Bench([node("n", cpu=8), pod_group("g"), *pods]).open() as session:
+        table, tasks = session.table, [task_of(session, name) for name in ("g-0", "g-1")]
+        before = table.requested[:, 0].tolist(), table.nonzero[:, 0].tolist()
+        with session.ledger.pretend_removed(tasks, 0):
+            assert table.requested[0, 0] == 0
+        assert (table.requested[:, 0].tolist(), table.nonzero[:, 0].tolist()) == before
+        assert before[0][0] == 3000
