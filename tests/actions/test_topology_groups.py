@@ -95,6 +95,17 @@ def test_without_an_annotation_or_in_another_namespace_groups_change_nothing() -
     assert binds(Bench(objects, tiers()).cycle()) == alone
 
 
+@pytest.mark.parametrize("policy", ["same", "apart"])
+@pytest.mark.parametrize("has_room", [True, False])
+def test_a_job_that_has_begun_stays_where_it_is_whatever_its_group_leaves_it(policy: str, has_room: bool) -> None:
+    made, _, *others = gang("x", 3, group="g", policy=policy, tier="1")
+    made["spec"]["minMember"] = 1
+    running = pod("x-0", group="x", cpu=4, memory="1Gi", on="b0-r1-n0")
+    busy = [] if has_room else [pod(f"busy-{i}", cpu=4 * (i + 1), on=f"b0-r1-n{i}") for i in range(2)]
+    found = where(binds(Bench([*tree(), *busy, made, running, *others], tiers()).cycle()), 2)
+    assert found == ({"x": {"b0-r1"}} if has_room else {})
+
+
 def test_room_for_all_of_a_group_is_looked_for_before_the_first_is_placed() -> None:
     """x alone fits everywhere, but only block b1 has the room for both."""
     busy = [pod(f"busy-{rack}", on=f"b0-{rack}-n0", cpu=8) for rack in ("r0", "r1")]

@@ -299,6 +299,23 @@ def test_what_cannot_be_recorded_ends_the_record_and_not_the_cycle(tmp_path: Pat
     assert "No such file or directory" in str(fields["error"])
 
 
+def test_a_thousand_segments_of_one_moment_share_a_folder_and_no_more(tmp_path: Path) -> None:
+    conf, told = Configured("", False, False, [], None), Counting(keep=10)
+    for number in range(999):
+        (tmp_path / f"rec-00000001000000-{number:03d}.stj").touch()
+    for more in (0, 1):
+        rim = Rim(ClusterState())
+        recorder = Recorder(tmp_path, rim, lambda: conf, Telling(told), lambda: 1000.0)
+        for cut in range(2000 * more + 1):
+            if not told.of("record_stopped"):  # the writer has a thread of its own
+                rim.do(Cut(1000.0, cut, 0))
+                time.sleep(0.001)
+        recorder.close()
+        assert len(list(tmp_path.iterdir())) == 1000
+    (fields,) = told.of("record_stopped")
+    assert "has a thousand segments of this moment" in str(fields["error"])
+
+
 def test_no_cycle_is_far_from_the_beginning_of_its_segment(tmp_path: Path) -> None:
     rim, conf = Rim(ClusterState()), Configured("", False, False, [], None)
     recorder = Recorder(tmp_path, rim, lambda: conf, Telling(SILENT), lambda: 1000.0, Limits(segment_entries=10))
