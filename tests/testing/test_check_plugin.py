@@ -18,11 +18,13 @@ from stromboli.plugin import (
     best_node,
     job_order,
     job_ready,
+    job_starving,
     node_order,
     on_allocate,
     on_deallocate,
     predicate,
     preemptable,
+    preemptive,
     queue_order,
     reclaimable,
 )
@@ -453,6 +455,51 @@ class Busy(Flawed):
         return reclaimees if (self.table.used == self.before).all() else []
 
 
+class Choosy(Flawed):
+    """Allows a queue one more pod where the first one is even."""
+
+    name = "choosy"
+
+    def on_session_open(self, session) -> None:
+        self.session = session
+
+    def _odd(self) -> bool:
+        placed = [task for task, _, sign in self.session.ledger.log if sign > 0 and task.status.name == "Pipelined"]
+        return any(int(task.name.rpartition("-")[2]) % 2 for task in placed if task.name[-1:].isdigit())
+
+    @allocatable
+    def not_after_odd(self, _queue, _task):
+        return not self._odd()
+
+    @allocatable.many(own=True)
+    def none_after_odd(self, _queue, _task, k):
+        return 0 if self._odd() else k
+
+
+class Pairs(Flawed):
+    """Lets queues take room back for two pods and more, but never for one alone."""
+
+    name = "pairs"
+
+    @preemptive(own=True)
+    def several(self, _queue, tasks):
+        return len(tasks) != 1
+
+
+class Sated(Flawed):
+    """Says that any job starves for one more pod, and goes on to starve."""
+
+    name = "sated"
+
+    @job_starving
+    def always(self, _job):
+        return True
+
+    @job_starving.many
+    def one_more(self, _job, _task, _k):
+        return 1
+
+
 @pytest.mark.parametrize(
     ("flawed", "sentence"),
     [
@@ -482,6 +529,9 @@ class Busy(Flawed):
         (NoVictims, r"plugin names, preemptable: raised .* must answer a list of tasks, or None to abstain, not \['"),
         (OneInAll, r"plugin one, preemptable: names \[\] of .*, and \[Task.* though no task of that job has moved"),
         (Busy, r"plugin busy, reclaimable: names \[Task.* of .*, and \[\] though no task of that job has moved; leave"),
+        (Choosy, r"plugin choosy, allocatable.many: says \[1, 0.*\] for Task.* when in turn each of .*; leave out"),
+        (Pairs, r"plugin pairs, preemptive: allows \[Task.*\] together, but not Task.* are placed; leave out own="),
+        (Sated, r"plugin sated, job_starving.many: says 1 for 1 tasks like .* one by one it is 2"),
         (Herd, r"plugin herd, reclaimable: protects, lets Task\(.*\) go among others, and does not let it go alone"),
     ],
 )  # fmt: skip

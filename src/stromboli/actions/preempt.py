@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from stromboli.framework.extension.action import Action
@@ -61,8 +62,9 @@ class Preempt(Action):
     def take(self, session: Session, statement: Statement, job: Job) -> Search:
         """Place tasks of ``job``, one after the other, as long as it starves; returns the search that was used."""
         search = self.search(session, job, within=False)
-        for task in while_starving(session, job, pending_tasks(session, job)):
-            self.preempt(search, statement, task)
+        tasks = deque(pending_tasks(session, job))
+        for task in while_starving(session, job, tasks):
+            self.preempt(search, statement, task, tasks)
         return search
 
     # ------------------------------------------------------------------ within a job
@@ -95,12 +97,15 @@ class Preempt(Action):
         of = scope(job, within=within)
         return Search(session, job, PREEMPT, of, minimal=minimal, among_jobs=not within)
 
-    def preempt(self, search: Search, statement: Statement, task: Task) -> bool:
-        """Find a node for ``task`` and evict the tasks there that must go; False, nothing changed, if there is none."""
+    def preempt(self, search: Search, statement: Statement, task: Task, others: deque[Task] | None = None) -> bool:
+        """Find a node for ``task`` and evict the tasks there that must go; False, nothing changed, if there is none.
+
+        ``others`` are those after it: some of them may be placed with it in a run, and taken out.
+        """
         error = self._ineligible(search, task) or search.refused_beforehand(task)
         if not error and self.topology_aware:
             error = DryRun(search, Numbers(self.percentage, self.least, self.most)).place(statement, task)
-        elif not error and not search.place(statement, task):
+        elif not error and not search.place(statement, task, others):
             error = search.refusals(task) if search.say_failed else NO_NODE
         if error and search.say_failed:
             search.say_failed(task=task, error=error)

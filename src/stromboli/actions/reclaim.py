@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from stromboli.framework.extension.action import Action
@@ -45,12 +46,12 @@ class Reclaim(Action):
     def take(self, session: Session, statement: Statement, job: Job) -> Search:
         """Place tasks of ``job``, one after the other, as long as it starves; returns the search that was used."""
         search = self.search(session, job)
-        tasks = pending_tasks(session, job)
+        tasks = deque(pending_tasks(session, job))
         if say := session.tells("reclaim_tasks"):
             say(tasks=len(tasks), job=job)
         for task in while_starving(session, job, tasks):
             if self.may_reclaim(search, task):
-                search.place(statement, task)
+                search.place(statement, task, tasks)
         return search
 
     def search(self, session: Session, job: Job) -> Search:

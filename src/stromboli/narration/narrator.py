@@ -18,11 +18,12 @@ STEPS: Final = tuple(key for key, line in LINES.items() if line.verbosity and li
 class Narrator:
     """What the observer of a session wants to know, asked once a key; nothing reaches it while ``mute`` is on."""
 
-    __slots__ = ("_bulk_tellers", "_tellers", "mute", "observer")
+    __slots__ = ("_bulk_tellers", "_hears_steps", "_tellers", "mute", "observer")
 
     def __init__(self, observer: Observer) -> None:
         self.observer, self.mute = observer, Mute()
         self._tellers: dict[str, Teller | None] = {}
+        self._hears_steps: bool | None = None
         self._bulk_tellers: dict[str, BulkTeller | None] = {}
 
     def tells(self, key: str) -> Teller | None:
@@ -35,7 +36,9 @@ class Narrator:
     @property
     def hears_steps(self) -> bool:
         """Whether the observer wants any of :data:`STEPS`."""
-        return any(self.observer.wants(key) for key in STEPS)
+        if self._hears_steps is None:
+            self._hears_steps = any(self.observer.wants(key) for key in STEPS)
+        return self._hears_steps
 
     def tells_all(self, key: str) -> BulkTeller | None:
         """What to call, with a number and columns of the fields, when ``key`` happens so many times at once."""

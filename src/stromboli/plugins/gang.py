@@ -126,6 +126,11 @@ class Gang(Plugin, trusted=True):
         """Whether minMember is not reached even with pipelined tasks; minimums by role are not looked at."""
         return job.is_starving()
 
+    @job_starving.many
+    def sated_after(self, job: Job, task: Task, k: int) -> int:
+        """After how many more tasks, at least 1, minMember is reached with pipelined tasks; k + 1 if not within k."""
+        return min(max(job.min_available - job.ready_task_num() - job.waiting_task_num(), 1), k + 1)
+
     def _groups_reach(self, job: Job, check: str) -> bool:
         """Whether every policy has its number of sub-jobs that satisfy ``check`` (empty: that exist)."""
         subs = self.session.sub_jobs(job)

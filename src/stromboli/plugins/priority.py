@@ -138,3 +138,8 @@ class Priority(Plugin, trusted=True):
     def wants_all(self, job: Job) -> bool:
         """Whether any task is neither placed nor about to be; failed and ending ones count as wanting."""
         return job.ready_task_num() + job.waiting_task_num() < len(job.tasks)
+
+    @job_starving.many
+    def all_wanted_after(self, job: Job, task: Task, k: int) -> int:
+        """After how many more tasks, at least 1, none is left to place; k + 1 if not within k."""
+        return min(max(len(job.tasks) - job.ready_task_num() - job.waiting_task_num(), 1), k + 1)

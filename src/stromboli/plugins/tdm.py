@@ -205,6 +205,11 @@ class Tdm(Plugin, trusted=True):
         """Whether a job that may not be preempted has pending tasks."""
         return not job.facts.preemptable and job.number(PENDING) > 0
 
+    @job_starving.many
+    def none_waiting_after(self, job: Job, task: Task, k: int) -> int:
+        """After how many more tasks, at least 1, none is pending; k + 1 if not within k."""
+        return min(max(0 if job.facts.preemptable else job.number(PENDING), 1), k + 1)
+
     # ------------------------------------------------------------------ victims
 
     @preemptable

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from stromboli.framework.books.candidates import Reach
@@ -74,6 +75,15 @@ class KeptVictims:
         known = self._rows[row] = OnNode(named, moves, count, len(candidates), queues)
         return known
 
+    def one_each(self, row: int) -> tuple[list[Task], str]:
+        """The first victims on ``row``, until one whose job has other candidates there, and their queue.
+
+        Nobody, where candidates there are of several queues: which of these gives next depends on what they hold.
+        """
+        if (known := self._rows.get(row)) is None or len(known.queues) != 1:
+            return [], ""
+        return list(takewhile(lambda victim: known.candidates.get(victim.job) == 1, known.victims)), known.queues[0]
+
     def evicted(self, row: int, victims: Sequence[Task]) -> None:
         """``victims`` on ``row`` have been evicted; what is known of the others there stays."""
         if (known := self._rows.get(row)) is None:
@@ -84,7 +94,7 @@ class KeptVictims:
                 return
             del known.candidates[victim.job], known.jobs[victim.job]
         known.count -= len(victims)
-        gone = [victim.uid for victim in victims]
+        gone = {victim.uid for victim in victims}
         known.victims = [victim for victim in known.victims if victim.uid not in gone]
 
     def _stands(self, known: OnNode, count: int) -> bool:

@@ -6,7 +6,7 @@ Room that is made for a pod with a reservation is not lost to other pods, so it 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -217,6 +217,21 @@ class SameNode:
         if not self._comes_first(search, task, known):
             return None
         return NodeOption(self.row, known.victims, known.victims[:1])
+
+    def alone(self, search: Search, task: Task) -> list[Task]:
+        """The next victims there, each the only one of its job, for ``task`` and others that are alike.
+
+        Where predicates and the quota are asked for each task, each gives exactly what ``task`` takes: then the queue
+        holds whenever it is asked what it held when the task before was allowed.
+        """
+        if search.kept is None:
+            return []
+        victims, queue = search.kept.one_each(self.row)
+        if not search.policy.checked:
+            return [] if task.template.host_ports else victims
+        wanted = task.template.vector
+        alike = takewhile(lambda victim: victim.template.vector == wanted, victims)
+        return list(alike) if queue == search.queue.name else []
 
     def _suffices(self, search: Search, task: Task, victim: Task) -> bool:
         """Whether no victim costs less than this one, and it makes the room that ``task`` lacks."""

@@ -6,7 +6,7 @@ holds its order, so the order is given the search with each question and does no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,14 @@ class KeptOrder:
         ranks = self._ranks
         self.first = int(ranks.argmax()) if ranks.size else -1
         self._best = ranks.item(self.first) if ranks.size else False
+
+    def stays_first(self, ranks: Sequence[float]) -> int:
+        """For how many of ``ranks``, which the first row is to have one after the other, it goes on coming first."""
+        first, all_ranks = self.first, self._ranks
+        own, all_ranks[first] = all_ranks[first], NEVER
+        other = int(all_ranks.argmax())
+        best, all_ranks[first] = all_ranks.item(other), own
+        return next((n for n, rank in enumerate(ranks) if rank < best or (rank == best and other < first)), len(ranks))
 
     def keep_up(self, search: Search, task: Task) -> bool:
         """Look again at the rows on which something moved; False where more may have changed."""

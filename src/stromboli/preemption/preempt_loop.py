@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.session.session import Session
@@ -55,15 +56,14 @@ def run(
         say(queue=queue.name)
 
 
-def while_starving(session: Session, job: Job, tasks: Iterable[Task]) -> Iterator[Task]:
-    """Yield ``tasks`` one after the other, as long as ``job`` starves."""
-    left = iter(tasks)
+def while_starving(session: Session, job: Job, tasks: deque[Task]) -> Iterator[Task]:
+    """Take ``tasks`` out one after the other, as long as ``job`` starves."""
     while session.ask.job_starving(job):
-        if (task := next(left, None)) is None:
+        if not tasks:
             if say := session.tells("no_preemptor_task"):
                 say(job=job)
             return
-        yield task
+        yield tasks.popleft()
 
 
 def commit(session: Session, statement: Statement, action: str) -> None:

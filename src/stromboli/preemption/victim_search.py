@@ -16,6 +16,7 @@ Parts of it serve alone: :meth:`Search.victims` names the victims of one node af
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
@@ -28,6 +29,7 @@ from stromboli.framework.extension.guards import settled
 from stromboli.framework.extension.reason import Reason
 from stromboli.framework.session.session import Session
 from stromboli.framework.session.victim_order import VictimOrder, one_job
+from stromboli.framework.statement.operation import Pipeline
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import Job
 from stromboli.model.resources.axes import add_to, fits
@@ -41,6 +43,7 @@ from stromboli.preemption.node_choice import FreeRoom, NodeOption, SameNode, opt
 from stromboli.preemption.node_order import NodeOrder, sample
 from stromboli.preemption.reaches import Reaches
 from stromboli.preemption.reprieve import Reprieve
+from stromboli.preemption.runs import Runs
 from stromboli.preemption.shares import beyond_shares, stays_beyond
 from stromboli.reservations.terminating import takes
 
@@ -82,7 +85,7 @@ class Search:
         self.loud = bool(self.say_considering or self.say_no_victims or self.say_no_candidates)
         vote = None if self.loud else session.hooks.own_votes.get(policy.point)  # an observer gets every vote
         self.kept = None if vote is None else KeptVictims(session, self.order, vote)
-        self.nodes, self._same = NodeOrder(), SameNode()
+        self.nodes, self._same, self._runs = NodeOrder(), SameNode(), Runs(session, job, policy)
         self.say_trying = tells(policy.trying)
         self.say_freed = tells(policy.done)
         self.say_pipeline_failed = tells("pipeline_failed")
@@ -237,18 +240,42 @@ class Search:
         """The reasons of nodes against ``task``, counted."""
         return self.session.placer.refusals(task, room=False).text
 
-    def place(self, statement: Statement, task: Task) -> bool:
-        """Find a node for ``task``, evict its victims, and reserve it; False, nothing changed, if there is none."""
+    def place(self, statement: Statement, task: Task, others: deque[Task] | None = None) -> bool:
+        """Find a node for ``task``, evict its victims, and reserve it; False, nothing changed, if there is none.
+
+        The first of ``others``, the tasks after it, may be placed with it in a run; then they are taken out.
+        """
         if self._fails_again(statement, task) or (not self.loud and self.session.placer.hopeless(task)):
             return False
         same = self._same.option(self, task) if self.compares else None
         if same is None and self._waits(statement, task):
+            return True
+        if others and self._place_run(statement, task, others, same):
             return True
         found = same is not None and self._try(statement, task, same)
         if not found:
             found = self._search(statement, task, same)
         self._failed = None if found else (len(statement.operations), task)
         return found
+
+    def _place_run(self, statement: Statement, task: Task, others: deque[Task], same: NodeOption | None) -> bool:
+        """Place ``task`` and some of ``others`` where the task before was; False, nothing changed, if only one by one.
+
+        Each takes the room of one victim there.
+        """
+        if same is None or (order := self.nodes.kept) is None or self.kept is None or not self._runs.may_be:
+            return False
+        victims, need = self._same.alone(self, task), self.need(task)
+        if (run := self._runs.of(task, others, victims, same.row, need, order.stays_first)) is None:
+            return False
+        statement.evict_run(run.victims, same.row, self.policy.reason)
+        Pipeline(self.job, run.tasks, [same.row] * len(run.tasks), True).apply(statement)
+        self._attempts += len(run.tasks)
+        self._victims = len(same.victims or ()) - len(run.tasks) + 1  # as many as the last task found
+        self.kept.evicted(same.row, run.victims)
+        self._same.note(self, run.tasks[-1], same.row)
+        self._failed = None
+        return True
 
     def _search(self, statement: Statement, task: Task, failed: NodeOption | None) -> bool:
         """Try the nodes in order, without the one that has ``failed`` already; whether one was found."""
@@ -301,8 +328,8 @@ class Search:
             if enough and self.reserve(trial, task, node, evicted=self._frees(trial)):
                 if self.kept is not None:
                     self.kept.evicted(row, trial.evicted)
-                statement.merge(trial)
                 self._same.note(self, task, row)
+                statement.merge(trial)
                 return True
         return False
 

@@ -10,12 +10,12 @@ from stromboli.testing.builders import Manifest
 from stromboli.testing.cycle_checks import check_cycle
 from stromboli.testing.moves import Move
 from stromboli.testing.node_checks import check_nodes
-from stromboli.testing.other_checks import check_handlers, check_many, check_orders
+from stromboli.testing.other_checks import check_handlers, check_many, check_orders, check_quotas
 from stromboli.testing.shrinking import Example, smallest
 from stromboli.testing.trial import Trial
 from stromboli.testing.victim_checks import check_own, check_victims
 
-CHECKS = (check_nodes, check_orders, check_many, check_handlers, check_victims, check_own, check_cycle)
+CHECKS = (check_nodes, check_orders, check_many, check_handlers, check_victims, check_own, check_quotas, check_cycle)
 """What is checked of every example, in this order."""
 
 
@@ -32,7 +32,8 @@ def check_plugin(
     and, unless it declares ``reads=``, whatever happens on other nodes; answers that the engine kept must equal fresh
     ones.  ``.many`` must say what the plain form says one by one, ``.key`` order as the comparison does.  Whom
     a protecting hook lets go among others it must let go alone, too; whom a vote with ``own=`` names of a job it must
-    name whoever else is a candidate, until the job moves.  In a whole cycle nothing may be raised, and nothing answered
+    name whoever else is a candidate, until the job moves; what a queue is allowed with it must follow from what the
+    queue holds.  In a whole cycle nothing may be raised, and nothing answered
     that a point cannot use.
 
     Raises AssertionError with plugin, hook, what is wrong and the smallest example found; ImportError where the package

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from stromboli.errors import PlacementError
+from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.extension.answers import Answer
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind
@@ -66,8 +67,9 @@ def check_many(trial: Trial) -> None:
     session = trial.session
     for job, sub_job, tasks in runs(session) if len(session.table) else ():
         check_allocatable(trial, job, tasks)
-        check_ready(trial, "job_ready", job, tasks)
-        check_ready(trial, "sub_job_ready", sub_job, tasks)
+        check_until(trial, "job_ready", job, tasks, ends=True)
+        check_until(trial, "sub_job_ready", sub_job, tasks, ends=True)
+        check_until(trial, "job_starving", job, tasks, ends=False)
 
 
 def runs(session: Session) -> Iterator[tuple[Job, SubJob, list[Task]]]:
@@ -92,15 +94,49 @@ def check_allocatable(trial: Trial, job: Job, tasks: Sequence[Task]) -> None:
         _compare_counts(trial, many, tasks, found, goes_on)
 
 
-def check_ready(trial: Trial, point: str, part: Job | SubJob, tasks: Sequence[Task]) -> None:
-    """After how many of ``tasks``, at least one, the job or sub-job is ready."""
+def check_until(trial: Trial, point: str, part: Job | SubJob, tasks: Sequence[Task], *, ends: bool) -> None:
+    """After how many of ``tasks``, at least one, the answer for a job or sub-job is ``ends``."""
     for one, many in _pairs(trial, point):
         found = trial.ask(many.hook, many.function, part, tasks[0], len(tasks))
 
         def goes_on(count: int, one: Answer = one) -> bool:
-            return not (count and trial.ask(one.hook, one.function, part))
+            return not (count and bool(trial.ask(one.hook, one.function, part)) is ends)
 
         _compare_counts(trial, many, tasks, found, goes_on)
+
+
+def check_quotas(trial: Trial) -> None:
+    """What a queue is allowed with ``own=`` follows from what it holds."""
+    session = trial.session
+    for job, _, tasks in runs(session) if len(session.table) else ():
+        queue = session.queues[job.queue]
+        for answer in trial.answers("allocatable", "many"):
+            if answer.hook.own:
+                said = [_after(trial, task, answer, queue, tasks[-1], 1) for task in tasks[:-1]]
+                if len(set(said)) > 1:
+                    what = f"says {said} for {tasks[-1]} when in turn each of {tasks[:-1]} has a place"
+                    trial.fail(answer.hook.name, f"{what}; leave out own=")
+        for answer in trial.answers("preemptive", "scalar"):
+            if answer.hook.own and trial.ask(answer.hook, answer.function, queue, tasks):
+                _check_each(trial, answer, queue, tasks)
+
+
+def _after(trial: Trial, placed: Task, answer: Answer, *asked: object) -> object:
+    """What a hook answers while one task is ``placed``."""
+    with trial.session.statement() as statement, suppress(PlacementError):  # a handler objects
+        statement.place(trial.session.jobs[placed.job], (placed,), (0,), OperationKind.PIPELINE)
+        return trial.ask(answer.hook, answer.function, *asked)
+    return None
+
+
+def _check_each(trial: Trial, answer: Answer, queue: QueueInfo, tasks: Sequence[Task]) -> None:
+    """``tasks``, which are allowed together, must be allowed one after the other."""
+    with trial.session.statement() as statement, suppress(PlacementError):
+        for task in tasks:
+            if not trial.ask(answer.hook, answer.function, queue, [task]):
+                flaw = f"allows {list(tasks)} together, but not {task} once those before it are placed"
+                trial.fail(answer.hook.name, f"{flaw}; leave out own=")
+            statement.place(trial.session.jobs[task.job], (task,), (0,), OperationKind.PIPELINE)
 
 
 def _pairs(trial: Trial, point: str) -> list[tuple[Answer, Answer]]:

@@ -150,13 +150,38 @@ class Ledger:
 
     def evict(self, job: Job, task: Task, row: int) -> None:
         """A running task begins to end: its room becomes future idle."""
+        self._end(job, task, row)
+        self.table.add(row, self.leaving(task))
+
+    def evict_run(self, leaving: Sequence[tuple[Job, Task]], row: int) -> None:
+        """:meth:`evict` for several tasks of one node, whose amounts change in one step for all that are alike."""
+        changes: dict[tuple[PodTemplate, int], int] = {}
+        for job, task in leaving:
+            self._end(job, task, row)
+            kind = task.template, self._followed(task)
+            changes[kind] = changes.get(kind, 0) + 1
+        for (template, follow), times in changes.items():
+            self.table.add(row, self._move(template, "releasing", times, -follow * times))
+
+    def _end(self, job: Job, task: Task, row: int) -> None:
+        """Count ``task`` as ending everywhere but on its node."""
         self._queue(job, (task,), task.status, -1)
-        job.move([task], RELEASING)
-        follows = task.uid not in self._gone
-        self._row(task.template, row, "releasing", 1, -1 if follows else 0)
+        job.move((task,), RELEASING)
         self.evictions.append((task, False))
-        if follows:
+        if self._followed(task):
             self.log.append((task, row, -1))
+
+    def _followed(self, task: Task) -> int:
+        """How often Kubernetes' view of the nodes counts a task that is to end: 1, or 0 where it no longer does."""
+        return int(task.uid not in self._gone)
+
+    def leaving(self, task: Task) -> Change:
+        """How the eviction of ``task`` changes its node."""
+        return self._move(task.template, "releasing", 1, -self._followed(task))
+
+    def coming(self, task: Task) -> Change:
+        """How a reservation of ``task`` changes its node."""
+        return self._move(task.template, "pipelined", 1, 1)
 
     def unevict(self, job: Job, task: Task, row: int) -> None:
         """The reverse of :meth:`evict`; the task is Running again, whatever it was before."""
@@ -199,8 +224,8 @@ class Ledger:
             self.on_underflow(job, tasks[0], missing)
 
     def _nodes(self, template: PodTemplate, rows: Sequence[int], column: str, sign: int) -> None:
-        if len(rows) == 1:
-            self._row(template, rows[0], column, sign, sign)
+        if len(rows) == 1 or (rows[0] == rows[-1] and len(set(rows)) == 1):
+            self._row(template, rows[0], column, sign * len(rows), sign * len(rows))
             return
         self.table.journal.extend(rows)
         request, nonzero = self.arrays(template)
@@ -213,11 +238,15 @@ class Ledger:
 
     def _row(self, template: PodTemplate, row: int, column: str, sign: int, follow: int) -> None:
         """Count a pod of ``template`` in ``column`` of ``row``, ``sign`` times, and ``follow`` times as requested."""
+        self.table.add(row, self._move(template, column, sign, follow))
+
+    def _move(self, template: PodTemplate, column: str, sign: int, follow: int) -> Change:
+        """What :meth:`_row` adds."""
         move = template.number, column, sign, follow if self.follows_placements else 0
         found = self._changes.get(move)
         if found is None:
             found = self._changes[move] = self._change(template, *move[1:])
-        self.table.add(row, found)
+        return found
 
     def _change(self, template: PodTemplate, column: str, sign: int, follow: int) -> Change:
         request, nonzero = self.arrays(template)

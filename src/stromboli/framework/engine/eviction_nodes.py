@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from stromboli.framework.engine.classes import FEW, NEVER, TaskClass
 from stromboli.framework.engine.placement import scored
 from stromboli.framework.engine.rows import Bools, Fit, Floats
+from stromboli.model.resources.row_states import Change
 from stromboli.model.table import Node
 
 ALWAYS: Final = -1
@@ -95,3 +97,19 @@ def passes(cls: TaskClass, row: int) -> bool:
     one = cls.table.view(np.array([node.row], dtype=np.intp))
     answers = (fit.admits(cls.task, one) for fit in cls.global_filters)
     return all(answer is None or bool(answer[0]) for answer in answers)
+
+
+def foreseen(cls: TaskClass, row: int, changes: Sequence[Change]) -> list[float]:
+    """Scores of ``row`` after every second of ``changes``, each after a task has left and one of ``cls`` has come.
+
+    As far as ``row`` is open in between, and is known to be from a row that held the same.
+    """
+    if not cls.simple or cls.remembered is None:
+        return []
+    scores: list[float] = []
+    for number, said in enumerate(cls.remembered.ahead(row, changes)):
+        if not said.open:
+            break
+        if number % 2:
+            scores.append(said.best_now)
+    return scores

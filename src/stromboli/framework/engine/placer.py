@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from stromboli.framework.engine.classes import NEVER, Classes, TaskClass
-from stromboli.framework.engine.eviction_nodes import curable, passes, ranking
+from stromboli.framework.engine.eviction_nodes import curable, foreseen, passes, ranking
 from stromboli.framework.engine.fits import Fits
 from stromboli.framework.engine.limited import limited_run
 from stromboli.framework.engine.placement import Choice, Seen, Ties, chosen, first_of_best, one, run
@@ -74,6 +74,12 @@ class Placer(Protocol):
 
     def passes(self, task: Task, row: int) -> bool:
         """Whether no predicate at all speaks against ``task`` on ``row`` as it stands now."""
+
+    def foresee(self, tasks: Sequence[Task], row: int, leaving: Sequence[Task]) -> list[float]:
+        """The scores of ``row`` when each of ``tasks``, one after the other, has taken the place of one ``leaving``.
+
+        As far as that is known without asking, and all of them pass: it may stop before the last one.
+        """
 
 
 class Engine:
@@ -184,3 +190,11 @@ class Engine:
     def passes(self, task: Task, row: int) -> bool:
         """See :class:`Placer`."""
         return passes(self.classes.of(task, room=False), row)
+
+    def foresee(self, tasks: Sequence[Task], row: int, leaving: Sequence[Task]) -> list[float]:
+        """See :class:`Placer`."""
+        alike, ledger = self.classes.run_length(tasks), self.classes.ledger
+        leave, come = map(ledger.leaving, leaving[:alike]), ledger.coming(tasks[0])
+        return foreseen(
+            self.classes.of(tasks[0], room=False), row, [change for gone in leave for change in (gone, come)]
+        )

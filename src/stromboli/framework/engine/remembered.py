@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from stromboli.model.resources.row_states import Change
 from stromboli.model.table import NodeTable
 
 KEPT_STATES: Final = 1024
@@ -60,6 +61,17 @@ class Remembered:
             self._said.clear()
         (state,) = self._states((row,))
         self._said[state] = said
+
+    def ahead(self, row: int, changes: Iterable[Change]) -> Iterator[Said]:
+        """What ``row`` will say after each of ``changes``, as far as a row has been in such states before."""
+        ((state,), (here,)) = self._table.states.of((row,)), self._states((row,))
+        number = self._number
+        kind = here - state * number if number > 1 else 0
+        for change in changes:
+            state = change.after.get(state, 0)
+            if (said := self._said.get(state * number + kind)) is None or not state:
+                return
+            yield said
 
     def _states(self, rows: Sequence[int]) -> Sequence[int]:
         """A number for the kind of each of ``rows`` and its amounts."""

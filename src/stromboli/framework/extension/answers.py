@@ -11,7 +11,7 @@ from stromboli.framework.config.config import PluginOption
 from stromboli.framework.extension.contract import A_ROW_EACH, SCORES_OF_A_RUN, rule_of, rule_of_row
 from stromboli.framework.extension.guarded import guarded
 from stromboli.framework.extension.hook import Hook
-from stromboli.framework.extension.merge import FirstOpinion
+from stromboli.framework.extension.merge import All, FirstOpinion
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.points import POINTS
 from stromboli.model.job import Job
@@ -132,8 +132,17 @@ class Answers:
 
     def batch_forms(self, point: str, form: str = "many") -> list[Function] | None:
         """The functions of ``form`` of the plugins at one point; None when one of these plugins has none."""
-        forms, asked = self.forms(point, form), self.of(point)
+        forms, asked = self.forms(point, form), self._asked(point)
         return [forms[id(a.plugin)] for a in asked] if all(id(a.plugin) in forms for a in asked) else None
+
+    def _asked(self, point: str) -> list[Answer]:
+        """The hooks of one point that are asked: all of them, or those of the first tier where that one decides."""
+        merge, tiers = POINTS[point].merge, self.tiered(point)
+        return tiers[0] if tiers and isinstance(merge, All) and merge.by_tier else self.of(point)
+
+    def has_own(self, point: str, form: str = "scalar") -> bool:
+        """Whether all plugins at one point give that form, and promise ``own=`` of it."""
+        return self.batch_forms(point, form) is not None and all(answer.hook.own for answer in self.of(point, form))
 
     def order(self, point: str, compare: Function) -> Order[Any]:
         """The order of one point, by comparison and by key."""

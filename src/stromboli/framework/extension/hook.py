@@ -88,6 +88,9 @@ class Hook:
     promises that it follows from the job as it stands, and of the actor's job from its queue, its priority, and whether
     it is that job.  Of the actor itself a form for jobs, promised or not, reads ``template``, ``priority`` and ``role``
     alone: it is asked once for all pods of a job that are equal in these, whatever their labels and annotations.
+    Of ``allocatable.many`` it promises that it follows from what the task asks for and what the queue, and those above
+    it, hold: one that would be allowed is allowed in the place of one that asks for the same.  Of ``preemptive`` it
+    promises the same, and that tasks which are allowed together are allowed one after the other.
     """
 
     point: Point
@@ -242,12 +245,16 @@ def _misuse(hook: Hook) -> str:
         **_false_promises(hook, fit),
         "static= excludes reads=": hook.static and bool(hook.reads),
         "protects= belongs to points that name victims": hook.protects and not names_victims,
-        "own= belongs to sort keys of jobs and tasks, and to votes on victims": hook.own and hook.name not in _OWN,
+        "own= belongs to sort keys of jobs and tasks, to votes on victims and to quotas of queues": hook.own
+        and hook.name not in _OWN,
     }
     return next((text for text, holds in mistakes.items() if holds), "")
 
 
-_OWN: Final = ("job_order.key", "task_order.key", "preemptable", "preemptable.job", "reclaimable", "reclaimable.job")
+_OWN: Final = (
+    "job_order.key", "task_order.key", "preemptable", "preemptable.job", "reclaimable", "reclaimable.job",
+    "allocatable.many", "preemptive",
+)  # fmt: skip
 """The decorators that take ``own=``."""
 
 

@@ -177,8 +177,10 @@ _ROWS = (
     Point(
         "job_starving", ("job",), "bool",
         All(silent=False, by_tier=True), "preempt, reclaim, gangpreempt, gangreclaim",
-        "Whether the job may take resources from others; the first tier with any function decides.",
-        ("enableJobStarving",), default="false",
+        "Whether the job may take resources from others; the first tier with any function decides. "
+        "`.many(job, task, k)`: after how many further tasks like this one that get room it turns false, k + 1 if not "
+        "within k.",
+        ("enableJobStarving",), default="false", many=("job", "task", "k"),
         registration="AddJobStarvingFns", query=("JobStarving",),
     ),
     Point(

@@ -25,8 +25,9 @@ class SessionHooks:
     ``answers`` are the hooks themselves, ``handlers`` those that are called for every task placed or removed,
     ``orders`` the orders by point.  ``task_keys`` are the sort keys of tasks, None where a plugin gives none.  By point
     ``batch_forms`` are the forms for runs of equal tasks, ``job_prefilters`` rule out all victims of a job at once, and
-    ``own_votes`` are votes on victims that may be kept; None where a plugin has none.  ``opening`` is the plugin that
-    opens at the moment, with its tier and its options.
+    ``own_votes`` are votes on victims that may be kept; None where a plugin has none.  ``own_quotas`` says by point
+    whether what plugins allow a queue follows from what it holds.  ``opening`` is the plugin that opens at the moment,
+    with its tier and its options.
     """
 
     def __init__(self, tiers: int) -> None:
@@ -38,6 +39,7 @@ class SessionHooks:
         self.batch_forms: dict[str, list[Callable[..., int]] | None] = {}
         self.job_prefilters: dict[str, JobPrefilter | None] = {}
         self.own_votes: dict[str, OwnVote | None] = {}
+        self.own_quotas: dict[str, bool] = {}
 
     @property
     def opening_name(self) -> str:
@@ -74,7 +76,8 @@ class SessionHooks:
         for name in ("job_order", "queue_order", "task_order", "sub_job_order"):
             self.orders[name] = answers.order(name, getattr(asked, name))
         self.task_keys = [*answers.forms("task_order", "key").values()] if self.orders["task_order"].key else None
-        self.batch_forms = {name: answers.batch_forms(name) for name in ("allocatable", "job_ready", "sub_job_ready")}
+        self.batch_forms = {name: answers.batch_forms(name) for name in _RUNS}
+        self.own_quotas = {name: answers.has_own(name, form) for name, form in _QUOTAS.items()}
         self.job_prefilters = {name: job_prefilter(answers, name, restart) for name in _VICTIMS}
         kept = not restart and not compat.asks("protections-absolute") and answers.has_own_orders
         self.own_votes = {name: own_vote(answers, name) if kept else None for name in _VICTIMS}
@@ -82,6 +85,12 @@ class SessionHooks:
         self.handlers.deallocate = _handlers(answers, "on_deallocate")
         return asked
 
+
+_RUNS: Final = ("allocatable", "job_ready", "job_starving", "sub_job_ready")
+"""The points that are asked about runs of equal tasks."""
+
+_QUOTAS: Final = {"allocatable": "many", "preemptive": "scalar"}
+"""The points at which plugins say what a queue may have, with the form that makes the promise."""
 
 _VICTIMS: Final = ("preemptable", "reclaimable")
 """The points at which plugins name victims for one task."""

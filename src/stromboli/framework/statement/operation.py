@@ -212,7 +212,7 @@ class Allocate(Placement):
 class Pipeline(Placement):
     """Tasks reserve room that is about to become free.
 
-    ``evicted`` says whether pods have been evicted for the one task; None leaves what its task says.
+    ``evicted`` says whether pods have been evicted for each of the tasks; None leaves what they say.
     """
 
     __slots__ = ("_before", "evicted")
@@ -225,12 +225,14 @@ class Pipeline(Placement):
     def __init__(self, job: Job, tasks: Sequence[Task], rows: Sequence[int], evicted: bool | None = None) -> None:
         super().__init__(job, tasks, rows)
         self.evicted = evicted
-        self._before = False
+        self._before: list[bool] = []
 
     def apply(self, statement: Statement) -> None:
-        """Mark the task as one for which pods have been evicted, or not, and reserve its room."""
+        """Mark the tasks as those for which pods have been evicted, or not, and reserve their room."""
         if self.evicted is not None:
-            self._before, self.tasks[0].eviction_occurred = self.tasks[0].eviction_occurred, self.evicted
+            self._before = [task.eviction_occurred for task in self.tasks]
+            for task in self.tasks:
+                task.eviction_occurred = self.evicted
         try:
             super().apply(statement)
         except Exception:
@@ -238,13 +240,14 @@ class Pipeline(Placement):
             raise
 
     def revert(self, session: SessionState) -> None:
-        """Restore the task's mark and make the tasks Pending again."""
+        """Restore the tasks' marks and make the tasks Pending again."""
         self._restore()
         super().revert(session)
 
     def _restore(self) -> None:
         if self.evicted is not None:
-            self.tasks[0].eviction_occurred = self._before
+            for task, before in zip(self.tasks, self._before, strict=True):
+                task.eviction_occurred = before
 
     def saved(self) -> Iterable[Operation]:
         """One operation for each task, with its mark of this moment."""

@@ -53,6 +53,15 @@ class Statement:
         job, task, row = where(self.session, task, task.node_name, "evicting")
         Evict(job, (task,), (row,), reason).apply(self)
 
+    def evict_run(self, tasks: Sequence[Task], row: int, reason: str) -> None:
+        """Evict ``tasks``, known to be on ``row``, in one step; only where no plugin is told of evictions."""
+        session, operations = self.session, list[Evict]()
+        for task in tasks:
+            job = session.jobs[task.job]
+            operations.append(Evict(job, (job.tasks[task.uid],), (row,), reason))
+        session.ledger.evict_run([(operation.job, operation.tasks[0]) for operation in operations], row)
+        self.operations += operations
+
     def pipeline(self, task: Task, node_name: str, eviction_occurred: bool = False) -> None:
         """Reserve room that is about to become free on ``node_name`` for ``task``.  Raises PlacementError."""
         job, task, row = where(self.session, task, node_name, "pipeline")

@@ -73,7 +73,7 @@ class StatementEvents:
         if self._pipelined:
             self._tell_amounts(self._pipelined, tasks, rows)
         if self._short and not self._mute.on:
-            for row in rows:
+            for row in dict.fromkeys(rows):
                 if min(self._table.future_of(row)) < 0:
                     tell_future_short(self._session, rows)
                     return

@@ -162,7 +162,7 @@ class Capacity(QueueAccounts[Account], trusted=True):
             account.reserve(task)
         return True
 
-    @allocatable.many
+    @allocatable.many(own=True)
     def times_within_capability(self, queue: QueueInfo, task: Task, k: int) -> int:
         """How many of ``k`` tasks like this one keep all limits, one after the other."""
         account = self.accounts[queue.name]
@@ -194,7 +194,7 @@ class Capacity(QueueAccounts[Account], trusted=True):
         self.lines.refused(account, task, held, reserved)
         return False
 
-    @preemptive
+    @preemptive(own=True)
     def may_take_back(self, queue: QueueInfo, tasks: Sequence[Task]) -> bool:
         """Whether with ``tasks`` the queue stays within its limit, and within what it deserves of anything they need.
 

@@ -77,13 +77,13 @@ class Proportion(QueueAccounts[Account], trusted=True):
         """Whether the queue is open and deserves what it would hold with ``task``, in what the task asks for."""
         return self._covers(self.accounts[queue.name], task.template.vector)
 
-    @allocatable.many
+    @allocatable.many(own=True)
     def times_within_share(self, queue: QueueInfo, task: Task, k: int) -> int:
         """How many of ``k`` tasks like this one stay within the share, one after the other."""
         account = self.accounts[queue.name]
         return account.deserved.times(account.held, task.template.vector, k) if account.is_usable else 0
 
-    @preemptive
+    @preemptive(own=True)
     def may_take_back(self, queue: QueueInfo, tasks: Sequence[Task]) -> bool:
         """As for one task that asks for all that ``tasks`` ask for."""
         return self._covers(self.accounts[queue.name], added_up(tasks))

@@ -67,6 +67,10 @@ class PlainPlacer:
         """None: every task is placed by itself."""
         return None
 
+    def foresee(self, tasks: Sequence[Task], row: int, leaving: Sequence[Task]) -> list[float]:
+        """Nothing is foreseen."""
+        return []
+
     def refusals(self, task: Task, within: Marks | None = None, *, room: bool = True) -> Fits:
         """Why no node takes ``task``: every node's reasons, counted."""
         fits = Fits()
