@@ -400,3 +400,11 @@ def test_a_disabled_source_stops_and_its_hypernodes_stay() -> None:
     cluster.manager.topology.gone_node("n0")
     cluster.settle()
     assert tree(cluster) == found
+
+
+def test_a_file_may_be_so_large_and_no_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "SwitchName=s0 Nodes=n0"
+    monkeypatch.setattr(static_tree, "LARGEST", len(text))
+    assert [domain.name for domain in static_tree.discover(text).domains] == ["s0"]
+    with pytest.raises(ManifestError, match=f"the file is larger than {len(text)} bytes"):
+        static_tree.discover(text + " ")

@@ -12,12 +12,12 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from prometheus_client import CollectorRegistry
 
-from stromboli.errors import AccessError, ConfigError
+from stromboli.errors import AccessError, ConfigError, ManifestError
 from stromboli.live.process.flags import parse
 from stromboli.live.webhooks.certificates import RENEWED, Held, Terms, due, first
 from stromboli.live.webhooks.flags import WEBHOOK_FLAGS
 from stromboli.live.webhooks.process import Figures, WebhookProcess, bearer_of, settings_of
-from stromboli.live.webhooks.sources import Files
+from stromboli.live.webhooks.sources import Files, held_after
 from stromboli.live.webhooks.tls import ShownCertificate
 from stromboli.live.webhooks.webhook_server import Terms as ServingTerms
 from stromboli.server.http.certificates import Bearer, bears, begins, count, ends, signers
@@ -122,6 +122,11 @@ def test_without_flags_terms_are_the_usual_ones() -> None:
     names = ("listen_address", "port", "drain_time", "graceful_shutdown_time")
     assert ServingTerms(*(flags[name] for name in names)) == ServingTerms()
     assert ServingTerms.look <= TERMS.pause / 4  # a step is seen by all before the next
+
+
+def test_a_secret_that_holds_no_certificate_after_a_write_is_refused_by_name() -> None:
+    with pytest.raises(ManifestError, match=r"Secret ns/c.*holds no tls\.crt"):
+        held_after({"metadata": {"name": "c", "namespace": "ns"}, "data": {}}, "ns/c")
 
 
 def test_a_wish_waits_for_the_pause() -> None:
