@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -138,3 +139,13 @@ def test_what_a_replay_logs_bears_the_times_of_the_record(recorded: Path, capsys
     lines = capsys.readouterr().err.splitlines()
     begins = {line.split()[0] for line in lines if "Open Session" in line}
     assert begins == {"I0115"}, "the world's clock begins on 15 January 2027"
+
+
+def test_a_job_that_is_submitted_stands_behind_those_that_wait(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    (tmp_path / "job.yaml").write_text(json.dumps({**job(98), "metadata": {"name": "late", "namespace": "ns"}}))
+    main(["eta", str(tmp_path / "job.yaml"), "--record", str(recorded), "--at", str(history_half(recorded))])
+    (row,) = (line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("ns/late "))
+    assert int(row[2]) >= 2, "jobs of its queue come first"

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from stromboli.cluster.decoding.decode import job_facts
+from stromboli.cluster.state import ClusterState
 from stromboli.framework.config.registry import Registry
 from stromboli.journal.checkpoint import Checkpoint, restored
 from stromboli.sim.loading import Loading
@@ -25,7 +29,17 @@ def submitted(moment: Moment, registry: Registry, file: Path | None) -> tuple[Pl
         queues = dict(planning.state.queues)
         planning.load([file])
         planning.state.queues.update(queues)  # what stands of them, instead of what a file without them would need
-    return planning, [uid for uid in planning.state.jobs if uid not in before]
+    jobs = [uid for uid in planning.state.jobs if uid not in before]
+    for uid in jobs:
+        _come(planning.state, uid, int(moment.cut.now))
+    return planning, jobs
+
+
+def _come(state: ClusterState, uid: str, now: int) -> None:
+    """Let a job of a file stand behind those that wait already, unless the file says when it came."""
+    group = state.jobs[uid].group
+    if not group.created:
+        state.set_group(job_facts(replace(group, created=now), state.default_queue, state.axes))
 
 
 def fitting(planning: Planning, uid: str) -> Eta | None:
