@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import re
@@ -352,6 +353,21 @@ def test_amounts_on_axes_print_what_they_are() -> None:
     for i, amount in enumerate(amounts * 2):
         text = printed("total_resource", total=amount)
         assert text.endswith(f"<cpu {i % 3 * 1000}.00, memory 1073741824.00>\n")
+
+
+def test_texts_of_amounts_are_kept_for_no_longer_than_a_session() -> None:
+    """Every session has a numbering of its own: what one has told is never asked for again."""
+
+    def alive() -> int:
+        return sum(isinstance(one, Axes) for one in gc.get_objects())
+
+    log, _ = observer()
+    before = alive()
+    for number in range(50):
+        for vector in ((1000 * number, 1 << 30), (2000, 1 << 30)):
+            log.tell("total_resource", {"total": OnAxes(Axes(), vector)})
+        log.flush()
+    assert alive() - before <= 1
 
 
 def test_two_logs_listen_at_their_own_levels() -> None:

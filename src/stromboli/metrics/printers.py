@@ -74,11 +74,14 @@ class Texts:
 
 
 class _AmountTexts(dict[OnAxes, str]):
-    """Texts of amounts."""
+    """Texts of amounts of one numbering: every session has its own, and nothing asks for those of an earlier one."""
+
+    _axes: Axes | None = None
 
     def __missing__(self, amounts: OnAxes) -> str:
-        if len(self) >= _AMOUNTS:
+        if amounts.axes is not self._axes or len(self) >= _AMOUNTS:
             self.clear()
+            self._axes = amounts.axes
         text = self[amounts] = str(amounts)
         return text
 
