@@ -172,6 +172,26 @@ def test_a_volcano_job_waits_before_its_pods_are_made() -> None:
     assert eta.quantiles == (1200.0,) * 3
 
 
+@pytest.mark.parametrize(
+    ("name", "least", "resources"),
+    [
+        pytest.param(f"train-{UID}", 2**31 - 1, {"cpu": "0", "memory": "0"}, id="more pods than nodes may hold"),
+        pytest.param(f"train-{UID}", 2**31 - 1, {"memory": "1"}, id="of next to nothing each"),
+        pytest.param("mine", 5, {"cpu": "1"}, id="a PodGroup of a user, whose pods may never come"),
+    ],
+)
+def test_what_pod_groups_say_without_pods_costs_others_nothing(
+    name: str, least: int, resources: dict[str, str]
+) -> None:
+    claimed = pod_group(name, min_member=least, minResources=resources)
+    holder = pod("long-0", group="long", cpu=4, on="n1", annotations={EXPECTED: "20m"})
+    waits = pod("waits-0", group="waits", cpu=4)
+    scene = scene_of(state(node("n1", cpu=4), pod_group("long"), holder, claimed, pod_group("waits"), waits), 0.0)
+    (eta,) = Forecaster(Runtimes(), Calibration()).etas(scene, ["default/waits"])
+    assert eta.quantiles == (1200.0,) * 3
+    assert scene.number("default/mine") is None
+
+
 def test_a_volcano_job_is_learned_from_as_it_is_with_its_pods() -> None:
     """Its PodGroup comes first; what has run is like what will, and a wait for admission is one."""
     learner, name = Learner(), f"train-7-{UID}"

@@ -102,11 +102,11 @@ def test_jobs_start_in_a_simulation_as_they_were_admitted(recorded: Path) -> Non
 
 def test_jobs_that_still_wait_have_the_pods_that_their_pod_groups_say(recorded: Path) -> None:
     history = History(recorded, REGISTRY, until=history_half(recorded)).read()
-    assert history.unmade
+    assert history.not_admitted
     trace = recorded_trace(history, "record")
     jobs = {job.key: job for job in trace.workload.jobs}
     assert len(jobs) == JOBS
-    for uid in history.unmade:
+    for uid in history.not_admitted:
         assert uid in trace.guessed
         assert [(some.count, some.requests) for some in jobs[uid].pods] == [
             (1, {"cpu": "2", "memory": "1073741824"})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stromboli.kube import recorder as module
-from stromboli.kube.recorder import SENDERS, WAITING, Recorder, Regarding
+from stromboli.kube.recorder import SENDERS, Recorder, Regarding
 from tests.support.virtual import run
 
 SECOND = 1.0
@@ -85,4 +85,12 @@ def test_all_are_sent_once_nothing_is_more_urgent_any_more() -> None:
         return before
 
     assert (run(story()), recorder.written, server.most) == (3, 4 * SENDERS, SENDERS)
-    assert WAITING > 4 * SENDERS
+
+
+def test_a_warning_finds_room_where_normal_events_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WAITING", 3)
+    server = SlowServer()
+    recorder = recorded(server, *[("Normal", f"n{number}") for number in range(5)], ("Warning", "w"))
+    assert recorder.dropped == 2
+    run(sent(recorder, 10 * SECOND))
+    assert sorted(server.reasons) == ["n0", "n1", "n2", "w"]

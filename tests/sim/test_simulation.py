@@ -57,6 +57,34 @@ def test_room_that_comes_within_a_second_of_a_cycle_is_used_at_once():
     assert starts(Workload("w", jobs).on(nodes_of("1x4cpu")), 2.0) == [0, 2, 4, 6]
 
 
+ADMITTING = """
+actions: "enqueue, allocate"
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: overcommit}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("jobs", "expected"),
+    [
+        pytest.param([{"pods_delay": 5.0}], [5], id="pods come after the admission"),
+        pytest.param([{"pods_delay": 5.0, "group": {"status": {"phase": "Inqueue"}}}], [5], id="admitted as it comes"),
+        pytest.param([{}, {"pods_delay": 5.0}], [0, 105], id="admitted once the first job has ended"),
+        pytest.param([{}, {"pods_delay": 5.0, "cancelled": 50.0}, {}], [0, None, 100], id="withdrawn before that"),
+        pytest.param([{"pods_delay": 5.0, "cancelled": 3.0}, {}], [None, 3], id="withdrawn before its pods come"),
+        pytest.param([{"pods_delay": 4_000.0}], [4_000], id="no other event for hours"),
+    ],
+)
+@pytest.mark.parametrize("skips", [True, False])
+def test_pods_that_are_made_once_a_job_is_admitted(jobs, expected, skips):
+    """Each job asks for the whole node, and overcommit admits what four fifths of another would exceed."""
+    made = tuple(SimJob(f"job-{number}", 0, 100, (Pods(1, {"cpu": "4"}),), **more) for number, more in enumerate(jobs))
+    registry = full_registry("")
+    config = registry.configured_by(ADMITTING, "conf")
+    simulation = Simulation(Workload("w", made).on(nodes_of("1x4cpu")), config, registry, skips=skips)
+    assert [run.start for run in simulation.run()] == expected
+
+
 def test_figures_by_hand():
     found = simulate(small("fifo"), FIFO)
     slowdowns = 1, (90 + 60) / 60, (80 + 50) / 50, (130 + 2) / 10, 1

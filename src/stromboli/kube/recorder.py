@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -33,7 +33,7 @@ FORGOTTEN: Final = 2 * REPEAT
 """Seconds after which what has not been told again is forgotten: what still happens is told every :data:`REPEAT`."""
 
 WAITING: Final = 50_000
-"""Events that may wait to be sent; more are dropped and counted."""
+"""Warnings that may wait to be sent, and other events; more are dropped and counted."""
 
 SENDERS: Final = 8
 """Events that are sent at once."""
@@ -88,9 +88,9 @@ class Recorder:
     ``clock`` gives seconds since 1970.  ``written``, ``dropped`` and ``held`` count events that were sent, given up
     and left unsaid because nothing was new.
 
-    Warnings are sent before what is normal.  While ``gives_way_to`` answers that more urgent writes are under way, one
-    event is sent at a time, and more only as the queue fills: the server's time is the others', but nothing is dropped
-    for it.
+    Warnings are sent before what is normal, and of each :data:`WAITING` may wait.  While ``gives_way_to`` answers that
+    more urgent writes are under way, one event is sent at a time, and more only as the queue fills: the server's time
+    is the others', but events do not pile up for it.
     """
 
     def __init__(self, client: Client, component: str, clock: Callable[[], float] = time.time) -> None:
@@ -98,7 +98,8 @@ class Recorder:
         self._told: OrderedDict[int, _Told] = OrderedDict()  # by hashes, which take less room than what they are of
         self._texts: OrderedDict[int, tuple[float, int]] = OrderedDict()
         self.gives_way_to: Callable[[], bool] = lambda: False
-        self._queue: asyncio.PriorityQueue[tuple[bool, int, _Write]] = asyncio.PriorityQueue(WAITING)
+        self._queue: asyncio.PriorityQueue[tuple[bool, int, _Write]] = asyncio.PriorityQueue()
+        self._waiting = Counter[bool]()
         self._number = self._put_in = 0
         self.written = self.dropped = self.held = 0
 
@@ -172,11 +173,13 @@ class Recorder:
             self._texts.popitem(last=False)
 
     def _put(self, write: _Write) -> None:
-        self._put_in += 1
-        try:
-            self._queue.put_nowait((write.type == EVENT_NORMAL, self._put_in, write))
-        except asyncio.QueueFull:
+        normal = write.type == EVENT_NORMAL
+        if self._waiting[normal] >= WAITING:
             self.dropped += 1
+            return
+        self._put_in += 1
+        self._waiting[normal] += 1
+        self._queue.put_nowait((normal, self._put_in, write))
 
     # ------------------------------------------------------------------ sending
 
@@ -194,7 +197,8 @@ class Recorder:
         while True:
             while self.gives_way_to() and number > SENDERS * self._queue.qsize() // WAITING:
                 await asyncio.sleep(URGENT_PAUSE)
-            *_, write = await self._queue.get()
+            normal, _, write = await self._queue.get()
+            self._waiting[normal] -= 1
             try:
                 await self._sent(write)
             finally:

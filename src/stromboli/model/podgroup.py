@@ -106,6 +106,11 @@ def volcano_job(name: str) -> str:
     return _JOB_UID.sub("", name)
 
 
+def is_volcano_jobs(name: str) -> bool:
+    """Whether the PodGroup ``name`` was made for a Volcano Job, whose pods are made once it is admitted."""
+    return _JOB_UID.search(name) is not None
+
+
 # -- PodGroups of Kubernetes' own ------------------------------------------------------------------------------------
 
 UPSTREAM: Final = "@scheduling.k8s.io"

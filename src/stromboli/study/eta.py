@@ -15,7 +15,8 @@ import numpy as np
 from stromboli.cluster.state import ClusterState
 from stromboli.model.job import Job
 from stromboli.model.names import JOB_NAME
-from stromboli.model.resources.axes import Axes
+from stromboli.model.podgroup import is_volcano_jobs
+from stromboli.model.resources.axes import PODS, Axes
 from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import Amount
 from stromboli.model.status import ALLOCATED_STATUS, COMPLETED_STATUS, TaskStatus
@@ -77,9 +78,9 @@ def sort_of(job: Job) -> Sort:
 
 
 def awaits_pods(job: Job) -> bool:
-    """Whether a job's pods are made once it is admitted, as those of Volcano's Jobs are; its PodGroup says how many."""
+    """Whether it is a Volcano Job whose pods are not made yet; its PodGroup says how many there will be."""
     facts = job.facts
-    known = bool(facts.min_vector) and facts.min_available > 0
+    known = is_volcano_jobs(job.name) and bool(facts.min_vector) and facts.min_available > 0
     return known and not job.tasks and job.phase in ("", "Pending", "Inqueue")
 
 
@@ -132,6 +133,7 @@ class _Scene:
         elif awaits_pods(job):
             count = job.facts.min_available
             each = np.ceil(self._vector(job.facts.min_vector) / count)
+            each[PODS] = 1.0  # so that more of them than nodes may hold are not even tried
             self._waits(job, Waiting(each, count, count, queue), said)
 
     def _runs(self, job: Job, on: Sequence[Task], queue: int, said: float | None) -> None:

@@ -19,9 +19,9 @@ from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
 from stromboli.journal.entries import Planned
 from stromboli.journal.segments import segments
-from stromboli.model.job import JobFacts
+from stromboli.model.job import Job, JobFacts
 from stromboli.model.names import JOB_NAME
-from stromboli.model.podgroup import UPSTREAM, volcano_job
+from stromboli.model.podgroup import UPSTREAM, is_volcano_jobs, volcano_job
 from stromboli.model.status import COMPLETED_STATUS
 from stromboli.model.task import Task
 from stromboli.study.replay import Moment, Reading
@@ -92,7 +92,7 @@ class PastJob:
 
 
 @dataclass
-class Unmade:
+class GroupWithoutPods:
     """A PodGroup as it came, whose first pod has not come yet; when it was admitted, by the time of that cycle."""
 
     group: Manifest
@@ -116,6 +116,8 @@ class Changed:
 class History:
     """The past of a record between two times; :meth:`read` reads it.
 
+    ``withdrawn`` counts Volcano Jobs that went before they had pods: nothing is known of what they would have done.
+
     ``objects`` is what was there at the ``first`` cycle beside jobs; ``last`` is the last cycle; ``cuts`` are the times
     of all.
     """
@@ -136,8 +138,10 @@ class History:
         self._evicted: set[str] = set()
         self._lost_nodes: set[str] = set()
         self._told: list[Applied] = []
-        self._groups: dict[str, Unmade] = {}
+        self._groups: dict[str, GroupWithoutPods] = {}
         self._before: Counter[str] = Counter()
+        self.withdrawn = 0
+        self.default_queue = ""
         self._fresh, self._gap = True, False
 
     @property
@@ -164,9 +168,9 @@ class History:
         return self._config
 
     @property
-    def unmade(self) -> dict[str, Unmade]:
-        """By ``namespace/podgroup``, the PodGroups that no pod has come of by the last cycle."""
-        return self._groups
+    def not_admitted(self) -> dict[str, GroupWithoutPods]:
+        """By ``namespace/podgroup``, the Volcano Jobs that were not admitted by the last cycle, in order of coming."""
+        return {uid: one for uid, one in self._groups.items() if one.admitted is None and is_volcano_jobs(uid)}
 
     def read(self) -> History:
         """Read all, and return itself.  Raises RecordError."""
@@ -198,15 +202,21 @@ class History:
         """A PodGroup has come, changed or gone; it is kept as it came, until the first of its pods has come, too."""
         live = state.jobs.get(uid)
         if not stays or live is None:
-            self._groups.pop(uid, None)
+            self.withdrawn += self._groups.pop(uid, None) is not None and is_volcano_jobs(uid)
         elif (known := self.jobs.get(uid)) is not None and not known.group:
             facts = live.facts
             known.group, known.least = group_manifest(facts.group), max(facts.min_available, 1)
             known.queue = facts.queue or known.queue
-        elif uid not in self._groups and uid not in self.jobs and self.cuts:
-            self._groups[uid] = Unmade(group_manifest(live.facts.group))
-        elif (unmade := self._groups.get(uid)) is not None and unmade.admitted is None and not live.is_pending():
-            unmade.admitted = self.cuts[-1]
+        elif known is None and self.cuts:
+            self._wait(uid, live)
+
+    def _wait(self, uid: str, live: Job) -> None:
+        """Note how a PodGroup stands that no pod has come of."""
+        waiting = self._groups.get(uid)
+        if waiting is None and live.is_pending():
+            self._groups[uid] = GroupWithoutPods(group_manifest(live.facts.group))
+        elif waiting is not None and waiting.admitted is None and not live.is_pending() and is_volcano_jobs(uid):
+            waiting.admitted = self.cuts[-1]
 
     def _begun(self, moment: Moment) -> None:
         now, state = moment.cut.now, moment.rim.state
@@ -217,14 +227,16 @@ class History:
             self._open(state, now)
         elif self._fresh:
             self._dirty.update(dict.fromkeys([*state.tasks, *self._uid_of]))
+            self._groups = {uid: one for uid, one in self._groups.items() if uid in state.jobs}
+            self._note_groups(state, now)
         self._fresh = False
         self._gap = bool(self.cuts) and now - self.cuts[-1] > GAP
-        for unmade in self._groups.values():
-            unmade.came = unmade.came or now
+        for waiting in self._groups.values():
+            waiting.came = waiting.came or now
         self._note_objects(state, now)
         self._note_pods(state, now)
         self.cuts.append(now)
-        self._config = moment.config
+        self._config, self.default_queue = moment.config, state.default_queue
 
     def _open(self, state: ClusterState, now: float) -> None:
         """What is there at the beginning."""
@@ -233,9 +245,13 @@ class History:
         self._others = {_title(one): one for one in self.objects}
         self._told.clear()
         self._dirty = dict.fromkeys(state.tasks)
+        self._note_groups(state, now)
+
+    def _note_groups(self, state: ClusterState, now: float) -> None:
+        """PodGroups that wait to be admitted, and came while nothing was recorded."""
         for uid, job in state.jobs.items():
-            if job.is_pending() and not job.tasks and job.group.uid:
-                self._groups[uid] = Unmade(group_manifest(job.group), now)
+            if job.is_pending() and not job.tasks and job.group.uid and uid not in self.jobs:
+                self._groups.setdefault(uid, GroupWithoutPods(group_manifest(job.group), now))
 
     def _note_objects(self, state: ClusterState, now: float) -> None:
         for change in self._told:
@@ -330,13 +346,13 @@ class History:
             self._before[uid] += 1
             self.jobs[f"{uid} until {known.ended:.0f}, {self._before[uid]}"] = self.jobs.pop(uid)
         facts = _facts(state, uid)
-        unmade = self._groups.pop(uid, None) or Unmade({})
-        if facts is not None and unmade.made_at_once(now):
-            unmade = Unmade(group_manifest(facts.group))
+        waiting = self._groups.pop(uid, None) or GroupWithoutPods({})
+        if facts is not None and waiting.made_at_once(now):
+            waiting = GroupWithoutPods(group_manifest(facts.group))
         least, queue = (1, "") if facts is None else (max(facts.min_available, 1), facts.queue)
         found = self.jobs[uid] = PastJob(
-            uid, unmade.came or now, unmade.group, queue or state.default_queue, _owner(task), least, not self.cuts,
-            admitted=unmade.admitted,
+            uid, waiting.came or now, waiting.group, queue or state.default_queue, _owner(task), least, not self.cuts,
+            admitted=waiting.admitted,
         )  # fmt: skip
         return found
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 from stromboli.cluster.files.written import Manifest
 from stromboli.cluster.lives import RUN_FOR
 from stromboli.model.names import GROUP_NAME
-from stromboli.model.podgroup import volcano_job
 from stromboli.model.reservation import written
 from stromboli.model.resources import quantity
 from stromboli.model.values.times import moment, stamp
@@ -28,35 +27,44 @@ LATE: Final = 0.5
 @dataclass(frozen=True)
 class RecordedTrace:
     """The trace, and by the key of each job what the record says of it; ``guessed`` are keys of those whose runtime it
-    does not say: they had not ended, or not begun.
+    does not say: they had not ended, or not begun.  ``left_out`` counts jobs of which no pod was made, and none is
+    guessed: they were withdrawn, or ask for more pods than the nodes may hold.
     """
 
     workload: Workload
     past: Mapping[str, PastJob]
     guessed: frozenset[str]
+    left_out: int = 0
 
 
 def recorded_trace(history: History, name: str) -> RecordedTrace:
     """The trace of what :class:`~stromboli.study.history.History` has read."""
     making = _Making(history)
-    for job in (*history.jobs.values(), *_unmade(history)):
+    waiting = list(_not_admitted(history))
+    for job in (*history.jobs.values(), *waiting):
         making.add(job)
     jobs = tuple(sorted(making.jobs, key=lambda job: job.submit))
     changes = tuple(TimedChange(one.at - history.first, one.object, one.stays) for one in history.changes)
     objects = tuple(_shifted(one, START.timestamp() - history.first) for one in history.objects)
     workload = Workload(name, jobs, objects, changes)
-    return RecordedTrace(workload, making.past, frozenset(making.guessed))
+    left_out = history.withdrawn + len(history.not_admitted) - len(waiting)
+    return RecordedTrace(workload, making.past, frozenset(making.guessed), left_out)
 
 
-def _unmade(history: History) -> Iterator[PastJob]:
-    """Volcano's Jobs that were not admitted by the end: their pods, which nobody has made, are as PodGroups say."""
-    for uid, found in history.unmade.items():
+def _not_admitted(history: History) -> Iterator[PastJob]:
+    """Volcano's Jobs that were not admitted by the end: their pods, which nobody has made, are as PodGroups say.
+
+    PodGroups may say any number; together they are given as many pods as the nodes may hold, the first ones first.
+    """
+    room = sum(_most_pods(one) for one in history.objects if one["kind"] == "Node")
+    for uid, found in history.not_admitted.items():
         namespace, _, name = uid.partition("/")
-        spec, came = found.group["spec"], found.came or history.last
-        count = spec.get("minMember", 0)
-        if name == volcano_job(name) or not count or not spec.get("minResources"):
+        spec, count = found.group["spec"], found.group["spec"].get("minMember", 0)
+        if not 0 < count <= room or not spec.get("minResources"):
             continue
-        job = PastJob(uid, came, found.group, spec.get("queue") or "default", f"{namespace}/{stem(name)}", count,
+        room -= count
+        queue = spec.get("queue") or history.default_queue
+        job = PastJob(uid, found.came or history.last, found.group, queue, f"{namespace}/{stem(name)}", count,
                       before=False, admitted=history.last)  # fmt: skip
         pod = {
             "metadata": {},
@@ -64,6 +72,10 @@ def _unmade(history: History) -> Iterator[PastJob]:
         }
         job.slots = {str(number): Slot(f"{uid}-{number}", pod, history.last) for number in range(count)}
         yield job
+
+
+def _most_pods(node: Manifest) -> int:
+    return int(quantity.parse(str(node["status"]["allocatable"].get("pods", 0))))
 
 
 def _part(amounts: Mapping[str, object], count: int) -> dict[str, str]:
@@ -99,7 +111,7 @@ class _Making:
         found = SimJob(
             name, self._at(job.came), self._longest(job), tuple(self._pods(job, slot) for slot in job.slots.values()),
             job.queue, job.owner, least=job.least, namespace=namespace, group=_group(job.group),
-            cancelled=None if job.cancelled is None else self._at(job.cancelled), making=self._making(job),
+            cancelled=None if job.cancelled is None else self._at(job.cancelled), pods_delay=self._pods_delay(job),
         )  # fmt: skip
         self.jobs.append(found)
         self.past[found.key] = job
@@ -115,7 +127,7 @@ class _Making:
     def _at(self, when: float) -> float:
         return max(when - self._history.first, 0.0)
 
-    def _making(self, job: PastJob) -> float | None:
+    def _pods_delay(self, job: PastJob) -> float | None:
         """How long after it was admitted enough pods of a job had come; None where they did not wait for that."""
         if job.admitted is None:
             return None

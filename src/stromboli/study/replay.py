@@ -229,6 +229,7 @@ class Replay:
             Reading(self.reading.registry).read(segment, begun, planned)
         except _Found as found:
             moment, offered = moments[0], {"extender": Recorded(found.planned.answers)}
+            self.now = moment.cut.now
             given = moment.snapshot, moment.config, self.reading.registry, moment.cut.now, moment.cut.seed
             Pdb().runcall(run_cycle, *given, self.observer, offered)
 

@@ -64,6 +64,8 @@ def _show_error(found: ClosedLoop) -> None:
         f"(P50 {error.p50:.1f} s, P95 {error.p95:.1f} s, worst {error.worst:.1f} s)"
     )
     console().print(f"differences up to {max(error.least, 2 * found.period):.1f} s are within the model's error")
+    if found.trace.left_out:
+        say(f"note: left out {counted(found.trace.left_out, 'job')} without pods, withdrawn or too large for the nodes")
     if found.trace.guessed:
         say(f"note: {counted(len(found.trace.guessed), 'job')} had not ended: their runtimes are lower bounds")
 

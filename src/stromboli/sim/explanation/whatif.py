@@ -60,9 +60,11 @@ def what_would_help(planning: Planning, uid: str) -> Help:
     tries = min(MOST_TRIES, int(SECONDS / max(planning.cycle_wall[-1], 1e-6)))
     series = [each for each in _series(planning, planning.state.jobs[uid]) if each.changes]
     found = planning.last.session.jobs.peek_at(uid)
-    unmade = found is not None and not found.tasks and found.is_pending()
+    has_pods = found is not None and bool(found.tasks)
+    if found is not None and not has_pods and not found.is_pending():
+        return Help()  # it is admitted, and waits for its controller alone
     with _kept(planning):
-        return _tried(partial(_helps, planning, uid, unmade), series, tries)
+        return _tried(partial(_helps, planning, uid, has_pods), series, tries)
 
 
 def _tried(helps: Callable[[WhatIf], bool], series: Sequence[Series], tries: int) -> Help:
@@ -95,13 +97,13 @@ def _kept(planning: Planning) -> Iterator[None]:
         planning.observer.quiet = False
 
 
-def _helps(planning: Planning, uid: str, unmade: bool, change: WhatIf) -> bool:
-    """Whether a cycle binds pods of the job then, or admits it where its pods are still ``unmade``."""
+def _helps(planning: Planning, uid: str, has_pods: bool, change: WhatIf) -> bool:
+    """Whether a cycle binds pods of the job then, or admits it where there are none yet."""
     change.make()
     try:
         session = planning.cycle().session
         found = session.jobs.peek_at(uid)
-        admitted = unmade and found is not None and not found.is_pending()
+        admitted = not has_pods and found is not None and not found.is_pending()
         return admitted or any(bind.job == uid for bind in session.plan.binds)
     finally:
         change.undo()

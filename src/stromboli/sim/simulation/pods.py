@@ -80,6 +80,7 @@ class SimPods:
         self.placed = self.changes = self.ended = 0
         self.node_lost: Callable[[], bool] = lambda: False
         self._unmade: dict[str, list[tuple[str, SimPod]]] = {}
+        self._delayed = 0
         world.follow(self._hear)
 
     @property
@@ -92,6 +93,11 @@ class SimPods:
         """How many pods have no node."""
         return len(self.pods) - self.placed
 
+    @property
+    def to_come(self) -> bool:
+        """Whether pods of jobs that are admitted are about to be made."""
+        return self._delayed > 0
+
     # ------------------------------------------------------------------ coming and going
 
     def come(self, number: int, run: JobRun) -> None:
@@ -102,7 +108,6 @@ class SimPods:
         self.accounts.waits(job, 1)
         run.present = self.accounts.integrals.present
         group, *bodies = objects_of(job, number, stamp(self.world.timeline.now))
-        self.world.create(group)
         amounts = [{name: amount_of(text) for name, text in some.requests.items()} for some in job.pods]
         each = (found for found, some in zip(amounts, job.pods, strict=True) for _ in range(some.count))
         found = [
@@ -110,11 +115,12 @@ class SimPods:
             for body, requests in zip(bodies, each, strict=True)
         ]
         self.pods.update(found)
-        if job.making is None:
-            self._make(found)
-        else:
+        if job.pods_delay is not None:
             self._unmade[job.key] = found
             self._wake(True)
+        self.world.create(group)
+        if job.pods_delay is None:
+            self._make(found)
         if job.cancelled is not None:
             self.world.timeline.at(self.began + job.cancelled, partial(self._cancel, run))
 
@@ -177,11 +183,17 @@ class SimPods:
     def _admitted(self, change: SimChange) -> None:
         """A PodGroup has changed: once it is admitted, the pods of its job are made."""
         key = key_of(change.body)
-        if part(change.body, "status", "phase") in ("", "Pending") and change.how is not Deleted:
+        is_gone = change.how is Deleted
+        if (part(change.body, "status", "phase") or "Pending") == "Pending" and not is_gone:
             return
         found = self._unmade.pop(key, None)
-        if found is not None and change.how is not Deleted:
-            self.world.timeline.after(found[0][1].run.job.making or 0.0, partial(self._make, found))
+        if found and not is_gone:
+            self._delayed += 1
+            self.world.timeline.after(found[0][1].run.job.pods_delay or 0.0, partial(self._make_late, found))
+
+    def _make_late(self, found: list[tuple[str, SimPod]]) -> None:
+        self._delayed -= 1
+        self._make(found)
 
     def _changed(self, key: str, pod: SimPod, body: Body) -> None:
         phase = part(body, "status", "phase")

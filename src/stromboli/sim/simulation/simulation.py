@@ -32,7 +32,7 @@ IDLE: Final = 3_600
 """Cycles in a row that decide nothing while nothing else is to come, after which a simulation ends."""
 
 SETTLED: Final = frozenset({"Running", "Completed"})
-UNASKED: Final = frozenset({"", "Pending"})
+NOT_ADMITTED: Final = frozenset({"", "Pending"})
 """Phases of jobs that are placed, and of jobs that have not been admitted."""
 
 
@@ -144,20 +144,25 @@ class Simulation:
         self._due, self._last = inf, self.timeline.now
         self.cycles += 1
         self.scheduling.cycle()
-        to_come = self._next < len(self.runs) or bool(self.pods.placed)
-        self._idle = 0 if self._decided or to_come else self._idle + 1
+        self._idle = 0 if self._decided or self._goes_on() else self._idle + 1
         if self.cycles % 256 == 0:
             self._progress(self)
         waits = (self._decided and self.pods.pending) or self._reserved
         if (waits or self._always) and self.ended < len(self.runs):
             self._ask(self.timeline.now + (self.period or PERIOD))
 
+    def _goes_on(self) -> bool:
+        """Whether something is to come, whatever cycles decide: jobs, pods that are made, or ends of pods."""
+        return self._next < len(self.runs) or self.pods.to_come or bool(self.pods.placed)
+
     def _look(self, plan: Plan) -> None:
-        self._decided = bool(plan.binds or plan.evictions or plan.gates or plan.annotations or self._admits(plan))
+        self._decided = bool(
+            plan.binds or plan.evictions or plan.gates or plan.annotations or self._phases_matter(plan)
+        )
         kept = plan.memory.get(MEMORY, self.scheduling.state.memory.get(MEMORY))  # evictions that are put off
         self._reserved = bool(plan.reservations or kept)
 
-    def _admits(self, plan: Plan) -> bool:
+    def _phases_matter(self, plan: Plan) -> bool:
         """Whether phases change in a way that a later cycle may answer to.
 
         That a job runs, or is complete, matters only to jobs that wait to be admitted.
@@ -166,5 +171,5 @@ class Simulation:
         told = (one for one in plan.pod_groups if one.key in jobs)
         changed = {one.key: one.phase for one in told if one.phase != jobs[one.key].phase}
         if SETTLED.issuperset(changed.values()):
-            return bool(changed) and any(job.phase in UNASKED and uid not in changed for uid, job in jobs.items())
+            return bool(changed) and any(job.phase in NOT_ADMITTED and uid not in changed for uid, job in jobs.items())
         return True

@@ -33,8 +33,8 @@ class SimJob:
 
     Times count from the workload's beginning.  The job starts when ``least`` pods have nodes (0: all of them).
     ``user`` is whose it is, as far as the trace says.  Where the trace says how much of one resource the job uses and
-    not by how many pods, ``divides`` names the resource: pods are made as the nodes allow.  Pods are made ``making``
-    seconds after the job is admitted, as those of Volcano's Jobs are; None: they come with it.
+    not by how many pods, ``divides`` names the resource: pods are made as the nodes allow.  ``pods_delay`` is how many
+    seconds after its admission the job's pods are made, as those of Volcano's Jobs are; None: they come with it.
     """
 
     name: str
@@ -49,7 +49,7 @@ class SimJob:
     namespace: str = "default"
     group: Mapping[str, Any] = field(default_factory=dict)
     cancelled: float | None = None
-    making: float | None = None
+    pods_delay: float | None = None
 
     @property
     def key(self) -> str:
