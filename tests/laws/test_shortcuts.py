@@ -141,8 +141,8 @@ def seen_or_not(snapshot: Snapshot, config: Config, registry: Registry, now: flo
     return plan
 
 
-def moving(jobs: Mapping[str, Job]) -> dict[str, None]:
-    """The uids of jobs that are not settled."""
+def moving(jobs: Mapping[str, Job], _among: object) -> dict[str, None]:
+    """The uids of jobs that are not settled, whichever are said to be among them."""
     return dict.fromkeys(uid for uid, job in jobs.items() if not is_settled(job))
 
 
