@@ -21,6 +21,7 @@ from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import Amount
 from stromboli.model.status import ALLOCATED_STATUS, COMPLETED_STATUS, TaskStatus
 from stromboli.model.task import Task
+from stromboli.sim.explanation.reasons import waits
 from stromboli.study.forecast import FAR, Holding, Situation, Waiting, starts
 from stromboli.study.history import stem
 from stromboli.study.runtimes import Floats, Runtimes, Sort, expected
@@ -79,9 +80,7 @@ def sort_of(job: Job) -> Sort:
 
 def awaits_pods(job: Job) -> bool:
     """Whether it is a Volcano Job whose pods are not made yet; its PodGroup says how many there will be."""
-    facts = job.facts
-    known = is_volcano_jobs(job.name) and bool(facts.min_vector) and facts.min_available > 0
-    return known and not job.tasks and job.phase in ("", "Pending", "Inqueue")
+    return not job.tasks and waits(job) and is_volcano_jobs(job.name) and bool(job.facts.min_vector)
 
 
 def scene_of(state: ClusterState, now: float, began: Mapping[str, float] = {}) -> Scene:

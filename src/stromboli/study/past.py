@@ -11,10 +11,7 @@ from stromboli.cluster.state import ClusterState
 from stromboli.framework.config.registry import Registry
 from stromboli.journal.checkpoint import Checkpoint, restored
 from stromboli.journal.segments import Segment, begun, segments
-from stromboli.model.job import Job
-from stromboli.model.names import JOB_NAME
-from stromboli.model.podgroup import volcano_job
-from stromboli.sim.explanation.explain import Explanation, explain
+from stromboli.sim.explanation.explain import Explanation, explain, names_of
 from stromboli.sim.planning import Planning
 from stromboli.study.replay import Moment, Reading, standings
 from stromboli.study.story import Span, Story
@@ -81,14 +78,8 @@ def _group(state: ClusterState, uid: str) -> str:
     """The PodGroup that is called ``uid``, or else that of the Volcano Job of that name; ``uid`` if there is none."""
     if uid in state.jobs:
         return uid
-    name = uid.partition("/")[2]
     alike = (job for key, job in state.jobs.items() if key.startswith(f"{uid}-"))
-    return next((job.uid for job in alike if volcano_job(job.name) == name or _is_named(job, name)), uid)
-
-
-def _is_named(job: Job, name: str) -> bool:
-    """Whether pods say that they are those of the Volcano Job ``name``."""
-    return any(task.annotations.get(JOB_NAME) == name for task in job.tasks.values())
+    return next((job.uid for job in alike if uid in names_of(job)), uid)
 
 
 def planning_of(moment: Moment, registry: Registry) -> Planning:

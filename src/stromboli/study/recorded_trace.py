@@ -16,7 +16,7 @@ from stromboli.model.names import GROUP_NAME
 from stromboli.model.reservation import written
 from stromboli.model.resources import quantity
 from stromboli.model.values.times import moment, stamp
-from stromboli.sim.simulation.workload import Pods, SimJob, TimedChange, Workload
+from stromboli.sim.simulation.workload import Pods, SimJob, TimedChange, Workload, text_of
 from stromboli.sim.traces.trace_objects import START
 from stromboli.study.history import LONE, History, PastJob, Slot, stem
 
@@ -81,7 +81,7 @@ def _most_pods(node: Manifest) -> int:
 def _part(amounts: Mapping[str, object], count: int) -> dict[str, str]:
     """What one of ``count`` pods asks for that ask for so much together; what quotas alone count is left out."""
     own = {name: amount for name, amount in amounts.items() if not _OF_QUOTAS.match(name)}
-    return {name: _text(Fraction(quantity.parse(str(amount))) / count) for name, amount in own.items()}
+    return {name: text_of(float(Fraction(quantity.parse(str(amount))) / count)) for name, amount in own.items()}
 
 
 _OF_QUOTAS: Final = re.compile(r"requests\.|limits\.|count/|pods$")
@@ -178,11 +178,7 @@ def _requests(spec: Mapping[str, Any]) -> dict[str, str]:
     for container in spec.get("containers") or ():
         for name, amount in ((container.get("resources") or {}).get("requests") or {}).items():
             total[name] = total.get(name, Fraction(0)) + Fraction(quantity.parse(str(amount)))
-    return {name: _text(amount) for name, amount in total.items()}
-
-
-def _text(amount: Fraction) -> str:
-    return f"{float(amount):.3f}".rstrip("0").rstrip(".")
+    return {name: text_of(float(amount)) for name, amount in total.items()}
 
 
 def _group(found: Manifest) -> dict[str, Any]:

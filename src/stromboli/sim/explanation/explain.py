@@ -75,19 +75,22 @@ def find_job(planning: Planning, name: str) -> str:
     jobs = planning.state.jobs
     if name in jobs:
         return name
-    for names in (_names, _pod_names):
+    for names in (names_of, _pod_names):
         found = sorted(uid for uid, job in jobs.items() if name in names(job))
         if len(found) == 1:
             return found[0]
         if found:
             raise NotFoundError("job", name, message=f"{name} may be {', '.join(found[:5])}; say which")
-    close = nearest(name, [text for job in jobs.values() for text in _names(job)])
+    close = nearest(name, [text for job in jobs.values() for text in names_of(job)])
     hint = f"; did you mean {close}?" if close else "; jobs are named namespace/podgroup"
     raise NotFoundError("job", name, message=f"there is no job {name}{hint}")
 
 
-def _names(job: Job) -> list[str]:
-    """What a job may be called: as its PodGroup, or as the Volcano Job that this was made for or that its pods name."""
+def names_of(job: Job) -> list[str]:
+    """What a job may be called, with its namespace and without it.
+
+    As its PodGroup, or as the Volcano Job that this was made for or that its pods name.
+    """
     named = (task.annotations.get(JOB_NAME, job.name) for task in job.tasks.values())
     names = dict.fromkeys((job.name, volcano_job(job.name), *named))
     return [text for name in names for text in (name, f"{job.namespace}/{name}")]
@@ -141,7 +144,7 @@ def _steps(cycle: Cycle, job: Job, reason: Reason | None) -> list[Step]:
     if not job.facts.queue:
         return [] if reason is None else [Step(0, "admitted", False, no_group(job))]
     if job.queue not in cycle.session.queues:
-        return [Step(0, "admitted", False, f"queue {job.queue or '(none)'} does not exist")]
+        return [Step(0, "admitted", False, f"queue {job.queue} does not exist")]
     if reason is not None and not len(cycle.session.table):
         return [Step(5, "nodes", False, NO_NODES)]
     steps = [_admitted(cycle, job)]

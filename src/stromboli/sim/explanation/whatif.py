@@ -57,12 +57,12 @@ def what_would_help(planning: Planning, uid: str) -> Help:
     """
     if not len(planning.last.session.table):
         return Help()
-    tries = min(MOST_TRIES, int(SECONDS / max(planning.cycle_wall[-1], 1e-6)))
-    series = [each for each in _series(planning, planning.state.jobs[uid]) if each.changes]
     found = planning.last.session.jobs.peek_at(uid)
     has_pods = found is not None and bool(found.tasks)
     if found is not None and not has_pods and not found.is_pending():
         return Help()  # it is admitted, and waits for its controller alone
+    tries = min(MOST_TRIES, int(SECONDS / max(planning.cycle_wall[-1], 1e-6)))
+    series = [each for each in _series(planning, planning.state.jobs[uid]) if each.changes]
     with _kept(planning):
         return _tried(partial(_helps, planning, uid, has_pods), series, tries)
 

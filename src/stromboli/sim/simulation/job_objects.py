@@ -7,7 +7,7 @@ from typing import Any
 
 from stromboli.cluster.body import Body
 from stromboli.model.names import GROUP_NAME, SCHEDULER_NAME
-from stromboli.sim.simulation.workload import SimJob
+from stromboli.sim.simulation.workload import SimJob, text_of
 from stromboli.sim.traces.trace_objects import container
 
 
@@ -44,7 +44,7 @@ def _group_of(job: SimJob, uid: str, created: str) -> dict[str, Any]:
         "minMember": job.least or job.size,
         "queue": job.queue,
         **({"priorityClassName": job.priority_class} if job.priority_class else {}),
-        "minResources": {name: f"{amount:.3f}".rstrip("0").rstrip(".") for name, amount in job.asks().items()},
+        "minResources": {name: text_of(amount) for name, amount in job.asks().items()},
         **more.get("spec", {}),
     }
     named = {"name": job.name, "namespace": job.namespace, "uid": uid, "creationTimestamp": created}

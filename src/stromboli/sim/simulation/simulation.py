@@ -32,8 +32,7 @@ IDLE: Final = 3_600
 """Cycles in a row that decide nothing while nothing else is to come, after which a simulation ends."""
 
 SETTLED: Final = frozenset({"Running", "Completed"})
-NOT_ADMITTED: Final = frozenset({"", "Pending"})
-"""Phases of jobs that are placed, and of jobs that have not been admitted."""
+"""Phases of jobs that are placed."""
 
 
 class Simulation:
@@ -171,5 +170,5 @@ class Simulation:
         told = (one for one in plan.pod_groups if one.key in jobs)
         changed = {one.key: one.phase for one in told if one.phase != jobs[one.key].phase}
         if SETTLED.issuperset(changed.values()):
-            return bool(changed) and any(job.phase in NOT_ADMITTED and uid not in changed for uid, job in jobs.items())
+            return bool(changed) and any(job.is_pending() and uid not in changed for uid, job in jobs.items())
         return True

@@ -195,6 +195,11 @@ def amount_of(text: str) -> float:
     return float(quantity.parse(text))
 
 
+def text_of(amount: float) -> str:
+    """A quantity of so many cores, bytes or pieces, to thousandths: the reverse of :func:`amount_of`."""
+    return f"{amount:.3f}".rstrip("0").rstrip(".")
+
+
 NODES: Final = re.compile(r"([1-9][0-9]{0,5})x(.+)")
 PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[KMGT]i)?)([a-z][\w./-]*)?")
 DAYS: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)d")
