@@ -23,7 +23,7 @@ from stromboli.sim.runner import run_scenario
 from stromboli.testing.builders import hyper_node, node, pod, pod_group, queue
 from tests.acceptance.bench import binds, conf
 from tests.acceptance.fights import evicted, reserved, running, waiting
-from tests.acceptance.stories import TIERS, Story, ending
+from tests.acceptance.stories import TIERS, Story, ending, held_on
 from tests.support.live_world import LiveWorld, gang
 from tests.support.virtual import run
 
@@ -136,6 +136,24 @@ def test_idle_room_is_not_reserved_for_a_gang_whose_victims_are_spared():
     assert binds(story.cycle()) == {"h-0": "n2"}
 
 
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+def test_idle_room_that_a_lower_job_holds_is_claimed_and_used_in_the_same_cycle(action: str):
+    """A victim of the lower job has left by now; another lower job keeps what is of no use to the higher one."""
+    held = [
+        (
+            pod_group(name, priorityClassName="low"),
+            pod(f"{name}-0", group=name, cpu=4, memory=0, annotations=held_on(on)),
+        )
+        for name, on in (("l", "n1"), ("m", "n2"))
+    ]
+    story = Story(*held, waiting("h", 1, cls="high", cpu=4), text=EARLY[action], nodes=1)
+    story.tell(node("n2", cpu=4, labels={"zone": "b"}))
+    plan = story.cycle()
+    assert (evicted(plan), reserved(plan)) == ([], {})
+    assert sorted(binds(plan).values()) == ["n1", "n2"]
+    assert "h-0" in binds(plan)
+
+
 @pytest.mark.parametrize("gate", [True, False])
 def test_a_gang_that_evicts_because_its_queue_is_full_holds_idle_room_for_one_cycle(gate: bool):
     """Its victims make way in the share of the queue, not on their node, so it need not wait until they have left."""
@@ -222,7 +240,7 @@ def test_reservations_of_idle_room_alone_are_replaced():
         tasks = [*session.jobs["default/h"].tasks.values()]
         for task in tasks:
             statement.pipeline(task, "n1")
-        assert idle.replaces(statement)
+        assert idle.replaces(statement, session.statement())
         assert (statement.operations, [task.status.name for task in tasks]) == ([], ["Allocated"] * 2)
 
 
@@ -232,8 +250,22 @@ def test_reservations_stand_as_before_where_one_is_of_room_that_is_not_idle_yet(
         tasks = [*session.jobs["default/h"].tasks.values()]
         for task, name in zip(tasks, ("n1", "n2"), strict=True):
             statement.pipeline(task, name)
-        assert not idle.replaces(statement)
+        assert not idle.replaces(statement, session.statement())
         assert [(task.status.name, task.node_name) for task in tasks] == [("Pipelined", "n1"), ("Pipelined", "n2")]
+
+
+def test_what_a_holder_yields_is_released_again_where_the_room_is_not_idle():
+    lower = pod_group("l", priorityClassName="low"), pod("l-0", group="l", cpu=1, memory=0, annotations=held_on("n1"))
+    story = Story(lower, ending("a", "n2"), waiting("h", 2, cls="high"), text=EARLY["preempt"], nodes=2)
+    with story.open() as session:
+        with IdleRoom(session) as idle, session.statement() as statement, session.statement() as released:
+            held, tasks = session.jobs["default/l"].tasks["default/l-0"], [*session.jobs["default/h"].tasks.values()]
+            released.unpipeline(held)
+            for task, name in zip(tasks, ("n1", "n2"), strict=True):
+                statement.pipeline(task, name)
+            assert not idle.replaces(statement, released)
+            assert (held.status.name, len(released.operations)) == ("Pending", 1)
+        assert (held.status.name, held.node_name) == ("Pipelined", "n1")
 
 
 def test_nothing_of_it_stands_when_the_action_has_ended_whatever_ends_it():

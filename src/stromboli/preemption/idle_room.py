@@ -78,18 +78,26 @@ class IdleRoom:
                 self._left.rollback(mark)
         return found
 
-    def replaces(self, statement: Statement) -> bool:
-        """Whether ``statement`` only reserves idle room: then it is empty now, and the room is left as well."""
+    def replaces(self, statement: Statement, released: Statement) -> bool:
+        """Whether ``statement`` only reserves idle room: then it is empty now, and the room is left as well.
+
+        ``released`` is what holders of reservations have yielded for it: empty then, too, and they do without until the
+        action ends.  Where they have yielded, allocate has to come, which lets the job claim the same.
+        """
         if not self._may_leave or not statement.consists_of(OperationKind.PIPELINE):
             return False
         job, saved, table = statement.operations[0].job, statement.save(), self.session.table
+        mark, yielded = self._left.checkpoint(), released.save()
         with self.session.narrator.mute:
             statement.rollback(0)
+        self._left.merge(released)
         pairs = (pair for operation in saved for pair in zip(operation.tasks, operation.rows, strict=True))
         if self.takes(*((task, table.mask((row,))) for task, row in pairs)):
             self.session.tell("idle_room_left", job=job)
             return True
         with self.session.narrator.mute:
+            self._left.rollback(mark)
+            released.recover(yielded)
             statement.recover(saved)
         return False
 

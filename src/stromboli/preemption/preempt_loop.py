@@ -44,13 +44,15 @@ def run(
             search.tell_figures()
             if session.ask.job_pipelined(job):
                 search.reprieve(statement)
-                if not yielded and idle.replaces(statement):
+                gone = holders.spare(released, yielded, statement)
+                if (idle.allocates or not yielded) and idle.replaces(statement, released):
                     continue
                 if delay.postpones(job, statement):
                     statement.rollback(0)  # not discarded: without evictions no node is nominated
                     released.rollback(0)
                     continue
-                holders.settle(released, yielded, statement)
+                released.merge(statement)
+                holders.report(gone)
                 commit(session, released, search.policy.reason)
     if say := session.tells("no_preemptors"):
         say(queue=queue.name)

@@ -232,8 +232,11 @@ class YieldBeforeEviction:
         standing = (claim for claim in self._claims if all(task.status is PIPELINED for task in claim.tasks))
         return _lower(self._precedence, list(islice(standing, MOST)), job, statement)
 
-    def settle(self, released: Statement, claims: list[Claim], taken: Statement) -> None:
-        """Merge ``taken`` into ``released`` and restore the claims that are not in its way, the highest first."""
+    def spare(self, released: Statement, claims: list[Claim], taken: Statement) -> list[Claim]:
+        """Restore those of ``claims`` that are not in the way of ``taken``, the highest first; returns the others.
+
+        ``released`` then releases only what it returns.
+        """
         rows = {task.uid: each.rows[0] for each in released.operations for task in each.tasks}
         gone: list[Claim] = []
         with self.session.statement() as trial:
@@ -246,7 +249,10 @@ class YieldBeforeEviction:
             released.rollback(0)
             _release(released, gone)
             taken.recover(saved)
-        released.merge(taken)
+        return gone
+
+    def report(self, gone: list[Claim]) -> None:
+        """Give up for a higher job what ``gone`` has held, and report it."""
         if self._book is not None:
             for claim in gone:
                 _report_taken(self.session, self._book, claim)
