@@ -12,7 +12,7 @@ from stromboli.framework.engine.fits import Fits
 from stromboli.framework.extension.reason import Reason
 from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
-from stromboli.plugin import Plugin, overused, predicate
+from stromboli.plugin import Plugin, by_template, overused, pre_predicate, predicate
 from stromboli.testing.builders import cluster, node, pod, pod_group
 from tests.acceptance.bench import Bench, conf
 
@@ -99,6 +99,26 @@ def looked_at(monkeypatch, count):
     )
     assert len(plan.binds) == count
     return sum(seen)
+
+
+@pytest.mark.parametrize(("key", "asked"), [(by_template, {"g-0"}), (None, {f"g-{i}" for i in range(9)})])
+def test_what_follows_from_the_template_is_asked_once_a_run(key, asked):
+    """Without the key each pod of a gang is asked about before it is placed, and one that is refused ends the run."""
+    seen = []
+
+    class Choosy(Plugin):
+        name = "choosy"
+
+        @pre_predicate(key=key)
+        def last_one(self, task):
+            seen.append(task.name)
+            return Reason("is the last") if task.name == "g-8" and key is None else None
+
+    pods = [pod(f"g-{i}", group="g") for i in range(9)]
+    objects = [node("n", cpu=9, memory="9Gi"), pod_group("g", min_member=8), *pods]
+    bench = Bench(objects, conf("gang", "predicates choosy"), Choosy)
+    assert len(bench.cycle().binds) == (8 if key is None else 9)
+    assert set(seen) == asked
 
 
 def test_where_roles_take_turns_runs_are_sought_among_few(monkeypatch):

@@ -92,6 +92,7 @@ def session(where: NodeTable, pods: Sequence[Placed] = (), pending: Sequence[Tas
             namespace_labels=services.pop("namespace_labels", {}),
             all_templates=lambda: None,
             spread_selector=services.pop("spread_selector", lambda _task: None),
+            services={"default": {}},
         ),
         "compat": Compat(),
         "ledger": SimpleNamespace(follows_placements=services.pop("follow", True), log=services.pop("log", [])),

@@ -27,6 +27,7 @@ from stromboli.plugin import (
     job_ready,
     node_order,
     on_allocate,
+    pre_predicate,
     predicate,
     preemptable,
     queue_order,
@@ -269,6 +270,7 @@ def test_every_point_can_be_registered():
         (predicate.vector(key=region), lambda self, task, nodes: 1, r"must declare 1 to 64 reasons"),
         (predicate(reads=UNKNOWN), lambda self, task, node: 1, r"reads= knows cluster, .*, clock, not disk"),
         (job_order(key=region), lambda self, left, right: 1, r"belong to points that are asked per node"),
+        (pre_predicate(key=region), lambda self, task: None, r"key=by_template to pre_predicate"),
         (job_order(protects=True), lambda self, left, right: 1, r"belongs to points that name victims"),
     ],
 )

@@ -16,12 +16,14 @@ from stromboli.plugin import (
     arg,
     batch_node_order,
     best_node,
+    by_template,
     job_order,
     job_ready,
     job_starving,
     node_order,
     on_allocate,
     on_deallocate,
+    pre_predicate,
     predicate,
     preemptable,
     preemptive,
@@ -500,6 +502,16 @@ class Sated(Flawed):
         return 1
 
 
+class Evens(Flawed):
+    """Refuses every second pod, and says that this follows from its template."""
+
+    name = "evens"
+
+    @pre_predicate(key=by_template)
+    def odd_ones(self, task):
+        return BIG if task.index % 2 else None
+
+
 @pytest.mark.parametrize(
     ("flawed", "sentence"),
     [
@@ -514,6 +526,7 @@ class Sated(Flawed):
         (Unlimited, r"plugin unlimited, predicate.vector, limit=none: says .* but the limit True"),
         (ReadsNames, r"plugin names, node_order.vector: said .* which has the same amounts; leave out amounts="),
         (Unlike, r"plugin unlike, batch_node_order.raw, alike=one_score: says that 0.0 is the raw score of all of 2"),
+        (Evens, r"plugin evens, pre_predicate: says .* of Task.* and .* of Task.*; yet both have one template"),
         (WrongShape, r"plugin shape, node_order.vector: raised .* a finite number a row, not float64 of shape \(3,\)"),
         (WrongType, r"plugin type, predicate: raised .* None, a Reason or a tuple of Reasons, not 'no'"),
         (NoNumber, r"plugin nan, node_order: raised .* must answer a finite number, not nan"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from stromboli.allocation.considering import considering
@@ -160,7 +160,7 @@ class TaskPlacer:
     def _run_of_tasks(self, task: Task) -> bool:
         """Place a run of tasks like ``task`` at once; False when they must be looked at one by one."""
         tasks, first = self.tasks.tasks, self.tasks.next
-        if not self.tasks.may_run or tasks[first + 1].template is not task.template or not self._plain(task):
+        if not (self.tasks.may_run and tasks[first + 1].template is task.template and self._plain((task,), task.role)):
             return False
         moment = task.template, len(self.session.table.journal)
         asked = None if self.full == moment else self._many()
@@ -197,16 +197,27 @@ class TaskPlacer:
         while count == seen < most:
             seen = min(most, max(AT_FIRST, MORE_THEN * seen))
             alike = self.session.placer.run_length(tasks[first : first + seen])
-            count = next((i for i in range(count, alike) if not self._follows(task, tasks[first + i])), alike)
+            count += self._following(task, tasks[first + count : first + alike])
         return min([count, *(many(self.queue, task, count) for many in allocatable)])
 
-    def _plain(self, task: Task) -> bool:
-        """Whether nothing about the task needs a look of its own."""
-        return not task.gates and not task.nominated_node and task.uid not in self.session.ledger.second_places.rows
+    def _plain(self, tasks: Sequence[Task], role: str) -> int:
+        """How many of ``tasks``, from the first on, are of ``role`` and need no look of their own."""
+        places = self.session.ledger.second_places.rows
+        for number, task in enumerate(tasks):
+            if task.role != role or task.gates or task.nominated_node or task.uid in places:
+                return number
+        return len(tasks)
 
-    def _follows(self, task: Task, other: Task) -> bool:
-        """Whether ``other`` may come after ``task`` in a run: of one role, since minimums and failures go by role."""
-        return other.role == task.role and self._plain(other) and self.session.ask.pre_predicate(other) is None
+    def _following(self, task: Task, others: Sequence[Task]) -> int:
+        """How many of ``others``, of its class, may come after ``task`` in a run: of one role, as minimums go by role.
+
+        What the plugins say beforehand is known where it follows from the template, as ``task`` has been asked about.
+        """
+        count = self._plain(others, task.role)
+        if self.session.hooks.by_template:
+            return count
+        refused = self.session.ask.pre_predicate
+        return next((number for number in range(count) if refused(others[number]) is not None), count)
 
     def _many(self) -> tuple[Many, Many] | None:
         """The plugins' forms for runs, of allocatable and of job_ready; None when one of them has none."""

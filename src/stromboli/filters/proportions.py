@@ -20,6 +20,11 @@ class Proportion(NamedTuple):
     gigabytes: float
 
 
+def not_negative(rate: float) -> str:
+    """Refuse rates below 0."""
+    return "" if rate >= 0 else f"rate {rate} of a resource is negative; 1 counts instead"
+
+
 def read(names: str, rates: Mapping[str, float]) -> list[Proportion]:
     """The proportions of the resources in ``names``, between commas; ``rates`` are by ``name.cpu``, ``name.memory``.
 

@@ -12,8 +12,7 @@ from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupConditio
 from stromboli.model.resources.axes import Axes, add_to
 from stromboli.model.resources.resource import Resource
 from stromboli.model.status import ALLOCATED_STATUS, READY_STATUS, SCHEDULED_STATUS, TaskStatus
-from stromboli.model.task import Task
-from stromboli.model.task import twin as copy_of_task
+from stromboli.model.task import Task, twins
 
 PENDING, ALLOCATED, PIPELINED = TaskStatus.Pending, TaskStatus.Allocated, TaskStatus.Pipelined
 BINDING, BOUND, RUNNING = TaskStatus.Binding, TaskStatus.Bound, TaskStatus.Running
@@ -129,7 +128,7 @@ class Job:
         """A job with tasks, sums and decisions of its own; what never changes is shared."""
         twin = Job.__new__(Job)
         twin.uid, twin.namespace, twin.name, twin.facts = self.uid, self.namespace, self.name, self.facts
-        twin.tasks = tasks = {uid: copy_of_task(task) for uid, task in self.tasks.items()}
+        twin.tasks = tasks = twins(self.tasks)
         twin.index = {status: {uid: tasks[uid] for uid in members} for status, members in self.index.items()}
         twin.sums = self.sums.copy()
         twin.phase, twin.conditions, twin.annotations = self.phase, self.conditions, self.annotations

@@ -174,6 +174,11 @@ def twin(task: Task) -> Task:
     return made
 
 
+def twins(tasks: Mapping[str, Task]) -> dict[str, Task]:
+    """A :func:`twin` of each of ``tasks``, by the same keys."""
+    return {uid: task.__copy__() for uid, task in tasks.items()}  # type: ignore[attr-defined]
+
+
 def pod_index(name: str) -> int:
     """The integer at the end of ``job-role-7``; -1 for names of fewer than three parts or without such an end."""
     head, _, tail = name.rpartition("-")

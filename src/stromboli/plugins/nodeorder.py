@@ -106,7 +106,8 @@ class NodeOrder(Plugin, trusted=True):
         self._images_by_arrival = session.compat.asks("image-counts")
         self._inter_pod = InterPod(around)
         self._spread = Spread(around, self._taints, session.snapshot.spread_selector)
-        self._spreads = any(map(self._spread.wishes, chain(around.speakers, pending())))
+        others = pending() if session.snapshot.services else ()  # who has constraints of its own is a speaker
+        self._spreads = any(map(self._spread.wishes, chain(around.speakers, others)))
         self._demands: dict[PodTemplate, Demand] = {}
         self._least_preferences: dict[PodTemplate, str] = {}
 

@@ -48,6 +48,7 @@ def check_nodes(trial: Trial) -> None:
         check_limit(trial, answer)
         if promises(answer) and answer.hook.form != "scalar" and not answer.hook.static:
             check_hypothetical(trial, answer)
+    check_beforehand(trial)
     check_promises(trial)
     check_amounts(trial)
     check_kept(trial)
@@ -167,6 +168,18 @@ def check_key(trial: Trial, answer: Answer) -> None:
             node = trial.session.table.statics.names[row]
             flaw = f"says {before[row]!r} of {other} and {now[row]!r} of {task} on node {node}"
             trial.fail(answer.hook.name, f"{flaw}; yet both have key {value!r}")
+
+
+def check_beforehand(trial: Trial) -> None:
+    """A ``pre_predicate`` with a key says of all tasks of a template the same."""
+    for answer in trial.answers("pre_predicate", "scalar"):
+        first: dict[Hashable, tuple[Task, object]] = {}
+        for task in trial.waiting if answer.hook.key is not None else ():
+            now = trial.ask(answer.hook, answer.function, task)
+            other, before = first.setdefault(task.template, (task, now))
+            if before != now:
+                flaw = f"says {before} of {other} and {now} of {task}"
+                trial.fail(answer.hook.name, f"{flaw}; yet both have one template")
 
 
 def _is_hashable(value: object) -> bool:

@@ -353,8 +353,12 @@ class Classes:
 
     def run_length(self, tasks: Sequence[Task]) -> int:
         """How many of ``tasks``, from the first on, are of one class."""
-        key = self.key(tasks[0])
-        return next((number for number, task in enumerate(tasks) if self.key(task) != key), len(tasks))
+        keys, template = self.hooks.keys, tasks[0].template
+        same = next((number for number, task in enumerate(tasks) if task.template is not template), len(tasks))
+        for key in keys:
+            own = key(tasks[0])
+            same = next((number for number in range(1, same) if key(tasks[number]) != own), same)
+        return same
 
     def best_of(self, task: Task) -> TaskClass:
         """The class of ``task``, of which ``best_now`` is up to date if it is simple."""

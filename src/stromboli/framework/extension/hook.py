@@ -59,7 +59,9 @@ class Hook:
     """The record a decorator leaves on a method.
 
     ``key`` names what the answer reads of the task (None: not declared, so nothing is shared between tasks); with a
-    key and without ``reads`` the answer promises to depend on nothing else but the node's own row.  ``reasons`` are
+    key and without ``reads`` the answer promises to depend on nothing else but the node's own row.  A ``pre_predicate``
+    may have the key ``by_template``: then it promises one answer, while nothing is placed, for all tasks of a template,
+    and reports nothing, so that one of a run of equal tasks is asked.  ``reasons`` are
     what a vector of a fit may say: the reason of a False, or the reasons of the mask's bits.  ``protects`` makes a
     victim hook's refusal absolute: whom it refuses by himself is a candidate for nobody, and of those whom the vote
     names only they go whom it lets go together.  So it is asked before and after the vote; whom it lets go among others
@@ -233,14 +235,14 @@ def check_hook(
 def _misuse(hook: Hook) -> str:
     fit = hook.form == "vector" and hook.point.per_node == "fit"
     names_victims = isinstance(hook.point.merge, (Agree, Union))
-    for_nodes_only = hook.key is not None or bool(hook.reads)
-    of_nodes = hook.point.per_node or hook.form in ("vector", "raw")
     unknown = sorted(set(hook.reads).difference(READS))
     mistakes = {
         f"{hook.point.name} has no form .{hook.form}": not hook.point.has(hook.form),
         f"reads= knows {', '.join(READS)}, not {', '.join(unknown)}": bool(unknown),
         "a fit over all nodes must declare 1 to 64 reasons=": fit and not 1 <= len(hook.reasons) <= 64,
-        "key= and reads= belong to points that are asked per node": for_nodes_only and not of_nodes,
+        "key= and reads= belong to points that are asked per node, key=by_template to pre_predicate, too": not (
+            _may_read(hook)
+        ),
         "raw scores need normalise=": hook.form == "raw" and not hook.normalise,
         **_false_promises(hook, fit),
         "static= excludes reads=": hook.static and bool(hook.reads),
@@ -249,6 +251,13 @@ def _misuse(hook: Hook) -> str:
         and hook.name not in _OWN,
     }
     return next((text for text, holds in mistakes.items() if holds), "")
+
+
+def _may_read(hook: Hook) -> bool:
+    """Whether the hook may say what it reads of a task, and what else."""
+    of_nodes = hook.point.per_node or hook.form in ("vector", "raw")
+    beforehand = hook.point.name == "pre_predicate" and hook.key is by_template
+    return bool(of_nodes) or not (hook.reads or (hook.key is not None and not beforehand))
 
 
 _OWN: Final = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Final
 
 from stromboli.errors import PluginError
@@ -12,7 +13,7 @@ from stromboli.framework.config.config import PluginOption
 from stromboli.framework.extension.answers import Answers
 from stromboli.framework.extension.ask import Questions, unguarded
 from stromboli.framework.extension.handlers import Handler, Handlers
-from stromboli.framework.extension.hook import Hook
+from stromboli.framework.extension.hook import Hook, by_template
 from stromboli.framework.extension.plugin import Plugin
 from stromboli.framework.extension.points import POINTS
 from stromboli.framework.extension.prefilters import JobPrefilter, OwnVote, job_prefilter, own_vote
@@ -26,7 +27,8 @@ class SessionHooks:
     ``orders`` the orders by point.  ``task_keys`` are the sort keys of tasks, None where a plugin gives none.  By point
     ``batch_forms`` are the forms for runs of equal tasks, ``job_prefilters`` rule out all victims of a job at once, and
     ``own_votes`` are votes on victims that may be kept; None where a plugin has none.  ``own_quotas`` says by point
-    whether what plugins allow a queue follows from what it holds.  ``opening`` is the plugin that opens at the moment,
+    whether what plugins allow a queue follows from what it holds.  ``by_template`` says that whether a task may be
+    placed at all follows from its template.  ``opening`` is the plugin that opens at the moment,
     with its tier and its options.
     """
 
@@ -40,6 +42,7 @@ class SessionHooks:
         self.job_prefilters: dict[str, JobPrefilter | None] = {}
         self.own_votes: dict[str, OwnVote | None] = {}
         self.own_quotas: dict[str, bool] = {}
+        self.by_template = False
 
     @property
     def opening_name(self) -> str:
@@ -62,11 +65,13 @@ class SessionHooks:
         """``tasks`` of one job in the order in which they are placed."""
         if len(tasks) < 2:
             return tasks
-        indexed = sum(task.index >= 0 for task in tasks)
+        indexed = sum([task.index >= 0 for task in tasks])
         if self.task_keys is None or 0 < indexed < len(tasks):
             return self.orders["task_order"].sorted(tasks)
-        keys = self.task_keys
-        return sorted(tasks, key=lambda task: (*[key(task) for key in keys], task.index, task.created, task.uid))
+        found = sorted(tasks, key=_TURN)
+        for key in reversed(self.task_keys):  # each sort leaves equal ones in the order of those before it
+            found.sort(key=key)
+        return found
 
     def compile(self, compat: Compat) -> Questions:
         """Compile everything from the answers as they are now; returns the merged functions."""
@@ -77,6 +82,7 @@ class SessionHooks:
             self.orders[name] = answers.order(name, getattr(asked, name))
         self.task_keys = [*answers.forms("task_order", "key").values()] if self.orders["task_order"].key else None
         self.batch_forms = {name: answers.batch_forms(name) for name in _RUNS}
+        self.by_template = all(answer.hook.key is by_template for answer in answers.of("pre_predicate"))
         self.own_quotas = {name: answers.has_own(name, form) for name, form in _QUOTAS.items()}
         self.job_prefilters = {name: job_prefilter(answers, name, restart) for name in _VICTIMS}
         kept = not restart and not compat.asks("protections-absolute") and answers.has_own_orders
@@ -85,6 +91,9 @@ class SessionHooks:
         self.handlers.deallocate = _handlers(answers, "on_deallocate")
         return asked
 
+
+_TURN: Final = attrgetter("index", "created", "uid")
+"""The order of tasks that plugins leave open."""
 
 _RUNS: Final = ("allocatable", "job_ready", "job_starving", "sub_job_ready")
 """The points that are asked about runs of equal tasks."""

@@ -78,6 +78,10 @@ class Predicates(NodeFilters, trusted=True):
     def _counts_placements(self) -> bool:
         return super()._counts_placements or self._claims.used
 
+    @property
+    def _looks_at_pods(self) -> bool:
+        return super()._looks_at_pods or self._claims.used
+
     def pre_filter(self, task: Task) -> Reason | None:
         """What rules out every node at once."""
         found = super().pre_filter(task)

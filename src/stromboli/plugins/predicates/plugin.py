@@ -70,11 +70,6 @@ STABLE = ("cordon", "node_affinity", "taint_toleration")
 """The hooks whose common answer the equivalence cache keeps."""
 
 
-def not_negative(rate: float) -> str:
-    """Refuse rates below 0."""
-    return "" if rate >= 0 else f"rate {rate} of a resource is negative; 1 counts instead"
-
-
 class NodeFilters(Plugin, trusted=True):
     """Kubernetes' filters in the reference's order, all but the last: the one of claimed devices.
 
@@ -96,7 +91,7 @@ class NodeFilters(Plugin, trusted=True):
     cache_enable = arg("predicate.CacheEnable", bool, False)
     proportional_enable = arg("predicate.ProportionalEnable", bool, False)
     resources = arg("predicate.resources", str, "")
-    rates = arg_pattern("predicate.resources.*", float, 1.0, not_negative)
+    rates = arg_pattern("predicate.resources.*", float, 1.0, proportions.not_negative)
 
     sidecar_containers: bool = True
 
@@ -139,10 +134,17 @@ class NodeFilters(Plugin, trusted=True):
     def _counts_placements(self) -> bool:
         return self._lines.events or self._volumes.used
 
+    @property
+    def _looks_at_pods(self) -> bool:
+        """Whether :meth:`pre_filter` looks at more than a pod's template, or reports of each pod."""
+        return self._lines.wants_skipped or self._volumes.used
+
     def _particulars(self, hook: str) -> dict[str, Any]:
         """What only this instance knows of a hook."""
         if hook == "proportional":
             return {"reasons": tuple(PROPORTION.of(resource=each.name) for each in self._proportions)}
+        if hook == "pre_filter" and not self._looks_at_pods:
+            return {"key": by_template}
         if hook == "pod_number" and self._lines.wants_full:
             return {"amounts": False}
         keys = {
@@ -215,8 +217,7 @@ class NodeFilters(Plugin, trusted=True):
 
     def pod_number_of_node(self, _task: Task, node: Node) -> Reason | None:
         """:meth:`pod_number` of one node."""
-        table = node.table
-        return None if table.alloc[PODS, node.row] > table.requested[PODS, node.row] else POD_NUMBER
+        return None if node.table.alloc[PODS, node.row] > node.table.requested[PODS, node.row] else POD_NUMBER
 
     # -- Stable filters ----------------------------------------------------------------------------------------------
 
