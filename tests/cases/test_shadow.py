@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
 import pytest
 
 from stromboli.errors import StromboliError
-from stromboli.live.shadow.causes import Moment
+from stromboli.live.shadow.causes import RESTORABLE, Moment, rows_of
 from stromboli.live.shadow.differences import Comparison, Decided, Difference, Pod, What
 from stromboli.model.status import TaskStatus
 from stromboli.sim.outcome import outcome
@@ -72,3 +72,38 @@ if CASES.is_dir() and JUDGE.is_file():
             if differs is recorded(judge, case, scenario, ours):
                 wrong.append(name)
         assert wrong == []
+
+
+class Planned:
+    """A moment whose plans are the rows that they were made with."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+
+    def plan(self, rows: Sequence[str] = ()) -> Any:
+        self.asked.append(tuple(rows))
+        return frozenset(rows)
+
+
+FIRST, SECOND, THIRD = sorted(RESTORABLE)[:3]
+
+
+@pytest.mark.parametrize(
+    ("needed", "first", "rows"),
+    [
+        ([{FIRST}], (), {FIRST}),
+        ([{SECOND}, {FIRST}], (SECOND,), {SECOND}),
+        ([{FIRST, THIRD}], (), {FIRST, THIRD}),
+        ([], (), set()),
+    ],
+)
+def test_the_fewest_rows_are_found_that_make_a_difference(
+    needed: list[set[str]], first: tuple[str, ...], rows: set[str]
+) -> None:
+    moment: Any = Planned()
+
+    def decides(plan: Any) -> bool:
+        return any(some <= plan for some in needed)
+
+    assert set(rows_of(moment, decides, first)) == rows
+    assert len(moment.asked) == (1 if not needed else 2 if first else len(moment.asked))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stromboli.controllers.changes import Create, Delete, Patch, Subject
 from stromboli.controllers.discovery import labels, static_tree
-from stromboli.controllers.discovery.configuration import HOUR, KEY, sources_of
+from stromboli.controllers.discovery.configuration import KEY, sources_of
 from stromboli.controllers.discovery.domains import Domain
 from stromboli.crds.fields import Metadata
 from stromboli.crds.kinds import HYPER_NODES
@@ -370,17 +370,31 @@ def test_each_source_starts_by_itself() -> None:
          "credentials": {"secretRef": {"name": "s", "namespace": "ns"}}},
         {"source": "ufm", "enabled": True, "interval": "1m"},
         {"source": "label", "enabled": True, "interval": "0s"},
+        {"source": "file", "enabled": True, "interval": "now and then"},
     ]  # fmt: skip
     sources, problems = sources_of({KEY: json.dumps({"networkTopologyDiscovery": entries})})
     assert [(one.name, one.interval, one.secret) for one in sources] == [
-        ("ufm", 600.0, ("ns", "s")), ("label", HOUR, None),
+        ("ufm", 600.0, ("ns", "s")), ("label", 3600.0, None), ("file", 3600.0, None),
     ]  # fmt: skip
-    assert problems == ("failed to create discoverer: unsupported discoverer type: roce; there are label, ufm, file",)
+    assert problems[0] == "failed to create discoverer: unsupported discoverer type: roce; there are label, ufm, file"
+    assert problems[1].startswith("interval of file: ")
+    assert problems[1].endswith("; polling every hour")
+
+
+def test_a_source_is_polled_every_second_at_most() -> None:
+    entry = {"source": "ufm", "enabled": True, "interval": "100ms"}
+    sources, _ = sources_of({KEY: json.dumps({"networkTopologyDiscovery": [entry]}).ljust(1 << 20)})
+    assert [one.interval for one in sources] == [1.0]
 
 
 @pytest.mark.parametrize(
     ("data", "problem"),
-    [({}, f"config key not found in ConfigMap: {KEY}"), ({KEY: "a: ["}, "failed to parse config: ")],
+    [
+        ({}, f"config key not found in ConfigMap: {KEY}"),
+        ({KEY: "a: ["}, "failed to parse config: "),
+        ({KEY: "networkTopologyDiscovery: {}"}, "failed to parse config: networkTopologyDiscovery is no list"),
+        ({KEY: "#" * ((1 << 20) + 1)}, f"failed to parse config: {KEY} has more than 1048576 characters"),
+    ],
 )
 def test_a_config_map_that_cannot_be_read_changes_nothing(data: dict[str, str], problem: str) -> None:
     cluster = label_cluster(eight_nodes())

@@ -26,6 +26,7 @@ from tests.controllers.cluster import Cluster
 
 CONFIG_MAP = Subject("v1", "ConfigMap", "volcano-system", "volcano-sharding-configmap", "u")
 DEFAULTS = from_flags(["volcano:volcano:0:1:false:0:0"])
+NO_DURATION = "'soon' is not a duration: 'soon' has no number; write e.g. 90s, 1m30s or 2h30m"
 WARM = {"node.volcano.sh/warmup": "true"}
 
 
@@ -88,6 +89,11 @@ def test_a_configuration_says_who_gets_which_nodes_by_policies_or_older_fields()
         ),
         ({"policies": [{"name": "warm-up"}]}, "policies[0] (warm-up): there is no such policy; did you mean 'warmup'?"),
         ({"policies": [{"name": "node-limit", "arguments": {"maxNodes": 1.5}}]}, "maxNodes 1.5 is no number of nodes"),
+        (
+            {"policies": [{"name": "node-limit", "arguments": {"minNodes": 3, "maxNodes": 2}}]},
+            "policies[0] (node-limit): maxNodes (2) must be >= minNodes (3)",
+        ),
+        ({"minNodes": "many"}, "sharding.yaml: Expected"),
         ({"policies": [{"name": "allocation-rate", "arguments": {"minCPUUtil": "x"}}]}, "minCPUUtil 'x' is no number"),
         *(
             (
@@ -106,16 +112,48 @@ def test_what_is_wrong_is_said(entry: dict[str, Any] | None, problem: str) -> No
     assert problem in str(caught.value)
 
 
-def test_an_unusable_period_is_left_out_and_told() -> None:
-    found, problems = taken('{schedulerConfigs: [{name: a}], shardSyncPeriod: "-3s"}')
-    assert found.period == PERIOD
-    assert problems == ["shardSyncPeriod: -3s is not positive; every 60 s as before"]
+def test_so_much_is_read_and_no_more() -> None:
+    entries = [f"{{name: n{number}}}" for number in range(257)]
+    assert len(taken(f"schedulerConfigs: [{', '.join(entries[1:])}]")[0].schedulers) == 256
+    with pytest.raises(ManifestError, match="has 257 schedulerConfig entries; at most 256"):
+        taken(f"schedulerConfigs: [{', '.join(entries)}]")
+    text = "schedulerConfigs: [{name: a}]"
+    assert taken(text.ljust(1 << 20))[1] == []
+    with pytest.raises(ManifestError, match=r"sharding\.yaml has more than 1048576 characters"):
+        taken(text.ljust((1 << 20) + 1))
+    with pytest.raises(ManifestError, match=r"schedulerConfigs\[1\] \(a\): there is an entry of that name already"):
+        taken("schedulerConfigs: [{name: a}, {name: a}]")
+
+
+@pytest.mark.parametrize(
+    ("given", "period", "problems"),
+    [
+        ("-3s", PERIOD, ["shardSyncPeriod: -3s is not positive; every 60 s as before"]),
+        ("0s", PERIOD, ["shardSyncPeriod: 0s is not positive; every 60 s as before"]),
+        (
+            "soon",
+            PERIOD,
+            [f"shardSyncPeriod: {NO_DURATION}; every 60 s as before"],
+        ),
+        ("100ms", 1.0, []),
+        ("90s", 90.0, []),
+    ],
+)
+def test_a_period_is_a_duration_of_a_second_or_more(given: str, period: float, problems: list[str]) -> None:
+    found, told = taken(f'{{schedulerConfigs: [{{name: a}}], shardSyncPeriod: "{given}"}}')
+    assert (found.period, told) == (period, problems)
 
 
 def test_flags_are_read_as_the_reference_reads_them() -> None:
     found = from_flags(["a:x:-inf:Infinity:true:1:2"], 0)
     assert found.period == 120
     assert found.schedulers[0].policies[0] == (AllocationRate(0.0, 1.0), 1.0)
+    assert from_flags(["a:x:0:1:false:0:0"], 5.0).period == 5
+    for text in ("inf", "+Inf", "infinity", "+infinity", "-inf", "-infinity"):
+        rate = AllocationRate(0.0 if text.startswith("-") else 1.0, 1.0)
+        assert from_flags([f"a:x:{text}:1:false:0:0"]).schedulers[0].policies == ((rate, 1.0),)
+    with pytest.raises(ManifestError, match="invalid scheduler config format: a:x:0:1:false:0:many: "):
+        from_flags(["a:x:0:1:false:0:many"])
     with pytest.raises(ManifestError, match="invalid scheduler config format: a:b, expected 7 colon-separated parts"):
         from_flags(["a:b"])
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from stromboli.cli.vcctl.top_devices import device_lines
+from stromboli.cluster.decoding.chip_reports import report_of
 from stromboli.cluster.decoding.devices import settings_of
 from stromboli.cluster.objects import from_value
 from stromboli.errors import ManifestError
@@ -311,3 +312,26 @@ def refused(request: Request, when: str) -> Response | None:
     """The answer to everything about reports."""
     is_report = when == "before" and "mx-consumer-cim" in str(request.params)
     return answer(403, "Forbidden", "not with this role") if is_report else None
+
+
+@pytest.mark.parametrize(
+    ("free", "chips"),
+    [
+        ("Ascend310P-1,Ascend310P-0", (0, 1)),
+        ("Ascend310P-999999,Ascend310P-1000000", (999999,)),
+        ("Ascend310P-x, 3,Ascend310P-\u0663,Ascend310P-2-1", (3,)),
+        (",".join(f"Ascend310P-{number}" for number in range(1025)), tuple(range(1024))),
+    ],
+)
+def test_which_chips_of_a_list_are_read(free: str, chips: tuple[int, ...]) -> None:
+    found: Any = from_value("ConfigMap", devices("n", free))
+    assert report_of(found).free == chips
+
+
+def test_what_is_short_of_chips_is_said() -> None:
+    demand = Demand(2, ("vir02",))
+    taken = ChipPool("n", 8, 2, ChipReport((0, 1)), None)
+    taken.held = {"whole": Piece((0,), ""), "part": Piece((1,), "vir04_3c", 1)}
+    assert taken.shortage(demand) == "free: Ascend310P-0 0 of 8 cores, 0 CPUs; Ascend310P-1 4 of 8 cores, 4 CPUs"
+    for report, why in ((ChipReport(), "no report of its chips is known"), (ChipReport(()), "no healthy chip of it")):
+        assert ChipPool("n", 8, 2, report, None).shortage(demand).startswith(f"free: nothing on node n, as {why}")

@@ -167,6 +167,7 @@ def region(task):
 
 
 UNKNOWN: Any = ("disk",)
+REFUSED = (Reason("refused"),)
 
 
 class Hooked(Plugin):
@@ -272,6 +273,31 @@ def test_every_point_can_be_registered():
         (job_order(key=region), lambda self, left, right: 1, r"belong to points that are asked per node"),
         (pre_predicate(key=region), lambda self, task: None, r"key=by_template to pre_predicate"),
         (job_order(protects=True), lambda self, left, right: 1, r"belongs to points that name victims"),
+        (predicate(reads=("cluster",), static=True), lambda self, task, node: 1, r"static= excludes reads="),
+        *(
+            (decorator, lambda self, task, nodes: nodes, r"limit= belongs to predicates that read the cluster")
+            for decorator in (
+                predicate.vector(key=region, reasons=REFUSED, limit="misfit"),
+                predicate.vector(key=region, reasons=REFUSED, reads=("job",), limit="misfit"),
+                batch_node_order.vector(key=region, reads=("cluster",), limit="misfit"),
+            )
+        ),
+        *(
+            (decorator, lambda self, task, nodes: nodes, r"amounts= excludes reads= and static=")
+            for decorator in (
+                batch_node_order.vector(key=region, static=True, amounts=True),
+                batch_node_order.vector(key=region, reads=("job",), amounts=True),
+            )
+        ),
+        *(
+            (decorator, lambda self, task, nodes: nodes, r"alike= belongs to raw scores that change")
+            for decorator in (
+                batch_node_order.vector(key=region, alike="misfit"),
+                batch_node_order.raw(key=region, static=True, normalise="misfit", alike="misfit"),
+            )
+        ),
+        (predicate(own=True), lambda self, task, node: 1, r"own= belongs to sort keys of jobs and tasks"),
+        (batch_node_order.raw(key=region), lambda self, task, nodes: nodes, r"raw scores need normalise="),
     ],
 )
 def test_a_hook_that_does_not_match_is_refused_with_the_class(decorator, function, message):
@@ -403,3 +429,14 @@ def test_a_number_that_no_float_holds_is_left_out_and_the_cycle_goes_on() -> Non
     plan = Bench([node("n1")], conf("keeps"), Keeps).cycle()
     assert plan.memory["keeps"] == {"time": 1.5}
     assert plan.inconsistencies == ["plugin keeps: keeps digits, which is no number"]
+
+
+def test_only_who_says_so_is_trusted_and_taken_to_be_independent_of_time() -> None:
+    class Foreign(Sample):
+        pass
+
+    class Own(Plugin, trusted=True):
+        name = "own"
+
+    assert [each.trusted for each in (Plugin, Foreign, Own)] == [False, False, True]
+    assert [each().depends_on_time for each in (Foreign, Own)] == [True, False]

@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
+from stromboli.builtin import builtin_registry
 from stromboli.errors import ConfigError, PluginError
 from stromboli.framework.config import registry as registry_module
 from stromboli.framework.config.config import PluginOption
@@ -208,3 +209,10 @@ def test_a_module_in_the_table_may_have_new(monkeypatch, write, tmp_path):
     monkeypatch.syspath_prepend(str(tmp_path))
     assert built(Registry({"made": "module_with_new"}, {}), "made", {"b": 2})["given"] == {"b": 2}
     del sys.modules["module_with_new"]
+
+
+@pytest.mark.parametrize(("compat", "left"), [(False, ["gang"]), (True, ["gang", "gagn"])])
+def test_a_lenient_reading_leaves_out_plugins_that_nobody_knows_where_no_session_may_tell_of_them(compat, left):
+    text = 'actions: "allocate"\ntiers: [{plugins: [{name: gang}, {name: gagn}]}]'
+    config = builtin_registry().configured_by(text, "f.yaml", lenient=True, compat=compat)
+    assert [option.name for option in config.plugins()] == left

@@ -12,6 +12,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from prometheus_client import CollectorRegistry
 
+from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.errors import AccessError, ConfigError, ManifestError
 from stromboli.live.process.flags import parse
 from stromboli.live.webhooks.certificates import RENEWED, Held, Terms, due, first
@@ -214,6 +215,38 @@ def test_what_cannot_work_is_refused_at_the_start(
 ) -> None:
     with pytest.raises(ConfigError, match=told.replace("/", "/")):
         WebhookProcess(values("--master=http://127.0.0.1:1", *flags))
+
+
+@pytest.mark.parametrize(
+    ("flags", "pages", "followed"),
+    [
+        ((), 1, 0),
+        (("--enable-metrics",), 2, 0),
+        (("--enable-healthz=false",), 0, 0),
+        (("--tls-cert-file=x", "--tls-private-key-file=y"), 1, 0),
+        (("--admission-conf=conf.yaml",), 1, 1),
+    ],
+)
+def test_flags_say_which_pages_are_served_and_whether_a_file_is_followed(
+    flags: tuple[str, ...], pages: int, followed: int
+) -> None:
+    usual = ("--master=http://127.0.0.1:1", "--enable-metrics=false", "--enable-healthz=true")
+    found = WebhookProcess(values(*SERVICE, *usual, *flags))
+    beside: list[Any] = list(found.beside)
+    assert (len(found.pages), len(beside), list(found.parts)) == (pages, followed, [found.server])
+    for each in beside:
+        each.close()
+    assert found.registry.get_sample_value("stromboli_webhook_certificate_end_seconds") == 0
+
+
+def test_reviews_are_counted_by_path_and_outcome() -> None:
+    registry = CollectorRegistry()
+    figures, (path, *_) = Figures(registry), ALL_PATHS.values()
+    for seconds in (0.25, 0.5):
+        figures.count(path, "allowed", seconds)
+    labels = {"path": path.path}
+    assert registry.get_sample_value("stromboli_webhook_reviews_total", {**labels, "outcome": "allowed"}) == 2
+    assert registry.get_sample_value("stromboli_webhook_review_duration_seconds_sum", labels) == 0.75
 
 
 def test_flags_set_up_the_rules() -> None:
