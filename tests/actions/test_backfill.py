@@ -132,3 +132,19 @@ def test_without_lasting_reservations_what_waits_is_placed_as_any_other(
     assert binds(plan) == bound
     assert [change.message for change in plan.pod_conditions] == told
     assert plan.reservations == []
+
+
+@pytest.mark.parametrize("members", [1, 2])
+@pytest.mark.parametrize("node_name", ["n1", "n2"])
+def test_who_is_placed_by_an_action_holds_room_no_longer(node_name: str, members: int) -> None:
+    """Also where its gang is not whole yet, so that it is not bound."""
+
+    def start(session: Session) -> None:
+        session.allocate(task_of(session, "g-0"), session.nodes[node_name])
+
+    pods = [pod(f"g-{i}", group="g", cpu=1, annotations=held_on("n1")) for i in range(members)]
+    text = conf(*TIERS, actions="start")
+    group = pod_group("g", min_member=members)
+    story = Story([group, *pods], nodes=2, text=text, extra=[acting("start", start)])
+    assert binds(story.cycle()) == ({"g-0": node_name} if members == 1 else {})
+    assert story.nodes_held() == ({} if members == 1 else {"g-1": "n1"})

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from stromboli.actions.gangreclaim import GangReclaim
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
 from stromboli.framework.config.config import load_config
@@ -15,6 +16,7 @@ from stromboli.narration.observe import Counting
 from stromboli.plugin import Plugin, hyper_node_gradient_for_job, unified_evictable
 from stromboli.sim.between import apply_plan
 from stromboli.testing.builders import events, node, pod, pod_group, queue, state
+from tests.acceptance.bench import Bench
 
 CONF = """
 actions: "enqueue, allocate, {action}"
@@ -389,3 +391,10 @@ def test_no_gang_takes_room_where_its_port_stays_in_use(action):
     assert {eviction.node for eviction in made.evictions} == {"n2"}
     made = plan([*two_nodes(action), keeper, *gang_of(action)], action=action)
     assert (gone(made), made.reservations) == ([], [])
+
+
+def test_victims_of_one_queue_are_in_no_order_of_queues():
+    objects = [queue("q"), queue("r"), pod_group("a", queue="q"), pod_group("b", queue="q"), pod_group("c", queue="r")]
+    with Bench(objects).open() as session:
+        actor, one, other = (session.jobs[f"default/{name}"] for name in "cab")
+        assert GangReclaim().compare(session, actor, one, other) == 0

@@ -108,3 +108,18 @@ def test_a_job_lies_in_the_block_where_its_parts_score_best(scores, nodes):
     group = pod_group("g", min_member=2, subGroupPolicy=policy)
     plan = Bench([*nodes_, *racks, *blocks, group, *members], TEXT, plugin).cycle()
     assert set(binds(plan).values()) == nodes
+
+
+def test_plugins_are_asked_with_the_nodes_of_each_hypernode_of_a_gradient() -> None:
+    seen = []
+
+    class Looks(Racks):
+        @hyper_node_order
+        def look(self, sub_job, nodes_by_hyper_node):
+            names = {name: [node.name for node in nodes] for name, nodes in nodes_by_hyper_node.items()}
+            seen.append((len(nodes_by_hyper_node), names, "r9" in nodes_by_hyper_node))
+            return {}
+
+    assert placed((1, 1, 2), Looks) == {"n3"}
+    assert seen[0] == (2, {"r1": ["n1"], "r2": ["n2"]}, False)
+    assert seen[-1] == (1, {"r3": ["n3"]}, False)

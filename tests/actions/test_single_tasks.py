@@ -151,3 +151,22 @@ def test_bindings_reach_the_plan_some_at_once(monkeypatch):
     plan = run_cycle(snapshot, config, registry, observer=Executor(["plan.committed"]))
     assert told == [AT_ONCE, 2 * AT_ONCE, jobs - 1] == [AT_ONCE, 2 * AT_ONCE, len(plan.binds)]
     assert bound == [True] * (jobs - 1) + [False]
+
+
+@pytest.mark.parametrize("other", ["a gang", "one that holds a nomination"])
+def test_the_plan_binds_in_the_order_of_the_turns(other):
+    """Single pods before and after a job that the general way places, as their PodGroups are older or younger."""
+    names, objects = ["a0", "a1", "b0", "c0"], [node("n", cpu=9, memory="1Ti")]
+    for age, name in enumerate(names):
+        members = 2 if name == "b0" and other == "a gang" else 1
+        objects.append(pod_group(name, created=age, min_member=members))
+        objects += [pod(f"{name}-{i}", group=name, cpu=1, created=age) for i in range(members)]
+    if other != "a gang":
+        objects[-3]["status"] = {**objects[-3].get("status", {}), "nominatedNodeName": "n"}
+    registry = builtin_registry()
+    config = load_config(
+        CONF.format(more=""), source="conf", known_plugins=registry.plugin_names, known_actions=registry.action_names
+    )
+    plan = run_cycle(cluster(*objects), config, registry, 0.0, 0, SILENT)
+    order = [bind.key.partition("/")[2].partition("-")[0] for bind in plan.binds]
+    assert list(dict.fromkeys(order)) == names

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.cluster.rim import VolumesSet
+from stromboli.cluster.rim import VolumesGiven, VolumesSet
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from tests.acceptance.bench import Bench, binds, conf, messages
 from tests.support.device_objects import ZONE, object_of, storage_class, volume
@@ -182,10 +182,11 @@ def test_S3_22_each_filter_of_volumes_has_its_switch(switch: str, objects: list[
 
 
 def test_what_is_assumed_of_claims_lasts_until_it_is_forgotten() -> None:
-    world = bench(LOCAL, volume("v", "n0"), claim("c"), claim("d"), mounting("p", "c"), mounting("q", "d"))
-    world.state.storage.give("someone", {"default/c": "pv:v"})
-    assert binds(world.cycle()) == {"p": "n0"}
-    world.state.storage.give("someone", {})
+    world = bench(LOCAL, volume("v", "n0"), claim("c"), claim("d"), mounting("p", "c", on="n0"), mounting("q", "d"))
+    holder = world.state.tasks["default/p"].uid
+    VolumesGiven(holder, {"default/c": "pv:v"}).make(world.state)
+    assert binds(world.cycle()) == {}
+    VolumesGiven(holder).make(world.state)
     assert binds(world.cycle()) == {"q": "n0"}
 
 
@@ -196,3 +197,17 @@ def test_what_a_claim_is_about_to_get_is_free_again_once_its_pod_is_gone() -> No
     assert binds(world.cycle()) == {}
     world.state.remove_task(holder)
     assert binds(world.cycle()) == {"q": "n0"}
+
+
+def test_claims_of_one_driver_each_are_counted_alike_in_any_order() -> None:
+    drivers = "a.example.com", "b.example.com"
+    held = [volume(f"v{n}", claim=f"c{n}", csi={"driver": each, "volumeHandle": "h"}) for n, each in enumerate(drivers)]
+    claims = [claim(f"c{n}", bound=f"v{n}") for n in range(2)]
+    world = bench(*held, *claims, compat=True)
+    VolumesSet(True, frozenset(), True).make(world.state)
+    pods = [mounting("p", "c0", "c1"), mounting("q", "c1", "c0"), *(mounting(f"r{n}", "c0") for n in range(9))]
+    world.tell(*pods)
+    one, other = (world.state.tasks[f"default/{name}"].template for name in "pq")
+    assert one is other
+    world.tell(claims[0])
+    assert list(world.state.tasks) == sorted(world.state.tasks), "in one order, whatever a set has"

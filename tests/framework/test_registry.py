@@ -13,6 +13,7 @@ from stromboli.framework.config import registry as registry_module
 from stromboli.framework.config.config import PluginOption
 from stromboli.framework.config.registry import Registry
 from stromboli.plugin import Plugin, arg
+from tests.acceptance.bench import Bench, conf, loaded
 
 ZONE = """
 from __future__ import annotations
@@ -216,3 +217,18 @@ def test_a_lenient_reading_leaves_out_plugins_that_nobody_knows_where_no_session
     text = 'actions: "allocate"\ntiers: [{plugins: [{name: gang}, {name: gagn}]}]'
     config = builtin_registry().configured_by(text, "f.yaml", lenient=True, compat=compat)
     assert [option.name for option in config.plugins()] == left
+
+
+def test_which_of_our_plugins_answer_otherwise_as_time_goes_by():
+    registry = builtin_registry()
+    known = {name: registry.build(name, {}) for name in registry.plugin_names}
+    assert {name for name, plugin in known.items() if plugin.depends_on_time} == {
+        "cdp", "deviceshare", "extender", "rescheduling", "sla", "tdm", "usage",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("compat", [False, True])
+def test_a_session_tells_of_plugins_that_it_lacks(compat):
+    bench = Bench([], conf("gang"))
+    bench.config = loaded(conf("gang gagn"), bench.registry, compat=compat, lenient=True)
+    assert [text for text in bench.cycle().inconsistencies if "gagn" in text] != []

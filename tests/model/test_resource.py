@@ -12,7 +12,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from stromboli.errors import InsufficientResource, NotFoundError, QuantityError
+from stromboli.framework.extension.figures import amounts_text, by_name, exceeding, shown
 from stromboli.model.resources.resource import (
+    INFINITE,
     MIN,
     UNLIMITED,
     Default,
@@ -435,3 +437,33 @@ def test_lists_round_trip(resource: Resource) -> None:
     again = Resource.from_list(resource.to_list())
     assert again.equal(resource)
     assert resource.equal(again)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("cpu", 1500, "1.5"), ("cpu", 12_345, "12.35"), ("cpu", 100_040, "100"), ("cpu", 9_999.4, "9.999"),
+        ("pods", 3, "3"), (GPU, 8000, "8"), ("cpu", INFINITE, "unlimited"), ("cpu", -INFINITE, "unlimited"),
+        ("memory", 512, "512"), ("memory", 2**10, "1Ki"), ("memory", 2**20, "1Mi"), ("memory", 16 * 2**30, "16Gi"),
+        ("memory", 1434 * 2**30, "1434Gi"), ("memory", 2 * 2**40, "2Ti"), ("memory", 3 * 2**50, "3Pi"),
+        ("ephemeral-storage", 1000 * 2**40, "1024Gi"), ("ephemeral-storage", 1000 * 2**30, "1Gi"),
+    ],
+)  # fmt: skip
+def test_amounts_as_people_read_them(name: str, value: float, text: str) -> None:
+    assert shown(name, value) == text
+    assert amounts_text({name: value}) == f"{name} {text}"
+
+
+def test_amounts_in_a_row_are_those_asked_for() -> None:
+    found = {"cpu": 2000.0, "memory": 2.0**30}
+    assert amounts_text(found) == "cpu 2, memory 1Gi"
+    assert amounts_text(found, ["memory", "pods"]) == "memory 1Gi, pods 0"
+    assert amounts_text({}) == "nothing"
+    assert by_name(res(2, "1Gi", 1, pods=0)) == {"cpu": 2000, "memory": 2**30, GPU: 1000}
+
+
+def test_which_parts_together_exceed_a_limit() -> None:
+    parts = [{"cpu": 2000.0, GPU: 1000.0}, {"cpu": 2000.0, "memory": 5.0}]
+    assert exceeding(parts, {"cpu": 4000.0, GPU: 500.0}, ["cpu", GPU, "pods"]) == [GPU]
+    assert exceeding(parts, {"cpu": 4000.0 - MIN}, ["cpu"]) == ["cpu"]
+    assert exceeding(parts, {"cpu": 4000.0 - MIN / 2}, ["cpu"]) == []

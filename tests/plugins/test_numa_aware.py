@@ -74,6 +74,8 @@ def test_lists_of_cpus(listed, cpus):
         pytest.param(TWO, "2-7", "none", [2], "2-3", id="policy-none"),
         pytest.param(THREADS, "0-7", RESTRICTED, [2], "0,4", id="whole-cores"),
         pytest.param(THREADS, "0-3,5-7", RESTRICTED, [1], "0", id="the-fuller-core"),
+        pytest.param(THREADS, "0,2-7", RESTRICTED, [2], "0,4", id="a-core-of-which-its-own-cpu-is-free"),
+        pytest.param(THREADS, "1-7", RESTRICTED, [2], "1,5", id="no-core-whose-own-cpu-is-taken"),
         pytest.param((), "", RESTRICTED, [1], None, id="nothing-known"),
     ],
 )
