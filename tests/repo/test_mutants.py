@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from tools.mutants.campaign import Campaign, Known, at, sample, verdict_of
+from tools.mutants.campaign import Campaign, Known, Measure, at, known_in, sample, verdict_of
 from tools.mutants.mutations import mutations
 from tools.mutants.notes import NAME, Notes, compiled
 from tools.mutants.recording import Ran, Record
@@ -100,10 +100,18 @@ def test_what_is_known_to_change_nothing_is_not_drawn() -> None:
 
 
 def test_each_known_one_is_a_mutation_of_today_and_has_a_reason() -> None:
-    for each in Known.read(ROOT / "tools/mutants/equivalent.toml"):
+    for each in known_in(ROOT / "tools/mutants/equivalent.toml"):
         text = (ROOT / each.path).read_text(encoding="utf-8")
         assert any(each.is_meant(mutation) for mutation in mutations(each.path, text)), each
-        assert each.reason
+        assert isinstance(each, Measure) or each.reason
+
+
+def test_one_more_of_a_measure_is_not_drawn_and_anything_else_of_it_is() -> None:
+    texts = {**TEXTS, "c.py": "FEW = 3\nPAUSE = 2 * 3\n"}
+    known = [Measure("c.py", "FEW"), Measure("c.py", "PAUSE")]
+    assert list(at(texts, ["c.py:1"], known)) == []
+    assert [each.diff for each in at(texts, ["c.py:2"], known)] == ["- PAUSE = 2 * 3\n+ PAUSE = 2 + 3"]
+    assert len(list(at(texts, ["c.py:2"], []))) == 3
 
 
 def test_lines_are_followed_as_a_file_changes() -> None:

@@ -1,11 +1,11 @@
 """Break lines of the source one by one, and see that a test fails: `python -m tools.mutants [--count N] [--seed S]`.
 
 A seeded sample of lines of framework, actions, plugins, cluster, live and controllers is broken, a line at a time, and
-the tests that execute it are run, the quickest first.  A mutant that runs into a time limit counts as caught.  Mutants
-that change nothing stand in `equivalent.toml` with the reason, and are not drawn.  Which tests execute which line is
-recorded first (`.mutants/`), for tests whose files have changed since the last time; `--fresh` records all anew,
-`--as-recorded` nothing.  A test without a record is asked last, if its file uses the broken module; that it takes long
-catches nothing.
+the tests that execute it are run, the quickest first.  A mutant that runs into a time limit counts as caught.  What
+changes nothing stands in `equivalent.toml`, and is not drawn: mutations with the reason, and constants that are
+measures.  Which tests execute which line is recorded first (`.mutants/`), for tests whose files have changed since the
+last time; `--fresh` records all anew, `--as-recorded` nothing.  A test without a record is asked last, if its file uses
+the broken module; that it takes long catches nothing.
 
 Prints how many were tried, caught and survived, and what each survivor changes; 1 if fewer than 95 % were caught.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.mutants.campaign import Campaign, Known, at, sample
+from tools.mutants.campaign import Campaign, at, known_in, sample
 from tools.mutants.notes import Notes, noting
 from tools.mutants.recording import Record, Recorder
 
@@ -125,7 +125,7 @@ def main(given: list[str], target: Target = Target()) -> int:
     """Record, break, report."""
     wanted, texts = arguments(given), target.texts()
     os.environ["CI"] = "1"  # what tests draw is drawn alike each time
-    known = Known.read(Path(__file__).with_name("equivalent.toml"))
+    known = known_in(Path(__file__).with_name("equivalent.toml"))
     if not wanted.as_recorded:
         recorded(target, texts, fresh=wanted.fresh)
     record = Record.read(target.record)

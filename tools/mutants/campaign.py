@@ -8,7 +8,7 @@ import re
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
@@ -34,11 +34,6 @@ class Known:
     mutated: str
     reason: str
 
-    @classmethod
-    def read(cls, path: Path) -> list[Known]:
-        """Read the list."""
-        return [cls(**entry) for entry in tomllib.loads(path.read_text()).get("equivalent", [])]
-
     def is_meant(self, mutation: Mutation) -> bool:
         """Whether this is the mutation."""
         if mutation.path != self.path:
@@ -46,7 +41,27 @@ class Known:
         return [line[1:].strip() for line in mutation.diff.splitlines()] == [self.line, self.mutated]
 
 
-def sample(texts: dict[str, str], count: int, seed: int, known: list[Known]) -> Iterator[Mutation]:
+@dataclass(frozen=True)
+class Measure:
+    """A constant of which one more changes no answer: a pause, or how much is done or remembered at once."""
+
+    path: str
+    name: str
+
+    def is_meant(self, mutation: Mutation) -> bool:
+        """Whether this is what the mutation makes one more."""
+        one_more = re.fullmatch(rb"\d[\d.e+-]*", mutation.edit.new) is not None
+        return one_more and not mutation.function and (mutation.path, mutation.names) == (self.path, (self.name,))
+
+
+def known_in(path: Path) -> list[Known | Measure]:
+    """What a list says: mutations that change nothing, and constants that are measures."""
+    found = tomllib.loads(path.read_text())
+    measures = [Measure(where, name) for where, names in found.get("measures", {}).items() for name in names]
+    return [*(Known(**entry) for entry in found.get("equivalent", [])), *measures]
+
+
+def sample(texts: dict[str, str], count: int, seed: int, known: Sequence[Known | Measure]) -> Iterator[Mutation]:
     """One mutation each of so many lines, drawn by a seed, whatever order files are read in."""
     draw = random.Random(seed)
     lines: dict[tuple[str, int], list[Mutation]] = {}
@@ -62,7 +77,7 @@ def sample(texts: dict[str, str], count: int, seed: int, known: list[Known]) -> 
             yield draw.choice(fit)
 
 
-def at(texts: dict[str, str], places: list[str], known: list[Known]) -> Iterator[Mutation]:
+def at(texts: dict[str, str], places: list[str], known: Sequence[Known | Measure]) -> Iterator[Mutation]:
     """All mutations of lines given as path:line."""
     for path, text in texts.items():
         for mutation in mutations(path, text) if any(place.startswith(f"{path}:") for place in places) else ():
