@@ -139,7 +139,7 @@ def test_without_lasting_reservations_what_waits_is_placed_as_any_other(
 def test_who_is_placed_by_an_action_holds_room_no_longer(node_name: str, members: int) -> None:
     """Also where its gang is not whole yet, so that it is not bound."""
 
-    def start(session: Session) -> None:
+    def start(session: Any) -> None:
         session.allocate(task_of(session, "g-0"), session.nodes[node_name])
 
     pods = [pod(f"g-{i}", group="g", cpu=1, annotations=held_on("n1")) for i in range(members)]

@@ -11,11 +11,8 @@ from hypothesis import strategies as st
 
 from stromboli.plugins.deviceshare.fragmentation import columns, fragments
 from stromboli.plugins.deviceshare.kind import Need
-from stromboli.plugins.deviceshare.npu import AscendNpu, Request
-from stromboli.plugins.deviceshare.npu import Demand as NpuDemand
 from stromboli.testing.builders import Manifest, node, pod
 from tests.acceptance.bench import Bench, binds
-from tests.devices.test_restoring import CASES, CHIP, tasks_of
 
 V = "volcano.sh/vgpu-"
 CONF = """
@@ -65,52 +62,6 @@ def test_fragments_are_those_of_the_definition(pods: Any, nodes: Any) -> None:
     idle = np.array([cpu for cpu, _ in nodes], dtype=np.int64)
     free = np.array([cards for _, cards in nodes], dtype=np.int64).reshape(-1, 3)
     assert fragments(idle, free, columns(pods, 1000)).tolist() == [plainly(cpu, cards, pods) for cpu, cards in nodes]
-
-
-@pytest.mark.parametrize(
-    ("name", "needs"),
-    [
-        ("memory", [Need(1, 3000), Need(1, 5000), Need(1, 8000)]),
-        ("whole", [Need(1, None), Need(2, None)]),
-        ("templates", [Need(1, 16_000), Need(1, 32_000), Need(2, 60_000)]),
-        ("software", [Need(1, 9000, 15), Need(1, 30_000, 15), Need(2, 60_000, 15)]),
-        ("mind-cluster", [Need(1, 0, 12), Need(1, 0, 50), Need(1, None), Need(2, None)]),
-    ],
-)
-def test_what_pods_need_of_each_kind_of_card(name: str, needs: list[Need]) -> None:
-    kind = CASES[name].kind
-    asked = [kind.demand_of(task) for task in tasks_of(name)]
-    assert asked[-1] is None
-    assert [kind.need(demand) for demand in asked[:-1:2]] == needs
-
-
-def test_an_npu_without_an_amount_of_memory_is_needed_whole() -> None:
-    kind = AscendNpu(CHIP, "", soft=False, over_capacity=False)
-    whole, some = Request(1, None, 0), Request(2, 9000, 0)
-    assert kind.need(NpuDemand((some, whole), False)) == Need(3, None)
-    assert kind.need(NpuDemand((some, Request(1, 20_000, 70)), False)) == Need(3, 32_000)
-    assert kind.need(NpuDemand((some, Request(1, 20_000, 70)), True)) == Need(3, 20_000, 70)
-
-
-@pytest.mark.parametrize(
-    ("name", "texts"),
-    [
-        ("memory", {"free: 0 8000 of 8000 MB, 1 8000 of 8000 MB", "free: 0 5000 of 8000 MB, 1 8000 of 8000 MB"}),
-        ("whole", {"free: 2 of 2 cards", "free: 1 of 2 cards"}),
-        (
-            "templates",
-            {"free: d0 60000 of 60000 MB, d1 60000 of 60000 MB", "free: d0 44000 of 60000 MB, d1 60000 of 60000 MB"},
-        ),
-    ],
-)
-def test_what_is_left_of_cards_is_said(name: str, texts: set[str]) -> None:
-    kind = CASES[name].kind
-    pool, task = kind.pool_of(CASES[name].node), tasks_of(name)[0]
-    assert pool is not None
-    demand = kind.demand_of(task)
-    before = pool.shortage(demand)
-    pool.assign(task, demand, 0.0)
-    assert {before, pool.shortage(demand)} == texts
 
 
 USED = asking("used", 600, held="b-0")
