@@ -55,6 +55,9 @@ OBJECTS: dict[str, Manifest] = {
     "a-pod-that-ends": deleting(30),
     "a-pod-that-ends-slowly": deleting(600),
     "a-gated-pod": pod("p", group="g", schedulingGates=[{"name": "wait"}]),
+    "a-pod-with-volumes": pod("p", group="g", volumes=[
+        {"name": "v0", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "scratch", "ephemeral": {}},
+    ]),
     "a-nominated-pod": pod("p", group="g", nominated="n1"),
     "a-refused-pod": conditioned(pod("p", group="g"), conditions=[REFUSED]),
     "a-hypernode": of_kind("topology.volcano.sh/v1alpha1", "HyperNode", "s1", spec={"tier": 1, "members": MEMBERS}),

@@ -68,6 +68,11 @@ def test_what_cannot_be_chosen_is_refused_by_name(term: str, why: str, capsys: p
 HERE = ["--master=http://127.0.0.1:1", "--leader-elect=false"]
 
 
+def test_schedulers_that_cannot_be_read_are_refused_by_their_flag() -> None:
+    with pytest.raises(ConfigError, match="--scheduler-configs: invalid scheduler config format: a:b"):
+        ControlProcess(parse([*HERE, "--scheduler-configs=a:b"], CONTROL_FLAGS))
+
+
 def test_the_flag_reaches_the_controllers() -> None:
     async def story() -> frozenset[About]:
         flags = parse([*HERE, "--controllers=*,-job-controller,-sharding-controller"], CONTROL_FLAGS)

@@ -158,6 +158,22 @@ def test_flags_are_read_as_the_reference_reads_them() -> None:
         from_flags(["a:b"])
 
 
+@pytest.mark.parametrize(
+    ("least", "most", "used", "accepted", "score"),
+    [
+        (0.0, 0.5, 0.0, True, 0.0), (0.0, 0.5, 0.25, True, 0.5), (0.0, 0.5, 0.5, True, 1.0),
+        (0.0, 0.5, 0.504, True, 1.0), (0.0, 0.5, 0.506, False, None), (0.4, 1.0, 0.39, False, None),
+        (0.4, 0.4, 0.4, True, 1.0), (0.0, 1.0, None, False, None),
+    ],
+)  # fmt: skip
+def test_a_rate_takes_a_range_and_fuller_nodes_first(
+    least: float, most: float, used: float | None, accepted: bool, score: float | None
+) -> None:
+    rate, node = AllocationRate(least, most), NodeUse("n", used, {})
+    assert rate.accepts(node) is accepted
+    assert score is None or rate.score(node) == score
+
+
 # -- the division ----------------------------------------------------------------------------------------------------
 
 

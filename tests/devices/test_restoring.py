@@ -21,10 +21,10 @@ from stromboli.model.resources.device_settings import (
     NvidiaSettings,
     Template,
 )
-from stromboli.model.spec import NodeSpec
+from stromboli.model.spec import NodeSpec, PodSpec
 from stromboli.model.task import Task
 from stromboli.plugins.deviceshare.gpushare import GpuShare
-from stromboli.plugins.deviceshare.holdings import cards_in_use
+from stromboli.plugins.deviceshare.holdings import cards_in_use, holdings
 from stromboli.plugins.deviceshare.kind import Kind, Need
 from stromboli.plugins.deviceshare.mind_cluster import MindCluster
 from stromboli.plugins.deviceshare.npu import AscendNpu, Request
@@ -221,3 +221,19 @@ def test_what_is_left_of_cards_is_said(name: str, texts: set[str]) -> None:
     before = pool.shortage(demand)
     pool.assign(task, demand, 0.0)
     assert {before, pool.shortage(demand)} == texts
+
+
+@pytest.mark.parametrize(
+    ("notes", "held"),
+    [
+        ({f"{V}vgpu-ids-new": "G0,T4,4000,30:G1,T4,,:;G2,T4,x,y:"},
+         [("G0", 4000, 30, ""), ("G1", 0, 0, ""), ("G2", 0, 0, "")]),
+        ({f"{V}vgpu-ids-new": " ,T4,1,1: G0 "}, [("G0", 0, 0, "")]),
+        ({CORE: "0-vir02"}, [("Ascend310P-0", 0, 0, "vir02")]),
+        ({CORE: "0,1"}, [("Ascend310P-0", 0, 0, ""), ("Ascend310P-1", 0, 0, "")]),
+        ({f"{V}gpu-index": "1,x"}, [("GPU 1", 0, 0, ""), ("GPU x", 0, 0, "")]),
+        ({}, []),
+    ],
+)  # fmt: skip
+def test_what_annotations_say_that_a_pod_holds(notes: dict[str, str], held: list[tuple[str, int, int, str]]) -> None:
+    assert [tuple(each) for each in holdings(notes, PodSpec())] == held

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -129,3 +130,12 @@ def test_kinds_that_a_plugin_reads(kinds: Callable[[Plugin], tuple[str, ...]], t
             asked_for(config, registry)
     else:
         assert asked_for(config, registry) == ("ConfigMap",)
+
+
+def test_a_kind_is_followed_once_however_often_it_is_asked_for() -> None:
+    world, client = World(), Mock()
+    followed = world.feed.informers(client, ("Pod",))
+    pods = followed.by_kind["Pod"]
+    world.feed.follow(client, ("Pod", "Node"))
+    assert set(followed.by_kind) == {"Pod", "Node"}
+    assert followed.by_kind["Pod"] is pods

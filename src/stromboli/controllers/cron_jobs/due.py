@@ -52,13 +52,11 @@ def due(cron_job: CronJob, schedule: Schedule, since: int, now: int) -> Due:
     oldest = begin if deadline is None else max(begin, now - deadline)
     if slot is None or slot <= oldest:
         return Due(None, following)
-    return Due(slot, following, _missed(schedule, oldest, now) > MANY)
+    return Due(slot, following, _has_missed_many(schedule, oldest, now))
 
 
-def _missed(schedule: Schedule, since: int, now: int) -> int:
-    """About how many slots lie after ``since``, if all are as far apart as the first two: Kubernetes' estimate."""
+def _has_missed_many(schedule: Schedule, since: int, now: int) -> bool:
+    """Whether many slots lie after ``since``, if all are as far apart as the first two: Kubernetes' estimate."""
     first = schedule.following(since)
     second = None if first is None else schedule.following(first)
-    if first is None or second is None or first > now:
-        return 0
-    return (now - first) // (second - first) + 1
+    return first is not None and second is not None and (now - first) // (second - first) + 1 > MANY
