@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stromboli.narration.observe import Counting
@@ -9,7 +11,7 @@ from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, conf
 
 
-def jobs(name: str, pods: int, of: str, cpu: int, on: int = -1, least: int = 0, **spec: str) -> list[Manifest]:
+def jobs(name: str, pods: int, of: str, cpu: int, on: int = -1, least: int = 0, **spec: Any) -> list[Manifest]:
     """A job; where it runs its pods lie on one node after the other, ``on`` the first of them."""
     runs = on >= 0
     group = pod_group(name, queue=of, min_member=least or pods, phase="Running" if runs else "Pending", **spec)
