@@ -31,6 +31,8 @@ def wrong(workload: Workload, answer: Json) -> list[str]:
         found += _named(workload, outcome["podGroups"])
     if workload.kind == "full":
         found += _reasons(workload, outcome["podGroups"])
+    if workload.kind == "running":
+        found += _ended(workload, outcome["podGroups"])
     if workload.kind in EVICTING:
         found += _made_room(workload, outcome)
     return found
@@ -60,7 +62,14 @@ def _placed(workload: Workload, binds: dict[str, str]) -> Iterator[str]:
 def keys(batch: Batch) -> Iterator[str]:
     """``namespace/name`` of every pod of a batch, in their order."""
     for r in range(batch.pods):
-        yield f"default/{batch.name(r // batch.size)}-{r % batch.size:05d}"
+        yield f"default/{batch.pod_name(r)}"
+
+
+def _ended(workload: Workload, groups: Json) -> Iterator[str]:
+    """PodGroups count the pods that have succeeded."""
+    ended = sum(group.get("succeeded", 0) for group in groups.values())
+    if ended != workload.changed:
+        yield f"PodGroups say that {ended} pods have succeeded, but {workload.changed} have"
 
 
 def _obeyed(places: list[_Place]) -> Iterator[str]:

@@ -7,9 +7,10 @@ domain of the two closest.  ``numa`` is ``default`` with Guaranteed pods that wa
 node; ``roles`` with jobs of a server and workers beside it, ``strategy`` with cpu packed and memory spread.  In
 ``names`` each pod asks for a resource of its own that no node offers.
 Those of :mod:`benchmarks.device_workloads` are ``default`` with cards, claimed devices or volumes.
-Two more look at a cycle in which nothing has changed since the one before
-it: ``running`` (the pods of ``default``, each on a node already) and ``full`` (the full cluster, and small gangs that
-wait in queues of their own).
+Three more look at a cycle in which there is little to decide: ``running`` (the pods of ``default``, each on a node
+already; the first cycle writes a status on each PodGroup, the second takes that in, and before the third, which counts,
+``changed`` pods end, or none), ``written`` (the second cycle of the same) and ``full`` (the second cycle of the full
+cluster, with small gangs that wait in queues of their own).
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ Json: TypeAlias = dict[str, Any]
 ZONES, POOLS, QUEUES = 10, 4, 4
 """Into how many zones and pools nodes are divided; how many queues the jobs of ``default`` use."""
 
+_RUNNING: Final = ("running", "written")
 EVICTING: Final = ("preempt", "reclaim")
 """Kinds in which gangs arrive at a full cluster and others have to go."""
 
@@ -56,7 +58,7 @@ class Workload:
 
     ``nodes`` and ``pods`` are N and P; ``gang`` is G, pods a job.  Kinds with a full cluster have ``pods`` running pods
     and ``waiting`` more that wait, in jobs of ``gang``; elsewhere ``waiting`` is 0.  ``rack`` is how many nodes a
-    hypernode of the first tier has.
+    hypernode of the first tier has.  ``changed`` pods of kind ``running`` succeed before the last cycle.
     """
 
     kind: str
@@ -65,11 +67,18 @@ class Workload:
     gang: int = 100
     waiting: int = 0
     rack: int = 16
+    changed: int = 0
 
     @property
     def cycles(self) -> int:
         """How many cycles are run; the last one is the one that counts."""
-        return 2 if self.kind in {"running", "full"} else 1
+        return {"running": 3, "written": 2, "full": 2}.get(self.kind, 1)
+
+    @property
+    def ended(self) -> list[str]:
+        """The pods that succeed before the last cycle, by ``namespace/name``: of jobs all over the cluster."""
+        batch = self.batches()[0]
+        return [f"default/{batch.pod_name(k * batch.pods // self.changed)}" for k in range(self.changed)]
 
     @property
     def jobs(self) -> int:
@@ -104,6 +113,8 @@ class Workload:
         """Write the scenario as one line of JSON; needs no more memory than one object."""
         encode = msgspec.json.encode
         head = {"name": self.kind, "conf": configuration(self.kind), "cycles": self.cycles}
+        if self.changed:
+            head["events"] = [{"beforeCycle": self.cycles, "succeedPods": self.ended}]
         file.write(encode(head)[:-1])
         for key, objects in self.lists():
             file.write(b"," + encode(key) + b":[")
@@ -166,9 +177,14 @@ class Batch:
             labels, rules = ({}, {}) if self.place_rules is None else self.place_rules(r)
             yield self._pod(r, labels, rules)
 
+    def pod_name(self, r: int) -> str:
+        """The name of pod r."""
+        j, k = divmod(r, self.size)
+        return f"{self.name(j)}-{k:05d}"
+
     def _pod(self, r: int, labels: Json, rules: Json) -> Json:
         j, k = divmod(r, self.size)
-        name = f"{self.name(j)}-{k:05d}"
+        name = self.pod_name(r)
         more = self.beside(r) if self.beside else {}
         limits = {**_amounts(self.cores(j)), **more} if self.guaranteed else more
         resources = {"requests": {**_amounts(self.cores(j)), **more}, **({"limits": limits} if limits else {})}
@@ -233,7 +249,7 @@ def _everyday(workload: Workload) -> Batch:
         cores=lambda j: 1 + j % 4,
         queue=lambda j: f"q{j // 4 % QUEUES}",
         second=lambda j: j,
-        node=(lambda r: r % workload.nodes) if workload.kind == "running" else None,
+        node=(lambda r: r % workload.nodes) if workload.kind in _RUNNING else None,
         place_rules=_hetero if workload.kind == "hetero" else (lambda r: ({}, Extras(workload.kind).spec(r))),
         beside=(lambda r: {resource_name(r): "1"}) if workload.kind == "names" else Extras(workload.kind).beside,
         topology={"mode": "hard", "highestTierAllowed": 2} if workload.kind == "topology" else None,
@@ -293,8 +309,8 @@ _CLASSES: Final = tuple(
 )
 
 KINDS: Final = (
-    "default", "topology", "numa", "roles", "strategy", "binpack", "hetero", "preempt", "reclaim", "running", "full",
-    "names", *DEVICE_KINDS,
+    "default", "topology", "numa", "roles", "strategy", "binpack", "hetero", "preempt", "reclaim", "running",
+    "written", "full", "names", *DEVICE_KINDS,
 )  # fmt: skip
 """All kinds."""
 

@@ -96,9 +96,10 @@ def test_what_is_shown_is_what_would_be_listed_from_scratch(there: Sequence[Step
         one.take(step)
         if not step.shows:
             continue
-        shown, queueless = one.listing.shown(one.jobs, one.queues, ())
-        assert list(shown) == one.expected()
+        shown, holdings, queueless = one.listing.shown(one.jobs, one.queues, ())
+        assert list(shown) == list(holdings) == one.expected()
         assert all(shown[uid] is one.jobs[uid] for uid in shown)
+        assert all(holdings[uid] is one.jobs[uid].sums.held for uid in shown)
         others = {uid: job.facts.queue for uid, job in one.jobs.items() if uid not in shown and job.facts.queue}
         assert queueless == others
 
@@ -109,7 +110,7 @@ def test_open_jobs_leave_no_job_out_that_is_not_settled(there: Sequence[Step], s
     for step in steps:
         one.take(step)
         if step.shows:
-            shown, _ = one.listing.shown(one.jobs, one.queues, ())
+            shown, _, _ = one.listing.shown(one.jobs, one.queues, ())
             among = one.listing.open_jobs()
             assert list(unsettled(shown, among)) == list(unsettled(shown))
             assert sum(bool(shown[uid].settled) for uid in among) <= len(QUEUES)
@@ -119,5 +120,19 @@ def test_failed_jobs_are_left_out() -> None:
     one = _Jobs()
     for number in range(3):
         one.take(Step("come", number, 0, "a", False))
-    shown, queueless = one.listing.shown(one.jobs, one.queues, {"ns/1"})
-    assert (list(shown), queueless) == (["ns/0", "ns/2"], {})
+    shown, holdings, queueless = one.listing.shown(one.jobs, one.queues, {"ns/1"})
+    assert (list(shown), list(holdings), queueless) == (["ns/0", "ns/2"], ["ns/0", "ns/2"], {})
+
+
+@given(STEPS, STEPS)
+def test_what_was_shown_stays_and_is_shown_again_until_something_changes(
+    there: Sequence[Step], steps: Sequence[Step]
+) -> None:
+    one = _Jobs(there)
+    before = one.listing.shown(one.jobs, one.queues, ())
+    assert one.listing.shown(one.jobs, one.queues, ()).jobs is before.jobs
+    then = [list(part.items()) for part in before]
+    for step in steps:
+        one.take(step)
+        one.listing.shown(one.jobs, one.queues, ())
+        assert [list(part.items()) for part in before] == then

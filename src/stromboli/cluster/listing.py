@@ -1,14 +1,30 @@
-"""The jobs that snapshots show, kept in their order: a snapshot copies the list, and only what changed is looked at."""
+"""The jobs that snapshots show, kept in their order: only what changed is looked at.
+
+Snapshots share one dictionary as long as nothing changes; the first change after a snapshot copies it.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from stromboli.model.job import Job
+from stromboli.model.snapshot import Holdings
 
 Place = tuple[int, str]
 """When a job was created, and its uid: older first."""
+
+
+class Shown(NamedTuple):
+    """What a snapshot shows: ``jobs``, what each of them has ``held``, and who is left out for want of a queue.
+
+    The first two are by uid and never change; ``queueless`` names the queue that does not exist.
+    """
+
+    jobs: dict[str, Job]
+    held: Holdings
+    queueless: Mapping[str, str]
 
 
 class Listing:
@@ -18,13 +34,15 @@ class Listing:
     apart, so that a cycle need not ask every job.
     """
 
-    __slots__ = ("_first", "_listed", "_moved", "_open", "_order", "_places", "_queueless")
+    __slots__ = ("_first", "_held", "_lent", "_listed", "_moved", "_open", "_order", "_places", "_queueless")
 
     def __init__(self) -> None:
         self._order: list[Place] | None = None
         self._places: dict[str, Place] = {}
         self._moved: dict[str, None] = {}
         self._listed: dict[str, Job] | None = None
+        self._held: Holdings = {}
+        self._lent = False
         self._queueless: dict[str, str] = {}
         self._open: dict[str, None] = {}
         self._first: dict[str, str] | None = None
@@ -40,30 +58,37 @@ class Listing:
     def replace(self, job: Job) -> None:
         """``job`` stands in the place of the one with its uid."""
         if self._listed is not None and job.uid in self._listed:
-            self._listed[job.uid] = job
-            self._open[job.uid] = None
+            self._list(self._writable(self._listed), job)
 
-    def shown(
-        self, jobs: Mapping[str, Job], queues: Collection[str], failed: Collection[str]
-    ) -> tuple[dict[str, Job], Mapping[str, str]]:
-        """The jobs that a snapshot shows, in a dictionary of their own, and those left out for want of their queue.
+    def _list(self, listed: dict[str, Job], job: Job) -> None:
+        listed[job.uid], self._held[job.uid] = job, job.sums.held
+        self._open[job.uid] = None
 
-        The former are all of ``jobs`` in ``queues`` but those that have ``failed`` to be counted; the latter are given
-        as the uid and the name of the queue.
-        """
+    def _writable(self, listed: dict[str, Job]) -> dict[str, Job]:
+        """The dictionary of jobs listed, which no snapshot shares from now on."""
+        if self._lent:
+            self._listed, self._held, self._lent = listed.copy(), self._held.copy(), False
+        return self._listed if self._listed is not None else listed
+
+    def shown(self, jobs: Mapping[str, Job], queues: Collection[str], failed: Collection[str]) -> Shown:
+        """What a snapshot shows: all of ``jobs`` in ``queues`` but those that have ``failed`` to be counted."""
         come = self._moves(jobs)
         if self._listed is None:
-            self._listed, self._queueless, self._first, come = {}, {}, None, self._order or []
+            self._held, self._lent, self._queueless, self._first = {}, False, {}, None
+            self._listed, come = {}, self._order or []
+        listed = self._writable(self._listed) if come else self._listed
         for _, uid in come:
             if (queue := jobs[uid].facts.queue) in queues:
-                self._listed[uid] = jobs[uid]
-                self._open[uid] = None
+                self._list(listed, jobs[uid])
                 if self._first is not None:
                     self._first.setdefault(queue, uid)
             elif queue:
                 self._queueless[uid] = queue
-        listed = {uid: job for uid, job in self._listed.items() if uid not in failed} if failed else self._listed.copy()
-        return listed, self._queueless.copy()
+        self._lent, held = True, self._held
+        if failed:
+            listed = {uid: job for uid, job in listed.items() if uid not in failed}
+            held = {uid: held[uid] for uid in listed}
+        return Shown(listed, held, self._queueless.copy())
 
     def open_jobs(self) -> list[str]:
         """Of the jobs last shown those that are not known to be settled, and the first of each queue; older first."""
@@ -96,9 +121,10 @@ class Listing:
 
     def _take_out(self, order: list[Place]) -> None:
         """Jobs that have moved leave their places."""
-        listed = {} if self._listed is None else self._listed
+        listed = {} if self._listed is None else self._writable(self._listed) if self._moved else self._listed
         for uid in self._moved:
             if (place := self._places.pop(uid, None)) is not None:
                 del order[bisect_left(order, place)]
-                listed.pop(uid, None)
+                if listed.pop(uid, None) is not None:
+                    del self._held[uid]
                 self._queueless.pop(uid, None)

@@ -374,7 +374,7 @@ class ClusterState:
         self.templates.tidy(task.template for task in self.tasks.values())
         found.templates = self.templates.all()
         found.queues = self._queue_names.shown(self.queues)
-        found.jobs, found.queueless = self._listing.shown(self.jobs, self.queues, self.sums.failed)
+        found.jobs, found.holdings, found.queueless = self._listing.shown(self.jobs, self.queues, self.sums.failed)
         found.open_jobs = None if self.sums.failed else self._listing.open_jobs()
         found.close_jobs = [uid for uid in found.jobs if uid in self.close_jobs] if self.close_jobs else []
         found.queue_sums = {name: self.sums.of(name).copy(found.axes) for name in found.queues}

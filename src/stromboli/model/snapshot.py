@@ -55,6 +55,10 @@ class QueueSums:
         return twin
 
 
+Holdings = dict[str, list[int]]
+"""What jobs hold, by uid and column; none of the lists changes any more."""
+
+
 class HyperNodeInfo:
     """One hypernode: its tier, its parent, and every node below it (``rows`` of the node table, ascending).
 
@@ -90,6 +94,7 @@ class Snapshot:
     ``queueless`` are the jobs that are left out because their queue does not exist, each with the queue's name.
     ``close_jobs`` are those that ask for closeness or a topology group, or lie in a hypernode; None: not known.
     ``open_jobs`` are those that are not known to be settled, and the first of each queue, older first; None: not known.
+    ``holdings`` is what each of the jobs holds, in their order; None: not known.
     ``usage`` is what was measured of nodes by name, ``budgets`` are the disruption budgets, ``claims`` the
     devices that ResourceClaims ask for by ``namespace/name``, ``storage`` and ``devices`` the objects of volumes and
     devices.  ``memory`` is what plugins keep from cycle to cycle, by plugin; ``numa`` what is known of the NUMA nodes
@@ -107,6 +112,7 @@ class Snapshot:
         "cluster_uid",
         "device_settings",
         "devices",
+        "holdings",
         "hyper_node_tiers",
         "hyper_nodes",
         "hyper_nodes_ready",
@@ -138,6 +144,7 @@ class Snapshot:
         self.jobs: dict[str, Job] = {}
         self.close_jobs: Sequence[str] | None = None
         self.open_jobs: Sequence[str] | None = None
+        self.holdings: Holdings | None = None
         self.queueless: Mapping[str, str] = {}
         self.queues: dict[str, Queue] = {}
         self.queue_sums: dict[str, QueueSums] = {}

@@ -64,8 +64,7 @@ class Drf(Plugin, trusted=True):
         """Tell the jobs' shares: what they hold, so that the jobs themselves go when they are replaced."""
         if say := session.tells("metric.job_share"):
             parts_of = self.parts_of
-            held = {job.uid: job.sums.held for job in session.jobs.peek()}
-            say(shares=Derived(held, lambda amounts: dominant_share(amounts, parts_of)))
+            say(shares=Derived(session.jobs.holdings(), lambda amounts: dominant_share(amounts, parts_of)))
 
     # ------------------------------------------------------------------ jobs
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stromboli.framework.engine.messages import fit_error
@@ -233,6 +233,28 @@ class Gang(Plugin, trusted=True):
         report.tell()
 
 
+class LackingTasks(Mapping[str, int]):
+    """How many tasks each gang of ``jobs`` lacks: 0 where no number is ``known``; ``without`` are no gang."""
+
+    __slots__ = ("_jobs", "known", "without")
+
+    def __init__(self, jobs: Collection[str]) -> None:
+        self._jobs = jobs
+        self.known: dict[str, int] = {}
+        self.without: set[str] = set()
+
+    def __getitem__(self, uid: str) -> int:
+        if uid in self.without or uid not in self._jobs:
+            raise KeyError(uid)
+        return self.known.get(uid, 0)
+
+    def __iter__(self) -> Iterator[str]:
+        return (uid for uid in self._jobs if uid not in self.without)
+
+    def __len__(self) -> int:
+        return len(self._jobs) - len(self.without)
+
+
 class _Report:
     """What gang says of the jobs at the end of a session."""
 
@@ -240,7 +262,7 @@ class _Report:
         self.session = session
         self.complete = _condition(session, names.POD_GROUP_SCHEDULED, names.REASON_GANG_READY)
         self.say_counts = session.tells("metric.unschedule_task_count")
-        self.counts = dict.fromkeys(session.jobs, 0) if self.say_counts else {}
+        self.counts = LackingTasks(session.jobs.uids if self.say_counts else ())
         self.unready: list[str] = []
 
     def add(self, job: Job) -> None:
@@ -251,7 +273,7 @@ class _Report:
         elif job.tasks and not _awaits_endings(job):
             self._add_unready(job)
         else:
-            self.counts.pop(job.uid, None)
+            self.counts.without.add(job.uid)
 
     def _add_unready(self, job: Job) -> None:
         missing = job.min_available - job.ready_task_num() - _could_be_placed(job)
@@ -261,7 +283,7 @@ class _Report:
         reason = names.REASON_NOT_ENOUGH_RESOURCES
         condition = _condition(self.session, names.POD_GROUP_UNSCHEDULABLE, reason, message)
         self.session.pod_groups.set_condition(job, condition)
-        self.counts[job.uid] = missing
+        self.counts.known[job.uid] = missing
         self.unready.append(job.uid)
 
     def tell(self) -> None:

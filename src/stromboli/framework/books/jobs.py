@@ -9,7 +9,7 @@ from stromboli.model.job import Job
 from stromboli.model.queue import Queue, QueueSpec, QueueStatus
 from stromboli.model.resources.axes import Axes
 from stromboli.model.resources.resource import Resource
-from stromboli.model.snapshot import QueueSums
+from stromboli.model.snapshot import Holdings, QueueSums
 
 Figures = dict[str, Resource | float | None]
 """A queue's figures by name: deserved, allocated, request, …; shares are plain numbers."""
@@ -18,13 +18,17 @@ Figures = dict[str, Resource | float | None]
 class Jobs(Mapping[str, Job]):
     """Jobs by uid.  Getting one gives the session's own copy; :meth:`peek` looks without copying.
 
-    Those that are not settled are ``unsettled_among`` those (:func:`unsettled`).
+    Those that are not settled are ``unsettled_among`` those (:func:`unsettled`); ``holdings`` is what the shared
+    jobs hold, where that is known.
     """
 
-    __slots__ = ("_open", "_own", "_shared", "_unsettled")
+    __slots__ = ("_holdings", "_open", "_own", "_shared", "_unsettled")
 
-    def __init__(self, shared: Mapping[str, Job], unsettled_among: Iterable[str] | None = None) -> None:
+    def __init__(
+        self, shared: Mapping[str, Job], unsettled_among: Iterable[str] | None = None, holdings: Holdings | None = None
+    ) -> None:
         self._shared, self._open = shared, unsettled_among
+        self._holdings = holdings
         self._unsettled: dict[str, None] | None = None
         self._own: dict[str, Job] = {}
 
@@ -70,6 +74,21 @@ class Jobs(Mapping[str, Job]):
         """As :meth:`peek_at` for each of ``uids``."""
         own, shared = self._own, self._shared
         return [own.get(uid) or shared.get(uid) for uid in uids]
+
+    def holdings(self) -> Holdings:
+        """What each job holds, by column, in the order of the jobs; it outlives them, and is there to be read."""
+        shared = self._of_shared()
+        return {**shared, **{uid: job.sums.held for uid, job in self._own.items()}} if self._own else shared
+
+    @property
+    def uids(self) -> Collection[str]:
+        """The uids of all jobs, in their order; they outlive the jobs."""
+        return self._of_shared().keys()
+
+    def _of_shared(self) -> Holdings:
+        if self._holdings is None:
+            self._holdings = {uid: job.sums.held for uid, job in self._shared.items()}
+        return self._holdings
 
     @property
     def touched(self) -> Mapping[str, Job]:

@@ -67,7 +67,7 @@ class Session:
         self.to_come: Sequence[str] = ()
         self.narrator = Narrator(observer)
         self.axes, self.table = snapshot.axes, snapshot.table.copy()
-        self.jobs = Jobs(snapshot.jobs, snapshot.open_jobs)
+        self.jobs = Jobs(snapshot.jobs, snapshot.open_jobs, snapshot.holdings)
         self.ledger = Ledger(self.table, {name: snapshot.queue_sums[name].copy(self.axes) for name in snapshot.queues})
         self.ledger.follows_placements = config.follows_placements
         self.ledger.restores_evicted = not self.compat.asks("spared-pods")
