@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -39,6 +40,8 @@ class World:
         self.deleted: set[str] = set()
         self._expected: set[int] = set()
         """Processes that were told to end."""
+        self._began: dict[str, int] = {}
+        """The size of each process's log in bytes when it was started last."""
         self._kinds: dict[str, Callable[[Any], None]] = {
             "kill": self._kill, "terminate": self._terminate, "freeze": self._freeze, "cut": lambda _: proxy.cut(),
             "muffle": self._muffle, "confuse": self._confuse, "strike": self._strike, "slow": self._slow,
@@ -57,6 +60,8 @@ class World:
             self._start(name)
 
     def _start(self, name: str) -> None:
+        path = self._path(name)
+        self._began[name] = path.stat().st_size if path.exists() else 0
         if name == CONTROLLERS:
             self.stage.control(self.proxy.url)
         else:
@@ -86,12 +91,15 @@ class World:
             process = self.stage.running[name]
             if (code := process.poll()) is None:
                 continue
-            log = (self.stage.folder / f"{name}.log").read_text(errors="replace")
+            log = self._path(name).read_bytes()[self._began[name] :].decode(errors="replace")
             may_end = (code == 1 and gave_up_leading(log)) or (code == 2 and refused_conf(log))
             if process.pid not in self._expected and not may_end:
                 wrong.append(f"{name} has ended by itself with {code}: {log[-600:]}")
             self._start(name)
         return wrong
+
+    def _path(self, name: str) -> Path:
+        return self.stage.folder / f"{name}.log"
 
     def leader(self) -> str:
         """The scheduler that began to lead last and runs; empty if there is none."""

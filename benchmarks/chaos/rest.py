@@ -95,5 +95,8 @@ def refused_conf(log: str) -> bool:
 
 
 def gave_up_leading(log: str) -> bool:
-    """Whether a process that has ended did so as it has lost its Lease, which is what it must do then."""
-    return any('"lease_lost"' in line for line in log.splitlines()[-50:])
+    """Whether a process with this log has ended because it lost its Lease, which is what it must do then.
+
+    The cycle that runs meanwhile may go on logging for a moment.
+    """
+    return any('"lease_lost"' in line for line in log.splitlines())

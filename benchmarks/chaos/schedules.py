@@ -22,7 +22,7 @@ from e2e.proxy import Proxy
 from e2e.real import ROOT, UNREACHABLE
 from e2e.stage import JOBS, Stage, Waited, staged, until
 
-_PATIENCE: Final = 60.0
+_PATIENCE: Final = 120.0
 """Seconds that everything may take to come to rest once faults are over."""
 _SCENES: Final = ROOT / "build" / "chaos"
 _SHOWN: Final = 6
@@ -68,6 +68,7 @@ class _Judge:
         self._recorder.start()
         self._broken = self._forbidden = 0
         self._read: dict[Path, int] = {}
+        self._ended: list[str] = []
         self.hopeless = False
 
     def play(self, number: int, drawn: Schedule) -> None:
@@ -91,23 +92,28 @@ class _Judge:
 
     def _played(self, drawn: Schedule) -> list[str]:
         self._world.play(drawn)
-        wrong = self._world.ended()
+        self._ended = self._world.ended()
         self._world.heal()
+        wrong: list[str] = []
         try:
             self._come_to_rest(drawn)
         except Waited as error:
             wrong.append(f"not at rest: {error}")
-        return [*wrong, *self._world.ended()]
+        return [*self._ended, *wrong, *self._world.ended()]
 
     def _come_to_rest(self, drawn: Schedule) -> None:
         self._until_none(lambda: unrest(self._found(drawn)), "rest", _PATIENCE)
-        self._until_none(self._unlike_listed, "state as listed", 30.0)
+        self._until_none(self._unlike_listed, "state as listed", 60.0)
 
     def _until_none(self, look: Callable[[], list[str]], what: str, seconds: float) -> None:
-        """Wait until ``look`` finds nothing.  Raises Waited with what it found last."""
+        """Wait until ``look`` finds nothing.  Raises Waited with what it found last.
+
+        A process that ends meanwhile is started again, as a Deployment does it.
+        """
         left: list[str] = []
 
         def none() -> bool:
+            self._ended += self._world.ended()
             left[:] = look()
             return not left
 

@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, seed, settings
 
 settings.register_profile(
     "long",
-    max_examples=200,  # a round: about as long as the share of a law in ten minutes
+    max_examples=60,  # a round: so short that the slowest law, too, keeps to its share of a few minutes
     deadline=None,
     derandomize=False,
     suppress_health_check=[HealthCheck.too_slow],
