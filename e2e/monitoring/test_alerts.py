@@ -77,7 +77,7 @@ STORIES: Final[Mapping[str, Story]] = {
         {'stromboli_leading{pod="a"}': "0x240", 'stromboli_leading{pod="b"}': "0x240"},
         {'stromboli_leading{pod="a"}': "0x240", 'stromboli_leading{pod="b"}': "1x240"},
         10,
-        "No scheduler leads; no pod is bound and nobody is evicted.",
+        "No scheduler leads; no pod is bound or evicted.",
     ),
     "StromboliNoCycles": Story(
         {**LEADS, **cycles("50x240", "500x240")},
@@ -159,7 +159,7 @@ STORIES: Final[Mapping[str, Story]] = {
         {'stromboli_duty_failures_total{pod="a", duty="the audit"}': BEGINS},
         {'stromboli_duty_failures_total{pod="a", duty="the audit"}': "1x240"},
         40,
-        "Work beside the cycles fails: the audit.",
+        "Background work of the scheduler fails: the audit.",
         {"pod": "a", "duty": "the audit"},
     ),
     "StromboliForgedReservations": Story(

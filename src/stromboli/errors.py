@@ -23,7 +23,7 @@
     ├── AccessError           no way to reach or log in to an API server is configured, or it is configured wrongly
     ├── ApiError              an API server's refusal
     ├── Unreachable           no answer from an API server: what became of the request is unknown
-    ├── LostLease             somebody else leads, or nobody could be told that we still do
+    ├── LostLease             another process leads, or our Lease could not be renewed in time
     ├── MeasurementError      a source of nodes' loads that gives no answer, or one that cannot be read
     ├── ExtenderError         an extender that gives no answer, or one that cannot be used
     ├── ShapeError            a description of simulated nodes that cannot be read
@@ -209,7 +209,7 @@ SHADOW = "shadow"
 
 _HINTS = {LIVE: {"gate_manager": " unless the feature gate SchedulingGatesQueueAdmission is on"}}
 """What a run of a mode must have to offer a capability, as the end of a sentence."""
-_OTHERWISE = {LIVE: "", SHADOW: ", as it writes nothing, and who has this could"}
+_OTHERWISE = {LIVE: "", SHADOW: ", as it writes nothing, and this capability allows writes"}
 """What is said of the others."""
 
 
@@ -306,7 +306,7 @@ class Unreachable(StromboliError):
 
 
 class LostLease(StromboliError):
-    """The Lease that says who leads is no longer ours."""
+    """This process no longer holds the Lease of the leader."""
 
 
 class MeasurementError(StromboliError):

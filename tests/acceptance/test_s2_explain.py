@@ -61,7 +61,7 @@ BROKEN: dict[str, tuple[list[Manifest], int, str, str]] = {
     "predicate": ([*two(), *waiting("a", 1, nodeSelector={"no": "where"})], 5, "node",
                   "1 node(s) didn't match Pod's node affinity/selector"),
     "quota": ([*OVERFULL, *waiting("a", 1, queue="q1")], 5, "quota", "allocated 1 + request 1 > deserved 1"),
-    "pipelined": ([*two(), *waiting("a", 2)], 6, "pipelined", "1 of 2 that are missing: undone, nobody evicted"),
+    "pipelined": ([*two(), *waiting("a", 2)], 6, "pipelined", "1 of 2 that are missing: undone, no pod evicted"),
     "policy": ([*two(), *waiting("a", 1, preemptionPolicy="Never")], 7, "policy", "preemptionPolicy Never"),
 }  # fmt: skip
 

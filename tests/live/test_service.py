@@ -155,7 +155,7 @@ def test_whatever_fails_ends_the_process_in_order(place: str, monkeypatch: pytes
         if place == "logs":
             monkeypatch.setattr("stromboli.live.process.service.flush", fails)
         if place == "beside":
-            service.beside = [fails()]
+            service.background = [fails()]
         with pytest.raises(TypeError, match="nobody foresaw this"):
             await ended(service)
 
@@ -168,7 +168,7 @@ def test_a_work_beside_that_ends_ends_nothing() -> None:
 
     async def main() -> int:
         service = Framed(told)
-        service.beside = [asyncio.sleep(0)]
+        service.background = [asyncio.sleep(0)]
         return await ended(service, signal.SIGINT)
 
     assert asyncio.run(main()) == OK

@@ -252,7 +252,7 @@ def test_what_could_write_is_not_offered_and_what_is_left_out_is_said(
         assert asked.startswith("extender http://(hidden)@127.0.0.1:1/x is not asked")
         assert asked.endswith("fits may refuse nodes, take would be told of placements, and may object")
         assert [text.partition(" asks for ")[2] for text in put_aside] == [
-            f"{name}, which a shadow run does not offer, as it writes nothing, and who has this could"
+            f"{name}, which a shadow run does not offer, as it writes nothing, and this capability allows writes"
             for name in ("client_config", "extender")
         ], "once, however many plans are made"
         assert shadow.plans > 5

@@ -93,7 +93,7 @@ def _by_need(session: Session, required: AbstractSet[str]) -> Callable[[SubJob, 
 
 
 def waiting_tasks(session: Session, tasks: Iterable[Task]) -> list[Task]:
-    """Those of ``tasks`` that allocate places: pending, asking for something, kept back by nobody else's gate."""
+    """The ``tasks`` that allocate places: pending, with a request, and without a scheduling gate of another owner."""
     gated, best_effort = session.tells("task_gated"), session.tells("task_best_effort")
     found: list[Task] = []
     for task in tasks:

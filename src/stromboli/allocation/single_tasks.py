@@ -33,7 +33,7 @@ GENERAL: Final[dict[str, Callable[[Session], object]]] = {
     "a plugin does not say whether the queue may hold a run": lambda session: _no_form(session, "allocatable"),
     "a plugin does not say what a run completes": lambda session: _no_form(session, "job_ready"),
     "placements are only tried": lambda session: session.narrator.mute.on,
-    "tasks are placed beside their reservations": lambda session: session.ledger.second_places.rows,
+    "tasks are placed next to their reservations": lambda session: session.ledger.second_places.rows,
 }
 """What leaves all turns of a session to the general way."""
 

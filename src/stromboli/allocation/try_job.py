@@ -1,4 +1,4 @@
-"""How allocate places one job, for all who need to know: allocate itself, and actions that leave idle room to it."""
+"""How allocate places one job: used by allocate itself, and by actions that leave idle room to it."""
 
 from __future__ import annotations
 

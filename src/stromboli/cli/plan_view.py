@@ -112,7 +112,7 @@ def _mark(job: Job, reason: Reason | None) -> tuple[str, str]:
 
 
 def _reasons(console: Console, reasons: Mapping[str, Reason], most: int) -> None:
-    """Why jobs wait: each reason once with those who have it; beyond ``most`` reasons only their kind."""
+    """Why jobs wait: each reason once with the jobs it applies to; beyond ``most`` reasons only their kind."""
     if not reasons:
         return
     console.print()

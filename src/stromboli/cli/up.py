@@ -37,7 +37,7 @@ class Pods(StrEnum):
 NODES = ["3x8cpu,32Gi"]
 NEXT = """\
 All jobs are over. To try next, in a terminal:
-  {0} up               the cluster stays until Ctrl-C; beside it, with the KUBECONFIG that it tells:
+  {0} up               the cluster stays until Ctrl-C; in another terminal, with the KUBECONFIG that it prints:
   kubectl apply -f examples/cluster/queues.yaml, and when the queues are open, -f examples/cluster/jobs.yaml
   {0} top, job list    what runs, and why the rest waits
   {0} plan examples/quickstart -c examples/quickstart/volcano-scheduler.conf

@@ -1,4 +1,4 @@
-"""Objects as they stand on the wire: plain JSON values that nobody changes in place once they are stored."""
+"""Objects as they are on the wire: plain JSON values, never changed in place once they are stored."""
 
 from __future__ import annotations
 

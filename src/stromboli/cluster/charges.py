@@ -54,7 +54,7 @@ class Charges:
             self._settle(key)
 
     def heard(self, key: str) -> None:
-        """The cluster has said anew what the budget ``key`` allows, or that it is no more."""
+        """Handle a new status of the budget ``key``, or its deletion."""
         if key not in self._said:
             return
         for charge in self._of.values():

@@ -197,12 +197,12 @@ def complete(
 
 
 def namespace_named(name: str) -> Namespace:
-    """The namespace as the API server makes it when nobody says more about it."""
+    """The namespace as the API server creates it when only its name is given."""
     return Namespace(metadata=Metadata(name=name, uid=name, labels={NAMESPACE_NAME_LABEL: name}))
 
 
 def missing_namespaces(used: Iterable[str], known: Collection[str]) -> Iterator[Addition]:
-    """The namespaces that objects live in and nobody lists."""
+    """The namespaces that objects live in and that are not listed."""
     for name in used:
         if name not in known:
             yield _added("Namespace", namespace_named(name), "as objects live in it")
@@ -281,7 +281,7 @@ def _controller(pod: Pod) -> OwnerReference | None:
 
 
 def _group_name(pod: Pod) -> str:
-    """``podgroup-<uid>`` of the controlling owner, else of the pod; who has no uid is called by name."""
+    """``podgroup-<uid>`` of the controlling owner, else of the pod; with the name in place of a missing uid."""
     owner = _controller(pod)
     uid = (owner.uid or owner.name) if owner else (pod.metadata.uid or pod.metadata.name)
     return f"podgroup-{uid}"
@@ -292,7 +292,7 @@ def _as_owner(pod: Pod) -> OwnerReference:
 
 
 def topology_of(annotations: Mapping[str, str]) -> NetworkTopology | None:
-    """What a plain pod's annotations say of its network topology; a mode that nobody knows means hard."""
+    """What a plain pod's annotations say of its network topology; an unknown mode means hard."""
     mode = annotations.get(NETWORK_TOPOLOGY_MODE)
     tier = annotations.get(NETWORK_TOPOLOGY_HIGHEST_TIER)
     if mode is None and tier is None:

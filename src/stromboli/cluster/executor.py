@@ -1,4 +1,4 @@
-"""Who carries a plan out: a live cluster, a simulator, a test.
+"""The interface that carries out a plan: a live cluster, a simulator, a test.
 
 An executor's failure is no error of the cycle that decided: it comes back as an event for the next one.  A plan is the
 same whatever an executor answers.
@@ -36,9 +36,9 @@ class Executor(Protocol):
 
 
 class StatusUpdater(Protocol):
-    """Writes what is said of objects that stay where they are; whoever takes its place hears every word.
+    """Writes conditions, events and status of objects; a replacement for it receives every such write.
 
-    The newest word about an object counts.  No method waits for anything.
+    The latest status of an object counts.  No method blocks.
     """
 
     def update_pod_group(self, update: PodGroupUpdate) -> None:

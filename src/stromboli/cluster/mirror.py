@@ -42,7 +42,7 @@ Name = tuple[str, str, str]
 
 
 class Version(msgspec.Struct, frozen=True, gc=False):
-    """Which object it is, and how often the cluster had changed when it was last heard of (0: nobody counts)."""
+    """Which object it is, and how often the cluster had changed at its last event (0: changes are not counted)."""
 
     uid: str
     number: int
@@ -271,7 +271,7 @@ class Mirror:
             self.rim.do(Decided.to(real))
 
     def overdue(self, now: float) -> list[tuple[str, str]]:
-        """Key and uid of pods whose news has not come in time: somebody should ask for them."""
+        """Key and uid of assumed pods whose event is overdue; the caller should read them from the API server."""
         return [
             (key, assumed.uid)
             for key, assumed in self.assumed.items()
@@ -335,7 +335,7 @@ class Mirror:
                 self._hold(task, None if unproven else read(known.states))
 
     def forget_reservations(self) -> None:
-        """None of those that wait will be written: somebody else may have decided meanwhile."""
+        """Forget all reservations that are not written yet: another scheduler may have decided meanwhile."""
         for key, known in list(self.unwritten.items()):
             self.forget_reservation(key, known.uid, known.held)
 
@@ -346,10 +346,10 @@ class Mirror:
             proof = found.annotations.get(PIPELINED_PROOF, "")
             self.rim.do(Reserved(key, found.uid, read(found.annotations), proof))
 
-    # ------------------------------------------------------------------ beginning anew
+    # ------------------------------------------------------------------ starting over
 
     def begin_anew(self) -> None:
-        """Forget all that events have said, but not what has been decided: everything is to be told once more."""
+        """Forget all that events have brought, but not what has been decided: all events are to come once more."""
         self.rim.do(Emptied())
         self._real.clear()
         if self.proofs is not None:

@@ -1,6 +1,6 @@
-"""What objects say of each other that cannot be: names that do not exist, and circles of parents.
+"""References between objects that cannot hold: names that do not exist, and cycles of parents.
 
-Nothing is dropped for it; whoever works with the objects treats such a queue or hypernode by its own rules.
+No object is dropped for it; each consumer of the objects treats such a queue or HyperNode by its own rules.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GROUP_PATH: Final = f"metadata.annotations.{GROUP_NAME}"
 
 
 class References:
-    """Collects who names whom: look at every event with :meth:`see`, then ask :meth:`problems`."""
+    """Collects references between objects: pass every event to :meth:`see`, then call :meth:`problems`."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], None] = dict.fromkeys(_BUILT_IN)

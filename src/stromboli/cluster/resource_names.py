@@ -103,7 +103,7 @@ def learn_node(state: ClusterState, node: NodeSpec) -> None:
 
 
 def learn(state: ClusterState, names: Iterable[str]) -> None:
-    """Give ``names`` columns of their own; pods and jobs that asked for one before are counted anew."""
+    """Give ``names`` columns of their own; pods and jobs that already request one are counted again."""
     new = frozenset(names) - state.axes.index.keys()
     for name in sorted(new):
         state.axes.column(name)

@@ -43,7 +43,7 @@ from stromboli.model.task import Task
 from stromboli.model.usage import NodeUsage
 
 COUNTED_AT_ONCE = 500
-"""Jobs, or nodes, that changed which are counted anew in one go."""
+"""How many changed jobs, or nodes, are counted again in one go."""
 
 
 class ClusterState:
@@ -353,7 +353,7 @@ class ClusterState:
             yield
 
     def _count(self, most: int | None = None) -> None:
-        """Count jobs that changed anew, ``most`` of them where that is stated."""
+        """Count the jobs that changed again, at most ``most`` of them if given."""
         some = list(islice(self.sums.dirty, most))
         for uid in some:
             job = self.jobs[uid]

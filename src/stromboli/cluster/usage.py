@@ -18,8 +18,8 @@ def quota_usage(pods: Iterable[tuple[PodSpec, int]]) -> dict[str, Amount]:
     """Resource list of so many pods of each spec together, under the names that quotas use.
 
     Requests count under their bare name and under ``requests.``, the limits of :data:`LIMITED` under ``limits.``, pods
-    as ``pods`` and ``count/pods``: what Kubernetes' quota evaluator counts, and the bare names of extended resources
-    beside it.  Raises :class:`~stromboli.errors.QuantityError`.
+    as ``pods`` and ``count/pods``: what Kubernetes' quota evaluator counts, and in addition the bare names of extended
+    resources.  Raises :class:`~stromboli.errors.QuantityError`.
     """
     requests, limits, count = Resource(), Resource(), 0
     for spec, number in pods:

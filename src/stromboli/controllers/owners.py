@@ -1,4 +1,4 @@
-"""Who stands above a pod: its owner, the owner's owner, and so on, as far as that decides its PodGroup.
+"""The chain of a pod's owners: its owner, the owner's owner, and so on, as far as that decides its PodGroup.
 
 What is not followed anyway is read when a pod comes, one object at a time: a cluster without an operator, or without
 pods of its jobs, pays nothing for it.

@@ -239,7 +239,7 @@ class World:
         self.owners: dict[tuple[str, str, str], Mapping[str, str]] = {}
         """Annotations of ReplicaSets, StatefulSets, DaemonSets and batch Jobs, by kind, namespace and name."""
         self.owners_above: dict[tuple[str, str, str], OwnerReference] = {}
-        """Who controls those owners, if anything does."""
+        """The controller of each of those owners that has one."""
         self.readings = Readings()
         """Owners of other kinds, as last read."""
         self.idle: set[Key] = set()

@@ -86,7 +86,7 @@ Anything: TypeAlias = Annotated[dict[str, object], rule(x_kubernetes_preserve_un
 
 
 class OwnerReference(Wire, frozen=True):
-    """Who an object belongs to."""
+    """The owner of an object."""
 
     api_version: Annotated[str, NEEDED, says("API group and version of the owner.")] = ""
     kind: Annotated[str, NEEDED, says("Kind of the owner.")] = ""

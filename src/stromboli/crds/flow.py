@@ -141,7 +141,7 @@ class JobFlow(Resource, frozen=True):
 
 
 class JobTemplateStatus(Wire, frozen=True):
-    """Who uses a template."""
+    """Users of a template."""
 
     job_depends_on_list: Annotated[tuple[str, ...], says("Jobs that were made of it.")] = ()
 
@@ -150,4 +150,4 @@ class JobTemplate(Resource, frozen=True):
     """A job that flows make copies of."""
 
     spec: Annotated[JobSpec, says("What the jobs ask for.")] = JobSpec()
-    status: Annotated[JobTemplateStatus, says("Who uses it.")] = JobTemplateStatus()
+    status: Annotated[JobTemplateStatus, says("The jobs that use it.")] = JobTemplateStatus()

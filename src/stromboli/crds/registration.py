@@ -62,7 +62,10 @@ def configurations(
 
 
 def _webhook(path: Path, where: Registration) -> Schema:
-    """Pods are created even if nobody answers; all else waits, as what is stored unchecked may harm others."""
+    """The webhook of ``path``.
+
+    Pods are created even if the webhook does not answer; other objects fail, as unchecked ones may harm other users.
+    """
     group, version, plural = path.place
     about_pods = path.resource == PODS
     rule = {"apiGroups": [group], "apiVersions": [version], "resources": [plural], "scope": "*"}

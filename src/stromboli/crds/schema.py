@@ -94,7 +94,7 @@ def _with_rules(schema: Schema, rules: Mapping[str, object]) -> Schema:
 
 
 def _without_defaults(schema: Schema) -> Schema:
-    """The schema of a part that must not be filled: what nobody has stated would count as stated."""
+    """The schema of a part without defaults, so that an absent field does not count as stated."""
     found = {key: value for key, value in schema.items() if key != "default"}
     if isinstance(fields := schema.get("properties"), dict):
         found["properties"] = {name: _without_defaults(inner) for name, inner in fields.items()}

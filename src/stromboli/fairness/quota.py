@@ -78,7 +78,7 @@ class Quota:
         return self.ancestors[-1] if self.ancestors else ""
 
     def twin(self) -> Quota:
-        """The same quota with amounts of its own, so that whoever changes these changes no other session's."""
+        """The same quota with amounts of its own, so that a change to these does not reach another session."""
         capability = None if self.capability is None else self.capability.clone()
         return Quota(
             self.name, self.guarantee.clone(), self.deserved.clone(), capability, self.claims,

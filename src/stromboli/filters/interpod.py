@@ -39,7 +39,7 @@ _BITS = tuple(np.uint8(1 << reason) for reason in (AFFINITY, ANTI_AFFINITY, EXIS
 
 Weighted: TypeAlias = tuple[PodTerm, int]
 
-NOBODY: Final = Lane((), (), lambda task: None)
+NO_PODS: Final = Lane((), (), lambda task: None)
 """The lane of terms that no pod holds."""
 
 
@@ -84,7 +84,7 @@ class Held:
         rows: AbstractSet[int] | None = None,
     ) -> None:
         self._rows = rows
-        self._lane = around.pods.lane(lambda task: True if task.template in holders else None) if holders else NOBODY
+        self._lane = around.pods.lane(lambda task: True if task.template in holders else None) if holders else NO_PODS
         self._bucket: list[Event] = self._lane.bucket(True)
         self._domains, self._terms_of = around.domains, terms_of
         self._index = TermIndex()

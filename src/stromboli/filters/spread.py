@@ -105,7 +105,7 @@ class Evenly:
         self._least = min(self._with, default=0)
 
     def admits(self, domain: int) -> bool:
-        """Whether one more pod there is not too many beside the domain that has fewest."""
+        """Whether one more pod there keeps the skew to the domain with the fewest pods within ``maxSkew``."""
         return self._counts[domain] + self._own - self._least <= self._most
 
     def place(self, domain: int) -> bool:

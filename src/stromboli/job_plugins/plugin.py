@@ -78,7 +78,7 @@ class flag(Generic[T]):  # noqa: N801  # read as a word of the class that declar
 
 
 class JobPlugin:
-    """A plugin of one job, made anew whenever the job's spec changes.
+    """A plugin of one job, created again whenever the job's spec changes.
 
     What it answers follows from the job and the arguments alone: no clock, no chance, no memory of earlier questions.
     Whatever an instance raises, and whatever :meth:`problem` says, keeps the job from its pods, and the job is told.
@@ -110,7 +110,7 @@ class JobPlugin:
         return ()
 
     def objects(self) -> Iterable[Wanted]:
-        """The objects that stand beside the pods, all before the first pod is made."""
+        """The objects that the job needs in addition to its pods; all are created before the first pod."""
         return ()
 
     def pod(self, pod: Mapping[str, Any], place: Place) -> Iterable[Edit]:

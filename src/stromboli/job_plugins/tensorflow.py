@@ -1,4 +1,4 @@
-"""``tensorflow``: containers learn who plays which part, as TensorFlow expects it."""
+"""``tensorflow``: tells containers the role of each pod in ``TF_CONFIG``, as TensorFlow expects it."""
 
 from __future__ import annotations
 

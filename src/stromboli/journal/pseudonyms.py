@@ -1,4 +1,4 @@
-"""Other names for everything in a record that somebody has named; equalities stay.
+"""Pseudonyms for all names in a record that users have chosen; equalities stay.
 
 What is kept is what Kubernetes, Volcano and we have named: fields, kinds, phases, operators, keys one by one,
 resources, plugins, quantities, times and what MindCluster reports of chips.  All other texts get pseudonyms, numbers
@@ -46,7 +46,7 @@ PLAIN: Final = re.compile(
 NUMBERED: Final = re.compile(r"(.*?)((?:-[0-9]+)*)", re.DOTALL)
 WHITE: Final = re.compile(r"\s")
 LONGEST: Final = 253
-"""Characters of a name; a longer text is one that somebody has written, and is left out."""
+"""Characters of a name; a longer text is prose, and is left out."""
 
 
 class Pseudonyms:

@@ -44,7 +44,7 @@ _PATHS: Final = {
 
 
 class Access(msgspec.Struct, frozen=True):
-    """An API server's address, who we are there, whom to trust, the proxy on the way, and the default namespace."""
+    """An API server's address, our credentials, the authorities to trust, a proxy, and the default namespace."""
 
     server: str
     credentials: Credentials

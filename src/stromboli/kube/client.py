@@ -133,7 +133,7 @@ class Client:
 
     At most ``qps`` requests a second leave, ``burst`` at once; watches are not counted.  ``dice`` spreads the pauses.
     ``sent`` counts the attempts by method, ``contact`` is how well the server can be reached, and ``agent`` is what
-    its logs call us; ``access`` is where the server is and who we are there, if that is known.
+    its logs call us; ``access`` is the server's address and our identity there, if known.
     """
 
     def __init__(
@@ -268,7 +268,7 @@ class Client:
     async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Json | None = None) -> None:
         """Bind the pod ``name``, if it still is the one of ``uid``, to ``node``; ``annotations`` are put on the pod.
 
-        There is one attempt: whether another one may follow is the caller's decision, who knows if it still leads.
+        There is one attempt: the caller, which knows whether it still leads, decides whether to retry.
         """
         metadata = {"name": name, "namespace": namespace, "uid": uid}
         if annotations:

@@ -13,7 +13,7 @@ from typing import Final
 
 from stromboli.errors import Unreachable
 
-NOBODY: Final = frozenset({502, 503, 504})
+NO_SERVER: Final = frozenset({502, 503, 504})
 """Answers of a gateway without a server behind it, and of a server that is not ready."""
 
 
@@ -24,9 +24,9 @@ class Contact:
         self.heard = self.lost = float("-inf")
 
     def note(self, status: int) -> None:
-        """An answer has come; a gateway's word for a server that is not there counts as none."""
+        """Note an answer; a gateway's status for an absent server counts as no answer."""
         now = asyncio.get_running_loop().time()
-        if status in NOBODY:
+        if status in NO_SERVER:
             self.lost = now
         else:
             self.heard = now

@@ -173,9 +173,9 @@ class Plugin:
         if config.api_version not in EXEC_VERSIONS:
             raise AccessError(f"{config.api_version!r} is none of {', '.join(EXEC_VERSIONS)}", path="exec.apiVersion")
         self._config, self._cluster, self._clock = config, cluster, clock
-        somebody = sys.stdin is not None and sys.stdin.isatty() if interactive is None else interactive
-        self._interactive = somebody and config.interactive_mode != "Never"
-        if config.interactive_mode == "Always" and not somebody:
+        terminal = sys.stdin is not None and sys.stdin.isatty() if interactive is None else interactive
+        self._interactive = terminal and config.interactive_mode != "Never"
+        if config.interactive_mode == "Always" and not terminal:
             raise AccessError(f"{config.command} needs a terminal, and there is none", path="exec.interactiveMode")
         self._login: Login | None = None
         self._ends = float("inf")

@@ -35,7 +35,7 @@ def give_back() -> bool:
 
 
 async def giving_back(every: float = GIVE_BACK_EVERY) -> None:
-    """Give it back every so many seconds, in a thread beside the loop, until cancelled."""
+    """Return free memory to the system every ``every`` seconds, in a thread outside the loop, until cancelled."""
     while True:
         await asyncio.sleep(every)
         await asyncio.to_thread(give_back)  # the lock of Python is free meanwhile, so that the loop goes on

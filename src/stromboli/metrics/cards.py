@@ -24,7 +24,7 @@ def nothing() -> tuple[Rows, Rows]:
 
 
 class Cards:
-    """Gauges of cards as the last session saw them; they are made when somebody reads them."""
+    """Gauges of cards as the last session saw them; they are computed when they are read."""
 
     def __init__(self) -> None:
         self._figures = self._told = nothing

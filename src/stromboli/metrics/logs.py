@@ -33,7 +33,7 @@ Clock: TypeAlias = Callable[[], float]
 Form: TypeAlias = Literal["text", "json"]
 
 Held: TypeAlias = tuple[Printer, int, float, Mapping[str, Any]]
-"""Who prints it, how many lines (0: one, of fields; else of columns), the unix time, and the fields."""
+"""The printer, how many lines (0: one, of fields; else of columns), the unix time, and the fields."""
 
 _TELLS: Final = 1 << 9
 """Tells that are held back before they are printed: together that is much cheaper than each between other work."""
@@ -49,7 +49,7 @@ class LogObserver(Silent):
     asked for from the next session on.  ``clock`` gives seconds since 1970.  Lines are held back, with what they are
     about, until there are many of them; errors, warnings, the end of a cycle and :meth:`flush` write them out.  Any
     thread may tell.  What cannot be written (a full disk, a reader that is gone) is counted in ``lost``, and told once
-    writing works again: nobody's work fails because it is told.
+    writing works again: no work fails because of logging.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class LogObserver(Silent):
 
 
 class _Stamp:
-    """A time as text, made anew once a millisecond; ``write`` makes the part that stands for a second."""
+    """A time as text, rendered once a millisecond; ``write`` renders the part that holds for a second."""
 
     def __init__(self, write: Callable[[float], str], end: str) -> None:
         self._write, self._end = write, end

@@ -178,7 +178,7 @@ class Counts:
 
 
 class Figures:
-    """A gauge by job whose values are all told at once and looked at when somebody reads them."""
+    """A gauge by job whose values are set all at once and evaluated when they are read."""
 
     def __init__(self, name: str, labels: Callable[[str], Labels]) -> None:
         self._description, self._labels = DESCRIPTIONS[name], labels

@@ -219,7 +219,7 @@ class TextPrinter(Printer):
 
 
 def _alike(column: AmountRows, other: Sequence[object]) -> bool:
-    """Whether rows of the one can be laid beside those of the other."""
+    """Whether rows of ``column`` can be compared with those of ``other``."""
     return isinstance(other, AmountRows) and other.axes is column.axes and other.amounts.shape == column.amounts.shape
 
 

@@ -372,7 +372,7 @@ class Job:
         return [max(want - (have[i] if i < len(have) else 0), 0) for i, want in enumerate(self.facts.min_vector)]
 
     def without_gated(self, amounts: Iterable[int]) -> list[int]:
-        """``amounts`` less the requests of tasks that somebody else's gate keeps back, never below zero."""
+        """``amounts`` less the requests of tasks with a scheduling gate of another owner, never below zero."""
         if not self.gated:
             return list(amounts)
         gated: list[int] = []

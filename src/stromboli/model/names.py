@@ -1,6 +1,6 @@
 """Names that Volcano, Kubernetes and their users know: annotations, labels, conditions, reasons, message texts.
 
-Only names that more than one module needs stand here; what a single plugin reads is named beside that plugin.
+Only names that more than one module needs are defined here; names that a single plugin reads are in its package.
 """
 
 from __future__ import annotations

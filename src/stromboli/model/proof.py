@@ -1,7 +1,7 @@
 """Proofs that a reservation was written by the scheduler: an HMAC over all that it states, in an annotation of its own.
 
-Whoever may change a pod may write its annotations, and name any field manager while doing so; the key is known to the
-scheduler alone.  Here it is an argument: where keys come from is the business of :mod:`stromboli.live.proofs.keys`.
+A user with permission to change a pod can write its annotations under any field manager; only the scheduler knows the
+key.  Here it is an argument: where keys come from is the business of :mod:`stromboli.live.proofs.keys`.
 
 A proof is bound to the pod's uid and the node, and bears two times.  ``since`` says since when the room is held, so
 that a statement which comes back does not become younger by it.  ``number`` grows with each statement of a pod, so that

@@ -8,7 +8,7 @@ from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import Amount, Wire
 
 KEPT = " (kept for this queue as far as there is room: "
-"""Introduces, in ``status.fault``, the amounts that a scheduler which starts anew goes on to keep."""
+"""Introduces, in ``status.fault``, the amounts that a restarted scheduler goes on to keep."""
 
 
 class Guarantee(Wire, frozen=True):

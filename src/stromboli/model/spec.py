@@ -166,7 +166,7 @@ class Container(Wire, frozen=True):
 
 
 class Gate(Wire, frozen=True):
-    """A scheduling gate: somebody else's word that the pod must not be placed yet."""
+    """A scheduling gate: the pod must not be placed until the gate's owner removes it."""
 
     name: str = ""
 

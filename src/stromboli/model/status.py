@@ -60,7 +60,7 @@ def status_of(phase: str, deleting: bool, node_name: str) -> TaskStatus:
     """State of a task from its pod.
 
     ``phase`` is the pod's ``status.phase``, ``deleting`` whether it has a deletion timestamp, ``node_name`` its
-    ``spec.nodeName`` or empty.  An ended pod stays ended while it is being deleted; a phase nobody knows is Unknown.
+    ``spec.nodeName`` or empty.  An ended pod stays ended while it is being deleted; an unrecognized phase is Unknown.
     """
     if phase in _ENDED:
         return _ENDED[phase]

@@ -1,4 +1,4 @@
-"""Telling: how the core lets others know what it does, without knowing who listens.
+"""The observer interface: how the core reports what it does, without knowing its observers.
 
 The core writes no log and keeps no metrics.  It tells an :class:`Observer` under the keys of
 :mod:`stromboli.narration.catalogue`, and says when an action or plugin begins and ends; observers bring the clock.
@@ -54,7 +54,7 @@ class Observer(Protocol):
 
         ``kind`` is ``cycle``, ``open_session``, ``action``, ``plugin_open``, ``plugin_close`` or ``stage`` (Predicate,
         Scoring, PreBind, Bind); ``name`` is that of the action, plugin or stage, empty for the first two.  Stages are
-        announced only to those who want ``metric.stage_duration``.
+        announced only to observers that want ``metric.stage_duration``.
         """
 
     def ended(self, kind: str, name: str) -> None:
@@ -119,7 +119,7 @@ class Several:
         return any(observer.wants(key) for observer in self.observers)
 
     def tell(self, key: str, fields: Mapping[str, object]) -> None:
-        """To those who want ``key``."""
+        """Tell the observers that want ``key``."""
         for observer in self.observers:
             if observer.wants(key):
                 observer.tell(key, fields)
@@ -236,7 +236,7 @@ def _prepared(observer: Observer, key: str) -> Teller:
 
 
 def wanting(observer: Observer, key: str) -> list[Observer]:
-    """Those of whom ``observer`` consists that want ``key``."""
+    """The observers within ``observer`` that want ``key``."""
     if observer is SILENT:
         return []
     if not isinstance(observer, _PASSING):

@@ -36,7 +36,7 @@ PERMIT, REJECT = 1, -1
 READY = (ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED)
 """States of the tasks that a role's minimum counts."""
 
-NOBODY: Mapping[str, Task] = {}
+NO_TASKS: Mapping[str, Task] = {}
 
 
 class Gang(Plugin, trusted=True):
@@ -337,7 +337,7 @@ def _awaits_endings(job: Job) -> bool:
 
 def _could_be_placed(job: Job) -> int:
     """Pending tasks that had a place until the gang turned out to be incomplete."""
-    pending = job.index.get(TaskStatus.Pending, NOBODY).values()
+    pending = job.index.get(TaskStatus.Pending, NO_TASKS).values()
     return sum(task.last is not None and is_allocated(task.last.status) for task in pending)
 
 

@@ -1,7 +1,7 @@
 """The victims on a node, kept while one of them is evicted after the other for tasks that are alike.
 
 A gang of a hundred asks ten times for the victims on a node of which it evicts ten.  Where plugins promise that their
-votes follow from the candidates' own jobs (``own=``), those who are left would be named again, in the same order.
+votes follow from the candidates' own jobs (``own=``), the remaining candidates would be named again, in the same order.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class KeptVictims:
     def one_each(self, row: int) -> tuple[list[Task], str]:
         """The first victims on ``row``, until one whose job has other candidates there, and their queue.
 
-        Nobody, where candidates there are of several queues: which of these gives next depends on what they hold.
+        Empty if the candidates there are of several queues: which queue gives next depends on what they hold.
         """
         if (known := self._rows.get(row)) is None or len(known.queues) != 1:
             return [], ""

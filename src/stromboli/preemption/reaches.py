@@ -55,7 +55,7 @@ class Reaches:
         return self._find(ALL_TASKS, self._of)
 
     def clear(self) -> None:
-        """Have all of them found anew: fewer jobs may be within reach by now."""
+        """Drop all of them, to be found again: fewer jobs may be within reach by now."""
         self._found.clear()
 
     def _could_name(self, prefilter: AllAgree, kept: dict[str, int], task: Task, job: Job) -> bool:

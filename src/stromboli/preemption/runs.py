@@ -28,7 +28,7 @@ GENERAL: Final[dict[str, Callable[[Session], object]]] = {
     "a plugin does not say for how many tasks a job starves": lambda session: (
         session.hooks.batch_forms["job_starving"] is None
     ),
-    "tasks are placed beside their reservations": lambda session: session.ledger.second_places.rows,
+    "tasks are placed next to their reservations": lambda session: session.ledger.second_places.rows,
 }
 """What leaves all tasks of a session to the general way."""
 

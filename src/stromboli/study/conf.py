@@ -14,7 +14,7 @@ DEFAULT = "default"
 
 
 class Conf(NamedTuple):
-    """A configuration: what tables call it, its text, the file (for plugins beside it), whether Volcano's ways hold."""
+    """A configuration: its name in tables, its text, its file (to find plugins next to it), whether compat is on."""
 
     name: str
     text: str

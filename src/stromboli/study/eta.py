@@ -234,7 +234,7 @@ class Forecaster:
         self._dice = np.random.default_rng(seed)
 
     def predict(self, scene: Scene, target: int) -> Floats | str:
-        """When the waiting job number ``target`` starts, one answer a draw, ascending; or why nobody knows."""
+        """When the waiting job number ``target`` starts, one answer a draw, ascending; or why that is unknown."""
         left, unknown = [], 0.0
         total = sum(one.held[:, 0].sum() for one in scene.situation.running) or 1.0
         for holding, (sort, elapsed, said) in zip(scene.situation.running, scene.running, strict=True):

@@ -29,7 +29,7 @@ from stromboli.study.replay import Moment, Reading
 GAP: Final = 30.0
 """Seconds between two cycles in which others may have decided, or nothing was recorded."""
 MAKING: Final = 5.0
-"""Seconds that controllers may take to make a job's pods; who waits longer for them waits for its queue."""
+"""Seconds that controllers may take to make a job's pods; a job that waits longer for them waits for its queue."""
 LONE: Final = "pod/"
 """Begins the names of jobs that are one pod without a PodGroup: a PodGroup of the pod's name is another job."""
 
@@ -118,8 +118,8 @@ class History:
 
     ``withdrawn`` counts Volcano Jobs that went before they had pods: nothing is known of what they would have done.
 
-    ``objects`` is what was there at the ``first`` cycle beside jobs; ``last`` is the last cycle; ``cuts`` are the times
-    of all.
+    ``objects`` are those at the ``first`` cycle other than jobs; ``last`` is the last cycle; ``cuts`` are the times of
+    all.
     """
 
     def __init__(self, record: Path, registry: Registry, since: float = 0.0, until: float = float("inf")) -> None:

@@ -102,7 +102,7 @@ class Learner:
         return False
 
     def _starts(self, uid: str, seen: _Seen, ran_since: float | None) -> None:
-        """The last look came before the cycle that has placed it; who was placed at once did not wait.
+        """The last look came before the cycle that has placed it; a job that was placed at once did not wait.
 
         Of a job that was never seen waiting its pods may say that it had started before.
         """

@@ -52,7 +52,7 @@ def recorded_trace(history: History, name: str) -> RecordedTrace:
 
 
 def _not_admitted(history: History) -> Iterator[PastJob]:
-    """Volcano's Jobs that were not admitted by the end: their pods, which nobody has made, are as PodGroups say.
+    """Volcano's Jobs that were not admitted by the end: their pods, which were never created, are as PodGroups say.
 
     PodGroups may say any number; together they are given as many pods as the nodes may hold, the first ones first.
     """
@@ -85,11 +85,11 @@ def _part(amounts: Mapping[str, object], count: int) -> dict[str, str]:
 
 
 _OF_QUOTAS: Final = re.compile(r"requests\.|limits\.|count/|pods$")
-"""Begins what quotas count beside what containers ask for."""
+"""Prefixes of what quotas count in addition to the requests of containers."""
 
 
 def _shifted(found: Manifest, seconds: float) -> Manifest:
-    """An object made so much later: beside what comes in a simulation, it is as old as it was when the record began."""
+    """An object created so much later: relative to a simulation's objects, it is as old as when the record began."""
     metadata = found["metadata"]
     if created := metadata.get("creationTimestamp"):
         metadata = {**metadata, "creationTimestamp": stamp(moment(created) + seconds)}

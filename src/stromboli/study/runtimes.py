@@ -1,4 +1,4 @@
-"""How long jobs will run: their own estimates, or draws from jobs alike that have ended; otherwise nobody knows."""
+"""How long jobs will run: their own estimates, or draws from similar jobs that have ended; otherwise unknown."""
 
 from __future__ import annotations
 

@@ -31,10 +31,10 @@ def check_plugin(
     Every hook that is asked per node must give the same answers in all its forms and orders, to tasks with equal keys,
     and, unless it declares ``reads=``, whatever happens on other nodes; answers that the engine kept must equal fresh
     ones.  A ``pre_predicate`` with a key must say the same of all tasks of a template.  ``.many`` must say what the
-    plain form says one by one, ``.key`` order as the comparison does.  Whom a protecting hook lets go among others it
-    must let go alone, too; whom a vote with ``own=`` names of a job it must name whoever else is a candidate, until the
-    job moves; what a queue is allowed with it must follow from what the queue holds.  In a whole cycle nothing may be
-    raised, and nothing answered that a point cannot use.
+    plain form says one by one, ``.key`` order as the comparison does.  A task that a protecting hook permits among
+    others it must permit alone, too; a vote with ``own=`` must name the same tasks of a job, whatever the other
+    candidates, until the job changes; what a queue is allowed with it must follow from what the queue holds.  In a
+    whole cycle nothing may be raised, and nothing answered that a point cannot use.
 
     Raises AssertionError with plugin, hook, what is wrong and the smallest example found; ImportError where the package
     ``hypothesis`` is missing.  The same ``examples`` are tried each time.

@@ -14,7 +14,7 @@ from stromboli.testing.trial import MOST, Trial
 
 
 def check_victims(trial: Trial) -> None:
-    """Whom a protecting hook lets go among others it lets go alone, too."""
+    """Check that a task which a protecting hook permits among others is permitted alone, too."""
     placed = [task for task, _ in trial.session.snapshot.pods_on_nodes()][:MOST]
     for answer, actor in _questions(trial):
         let_go = trial.ask(answer.hook, answer.function, *actor, placed)
@@ -25,7 +25,7 @@ def check_victims(trial: Trial) -> None:
 
 
 def check_own(trial: Trial) -> None:
-    """What a vote with ``own=`` says of a job follows from the job, whoever else is a candidate, and whoever moves."""
+    """Check that a vote with ``own=`` on a job depends on the job alone, not on other candidates or placements."""
     session, said = trial.session, dict[Hashable, object]()
     placed = [task for task, _ in session.snapshot.pods_on_nodes() if session.jobs.peek_at(task.job)][:MOST]
     voting = [(answer, actor) for answer, actor in _questions(trial) if answer.hook.own]
@@ -54,7 +54,7 @@ def _by_job(
 
 
 def _questions(trial: Trial) -> Iterator[tuple[Answer, tuple[object, ...]]]:
-    """Hooks that name victims, and for whom they are asked."""
+    """Hooks that name victims, and the preemptors that they are asked for."""
     actors: list[Task] = trial.waiting
     for answer in (*trial.answers("preemptable", "scalar"), *trial.answers("reclaimable", "scalar")):
         yield from ((answer, (actor,)) for actor in actors)

@@ -232,9 +232,9 @@ def test_flags_say_which_pages_are_served_and_whether_a_file_is_followed(
 ) -> None:
     usual = ("--master=http://127.0.0.1:1", "--enable-metrics=false", "--enable-healthz=true")
     found = WebhookProcess(values(*SERVICE, *usual, *flags))
-    beside: list[Any] = list(found.beside)
-    assert (len(found.pages), len(beside), list(found.parts)) == (pages, followed, [found.server])
-    for each in beside:
+    background: list[Any] = list(found.background)
+    assert (len(found.pages), len(background), list(found.parts)) == (pages, followed, [found.server])
+    for each in background:
         each.close()
     assert found.registry.get_sample_value("stromboli_webhook_certificate_end_seconds") == 0
 

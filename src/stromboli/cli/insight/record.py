@@ -163,7 +163,7 @@ def diff(
     """Show what another configuration would have decided in each recorded cycle; ends with 1 if anything.
 
     Every cycle begins from what was recorded, so the table says what would have been decided at that moment, and not
-    what would have followed.  That is what --closed-loop estimates: who would have waited longer, and who less.
+    what would have followed.  That is what --closed-loop estimates: which jobs would have waited longer or shorter.
     """
     from stromboli.builtin import full_registry
     from stromboli.study.diff import PolicyDiff

@@ -25,7 +25,7 @@ def idle_devices(snapshot: Snapshot, tasks: Iterable[Task]) -> DeviceBook:
 def lacking_devices(book: DeviceBook, task: Task) -> str:
     """What is wrong with a pod whose claims no node can meet; empty for other pods, and where claims are missing.
 
-    Where the search gave up on a node nobody knows whether the node could meet them, so that nothing is wrong.
+    Where the search gave up on a node, it is unknown whether the node could meet them, so nothing is reported.
     """
     if not task.claims or task.lacks_claims:
         return ""

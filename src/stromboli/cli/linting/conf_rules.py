@@ -192,8 +192,8 @@ def _surplus_never_starves(setup: Setup) -> Iterator[Spot]:
     starving = setup.answering("job_starving")
     for entry in starving:
         first = min(one.tier for one in starving)
-        beside = any(one.option.name == "priority" and one.tier == entry.tier for one in starving)
-        if entry.option.name == "gang" and entry.tier == first and beside:
+        with_priority = any(one.option.name == "priority" and one.tier == entry.tier for one in starving)
+        if entry.option.name == "gang" and entry.tier == first and with_priority:
             yield Spot("gang and priority both answer job_starving in one tier", entry.option.line)
 
 
@@ -208,9 +208,9 @@ def _minimum_is_never_preempted(setup: Setup) -> Iterator[Spot]:
 def _share_guards_victims(setup: Setup) -> Iterator[Spot]:
     voting = setup.answering("preemptable") if setup.acts("preempt") else []
     for entry in voting:
-        beside = any(one.option.name == "priority" and one.tier <= entry.tier for one in voting)
-        if entry.option.name == "drf" and beside:
-            yield Spot("drf votes on victims (enablePreemptable is on) beside priority", entry.option.line)
+        with_priority = any(one.option.name == "priority" and one.tier <= entry.tier for one in voting)
+        if entry.option.name == "drf" and with_priority:
+            yield Spot("drf votes on victims (enablePreemptable is on) together with priority", entry.option.line)
 
 
 def _critical_pods_unguarded(setup: Setup) -> Iterator[Spot]:
@@ -232,7 +232,8 @@ def _door_shut_to_preemptors(setup: Setup) -> Iterator[Spot]:
     for entry in setup.answering("job_enqueueable"):
         if entry.option.name in ADMITTING and entry.option.name != "resourcequota":
             yield Spot(
-                f"{entry.option.name} refuses at enqueue whom {_first_evicting(setup)} should help", entry.option.line
+                f"{entry.option.name} refuses jobs at enqueue that {_first_evicting(setup)} should help",
+                entry.option.line,
             )
 
 
@@ -345,10 +346,10 @@ CONF_RULES: Final[tuple[Rule[Setup], ...]] = (
          "Both decide what a queue may hold, and a pod needs the consent of both: the smaller share counts everywhere.",
          "Keep capacity for amounts and hierarchy, or proportion for weights."),
     Rule("nobody-can-be-evicted", "error", _nobody_can_be_evicted,
-         "An action that evicts needs a plugin that names victims; with none it never evicts anybody.",
+         "An action that evicts needs a plugin that names victims; without one it never evicts a pod.",
          "Add priority, drf or gang for preempt, proportion or capacity for reclaim, and leave its switch on."),
     Rule("nobody-starves", "error", _nobody_starves,
-         "Only starving jobs may take from others; with no plugin to say who starves, nobody does.",
+         "Only starving jobs may preempt or reclaim; without a plugin that answers job_starving, no job starves.",
          "Add gang or priority, and leave enableJobStarving on."),
     Rule("surplus-never-starves", "warning", _surplus_never_starves,
          "Both must agree, and for gang a job that has its minMember does not starve: its other pods never preempt, "
@@ -369,7 +370,7 @@ CONF_RULES: Final[tuple[Rule[Setup], ...]] = (
          "with minResources, however important, waits as if there were no preemption.",
          "Take enqueue out of the actions, set enableJobEnqueued: false on the plugin, or raise overcommit-factor."),
     Rule("reclaim-without-shares", "error", _reclaim_without_shares,
-         "Nobody knows what a queue deserves, so nobody holds too much.",
+         "No plugin computes what a queue deserves, so no queue is over its share.",
          "Add proportion or capacity."),
     Rule("deadline-asked-too-late", "warning", _deadline_asked_too_late,
          "A refusal in the same or an earlier tier counts, so the permit of an overdue job comes too late.",
@@ -378,13 +379,13 @@ CONF_RULES: Final[tuple[Rule[Setup], ...]] = (
          "The plugin speaks only at the action enqueue, so it does nothing.",
          "Add enqueue as the first action, or take the plugin out."),
     Rule("loads-without-source", "warning", _loads_without_source,
-         "Without measurements usage lets every node pass and scores it 0, and rescheduling moves nobody.",
+         "Without measurements usage lets every node pass and scores it 0, and rescheduling moves no pod.",
          "Set metrics: type (prometheus, prometheus_adaptor, elasticsearch) and address."),
     Rule("moved-by-nobody", "warning", _moved_by_nobody,
          "The pods that the plugin wants elsewhere are evicted by the action shuffle alone.",
          "Add shuffle to the actions."),
     Rule("nobody-to-move", "warning", _nobody_to_move,
-         "shuffle evicts whom plugins name, and none does.",
+         "shuffle evicts the pods that plugins name, and no plugin names any.",
          "Add rescheduling or tdm, or take shuffle out."),
     Rule("odd-order", "warning", _odd_order,
          "Actions run in the order of the file: what comes too early works on the state of the cycle before.",

@@ -33,6 +33,6 @@ IGNORED_RULES: Final[tuple[Rule[Cluster], ...]] = (
          "Take it out, or do not rely on it."),
     Rule("kind-not-read", "note", _kind_not_read,
          "Objects of this kind change nothing in what is checked and planned.",
-         "List what they make, such as their pods, beside them."),
+         "List what they make, such as their pods, next to them."),
 )  # fmt: skip
 """All rules for what is ignored."""

@@ -1,1 +1,1 @@
-"""Commands for people who use a cluster: jobs, queues and pods in the words and columns of vcctl, and a live view."""
+"""Commands for users of a cluster: jobs, queues and pods in the words and columns of vcctl, and a live view."""

@@ -1,4 +1,4 @@
-"""Since when pods state the reservations that they hold: the API server has noted who wrote them, and when."""
+"""Since when pods state the reservations that they hold, read from the managed fields that the API server keeps."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def held_since(found: Object, raw: Raw) -> dict[str, float]:
 
 
 def _last_written(raw: Raw) -> int:
-    """When the last of those wrote who own the statement of the node; 0 where that is not noted as it should be."""
+    """When a field manager that owns the annotation of the node last wrote it; 0 if ``managedFields`` does not tell."""
     with suppress(msgspec.ValidationError, ManifestError):
         owners = [one for one in _decode(raw).metadata.managers if part(one.fields, *_FIELD) is not None]
         return max((seconds(one.time, "metadata.managedFields.time") for one in owners), default=0)

@@ -98,7 +98,7 @@ def _usage(claims: Iterable[ResourceClaim]) -> Usage:
 
 
 class _Use(NamedTuple):
-    """Which part of a device is taken, 1 where nobody else gets any of it; amounts of a device that claims share."""
+    """Which part of a device is taken, 1 if it cannot be shared; amounts of a device that claims share."""
 
     part: float
     amounts: tuple[Amounts, ...] = ()

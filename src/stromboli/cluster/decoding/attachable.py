@@ -59,7 +59,7 @@ class Attachable:
         return found
 
     def follow(self, task: Task) -> None:
-        """Count the task anew when one of its claims changes."""
+        """Count the task again when one of its claims changes."""
         for mount in task.volumes:
             self._pods.setdefault(mount.claim, set()).add(task.key)
 
@@ -73,7 +73,7 @@ class Attachable:
         return msgspec.structs.replace(spec, allocatable=allocatable)
 
     def heard(self, event: Event) -> None:
-        """Count anew where an object of volumes has changed."""
+        """Count again where a volume object has changed."""
         found = event.object
         if isinstance(found, CSINode):
             entry = self._state.nodes.entries().get(found.metadata.name)

@@ -59,7 +59,7 @@ def located(error: ManifestError, *, file: str = "", document: int = 0, title: s
 
 @contextmanager
 def naming(kind: str, metadata: kinds.Metadata) -> Iterator[None]:
-    """Within it a ManifestError is raised anew with the object's name."""
+    """Add the object's name to any ManifestError raised within this context."""
     try:
         yield
     except ManifestError as error:

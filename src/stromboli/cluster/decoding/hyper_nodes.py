@@ -47,7 +47,7 @@ class HyperNodeStore:
         return self._specs
 
     def topology(self, statics: NodeStatics, keys: frozenset[str] = frozenset()) -> Topology:
-        """The topology over the nodes of ``statics``; worked out anew only after a HyperNode or a node has changed.
+        """The topology over the nodes of ``statics``; rebuilt only after a HyperNode or a node has changed.
 
         Where there are no HyperNodes the labels ``keys`` of nodes make domains, a tier each.
         """

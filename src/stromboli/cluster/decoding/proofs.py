@@ -1,8 +1,9 @@
 """Which reservations count: those that the scheduler itself has written, each until it is replaced or has ended.
 
-Somebody who may write a pod's annotations may also restore older ones, proof included.  So it is noted which statement
-of a pod was the newest, and whether it still stands: what is older, or was seen to go, does not count again.  After a
-restart that is forgotten; what is restored then is as old as it says, and ends by that (docs/pipelined.md).
+A user with permission to write a pod's annotations can also restore older ones, proof included.  So the scheduler
+remembers a pod's newest reservation and whether it still exists: an older one, or one that was removed, does not count
+again.  A restart loses this memory; a reservation restored then has the age that it states, and expires by it
+(docs/pipelined.md).
 """
 
 from __future__ import annotations

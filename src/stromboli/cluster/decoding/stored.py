@@ -49,10 +49,10 @@ class Counting(Protocol):
         """The node with what it attaches."""
 
     def heard(self, event: Event) -> None:
-        """Count anew where an object of volumes has changed."""
+        """Count again where a volume object has changed."""
 
     def follow(self, task: Task) -> None:
-        """Count the task anew when one of its claims changes."""
+        """Count the task again when one of its claims changes."""
 
     def of(self, state: Any) -> Counting:
         """The same for another state."""

@@ -25,7 +25,7 @@ from stromboli.model.spec import Affinity, Container, PodClaim, PodSpec, PodVolu
 from stromboli.model.task import PodTemplate
 
 FEW: Final = 2048
-"""Templates that nobody need look through for ones that are no longer used."""
+"""How many templates may be kept before the first search for unused ones."""
 
 _PORTS: Final = range(65536)
 _NO_STATE: Final = PodState()
@@ -64,7 +64,7 @@ class TemplateStore:
         self._many = max(FEW, 2 * len(self._known))
 
     def learn(self, names: frozenset[str]) -> dict[int, PodTemplate]:
-        """Make templates anew that ask for ``names``, which have a column from now on; by the numbers of the old."""
+        """Rebuild the templates that request ``names``, which now have a column; keyed by their old numbers."""
         found: dict[int, PodTemplate] = {}
         for key, old in self._known.items():
             if old.request.scalars and not names.isdisjoint(old.request.scalars):
@@ -77,8 +77,8 @@ class TemplateStore:
     ) -> PodTemplate:
         """The template of a pod of ``spec``, its node's name, its time for ending and the names of its claims aside.
 
-        ``state`` makes a difference while a resize in place is under way; ``more`` are scalars that the pod asks for
-        beside those of its spec, in thousandths.  Raises
+        ``state`` makes a difference while an in-place resize is under way; ``more`` are scalars that the pod requests
+        in addition to those of its spec, in thousandths.  Raises
         :class:`~stromboli.errors.ManifestError` naming the field for amounts and numbers that cannot be used.
         """
         spec = _common(spec)

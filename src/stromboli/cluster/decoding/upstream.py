@@ -135,7 +135,7 @@ def placed_anew(phase: str, conditions: tuple[PodGroupCondition, ...], now: str)
     of_ours = (names.DISRUPTION_TARGET, names.CONDITION_TRUE, names.PREEMPTION_BY_SCHEDULER)
     if phase in _WAITING or not any((one.type, one.status, one.reason) == of_ours for one in conditions):
         return None
-    text = "the pods have been placed anew"
+    text = "the pods have been scheduled again"
     return PodGroupCondition(names.DISRUPTION_TARGET, names.CONDITION_FALSE, "", now, REASON_SCHEDULED, text)
 
 

@@ -1,6 +1,6 @@
 """The bytes of a manifest file to objects: YAML documents, JSON, lists of objects, one JSON object a line.
 
-What cannot be used comes out as an error in the place of the object; what stands beside it is not affected.
+What cannot be used comes out as an error in the place of the object; the objects around it are not affected.
 """
 
 from __future__ import annotations

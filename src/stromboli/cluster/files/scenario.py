@@ -136,7 +136,7 @@ class Scenario:
     def objects(self) -> Iterator[Event | ManifestError]:
         """All objects as events, by kind in the order of :data:`~stromboli.cluster.kinds.KINDS`, then in list order.
 
-        What cannot be used comes as the error that says why.  Namespaces that pods use and nobody lists come last, as
+        What cannot be used comes as the error that says why.  Namespaces that pods use but no file lists come last, as
         the API server would make them.
         """
         used: dict[str, None] = {}

@@ -41,7 +41,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """One owner as far as its pods' PodGroup follows from it; ``controller`` is who owns it in turn.
+    """One owner, as far as its pods' PodGroup follows from it; ``controller`` is its own owner.
 
     ``parts`` are its roles, in its order.
     """

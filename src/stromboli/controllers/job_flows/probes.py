@@ -1,7 +1,7 @@
-"""What pods have to answer before a flow's job is made: which addresses are asked, and what they have said.
+"""Probes that pods must pass before a flow's job is created: which addresses are probed, and the results.
 
-Whoever writes a JobFlow decides what the controllers connect to, from where they run.  So only pods of the flow's own
-jobs are asked, at their own addresses: never pods in a node's network, never an address that is no pod's.
+The author of a JobFlow decides what the controllers connect to, from where they run.  So only pods of the flow's own
+jobs are probed, at their own addresses: never pods in a node's network, never an address that is no pod's.
 """
 
 from __future__ import annotations

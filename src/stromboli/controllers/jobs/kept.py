@@ -72,7 +72,7 @@ def repair(change: Keep, found: Mapping[str, Any], made: Mapping[str, str], kept
     metadata = found.get("metadata", {})
     what = f"{change.wanted.sort.kind} {change.namespace}/{change.wanted.name}"
     if metadata.get("deletionTimestamp"):
-        raise ObjectInTheWay(f"{what} is being deleted; it is made anew when it is gone")
+        raise ObjectInTheWay(f"{what} is being deleted; it is created again when it is gone")
     difference = change.wanted.difference(found, made)
     if is_of(found, change.owner_uid):
         return difference

@@ -190,7 +190,7 @@ class Look:
     def _keep_objects(self) -> None:
         """Have the objects of plugins made, or read again those that were not lately.
 
-        What takes long to make, a key, comes first: what was made beside it would have to be read again afterwards.
+        What takes long to make, a key, comes first: objects made meanwhile would have to be read again afterwards.
         """
         known, marks = self._world.kept.of(self._job.metadata.uid), self._job.status.controlled_resources
         if not known:

@@ -51,8 +51,8 @@ class Scheduler:
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """What is asked for: ``schedulers`` in the order in which they choose, divided anew after ``period`` seconds and,
-    with ``follows_nodes``, when nodes change.
+    """The sharding configuration: ``schedulers`` in the order in which they choose.  Nodes are divided again after
+    ``period`` seconds and, with ``follows_nodes``, when nodes change.
     """
 
     schedulers: tuple[Scheduler, ...] = ()

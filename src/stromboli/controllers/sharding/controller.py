@@ -60,7 +60,7 @@ class ShardingController:
         self._problems = ()
 
     def again(self) -> None:
-        """Have the nodes divided anew."""
+        """Request a new division of the nodes."""
         self._ask(About.sharding, [WHOLE])
 
     def seen_node(self, node: SizedNode) -> None:

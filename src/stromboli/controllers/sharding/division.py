@@ -53,8 +53,8 @@ def too_few(schedulers: Iterable[Scheduler], shards: Shards) -> list[str]:
 def is_worth_it(before: Shards, after: Shards) -> bool:
     """Whether the NodeShards should change from ``before`` to ``after``, all together.
 
-    They should once one gets more or fewer nodes, or a tenth of its nodes anew (at least one); smaller exchanges would
-    move nodes for nothing.  What is no division, with a node in two shards, never stays.
+    They should if a shard gets more or fewer nodes, or if a tenth of its nodes (at least one) are new; smaller
+    exchanges would move nodes for nothing.  An invalid division, with a node in two shards, always changes.
     """
     named = [name for nodes in before.values() for name in nodes]
     if before.keys() != after.keys() or len(named) != len(set(named)):

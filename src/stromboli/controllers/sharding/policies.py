@@ -80,7 +80,7 @@ class Warmup(Policy):
 
 @dataclass(frozen=True, slots=True)
 class NodeLimit(Policy):
-    """At most so many nodes; 0 for any number.  Too few are told, as nobody can make more."""
+    """At most ``most`` nodes; 0 for any number.  Too few nodes are reported: the controller cannot add any."""
 
     least: int = 0
     most: int = 0

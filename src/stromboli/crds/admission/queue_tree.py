@@ -29,8 +29,8 @@ def _problems(queue: Queue, scene: Scene) -> Iterator[str]:
             yield f"parent queue {parent} not found: {queue_missing(parent)}"
             return
         yield from _above_ancestors(queue, scene)
-        beside = [child for child in scene.children(parent) if child.metadata.name != name]
-        yield _sums_problem(above, [*beside, queue], f"parent queue {parent}")
+        siblings = [child for child in scene.children(parent) if child.metadata.name != name]
+        yield _sums_problem(above, [*siblings, queue], f"parent queue {parent}")
     children = [child for child in scene.children(name) if child.metadata.name != name]
     if children:
         yield from _below_children(queue, children, scene)
@@ -79,7 +79,7 @@ def _highest(queue: Queue, name: str, scene: Scene, levels: int) -> float:
     return max((_highest(child, name, scene, levels - 1) for child in below), default=0)
 
 
-def _sums_problem(queue: Queue, children: Iterable[Queue], who: str) -> str:
+def _sums_problem(queue: Queue, children: Iterable[Queue], subject: str) -> str:
     """Where the children together have more than ``queue``, whose absent amounts count as zero."""
     kept, due = Resource(), Resource()
     own_kept, own_due = amounts(_kept(queue)), amounts(queue.spec.deserved)
@@ -91,7 +91,7 @@ def _sums_problem(queue: Queue, children: Iterable[Queue], who: str) -> str:
             total.add(amounts(part))
             if any(most.get(name) < total.get(name) for name in _names(total)):
                 found = f"sum of children's {word} ({total}) exceeds parent's {word} limit ({most})"
-                return f"{who} validation failed: {found}"
+                return f"{subject} validation failed: {found}"
     return ""
 
 

@@ -68,7 +68,7 @@ class DeviceBook:
         self._number_of: dict[str, int] = {}
         self._given: dict[str, Allocation] = {}
         self._users: dict[str, dict[str, str]] = {}
-        """By claim, the pods that got it in this session, by uid, and for whom it is reserved."""
+        """By claim, the pods that got it in this session, by uid, and the pod or PodGroup it is reserved for."""
         self._answers: dict[tuple[Option, int], Answer] = {}
         self._takes: dict[tuple[Option, int], Takes | None] = {}
         self._seen: dict[int, dict[str, Any]] = {}
@@ -108,7 +108,7 @@ class DeviceBook:
         return self._wishes[self._wish(key)].problem
 
     def _user(self, task: Task, key: str) -> str:
-        """For whom a pod's claim is reserved: for the pod, or for the PodGroup whose pods share it."""
+        """The consumer that a pod's claim is reserved for: the pod, or the PodGroup whose pods share it."""
         return self._groups.get((task.job, key), task.uid)
 
     def _wish(self, key: str) -> int:

@@ -1,4 +1,4 @@
-"""What of devices is in use: devices that somebody has alone, shares of others, and counters that devices draw on."""
+"""Devices in use: those allocated as a whole, shares of others, and counters that devices draw on."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Usage:
 
 
 def has_room(one: Candidate, share: Takes | None, counters: Mapping[CounterKey, int], *usages: Usage) -> bool:
-    """Whether a share of a device can still be had, or with None the device, beside all that ``usages`` hold together.
+    """Whether a share of a device, or with None the whole device, is free given what ``usages`` hold together.
 
     ``counters`` is how much there is of those that devices share; of one that is not among them there is nothing.
     """

@@ -169,7 +169,7 @@ class VolumeBook:
     def changed_since(self, wanted: Wanted, known: int) -> Rows:
         """The rows whose answers may have changed since so many changes were known.
 
-        A free volume concerns the rows that reach it; what is made for a claim concerns only those who share the claim.
+        A free volume concerns the rows that reach it; one made for a claim concerns only the pods that share the claim.
         """
         new = self._changes[known:]
         parts = [change.rows for change in new if change.rows.size]

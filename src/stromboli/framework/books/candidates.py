@@ -6,7 +6,7 @@
     reach.refresh()
     reach.freed        # what evicting all tasks in reach would free, shape (resources, nodes)
     reach.count        # how many that are, shape (nodes,)
-    reach.tasks(row)   # who they are on one node: the session's own tasks
+    reach.tasks(row)   # those tasks on one node: the session's own copies
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class Reach:
         return found
 
     def tasks(self, row: int) -> list[Task]:
-        """Who is in reach on one node, as the session has them."""
+        """The tasks in reach on one node, as the session's own copies."""
         self.refresh()
         candidates = self._candidates
         first, end = candidates.start[row : row + 2]

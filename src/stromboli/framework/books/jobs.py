@@ -57,7 +57,7 @@ class Jobs(Mapping[str, Job]):
     def peek_unsettled(self, others: Collection[str] = ()) -> Iterator[Job]:
         """As :meth:`peek`, without jobs that were settled to begin with and that the session has not copied.
 
-        ``others`` are in all the same, and so is the first job of each queue: who goes by queues misses none.
+        ``others`` are in all the same, and so is the first job of each queue: iteration by queue misses none.
         """
         if self._unsettled is None:
             self._unsettled = unsettled(self._shared, self._open)

@@ -54,8 +54,8 @@ class Complaint:
     """Something in a configuration that is not as it should be, yet does not stop it.
 
     ``kind`` is ``type`` (wrong type, default kept), ``range`` (refused by the argument's check, default kept),
-    ``unknown`` (a name nobody knows, ignored), ``tolerated`` (known from elsewhere, without effect here), ``refused``
-    (nobody starts with it; a reading that goes on finds more).  Strict checks refuse all but ``tolerated``.
+    ``unknown`` (an unknown name, ignored), ``tolerated`` (known from elsewhere, without effect here), ``refused``
+    (no process starts with it; the rest is still checked).  Strict checks refuse all but ``tolerated``.
     ``plugin`` is the plugin or action, ``key`` the name in question, ``line`` its place in the file (0 = unknown),
     ``nearest`` the known name that was probably meant.
     """

@@ -239,7 +239,7 @@ _ROWS = (
     Difference(
         "zone-budgets",
         "What a job can do without (`volcano.sh/jdb-…`) counts once for all revocable zones that are closed.",
-        "It counts anew in each zone.",
+        "It counts in each zone separately.",
         "tdm, shuffle",
         "A job with pods in two zones that close together would lose twice what its budget allows.",
     ),
@@ -269,7 +269,7 @@ _ROWS = (
         "A node without a fresh sample is neither low nor high.",
         "It counts as idle, or with its last sample, however old.",
         "rescheduling",
-        "Pods should not be moved because of what nobody knows.",
+        "Pods should not be moved because of unknown loads.",
     ),
     Difference(
         "usage-undone",
@@ -306,7 +306,7 @@ _ROWS = (
         "A pod that was placed, but not bound, keeps the node's name: it counts as bound from the next cycle on, once "
         "a condition has been written on it.",
         "simulated runs of several cycles",
-        "A pod that nobody has bound runs nowhere.",
+        "A pod that is not bound runs nowhere.",
     ),
     Difference(
         "placed-terms",
@@ -327,8 +327,8 @@ _ROWS = (
         "A node that no longer matches the scheduler's node selector leaves the cluster state.",
         "It stays with its last data until it is deleted.",
         "cluster state",
-        "Stale data place pods on a node that is somebody else's. In compat mode, too: whoever relabels a node wants "
-        "it to go.",
+        "Stale data place pods on a node that belongs to another scheduler. In compat mode, too: a node is relabelled "
+        "to take it away.",
         restored=False,
     ),
     Difference(
@@ -351,7 +351,7 @@ DIFFERENCES: Mapping[str, Difference] = MappingProxyType({row.name: row for row 
 class Compat:
     """Whether the reference's way is asked for; ``on`` is the configuration's ``compat: volcano``.
 
-    ``rows`` are restored without it: those of which somebody asks whether they make a difference.
+    ``rows`` are restored without it, to find out whether they make a difference.
     """
 
     on: bool = False

@@ -29,7 +29,7 @@ CLAIMS: Final = (
         "A pod that names a ResourceClaim which is not there counts in its queue, and is told that it waits for it.",
         "It is not known to the scheduler until the claim is there; so in scenarios alone.",
         "cluster state",
-        "Whoever asked for the pod should learn what it waits for.",
+        "The pod's owner should see what it waits for.",
     ),
     Difference(
         "read-write-once-pod",

@@ -31,7 +31,7 @@ CONTROLLERS = (
         "Pods beyond a task's replicas are marked as the controller's own doing before they are deleted.",
         "They are deleted as they are, so that policies on PodEvicted act on them.",
         "job controller",
-        "Whoever scales a job down does not want it restarted for that.",
+        "Scaling a job down should not restart it.",
     ),
     _row(
         "first-sight",
@@ -158,8 +158,8 @@ CONTROLLERS = (
     ),
     _row(
         "cron-job-active",
-        "`status.active` of a CronJob names the unfinished jobs of its slots that are there, whoever saw them made.",
-        "It names those whose creation and status write both succeeded; others are told as `OrphanedJob`.",
+        "`status.active` of a CronJob names all existing unfinished jobs of its slots.",
+        "It names those whose creation and status write both succeeded; others are reported as `OrphanedJob`.",
         "cronjob controller",
         "A controller that ends between the two writes would let a forbidden second job start.",
     ),

@@ -1,4 +1,4 @@
-"""The part of the table of differences that is about who evicts whom, and what is reserved then."""
+"""The part of the table of differences that is about victims, their preemptors, and reservations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stromboli.framework.config.difference import Difference
 EVICTION: Final = (
     Difference(
         "agree-restart",
-        "An intersection of victims that comes out empty ends its tier with nobody; the next tier is asked.",
+        "An empty intersection of victims ends its tier without victims; the next tier is asked.",
         "The next plugin of the same tier starts afresh with its own list.",
         "preempt, reclaim, gangpreempt, gangreclaim",
         "Only tasks that every voting plugin accepts should be evicted.",
@@ -17,32 +17,32 @@ EVICTION: Final = (
     Difference(
         "protections-absolute",
         "What conformance or pdb refuses is taken from the candidates before the tiers vote; disruption budgets count "
-        "the evictions already decided in the cycle, and of the candidates only those whom the vote names.",
-        "An empty answer only ends its own tier; budgets are fresh at each call, and candidates use them up whom other "
-        "plugins spare.",
+        "the evictions already decided in the cycle, and of the candidates only those that the vote names.",
+        "An empty answer only ends its own tier; budgets are fresh at each call, and candidates that other plugins "
+        "spare use them up.",
         "preempt, reclaim, gangpreempt, gangreclaim, shuffle",
         "A protection that another tier can overrule protects nothing.",
     ),
     Difference(
         "minimal-victims",
-        "Of the victims found for a job none is evicted who could be spared (option `minimal-victims`, on by default).",
-        "Whoever was evicted on the way to the decisive victim stays evicted.",
+        "Victims that turn out not to be needed for the job are reprieved (option `minimal-victims`, on by default).",
+        "All victims selected before the decisive one stay evicted.",
         "preempt, reclaim, gangpreempt, gangreclaim",
-        "An eviction that helps nobody is a loss for everybody.",
+        "An unnecessary eviction only costs work.",
     ),
     Difference(
         "idle-room",
-        "Idle room is allocate's and backfill's: a starving job that has such room evicts nobody and reserves nothing. "
-        "Only a gang that cannot run without an eviction holds idle room beside that which is made for it.",
+        "Idle room is left to allocate and backfill: a starving job that fits into it evicts no pod and reserves "
+        "nothing. Only a gang that cannot run without an eviction holds idle room in addition to the room made for it.",
         "preempt and the gang actions reserve idle room, which is bound in a later cycle; reclaim evicts wherever "
-        "there is somebody to take room from.",
+        "there are victims.",
         "preempt, reclaim, gangpreempt, gangreclaim",
         "Room that is there needs no victims, and a pod should not wait a cycle for it.",
     ),
     Difference(
         "fewest-victims",
-        "Of the first eight nodes that is taken on which the fewest and least important have to go, and of its victims "
-        "those who give most of what is missing (with reservations that outlive a session, and `minimal-victims`).",
+        "Of the first eight nodes the one with the fewest and least important victims is taken, and of its victims "
+        "those that free most of what is missing (with reservations that outlive a session, and `minimal-victims`).",
         "The first node in order on which all victims together would be enough, and its victims in order.",
         "preempt, reclaim",
         "What is freed for a pod stays its own, so it pays to look where that costs least.",
@@ -51,9 +51,9 @@ EVICTION: Final = (
         "patience",
         "Victims that take longer than usual to end are told to go only after the job has looked for other room for a "
         "part of that time (argument `patience`; with reservations that outlive a session).",
-        "They are told to go at once.",
+        "They are evicted at once.",
         "preempt, reclaim",
-        "Other room often turns up meanwhile, and then nobody has to go.",
+        "Other room often becomes free meanwhile, and then no pod has to be evicted.",
     ),
     Difference(
         "nominated-hypernode",
@@ -74,7 +74,7 @@ EVICTION: Final = (
         "A gang that evicts is placed by every predicate, its victims being gone.",
         "A refusal that some eviction might cure does not count, whether or not this one cures it.",
         "gangpreempt, gangreclaim",
-        "Nobody should be evicted for a pod that will not fit afterwards.",
+        "No pod should be evicted for one that will not fit afterwards.",
     ),
     Difference(
         "reclaim-shares",
@@ -88,11 +88,11 @@ EVICTION: Final = (
         "A pod that its queue's gate had let in gives its part of the queue back when it is evicted.",
         "Its part stays reserved for it, so that evicting it makes no room in the queue.",
         "capacity with SchedulingGatesQueueAdmission, preempt",
-        "It goes, and its successor is let in anew.",
+        "The pod is deleted, and its successor is admitted again.",
     ),
     Difference(
         "nominated-for-pods",
-        "A node where anybody is evicted for a pod is nominated for it.",
+        "A node where pods are evicted for a pod is nominated for it.",
         "Only if those evicted asked for an amount of something.",
         "preempt, reclaim",
         "A place among the pods of a node is room, too.",
@@ -106,10 +106,10 @@ EVICTION: Final = (
     ),
     Difference(
         "nominated-without-room",
-        "A pod whose nominated node has lost its room, or has none for others whom its gang needs, may preempt again.",
+        "A pod whose nominated node has lost its room, or has none for the rest of its gang, may preempt again.",
         "It may not once the cycle has looked at the pod before, as long as predicates let it on that node.",
         "preempt",
-        "Somebody else may have taken the room that was made, or some victims were never told to go; waiting for it "
+        "Another pod may have taken the room that was made, or some victims were never evicted; waiting for it "
         "would never end.",
     ),
 )

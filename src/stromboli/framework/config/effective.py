@@ -56,7 +56,7 @@ def check_arguments(config: Config, registry: Registry) -> tuple[Complaint, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """The arguments of one plugin or action as written, beside those that it declares (None: nobody knows)."""
+    """The arguments of one plugin or action as written, and those that it declares (None: unknown)."""
 
     owner: str
     arguments: Mapping[str, object]

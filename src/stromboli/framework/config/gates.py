@@ -30,7 +30,7 @@ DEFAULTS: Mapping[str, bool] = MappingProxyType(
         IN_PLACE_RESIZE: True,
     }
 )
-"""Every gate, and whether it is on where nobody says otherwise."""
+"""Every gate, and whether it is on by default."""
 
 KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -43,7 +43,7 @@ KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Kinds of object that are not looked at where a gate is off."""
 
 DECIDING = frozenset({*KINDS, ADMISSION, QUEUE_OVERCOMMIT, POD_LEVEL_RESOURCES, IN_PLACE_RESIZE, PIPELINED_STATE})
-"""Gates that make a difference to what is decided; the others concern what runs beside the scheduler."""
+"""Gates that make a difference to what is decided; the others concern other components than the scheduler."""
 
 
 def parse_gates(text: str) -> dict[str, bool]:
@@ -72,5 +72,5 @@ def switched_on(stated: Mapping[str, bool]) -> frozenset[str]:
 
 
 def ignored_kinds(on: frozenset[str]) -> frozenset[str]:
-    """Kinds of object that nobody looks at while only the gates ``on`` are on."""
+    """Kinds of object that are ignored while only the gates ``on`` are on."""
     return frozenset(kind for gate, kinds in KINDS.items() if gate not in on for kind in kinds)

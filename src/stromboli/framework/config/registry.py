@@ -119,7 +119,7 @@ class Registry:
         return known
 
     def plugin_class(self, name: str) -> type[Plugin] | None:
-        """The class, or None for a plugin made by a function, whose arguments nobody can know beforehand."""
+        """The class, or None for a plugin made by a function, whose arguments are not declared."""
         made_by = self.factory(name)
         return made_by if isinstance(made_by, type) and issubclass(made_by, Plugin) else None
 
@@ -181,7 +181,7 @@ class Registry:
     def resolve(self, config: Config) -> None:
         """Import all plugins and actions that ``config`` names, so that no cycle has to.
 
-        Names that nobody knows, which only a lenient reading leaves in, are passed over: the session tells of them.
+        Unknown names, which only a lenient reading leaves in, are skipped: the session reports them.
         Raises PluginError for what cannot be imported.
         """
         for option in config.plugins():

@@ -123,7 +123,7 @@ class TaskClass:
         known = [raw for _, raw in self.unnormalised if raw is not None]
         self.constant: Floats | None = None
         if len(known) == len(self.unnormalised) and all(raw.size and raw.min() == raw.max() for raw in known):
-            with suppress(PluginError):  # whoever is placed by these scores is told
+            with suppress(PluginError):  # reported when a task is placed by these scores
                 self.constant = self.normal(np.ones(len(nodes), dtype=bool))
 
     def _memory(self) -> Remembered | None:

@@ -1,4 +1,4 @@
-"""Points that are asked about the candidates of each task anew: scores by name, mapped scores, the best node.
+"""Points that are called for each task with its candidates: scores by name, mapped scores, the best node.
 
 They read what they like, so nothing of their answers is kept and no run of tasks is placed at once where one of them
 is enabled.

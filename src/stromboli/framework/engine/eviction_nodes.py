@@ -75,7 +75,7 @@ def ranking(cls: TaskClass, members: Bools) -> Floats:
 
 
 def _are_open(cls: TaskClass, members: Bools) -> bool:
-    """Whether ``members`` are the rows that are open, which is looked at anew only where something has moved."""
+    """Whether ``members`` are the rows that are open; checked again only for rows that have changed."""
     journal, known = cls.table.journal, cls.ranked
     cls.ranked = None
     if known is not None and known[1] is members and len(journal) - known[0] <= FEW:

@@ -1,4 +1,4 @@
-"""Who finds nodes for tasks: the seam between the actions and the engine."""
+"""The interface through which actions find nodes for tasks; the engine implements it."""
 
 from __future__ import annotations
 

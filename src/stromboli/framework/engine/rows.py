@@ -1,4 +1,4 @@
-"""Per-node hooks as the engine calls them: one vector function each, with the form for few rows beside it."""
+"""Per-node hooks as the engine calls them: one vector function each, and its form for few rows."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Answer(NamedTuple):
 
     @property
     def row(self) -> Function | None:
-        """The form for one node that stands beside a vector hook, if it names one."""
+        """The one-node form of a vector hook, if it names one."""
         plugin, hook = self.plugin, self.hook
         return guarded(plugin, hook, getattr(plugin, hook.row), rule_of_row) if hook.row else None
 

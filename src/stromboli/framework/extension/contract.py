@@ -163,5 +163,5 @@ def rule_of(hook: Hook) -> Rule | None:
 
 
 def rule_of_row(hook: Hook) -> Rule:
-    """What the method that stands beside a vector hook must answer for one node."""
+    """What the one-node method of a vector hook must answer."""
     return REASONS if hook.point.per_node == "fit" else NUMBER

@@ -1,7 +1,8 @@
 """Protections that no vote can overrule, and how a vote comes to an agreement with them.
 
-A guard is a hook with ``protects=True``: given candidates, it returns whom it lets go.  Whom it lets go among others it
-must let go among fewer, too; so it may count (a disruption budget) or judge each for itself (system pods).
+A guard is a hook with ``protects=True``: given candidates, it returns those that may be evicted.  A task that it
+permits among others it must also permit among fewer; so it may count (a disruption budget) or judge each task alone
+(system pods).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class HasUid(Protocol):
 Candidate = TypeVar("Candidate", bound=HasUid)
 
 Guard: TypeAlias = Callable[..., Sequence[Any] | None]
-"""``(*actor, candidates)`` -> whom it lets go; None lets everybody go."""
+"""``(*actor, candidates)`` -> the candidates that may be evicted; None permits all."""
 
 
 def settled(
@@ -30,11 +31,11 @@ def settled(
     candidates: Sequence[Candidate],
     *actor: object,
 ) -> list[Candidate]:
-    """Whom ``vote`` names and all guards let go together.
+    """The victims that ``vote`` names and all guards permit together.
 
-    Whom a guard refuses by himself does not stand at all.  Of those who are named guards may still let go only some:
-    the others stand no longer and the vote is held anew, until nobody is refused.  So nothing of a budget is kept for
-    somebody whom the vote spares, and whoever is spared for a budget's sake leaves his place to another.
+    A task that a guard refuses on its own is no candidate at all.  Of the named tasks guards may permit only some:
+    the others are dropped and the vote is repeated until no task is refused.  So no part of a budget is kept for a task
+    that the vote spares, and a task that is spared for a budget makes way for another candidate.
     """
     standing, counting = _by_themselves(guards, candidates, actor) if candidates else ((), [])
     while standing:
@@ -43,7 +44,7 @@ def settled(
         if not refused:
             return named
         left = [task for task in standing if task.uid not in refused]
-        if len(left) == len(standing):  # a vote that names others than those who stand
+        if len(left) == len(standing):  # a vote that names tasks other than the candidates
             return [task for task in named if task.uid not in refused]
         standing = left
     return []
@@ -58,7 +59,7 @@ def common(tasks: Iterable[Candidate], named: Sequence[Candidate]) -> list[Candi
 def _by_themselves(
     guards: Sequence[Guard], candidates: Sequence[Candidate], actor: tuple[object, ...]
 ) -> tuple[Sequence[Candidate], list[Guard]]:
-    """Whom every guard would let go alone, and the guards that would not let all of these go together."""
+    """The candidates that every guard permits alone, and the guards that do not permit all of these together."""
     counting: list[Guard] = []
     for guard in guards:
         together = guard(*actor, candidates)
@@ -78,7 +79,7 @@ def _passes(guard: Guard, task: HasUid, actor: tuple[object, ...]) -> bool:
 
 
 def _refused(guards: Iterable[Guard], named: Sequence[Candidate], actor: tuple[object, ...]) -> set[str]:
-    """Whom the last guard refuses that refuses anybody: earlier ones counted these, and have to count anew."""
+    """The tasks that the last refusing guard refuses: earlier guards have counted them, and must count again."""
     refused: set[str] = set()
     for guard in guards:
         together = guard(*actor, named)

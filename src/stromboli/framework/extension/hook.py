@@ -63,9 +63,9 @@ class Hook:
     may have the key ``by_template``: then it promises one answer, while nothing is placed, for all tasks of a template,
     and reports nothing, so that one of a run of equal tasks is asked.  ``reasons`` are
     what a vector of a fit may say: the reason of a False, or the reasons of the mask's bits.  ``protects`` makes a
-    victim hook's refusal absolute: whom it refuses by himself is a candidate for nobody, and of those whom the vote
-    names only they go whom it lets go together.  So it is asked before and after the vote; whom it lets go among others
-    it must let go among fewer.  A protecting hook of ``victim_tasks`` names nobody.
+    victim hook's refusal absolute: a task that it refuses alone is no candidate, and of the tasks that the vote names
+    only those are evicted that it permits together.  So it is called before and after the vote; a task that it permits
+    among others it must permit among fewer.  A protecting hook of ``victim_tasks`` names no victims.
 
     ``static`` promises more: the answer reads only what placements cannot change (labels, taints, offers), so it is
     never renewed within a session.  ``row`` names a method that gives a vector hook's answer for one node, (task,

@@ -92,7 +92,7 @@ UNDECIDED: Final = -2
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """A reject (< 0) wins at once; a permit (> 0) wins at the end of its tier; nobody for or against: ``silent``."""
+    """A reject (< 0) wins at once; a permit (> 0) wins at the end of its tier; ``silent`` if there is neither."""
 
     silent: bool = True
 
@@ -132,7 +132,7 @@ class Agree:
     """Victims: those that every voting plugin of the first deciding tier names, in the order of its first voter.
 
     A function receives (actor, candidates) and returns a list, its vote, or None, which abstains.  An empty list ends
-    its tier with nobody, and the next tier is asked; so does an intersection that comes out empty.  With ``restart``
+    its tier without victims, and the next tier is asked; so does an empty intersection.  With ``restart``
     (the reference's way) the plugin after an empty intersection starts afresh with its own list.
     """
 
@@ -206,7 +206,7 @@ def _all_of_them(_actor: object, candidates: Sequence[Candidate]) -> Sequence[Ca
 def _for_everybody(
     guard: Callable[[Actor, Sequence[Candidate]], Sequence[Candidate] | None],
 ) -> Callable[[Actor, Sequence[Candidate]], Sequence[Candidate] | None]:
-    """How a guard votes in its tier, having its say before and after: for all who stand, unless it abstains."""
+    """How a guard votes in its tier, besides filtering before and after: for all candidates, unless it abstains."""
 
     def vote(actor: Actor, candidates: Sequence[Candidate]) -> Sequence[Candidate] | None:
         return None if guard(actor, candidates[:1]) is None else candidates
@@ -330,8 +330,8 @@ class Union:
     ) -> Callable[[Sequence[Candidate]], list[Candidate]]:
         """The joined list, in the order in which the tasks were first named.
 
-        ``guards`` name nobody: whom one of them refuses is not asked about, and of those whom the others of a tier
-        name they may still let go only some (:func:`~stromboli.framework.extension.guards.settled`).
+        ``guards`` name no victims: a task that one of them refuses is no candidate, and of the tasks that the rest of a
+        tier names they may permit only some (:func:`~stromboli.framework.extension.guards.settled`).
         """
         namers = tuple(tuple(f for f in tier if not any(f is guard for guard in guards)) for tier in chain)
 
@@ -349,7 +349,7 @@ def _named_by(
     candidates: Sequence[Candidate],
     standing: Sequence[Candidate],
 ) -> list[Candidate]:
-    """Whom the functions name, without those ``candidates`` who stand no longer: some look at no list."""
+    """The tasks that the functions name, without dropped ``candidates``: some functions ignore the list."""
     named = _joined(function(standing) for function in tier)
     if len(standing) == len(candidates):
         return named
@@ -367,7 +367,7 @@ def _joined(lists: Iterable[Sequence[Candidate]]) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Everybody is told, in order; nobody answers."""
+    """Every function is called, in order; what they return is dropped."""
 
     def compile(self, chain: Chain[P, object]) -> Callable[P, None]:
         """Call every function, drop what it returns."""

@@ -103,7 +103,7 @@ def by_name(left: Named, right: Named) -> int:
 class TaskTurn:
     """Key of a task: by pod index where both tasks have one and they differ, else older first, then by uid.
 
-    A class, not a tuple, because the index of one task counts only beside another that has one too.
+    A class, not a tuple, because the index of one task counts only if the other task has one too.
     """
 
     __slots__ = ("age", "index")

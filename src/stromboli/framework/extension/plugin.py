@@ -28,7 +28,7 @@ class Plugin:
     queue_accounts: ClassVar[int] = 0
     """How much the plugin derives from the sums of queues: texts about wrong sums name the one that derives most."""
     annotations: ClassVar[tuple[str, ...]] = ()
-    """Domains of annotations that the plugin reads beside Volcano's and Kubernetes' own: records keep them."""
+    """Domains of annotations that the plugin reads in addition to Volcano's and Kubernetes': records keep them."""
     arguments: ClassVar[Mapping[str, Argument[Any]]] = {}
     _hooked: ClassVar[Mapping[str, tuple[Hook, ...]]] = {}
 

@@ -141,7 +141,7 @@ _ROWS = (
     ),
     Point(
         "cluster_order", ("left", "right"), "int, negative: left first",
-        FirstOpinion(order.by_name, order.name_key), "nobody yet",
+        FirstOpinion(order.by_name, order.name_key), "none (not used yet)",
         "Which of two clusters comes first.",
         ("enabledClusterOrder",), on=False, default="name", key="cluster",
         registration="AddClusterOrderFn", query=("ClusterOrderFn",),
@@ -236,14 +236,14 @@ _ROWS = (
     ),
     Point(
         "target_job", ("jobs",), "job or None",
-        Only(nothing), "nobody any more",
+        Only(nothing), "none (no longer used)",
         "The job for which nodes are reserved.",
         ("enableTargetJob",), default="None",
         registration="AddTargetJobFn", query=("TargetJob",),
     ),
     Point(
         "reserved_nodes", (), "nothing",
-        Tell(), "nobody any more",
+        Tell(), "none (no longer used)",
         "Time to lock nodes for the target job.",
         ("enableReservedNodes",), registration="AddReservedNodesFn", query=("ReservedNodes",),
     ),
@@ -325,14 +325,14 @@ _ROWS = (
         "Which tasks of its own queue the preemptor may evict. `.job(preemptor, job)`: false promises that no task of "
         "that job is named while the preemptor's job has its turn, so that nodes without a chance are passed over. Of "
         "the preemptor it reads `template`, `priority`, `role` and its job alone.",
-        ("enablePreemptable",), default="nobody", job=("preemptor", "job"),
+        ("enablePreemptable",), default="no victims", job=("preemptor", "job"),
         registration="AddPreemptableFn", query=("Preemptable",), seed="AddPreemptableFn",
     ),
     Point(
         "reclaimable", ("reclaimer", "reclaimees"), "list: these may be evicted; None abstains",
         Agree(), "reclaim",
         "Which tasks of other queues the reclaimer may evict. `.job(reclaimer, job)` as for `preemptable`.",
-        ("enableReclaimable",), default="nobody", job=("reclaimer", "job"),
+        ("enableReclaimable",), default="no victims", job=("reclaimer", "job"),
         registration="AddReclaimableFn", query=("Reclaimable",), seed="AddReclaimableFn",
     ),
     Point(
@@ -340,14 +340,14 @@ _ROWS = (
         Agree(), "gangpreempt, gangreclaim",
         "Which tasks may be evicted for a job; context has kind (GangPreempt, GangReclaim, TaskPreempt, TaskReclaim), "
         "job, task and hypernode.",
-        default="nobody",
+        default="no victims",
         registration="AddUnifiedEvictableFn", query=("UnifiedEvictable",),
     ),
     Point(
         "victim_tasks", ("tasks",), "list of tasks to evict",
         Union(), "shuffle",
         "Which running tasks should be moved elsewhere.",
-        ("enabledVictim",), default="nobody", several=True,
+        ("enabledVictim",), default="no victims", several=True,
         registration="AddVictimTasksFns", query=("VictimTasks",), seed="AddVictimTasksFn",
     ),
     Point(

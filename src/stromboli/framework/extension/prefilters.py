@@ -89,8 +89,8 @@ def _are_own(answers: Answers, point: str, first: Sequence[Answer]) -> bool:
 
 
 OwnVote = Callable[[Task, Sequence[Task]], list[Task]]
-"""``(actor, candidates)`` -> whom the first tier names, where every guard lets all candidates go; else nobody, and the
-point itself must be asked."""
+"""``(actor, candidates)`` -> the victims that the first tier names, if every guard permits all candidates; otherwise
+none, and the point itself must be asked."""
 
 
 def own_vote(answers: Answers, point: str) -> OwnVote | None:

@@ -90,11 +90,11 @@ class Controllers:
     async def run(self) -> None:
         """Control until cancelled, or until :meth:`stop` has been called and done."""
         async with asyncio.TaskGroup() as group:
-            beside = [group.create_task(self.recorder.run()), group.create_task(self._poller.run())]
-            await self._stop.unless(self._begin(group, beside))
+            background = [group.create_task(self.recorder.run()), group.create_task(self._poller.run())]
+            await self._stop.unless(self._begin(group, background))
             await self._dispatch(group)
             await self._wind_down()
-            for task in (*beside, *self._looking):
+            for task in (*background, *self._looking):
                 task.cancel()
 
     def stop(self) -> None:
@@ -102,10 +102,10 @@ class Controllers:
         self._stop.ask()
         self._wake.set()
 
-    async def _begin(self, group: asyncio.TaskGroup, beside: list[asyncio.Task[None]]) -> None:
+    async def _begin(self, group: asyncio.TaskGroup, background: list[asyncio.Task[None]]) -> None:
         """Read everything there is, and follow what happens from then on."""
         informers = self._informers()
-        beside.append(group.create_task(informers.run()))
+        background.append(group.create_task(informers.run()))
         await informers.synced()
         self.ready.set()
 

@@ -10,9 +10,9 @@ from stromboli.controllers.jobs.plugins import FAILED
 from stromboli.crds.kinds import JOBS, POD_GROUPS, PODS
 from stromboli.errors import AccessError, ApiError, StromboliError, Unreachable
 from stromboli.job_plugins.wanted import SORTS
-from stromboli.kube.contact import NOBODY
+from stromboli.kube.contact import NO_SERVER
 
-UNHEARD: Final = NOBODY | {401, 429}
+UNHEARD: Final = NO_SERVER | {401, 429}
 """Answers that say nothing of the object: the server is away, does not accept our login now, or is overloaded."""
 
 

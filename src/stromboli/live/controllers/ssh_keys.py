@@ -20,7 +20,7 @@ EXPONENT: Final = 65537
 def completed_keys(stored: Mapping[str, str]) -> dict[str, str]:
     """The keys of a Secret, as it holds them: those ``stored`` if the private one can be read, else new ones.
 
-    The private key is PKCS#1 in PEM; the public one stands in the file of its own and in that of those who may come.
+    The private key is PKCS#1 in PEM; the public one is stored in its own file and in ``authorized_keys``.
     """
     private = _read(stored.get(PRIVATE, ""))
     if private is None:

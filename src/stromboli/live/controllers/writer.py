@@ -121,7 +121,11 @@ class Writer:
             self._manager.deleted(change.resource, (change.namespace, change.name), change.uid)
 
     async def _delete_command(self, change: Delete) -> None:
-        """Take a command.  Who finds it gone was not the one, unless an earlier attempt may have done it."""
+        """Delete a command in order to run it.
+
+        A command that is already gone was run by another replica, unless an earlier attempt of ours may have deleted
+        it.
+        """
         try:
             commands = self._resources[COMMANDS]  # one attempt: after a second one "gone" would say nothing
             await self._client.delete(commands, change.name, change.namespace, uid=change.uid, patient=False)

@@ -131,7 +131,7 @@ def _known() -> Mapping[str, Mapping[str, Any]]:
 
 
 def _unknown(group: str, names: Mapping[str, Any]) -> str:
-    """A sentence for each setting of a group that nobody knows."""
+    """A sentence for each unknown setting of a group."""
     known = " ".join(json.dumps(name) for name in sorted(names))
     return (
         f"{{{{- range $name, $_ := .Values.{group} }}}}\n{{{{- if not (has $name (list {known})) }}}}\n"

@@ -136,7 +136,7 @@ def _roles() -> Iterator[Mapping[str, Node]]:
 
 
 def _network(part: Part) -> When:
-    """What may reach a program: scrapers of metrics, and whoever asks for its health."""
+    """What may reach a program: scrapers of metrics, and health probes."""
     peers = setting("networkPolicy.metricsFrom")
     asked = ("webhooks",) if part is ADMISSION else ()
     spec = {

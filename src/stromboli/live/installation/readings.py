@@ -87,7 +87,7 @@ def _entry(key: str | None, node: Node) -> Iterator[str]:
 
 
 def _nested(head: str, is_item: bool, lines: Iterator[str], is_mapping: bool) -> Iterator[str]:
-    """Lines below ``head``; a mapping in a list begins beside its dash, unless a condition begins it."""
+    """Lines below ``head``; a mapping in a list begins on the line of its dash, unless a condition begins it."""
     indent = "" if not is_item and not is_mapping else "  "
     begun = False
     if not is_item:

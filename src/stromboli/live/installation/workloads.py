@@ -232,7 +232,7 @@ _ARGUMENTS: Final[Mapping[str, Sequence[Node]]] = {
         _given("feature-gates", "custom.admission_feature_gates"),
     ),
 }
-"""What each program is told beside what all are."""
+"""Flags of each program in addition to the common ones."""
 
 
 # ---------------------------------------------------------------------------------------------------- services

@@ -35,8 +35,8 @@ CONTROL_FLAGS: Final[Sequence[Flag]] = (
     Flag("worker-threads-for-gc", "int", "1", _NO_WORKERS, idle=True),
     Flag("worker-threads-for-cronjob", "int", "3", _NO_WORKERS, idle=True),
     Flag("scheduler-configs", "texts", ",".join(DEFAULT_SCHEDULERS), "Deprecated: what the ConfigMap says counts."),
-    Flag("shard-sync-period", "duration", "60s", "How often nodes are divided anew; 0 for 120s."),
-    Flag("enable-node-event-trigger", "bool", "true", "Divide nodes anew when they change, too."),
+    Flag("shard-sync-period", "duration", "60s", "How often nodes are divided again; 0 for 120s."),
+    Flag("enable-node-event-trigger", "bool", "true", "Divide nodes again when they change, too."),
     Flag("sharding-configmap", "text", SHARDING_CONFIG_MAP, "ConfigMap that says how nodes are divided; empty: none."),
     Flag("sharding-configmap-namespace", "text", NAMESPACE, "Its namespace."),
 )

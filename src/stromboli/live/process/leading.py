@@ -1,4 +1,4 @@
-"""Who may write: the holder of the Lease, or every process without leader election."""
+"""Leader election: only the holder of the Lease may write, or every process if election is off."""
 
 from __future__ import annotations
 

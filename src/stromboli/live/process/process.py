@@ -93,7 +93,7 @@ def namespace_of(flags: Values) -> str:
 
 
 def terms_of(flags: Values) -> Terms:
-    """Which Lease flags name, and who we are: the host's name and something unique."""
+    """The Lease that the flags name, and our identity: the host's name and a unique suffix."""
     return Terms(
         namespace_of(flags),
         flags["leader_elect_resource_name"],
@@ -145,10 +145,10 @@ def shadow_client(client: Client, flags: Values) -> Client:
 
 
 class Process(Service):
-    """Everything that ``stromboli serve`` runs, from flags; ``beside`` are further coroutines."""
+    """Everything that ``stromboli serve`` runs, from flags; ``background`` makes further coroutines."""
 
     def __init__(
-        self, flags: Values, beside: Callable[[LiveScheduler], Collection[Coroutine[Any, Any, None]]] = lambda _: ()
+        self, flags: Values, background: Callable[[LiveScheduler], Collection[Coroutine[Any, Any, None]]] = lambda _: ()
     ) -> None:
         super().__init__(flags, SHADOW_AGENT if flags["shadow"] else AGENT)
         if flags["shadow"]:
@@ -162,7 +162,7 @@ class Process(Service):
             self.leadership.stand(self.client, terms_of(flags), self.tell, self.scheduler.recorder)
         self.pages = pages_of(flags, self.registry, self.scheduler.stuck, self._unready)
         self.parts = [self._shadow() if flags["shadow"] else self.scheduler, *self._controllers()]
-        self.beside = beside(self.scheduler)
+        self.background = background(self.scheduler)
         if flags["cache_dumper"]:
             self.asked = {signal.SIGUSR1: self._dump, signal.SIGUSR2: self._log_state}
         self._one_at_a_time = asyncio.Lock()
@@ -236,7 +236,7 @@ class Process(Service):
 
 
 def serve(
-    flags: Values, beside: Callable[[LiveScheduler], Collection[Coroutine[Any, Any, None]]] = lambda _: ()
+    flags: Values, background: Callable[[LiveScheduler], Collection[Coroutine[Any, Any, None]]] = lambda _: ()
 ) -> int:
     """Run ``stromboli serve`` and return its exit code."""
-    return run_service(lambda: Process(flags, beside))
+    return run_service(lambda: Process(flags, background))

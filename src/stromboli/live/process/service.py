@@ -54,7 +54,7 @@ class Part(Protocol):
 class Service:
     """A process from its flags: ``parts`` run, ``pages`` are served, and the Lease is held meanwhile.
 
-    ``beside`` are endless coroutines.  :meth:`run` returns the exit code.  However it ends, it ends in this order:
+    ``background`` are endless coroutines.  :meth:`run` returns the exit code.  It always shuts down in this order:
     parts, what signals have asked for, the Lease, pages, connections, log; so nothing of ours is under way any more
     when another may lead.
     """
@@ -69,7 +69,7 @@ class Service:
         self.leadership = Leadership()
         self.parts: list[Part] = []
         self.pages: list[Pages] = []
-        self.beside: Collection[Coroutine[Any, Any, None]] = ()
+        self.background: Collection[Coroutine[Any, Any, None]] = ()
         self.asked: dict[int, Asked] = {}
         """What is done alongside everything else when a signal comes; unexpected errors in it are reported."""
         self.tell = Telling(self.log)
@@ -100,11 +100,11 @@ class Service:
         leading = asyncio.create_task(self.leadership.lead(), name="lease")
         logging = asyncio.create_task(flush(self.log, self.flags["log_flush_frequency"]), name="logs")
         memory = asyncio.create_task(giving_back(), name="memory")
-        beside = [logging, memory, *map(asyncio.create_task, self.beside)]
+        background = [logging, memory, *map(asyncio.create_task, self.background)]
         try:
-            return await _until_over(parts, leading, beside)
+            return await _until_over(parts, leading, background)
         finally:
-            await _ended([*parts, *beside])
+            await _ended([*parts, *background])
             await asyncio.gather(*self._answering, return_exceptions=True)
             await _ended([leading])
             await self.leadership.release()
@@ -131,10 +131,10 @@ class Service:
 
 
 async def _until_over(
-    parts: Collection[asyncio.Task[None]], leading: asyncio.Task[None], beside: Collection[asyncio.Task[None]]
+    parts: Collection[asyncio.Task[None]], leading: asyncio.Task[None], background: Collection[asyncio.Task[None]]
 ) -> int:
     """Wait until all parts are done, or the Lease is lost; raises what failed first of all these."""
-    waiting = {*parts, leading, *beside}
+    waiting = {*parts, leading, *background}
     while not waiting.isdisjoint(parts):
         done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for task in done:

@@ -105,7 +105,7 @@ CONTROLLING: Final = (
     Grant(SCHEDULING_GROUP, "podgroups", (*FOLLOW, "create", "patch", "delete"), "those of jobs and of plain pods"),
     Grant(SCHEDULING_GROUP, "queues", (*FOLLOW, "patch"), "parents, and marks of queues closed with them"),
     Grant(SCHEDULING_GROUP, "queues/status", ("patch",), "open, closing, closed"),
-    Grant(BUS_GROUP, "commands", (*FOLLOW, "delete"), "what somebody asks for, once"),
+    Grant(BUS_GROUP, "commands", (*FOLLOW, "delete"), "requests of users, each run once"),
     Grant(
         TOPOLOGY_GROUP,
         "hypernodes",

@@ -65,7 +65,7 @@ class Closeness:
 
 
 class Told(NamedTuple):
-    """One event: whom it regards, its reason and its text."""
+    """One event: the object it regards, its reason and its text."""
 
     about: Regarding
     reason: str

@@ -39,7 +39,7 @@ AGAIN: Final = 60
 class Limits(NamedTuple):
     """Seconds, bytes and entries of a segment, and how many bytes of them are kept for how many seconds.
 
-    Whoever looks for a cycle reads its segment from the beginning: ``segment_entries`` bounds what that takes.  Where
+    To find a cycle, its segment is read from the beginning: ``segment_entries`` bounds what that takes.  Where
     there are more than half as many pods the whole state takes as long, and there are twice as many entries as pods.
     """
 
@@ -275,7 +275,7 @@ class Configurations:
 
 
 def _without_secrets(text: str) -> str:
-    """A configuration's text; written anew where a secret had to be hidden."""
+    """A configuration's text; rewritten if a secret had to be hidden."""
     found = yaml.safe_load(text)
     safe = shown("", found)
     return text if safe == found else yaml.safe_dump(safe, sort_keys=False)

@@ -165,7 +165,7 @@ class LiveScheduler:
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            beside = [
+            background = [
                 group.create_task(self.informers.run()),
                 group.create_task(self.executor.run()),
                 group.create_task(self.recorder.run()),
@@ -176,7 +176,7 @@ class LiveScheduler:
             await self._stop.unless(self._synced())
             await self._schedule()
             await self._wind_down()
-            for task in beside:
+            for task in background:
                 task.cancel()
 
     def _periodic(self) -> Iterator[Coroutine[Any, Any, None]]:

@@ -1,7 +1,7 @@
 """Where another scheduler decides otherwise than our plans would: pure bookkeeping over both.
 
-Our plans come cycle by cycle, the other's decisions one by one as the cluster shows them.  As nobody knows of which
-moment the other's cycle was, a decision counts as the same if one of our last :data:`RECENT` plans has it.
+Our plans come cycle by cycle, the other's decisions one by one as the cluster shows them.  As the time of the other's
+cycle is unknown, a decision counts as the same if one of our last :data:`RECENT` plans has it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Pod(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """One plan of ours: where pods would be bound, who would be evicted and why, and what the others that waited lack.
+    """One plan of ours: the pods to bind, the victims with reasons, and what the other pending pods lack.
 
     ``waiting`` are all pods that waited in its snapshot, the bound ones included.
     """

@@ -36,7 +36,7 @@ Unusable = Callable[[str, Body, ManifestError], None]
 class PlacingState:
     """The cluster with the pods that wait, each a job of its own.
 
-    A change is noted when it happens and taken in when somebody looks: what changes often costs nothing until then.
+    A change is noted when it happens and applied at the next read: frequent changes cost nothing until then.
     ``waiting`` are the pods that wait, by namespace and name.
     """
 

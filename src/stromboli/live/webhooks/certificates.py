@@ -1,7 +1,7 @@
 """Which certificate the webhook server shows and which authorities vouch for it: what is due when, as pure functions.
 
 A new certificate comes with an authority of its own, in three steps with a pause after each, so that at any time all
-replicas show a certificate that all API servers trust, whoever has heard of the last step by then:
+replicas show a certificate that all API servers trust, even if some have not seen the last step yet:
 
 1. the next pair is made; both authorities are trusted, the old certificate is still shown;
 2. the next pair is shown; both authorities are trusted;
@@ -22,7 +22,7 @@ AUTHORITY: Final = "stromboli-webhooks-ca"
 
 
 class Terms(NamedTuple):
-    """Whom certificates are for, how long they last, and the pause between the steps; in seconds."""
+    """The subject of certificates, their lifetime, and the pause between the steps; in seconds."""
 
     bearer: Bearer
     valid: float = 365 * 86_400.0
@@ -32,7 +32,7 @@ class Terms(NamedTuple):
 class Held(NamedTuple):
     """What replicas share: the pair that is shown, all authorities to be trusted, and the pair that comes next, if any.
 
-    ``since`` is when the last step was taken, in seconds since 1970; ``asked`` that somebody wants a new certificate.
+    ``since`` is when the last step was taken, in seconds since 1970; ``asked`` whether a new certificate is requested.
     """
 
     certificate: bytes

@@ -40,7 +40,7 @@ NO_PORT: Final = "the port should be in the range of 1 and 65535"
 
 
 def bearer_of(flags: Values) -> Bearer:
-    """Whom certificates are for, by the names that API servers use.  Raises ConfigError."""
+    """The subject of certificates, with the names that API servers use.  Raises ConfigError."""
     service, namespace, url = (flags[name] for name in ("webhook_service_name", "webhook_namespace", "webhook_url"))
     if not (service or namespace or url):
         raise ConfigError(NOWHERE)
@@ -129,7 +129,7 @@ class WebhookProcess(Service):
         figures.watch(self.server)
         self.parts = [self.server]
         self.pages = [*self._pages()]
-        self.beside = [file.follow()] if flags["admission_conf"] else ()
+        self.background = [file.follow()] if flags["admission_conf"] else ()
 
     def _source(self, bearer: Bearer) -> Source:
         flags = self.flags

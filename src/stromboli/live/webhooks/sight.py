@@ -96,8 +96,8 @@ class Sight:
     async def fresh(self) -> Objects | None:
         """All queues, as they are after now; None where they cannot be had in time.
 
-        Those who ask while a look is under way, or soon after one, share the next one: there is one at a time, and at
-        most one in :data:`REST`.
+        Callers that arrive during a read, or soon after one, share the next read: there is one at a time, and at most
+        one in :data:`REST`.
         """
         if self._next is None:
             self._next = asyncio.create_task(self._after(self._looking))

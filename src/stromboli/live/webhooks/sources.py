@@ -25,7 +25,7 @@ ROTATE: Final = "stromboli.dev/rotate-certificate"
 
 
 class Serving(NamedTuple):
-    """What is shown to API servers, and whom they have to trust for it; no ``authorities``: they know by themselves."""
+    """The certificate shown to API servers, and the authorities they must trust; empty if they are set up elsewhere."""
 
     certificate: bytes
     key: bytes

@@ -16,7 +16,7 @@ class ShownCertificate:
 
     def __init__(self) -> None:
         self.context = self._newest = _fresh()
-        # A context keeps one certificate for each kind of key, so that an old one might be shown beside a new one.
+        # A context keeps one certificate for each kind of key, so that an old one might be shown along with a new one.
         self.context.sni_callback = lambda sock, _name, _context: setattr(sock, "context", self._newest)
         self.shown = b""
 

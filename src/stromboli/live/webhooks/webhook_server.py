@@ -31,8 +31,8 @@ LONGEST_BODY: Final = 8 << 20
 JSON: Final = "application/json"
 
 KEEP_OPEN: Final = 600.0
-"""Seconds for which an idle connection is kept: far longer than API servers keep theirs (90 s), so that it is they who
-close it, and no request meets a connection that we are just closing."""
+"""Seconds for which an idle connection is kept: far longer than API servers keep theirs (90 s), so that the API server
+closes it, and no request arrives on a connection that we are just closing."""
 
 Counted = Callable[[Path, str, float], None]
 """Hears of each answer: path, outcome (``allowed``, ``patched``, ``refused``, ``failed``), and seconds."""
@@ -86,7 +86,7 @@ class WebhookServer:
                 keeping.cancel()
 
     def stop(self) -> None:
-        """Become unready, serve those who have not heard of it yet, and return from :meth:`run`."""
+        """Become unready, serve clients that have not noticed yet, and return from :meth:`run`."""
         self._stop.ask()
 
     def unready(self) -> str:

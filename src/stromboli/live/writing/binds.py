@@ -19,8 +19,8 @@ from stromboli.model import names
 class Binder:
     """Takes binds over: the pod stands on its node at once, and the request goes out when its turn comes.
 
-    Binding is idempotent: a pod that is found on the intended node is bound, whoever bound it.  A bind that fails
-    gives its room back before anything else happens.  ``ended`` is called with each bind whose end is known, and the
+    Binding is idempotent: a pod that is found on the intended node counts as bound.  A bind that fails gives its room
+    back before anything else happens.  ``ended`` is called with each bind whose end is known, and the
     error or None.  ``bound`` and ``failed`` count.
     """
 

@@ -108,7 +108,7 @@ class ClaimWriter:
             text = names.BINDING_CONDITIONS.format(node=bind.node)
             context.pod_event(bind.key, bind.uid, names.EVENT_NORMAL, names.EVENT_BINDING_CONDITIONS, text)
         for key, claim in waiting.items():
-            # a scheduler that starts anew waits on, and an allocation that is written anew takes no further time
+            # a restarted scheduler goes on waiting, and an allocation that is written again gets no further time
             if context.clock() - min(allocated_at(claim) or since, since) >= bind.claim_seconds:
                 text = f"device binding timeout: claim={key}, not ready within {bind.claim_seconds} seconds"
                 raise ApiError(422, "Timeout", text)
@@ -117,7 +117,7 @@ class ClaimWriter:
     async def _write_all(self, bind: Bind) -> None:
         """Write all claims that do not say it yet.  Raises ApiError, Unreachable."""
         for key, given in bind.claims.items():
-            # noted before it is sent: of a write without an answer nobody knows whether it has happened, and a pod
+            # noted before it is sent: without an answer it is unknown whether the write has happened, and a pod
             # without a node uses nothing, so that what an earlier scheduler wrote for it may be taken back, too
             self._written.setdefault(bind.uid, {}).setdefault(key, "")
             await self._try(bind, key, given)
@@ -174,7 +174,7 @@ class ClaimWriter:
         return job if job is not None and key in job.group.claims else None
 
     def _user(self, bind: Bind, key: str) -> dict[str, str]:
-        """For whom a claim is reserved: the pod, or the PodGroup of Kubernetes' own whose pods share it."""
+        """The consumer that a claim is reserved for: the pod, or the upstream PodGroup whose pods share it."""
         if (job := self._shares(bind, key)) is None:
             return {"resource": "pods", "name": bind.key.rpartition("/")[2], "uid": bind.uid}
         name = job.group.name.removesuffix(UPSTREAM)
@@ -262,7 +262,7 @@ def reserved(
 
 
 def released(body: dict[str, Any], uid: str) -> dict[str, Any] | None:
-    """The status without a user, and without devices where nobody else uses the claim; None where nothing is left."""
+    """The status without a user, and without devices if it was the last user; None if there is nothing to release."""
     users = part(body, "status", "reservedFor") or []
     others = [one for one in users if one.get("uid") != uid]
     if not part(body, "status", "allocation") or len(others) == len(users):

@@ -56,7 +56,7 @@ class NodeLocks:
         times = held.times if held is not None else {}
         if any(is_fresh(notes.get(lock, ""), now) and notes[lock] != times.get(lock) for lock in bind.locks):
             raise ApiError(422, "Locked", LOCKED.format(node=bind.node))
-        # noted before it is sent: of a write without an answer nobody knows whether it has happened
+        # noted before it is sent: without an answer it is unknown whether the write has happened
         held = self._held[bind.uid] = _Written(bind.node, dict.fromkeys(bind.locks, stamp(now)))
         await self._note(found, held.times)
         held.is_known = True
@@ -66,7 +66,7 @@ class NodeLocks:
         self._held.pop(bind.uid, None)
 
     async def give_back(self, bind: Bind) -> None:
-        """Remove the locks that were written for a pod which is not bound, and that nobody has renewed."""
+        """Remove the locks that were written for a pod which is not bound, unless they have been renewed."""
         if (held := self._held.pop(bind.uid, None)) is not None:
             await self._context.until_known(partial(self._remove, held), bind)
 

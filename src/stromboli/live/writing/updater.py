@@ -80,7 +80,7 @@ class Updater:
                 self._set_condition(update.key, uid, condition)
 
     def _set_condition(self, job: str, uid: str, condition: PodGroupCondition) -> None:
-        """Set one condition of a PodGroup of Kubernetes' own; others stay as they are, whoever wrote them."""
+        """Set one condition of an upstream PodGroup; all other conditions stay as they are."""
         body = {"metadata": {"uid": uid}, "status": {"conditions": [_plainly(condition)]}}
         key = job.removesuffix(UPSTREAM)
         send = partial(self._write, "UpstreamPodGroup", key, body, Patch.strategic, "status")

@@ -83,7 +83,7 @@ class VolumeWriter:
             return True
         written = self._written.setdefault(bind.uid, {})
         if key not in written or not written[key].is_known:
-            # noted before it is sent: of a write without an answer nobody knows whether it has happened
+            # noted before it is sent: without an answer it is unknown whether the write has happened
             sent = written.setdefault(key, Written(claim.metadata.uid))
             await (self._select(key, what, sent) if what.startswith(NODE) else self._reserve(claim, key, what, sent))
             sent.is_known = True
@@ -112,7 +112,7 @@ class VolumeWriter:
         named = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": meta.name, "namespace": meta.namespace}
         change: dict[str, Any] = {"spec": {"claimRef": {**named, "uid": meta.uid}}}
         sent.before = {"uid": None}
-        if reference is None:  # else somebody has kept the volume for the claim, and it stays so
+        if reference is None:  # else the volume is already kept for the claim, and stays so
             change, sent.before = {**_noted(BOUND_BY_CONTROLLER, "yes"), **change}, None
         sent.is_ours = True
         await self._patch("PersistentVolume", name, {"resourceVersion": volume.metadata.resource_version}, change)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 Severity: TypeAlias = Literal["critical", "warning"]
-"""``critical`` wakes somebody; ``warning`` is for working hours."""
+"""``critical`` pages an operator; ``warning`` is for working hours."""
 
 Part: TypeAlias = Literal["scheduler", "controllers", "webhooks"]
 
@@ -47,7 +47,7 @@ ALERTS: Final = (
         "(sum(stromboli_leading) or vector(0)) < 1",
         "2m",
         "critical",
-        "No scheduler leads; no pod is bound and nobody is evicted.",
+        "No scheduler leads; no pod is bound or evicted.",
         "See whether the scheduler's pods run (`kubectl -n volcano-system get pods`), and what their logs say of the"
         " Lease: another holder, or no permission to write it. `kubectl -n volcano-system get lease volcano -o yaml`"
         " names the holder.",
@@ -98,7 +98,7 @@ ALERTS: Final = (
         "warning",
         "Half an hour has seen {{ $value | humanize }} evictions, more than half as many as pods were bound.",
         "Queues or priorities take room from each other in turn. The dashboard of evictions shows by which action;"
-        " See docs/eviction.md for what reclaims from whom.",
+        " See docs/eviction.md for which queues reclaim from which.",
     ),
     Alert(
         "StromboliNothingStarts",
@@ -170,7 +170,7 @@ ALERTS: Final = (
         grown("stromboli_duty_failures_total", "30m"),
         "10m",
         "warning",
-        "Work beside the cycles fails: {{ $labels.duty }}.",
+        "Background work of the scheduler fails: {{ $labels.duty }}.",
         "The log has `duty_failed` with the error, and once with its traceback. Scheduling goes on without it.",
     ),
     Alert(
@@ -179,7 +179,7 @@ ALERTS: Final = (
         "0m",
         "warning",
         "Pods state reservations that the scheduler has not written ({{ $labels.reason }}).",
-        "Somebody tries to hold room by annotations of his own, or copies whole pods. They do not count and are"
+        "A user or controller writes reservation annotations itself, or copies whole pods. They do not count and are"
         " removed; events ReservationIgnored name the pods.",
     ),
     Alert(
@@ -217,8 +217,8 @@ ALERTS: Final = (
         "30m",
         "warning",
         "{{ $value | humanizePercentage }} of what {{ $labels.path }} is asked about are refused.",
-        "Somebody tries again and again what cannot be stored: a controller with a template that is wrong, or a queue"
-        " that is closed. The API server's audit log says who, and each refusal says why.",
+        "A client keeps sending objects that are refused: a controller with an invalid template, or jobs for a queue"
+        " that is closed. The API server's audit log names the client, and each refusal gives the reason.",
         "webhooks",
     ),
     Alert(
@@ -230,7 +230,7 @@ ALERTS: Final = (
         "It has less than a week left, and less than a sixth of its lifetime. Certificates that are made here are"
         " replaced a month before, those of less than 90 days (`--certificate-lifetime`) in their last third: look for"
         " `certificate_trouble` in the log, most often a Secret that may not be written. Those of `--tls-cert-file` are"
-        " replaced by whoever has made them.",
+        " not replaced by the server: renew them at their source.",
         "webhooks",
     ),
     Alert(

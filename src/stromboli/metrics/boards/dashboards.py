@@ -153,7 +153,7 @@ _EVICTIONS = Dashboard(
         Panel("Pods evicted", [Query(f"sum(rate(stromboli_evictions_total[{RATE}]))", "pods a second")], "ops"),
         Panel("Statements that evict", [
             Query("sum by (action) (increase(volcano_eviction_transactions_total[1h]))", "{{action}}")],
-            quiet="while nobody is evicted"),
+            quiet="while no pod is evicted"),
         Panel("Rounds of preemption", [
             Query(f"sum(rate(volcano_total_preemption_attempts[{RATE}]))", "rounds")], "ops"),
         Panel("Victims of the last preemption", [Query("max(volcano_pod_preemption_victims)", "pods")], form="stat"),
@@ -166,7 +166,7 @@ _EVICTIONS = Dashboard(
             quiet="while none is given up"),
         Panel("Reservations not proven", [
             Query("sum by (reason) (increase(volcano_unproven_reservations_total[1h]))", "{{reason}}")],
-            quiet="while nobody forges one"),
+            quiet="while none is forged"),
         Panel("Annotations written", [
             Query(f"sum by (result) (rate(volcano_pod_annotation_patches_total[{RATE}]))", "{{result}}")], "ops",
             quiet="while nothing is reserved"),

@@ -8,7 +8,7 @@ from stromboli.model.spec import Wire
 
 
 class OwnerReference(Wire, frozen=True):
-    """Who an object belongs to; ``controller`` marks the one that manages it."""
+    """An owner of an object; ``controller`` marks the one that manages it."""
 
     api_version: str = ""
     kind: str = ""

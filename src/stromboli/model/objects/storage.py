@@ -20,7 +20,7 @@ WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 ONE_POD: Final = "ReadWriteOncePod"
 FILESYSTEM: Final = "Filesystem"
 VOLUME_SECONDS: Final = 600
-"""Seconds in which a pod's claims must be bound where nobody says otherwise; Kubernetes' default."""
+"""Seconds in which a pod's claims must be bound by default; Kubernetes' default."""
 VOLUME, NODE = "pv:", "node:"
 """What a claim is about to get: that volume, or one that is made for that node."""
 IGNORED_PROVISIONERS: Final = frozenset({"rancher.io/local-path", "hostpath.csi.k8s.io"})

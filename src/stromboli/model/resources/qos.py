@@ -1,4 +1,4 @@
-"""Kubernetes' quality of service of a pod: who loses its place first when a node runs short."""
+"""Kubernetes' quality of service of a pod: which pods are evicted first when a node runs short."""
 
 from __future__ import annotations
 

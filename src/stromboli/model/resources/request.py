@@ -1,7 +1,7 @@
 """What a pod asks for, by Kubernetes' rules: containers, init containers, sidecars, overhead, pod level, resizes.
 
 The walk, in each dimension: containers and sidecars (restartable init containers) run together; a plain init container
-runs alone beside the sidecars started before it; a pod needs the larger of both.  Values that the pod as a whole states
+runs alone with the sidecars started before it; a pod needs the larger of both.  Values that the pod as a whole states
 replace the result for the names they give; the overhead comes on top.
 
 Specs and states may be given decoded or as the mappings they were decoded from.
@@ -133,7 +133,7 @@ def nonzero_request(
     """(thousandths of a core, bytes) that a pod counts in scores.
 
     Every container that names no cpu or memory counts :data:`NONZERO_MILLI_CPU` or :data:`NONZERO_MEMORY`; a written 0
-    stays 0.  Where the pod states requests as a whole, a stand-in is used only for what nobody in the pod names.
+    stays 0.  Where the pod states requests as a whole, a stand-in is used only for what no container names.
     """
     pod = _decoded(spec, PodSpec)
     requests = _requests(status, gates)

@@ -204,5 +204,5 @@ class TopologyGroups:
 
 
 def ignore(session: ClusterView, job: Job, problem: str) -> None:
-    """Tell whoever made ``job`` that its group has no effect."""
+    """Record an event on ``job`` that its group has no effect."""
     session.pod_groups.record_event(job, "Warning", IGNORED, problem)

@@ -51,7 +51,7 @@ EVICT = "Evict"
 MAX_SCORE = 100
 
 KEEPING, GROUPED = 2.0, 4.0
-"""How much whole domains that stay free, and a job's group, count for beside how full a domain is (up to 1)."""
+"""Weights of whole domains that stay free, and of a job's group, relative to how full a domain is (up to 1)."""
 
 
 def not_negative(number: float) -> str:
@@ -304,11 +304,11 @@ class NetworkTopologyAware(Plugin, trusted=True):
 
     def _move_together(self, task: Task, rows: Sequence[int], times: int) -> None:
         self.domains.take(self.session.ledger.arrays(task.template)[0], rows, times)
-        self._counts.clear()  # counted anew when next asked for
+        self._counts.clear()  # counted again on the next read
         self._notice(task, rows, times)
 
     def _notice(self, task: Task, rows: Sequence[int], times: int) -> None:
-        """Tell of a placement what looks at jobs beside each other."""
+        """Pass a placement on to the parts that compare jobs."""
         if self._groups is not None:
             self._groups.moved(task.job)
         if self._whole is not None and task.job:

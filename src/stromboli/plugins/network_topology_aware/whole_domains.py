@@ -38,7 +38,7 @@ class WholeDomains:
     def broken(self) -> Floats:
         """By domain the largest one without tasks that it belongs to, itself included, as a part of the largest.
 
-        That is what a placement there takes from later jobs: 0 where something runs beside it already.
+        That is what a placement there takes from later jobs: 0 where the domain already has tasks.
         """
         found = np.append(np.where(self._held > 0, 0.0, self._sizes), 0.0)
         for numbers, above in self._levels:

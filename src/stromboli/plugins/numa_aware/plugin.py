@@ -89,7 +89,7 @@ class NumaAware(Plugin, trusted=True):
     def _remember(self) -> None:
         """Take what was planned before off the free CPUs; forget what nodes show, and pods that are gone."""
         kept = self.session.memory(self.name)
-        # a pod with a reservation is planned for anew: what was kept for it would keep it out itself
+        # a pod with a reservation is planned for again: CPUs that are still kept for it would keep it out itself
         placed = self.session.snapshot.pods_on_nodes()
         living = {task.uid for task, _ in placed if task.status is not TaskStatus.Pipelined}
         rows = self.session.table.statics.row

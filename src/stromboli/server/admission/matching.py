@@ -15,12 +15,12 @@ from stromboli.server.schema.resources import Resource
 from stromboli.server.status_errors import Cause, required, wrong
 
 KNOWN: Final = frozenset({"object", "oldObject", "request", "params", "namespaceObject", "variables"})
-"""Names that expressions know.  Kubernetes has one more, ``authorizer``, that asks who may do what."""
+"""Names that expressions know.  Kubernetes has one more, ``authorizer``, for checks of permissions."""
 
 
 @dataclass(frozen=True)
 class Write:
-    """One write: the kind, the versions in which it is served, the object as it was, who writes, and how.
+    """One write: the kind, the versions in which it is served, the object as it was, the user, and the verb.
 
     ``subresource`` is empty for the object itself.
     """

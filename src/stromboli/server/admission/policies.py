@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies: rules in CEL that users put beside those of the server, and bind to what they are about.
+"""ValidatingAdmissionPolicies: rules in CEL that users add to those of the server, and bind to resources.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
 """

@@ -158,7 +158,7 @@ def _not_evaluated(body: Body) -> Iterator[str]:
 
 
 def _asks(world: World) -> bool:
-    """Whether there is somebody to be asked."""
+    """Whether any webhook or policy is registered."""
     return any(_any(world, kind) for kind in (MUTATING, VALIDATING, BINDINGS))
 
 

@@ -187,7 +187,7 @@ class Clockwork:
         old = [key for key, entry in self.store.of(_EVENTS).entries.items() if _last_told(entry.body) < end]
         one_by_one("event", old, partial(self.store.drop, _EVENTS))
 
-    def _tell(self, about: Body, reason: str, message: str, who: str, now: float) -> None:
+    def _tell(self, about: Body, reason: str, message: str, component: str, now: float) -> None:
         """An event about an object, if it may be written; those of nodes stand in the namespace default."""
         found = meta(about)
         namespace, at = found.get("namespace") or "default", stamp(now)
@@ -196,7 +196,8 @@ class Clockwork:
             "metadata": {"name": f"{found['name'][:_NAME].rstrip('.-')}.{secrets.token_hex(8)}"},
             "involvedObject": {**involved, "namespace": found.get("namespace", "")},
             "reason": reason, "message": message, "type": "Normal", "count": 1, "firstTimestamp": at,
-            "lastTimestamp": at, "source": {"component": who}, "reportingComponent": who, "reportingInstance": "",
+            "lastTimestamp": at, "source": {"component": component}, "reportingComponent": component,
+            "reportingInstance": "",
         }  # fmt: skip
         with suppress(ApiFailure):  # a quota may forbid it: what it tells happens all the same
             self.writer.create(self._kind(_EVENTS), namespace, event, Options())

@@ -36,7 +36,7 @@ class Pair(NamedTuple):
 
 
 class Bearer(NamedTuple):
-    """Whom a certificate is for: its common name, and the DNS names and addresses that it is reached under."""
+    """The subject of a certificate: its common name, and the DNS names and addresses that it is reached under."""
 
     name: str
     names: tuple[str, ...] = ()

@@ -53,7 +53,7 @@ async def serving(
     """Run a server while the block lasts.
 
     ``directory`` takes certificates, token and kubeconfig, and if ``durable`` the objects too.  Port 0 leaves the
-    choice to the system.  ``front`` makes what answers requests, for who wants to see them.
+    choice to the system.  ``front`` makes the handler of requests, for callers that want to see them.
     """
     access = access_in(directory, LOOPBACK)
     journal = SqliteJournal(directory / _BASE) if durable else None

@@ -109,8 +109,8 @@ class Book:
             return Schema(raw, self)
         if len(raw) == 1:
             return self.named(name)
-        beside = {key: value for key, value in raw.items() if key != "$ref"}
-        return Schema({**self.types[name], **beside}, self, name)
+        siblings = {key: value for key, value in raw.items() if key != "$ref"}
+        return Schema({**self.types[name], **siblings}, self, name)
 
 
 BOOK: Final = Book(types())

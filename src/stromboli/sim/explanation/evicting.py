@@ -96,7 +96,7 @@ def _candidates(start: Start) -> Step:
     seen = f"{start.pods} tasks on {start.nodes} node{'' if start.nodes == 1 else 's'}"
     numbers = {"tasks": _floats({"seen": start.pods, "left": start.left, **start.dropped})}
     if not start.left:
-        return Step(3, "candidates", False, f"no victims: {seen}; {dropped or 'nobody there'}", (), numbers)
+        return Step(3, "candidates", False, f"no victims: {seen}; {dropped or 'no pods there'}", (), numbers)
     text = f"{start.left} of {seen}" + (f" ({dropped})" if dropped else "")
     return Step(3, "candidates", True, text, (), numbers)
 
@@ -163,7 +163,7 @@ def _pipelined(job: Job, trace: EvictionTrace) -> Step:
     placed = len({look.task for look in trace.looks if look.reserved})
     if have + coming >= job.min_available and coming:
         return Step(6, "pipelined", True, f"{coming} wait for room, {have} run, {job.min_available} needed")
-    text = f"{placed} of {max(job.min_available - have, 0)} that are missing: undone, nobody evicted"
+    text = f"{placed} of {max(job.min_available - have, 0)} that are missing: undone, no pod evicted"
     return Step(6, "pipelined", False, text)
 
 

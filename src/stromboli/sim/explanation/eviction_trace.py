@@ -56,7 +56,7 @@ class Ballot:
 
 @dataclass
 class Look:
-    """One node tried for one task: the ballots, what is lacking, who was evicted, what the queue said, the end.
+    """One node tried for one task: the ballots, what is lacking, the victims, the queue's answer, the outcome.
 
     Of a gang action: one domain for a whole job; ``places`` is how many of its tasks wait there then.
     """

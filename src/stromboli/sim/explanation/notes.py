@@ -1,4 +1,4 @@
-"""What happened to each job in a cycle, noted while it happens: who was skipped, tried or refused, with the numbers."""
+"""What happened to each job in a cycle, noted as it happens: skipped, tried or refused, with the numbers."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Reason(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     ``bound`` of ``pods`` pods have a node for good, ``needed`` must have one at once; ``waiting`` are those that have
     none, by ``namespace/name``; ``placeable`` counts those of them that found one before the gang gave up.
-    ``message`` says the first thing that keeps the job back, ``refused_by`` who refused with which numbers.
+    ``message`` is the first reason that keeps the job waiting, ``refused_by`` the plugins that refused, with numbers.
     """
 
     phase: str
@@ -182,9 +182,9 @@ class Cycle:
             text = quota_text(said.queue, numbers)
         elif fault := self.session.queues[job.queue].fault:
             text = f"queue {job.queue} cannot be used: {fault}"
-        whom = f"for {count} pods: " if count > 1 else ""
+        several = f"for {count} pods: " if count > 1 else ""
         plugin = said.plugin if said is not None else ""
-        return "queue quota", f"{self._counts(job)}{whom}{text}", (Refusal(plugin, text, 0, numbers),)
+        return "queue quota", f"{self._counts(job)}{several}{text}", (Refusal(plugin, text, 0, numbers),)
 
     def _no_node(self, job: Job) -> tuple[Cause, str, tuple[Refusal, ...]]:
         task = first_failed(job)

@@ -1,4 +1,4 @@
-"""What a job's pods hold while they wait: on which node, since when, and who has to end first."""
+"""What a job's pods hold while they wait: on which node, since when, and which pods have to end first."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _status(session: Session, task: Task) -> object:
 
 
 def _waits_for(victims: list[str], *, many: bool = False) -> str:
-    """For whom a pod waits, or ``many`` do."""
+    """What a pod waits for, or ``many`` pods."""
     verb = "they wait" if many else "waits"
     if not victims:
         return f"{verb} for {'their' if many else 'its'} turn"

@@ -183,7 +183,7 @@ def _add(amounts: Amounts, more: Sequence[float], sign: int) -> None:
 
 
 def deserved(total: float, claims: Sequence[tuple[float, float]]) -> list[float]:
-    """Weighted max-min shares of ``total`` for claims of (weight, amount): nobody gets more than its claim.
+    """Weighted max-min shares of ``total`` for claims of (weight, amount): no share exceeds its claim.
 
     What a claim leaves goes to the others by weight (Bertsekas and Gallager, "Data Networks", section 6.5.2).
     """
@@ -196,7 +196,7 @@ def deserved(total: float, claims: Sequence[tuple[float, float]]) -> list[float]
 
 
 def jain(values: Sequence[float]) -> float | None:
-    """Jain's index of fairness, (Σx)² / (n Σx²): 1 if all are equal, 1/n if one has all; None where nobody has any.
+    """Jain's index of fairness, (Σx)² / (n Σx²): 1 if all are equal, 1/n if one has all; None if all are zero.
 
     R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984.
     """

@@ -28,7 +28,7 @@ class Fragments:
     fit, otherwise nothing; the rate is the mean of Σ F(m) over pods m, divided by all that is free.  Q. Weng et al.,
     "Beware of Fragmentation", USENIX ATC 2023, section 3, by nodes: cards of a node are not told apart.
 
-    For how many pods what is free is useless is kept by node, and worked out anew for nodes on which something moved.
+    For how many pods the free room is useless is kept by node, and computed again for nodes that have changed.
     """
 
     def __init__(self, workload: Workload, names: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ class Lives(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
     ``lost`` is what an eviction or failure takes: ``all`` that was done, what was done since the last ``checkpoint``,
     or ``none``.  A checkpoint is saved after every ``checkpoint_every`` seconds of work and costs ``checkpoint_cost``;
-    a pod that begins again costs ``restart_cost`` first.  ``restarts`` says who begins again: the ``pod`` alone, or all
+    a pod that begins again costs ``restart_cost`` first.  ``restarts`` is what begins again: the ``pod`` alone, or all
     pods of its ``job``, as gangs of MPI or torchrun do.  Failures are exponentially distributed with the means
     ``pod_mtbf`` and, for each node, ``node_mtbf``; a node comes back after ``node_mttr``.  A job that has failed more
     than ``retries`` times ends; by default it tries for ever.
@@ -76,7 +76,7 @@ class Lives(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 
 PLAIN: Final = Lives()
-"""Pods that start at once, never fail and begin anew when they are evicted."""
+"""Pods that start at once, never fail and begin again when they are evicted."""
 
 
 def read_lives(file: str | Path) -> Lives:

@@ -106,7 +106,7 @@ def read_dlrm(path: Path, nodes: Path) -> Workload:
 
 
 FORMATS: Final[Mapping[str, Callable[[Path], Workload]]] = {"swf": read_swf, "philly": read_philly}
-"""Formats whose nodes are stated beside the trace."""
+"""Formats of traces without nodes, which are stated separately."""
 
 WITH_NODES: Final[Mapping[str, Callable[[Path, Path], Workload]]] = {"openb": read_openb, "dlrm": read_dlrm}
 """Formats that have a list of nodes of their own."""

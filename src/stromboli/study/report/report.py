@@ -267,7 +267,7 @@ def _end(sweep: Sweep) -> Iterator[str]:
             "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in (told.title, told.meaning, told.formula)) + "</tr>"
         )
     yield "</table><p>Every simulation runs the cycle of the scheduler in virtual time; jobs live as their trace says. "
-    yield "A simulation knows no users who react, and no network or disk that slows jobs down.</p>"
+    yield "A simulation models no reactions of users, and no network or disk that slows jobs down.</p>"
     used = ", ".join(f"{name} {version}" for name, version in sweep.plan["versions"].items())
     seeds = _listed(sorted({one.title["seed"] for one in sweep.results}))
     yield f'<p class="quiet">Seeds {seeds}. Computed with {escape(used)}. Equal inputs give equal results.</p>'

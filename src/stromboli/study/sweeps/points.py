@@ -20,7 +20,7 @@ from stromboli.study.conf import Conf
 from stromboli.study.simulating import simulate
 
 VERSIONS: Final = ("stromboli", "numpy", "pyarrow")
-"""Packages that results and their bytes depend on, beside Python."""
+"""Packages that results and their bytes depend on, in addition to Python."""
 
 
 class Options(NamedTuple):

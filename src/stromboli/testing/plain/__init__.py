@@ -1,4 +1,4 @@
-"""The plain evaluation: who goes where, worked out node by node from the formulas, in scalar Python.
+"""The plain evaluation: where tasks are placed, computed node by node from the formulas, in scalar Python.
 
 It is the judge of the engine: it shares no arithmetic with it, keeps no arrays and caches nothing, so what both agree
 on is very likely right.  It is also the shortest description of what the engine computes.

@@ -162,7 +162,7 @@ class PlainPlacer:
         return () if inside else (Reason(NODE_NOT_IN_SHARD, resolvable=False),)
 
     def _asks_for_unoffered(self, task: Task) -> bool:
-        """Whether no node has what the task asks for: then predicates, which note who asks first, are not asked."""
+        """Whether no node offers the task's request: predicates, which note the first task asked about, are skipped."""
         return any(amount > 0 for amount in self.session.axes.unoffered(task.request).values())
 
     def _short(self, task: Task, amounts: Amounts) -> str | None:
@@ -214,11 +214,11 @@ class PlainPlacer:
     def scores(self, task: Task, sites: Sequence[Site]) -> list[float]:
         """The score of each candidate: those of nodes alone, plus those of the batch, compared and named ones last."""
         alone = self._sum([score for rules in self.rules for score in rules.alone], task, sites)
-        beside = self._sum([score for rules in self.rules for score in rules.beside], task, sites)
+        batch = self._sum([score for rules in self.rules for score in rules.batch], task, sites)
         compared = self._sum([score for rules in self.rules for score in rules.compared], task, sites)
         mapped = choosers.mapped(self.session, task, sites)
         named = choosers.named(self.session, task, sites)
-        parts = zip(mapped, alone, beside, compared, named, strict=True)
+        parts = zip(mapped, alone, batch, compared, named, strict=True)
         return [(m + a) + ((b + c) + n) for m, a, b, c, n in parts]
 
     def _sum(self, scores: Sequence[Scores], task: Task, sites: Sequence[Site]) -> list[float]:

@@ -36,7 +36,7 @@ class Rules:
 
     fits: list[Fit] = field(default_factory=list)
     alone: list[Scores] = field(default_factory=list)
-    beside: list[Scores] = field(default_factory=list)
+    batch: list[Scores] = field(default_factory=list)
     compared: list[Scores] = field(default_factory=list)
 
 
@@ -55,7 +55,7 @@ def plugin_rules(session: Session, option: PluginOption, plugin: Plugin) -> Rule
     scored = option.enabled(POINTS["node_order"])
     return Rules(
         rules.fits if option.enabled(POINTS["predicate"]) else [],
-        *((rules.alone, rules.beside, rules.compared) if scored else ()),
+        *((rules.alone, rules.batch, rules.compared) if scored else ()),
     )
 
 
@@ -76,7 +76,7 @@ def nodeorder_rules(settings: filters.Settings) -> Rules:
     """The plugin ``nodeorder``."""
     return Rules(
         alone=[scores.weighted(scores.IMAGES, settings)],
-        beside=[scores.weighted(scores.USAGE, settings)],
+        batch=[scores.weighted(scores.USAGE, settings)],
         compared=[scores.weighted({key: score}, settings) for key, score in scores.COMPARED.items()],
     )
 

@@ -34,7 +34,7 @@ class Site:
 
     @cached_property
     def used(self) -> Amounts:
-        """What is in use: everybody but those who wait."""
+        """What is in use, by all tasks but the pipelined ones."""
         return self._sum(task for task in self.tasks if task.status is not TaskStatus.Pipelined)
 
     @cached_property

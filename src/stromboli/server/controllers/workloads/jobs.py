@@ -73,7 +73,7 @@ def _warn(objects: Objects, job: Body) -> None:
 
 
 def release_orphan(objects: Objects, pod: Body) -> None:
-    """Let a pod go that no Job controls any more, whoever else owns it: nobody counts it.  Raises ApiFailure."""
+    """Release a pod that no Job controls any more, even if it has other owners.  Raises ApiFailure."""
     collection, _ = objects.store.places.get(controller_of(pod), (None, None))
     if collection != JOBS:
         release(objects, pod)

@@ -32,7 +32,7 @@ _LOG: Final = logging.getLogger(__name__)
 AGAIN_AFTER: Final = 1.0
 """Seconds before an object is looked at again whose wishes were refused, by a quota for example."""
 CONTROLLER: Final = {"username": "system:kube-controller-manager", "groups": ["system:authenticated"]}
-"""Who webhooks are told to be asking."""
+"""The user in admission requests that the controllers cause."""
 
 Sync = Callable[[Objects, Body], None]
 

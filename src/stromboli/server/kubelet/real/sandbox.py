@@ -17,7 +17,7 @@ from typing import Any, Final
 from stromboli.errors import CannotServe
 
 UNPRIVILEGED: Final = 65534
-"""The user, nobody, as which pods run where this process is root's."""
+"""The uid of the user ``nobody``, which pods run as when this process runs as root."""
 AS_NOBODY: Final = ("setpriv", f"--reuid={UNPRIVILEGED}", f"--regid={UNPRIVILEGED}", "--clear-groups")
 TOOLS: Final = ("setpriv", "unshare", "nsenter", "prlimit", "chroot", "mount")
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
