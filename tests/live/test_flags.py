@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from stromboli.errors import ConfigError
+from stromboli.live.controllers.options import Options
 from stromboli.live.process.control_flags import CONTROL_FLAGS
+from stromboli.live.process.control_process import ControlProcess
 from stromboli.live.process.flags import FLAGS, KLOG, help_text, parse
+from stromboli.live.process.process import source_of
 
 OWN = {
     "log-format", "audit-period", "compat", "lenient-config", "context", "controllers", "job-plugins-dir", "record",
@@ -96,3 +100,43 @@ def test_what_a_flag_says(arguments: list[str], name: str, value: object) -> Non
 def test_what_cannot_be_read_is_refused_by_name(arguments: list[str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         parse(arguments)
+
+
+@pytest.mark.parametrize(
+    ("flags", "compat", "lenient", "sampled"),
+    [
+        ([], False, False, None),
+        (["--compat=volcano"], True, False, None),
+        (["--lenient-config"], False, True, None),
+        (["--minimum-feasible-nodes=7", "--percentage-nodes-to-find=30"], False, False, (7, 5, 30)),
+        (["--minimum-percentage-nodes-to-find=9"], False, False, (100, 9, 0)),
+    ],
+)
+def test_flags_say_how_configurations_are_read(
+    flags: list[str], compat: bool, lenient: bool, sampled: tuple[int, int, int] | None
+) -> None:
+    found = source_of(parse(flags))
+    assert (found.compat, found.lenient) == (compat, lenient)
+    how = found.load().sampling
+    assert (how and (how.minimum, how.least_percent, how.percent)) == sampled
+
+
+def test_without_a_file_there_is_no_configuration_where_flags_forbid_the_built_in_one() -> None:
+    with pytest.raises(ConfigError):
+        source_of(parse(["--disable-default-scheduler-config"])).load()
+
+
+def test_flags_say_how_controllers_work() -> None:
+    given = ["--scheduler-name=a,b", "--max-requeue-num=3", "--inherit-owner-annotations=false"]
+    given += ["--sharding-configmap=m", "--sharding-configmap-namespace=n", "--group-by-owner-kinds="]
+    here = ["--master=http://127.0.0.1:1", "--leader-elect=false"]
+
+    async def story() -> tuple[Options, Options]:
+        usual, other = (ControlProcess(parse([*here, *flags], CONTROL_FLAGS)).controllers for flags in ([], given))
+        return usual.options, other.options
+
+    usual, found = asyncio.run(story())
+    assert (usual.max_requeue, usual.inherit_owner_annotations, usual.scheduler_names) == (15, True, ("volcano",))
+    assert (found.max_requeue, found.inherit_owner_annotations, found.group_by) == (3, False, frozenset())
+    assert found.scheduler_names == ("a", "b")
+    assert (found.sharding_config_map, found.sharding_namespace) == ("m", "n")
