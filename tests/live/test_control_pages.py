@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -10,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.samples import Sample
 
-from stromboli.errors import Unreachable
+from stromboli.errors import AccessError, Unreachable
 from stromboli.kube.transport import Request, Response
 from stromboli.live.controllers.options import Options
 from stromboli.live.process.control_flags import CONTROL_FLAGS
@@ -18,6 +19,7 @@ from stromboli.live.process.control_gauges import ControlGauges
 from stromboli.live.process.control_process import ControlProcess
 from stromboli.live.process.flags import FLAGS, parse
 from stromboli.live.process.process import Process
+from stromboli.live.process.web import Pages, server_tls
 from stromboli.metrics.descriptions import CONTROLLERS
 from stromboli.metrics.prometheus import generate_page
 from tests.support.controller_world import ControllerWorld, job
@@ -213,3 +215,18 @@ def test_flows_are_counted_by_namespace_once_they_have_ended() -> None:
         await world.end()
 
     run(main())
+
+
+@pytest.mark.parametrize("address", ["", "host", "host:", ":http", "host:-1"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(AccessError, match="is no address; write host:port or :port"):
+        Pages(address)
+
+
+def test_tls_takes_all_three_files_and_says_which_cannot_be_used(tmp_path: Path) -> None:
+    missing = str(tmp_path / "tls.crt")
+    assert (
+        server_tls("", missing, missing) is server_tls(missing, "", missing) is server_tls(missing, missing, "") is None
+    )
+    with pytest.raises(AccessError, match="cannot be used for TLS"):
+        server_tls(missing, missing, missing)

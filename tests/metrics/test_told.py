@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.narration.observe import Counting
-from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
+from stromboli.testing.builders import Manifest, hyper_node, node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, conf
 
 
@@ -68,14 +68,51 @@ SCENES = {
     ("enqueue, allocate, backfill, gangpreempt, gangreclaim", True): """
         capacity_above_capability capacity_above_deserved gang_domain gang_reclaim_refused
     """,
+    ("enqueue, allocate, shuffle, preempt, reclaim, backfill", False): """
+        allocate_topology_job cdp_opened complaint considering_node job_in_hyper_node metric.pipelined_tasks
+        metric.preemption_attempt metric.preemption_victims no_preemptor_task no_preemptors no_victims
+        preempt_failed preempted proportion_refused queue_deserved queue_met_capability queue_overused_task
+        queue_weight reclaim_refused reclaim_started reclaim_tasks remaining remaining_exhausted
+        rescheduling_early rescheduling_entered rescheduling_left sla_entered sla_global_time sla_left spared
+        sub_job_in_hyper_node tdm_entered tdm_left usage_entered usage_figures usage_filter_stale usage_left
+        usage_score_stale
+    """,
+    ("enqueue, allocate, shuffle, preempt, reclaim, backfill", True): """
+        after_pipelined after_unpipelined allocate_topology_job cdp_opened cdp_victims complaint considering_node
+        drf_deallocated drf_refused drf_victims evict_operation gang_victims job_in_hyper_node
+        metric.preemption_attempt metric.preemption_victims no_preemptor_task no_preemptors no_reclaimees
+        no_victims pipeline_operation predicate_deallocate predicate_deallocated preempt_failed preempt_victim
+        preempted priority_refused_job priority_victims proportion_refused queue_deserved queue_event_deallocated
+        queue_met_capability queue_overused_task queue_weight reclaim_refused reclaim_started reclaim_tasks
+        reclaim_victim reclaimed remaining remaining_exhausted rescheduling_early rescheduling_entered
+        rescheduling_left sla_entered sla_global_time sla_left spared sub_job_in_hyper_node tdm_entered tdm_left
+        tdm_next tdm_victims usage_entered usage_figures usage_filter_stale usage_left usage_score_stale
+    """,
 }
+
+
+MORE = """[
+    {name: sla, arguments: {sla-waiting-time: 1s}}, {name: cdp, arguments: {cdp.cooldown-time: 1h}}, {name: tdm},
+    {name: task-topology}, {name: usage}, {name: network-topology-aware}, {name: numa-aware}, {name: rescheduling}
+]"""
+
+
+def tiers(actions: str) -> tuple[str, ...]:
+    """The plugins that are asked beside the actions."""
+    first = "priority gang conformance pdb"
+    if "shuffle" in actions:
+        return first, MORE, "drf predicates nodeorder proportion"
+    return first, f"drf predicates nodeorder {'capacity' if 'gang' in actions else 'proportion overcommit binpack'}"
 
 
 @pytest.mark.parametrize(("actions", "compat"), SCENES)
 def test_what_two_cycles_tell(actions: str, compat: bool) -> None:
-    plugins = "capacity" if "gang" in actions else "proportion overcommit binpack"
-    text = conf("priority gang conformance pdb", f"drf predicates nodeorder {plugins}", actions=actions)
-    bench, told = Bench(cluster(), text, compat=compat), Counting()
+    objects, told = cluster(), Counting()
+    if "shuffle" in actions:
+        racks = [hyper_node("r0", 1, "n0", "n1"), hyper_node("r1", 1, "n2", "n3")]
+        close = {"mode": "hard", "highestTierAllowed": 1}
+        objects += [*racks, *jobs("close", 2, "b", 1, networkTopology=close)]
+    bench = Bench(objects, conf(*tiers(actions), actions=actions), compat=compat)
     for _ in range(2):
         bench.cycle(told)
     assert set(told.counts) == {*ALWAYS.split(), *SCENES[actions, compat].split()}

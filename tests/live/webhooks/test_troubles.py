@@ -12,8 +12,9 @@ from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.crds.admission.reviews import Response
 from stromboli.live.process.events import Telling
 from stromboli.live.webhooks import webhook_server
-from stromboli.live.webhooks.conf_file import AdmissionFile
+from stromboli.live.webhooks.conf_file import LOOK_EVERY, AdmissionFile
 from stromboli.live.webhooks.sources import Files, Serving
+from tests.support.virtual import run
 from tests.support.webhook_world import Told, WebhookWorld
 
 GROUPS = "resourceGroups: [{resourceGroup: gpu, object: {key: namespace, value: [a]}, labels: {kind: gpu}}]"
@@ -30,6 +31,22 @@ def test_a_bad_admission_file_is_told_once_and_the_last_good_one_counts(tmp_path
     file.look()
     assert [group.name for group in file.groups] == ["gpu"]
     assert told.keys == ["admission_file_read", "admission_file_refused"]
+
+
+def test_an_admission_file_is_looked_at_again_and_again(tmp_path: Path) -> None:
+    path, told = tmp_path / "admission.yaml", Told()
+    file = AdmissionFile(str(path), Telling(told))
+
+    async def story() -> None:
+        following = asyncio.ensure_future(file.follow())
+        await asyncio.sleep(LOOK_EVERY + 0.1)
+        assert told.keys == ["admission_file_refused"]
+        path.write_text(GROUPS)
+        await asyncio.sleep(LOOK_EVERY)
+        following.cancel()
+
+    run(story())
+    assert [group.name for group in file.groups] == ["gpu"]
 
 
 def test_a_certificate_that_is_not_there_keeps_a_server_unready_and_is_told_once(tmp_path: Path) -> None:
