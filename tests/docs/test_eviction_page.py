@@ -14,7 +14,7 @@ def told(plan: Plan) -> tuple[str, str]:
     """The outcome as the page writes it."""
     evicted = [eviction.key.partition("/")[2] for eviction in plan.evictions]
     waiting = [f"{held.key.partition('/')[2]} on {held.node}" for held in plan.reservations]
-    return ", ".join(evicted) or "nobody", ", ".join(waiting) or "nobody"
+    return ", ".join(evicted) or "none", ", ".join(waiting) or "none"
 
 
 def test_every_example_is_found():
