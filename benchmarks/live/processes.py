@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -43,11 +43,11 @@ class Processes:
                 process.kill()
                 process.wait()
 
-    def start(self, name: str, command: Sequence[str]) -> None:
-        """Start ``command``; its log is ``name``.log in the folder."""
+    def start(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """Start ``command``, with more in its ``environment``; its log is ``name``.log in the folder."""
         with (self.folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
-                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_environment()
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_environment() | dict(environment or {})
             )
 
     def adopt(self, name: str, process: subprocess.Popen[bytes]) -> None:

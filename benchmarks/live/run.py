@@ -9,13 +9,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from benchmarks.live.audit import POLICY, Audit
 from benchmarks.live.follow import Times, until_running
 from benchmarks.live.load import NAMESPACE, NAMESPACES, Load, submit
 from benchmarks.live.processes import Cost, Processes
@@ -23,56 +24,65 @@ from e2e.real import RealServer, real_server
 from stromboli.crds.manifests import definitions
 from stromboli.kube.access import find_access
 from stromboli.kube.client import Client
-from stromboli.kube.resources import NODES, nothing
+from stromboli.kube.resources import LEASES, QUEUES, Resource, nothing
 from stromboli.live.installation.configurations import CONFIGURATION
 
 NODE: Final = "32cpu,256Gi"
 """Every node, with 110 pods."""
 
-_AUDIT: Final = """apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-omitManagedFields: true
-rules:
-- {level: None, verbs: [watch]}
-- {level: None, users: ["system:apiserver"]}
-- {level: Metadata}
-"""
-
 _STROMBOLI: Final = (sys.executable, "-m", "stromboli.cli.main")
+
+
+QUIET_SECONDS: Final = 3.0
+"""Without a write for so long the cluster is quiet."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a load has cost up to a moment: CPU seconds and MiB by process, requests by who asked and what for."""
+
+    costs: Mapping[str, Cost]
+    requests: Counter[str]
+
+    def cpu(self, *names: str) -> float:
+        """CPU seconds of these processes, of all of them unless named."""
+        return sum(cost.cpu for name, cost in self.costs.items() if not names or name in names)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Figures of one run; seconds are the client's clock, ``costs`` CPU seconds and MiB by process.
+    """Figures of one run; seconds are the client's clock.
 
-    ``requests`` counts what the API server was asked during the load, by who asked and what for.
+    ``running`` is what it took until the last pod ran, ``quiet`` until nothing was left to write.
     """
 
     load: Load
     rate: float
     first_bound: float
     latency: tuple[float, float]
-    costs: dict[str, Cost] = field(default_factory=dict)
-    requests: Counter[str] = field(default_factory=Counter)
+    running: Spent
+    quiet: Spent
 
     def per_pod(self, name: str) -> float:
-        """CPU milliseconds of a process for each pod."""
-        return 1000.0 * self.costs[name].cpu / self.load.pods if name in self.costs else 0.0
+        """CPU milliseconds of a process for each pod, until all run."""
+        return 1000.0 * self.running.cpu(name) / self.load.pods
 
 
-def run(load: Load, nodes: int, limit: float) -> Outcome:
-    """Run ``load`` on a fresh cluster of ``nodes`` nodes.  Raises RuntimeError when it does not end well."""
+def run(load: Load, nodes: int, limit: float, tree: Path | None = None) -> Outcome:
+    """Run ``load`` on a fresh cluster of ``nodes`` nodes, with the scheduler and the controllers of another ``tree``.
+
+    Raises RuntimeError when it does not end well.
+    """
     with tempfile.TemporaryDirectory(prefix="stromboli-bench-") as name:
         folder = Path(name)
-        (folder / "audit.yaml").write_text(_AUDIT)
+        (folder / "audit.yaml").write_text(POLICY)
         (folder / "conf").mkdir()
         (folder / "conf" / "volcano-scheduler.conf").write_text(CONFIGURATION)
         audit = [f"--audit-policy-file={folder}/audit.yaml", f"--audit-log-path={folder}/audit.log"]
         flags = [*audit, "--audit-log-mode=batch", "--audit-log-maxsize=2000"]
         with real_server(folder / "kapi", flags) as server, Processes(folder) as processes:
             processes.adopt("apiserver", server.process)
-            return asyncio.run(_Run(load, nodes, limit, folder, server, processes).go())
+            return asyncio.run(_Run(load, nodes, limit, folder, server, processes, tree).go())
 
 
 @dataclass
@@ -83,6 +93,7 @@ class _Run:
     folder: Path
     server: RealServer
     processes: Processes
+    tree: Path | None
     times: Times = field(default_factory=Times)
 
     async def go(self) -> Outcome:
@@ -90,13 +101,18 @@ class _Run:
         async with Client.reaching(find_access(str(self.server.kubeconfig)), qps=5000, burst=10000) as client:
             await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
             self._start("kubelets", "kubelets", f"--nodes={self.nodes}x{NODE}", "--heartbeat=900")
-            while len(await client.list_all(NODES.read_as(nothing))) < self.nodes:
-                await asyncio.sleep(0.5)
-            self._start("controllers", "controllers", *self._flags())  # they open the queues, too
+            await self._until(client, LEASES, self.nodes)  # what a kubelet writes last when it begins
+            self._start("controllers", "controllers", *self._flags(), tree=self.tree)  # they open the queues, too
             if not self.load.backlog:
-                self._start("scheduler", "serve", *self._scheduler_flags())
+                self._start("scheduler", "serve", *self._scheduler_flags(), tree=self.tree)
+                await self._until(client, QUEUES, 2)
             await asyncio.sleep(5.0)
             return await self._measured(client)
+
+    async def _until(self, client: Client, resource: Resource[Any], count: int) -> None:
+        namespace = "kube-node-lease" if resource is LEASES else ""
+        while len(await client.list_all(resource.read_as(nothing), namespace)) < count:
+            await asyncio.sleep(0.5)
 
     async def _measured(self, client: Client) -> Outcome:
         before, since = self.processes.costs(), time.time()
@@ -107,24 +123,30 @@ class _Run:
         began = min(self.times.created.values(), default=since)
         if self.load.backlog:
             began = time.time()
-            self._start("scheduler", "serve", *self._scheduler_flags())
+            self._start("scheduler", "serve", *self._scheduler_flags(), tree=self.tree)
         try:
             await following
         except TimeoutError:
             raise RuntimeError(f"{self.load.name}: not all pods run: {self._why()}") from None
-        costs = {
+        costs, audit = [self._costs(before)], Audit(self.folder / "audit.log")
+        await audit.until_quiet(QUIET_SECONDS)
+        costs.append(self._costs(before))
+        ran = max(self.times.running.values())
+        requests = audit.requests(since, ran), audit.requests(since, time.time())
+        return self._outcome(began, *map(Spent, costs, requests))
+
+    def _costs(self, before: Mapping[str, Cost]) -> dict[str, Cost]:
+        return {
             name: Cost(cost.cpu - before[name].cpu if name in before else cost.cpu, cost.mib)
             for name, cost in self.processes.costs().items()
         }
-        return self._outcome(began, costs, since)
 
-    def _outcome(self, began: float, costs: dict[str, Cost], since: float) -> Outcome:
+    def _outcome(self, began: float, running: Spent, quiet: Spent) -> Outcome:
         bound, created = self.times.bound, self.times.created
         waits = sorted(bound[name] - max(created[name], began) for name in bound)
         span = max(bound.values()) - began
         latency = (statistics.median(waits), waits[int(0.99 * (len(waits) - 1))])
-        requests = _requests(self.folder / "audit.log", since)
-        return Outcome(self.load, self.load.pods / span, min(bound.values()) - began, latency, costs, requests)
+        return Outcome(self.load, self.load.pods / span, min(bound.values()) - began, latency, running, quiet)
 
     def _why(self) -> str:
         seen = {name: len(found) for name, found in vars(self.times).items()}
@@ -140,8 +162,9 @@ class _Run:
         wait = [*command, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]
         subprocess.run(wait, stdout=subprocess.DEVNULL, check=True)
 
-    def _start(self, name: str, *arguments: str) -> None:
-        self.processes.start(name, [*_STROMBOLI, *arguments, f"--kubeconfig={self.server.kubeconfig}"])
+    def _start(self, name: str, *arguments: str, tree: Path | None = None) -> None:
+        command = [*_STROMBOLI, *arguments, f"--kubeconfig={self.server.kubeconfig}"]
+        self.processes.start(name, command, {} if tree is None else {"PYTHONPATH": str(tree / "src")})
 
     def _flags(self) -> Sequence[str]:
         return ("--leader-elect=false", "--healthz-address=127.0.0.1:0")
@@ -150,17 +173,3 @@ class _Run:
         conf = self.folder / "conf" / "volcano-scheduler.conf"
         metrics = "--listen-address=127.0.0.1:0"
         return (*self._flags(), metrics, f"--scheduler-conf={conf}", "--schedule-period=1s", "-v=3")
-
-
-def _requests(audit: Path, since: float) -> Counter[str]:
-    """What was asked for, by user agent, verb and resource."""
-    time.sleep(2.0)  # the log is written in batches
-    found: Counter[str] = Counter()
-    start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))
-    for line in audit.read_bytes().splitlines():
-        entry: dict[str, Any] = msgspec.json.decode(line)
-        if entry["requestReceivedTimestamp"] >= start and "objectRef" in entry:
-            target = entry["objectRef"]
-            what = "/".join(part for part in (target["resource"], target.get("subresource", "")) if part)
-            found[f"{entry.get('userAgent', '-').split('/')[0]} {entry['verb']} {what}"] += 1
-    return found

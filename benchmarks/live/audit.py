@@ -1,0 +1,79 @@
+"""What an API server was asked, from its audit log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+POLICY: Final = """apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+omitManagedFields: true
+rules:
+- {level: None, verbs: [watch]}
+- {level: None, users: ["system:apiserver"]}
+- {level: Metadata}
+"""
+
+_READS: Final = frozenset({"get", "list"})
+
+
+class _Target(msgspec.Struct):
+    resource: str = ""
+    subresource: str = ""
+
+
+class _Entry(msgspec.Struct):
+    verb: str
+    at: str = msgspec.field(name="requestReceivedTimestamp")
+    agent: str = msgspec.field(default="-", name="userAgent")
+    target: _Target | None = msgspec.field(default=None, name="objectRef")
+
+    def __str__(self) -> str:
+        """Who asked and what for."""
+        what = "" if self.target is None else "/".join(filter(None, (self.target.resource, self.target.subresource)))
+        return f"{self.agent.split('/')[0]} {self.verb} {what}"
+
+
+_decode: Final = msgspec.json.Decoder(_Entry).decode
+
+
+class Audit:
+    """Reads the log of a server that still writes it."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._read = 0
+
+    async def until_quiet(self, seconds: float) -> None:
+        """Return when nothing was written to the cluster for so many seconds."""
+        self._read = self._log.stat().st_size
+        quiet = 0.0
+        while quiet < seconds:
+            await asyncio.sleep(0.5)
+            quiet = 0.0 if any(entry.verb not in _READS for entry in self._news()) else quiet + 0.5
+
+    def requests(self, since: float, until: float) -> Counter[str]:
+        """Requests received between two moments, in seconds since 1970, by user agent, verb and resource."""
+        first, last = _stamp(since), _stamp(until)
+        entries = map(_decode, self._log.read_bytes().splitlines())
+        return Counter(str(entry) for entry in entries if entry.target is not None and first <= entry.at < last)
+
+    def _news(self) -> Iterator[_Entry]:
+        """Whole lines that have come since the last time."""
+        with self._log.open("rb") as log:
+            log.seek(self._read)
+            lines, _, _ = log.read().rpartition(b"\n")
+        self._read += len(lines) + 1 if lines else 0
+        yield from map(_decode, lines.splitlines())
+
+
+def _stamp(moment: float) -> str:
+    """A moment as the log writes it; such texts compare as the moments do."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
