@@ -228,3 +228,58 @@ def test_a_job_that_fails_too_often_is_terminated_and_told_by_what_was_asked_of_
     assert texts == [f"Job failed on action {action} for retry limit reached" for action in said]
     cluster.settle()
     assert cluster.phase() == "Terminating"
+
+
+KEY, PUT_OFF = ("ns", "j"), HERE._replace(pod_uid="u0", partition="0")
+
+
+@pytest.mark.parametrize(
+    ("action", "changed", "called_off"),
+    [
+        ("RestartTask", {"pod": "j-t-1"}, True), ("RestartTask", {"task": "other"}, False),
+        ("RestartPod", {"task": "other"}, True), ("RestartPod", {"pod": "j-t-1"}, False),
+        ("RestartPartition", {"pod": "j-t-1"}, True), ("RestartPartition", {"partition": "1"}, False),
+        ("RestartPartition", {"task": "other"}, False),
+        ("RestartJob", {"task": "other", "pod": "j-o-1"}, True), ("AbortJob", {}, True), ("SyncJob", {}, False),
+    ],
+)  # fmt: skip
+def test_what_is_done_calls_off_what_waits_at_its_level(action: str, changed: dict[str, str], called_off: bool) -> None:
+    timers = Timers()
+    assert timers.add(KEY, PUT_OFF, "RestartPod", 5.0)
+    timers.done(("ns", "another"), action, PUT_OFF)
+    assert timers.next() == 5.0
+    timers.done(KEY, action, PUT_OFF._replace(**changed))  # type: ignore[arg-type]
+    assert (timers.next() is None) is called_off
+
+
+@pytest.mark.parametrize(
+    ("waits_for", "heard", "changed", "called_off"),
+    [
+        ("PodPending", "PodRunning", {}, True), ("PodPending", "PodPending", {}, False),
+        ("PodPending", "OutOfSync", {}, False), ("PodPending", "PodFailed", {}, True),
+        ("PodFailed", "PodRunning", {}, True), ("PodEvicted", "PodRunning", {}, True),
+        ("PodFailed", "PodPending", {}, False), ("PodFailed", "PodRunning", {"pod_uid": "later"}, False),
+        ("PodFailed", "PodRunning", {"pod": "j-t-1"}, False), ("TaskCompleted", "PodRunning", {}, False),
+    ],
+)  # fmt: skip
+def test_what_a_pod_does_meanwhile_calls_off_what_waits(
+    waits_for: str, heard: str, changed: dict[str, str], called_off: bool
+) -> None:
+    timers = Timers()
+    timers.add(KEY, PUT_OFF._replace(event=waits_for), "RestartJob", 5.0)
+    timers.heard(KEY, PUT_OFF._replace(event=heard, **changed))  # type: ignore[arg-type]
+    assert (timers.next() is None) is called_off
+
+
+def test_timers_are_due_in_their_order_each_once() -> None:
+    timers, other = Timers(), ("ns", "k")
+    assert timers.add(KEY, PUT_OFF, "RestartPod", 5.0)
+    assert not timers.add(KEY, PUT_OFF, "RestartPod", 1.0), "it waits already"
+    assert timers.add(other, PUT_OFF, "RestartJob", 3.0)
+    assert timers.add(KEY, PUT_OFF._replace(pod="j-t-1"), "RestartPod", 9.0)
+    assert timers.next() == 3.0
+    assert timers.due(2.9) == []
+    assert [(job, request.action) for job, request in timers.due(5.0)] == [(other, "RestartJob"), (KEY, "RestartPod")]
+    assert (timers.due(5.0), timers.next()) == ([], 9.0)
+    timers.forget(KEY)
+    assert timers.next() is None

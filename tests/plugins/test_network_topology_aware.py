@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.framework.books.domains import Domains
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.framework.statement.statement import Statement
 from stromboli.plugins.network_topology_aware import NetworkTopologyAware
 from stromboli.plugins.network_topology_aware.gradients import Reach
 from stromboli.plugins.network_topology_aware.plugin import EVICT
+from stromboli.plugins.network_topology_aware.whole_domains import WholeDomains
 from stromboli.testing.builders import Manifest, hyper_node, member, node, pod, pod_group, queue
 from stromboli.testing.check_plugin import check_plugin
 from tests.acceptance.bench import Bench, binds, conf, messages, task_of
@@ -343,3 +345,34 @@ def fresh(session: Session) -> Any:
 )
 def test_it_keeps_its_promises(arguments):
     check_plugin(NetworkTopologyAware, arguments, examples=10)
+
+
+def test_how_much_of_a_whole_domain_a_placement_begins_to_use() -> None:
+    """Two blocks: of racks of two nodes and one, and of a rack of two; parts are of the five nodes that are all."""
+    tree = [
+        hyper_node("a", 1, "n0", "n1"),
+        hyper_node("b", 1, "n2"),
+        hyper_node("c", 1, "n3", "n4"),
+        hyper_node("ab", 2, below=["a", "b"]),
+        hyper_node("cc", 2, below=["c"]),
+        hyper_node("all", 3, below=["ab", "cc"]),
+    ]
+    with Bench([*(node(f"n{i}") for i in range(5)), *tree]).open() as session:
+        domains = Domains(session.hyper_nodes, session.table)
+        whole = WholeDomains(session, domains)
+
+        def broken() -> dict[str, float]:
+            parts = zip(domains.infos, whole.broken().tolist(), strict=True)
+            return {info.name: part for info, part in parts if info.name in {"a", "b", "c", "ab", "cc", "all"}}
+
+        largest = max(len(info.rows) for info in domains.infos)
+        assert set(broken().values()) == {5 / largest}
+        whole.moved([2], 2)
+        assert broken() == {name: size / largest for name, size in
+                            {"a": 2, "b": 0, "c": 2, "ab": 0, "cc": 2, "all": 0}.items()}  # fmt: skip
+        whole.moved([0, 2], 1)
+        assert broken()["a"] == 0
+        whole.moved([2], -3)
+        assert (broken()["b"], broken()["ab"]) == (1 / largest, 0)
+        whole.moved([0], -1)
+        assert set(broken().values()) == {5 / largest}
