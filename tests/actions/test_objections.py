@@ -1,0 +1,68 @@
+"""A plugin objects to a placement: the pod is placed nowhere, and nobody goes for it, whatever action tries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.plugin import Plugin, on_allocate
+from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
+from tests.acceptance.bench import Bench, binds, conf
+
+CLASS: Manifest = {
+    "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10,
+}  # fmt: skip
+
+
+class Objects(Plugin):
+    """Objects to pods whose names end with one of some letters."""
+
+    name = "objects"
+    to = "wx"
+
+    @on_allocate
+    def come(self, event: Any) -> None:
+        if event.task.name[-1] in self.to:
+            event.err = "not here"
+
+
+class Silent(Objects):
+    """Objects to none."""
+
+    to = ""
+
+
+def cluster(of: str, pods: int) -> list[Manifest]:
+    """A node that one job fills, and a more important one of another queue, or of the same, with a pod w."""
+    group = pod_group("high", queue=of, min_member=pods, phase="Inqueue", priorityClassName="high")
+    names = [f"high-{letter}" for letter in "aw"[-pods:]]
+    return [
+        CLASS, node("n1", cpu=4), queue("a", weight=1), queue("b", weight=3), group,
+        pod_group("low", queue="a", phase="Running"), *(pod(f"low-{i}", group="low", on="n1", cpu=1) for i in range(4)),
+        *(pod(name, group="high", cpu=1) for name in names),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("compat", [False, True])
+@pytest.mark.parametrize(
+    ("pods", "first"), [(1, "priority objects"), (1, "priority gang objects"), (2, "priority gang objects")]
+)
+@pytest.mark.parametrize(
+    ("action", "of"),
+    [
+        ("allocate", "b"), ("preempt", "a"), ("reclaim", "b"),
+        ("gangpreempt", "a"), ("gangreclaim", "b"),
+    ],
+)  # fmt: skip
+def test_a_pod_that_a_plugin_objects_to_is_placed_nowhere_and_nobody_goes(
+    action: str, of: str, pods: int, first: str, compat: bool
+) -> None:
+    text = conf(first, "predicates proportion", actions=action)
+    objects = cluster(of, pods)
+    if action == "allocate":
+        objects.append(node("n2", cpu=4))
+    placed = Bench(objects, text, Silent, compat=compat).cycle()
+    assert placed.binds or placed.evictions, "without the objection something happens"
+    plan = Bench(objects, text, Objects, compat=compat).cycle()
+    assert (binds(plan), plan.evictions, plan.annotations, plan.inconsistencies) == ({}, [], [], [])
