@@ -79,6 +79,7 @@ class SimPods:
         self.pods: dict[str, SimPod] = {}
         self.placed = self.changes = self.ended = 0
         self.node_lost: Callable[[], bool] = lambda: False
+        self.left: Callable[[SimPod], object] = lambda _: None
         self._unmade: dict[str, list[tuple[str, SimPod]]] = {}
         self._delayed = 0
         world.follow(self._hear)
@@ -244,7 +245,7 @@ class SimPods:
         run.bound += 1
         del self.pods[key]
         run.done += 1
-        self._wake(self.pending > 0)
+        self.left(pod)
         if run.done == run.job.size:
             self._end(run)
 

@@ -1,8 +1,8 @@
 """A workload run by the scheduler in virtual time: the cycle and the mirror of production decide, pods live as told.
 
-A cycle runs when something has happened that it may answer to: a job came, a pod went while others wait, the last cycle
-decided something and left others waiting, or a plugin or a reservation looks at the clock.  All other cycles would
-decide nothing, so leaving them out changes no schedule.
+A cycle runs when something has happened that it may answer to: a job came, a job ended and left room in which one of
+the pods that wait may fit, the last cycle decided something and left others waiting, or a plugin or a reservation looks
+at the clock.  All other cycles would decide nothing, so leaving them out changes no schedule.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from stromboli.sim.simulation.accounts import Accounts
 from stromboli.sim.simulation.job_objects import opened
 from stromboli.sim.simulation.lives import PLAIN, Lives
 from stromboli.sim.simulation.outages import Outages
-from stromboli.sim.simulation.pods import JobRun, SimPods
+from stromboli.sim.simulation.pods import JobRun, SimPod, SimPods
+from stromboli.sim.simulation.room import Room
 from stromboli.sim.simulation.workload import TimedChange, Workload
 from stromboli.sim.timeline import Timeline
 from stromboli.sim.traces.trace_objects import START
@@ -62,8 +63,11 @@ class Simulation:
         self._outages = Outages(self.world, lives.node_mtbf, lives.node_mttr, seed, self._over)
         self.pods.node_lost = lambda: self._outages.losing
         self.cycles = 0
+        self.pods.left = self._pod_left
         self._always = not skips or any(one.depends_on_time for one in registry.built(config))
-        self._decided = self._reserved = False
+        self._room, self._left, self._must = Room(config.actions), list[SimPod](), True
+        self._decided = self._reserved = self._only_places = False
+        self._placed: set[str] = set()
         self._due, self._last = inf, -inf
         self._idle = self._next = 0
 
@@ -117,6 +121,13 @@ class Simulation:
     def _wake(self, wakes: bool) -> None:
         """Let a cycle run: at once, or when the next period begins."""
         if wakes:
+            self._must = True
+            self._ask(self.timeline.now)
+
+    def _pod_left(self, pod: SimPod) -> None:
+        """A pod has left because its work is done: let a cycle run if any that waits may have its room."""
+        if self.pods.pending:
+            self._left.append(pod)
             self._ask(self.timeline.now)
 
     def _ask(self, when: float) -> None:
@@ -141,14 +152,34 @@ class Simulation:
         if self.timeline.now < self._due:  # another cycle came before this one, and stood in for it
             return
         self._due, self._last = inf, self.timeline.now
+        if self._decides_nothing():
+            return
         self.cycles += 1
+        self._must = False
         self.scheduling.cycle()
         self._idle = 0 if self._decided or self._goes_on() else self._idle + 1
         if self.cycles % 256 == 0:
             self._progress(self)
-        waits = (self._decided and self.pods.pending) or self._reserved
-        if (waits or self._always) and self.ended < len(self.runs):
-            self._ask(self.timeline.now + (self.period or PERIOD))
+        self._ask_again()
+
+    def _ask_again(self) -> None:
+        """Let another cycle follow if this one decided something and left others waiting, or a clock is looked at."""
+        looks = self._always or self._reserved
+        if looks or (self._decided and self.pods.pending):
+            self._must |= looks or not self._is_settled()
+            if self.ended < len(self.runs):
+                self._ask(self.timeline.now + (self.period or PERIOD))
+
+    def _decides_nothing(self) -> bool:
+        """Whether a cycle is known to decide nothing: in the last one pods were bound, or since then jobs have ended,
+        and nothing that waits fits where there is room.
+        """
+        left, self._left = self._left, []
+        may_skip = not self._must and all(pod.run.end is not None for pod in left)
+        if may_skip and self._room.is_full(self.scheduling.state, {pod.node for pod in left}):
+            return True
+        self._room.forget()
+        return False
 
     def _goes_on(self) -> bool:
         """Whether something is to come, whatever cycles decide: jobs, pods that are made, or ends of pods."""
@@ -160,6 +191,13 @@ class Simulation:
         )
         kept = plan.memory.get(MEMORY, self.scheduling.state.memory.get(MEMORY))  # evictions that are put off
         self._reserved = bool(plan.reservations or kept)
+        self._placed = {bind.job for bind in plan.binds}
+        self._only_places = not (plan.evictions or plan.gates or plan.annotations)
+
+    def _is_settled(self) -> bool:
+        """Whether the last cycle did no more than place jobs, or admit them, and the next will say nothing of those."""
+        jobs = self.scheduling.state.jobs
+        return self._only_places and all(jobs[uid].phase in SETTLED for uid in self._placed if uid in jobs)
 
     def _phases_matter(self, plan: Plan) -> bool:
         """Whether phases change in a way that a later cycle may answer to.

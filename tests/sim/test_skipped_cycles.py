@@ -1,0 +1,78 @@
+"""Cycles of a simulation that are left out because nothing that waits could have room."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stromboli.builtin import full_registry
+from stromboli.sim.simulation.simulation import Simulation
+from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of
+from stromboli.study.conf import Conf, builtin
+from stromboli.testing.builders import queue
+
+REGISTRY = full_registry("")
+PLAIN = Conf(
+    "plain",
+    """
+actions: "enqueue, allocate"
+tiers:
+- plugins: [{name: gang}, {name: predicates}]
+""",
+)
+SHARED = Conf(
+    "shared",
+    """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: proportion}]
+""",
+)
+
+
+def job(number: int, submit: float, runtime: float, cores: float, count: int = 1, queue: str = "a") -> SimJob:
+    return SimJob(f"job-{number}", submit, runtime, (Pods(count, {"cpu": str(cores)} if cores else {}),), queue)
+
+
+def ran(jobs: list[SimJob], nodes: str, conf: Conf, skips: bool, period: float | None = None) -> Simulation:
+    workload = Workload("w", tuple(jobs)).on([*nodes_of(nodes), queue("a"), queue("b", weight=2)])
+    simulation = Simulation(workload, conf.config(REGISTRY), REGISTRY, skips=skips, period=period)
+    simulation.run()
+    return simulation
+
+
+def test_no_cycle_runs_while_nothing_that_waits_has_room() -> None:
+    """Seven small jobs end one by one beside one that lasts, and one waits for the whole of their node."""
+    small = [job(number, 0, 10.0 * (number + 1), 1) for number in range(7)]
+    jobs = [*small, job(7, 0, 200, 1), job(8, 0, 300, 8), job(9, 1, 5, 8)]
+    found, every = (ran(jobs, "2x8cpu", PLAIN, skips) for skips in (True, False))
+    assert found.runs[-1].start == every.runs[-1].start == 200
+    assert found.cycles == 3, "as jobs come, twice, and when a node is empty"
+
+
+@pytest.mark.parametrize("cores", [3, 0])
+def test_one_that_fits_where_a_job_ended_starts_at_once(cores: float) -> None:
+    jobs = [job(0, 0, 10, 3), job(1, 0, 50, 5), job(2, 1, 5, 8), job(3, 1, 5, cores)]
+    found = ran(jobs, "1x8cpu", SHARED, skips=True)
+    assert found.runs[3].start == (10 if cores else 1)
+
+
+waiting = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(1, 12), st.sampled_from([0, 1, 2, 3, 5]), st.sampled_from([1, 1, 2]),
+              st.sampled_from("ab")),
+    min_size=4, max_size=9,
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.law("cycles without room decide nothing")
+@settings(deadline=None, max_examples=20)
+@given(waiting, st.sampled_from([PLAIN, SHARED, builtin("default")]), st.sampled_from([None, 3.0]))
+def test_schedules_are_those_with_every_cycle(
+    rows: list[tuple[int, int, int, int, str]], conf: Conf, period: float | None
+) -> None:
+    jobs = [job(number, *row) for number, row in enumerate(sorted(rows))]
+    few, every = (ran(jobs, "2x5cpu", conf, skips, period) for skips in (True, False))
+    assert [(run.start, run.end) for run in few.runs] == [(run.start, run.end) for run in every.runs]
+    assert few.cycles <= every.cycles
