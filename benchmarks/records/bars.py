@@ -60,12 +60,11 @@ def _closed_loop(folder: Path) -> Line:
 
 
 def forecasts(trace: Path, nodes: str, days: float) -> Iterator[Line]:
-    """Predictions on the last half of so many days of a trace, by what the days before have taught."""
+    """Predictions on so many days of a trace that were calibrated by what the time before has taught."""
     answers, runs, began = eta.answered(trace, nodes, days, 300.0, SEED)
     averaged = eta.averages(answers, runs, began)
-    answers.sort(key=lambda one: one.asked)
-    half = len(answers) // 2
-    found = eta.truth(answers[half:], averaged[half:], P80)
+    counted = [(one, said) for one, said in zip(answers, averaged, strict=True) if one.calibrated]
+    found = eta.truth([one for one, _ in counted], [said for _, said in counted], P80)
     yield f"ETA, P80 of {found.given} predictions with a number on {nodes}", "covers 75-85 %", f"{found.covers:.1%}"
     ratio = f"{found.loss / found.averaged:.2f}" if found.averaged else "-"
     yield "ETA, pinball loss of P80 over a moving average's", "0.8", ratio

@@ -1,13 +1,12 @@
-"""How true predictions of starts come on a trace: ``python -m benchmarks.records.eta philly_week6.csv.gz``.
+"""How true predictions of starts come on traces: ``python -m benchmarks.records.eta week5.csv.gz week6.csv.gz``.
 
-The scheduler runs the trace; a job that begins to wait is predicted by what was known then, of those that ended before
-and of how earlier predictions came true.  The last part of the trace is what counts.
+The scheduler runs each trace; a job that begins to wait is predicted by what was known then, of those that ended before
+and of how earlier predictions came true.  All predictions count that were calibrated.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,7 @@ from typing import Final, NamedTuple
 
 from benchmarks.tables import head, row
 from stromboli.builtin import full_registry
-from stromboli.framework.books.plan import Plan
-from stromboli.sim.simulation.metrics import mean, percentile
+from stromboli.sim.simulation.metrics import mean
 from stromboli.sim.simulation.pods import JobRun
 from stromboli.sim.simulation.simulation import Simulation
 from stromboli.study.eta import LEVELS, SLACK
@@ -25,6 +23,8 @@ from stromboli.study.simulating import read_trace
 
 AVERAGED: Final = 20
 """Starts of a queue whose waits the moving average is taken of."""
+PERIOD: Final = 30.0
+"""Seconds between cycles."""
 GIVEN: Final = 7 * 86400.0
 """Seconds that count for a quantile that is infinite."""
 
@@ -33,24 +33,28 @@ def answered(trace: Path, nodes: str, days: float, every: float, seed: int) -> t
     """Predictions and what became of them, all jobs, and the beginning in seconds since 1970."""
     registry, learner = full_registry(""), Learner(every)
     workload = read_trace(trace, nodes).window(days * 86400)
-    simulation = Simulation(workload, registry.configured(""), registry, period=30.0, seed=seed)
-    told, look = simulation.scheduling, simulation._look
-
-    def planned(plan: Plan) -> None:
-        learner.look(told.state, simulation.timeline.now)
-        look(plan)
-
-    told._when_planned = planned
+    simulation = Simulation(workload, registry.configured(""), registry, period=PERIOD, seed=seed)
+    follow(simulation, learner)
     runs = simulation.run(days * 86400)
-    return learner.answers, runs, simulation.began
+    return sorted(learner.answers, key=lambda one: one.asked), runs, simulation.began
+
+
+def follow(simulation: Simulation, learner: Learner) -> None:
+    """Let ``learner`` look at the cluster once a period, as in a record, whichever cycles are left out."""
+
+    def look() -> None:
+        learner.look(simulation.scheduling.state, simulation.timeline.now)
+        simulation.timeline.after(PERIOD, look)
+
+    simulation.timeline.at(simulation.began, look)
 
 
 def averages(answers: Sequence[Answer], runs: Sequence[JobRun], began: float) -> list[float]:
-    """What a moving average of its queue's last waits would have said at each answer."""
+    """What a moving average of its queue's last waits would have said at each of ``answers``, in order of time."""
     waits: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=AVERAGED))
     starts = sorted((run.start, run.start - run.job.submit, run.job.queue) for run in runs if run.start is not None)
     found, at = [], 0
-    for answer in sorted(answers, key=lambda one: one.asked):
+    for answer in answers:
         while at < len(starts) and starts[at][0] < answer.asked - began:
             waits[starts[at][2]].append(starts[at][1])
             at += 1
@@ -88,31 +92,36 @@ def truth(answers: Sequence[Answer], averaged: Sequence[float], at: int) -> Trut
     return Truth(len(said), len(held), mean(map(float, held)), loss, other)
 
 
+def week(trace: Path, nodes: str, options: argparse.Namespace) -> list[str]:
+    """A line of the table: one trace."""
+    answers, runs, first = answered(trace, nodes, options.days, options.every, options.seed)
+    counted = [(one, said) for one, said in zip(answers, averages(answers, runs, first), strict=True) if one.calibrated]
+    waits = [run.start - run.job.submit for run in runs if run.start is not None]
+    cells = [trace.name, nodes, f"{len(runs)}", f"{mean(waits):.0f} s", f"{len(counted)} of {len(answers)}"]
+    for at in range(len(LEVELS)):
+        found = truth([one for one, _ in counted], [said for _, said in counted], at)
+        given = "" if found.given == found.answers else f" of {found.given}"
+        cells += [f"{found.covers:.1%}{given}", f"{found.loss / max(found.averaged, 1e-9):.2f}"]
+    return cells
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print how true the predictions came."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.records.eta", description=__doc__)
-    parser.add_argument("trace", type=Path)
-    parser.add_argument("--nodes", default="552x4gpu")
-    parser.add_argument("--days", type=float, default=7.0)
-    parser.add_argument("--every", type=float, default=600.0)
+    parser.add_argument("traces", type=Path, nargs="+", metavar="TRACE", help="each is a week, or another span")
+    parser.add_argument("--nodes", nargs="+", default=["552x4gpu"], help="for all traces, or for each (552x4gpu)")
+    parser.add_argument("--days", type=float, default=7.0, help="of each trace (7)")
+    parser.add_argument("--every", type=float, default=600.0, help="seconds between predictions (600)")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    began = time.process_time()
-    answers, runs, first = answered(options.trace, options.nodes, options.days, options.every, options.seed)
-    answers.sort(key=lambda one: one.asked)
-    averaged = averages(answers, runs, first)
-    half = len(answers) // 2
-    print(
-        f"{len(runs)} jobs, {len(answers)} predictions, {time.process_time() - began:.0f} CPU s; waits of all: mean "
-        f"{mean(run.start - run.job.submit for run in runs if run.start is not None):.0f} s\n"
-    )
-    print(head(("quantile", "answers with a number", "covers of these", "pinball loss", "moving average", "ratio")))
-    for at, level in enumerate(LEVELS):
-        found = truth(answers[half:], averaged[half:], at)
-        cells = [f"P{level * 100:.0f}", f"{found.given} of {found.answers}", f"{found.covers:.1%}", f"{found.loss:.0f}"]
-        print(row([*cells, f"{found.averaged:.0f}", f"{found.loss / max(found.averaged, 1e-9):.2f}"]))
-    outcomes = [one.outcome for one in answers[half:]]
-    print(f"\nwaits of the second half: P50 {percentile(outcomes, 0.5):.0f} s, P80 {percentile(outcomes, 0.8):.0f} s")
+    nodes = options.nodes * len(options.traces) if len(options.nodes) == 1 else options.nodes
+    if len(nodes) != len(options.traces):
+        parser.error(f"--nodes: {len(nodes)} for {len(options.traces)} traces")
+    levels = [f"P{level * 100:.0f} {what}" for level in LEVELS for what in ("covers", "ratio")]
+    print("Ratios are of the pinball loss over that of a moving average of the queue's last waits.\n")
+    print(head(("trace", "nodes", "jobs", "mean wait", "predictions calibrated", *levels)))
+    for trace, some in zip(options.traces, nodes, strict=True):
+        print(row(week(trace, some, options)), flush=True)
     return 0
 
 

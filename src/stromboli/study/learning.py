@@ -26,7 +26,8 @@ EVERY: Final = 60.0
 class Answer(NamedTuple):
     """A prediction that has come true or not: made ``asked`` (seconds since 1970) of a job of ``queue``.
 
-    ``quantiles`` are what it said, calibrated by what was known then, ``outcome`` is what came, in seconds from then.
+    ``quantiles`` are what it said, calibrated by what was known then, unless that was too little (``calibrated``);
+    ``outcome`` is what came, in seconds from then.
     """
 
     job: str
@@ -34,6 +35,7 @@ class Answer(NamedTuple):
     asked: float
     quantiles: tuple[float | None, ...]
     outcome: float
+    calibrated: bool
 
 
 @dataclass
@@ -47,6 +49,7 @@ class _Seen:
     """Levels whose calibrated quantiles have neither covered the outcome nor been exceeded yet."""
     asked: float = 0.0
     tried: bool = False
+    calibrated: bool = False
 
 
 class Learner:
@@ -108,7 +111,7 @@ class Learner:
         """
         seen.started = self._last if ran_since is None else min(self._last, ran_since)
         if seen.predicted is not None and (outcome := self._last - seen.asked) > 0:
-            self.answers.append(Answer(uid, seen.sort.queue, seen.asked, seen.said, outcome))
+            self.answers.append(Answer(uid, seen.sort.queue, seen.asked, seen.said, outcome, seen.calibrated))
             self.calibration.add(seen.predicted, outcome)
             self._exceeded(seen, outcome)
             for number in seen.open:
@@ -133,7 +136,8 @@ class Learner:
         found = "" if target is None else self.forecaster.predict(scene, target)
         if not isinstance(found, str) and np.isfinite(found).any():
             seen.predicted, seen.said = found, self.calibration.quantiles(found)
-            if self.calibration.is_ready:
+            seen.calibrated = self.calibration.is_ready
+            if seen.calibrated:
                 seen.open = [number for number, said in enumerate(seen.said) if said is not None]
 
 
