@@ -50,6 +50,18 @@ def test_starts_on_paper(
     assert starts(found, target, left, runtimes).tolist() == [expected_start]
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_node_that_is_overfull_has_room_for_what_asks_for_something_else(count: int) -> None:
+    waiting = [Waiting(np.array([2.0, 0.0]), count, count, 0)]
+    found = Situation(np.array([[4.0, -1.0]]), [], waiting, np.zeros((1, 2)), np.full((1, 2), FAR))
+    assert starts(found, 0, np.zeros((1, 0)), np.full((1, 1), 50.0)).tolist() == [0.0]
+
+
+def test_nothing_starts_without_nodes() -> None:
+    found = Situation(np.zeros((0, 1)), [], [Waiting(np.array([1.0]), 1, 1, 0)], np.zeros((1, 1)), np.full((1, 1), FAR))
+    assert starts(found, 0, np.zeros((1, 0)), np.full((1, 1), 50.0)).tolist() == [np.inf]
+
+
 def test_runtimes_are_drawn_from_jobs_alike_that_ran_as_long() -> None:
     runtimes, dice = Runtimes(), np.random.default_rng(1)
     assert runtimes.left(SORT, 0.0, 4, dice) is None

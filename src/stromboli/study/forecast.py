@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from stromboli.model.table import Bools, Rows
 from stromboli.study.runtimes import Floats
 
 FAR: Final = 1e12
@@ -70,6 +71,9 @@ class _Draw:
         self.single = np.array([one.count == 1 for one in found.waiting])
         self.queue = np.array([one.queue for one in found.waiting])
         self.open = np.ones(len(found.waiting), dtype=bool)
+        self.whole = self.each * np.array([one.least for one in found.waiting])[:, None]
+        self.limited: Bools = np.logical_or.reduce(found.most < FAR, axis=1)
+        self.all = np.arange(len(self.free))
 
     def start_of(self, target: int) -> float:
         """When the waiting job of that number starts; infinite if it does not."""
@@ -89,29 +93,23 @@ class _Draw:
 
     def _start_all(self, rows: Sequence[int]) -> None:
         """Start what fits now that there is more room on nodes ``rows``, the first one first."""
-        room = self.free[list(rows)].max(axis=0, initial=-FAR)
+        nodes = np.unique(np.array(rows, dtype=np.intp))
+        room = self.free[nodes].max(axis=0, initial=0.0)
         hope = self.open & ((self.each <= room).all(axis=1) | ~self.single)
+        hope &= (self.whole <= self.free.clip(0).sum(axis=0)).all(axis=1)
         hope &= (self.used[self.queue] + self.each <= self.most[self.queue]).all(axis=1)
-        for number in np.flatnonzero(hope):
-            self._start(int(number))
+        for number in np.flatnonzero(hope).tolist():
+            self._start(number, nodes)
 
-    def _start(self, number: int) -> None:
+    def _start(self, number: int, rows: Rows) -> None:
+        """Start a waiting job if it fits; one of a single pod can only do so on ``rows``, where there is more room."""
         one = self.waiting[number]
-        if ((self.used[one.queue] + one.least * one.each) > self.most[one.queue]).any():
+        limited = bool(self.limited[one.queue])
+        if limited and ((self.used[one.queue] + one.least * one.each) > self.most[one.queue]).any():
             return
-        asks = one.each > 0
-        times = (
-            np.floor((self.free[:, asks] / one.each[asks]).min(axis=1, initial=one.count))
-            .clip(0, one.count)
-            .astype(int)
-        )
-        if times.sum() < one.least:
+        nodes = self._nodes(one, rows if self.single[number] and not limited else self.all)
+        if len(nodes) < one.least:
             return
-        nodes: list[int] = []
-        for row in np.argsort(-times, kind="stable"):
-            nodes += [int(row)] * min(int(times[row]), one.count - len(nodes))
-            if len(nodes) == one.count or not times[row]:
-                break
         for node in nodes:
             self.free[node] -= one.each
         self.used[one.queue] += len(nodes) * one.each
@@ -119,6 +117,21 @@ class _Draw:
         held = np.repeat(one.each[None, :], len(nodes), axis=0)
         end = self.now + float(self.runtimes[number])
         heappush(self.ends, (end, self.first + number, Holding(tuple(nodes), held, one.queue)))
+
+    def _nodes(self, one: Waiting, rows: Rows) -> list[int]:
+        """Of ``rows`` those that its pods get, each as many as it takes, as far as there is room."""
+        asks, nodes = one.each > 0, list[int]()
+        free, each = self.free[rows][:, asks], one.each[asks]
+        if one.count == 1:
+            return [int(row) for row in rows[(free >= each).all(axis=1)][:1]]
+        times = np.floor((free / each).min(axis=1, initial=one.count)).clip(0, one.count).astype(int)
+        if times.sum() < one.least:
+            return []
+        for row in np.argsort(-times, kind="stable").tolist():
+            nodes += [int(rows[row])] * min(int(times[row]), one.count - len(nodes))
+            if len(nodes) == one.count or not times[row]:
+                break
+        return nodes
 
 
 def starts(found: Situation, target: int, left: Floats, runtimes: Floats) -> Floats:
