@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -191,6 +192,31 @@ def test_how_many_fit(own, others, rooms):
         [bucket] = plugin_of(session)._jobs["default/g"].all
         found = bucket.fitting(task_of(session, "p0"), session.table.view(), waits=True)
     assert found.tolist() == [left_out_one_by_one(own, others, room) for room in rooms]
+
+
+AMOUNTS = st.integers(0, 5)
+
+
+@given(st.tuples(AMOUNTS, AMOUNTS), st.integers(1, 6), st.lists(st.tuples(AMOUNTS, AMOUNTS), min_size=1, max_size=5))
+def test_the_room_for_pods_that_are_alike_is_that_of_any_pods(request, number, rooms):
+    """What is kept of the room, and counted again on rows where something came or went, says the same."""
+    alike = {"cpu": request[0], "memory": f"{request[1]}Gi"}
+    pods = [pod(f"p{place}", group="g", role="a", **alike) for place in range(number)]
+    nodes = [node(f"n{place}", cpu=cpu, memory=f"{memory}Gi") for place, (cpu, memory) in enumerate(rooms)]
+    with opened([*nodes, pod_group("g", annotations={AFFINITY: "a"}), *pods]) as session:
+        plugin, asking = plugin_of(session), task_of(session, "p0")
+        [bucket] = plugin._jobs["default/g"].all
+        for row in (None, *range(len(rooms)), 0):
+            if row is not None:
+                session.table.add(row, session.table.change({"used": session.ledger.arrays(asking.template)[0]}))
+            whole = session.table.view()
+            some = session.table.view(np.arange(len(rooms))[::-1])
+            for view in (whole, some):
+                room = plugin._rooms.of(asking.template, view)
+                wanted = session.ledger.arrays(asking.template)[0][:, None]
+                assert room.fits.tolist() == np.all(view.idle + view.releasing >= wanted, axis=0).tolist()
+                plainly = bucket.fitting(asking, view, True).tolist()
+                assert bucket.fitting(asking, view, True, room.more).tolist() == plainly
 
 
 def test_how_many_fit_follows_those_that_come_and_go():

@@ -216,6 +216,11 @@ class NodeRows:
         return (Node(self.table, row) for row in self.rows.tolist())
 
     @property
+    def is_whole(self) -> bool:
+        """Whether these are all rows of the table, as they stand."""
+        return self.index is None and self._used is self.table.used
+
+    @property
     def rows(self) -> Rows:
         """Row numbers in the table, shape (rows,)."""
         return np.arange(len(self), dtype=np.intp) if self.index is None else self.index

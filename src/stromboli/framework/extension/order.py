@@ -125,8 +125,11 @@ class TaskTurn:
 
 
 def by_turn(left: Member, right: Member) -> int:
-    """-1, 0 or 1 by :class:`TaskTurn`."""
-    return compare(TaskTurn(left), TaskTurn(right))
+    """-1, 0 or 1 by :class:`TaskTurn`; asked often where a plugin gives no key, so the key is not made."""
+    one, other = left.index, right.index
+    if one != other and one >= 0 and other >= 0:
+        return -1 if one < other else 1
+    return compare((left.created, left.uid), (right.created, right.uid))
 
 
 def compare(left: Any, right: Any) -> int:

@@ -47,12 +47,16 @@ class Bucket:
         if self._order is not None:
             self._order = self._order.changed(task.template, change)
 
-    def fitting(self, task: Task, nodes: NodeRows, waits: bool) -> Ints:
+    def fitting(self, task: Task, nodes: NodeRows, waits: bool, more: Ints | None = None) -> Ints:
         """How many waiting tasks and ``task``, which may be one, each row has room for once those that end have left.
 
         Where not all have room, others are left out one by one, those that request most first; shape (rows,).
+        ``more`` says for how many more of its template a row has room beside ``task``: enough where all are alike.
         """
         order = self._order = self._order or _ByRequest(self.waiting)
+        if more is not None and order.has_only(task.template):
+            alike: Ints = np.minimum(more, order.numbers[0] - int(waits)) + 1
+            return alike
         numbers = order.others(task.template) if waits else order.numbers
         others = int(numbers.sum())
         own = np.zeros(max(len(order.amounts), len(task.template.vector)), dtype=np.int64)
@@ -90,6 +94,10 @@ class _ByRequest:
             return None
         self.numbers[self.place[template]] += change
         return self
+
+    def has_only(self, template: PodTemplate) -> bool:
+        """Whether all that wait are of ``template``."""
+        return len(self.numbers) == 1 and template in self.place
 
     def others(self, template: PodTemplate) -> Ints:
         """The numbers, one of ``template`` left out."""
@@ -224,12 +232,17 @@ class Buckets:
         for name in self.wishes.apart.get(name_of(task), ()):
             self.repulsion.setdefault(name, Counter())[row] += change
 
-    def score(self, task: Task, nodes: NodeRows) -> Ints:
-        """How many tasks of its bucket each row would have with ``task``, less those it is to be apart from."""
+    def score(self, task: Task, nodes: NodeRows, more: Ints | None = None) -> Ints:
+        """How many tasks of its bucket each row would have with ``task``, less those it is to be apart from.
+
+        ``more`` is as in :meth:`Bucket.fitting`.
+        """
         bucket = self.of[task.uid]
-        found = bucket.fitting(task, nodes, task.uid in self._waits)
-        found += _at(bucket.on_row, nodes, len(self.rows))
-        found -= _at(self.repulsion.get(name_of(task), {}), nodes, len(self.rows))
+        found = bucket.fitting(task, nodes, task.uid in self._waits, more)
+        if bucket.on_row:
+            found += _at(bucket.on_row, nodes, len(self.rows))
+        if repels := self.repulsion.get(name_of(task)):
+            found -= _at(repels, nodes, len(self.rows))
         return found
 
 
@@ -239,7 +252,7 @@ def _at(numbers: Mapping[int, int], nodes: NodeRows, size: int) -> Ints:
     everywhere[np.fromiter(numbers, dtype=np.int64, count=len(numbers))] = np.fromiter(
         numbers.values(), dtype=np.int64, count=len(numbers)
     )
-    found: Ints = everywhere[nodes.rows]
+    found: Ints = everywhere[:size] if nodes.index is None else everywhere[nodes.index]
     return found
 
 

@@ -15,6 +15,7 @@ from stromboli.model.table import NodeRows
 from stromboli.model.task import Task
 from stromboli.plugin import Hook, Plugin, arg, batch_node_order, on_allocate, on_deallocate, task_order
 from stromboli.plugins.task_topology.buckets import Buckets, name_of
+from stromboli.plugins.task_topology.room import Rooms
 from stromboli.plugins.task_topology.wishes import read
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class TaskTopology(Plugin, trusted=True):
         """Make the buckets of the jobs that wait."""
         self.session = session
         self._jobs: dict[str, Buckets] = {}
+        self._rooms = Rooms(session.ledger)
         for job in session.active_jobs():
             if PENDING in job.index:
                 wishes, problem = read(job)
@@ -85,11 +87,9 @@ class TaskTopology(Plugin, trusted=True):
         buckets = self._jobs.get(task.job)
         if buckets is None or task.uid not in buckets.of:
             return None
-        room = nodes.idle + nodes.releasing
-        request = self.session.ledger.arrays(task.template)[0][:, None]
-        fits = np.all(room >= request, axis=0)
-        found = buckets.score(task, nodes) * float(self.weight) * MAX_SCORE / max(buckets.most, 1)
-        return np.where(fits, found, 0.0)
+        room = self._rooms.of(task.template, nodes)
+        found = buckets.score(task, nodes, room.more) * float(self.weight) * MAX_SCORE / max(buckets.most, 1)
+        return np.where(room.fits, found, 0.0)
 
     def as_it_is(self, _task: Task, raw: Floats, _low: float, _high: float) -> Floats:
         """Scores that do not depend on the candidates."""
