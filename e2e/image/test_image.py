@@ -39,7 +39,7 @@ def test_it_says_which_revision_it_is_made_of(image: Image) -> None:
     pytest.skip("the image is of an older revision: make image")
 
 
-def test_it_holds_nothing_that_nobody_needs(image: Image) -> None:
+def test_it_holds_nothing_that_is_not_needed(image: Image) -> None:
     assert list(scan.surplus(image[0])) == []
 
 
@@ -58,7 +58,7 @@ def test_a_module_that_is_not_compiled_is_found(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_nobody_needs_is_found(tmp_path: Path) -> None:
+def test_a_file_that_is_not_needed_is_found(tmp_path: Path) -> None:
     for name in ("bin/sh", "usr/bin/pip3", "lib/x/tests/t.py", "writable", "plain"):
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)

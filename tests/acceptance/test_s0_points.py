@@ -97,7 +97,7 @@ def test_votes_on_pipelining(votes: list[list[int]], permitted: bool) -> None:
         assert session.ask.job_pipelined(session.jobs["default/g"]) is permitted
 
 
-def test_S0_28_nobody_is_asked_after_a_reject() -> None:
+def test_S0_28_no_plugin_is_asked_after_a_reject() -> None:
     asked: list[int] = []
 
     def vote(answer: int) -> Callable[..., int]:
@@ -268,7 +268,7 @@ def test_S0_35_victim_tasks_joins_what_the_first_tier_names() -> None:
         assert [task.name for task in session.ask.victim_tasks(tasks)] == ["T2", "T1"]
 
 
-def test_S0_35_whom_they_name_shuffle_evicts() -> None:
+def test_S0_35_shuffle_evicts_the_tasks_they_name() -> None:
     stub = answering("stub", victim_tasks=lambda tasks: [task for task in tasks if task.name == "b"])
     pods = [pod(name, group="g", on="n1") for name in "abc"]
     plan = Bench([node("n1"), pod_group("g"), *pods], conf("stub", actions="shuffle"), stub).cycle()

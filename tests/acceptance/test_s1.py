@@ -197,7 +197,7 @@ def test_S1_27_S1_29_a_pods_request_is_the_larger_of_containers_and_each_init_st
         assert session.jobs["default/g"].total_request(session.axes).memory == 2 * GIB
 
 
-def test_S1_28_a_sidecar_counts_beside_the_containers() -> None:
+def test_S1_28_a_sidecar_counts_with_the_containers() -> None:
     sidecar = {"name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "200m"}}}
     main = [{"name": "a", "resources": {"requests": {"cpu": "500m"}}}]
     plain = pod("p", group="g", containers=main, initContainers=[sidecar])

@@ -137,7 +137,7 @@ SPARED: dict[str, tuple[list[Manifest], str, str, int, str]] = {
 
 
 @pytest.mark.parametrize("case", SPARED)
-def test_who_vetoed_whom_is_told_with_numbers(explained: Explain, case: str) -> None:
+def test_vetoes_on_victims_are_told_with_numbers(explained: Explain, case: str) -> None:
     objects, plugins, action, spared, why = SPARED[case]
     found = explained(objects, conf(plugins, "predicates", actions=f"enqueue, allocate, {action}"))
     step = next(step for step in found.steps if step.name in ("victims", "policy"))

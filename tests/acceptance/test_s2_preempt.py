@@ -102,7 +102,7 @@ def test_S2_05_the_first_tier_with_a_function_decides_whether_a_job_starves(tier
         assert bool(session.ask.job_starving(session.jobs["default/j"])) is starves
 
 
-def test_S2_06_surplus_tasks_do_not_preempt_beside_gang() -> None:
+def test_S2_06_surplus_tasks_do_not_preempt_with_gang() -> None:
     more = [*running("h", 1, cls="high", least=1), pod("h-9", group="h", cpu=1, memory=0)]
     assert evicted(fight(running("l", 3), more).cycle()) == []
     loose = "[{name: gang, enableJobStarving: false}, {name: priority}]"
@@ -151,7 +151,7 @@ def test_S2_10_the_most_important_starving_job_has_its_turn_first() -> None:
     assert reserved(bench.cycle()) == {"c-0": "n1"}
 
 
-def test_S2_11_nobody_goes_once_the_job_starves_no_more() -> None:
+def test_S2_11_no_pod_is_evicted_once_the_job_starves_no_more() -> None:
     assert len(evicted(fight(LOWS, waiting("h", 3, least=1)).cycle())) == 1
 
 
@@ -213,7 +213,7 @@ class Picky(Plugin):
 
 
 @pytest.mark.parametrize("action", ["preempt", "reclaim"])
-def test_S2_17_who_can_be_placed_nowhere_evicts_nobody(action: str) -> None:
+def test_S2_17_a_task_that_fits_nowhere_evicts_no_pod(action: str) -> None:
     asker = "q2" if action == "reclaim" else "default"
     refusing = answering("refusing", pre_predicate=lambda _task: Reason("not today"))
     objects = [node("n1"), *CLASSES, queue("q2"), *LOWS, *waiting("h", 1, queue=asker)]
@@ -277,7 +277,7 @@ def test_S2_20_predicates_must_hold_too() -> None:
     assert len(evicted(Bench(objects, conf("gang priority", "picky", actions="preempt"), block).cycle())) == 1
 
 
-def test_S2_21_the_node_is_nominated_where_somebody_went() -> None:
+def test_S2_21_the_node_with_evictions_is_nominated() -> None:
     plan = fight(LOWS, waiting("h", 1)).cycle()
     assert (reserved(plan), nominated(plan)) == ({"h-0": "n1"}, {"h-0": "n1"})
     plan = fight(running("l", 2), waiting("h", 1)).cycle()

@@ -34,7 +34,7 @@ P3 = running("a", 1, priorities=(1,)), running("b", 1, cpu=2, priorities=(5,)), 
 # ---------------------------------------------------------------------- the topology-aware search
 
 
-def test_S2_27_S2_33_off_by_default_and_when_on_who_can_stay_stays() -> None:
+def test_S2_27_S2_33_off_by_default_and_when_on_victims_are_reprieved() -> None:
     """P3 and P4: the plain search evicts a, then b; the dry run puts a back."""
     plain, aware = (
         fight(*P3, cpu=3, text=conf(TIERS, actions="preempt", more=more), compat=True) for more in ("", TOPOLOGY % "")
@@ -161,13 +161,13 @@ def test_S2_35_the_search_takes_the_smallest_loss() -> None:
     assert (evicted(plan), reserved(plan)) == (["c-0"], {"h-0": "n3"})
 
 
-def test_S2_37_without_a_candidate_nobody_goes() -> None:
+def test_S2_37_without_a_candidate_no_pod_is_evicted() -> None:
     bench = fight(running("l", 4, cls="high"), waiting("h", 1), text=AWARE)
     assert any("no candidates that fit the pod, the status of the nodes are" in line for line in bench.logged(3))
     assert evicted(bench.plan) == []
 
 
-def test_S2_37_without_a_node_that_predicates_leave_nobody_goes() -> None:
+def test_S2_37_without_a_node_that_predicates_leave_no_pod_is_evicted() -> None:
     bench = fight(
         running("l", 4),
         waiting("h", 1, nodeSelector={"no": "where"}),
@@ -299,7 +299,7 @@ def test_S2_49_a_job_without_a_task_left_is_told() -> None:
     assert "No preemptor task in job <default/h>." in fight(running("l", 4), gated).logged(3)
 
 
-def test_S2_50_what_is_looked_at_and_who_falls() -> None:
+def test_S2_50_what_is_looked_at_and_which_victims_fall() -> None:
     lines = fight(running("l", 4, priorities=(4, 3, 2, 1)), waiting("h", 1)).logged(3)
     assert "Considering Task <default/h-0> on Node <n1>." in lines
     assert "Try to preempt Task <default/l-3> for Task <default/h-0>" in lines
@@ -329,7 +329,7 @@ def test_S2_54_each_level_shows_more() -> None:
     assert set(found[0]) <= set(found[1]) <= set(found[2])
 
 
-def test_S2_57_why_a_job_is_not_considered_and_that_nobody_may_go() -> None:
+def test_S2_57_why_a_job_is_not_considered_and_that_there_are_no_victims() -> None:
     content = fight(running("l", 3), running("h", 1, cls="high", least=1)).logged(4)
     text = "skip preemption, reason: not starving: ready 1, waiting 0, minAvailable 1"
     assert f"Job <default/h> Queue <default> {text}" in content
@@ -338,7 +338,7 @@ def test_S2_57_why_a_job_is_not_considered_and_that_nobody_may_go() -> None:
     assert any(line.startswith("No validated victims on Node <n1>: not enough resources") for line in lines)
 
 
-def test_S2_58_gang_says_whom_it_keeps() -> None:
+def test_S2_58_gang_names_the_tasks_it_keeps() -> None:
     lines = fight(running("l", 4, least=4), waiting("h", 1)).logged(4)
     kept = "Can not preempt task <default/l-3> because job l ready num(4) <= MinAvailable(4) for gang-scheduling"
     assert kept in lines

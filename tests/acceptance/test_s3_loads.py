@@ -68,7 +68,7 @@ def test_S3_43_the_interval_is_5_minutes_unless_another_is_written(written: str,
         assert len(moved(bench, {"a": 80, "b": 10}, NOW + late)) == evicted
 
 
-def test_S3_44_strategies_that_nobody_knows_name_nobody() -> None:
+def test_S3_44_unknown_strategies_name_no_victims() -> None:
     bench = Bench(loaded_and_idle(), shuffling("[{name: x}, {name: offlineOnly, params: {}}]"))
     assert moved(bench, {"a": 80, "b": 10}) == []
     assert bench.plan.inconsistencies == []
@@ -92,7 +92,7 @@ def test_S3_44_low_node_utilization_is_known_and_the_default_moves_nobody() -> N
     ],
     ids=["S3-45-no-low-node", "S3-45-all-low", "S3-45-no-high-node"],
 )
-def test_without_low_or_high_nodes_nobody_is_moved(loads: dict[str, float], text: str) -> None:
+def test_without_low_or_high_nodes_no_pod_is_moved(loads: dict[str, float], text: str) -> None:
     bench = Bench(loaded_and_idle(), shuffling(low(20, 50)))
     bench.cycle()
     bench.state.measured({name: sample(cpu, 0, now=DUE) for name, cpu in loads.items()})
@@ -141,7 +141,7 @@ def test_S3_54_a_node_above_its_threshold_is_refused_for_good() -> None:
             assert all(not reason.resolvable for hook, _ in plugin.hooks() for reason in hook.reasons)
 
 
-def test_S3_54_evicting_somebody_does_not_help_a_loaded_node() -> None:
+def test_S3_54_an_eviction_does_not_help_a_loaded_node() -> None:
     classes = [
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": f"c{v}"}, "value": v}
         for v in (1, 9)

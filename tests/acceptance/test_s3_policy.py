@@ -300,7 +300,7 @@ def test_S3_63_priority_of_the_queue_goes_before_its_share() -> None:
 
 
 @pytest.mark.parametrize(("cpu", "enters"), [(3, True), (4, False)])
-def test_S3_64_S3_65_the_minimum_must_fit_beside_what_is_held_and_admitted(cpu: int, enters: bool) -> None:
+def test_S3_64_S3_65_the_minimum_must_fit_with_what_is_held_and_admitted(cpu: int, enters: bool) -> None:
     """Capability 10, allocated 6, admitted 2, elastic 1."""
     objects = [
         node("n1", cpu=40), queue("q", capability={"cpu": 10}),

@@ -94,7 +94,7 @@ def test_who_only_holds_room_is_nobodys_victim() -> None:
 LATE = "1970-01-12T14:16:40Z"  # NOW + 30 minutes
 
 
-def test_a_ready_jobs_surplus_waits_for_who_ends_on_its_own_node() -> None:
+def test_a_ready_jobs_surplus_waits_for_pods_that_end_on_its_own_node() -> None:
     """On n2 somebody may take half an hour; on n3 he should be gone."""
     slow = pod("a-0", group="a", on="n2", cpu=4, memory=0, deleting=True)
     slow["metadata"]["deletionTimestamp"] = LATE

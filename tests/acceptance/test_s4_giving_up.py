@@ -312,7 +312,7 @@ def test_a_job_that_gave_up_cools_down_and_may_hold_again_afterwards() -> None:
     assert written(story.cycle(now=NOW + 4 * MINUTE)) == {"h-0": Held("n1")}
 
 
-def test_a_clock_that_goes_back_begins_age_and_cool_down_anew() -> None:
+def test_a_clock_that_goes_back_resets_age_and_cool_down() -> None:
     text = ALLOCATE + "\nconfigurations: [{name: allocate, arguments: {reservation-timeout: 2m}}]"
     story = Story(ending("a", "n1"), waiting("h", 1, cpu=4), text=text)
     held, given_up = {"h-0": Held("n1")}, {"h-0": None}
@@ -321,7 +321,7 @@ def test_a_clock_that_goes_back_begins_age_and_cool_down_anew() -> None:
         assert written(story.cycle(now=NOW + minutes * MINUTE)) == change
 
 
-def test_a_reservation_that_was_given_up_does_not_begin_anew_where_the_clear_was_refused() -> None:
+def test_a_reservation_that_was_given_up_does_not_begin_again_where_the_clear_was_refused() -> None:
     text = ALLOCATE + "\nconfigurations: [{name: allocate, arguments: {reservation-timeout: 2m}}]"
     story = Story(ending("a", "n1"), waiting("h", 1, cpu=4), text=text)
     story.cycle()
@@ -330,7 +330,7 @@ def test_a_reservation_that_was_given_up_does_not_begin_anew_where_the_clear_was
     assert written(story.cycle(now=NOW + 3 * MINUTE)) == {"h-0": None}
 
 
-def test_a_gang_that_cools_down_holds_all_it_has_once_somebody_was_evicted_for_a_part() -> None:
+def test_a_gang_that_cools_down_holds_all_it_has_once_pods_were_evicted_for_a_part() -> None:
     """n1 is about to be free anyway; l has to go from n2.  Held alone, h-1 would be half a gang."""
     gang = waiting("h", 2, cpu=4)
     story = Story(ending("a", "n1"), running("l", 1, on="n2", cpu=4), gang, nodes=2, text=NO_QUEUES)
@@ -363,7 +363,7 @@ def test_who_lost_its_room_and_finds_some_that_becomes_free_anyway_says_of_no_ev
     assert written(story.cycle()) == {"h-0": Held("n2", evicted=False), "x-0": Held("n1")}
 
 
-def test_a_restart_begins_the_age_anew() -> None:
+def test_a_restart_resets_the_age() -> None:
     story = Story(ending("a", "n1"), waiting("h", 1, cpu=4), text=ALLOCATE)
     story.cycle()
     story.restart()

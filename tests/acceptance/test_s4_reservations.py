@@ -161,7 +161,7 @@ def test_what_is_let_go_and_held_again_is_not_written_again() -> None:
     assert session.plan.annotations == []
 
 
-def test_S4_05_S4_06_who_was_made_room_for_says_so_and_nobody_else_does() -> None:
+def test_S4_05_S4_06_only_a_pod_that_room_was_made_for_says_so() -> None:
     story = Story(TWO_QUEUES, running("a", 4, queue="q1"), waiting("b", 2, queue="q2"))
     story.cycle()
     assert story.held() == {"b-0": Held("n1", evicted=True), "b-1": Held("n1", evicted=True)}
@@ -202,7 +202,7 @@ def test_S4_07_after_a_restart_the_room_is_held_still() -> None:
     assert written(story.cycle()) == {}
 
 
-def test_after_a_restart_the_node_is_kept_and_nobody_else_goes() -> None:  # S4-37: restarted
+def test_after_a_restart_the_node_is_kept_without_further_evictions() -> None:  # S4-37: restarted
     story = Story(running("l1", 4), running("l2", 4, "n2"), waiting("h", 1, cpu=4), nodes=2, text=NO_QUEUES)
     victims = evicted(story.cycle())
     held = story.nodes_held()
@@ -220,7 +220,7 @@ def test_S4_08_stale_keys_on_a_pod_that_runs_are_ignored_and_taken_off() -> None
     assert written(story.cycle()) == {}
 
 
-def test_S4_09_S4_13_nobody_is_evicted_again_while_victims_linger() -> None:  # S4-37: victims end slowly
+def test_S4_09_S4_13_no_pod_is_evicted_again_while_victims_linger() -> None:  # S4-37: victims end slowly
     story = Story(TWO_QUEUES, running("a", 4, least=1, queue="q1"), waiting("b", 2, queue="q2"))
     victims = evicted(story.cycle())
     assert len(victims) == 2
@@ -457,7 +457,7 @@ def test_S4_35_a_scheduler_without_reservations_does_with_annotated_pods_as_with
 # ---------------------------------------------------------------------- explained
 
 
-def test_explain_tells_what_is_held_since_when_and_who_has_to_end() -> None:
+def test_explain_tells_what_is_held_since_when_and_which_pods_have_to_end() -> None:
     registry = builtin_registry()
     planning = Planning(loaded(ALLOCATE, registry), registry, now=NOW)
     for event in events([node("n1"), queue("default"), *ending("a", "n1"), *waiting("h", 1, cpu=4)]):
@@ -470,7 +470,7 @@ def test_explain_tells_what_is_held_since_when_and_who_has_to_end() -> None:
     assert planning.reasons()["default/h"].cause == "reserved"
 
 
-def test_explain_tells_it_of_who_has_taken_room_from_others_too() -> None:
+def test_explain_tells_it_of_a_pod_that_has_taken_room_from_others_too() -> None:
     """In the cycle in which it takes it that is what is told, also where an action after that finds it content."""
     registry = builtin_registry()
     planning = Planning(loaded(ALL, registry), registry, now=NOW)
@@ -527,7 +527,7 @@ def test_S4_20_queues_above_stop_at_zero_too() -> None:  # S4-37: deallocated tw
     assert {line["plugin"] for line in story.told("dealloc_underflow")} == {"capacity"}
 
 
-def test_S4_21_a_queue_without_gpu_figures_runs_cpu_pods_beside_gpus() -> None:  # S4-37: no GPU dimension
+def test_S4_21_a_queue_without_gpu_figures_runs_cpu_pods_next_to_gpus() -> None:  # S4-37: no GPU dimension
     gpus = [node("g1", resources={GPU: 8})]
     stated_cpu: dict[str, Any] = {"capability": {"cpu": 4}, "deserved": {"cpu": 4}}
     for plugin, spec in (("capacity", stated_cpu), ("proportion", {})):

@@ -123,7 +123,7 @@ def test_a_task_of_an_unknown_job_goes_first() -> None:
         assert order.sorted([known, stray]) == [stray, known]
 
 
-def test_tasks_without_an_index_stand_by_the_rule_of_two_beside_those_that_have_one() -> None:
+def test_tasks_without_an_index_follow_the_rule_of_two_among_those_that_have_one() -> None:
     with mixed(indexed=True).open() as session:
         tasks = list(session.jobs["default/y"].tasks.values())
         assert 0 < sum(task.index >= 0 for task in tasks) < 3

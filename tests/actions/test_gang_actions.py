@@ -177,7 +177,7 @@ def test_room_that_pods_wait_for_is_taken_once():
     assert (len(made.evictions), len(made.reservations)) == (2, 3)
 
 
-def test_nobody_is_spared_without_whom_the_queue_would_have_too_much():
+def test_no_victim_is_spared_without_which_the_queue_would_have_too_much():
     # n2 is idle, but the queue has all it may have until the others leave n1
     objects = [node("n1"), node("n2"), queue("q1", capability={"cpu": 4}), *running("low", 4, queue="q1")]
     assert gone(plan([*objects, *waiting(queue="q1")])) == ["low-0", "low-1"]

@@ -140,7 +140,7 @@ def test_a_negative_timeout_is_refused():
     assert "is not negative" in plugin.complaints[0].text
 
 
-def test_what_is_kept_beside_a_task_is_a_running_sum():
+def test_what_is_kept_with_a_task_is_a_running_sum():
     """Reserving twice counts once, releasing what was never reserved counts nothing."""
     early = job("early", "q", 3)
     for each in early[1:]:

@@ -84,7 +84,7 @@ def test_who_moves_is_not_its_own_neighbour(zone, bound):
 
 @pytest.mark.parametrize("pods", [1, 2])
 @pytest.mark.parametrize(("zone", "held"), [("west", True), ("east", False)])
-def test_who_holds_room_beside_somebody_needs_more_neighbours_than_itself(pods, zone, held):
+def test_a_pod_that_holds_room_near_another_needs_more_neighbours_than_itself(pods, zone, held):
     """Of those whom it has to be near one runs, in the west; all hold room in the same zone, there or elsewhere."""
     near = {"topologyKey": TOPOLOGY_ZONE, "labelSelector": {"matchLabels": {"app": "x"}}}
     together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
@@ -100,7 +100,7 @@ def test_who_holds_room_beside_somebody_needs_more_neighbours_than_itself(pods, 
 
 
 @pytest.mark.parametrize(("zones", "held"), [(("west", "west"), True), (("west", "east"), False)])
-def test_where_nobody_else_is_near_those_who_hold_room_must_be_near_each_other(zones, held):
+def test_without_other_neighbours_pods_that_hold_room_must_be_near_each_other(zones, held):
     """The first of its kind needs no neighbour, the second needs the first."""
     near = {"topologyKey": TOPOLOGY_ZONE, "labelSelector": {"matchLabels": {"app": "x"}}}
     together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
@@ -168,7 +168,7 @@ def listening(on, *, deleting=False, name="a"):
 
 
 @pytest.mark.parametrize(("gate", "goes"), [(True, []), (False, ["b-0"])])
-def test_room_whose_port_is_in_use_by_who_ends_is_held_and_nobody_else_goes(gate, goes):
+def test_room_whose_port_is_in_use_by_a_terminating_pod_is_held_without_evictions(gate, goes):
     story = Story(listening("n1", deleting=True), listening("n2", name="b"),
                   waiting("h", 1, cpu=4, **with_port()), nodes=2, gate=gate)  # fmt: skip
     assert evicted(story.cycle()) == goes
@@ -194,7 +194,7 @@ def test_a_port_that_stays_in_use_is_not_waited_for():
 
 @pytest.mark.parametrize("gate", [True, False])
 @pytest.mark.parametrize("taking", ["default", "q2"], ids=["preempt", "reclaim"])
-def test_a_gang_waits_for_who_ends_anyway_and_evicts_for_the_rest_alone(taking, gate):
+def test_a_gang_waits_for_terminating_pods_and_evicts_for_the_rest_alone(taking, gate):
     """Two of three nodes are enough; somebody ends on n3 already, whose port stands in the way until then."""
     own = "q1" if taking == "q2" else "default"
     goes = 1 if gate else 0 if taking == "q2" else 2  # the share of q1 lets one go, without n3 that is of no use
@@ -208,7 +208,7 @@ def test_a_gang_waits_for_who_ends_anyway_and_evicts_for_the_rest_alone(taking, 
 
 
 @pytest.mark.parametrize("taking", ["default", "q2"], ids=["gangpreempt", "gangreclaim"])
-def test_gang_actions_wait_for_who_ends_anyway_too(taking):
+def test_gang_actions_wait_for_terminating_pods_too(taking):
     own, action = ("q1", "gangreclaim") if taking == "q2" else ("default", "gangpreempt")
     nodes = [running(f"l{i}", 1, f"n{i}", cpu=4, queue=own, **with_port()) for i in (1, 2)]
     story = Story(QUEUES, *nodes, listening("n3", deleting=True),
@@ -218,7 +218,7 @@ def test_gang_actions_wait_for_who_ends_anyway_too(taking):
     assert "n3" in story.nodes_held().values()
 
 
-def test_who_goes_on_listening_is_not_spared_as_somebody_else_ends():
+def test_a_pod_that_goes_on_listening_is_not_spared_as_another_ends():
     """Of two ports one will be free anyway; idle room is there, but for the other port somebody has to go."""
     ends = [pod_group("e", phase="Running", min_member=0),
             pod("e-0", group="e", on="n1", cpu=1, memory=0, deleting=True, **with_port(81))]  # fmt: skip
@@ -474,7 +474,7 @@ def test_an_equal_job_takes_nothing_from_a_gang_that_has_moved_in_part():
     assert story.nodes_held() == {"g-0": "n1", "g-1": "n3"}
 
 
-def test_nobody_takes_what_somebody_was_just_evicted_for():
+def test_no_pod_takes_room_that_evictions_have_just_made_for_another():
     """Two jobs of q1 take back a node each; with the second one's left out q2 would come before q1, and has its own."""
     queues = [queue("q1", weight=3), queue("q2"), queue("q3")]
     lent = [running(f"v{i}", 1, f"n{i}", cpu=4, queue="q3") for i in range(1, 5)]

@@ -56,7 +56,7 @@ def home(action: str) -> str:
 
 @pytest.mark.parametrize("gate", [True, False])
 @pytest.mark.parametrize("action", EVICTING)
-def test_a_gang_for_which_there_is_idle_room_is_bound_in_the_same_cycle_and_nobody_goes(action: str, gate: bool):
+def test_a_gang_for_which_there_is_idle_room_is_bound_in_the_same_cycle_without_evictions(action: str, gate: bool):
     crowd = running("a", 4, "n1", queue=home(action)), waiting("h", 2, queue="q2")
     story = Story(QUEUES, *crowd, text=EARLY[action], nodes=2, gate=gate)
     plan = story.cycle()
@@ -180,7 +180,7 @@ def test_idle_room_in_several_hypernodes_is_none_for_a_job_that_must_stay_in_one
     assert (len(evicted(plan)), len(binds(plan))) == (gone, 0 if gone else 2)
 
 
-def test_a_gang_takes_what_it_was_nominated_for_and_evicts_nobody_more():
+def test_a_gang_takes_what_it_was_nominated_for_and_evicts_no_more_pods():
     """Without the gate nothing but the nomination tells whose room it is."""
     crowd = running("a", 4, "n1"), waiting("h", 2)
     story = Story(*crowd, text=EARLY["gangpreempt"], gate=False)

@@ -134,7 +134,7 @@ def test_it_is_written_only_when_another_reason_refuses_or_numbers_are_renewed()
     assert cluster.writes == written + 1
 
 
-def test_it_is_written_anew_when_the_queue_is_closed() -> None:
+def test_it_is_written_again_when_the_queue_is_closed() -> None:
     cluster = Cluster(
         node("n", cpu="4"), waiting(cpu="3"), queue("default", capability={"cpu": "2"}), plugin="capacity"
     )

@@ -113,7 +113,7 @@ def test_who_waits_in_one_action_takes_nothing_from_its_own_less_important_pods_
     assert [goes(story, after) for after in (0, WAITED - 1, WAITED)] == [[], [], ["a-0"]]
 
 
-def test_no_node_is_nominated_before_somebody_goes():
+def test_no_node_is_nominated_before_an_eviction():
     story = crowded()
     story.cycle()
     assert nominated(story.plan) == {}
@@ -134,14 +134,14 @@ def test_nobody_goes_where_room_turns_up_meanwhile():
     assert (evicted(plan), [(bind.key, bind.node) for bind in plan.binds]) == ([], [("default/h-0", "n2")])
 
 
-def test_who_waits_holds_nothing_and_costs_nobody_else_their_turn():
+def test_a_waiting_job_holds_nothing_and_costs_no_other_job_its_turn():
     """The one victim who ends sooner goes for the second job in the very cycle in which the first goes on waiting."""
     story = Story(slow(), slow("b", "n2", grace=30), waiting("h", 2, cpu=4), waiting("l", 1, cls="mid", cpu=4), nodes=2)
     assert goes(story) == ["b-0"]
     assert story.nodes_held() == {"l-0": "n2"}
 
 
-def test_a_job_that_does_not_ask_for_a_while_has_not_begun_anew():
+def test_a_job_that_does_not_ask_for_a_while_has_not_begun_again():
     """The second cycle has no action that evicts."""
     story = crowded()
     assert goes(story) == []
@@ -151,14 +151,14 @@ def test_a_job_that_does_not_ask_for_a_while_has_not_begun_anew():
     assert goes(story, WAITED) == ["a-0"]
 
 
-def test_a_restart_begins_anew():
+def test_a_restart_resets_the_wait():
     story = crowded()
     assert goes(story) == []
     story.restart()
     assert [goes(story, after) for after in (10, 59, 60)] == [[], [], ["a-0"]]
 
 
-def test_a_clock_that_goes_back_begins_anew():
+def test_a_clock_that_goes_back_resets_the_wait():
     story = crowded()
     assert [goes(story, after) for after in (0, -1000, -951, -950)] == [[], [], [], ["a-0"]]
 
@@ -171,7 +171,7 @@ def test_a_snapshot_that_was_written_and_read_again_knows_how_long_was_waited():
     assert [evicted(plan) for plan in plans] == [[], ["a-0"]]
 
 
-def test_nothing_is_remembered_of_who_is_gone():
+def test_nothing_is_remembered_of_jobs_that_are_gone():
     story = crowded()
     story.cycle()
     assert sorted(story.state.memory["stromboli/reservations"]) == ["asking default/h", "excess default/h"]
@@ -180,7 +180,7 @@ def test_nothing_is_remembered_of_who_is_gone():
     assert not story.state.memory["stromboli/reservations"]
 
 
-def test_who_cannot_ask_for_a_while_has_not_begun_anew():
+def test_a_job_that_cannot_ask_for_a_while_has_not_begun_again():
     """Its pod is kept back by a gate in the second cycle."""
     story = crowded()
     story.cycle()
@@ -190,7 +190,7 @@ def test_who_cannot_ask_for_a_while_has_not_begun_anew():
     assert goes(story, WAITED) == ["a-0"]
 
 
-def test_a_gate_that_was_off_for_a_while_changes_nothing_for_who_waits():
+def test_a_gate_that_was_off_for_a_while_changes_nothing_for_waiting_jobs():
     """Without it the victim would have gone in the second cycle; nothing is to be evicted then."""
     story = crowded()
     story.cycle()
@@ -201,7 +201,7 @@ def test_a_gate_that_was_off_for_a_while_changes_nothing_for_who_waits():
     assert [goes(story, after) for after in (WAITED - 1, WAITED)] == [[], ["a-0"]]
 
 
-def test_nothing_is_remembered_of_who_runs():
+def test_nothing_is_remembered_of_running_jobs():
     story = crowded()
     story.cycle()
     assert story.state.memory["stromboli/reservations"]
@@ -255,7 +255,7 @@ def many(count, **fields):
     return Story(*(each for pair in crowd for each in pair), nodes=count, **fields)
 
 
-def test_of_very_many_who_wait_some_look_for_quicker_victims(monkeypatch):
+def test_of_very_many_waiting_jobs_some_look_for_quicker_victims(monkeypatch):
     monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", 2)
     story = many(4, text=conf(*TIERS, actions="allocate, preempt"))
     assert [goes(story), len(story.told("eviction_postponed"))] == [[], 4]  # whoever waits has looked once
@@ -271,7 +271,7 @@ def test_who_does_not_look_takes_nothing_from_its_own_less_important_pods_either
     assert [goes(story, after) for after in (0, 10, WAITED)] == [[], [], ["a-0"]]
 
 
-def test_a_clock_that_goes_back_has_who_does_not_look_wait_anew(monkeypatch):
+def test_a_clock_that_goes_back_has_jobs_that_do_not_look_wait_again(monkeypatch):
     monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", 0)
     story = crowded()
     assert [goes(story, after) for after in (0, -1000, -951, -950)] == [[], [], [], ["a-0"]]
@@ -288,7 +288,7 @@ def test_who_does_not_look_waits_by_the_patience_of_the_moment(monkeypatch, valu
 
 
 @pytest.mark.parametrize("looks", [0, 1])
-def test_of_two_actions_the_one_with_the_quicker_victims_says_for_how_long_nobody_looks(monkeypatch, looks):
+def test_of_two_actions_the_one_with_the_quicker_victims_says_for_how_long_no_job_looks(monkeypatch, looks):
     """preempt finds some for whom 50 s are waited, reclaim, whether preempt rests or not, some for whom 135 s are."""
     monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", looks)
     others = [slow(name, on, grace=300, queue="q2") for name, on in (("b", "n2"), ("c", "n3"), ("d", "n4"))]
@@ -299,7 +299,7 @@ def test_of_two_actions_the_one_with_the_quicker_victims_says_for_how_long_nobod
     assert goes(story, WAITED) == ["a-0"]
 
 
-def test_it_is_explained_of_who_does_not_look(monkeypatch):
+def test_it_is_explained_of_a_job_that_does_not_look(monkeypatch):
     monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", 0)
     story = crowded()
     story.cycle()

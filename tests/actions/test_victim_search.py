@@ -61,7 +61,7 @@ def test_a_pod_like_the_last_one_is_not_tried_again(pods, expected):
 
 
 @pytest.mark.parametrize(("nodes", "expected"), [(MAX_FAILED_NODES, 1), (MAX_FAILED_NODES - 1, 2)])
-def test_after_many_nodes_in_vain_jobs_that_have_nobody_left_are_not_asked_about(nodes, expected):
+def test_after_many_fruitless_nodes_jobs_without_candidates_are_not_asked_about(nodes, expected):
     """The job on all nodes can spare one pod, for x-0; x-1 looks everywhere in vain, and so that x-2 need not."""
     asked = Asked()
     spread = [pod_group("l", min_member=nodes, phase="Running", priorityClassName="low"),
@@ -82,7 +82,7 @@ INHABITED = [
 
 @pytest.mark.parametrize(("there", "expected"), INHABITED)
 @pytest.mark.parametrize("compat", [False, True])
-def test_reclaim_takes_idle_room_where_somebody_of_another_queue_stands_whether_he_may_go_or_not(
+def test_reclaim_takes_idle_room_next_to_a_pod_of_another_queue_whether_it_may_be_evicted_or_not(
     there, expected, compat
 ):
     """Where reservations are kept it takes any."""
@@ -91,7 +91,7 @@ def test_reclaim_takes_idle_room_where_somebody_of_another_queue_stands_whether_
     assert (evicted(plan), reserved(plan)) == ([], expected if compat else {"x-0": "n1"})
 
 
-def test_where_a_gang_would_stand_is_told_though_nobody_may_go_for_it():
+def test_where_a_gang_would_be_placed_is_told_without_victims():
     """x-0 would have room beside a-0, whom reclaim need not evict and could not; for x-1 there is none."""
     scene = QUEUES, running("a", 1, queue="q1", least=1), waiting("x", 2, queue="q2", cpu=2)
     text = conf("conformance gang priority proportion", actions="allocate, reclaim")

@@ -63,7 +63,7 @@ def seen(*, after: float, moves_to: str = "", evicted: str = "", late: bool = Tr
     return outcome.evictions, outcome.repeated
 
 
-def test_evictions_beside_a_reservation_and_moves_that_are_paid_for_are_counted() -> None:
+def test_evictions_next_to_a_reservation_and_moves_that_are_paid_for_are_counted() -> None:
     later = SETTLED + 1
     assert seen(after=1, evicted="on-n1") == (1, 0)
     assert seen(after=later, evicted="on-n1") == (1, 1)
@@ -92,7 +92,7 @@ def lost(
     return counted.read({("default/holder", by_rule)}).taken
 
 
-def test_reservations_that_end_as_somebody_no_more_important_comes_are_counted() -> None:
+def test_reservations_that_end_as_a_pod_no_more_important_comes_are_counted() -> None:
     assert lost() == 1
     assert lost(after=1) == 0  # too short to have stood as a session decided
     assert lost(priority=1) == 0

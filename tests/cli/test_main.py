@@ -179,7 +179,7 @@ def test_bad_input_ends_with_2_and_a_sentence(
     assert "Traceback" not in found.err + found.out
 
 
-def test_an_error_that_nobody_foresaw_is_a_sentence_too(
+def test_an_unexpected_error_is_a_sentence_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_arguments: object, **_named: object) -> None:

@@ -111,7 +111,7 @@ def test_a_finished_job_drops_its_objects_once() -> None:
     assert not [one for one in cluster.writes[before:] if isinstance(one, Keep | Drop)]
 
 
-def test_controllers_that_begin_anew_know_what_a_killed_job_has() -> None:
+def test_restarted_controllers_know_what_a_killed_job_has() -> None:
     cluster = started(*HEAD, plugins=ALL)
     cluster.manager.world.kept.forget("uid-2")
     cluster.command("AbortJob", "Job", "j")
@@ -205,7 +205,7 @@ def held(cluster: Cluster) -> str:
     return str(state["message"])
 
 
-def test_an_object_of_somebody_else_is_left_alone_and_the_job_waits_for_its_end() -> None:
+def test_an_object_of_another_owner_is_left_alone_and_the_job_waits_for_its_end() -> None:
     cluster = waiting(*HEAD, plugins=ALL)
     foreign = cluster.store("services", other("services", "j", spec={"selector": {"app": "web"}}))
     go_on(cluster)
@@ -237,7 +237,7 @@ def test_an_object_that_is_being_deleted_has_to_go_first() -> None:
     assert "ConfigMap ns/j-svc is being deleted" in held(cluster)
 
 
-def test_an_object_of_somebody_else_that_says_what_is_needed_serves_and_stays() -> None:
+def test_an_object_of_another_owner_that_has_what_is_needed_serves_and_stays() -> None:
     made = started(*HEAD, plugins=ALL).objects["services"]["ns", "j"]
     cluster = waiting(*HEAD, plugins=ALL)
     mine = {**made["spec"], "ports": [{"port": 80}]}
@@ -305,7 +305,7 @@ def test_a_plugin_that_fails_keeps_all_pods_back_and_is_told(where: str) -> None
     assert not cluster.errors, "waiting is no failure that ends the job"
 
 
-def test_a_plugin_of_somebody_else_works_like_ours() -> None:
+def test_a_third_party_plugin_works_like_ours() -> None:
     known = JobPlugins()
     known.add(Outsider)
     cluster = waiting(*HEAD, known=known, plugins={"outsider": []})
@@ -346,7 +346,7 @@ def test_variables_times_containers_that_no_server_takes_keep_the_pods_back() ->
 # ---------------------------------------------------------------------- what takes long
 
 
-def test_what_is_made_beside_a_key_is_made_after_it() -> None:
+def test_other_objects_are_made_after_a_key() -> None:
     cluster = waiting(*HEAD, plugins=ALL)
     work = next(work for work in cluster.manager.ready if work.about == "job")
     batches = cluster.run(work).batches

@@ -422,7 +422,7 @@ def test_events_of_an_earlier_version_are_stale() -> None:
     assert (status(cluster)["retryCount"], status(cluster)["version"]) == (1, 1)
 
 
-def test_a_deleted_pod_is_made_anew_unless_a_policy_says_otherwise() -> None:
+def test_a_deleted_pod_is_made_again_unless_a_policy_says_otherwise() -> None:
     cluster = started(task("a", 2))
     cluster.remove("pods", "j-a-1")
     cluster.settle()

@@ -57,7 +57,7 @@ enableNodeEventTrigger: false
 """
 
 
-def test_a_configuration_says_who_gets_which_nodes_by_policies_or_older_fields() -> None:
+def test_a_configuration_assigns_nodes_by_policies_or_older_fields() -> None:
     found, problems = taken(GUIDE)
     agent = ((AllocationRate(0.7, 1.0), 1.0), (Warmup(), 1.0), (NodeLimit(2, 100), 1.0))
     volcano = ((AllocationRate(0.0, 0.6), 2.0), (NodeLimit(2, 100), 1.0))
@@ -312,7 +312,7 @@ def test_busy_nodes_change_hands_when_they_are_looked_at_again(is_gone: bool) ->
     assert cluster.shards() == {"idle": ["n0", "n1"], "busy": []}
 
 
-def test_news_of_nodes_that_no_policy_reads_divide_nothing_anew() -> None:
+def test_news_of_nodes_that_no_policy_reads_divide_nothing_again() -> None:
     cluster = Sharded("{schedulerConfigs: [{name: a, policies: [{name: warmup, arguments: {warmupLabel: warm}}]}]}")
     cluster.node("n0", notes={"beats.example.com/at": "1"})
     cluster.node("n0", notes={"beats.example.com/at": "2"}, temperature="40")

@@ -147,7 +147,7 @@ def test_a_geometry_is_made_and_freed() -> None:
     assert given(bench, f"{V}ids-new") == {"big": "GPU-0[mixed-0],NVIDIA,15000,0:"}
 
 
-def test_settings_are_read_anew_when_they_change() -> None:
+def test_settings_are_read_again_when_they_change() -> None:
     bench = Bench([migs("n"), asking("a", {f"{V}memory": 1000})], conf())
     bench.cycle()
     assert given(bench, f"{V}ids-new") == {"a": "GPU-0,NVIDIA,1000,0:"}, "a type without geometries is shared"

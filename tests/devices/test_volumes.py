@@ -137,7 +137,7 @@ def test_limits_of_ignored_provisioners(compat: bool, ignored: tuple[str, ...], 
 
 
 @pytest.mark.parametrize(("count", "bound"), [(1, {}), (2, {"b": "n0"})])
-def test_volumes_that_change_are_counted_anew_where_they_are_a_resource(count: int, bound: dict[str, str]) -> None:
+def test_volumes_that_change_are_counted_again_where_they_are_a_resource(count: int, bound: dict[str, str]) -> None:
     """The volume of a pod that runs is told of after the pod: another pod may have no room for its own any more."""
     limit = {"drivers": [{"name": CSI, "allocatable": {"count": count}}]}
     held = [volume(f"v{n}", claim=f"c{n}", csi={"driver": CSI, "volumeHandle": f"h{n}"}) for n in range(2)]

@@ -99,7 +99,7 @@ def test_nobody_gets_more_than_asked_or_allowed_and_all_get_no_more_than_there_i
 @given(
     st.integers(1, 100).map(float), st.lists(st.tuples(st.integers(1, 5), st.integers(0, 80)), min_size=1, max_size=5)
 )
-def test_in_one_dimension_nothing_is_kept_from_those_who_ask(total, drawn):
+def test_in_one_dimension_nothing_is_kept_from_queues_that_request_it(total, drawn):
     them = [claim(str(i), weight, float(request)) for i, (weight, request) in enumerate(drawn)]
     list(pour([total, 0.0, 0.0], them))
     asked = sum(request for _, request in drawn)

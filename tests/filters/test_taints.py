@@ -35,7 +35,7 @@ def test_taints_that_keep_a_pod_out(effect):
     assert taints.admits((Toleration("x", "Exists"),), (Taint("x", "", effect),))
 
 
-def test_a_preference_keeps_nobody_out_but_counts():
+def test_a_preference_keeps_no_pod_out_but_counts():
     mild = Taint("x", "", "PreferNoSchedule")
     assert taints.admits((), (mild,))
     assert taints.reluctance((), (mild, GPU, mild)) == 2

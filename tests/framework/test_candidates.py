@@ -30,7 +30,7 @@ def fresh(session: Session) -> Candidates:
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
-def test_a_reach_is_up_to_date_whoever_asked_for_it_before(request_: np.ndarray) -> None:
+def test_a_reach_is_up_to_date_whatever_was_asked_before(request_: np.ndarray) -> None:
     with cluster().open() as session:
         first = session.candidates.reach(of_a)
         for asked in REQUESTS:
@@ -53,7 +53,7 @@ def test_a_reach_is_up_to_date_whoever_asked_for_it_before(request_: np.ndarray)
         assert session.candidates.reach(of_a).count.tolist() == [1, 1]
 
 
-def test_a_reach_that_is_kept_names_who_is_there_after_each_eviction() -> None:
+def test_a_reach_that_is_kept_names_the_remaining_tasks_after_each_eviction() -> None:
     with cluster().open() as session:
         reach = session.candidates.reach(of_a)
         with session.statement() as statement:

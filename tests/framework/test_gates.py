@@ -93,7 +93,7 @@ def test_controllers_of_pods_are_known_only_with_their_gate(gates: str, place: s
     assert where(outcome(gates, *zones, workload, pod_group("g"), *pods)) == {"new": place}
 
 
-def test_what_is_on_where_nobody_says_otherwise() -> None:
+def test_what_is_on_by_default() -> None:
     """As in the reference, but for reservations that last; PodLevelResources and the resize are Kubernetes' own."""
     assert sorted(name for name, on in DEFAULTS.items() if not on) == [
         "CSIStorage", "QueueScopedOvercommit", "SchedulingGatesQueueAdmission",

@@ -167,7 +167,7 @@ def first_ones(most, of):
         pytest.param([first_ones(0, "abcd")], [(1, "ab")], "", id="nobody is named"),
     ],
 )
-def test_guards_count_only_those_who_are_named(voters, guards, expected):
+def test_guards_count_only_named_victims(voters, guards, expected):
     made = [first_ones(most, of) for most, of in guards]
     assert uids(Agree().compile(((*made, *voters),), made)("actor", items("abcd"))) == expected
 
@@ -184,7 +184,7 @@ def test_a_guard_that_abstains_does_not_vote():
     assert uids(Agree().compile(((everybody,), (low,)), [everybody])("actor", items("ab"))) == "ab"
 
 
-def test_the_next_tier_is_asked_where_guards_let_nobody_go_that_a_tier_of_a_union_names():
+def test_the_next_tier_is_asked_where_guards_refuse_all_that_a_tier_of_a_union_names():
     chain = ((lambda _tasks: items("a"),), (lambda _tasks: items("ab"),))
     assert uids(Union().compile(chain, [first_ones(0, "a")])(items("ab"))) == "b"
 
@@ -265,7 +265,7 @@ def test_everybody_is_told_in_order():
     assert told == [3, 6]
 
 
-def test_guards_of_a_union_name_nobody_and_let_go_whom_they_like():
+def test_guards_of_a_union_name_no_victims_and_permit_what_they_like():
     shown = []
 
     def guard(named):

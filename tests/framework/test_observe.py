@@ -27,7 +27,7 @@ OVERUSED, BINDING = "queue_overused", "binding"
 @pytest.mark.parametrize(
     "observer", [SILENT, Several([]), Several([SILENT, SILENT]), Counting(keys=[BINDING]), Several([Several([SILENT])])]
 )
-def test_there_is_no_teller_of_what_nobody_wants(observer: Observer) -> None:
+def test_there_is_no_teller_of_what_no_observer_wants(observer: Observer) -> None:
     assert teller(observer, OVERUSED) is None
     assert teller_all(observer, OVERUSED) is None
     assert not observer.wants(OVERUSED)
@@ -153,13 +153,13 @@ def test_counting_refuses_what_the_catalogue_does_not_know(key: str, fields: dic
         Counting().tell(key, fields)
 
 
-def test_amounts_become_text_only_when_somebody_looks() -> None:
+def test_amounts_become_text_only_when_they_are_read() -> None:
     amounts = OnAxes(Axes(["nvidia.com/gpu"]), (2000, 1 << 30, 1, 4000))
     assert str(amounts) == "cpu 2000.00, memory 1073741824.00, nvidia.com/gpu 4000.00, pods 1.00"
     assert amounts.resource().get("nvidia.com/gpu") == 4000
 
 
-def test_derived_figures_are_worked_out_when_somebody_looks() -> None:
+def test_derived_figures_are_computed_when_they_are_read() -> None:
     asked: list[int] = []
 
     def half(raw: int) -> float:

@@ -431,7 +431,7 @@ def test_a_number_that_no_float_holds_is_left_out_and_the_cycle_goes_on() -> Non
     assert plan.inconsistencies == ["plugin keeps: keeps digits, which is no number"]
 
 
-def test_only_who_says_so_is_trusted_and_taken_to_be_independent_of_time() -> None:
+def test_only_plugins_that_say_so_are_trusted_and_taken_to_be_independent_of_time() -> None:
     class Foreign(Sample):
         pass
 

@@ -73,7 +73,7 @@ def test_rows_are_complete(name):
         ("victim_tasks", ([],), []),
     ],
 )
-def test_answers_where_nobody_is_asked(name, asked, expected):
+def test_answers_without_a_plugin(name, asked, expected):
     assert getattr(Questions(lambda _: ()), name)(*asked) == expected
 
 

@@ -69,7 +69,7 @@ def test_by_comparison_what_comes_out_is_what_the_references_heap_gives(
 
 
 @given(st.lists(st.one_of(st.integers(0, 5), st.none()), max_size=40))
-def test_by_key_the_least_comes_first_and_of_equals_who_was_pushed_first(pushed: list[int | None]) -> None:
+def test_by_key_the_least_comes_first_and_of_equals_the_one_pushed_first(pushed: list[int | None]) -> None:
     """None takes a turn."""
     turns: SortedQueue[tuple[int, int]] = SortedQueue(lambda item: item[:1])
     waiting: list[tuple[int, int]] = []

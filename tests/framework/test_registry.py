@@ -213,7 +213,7 @@ def test_a_module_in_the_table_may_have_new(monkeypatch, write, tmp_path):
 
 
 @pytest.mark.parametrize(("compat", "left"), [(False, ["gang"]), (True, ["gang", "gagn"])])
-def test_a_lenient_reading_leaves_out_plugins_that_nobody_knows_where_no_session_may_tell_of_them(compat, left):
+def test_a_lenient_reading_leaves_out_unknown_plugins_where_no_session_may_tell_of_them(compat, left):
     text = 'actions: "allocate"\ntiers: [{plugins: [{name: gang}, {name: gagn}]}]'
     config = builtin_registry().configured_by(text, "f.yaml", lenient=True, compat=compat)
     assert [option.name for option in config.plugins()] == left

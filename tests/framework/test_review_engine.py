@@ -329,7 +329,7 @@ def preferring(weight):
 
 
 @pytest.mark.parametrize("cpu", [1, 0], ids=["allocate", "backfill"])
-def test_a_negative_preference_keeps_nobody_else_back(cpu):
+def test_a_negative_preference_keeps_no_other_pod_back(cpu):
     liked = gang(2, cpu=cpu, memory=cpu, affinity=preferring(-3))
     other = [pod_group("o", created=5), pod("o-x-0", group="o", created=5, cpu=cpu, memory=cpu)]
     plan = decided(cluster(node("n1"), node("n2"), *liked, *other), others="gang nodeorder")

@@ -130,7 +130,7 @@ def test_a_job_whose_object_is_always_refused_says_so_gets_no_pods_and_is_given_
     run(main())
 
 
-def test_an_object_of_somebody_else_holds_the_job_for_as_long_as_it_is_there() -> None:
+def test_an_object_of_another_owner_holds_the_job_for_as_long_as_it_is_there() -> None:
     async def main() -> None:
         world = World()
         world.controllers = world.controlling(max_requeue=2)
@@ -149,7 +149,7 @@ def test_an_object_of_somebody_else_holds_the_job_for_as_long_as_it_is_there() -
     run(main())
 
 
-def test_controllers_that_begin_anew_repair_what_changed_meanwhile_and_make_no_second_key() -> None:
+def test_restarted_controllers_repair_what_changed_meanwhile_and_make_no_second_key() -> None:
     async def main() -> None:
         world = World()
         first = await world.begin(svc=[], ssh=[])
@@ -227,7 +227,7 @@ def test_keys_that_are_being_made_keep_no_other_write_waiting(monkeypatch: pytes
     run(story())
 
 
-def test_an_object_goes_and_what_somebody_has_put_in_its_place_is_left_alone() -> None:
+def test_an_object_goes_and_its_replacement_by_a_user_is_left_alone() -> None:
     """The first time it is taken for the job's own, whose uid it has not; then nobody asks for that uid any more."""
 
     async def story() -> None:

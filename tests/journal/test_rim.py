@@ -94,7 +94,7 @@ def guarded(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ClusterState, name, watched(name))
 
 
-def test_nothing_changes_the_state_of_a_scheduler_beside_the_rim(guarded: None, tmp_path: Path) -> None:
+def test_nothing_changes_the_state_of_a_scheduler_but_the_rim(guarded: None, tmp_path: Path) -> None:
     async def story() -> None:
         world = Contested(tmp_path / "conf.yaml")
         scheduler = world.mortal(priority_class=True)
@@ -111,7 +111,7 @@ def test_nothing_changes_the_state_of_a_scheduler_beside_the_rim(guarded: None, 
     run(story())
 
 
-def test_nothing_changes_the_state_of_a_simulation_beside_the_rim(guarded: None) -> None:
+def test_nothing_changes_the_state_of_a_simulation_but_the_rim(guarded: None) -> None:
     registry = full_registry("")
     jobs = tuple(SimJob(f"job-{number}", 3.0 * number, 20.0, (Pods(2, {"cpu": "2"}),)) for number in range(6))
     simulation = Simulation(Workload("guarded", jobs, tuple(nodes_of("2x4cpu"))), registry.configured(""), registry)
@@ -120,7 +120,7 @@ def test_nothing_changes_the_state_of_a_simulation_beside_the_rim(guarded: None)
         simulation.scheduling.state.apply(simulation.world.listed().__next__().event)
 
 
-def test_no_module_of_a_live_scheduler_names_a_way_beside_the_rim() -> None:
+def test_no_module_of_a_live_scheduler_names_a_way_around_the_rim() -> None:
     root = Path(stromboli.__file__).parent
     beside = re.compile(rf"state\.({'|'.join(MUTATING)})\(|state\.(tasks|jobs|queues|budgets)\[[^]]+\] = ")
     live = [path for path in (root / "live").rglob("*.py") if path.parent.name != "up"]  # another scheduler's stand-in

@@ -136,7 +136,7 @@ def test_of_several_files_the_first_word_counts(tmp_path: Path, monkeypatch: pyt
     assert find_access(master="http://elsewhere:80/").server == "http://elsewhere:80"
 
 
-def test_a_pod_reads_its_token_anew(tmp_path: Path) -> None:
+def test_a_pod_reads_its_token_again(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("first")
     (tmp_path / "ca.crt").write_bytes(Authority().certificate)
     (tmp_path / "namespace").write_text("mine")

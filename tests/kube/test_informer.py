@@ -379,7 +379,7 @@ def test_an_object_that_cannot_be_read_stops_nobody() -> None:
     run(main())
 
 
-def test_an_object_whose_reading_breaks_as_nobody_foresaw_stops_nobody() -> None:
+def test_an_object_whose_reading_breaks_unexpectedly_stops_no_other() -> None:
     def reads(raw: Any) -> Any:
         if b"bad" in bytes(raw):
             raise ZeroDivisionError("nobody foresaw this")
@@ -398,7 +398,7 @@ def test_an_object_whose_reading_breaks_as_nobody_foresaw_stops_nobody() -> None
     run(main())
 
 
-def test_what_nobody_foresaw_in_taking_news_in_is_told_and_following_goes_on() -> None:
+def test_an_unexpected_error_in_taking_news_in_is_told_and_following_goes_on() -> None:
     async def main() -> None:
         world = World()
 
@@ -464,7 +464,7 @@ def test_a_server_that_is_gone_is_found_again() -> None:
     run(main())
 
 
-def test_a_kind_that_the_server_does_not_know_holds_nobody_up() -> None:
+def test_a_kind_that_the_server_does_not_know_holds_nothing_up() -> None:
     async def main() -> None:
         world = World()
         world.server.put("pods", pod("a"))

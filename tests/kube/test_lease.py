@@ -38,7 +38,7 @@ def told(server: MemoryServer) -> list[str]:
     return [event["message"] for event in events]
 
 
-def test_who_begins_and_who_stops_says_so_once() -> None:
+def test_beginning_and_stopping_to_lead_is_said_once() -> None:
     async def main() -> None:
         server = MemoryServer()
         first, recorder = candidate(server, "first")
@@ -102,7 +102,7 @@ def test_an_answer_that_is_no_lease_costs_an_attempt(answer: bytes) -> None:
 
 
 @pytest.mark.parametrize("cut", ["the Lease", "everything"])
-def test_the_last_word_of_who_lost_the_lease_takes_no_time(cut: str) -> None:
+def test_the_last_word_of_a_process_that_lost_the_lease_takes_no_time(cut: str) -> None:
     async def main() -> None:
         server = MemoryServer()
         election, _ = candidate(server, "me")

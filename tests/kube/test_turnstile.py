@@ -103,7 +103,7 @@ def test_who_waits_no_more_takes_nobodys_room() -> None:
     assert asyncio.run(story()) <= 3
 
 
-def test_a_quiet_loop_lets_who_comes_alone_pass_at_once() -> None:
+def test_a_quiet_loop_lets_a_single_caller_pass_at_once() -> None:
     async def story() -> bool:
         stile = Turnstile(1)
         for _ in range(3):

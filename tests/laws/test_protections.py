@@ -100,7 +100,7 @@ NAMER = answering(
 @pytest.mark.parametrize("plugins", PLUGINS)
 @settings(max_examples=25)
 @given(objects=crowded(), actions=st.sampled_from(ORDERS))
-def test_nobody_critical_goes_and_no_budget_is_overdrawn(
+def test_no_critical_pod_is_evicted_and_no_budget_is_overdrawn(
     plugins: str, objects: list[Manifest], actions: Sequence[str]
 ) -> None:
     plan = Bench(objects, conf(*PLUGINS[plugins], actions=", ".join(actions)), NAMER).cycle()
@@ -126,7 +126,7 @@ def check(plan: Plan, objects: list[Manifest]) -> None:
 @pytest.mark.parametrize("plugins", ["pdb gang priority conformance", "conformance priority gang pdb"])
 @settings(max_examples=40)
 @given(objects=crowded())
-def test_whoever_could_go_besides_the_victims_is_a_victim(plugins: str, objects: list[Manifest]) -> None:
+def test_every_candidate_that_could_be_evicted_is_a_victim(plugins: str, objects: list[Manifest]) -> None:
     """No budget is kept for somebody whom gang or priority spare: to those who may go nobody could be added.
 
     Budgets over several applications are left out: with them the first of a list may cost two later ones their place.

@@ -84,7 +84,7 @@ def test_S4_25_a_pod_that_stands_on_its_target_is_bound(tmp_path: Path) -> None:
     run(story())
 
 
-def test_S4_26_a_pod_that_somebody_bound_elsewhere_is_said_to_be(tmp_path: Path) -> None:
+def test_S4_26_a_pod_that_was_bound_elsewhere_is_said_to_be(tmp_path: Path) -> None:
     async def story() -> None:
         world, scheduler, bind = await one_pod(tmp_path)
         bound_by_another(world, "n2")

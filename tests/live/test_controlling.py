@@ -427,7 +427,7 @@ def test_a_look_may_fail_for_weeks() -> None:
     run(main())
 
 
-def test_a_command_that_nobody_may_delete_is_forgotten_in_the_end() -> None:
+def test_a_command_that_may_not_be_deleted_is_forgotten_in_the_end() -> None:
     async def main() -> None:
         world = ControllerWorld()
         world.controllers = world.controlling(max_requeue=2)
@@ -454,7 +454,7 @@ def test_a_command_that_nobody_may_delete_is_forgotten_in_the_end() -> None:
     run(main())
 
 
-def test_an_object_that_nobody_foresaw_troubles_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_object_troubles_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         world = ControllerWorld()
         look = world.controllers.manager.look

@@ -100,7 +100,7 @@ def test_a_lock_is_given_back_where_the_pod_is_not_bound(code: int, tmp_path: Pa
     run(story())
 
 
-def test_a_lock_that_somebody_has_renewed_stays(tmp_path: Path) -> None:
+def test_a_lock_that_was_renewed_stays(tmp_path: Path) -> None:
     async def story() -> None:
         world, scheduler, bind = await one_pod(tmp_path)
 

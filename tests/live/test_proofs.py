@@ -155,7 +155,7 @@ def test_a_reservation_of_another_pod_does_not_count(tmp_path: Path) -> None:
     run(story())
 
 
-def test_a_pod_made_anew_under_the_name_does_not_inherit_one(tmp_path: Path) -> None:
+def test_a_pod_made_again_under_the_name_does_not_inherit_one(tmp_path: Path) -> None:
     async def story() -> None:
         world = Waiting()
         scheduler = await world.begun(tmp_path)
@@ -241,7 +241,7 @@ def test_what_is_restored_after_a_restart_is_as_old_as_it_was(tmp_path: Path) ->
     run(story())
 
 
-def test_one_that_is_too_old_is_given_up_whoever_ends_meanwhile_and_whatever_has_restarted(tmp_path: Path) -> None:
+def test_one_that_is_too_old_is_given_up_whatever_ends_meanwhile_and_whatever_has_restarted(tmp_path: Path) -> None:
     """A tenant's victim says that it takes a year; the scheduler restarts now and then."""
 
     async def story() -> None:

@@ -245,7 +245,7 @@ def test_a_write_that_meets_another_is_dropped(tmp_path: Path, answer: Response,
     run(story())
 
 
-def test_after_a_conflict_what_the_pod_says_is_read_anew(tmp_path: Path) -> None:
+def test_after_a_conflict_what_the_pod_says_is_read_again(tmp_path: Path) -> None:
     """Somebody else has written a reservation, and no watch has told of it."""
 
     async def story() -> None:

@@ -64,7 +64,9 @@ def test_S4_01_S4_28_one_patch_for_each_change_and_none_in_between(tmp_path: Pat
 
 
 @pytest.mark.parametrize("way", [{"gates": {"PipelinedStatePersistence": False}}, {"compat": True}], ids=str)
-def test_S4_35_who_does_not_know_the_annotations_places_such_pods_as_any(tmp_path: Path, way: dict[str, Any]) -> None:
+def test_S4_35_a_scheduler_that_does_not_know_the_annotations_places_such_pods_as_any(
+    tmp_path: Path, way: dict[str, Any]
+) -> None:
 
     async def story() -> None:
         world = Contested(tmp_path / "conf")

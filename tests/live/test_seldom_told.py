@@ -44,7 +44,7 @@ def test_a_configuration_that_cannot_be_read_leaves_the_one_before(tmp_path: Pat
     assert not found.is_refused
 
 
-def test_who_leads_and_who_no_longer_does_is_told() -> None:
+def test_gaining_and_losing_the_lead_is_told() -> None:
     async def main() -> None:
         server, told, leadership = MemoryServer(), Counting(), Leadership()
 

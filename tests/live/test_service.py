@@ -163,7 +163,7 @@ def test_whatever_fails_ends_the_process_in_order(place: str, monkeypatch: pytes
     assert told == ["part is cut off"] * (1 if place == "part" else 2) + ["lease is given back"]
 
 
-def test_a_work_beside_that_ends_ends_nothing() -> None:
+def test_background_work_that_ends_ends_nothing() -> None:
     told: list[str] = []
 
     async def main() -> int:

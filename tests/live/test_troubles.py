@@ -199,7 +199,7 @@ def reading_badly(informer: Informer[Any]) -> Informer[Any]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_what_breaks_as_nobody_foresaw_is_told_and_everything_else_goes_on(place: str) -> None:
+def test_an_unexpected_failure_is_told_and_everything_else_goes_on(place: str) -> None:
     breaks, key, told, waits = PLACES[place]
 
     async def story() -> None:
@@ -497,7 +497,7 @@ def spoil(scheduler: LiveScheduler) -> None:
     scheduler.state.sums.dirty["ns/nobody"] = None
 
 
-def test_a_state_that_cannot_be_counted_is_made_anew_and_scheduling_goes_on() -> None:
+def test_a_state_that_cannot_be_counted_is_rebuilt_and_scheduling_goes_on() -> None:
     async def story() -> None:
         world = LiveWorld(kubelet=False)
         gang(world.server, "first", 3)
@@ -541,7 +541,7 @@ def test_what_was_decided_about_a_pod_that_is_gone_by_the_end_of_reading_is_void
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.25, 0.55, 1.0])
-def test_what_is_being_bound_while_the_state_is_made_anew_is_bound_once(moment: float) -> None:
+def test_what_is_being_bound_while_the_state_is_rebuilt_is_bound_once(moment: float) -> None:
     """Decisions under way stand, or are taken back; a pod that goes meanwhile is not waited for."""
 
     async def story() -> None:

@@ -148,7 +148,7 @@ def test_counting_in_steps_gives_the_same_sums_whatever_happens_in_between() -> 
     assert (sums.jobs, sums.request[0]) == (jobs - 2, (jobs - 2) * 1000)
 
 
-def test_nodes_that_come_change_and_go_leave_the_table_as_if_it_were_made_anew() -> None:
+def test_nodes_that_come_change_and_go_leave_the_table_as_if_it_were_rebuilt() -> None:
     found = state(0, 12)
     for number in range(12):
         found.apply(Added("Pod", from_value("Pod", pod(f"p{number}", nodeName=f"n{number}"))))

@@ -67,7 +67,7 @@ def test_pods_wait_for_their_group_then_for_each_other_and_are_placed_together()
     run(main())
 
 
-def test_a_gang_that_finds_no_room_is_placed_by_nobody_and_told_so() -> None:
+def test_a_gang_that_finds_no_room_is_not_placed_and_told_so() -> None:
     async def main() -> None:
         world = LiveWorld(nodes=1, cpu=2)
         world.server.objects[GROUPS] = {}
@@ -340,7 +340,7 @@ def conditions(world: LiveWorld) -> dict[str, tuple[str, str]]:
     return {one["type"]: (one["status"], one["lastTransitionTime"]) for one in found}
 
 
-def test_a_disruption_is_over_when_the_group_is_placed_anew_and_the_next_is_told(tmp_path: Path) -> None:
+def test_a_disruption_is_over_when_the_group_is_placed_again_and_the_next_is_told(tmp_path: Path) -> None:
     async def main() -> None:
         world = LiveWorld(nodes=2, cpu=2)
         filled(world, tmp_path)

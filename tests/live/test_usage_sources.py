@@ -254,7 +254,7 @@ def test_an_api_server_without_custom_metrics_is_an_error() -> None:
 # ---------------------------------------------------------------------- files, settings
 
 
-def test_a_file_is_read_anew_each_time(tmp_path: Path) -> None:
+def test_a_file_is_read_again_each_time(tmp_path: Path) -> None:
     file = tmp_path / "usage.yaml"
     source = source_of({"type": "file", "address": str(file)}, lambda: NOW)
     assert source is not None
@@ -267,7 +267,7 @@ def test_a_file_is_read_anew_each_time(tmp_path: Path) -> None:
         asyncio.run(source.sample(NODES))
 
 
-def test_settings_that_name_no_source_or_one_that_nobody_knows() -> None:
+def test_settings_that_name_no_source_or_an_unknown_one() -> None:
     assert source_of({}, lambda: NOW) is None
     for kind in ("prometheus", "elasticsearch", "file"):
         with pytest.raises(MeasurementError, match=r"^metrics address is empty$"):

@@ -77,7 +77,7 @@ def test_what_plans_go_on_wanting_is_told_once_after_the_patience() -> None:
             }
 
 
-def test_a_wish_that_was_given_up_begins_anew() -> None:
+def test_a_wish_that_was_given_up_begins_again() -> None:
     found = Comparison(30)
     found.decided(plan(1, 0, {"a": "n1"}))
     found.decided(plan(2, 20))

@@ -187,7 +187,7 @@ def placed_first(text, *objects):
     return Bench([*objects], text).cycle().binds[0].job.partition("/")[2]
 
 
-def test_priority_then_share_then_who_deserves_something():
+def test_priority_then_share_then_deserved():
     jobs = [*job("r", "rich", 4, running=3), *job("p", "poor", 4, running=1)]
     both: dict[str, Any] = {"deserved": {"cpu": 4}}
     plain = [node("n1", cpu=9), queue("rich", **both), queue("poor", **both)]
@@ -228,7 +228,7 @@ def asking(name, queue_, cpu, **fields):
 
 
 @pytest.mark.parametrize(("cpu", "enters"), [(3, True), (4, False)])
-def test_minimums_must_fit_beside_what_is_held_and_admitted(cpu, enters):
+def test_minimums_must_fit_with_what_is_held_and_admitted(cpu, enters):
     """10; 6 held, 2 admitted, 1 beyond minimums: 3 fit."""
     q = queue("q", capability={"cpu": 10})
     old = job("old", "q", 6, running=6, minResources={"cpu": 5})
@@ -272,7 +272,7 @@ CIRCLE = [queue("x", parent="y"), queue("y", parent="x")]
         ),
     ],
 )  # fmt: skip
-def test_a_bad_queue_takes_out_its_own_subtree_and_nobody_else(bad, names, text):
+def test_a_bad_queue_takes_out_its_own_subtree_and_no_other_queue(bad, names, text):
     """Each with a reason; in compat mode nothing at all is scheduled, sums aside."""
     good = [node("n1", cpu=9), root(), queue("ok"), *job("fine", "ok", 2)]
     jobs = [each for name in names for each in job(f"j-{name}", name)]
@@ -322,7 +322,7 @@ def test_worked_example_of_reclaim():
         pytest.param({"deserved": {"cpu": 2}}, {"deserved": {"cpu": 4, GPU: 1}}, 0, id="what-nobody-asks-for"),
     ],
 )  # fmt: skip
-def test_who_gives_and_who_takes(mine, theirs, victims):
+def test_which_queues_give_and_which_take(mine, theirs, victims):
     """Four jobs run in the other queue; two pods ask."""
     queues = [queue("mine", **mine), queue("theirs", **theirs)]
     asks = [each for i in range(2) for each in job(f"new-{i}", "mine")]

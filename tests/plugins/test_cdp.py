@@ -54,7 +54,7 @@ def test_others_go():
     assert victims(running("a", label="1h"), running("b"), running("c", annotation="2m")) == ["b"]
 
 
-def test_it_says_whom_it_lets_go_and_what_it_cannot_read():
+def test_it_says_which_tasks_it_permits_and_what_it_cannot_read():
     classes = [
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": f"c{v}"}, "value": v}
         for v in (1, 9)

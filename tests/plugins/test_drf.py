@@ -54,7 +54,7 @@ def test_poorer_jobs_first_as_placements_go_on():
     assert plugin.poorer_first(session.jobs["ns/l"], session.jobs["ns/r"]) == 0
 
 
-def test_victims_are_those_without_whom_their_job_is_no_poorer():
+def test_victims_are_those_without_which_their_job_is_no_poorer():
     """The worked example: total 10; the preemptor comes to .2; B's shares are .3, .2, .1, 0."""
     mine, theirs = make_job("ns/a", {"Running": 1, "Pending": 1}), make_job("ns/b", {"Running": 4})
     plugin, session = plugin_with(mine, theirs)

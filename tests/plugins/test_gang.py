@@ -335,7 +335,7 @@ def test_figures():
     assert session.told("metric.job_retry_counts") == [{"jobs": ["ns/waits"]}]
 
 
-def test_figures_are_for_those_who_want_them():
+def test_figures_are_for_observers_that_want_them():
     job = make_job(tasks={"Running": 1}, min_member=1)
     plugin, session = plugin_with(job, keys=())
     plugin.on_session_close(session)

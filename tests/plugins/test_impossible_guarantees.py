@@ -108,7 +108,7 @@ def test_a_queue_keeps_its_share_when_nodes_go(text: str) -> None:
 
 
 @ALL
-def test_a_scheduler_that_starts_anew_goes_on_to_keep_a_share(text: str) -> None:
+def test_a_restarted_scheduler_goes_on_to_keep_a_share(text: str) -> None:
     """What it has no memory of stands in the queue's status, and holds only of the guarantee that it names."""
     bench = Bench(cluster(greedy({"cpu": "6"})), text)
     bench.cycle()

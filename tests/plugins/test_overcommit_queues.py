@@ -46,7 +46,7 @@ def test_only_what_is_deserved_and_asked_for_is_compared():
     [("0.9", {"cpu": 9}), ("-2", {"cpu": 9}), ("inf", {"cpu": 9}), ("nan", {"cpu": 9}), ("1e3", {"cpu": 9}),
      ("two", {"cpu": 9}), ("", {"cpu": 9}), ("2", {}), ("2", {"cpu": 0})],
 )  # fmt: skip
-def test_an_annotation_that_cannot_be_used_lets_nobody_in(factor, deserved):
+def test_an_annotation_that_cannot_be_used_admits_no_job(factor, deserved):
     found, plan = entering([factored("q", factor, deserved=deserved), asking("g", "q", 1), asking("h", "default", 1)])
     assert found == ["h"]
     assert "queue q has no usable volcano.sh/overcommit-factor" in messages(plan, "default/g")

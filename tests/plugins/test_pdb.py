@@ -82,7 +82,7 @@ def test_whom_a_budget_keeps_is_told_with_the_budgets_that_are_used_up(compat):
     ]
 
 
-def test_order_decides_who_goes():
+def test_order_decides_which_pods_go():
     assert spared([budget("b", 1, WEB)], ["w2", "w0", "w1"]) == ["w2"]
 
 
@@ -122,13 +122,13 @@ def namer(*names):
 @pytest.mark.parametrize(
     ("compat", "evicted"), [(False, ["w2", "db"]), (True, ["w2", "w1", "bare", "db", "w0"])], ids=["ours", "compat"]
 )
-def test_shuffle_is_told_whom_to_spare_and_in_the_references_way_whom_to_take(compat, evicted):
+def test_shuffle_is_told_what_to_spare_and_in_the_references_way_what_to_take(compat, evicted):
     text = conf("namer pdb", actions="shuffle")
     bench = Bench([*OBJECTS, budget("b", 1, WEB)], text, namer("w2", "w1", "bare", "db"), compat=compat)
     assert [eviction.key for eviction in bench.cycle().evictions] == [f"default/{name}" for name in evicted]
 
 
-def test_without_anybody_who_names_victims_pdb_moves_nobody():
+def test_without_a_plugin_that_names_victims_pdb_moves_no_pod():
     bench = Bench([*OBJECTS, budget("b", 3, WEB)], conf("pdb", actions="shuffle"))
     assert bench.cycle().evictions == []
 

@@ -222,7 +222,7 @@ def test_a_filter_without_a_question_is_not_run():  # S3-32
 
 
 @pytest.mark.parametrize("gate", [None, True, False])
-def test_sidecars_need_their_gate_which_is_open_unless_somebody_shuts_it(gate):  # S3-33
+def test_sidecars_need_their_gate_which_is_open_by_default(gate):  # S3-33
     plugin = opened(table([node()]))
     if gate is not None:
         plugin.sidecar_containers = gate
@@ -305,7 +305,7 @@ def test_tasks_that_share_a_verdict_share_a_class():
     assert key(first) != key(second) == key(third)
 
 
-def test_what_is_skipped_is_not_worked_out_while_nobody_listens(monkeypatch):
+def test_what_is_skipped_is_not_computed_without_observers(monkeypatch):
     """Every task is asked about beforehand, so this would cost each of them."""
     where = table([node("n1")])
     plugin = opened(where)

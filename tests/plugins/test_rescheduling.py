@@ -102,7 +102,7 @@ def test_a_cordoned_node_takes_nothing_and_gives():
 
 
 @pytest.mark.parametrize("loads", [{"a": HIGH}, {"a": HIGH, "b": (10, 0, 301)}, {"a": (80, 0, 301), "b": LOW}])
-def test_a_node_that_nobody_has_measured_lately_is_left_out(loads):
+def test_a_node_without_a_recent_measurement_is_left_out(loads):
     assert moved([*nodes("a", "b"), *pods(4)], loads) == []
 
 

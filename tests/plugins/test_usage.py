@@ -206,7 +206,7 @@ def test_a_load_that_was_measured_counts_for_the_filter_though_the_other_is_miss
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.floats(0, 1e9), st.floats(0, 1e15)), max_size=30))
-def test_sums_do_not_depend_on_who_came_and_went(moves):
+def test_sums_do_not_depend_on_pods_that_came_and_went(moves):
     found, counted = Expected(3), {}
     for pod_, row, cpu, memory in moves:
         found.put(str(pod_), row, Pair(cpu, memory))

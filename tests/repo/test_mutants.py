@@ -128,7 +128,7 @@ def test_the_quickest_tests_of_a_line_are_asked_first() -> None:
     assert mutants == {"b.py:2": ["quick", "slow"], "a.py:4": ["other"], "a.py:1": ["other"]}
 
 
-def test_of_what_runs_at_import_tests_of_those_who_import_it_are_asked_first() -> None:
+def test_of_what_runs_at_import_tests_of_importing_modules_are_asked_first() -> None:
     texts = {"src/a.py": "LIMIT = 2\n", "src/b.py": "LIMIT = 3\ndef g(a):\n    return a < LIMIT\n"}
     texts["src/c.py"] = "from pkg.a import LIMIT\ndef g(a):\n    return a < LIMIT\n"
     texts = {path.replace("src/", "src/pkg/"): text for path, text in texts.items()}
@@ -311,7 +311,7 @@ def test_tests_that_have_changed_are_recorded_again(project: Path) -> None:
     assert all(after[name] == ran for name, ran in before.items())
 
 
-def test_what_a_function_remembers_is_worked_out_anew_for_each_test(project: Path) -> None:
+def test_what_a_function_remembers_is_computed_again_for_each_test(project: Path) -> None:
     (project / "src/pkg/kept.py").write_text("from functools import cache\n\n@cache\ndef f():\n    return 1\n")
     test = "def test_{0}():\n    assert f() == 1\n"
     (project / "tests/test_kept.py").write_text("from pkg.kept import f\n" + test.format("a") + test.format("b"))

@@ -198,7 +198,7 @@ def test_namespaces_are_not_deleted_all_at_once(browser):
     assert ("deletecollection" in core["namespaces"], "deletecollection" in core["pods"]) == (False, True)
 
 
-def test_health_is_told_in_detail_to_those_who_ask(browser):
+def test_health_is_told_in_detail_on_request(browser):
     assert browser.get("/readyz?verbose").content == b"[+]ping ok\nreadyz check passed\n"
     assert browser.get("/livez").content == b"ok"
 

@@ -361,7 +361,7 @@ def test_a_patch_of_a_long_list_looks_at_each_item_once(browser):
     assert (answer.body["metadata"]["finalizers"], seconds < 4) == (finalizers[-1:], True)
 
 
-def test_items_of_one_key_stay_beside_the_one_that_is_patched(browser):
+def test_other_items_of_one_key_stay_when_one_is_patched(browser):
     ports = [{"name": "t", "port": 53, "protocol": "TCP"}, {"name": "u", "port": 53, "protocol": "UDP"}]
     services = "/api/v1/namespaces/default/services"
     browser.post(services, {"metadata": {"name": "s"}, "spec": {"ports": ports}})

@@ -158,7 +158,7 @@ def test_what_is_kept_is_what_a_fresh_state_says(browser: Browser, seed: int) ->
             scheduler.look()
 
 
-def test_a_state_that_has_gone_wrong_is_built_anew(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_that_has_gone_wrong_is_rebuilt(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder: Any = Told()
     scheduler = DefaultScheduler(browser.api, recorder)
     node(browser, "n0")

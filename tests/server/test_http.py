@@ -306,7 +306,7 @@ def test_a_watch_with_a_selector_sees_objects_come_and_go(browser):
     assert events[-1]["object"]["metadata"]["labels"] == {"x": "1"}
 
 
-def test_a_watch_from_long_ago_is_told_to_list_anew(browser):
+def test_a_watch_from_long_ago_is_told_to_list_again(browser):
     browser.api.store.of(("", "configmaps")).floor = browser.api.store.version
     (event,) = browser.events(CONFIGS + "?resourceVersion=1")
     assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
@@ -410,7 +410,7 @@ def test_what_is_owned_goes_with_its_owner(browser, policy, left):
     assert names == [*left, "kube-root-ca.crt"]
 
 
-def test_what_is_owned_by_nobody_goes(browser):
+def test_objects_without_an_owner_are_collected(browser):
     _owned(browser, "b", name="a", uid="nobody")
     assert browser.get(f"{CONFIGS}/b").code == 404
 
@@ -537,7 +537,7 @@ def test_an_apply_owns_what_it_sets_and_drops_what_it_sets_no_more(browser):
     assert owned == {"one": {"f:data": {"f:a": {}}}, "two": {"f:data": {"f:c": {}}}}
 
 
-def test_an_apply_over_somebody_elses_field_is_a_conflict_unless_forced(browser):
+def test_an_apply_over_a_field_of_another_manager_is_a_conflict_unless_forced(browser):
     _apply(browser, "one", a="1")
     refused = _apply(browser, "two", a="2")
     assert (refused.code, refused.text) == (409, 'Apply failed with 1 conflict: conflict with "one": .data.a')

@@ -224,7 +224,7 @@ def test_a_kubelet_says_again_how_its_node_is_when_the_cluster_thinks_otherwise(
     _play(story)
 
 
-def test_a_pod_that_came_and_went_while_nobody_looked_is_left_alone():
+def test_a_pod_that_came_and_went_unseen_is_left_alone():
     """A warning of work that was never begun would fail this."""
 
     async def story(scene):

@@ -52,7 +52,7 @@ class Locked:
         """Nor others."""
 
 
-def test_kubelets_that_get_no_credentials_try_again_as_if_nobody_was_there():
+def test_kubelets_that_get_no_credentials_try_again_as_without_a_server():
     async def story():
         remote = Reached(Client(MemoryServer(), Locked()))
         with pytest.raises(ConnectionError):

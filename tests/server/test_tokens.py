@@ -55,7 +55,7 @@ def test_a_forged_token_is_nobodys(browser, odd):
     assert browser.post(REVIEWS, {"spec": {"token": TOKEN}}).body["status"]["user"]["groups"][0] == "system:masters"
 
 
-def test_without_a_secret_nobody_comes_in(browser):
+def test_without_a_secret_no_client_is_let_in(browser):
     closed = Tokens("", browser.api, lambda: 0.0)
     assert closed.user_of("") is None
     assert closed.user_of("a.b.c") is None

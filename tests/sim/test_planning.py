@@ -187,7 +187,7 @@ def test_the_explanation_agrees_with_the_reason(name: str, tmp_path: Path) -> No
     )
 
 
-def test_nodes_are_not_said_to_take_whom_the_queue_refused(tmp_path: Path) -> None:
+def test_nodes_are_not_said_to_take_pods_that_the_queue_refused(tmp_path: Path) -> None:
     objects = [m.node("n1"), m.queue("q", capability={"cpu": "0.5"}), *m.gang("j", 1, "q")]
     (step,) = [each for each in explain(planned(tmp_path, objects), "ns/j").steps if each.name == "nodes"]
     assert (step.ok, step.text) == (None, "not asked")

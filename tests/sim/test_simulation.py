@@ -94,7 +94,7 @@ def test_figures_by_hand():
     assert found.by_queue == {"default": {key: found.metrics[key] for key in found.by_queue["default"]}}
 
 
-def test_an_evicted_pod_begins_anew(tmp_path):
+def test_an_evicted_pod_begins_again(tmp_path):
     (conf := tmp_path / "conf").write_text(EVICTING, encoding="utf-8")
     classes = [
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}

@@ -161,7 +161,7 @@ def owned(name: str, kind: str, **more: Any) -> Manifest:
         ("Job", [["a"], [], ["a"]]),
     ],
 )
-def test_owners_make_evicted_pods_anew(kind: str, seen: list[list[str]]) -> None:
+def test_owners_make_evicted_pods_again(kind: str, seen: list[list[str]]) -> None:
     world = world_of(node("n1"), pod_group("g"), owned("a", kind))
     Kubelets(world)
     Owners(world, delay=2)
@@ -234,7 +234,7 @@ def test_the_scheduler_evicts_waits_and_binds() -> None:
     assert phase(world, "high-0") == "Succeeded"
 
 
-def test_a_write_that_is_refused_is_decided_anew() -> None:
+def test_a_write_that_is_refused_is_decided_again() -> None:
     world = world_of(*crowd())
     Kubelets(world)
     found = scheduler(world)

@@ -393,7 +393,7 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
         quantity(text)
 
 
-def test_a_sidecar_runs_beside_what_starts_after_it() -> None:
+def test_a_sidecar_runs_along_with_what_starts_after_it() -> None:
     def container(cpu: str, **more: str) -> Manifest:
         return {"resources": {"requests": {"cpu": cpu}}, **more}
 

@@ -351,7 +351,7 @@ def test_replicas_share_one_certificate_and_restore_a_secret_that_is_deleted() -
 @pytest.mark.parametrize(
     "spoilt", [{"tls.key": b"none"}, {"tls.crt": b"none"}, {"since": b"yesterday"}, {"ca.crt": b""}], ids=str
 )
-def test_a_secret_that_cannot_be_used_is_restored_and_nobody_notices(spoilt: dict[str, bytes]) -> None:
+def test_a_secret_that_cannot_be_used_is_restored_without_notice(spoilt: dict[str, bytes]) -> None:
     async def story() -> None:
         world = WebhookWorld(look=0.05)
         world.register()
@@ -398,7 +398,7 @@ def test_a_wish_for_a_new_certificate_outlives_a_secret_that_cannot_be_used(spoi
     run(story())
 
 
-def test_a_secret_that_cannot_be_used_is_said_to_be_written_anew_once_it_is() -> None:
+def test_a_secret_that_cannot_be_used_is_said_to_be_written_again_once_it_is() -> None:
     async def story() -> None:
         world = WebhookWorld(look=0.02)
         world.register()
@@ -498,7 +498,7 @@ def test_what_is_requested_is_granted_and_what_is_granted_is_requested() -> None
     assert requested == {(one.group, one.resource, verb) for one in grants for verb in one.verbs}
 
 
-def test_a_server_that_is_told_to_stop_answers_those_who_have_not_heard_of_it() -> None:
+def test_a_server_that_is_told_to_stop_answers_clients_that_have_not_noticed() -> None:
     async def story() -> None:
         world = WebhookWorld()
         replica, session = await opened(world)

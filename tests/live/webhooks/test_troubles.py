@@ -66,7 +66,7 @@ def test_a_certificate_that_is_not_there_keeps_a_server_unready_and_is_told_once
     asyncio.run(story())
 
 
-def test_a_source_that_fails_as_nobody_has_thought_of_ends_no_server() -> None:
+def test_a_source_that_fails_unexpectedly_ends_no_server() -> None:
     class Broken:
         async def current(self) -> Serving:
             raise ZeroDivisionError("a defect")

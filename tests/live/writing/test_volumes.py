@@ -181,7 +181,7 @@ def test_a_claim_that_is_no_longer_told_the_node_is_left_alone(stored: Manifest 
     assert len(world.written) == 1
 
 
-def test_a_claim_is_waited_for_so_long_and_a_bind_that_ended_begins_anew() -> None:
+def test_a_claim_is_waited_for_so_long_and_a_bind_that_ended_begins_again() -> None:
     world, late = World(claim()), bind_of(ON_NODE, 0)
     for _ in range(2):
         with pytest.raises(ApiError, match="claim ns/c was not bound within 0 seconds"):

@@ -183,7 +183,7 @@ def test_errors_pass_where_the_policy_ignores_them(empty: Browser) -> None:
     ("expression", "code", "said"),
     [("variables.twice == '11'", 201, ""), ("variables.bad", 422, "no such key: bad")],
 )
-def test_variables_are_known_to_those_after_them_and_fail_only_who_uses_them(
+def test_variables_are_known_to_those_after_them_and_fail_only_their_users(
     empty: Browser, expression: str, code: int, said: str
 ) -> None:
     variables = [

@@ -176,7 +176,7 @@ def test_the_end_that_containers_tell_is_what_the_pause_begins_with() -> None:
     assert len(cluster.pods) == 4
 
 
-def test_a_pod_whose_job_is_gone_is_let_go_whoever_else_owns_it() -> None:
+def test_a_pod_whose_job_is_gone_is_released_even_with_other_owners() -> None:
     cluster = Cluster()
     cluster.make(JOBS, "j")
     keeper = cluster.make(APPS + "/deployments", "keeper", replicas=0)
