@@ -189,6 +189,14 @@ def test_objects_of_a_plugin_that_is_no_longer_named_go() -> None:
     assert there(cluster) == OBJECTS - {("secrets", "j-ssh")}
 
 
+def test_the_plugin_env_tells_pods_their_number() -> None:
+    cluster = started(task("a", 2), plugins={"env": []})
+    assert cluster.pods()["j-a-1"]["spec"]["containers"][0]["env"] == [
+        {"name": "VK_TASK_INDEX", "value": "1"}, {"name": "VC_TASK_INDEX", "value": "1"},
+    ]  # fmt: skip
+    assert marks(cluster) == {"plugin-env": "env"}
+
+
 # ---------------------------------------------------------------------- objects of others
 
 
@@ -341,6 +349,38 @@ def test_variables_times_containers_that_no_server_takes_keep_the_pods_back() ->
     cluster = waiting(large, *tasks, minAvailable=1, plugins={"svc": []})
     go_on(cluster)
     assert "plugin svc: its variables make a pod of task large larger than 3145728 bytes" in held(cluster)
+
+
+def test_a_job_gets_no_pods_while_a_plugin_that_it_names_is_not_there() -> None:
+    cluster = started(task("a", 1), plugins={"env": [], "svcs": []})
+    told = "Execute plugin when job add failed, err: plugin svcs: failed to get plugin svcs; did you mean svc?"
+    assert set(cluster.told("PluginError")) == {told}
+    assert (cluster.phase(), cluster.names(), cluster.groups()) == ("Pending", [], [])
+    state = cluster.job()["status"]["state"]
+    assert (state["reason"], state["message"]) == ("PluginError", told)
+    (condition,) = cluster.job()["status"]["conditions"]
+    assert (condition["status"], condition["reason"], condition["message"]) == ("Pending", "PluginError", told)
+    assert not cluster.errors, "waiting is no failure that ends the job"
+
+
+def test_a_job_whose_plugin_goes_is_made_and_its_status_forgets_it() -> None:
+    cluster = started(task("a", 1), plugins={"magic": []})
+    cluster.change(JOBS, "j", {"spec": {"plugins": None}})
+    cluster.settle()
+    cluster.admit()
+    cluster.settle()
+    assert cluster.names() == ["j-a-0"]
+    assert "message" not in cluster.job()["status"]["state"]
+    assert "message" not in cluster.job()["status"]["conditions"][0]
+
+
+def test_pods_that_were_made_before_are_counted_while_a_plugin_is_missing() -> None:
+    cluster = started(task("a", 2))
+    cluster.change(JOBS, "j", {"spec": {"plugins": {"magic": []}, "tasks": [task("a", 3)]}})
+    cluster.all_pods("Succeeded")
+    cluster.settle()
+    assert cluster.names() == ["j-a-0", "j-a-1"]
+    assert cluster.job()["status"]["succeeded"] == 2
 
 
 # ---------------------------------------------------------------------- what takes long

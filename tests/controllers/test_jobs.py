@@ -474,46 +474,6 @@ def test_a_job_waits_for_a_claim_that_it_names() -> None:
     assert (cluster.phase(), cluster.pods()) == ("Pending", {})
 
 
-def test_the_plugin_env_tells_pods_their_number() -> None:
-    cluster = started(task("a", 2), plugins={"env": []})
-    assert cluster.pods()["j-a-1"]["spec"]["containers"][0]["env"] == [
-        {"name": "VK_TASK_INDEX", "value": "1"}, {"name": "VC_TASK_INDEX", "value": "1"},
-    ]  # fmt: skip
-    assert status(cluster)["controlledResources"] == {"plugin-env": "env"}
-
-
-def test_a_job_gets_no_pods_while_a_plugin_that_it_names_is_not_there() -> None:
-    cluster = started(task("a", 1), plugins={"env": [], "svcs": []})
-    told = "Execute plugin when job add failed, err: plugin svcs: failed to get plugin svcs; did you mean svc?"
-    assert set(cluster.told("PluginError")) == {told}
-    assert (cluster.phase(), cluster.names(), cluster.groups()) == ("Pending", [], [])
-    state = status(cluster)["state"]
-    assert (state["reason"], state["message"]) == ("PluginError", told)
-    (condition,) = status(cluster)["conditions"]
-    assert (condition["status"], condition["reason"], condition["message"]) == ("Pending", "PluginError", told)
-    assert not cluster.errors, "waiting is no failure that ends the job"
-
-
-def test_a_job_whose_plugin_goes_is_made_and_its_status_forgets_it() -> None:
-    cluster = started(task("a", 1), plugins={"magic": []})
-    cluster.change(JOBS, "j", {"spec": {"plugins": None}})
-    cluster.settle()
-    cluster.admit()
-    cluster.settle()
-    assert cluster.names() == ["j-a-0"]
-    assert "message" not in status(cluster)["state"]
-    assert "message" not in status(cluster)["conditions"][0]
-
-
-def test_pods_that_were_made_before_are_counted_while_a_plugin_is_missing() -> None:
-    cluster = started(task("a", 2))
-    cluster.change(JOBS, "j", {"spec": {"plugins": {"magic": []}, "tasks": [task("a", 3)]}})
-    cluster.all_pods("Succeeded")
-    cluster.settle()
-    assert cluster.names() == ["j-a-0", "j-a-1"]
-    assert status(cluster)["succeeded"] == 2
-
-
 @pytest.mark.parametrize(
     ("pod", "path"),
     [

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 JOBS = "tests/controllers/test_jobs.py"
+JOB_PLUGINS = "tests/controllers/test_job_plugins.py"
 POLICIES = "tests/controllers/test_policies.py"
 OTHERS = "tests/controllers/test_others.py"
 LAWS = "tests/controllers/test_laws.py"
@@ -54,7 +55,7 @@ USES: Mapping[str, Mapping[str, str]] = {
         "spec.tasks.partitionPolicy.networkTopology.highestTierName": f"{ADMISSION}::test_every_rule",
         "spec.policies": _CHOOSING,
         "spec.policies.timeout": _LATER,
-        "spec.plugins": f"{JOBS}::test_the_plugin_env_tells_pods_their_number",
+        "spec.plugins": f"{JOB_PLUGINS}::test_the_plugin_env_tells_pods_their_number",
         "spec.queue": f"{ADMISSION}::test_every_rule",
         "spec.maxRetry": _RESTARTED,
         "spec.ttlSecondsAfterFinished": f"{OTHERS}::test_a_finished_job_goes_when_its_time_is_over",
@@ -69,7 +70,7 @@ USES: Mapping[str, Mapping[str, str]] = {
         "status.version": _TAKEN_DOWN,
         "status.retryCount": _RESTARTED,
         "status.runningDuration": f"{JOBS}::test_a_completed_job_keeps_its_finished_pods_and_counts_them",
-        "status.controlledResources": f"{JOBS}::test_the_plugin_env_tells_pods_their_number",
+        "status.controlledResources": f"{JOB_PLUGINS}::test_the_plugin_env_tells_pods_their_number",
         "status.conditions": f"{JOBS}::test_phases_are_remembered_each_once_the_newest_last",
     },
     "PodGroup": {
