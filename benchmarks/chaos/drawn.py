@@ -97,7 +97,8 @@ def _workload(dice: Random, space: str) -> list[Json]:
 def _job(dice: Random, space: str, name: str, priority: str, least: int | None = None) -> Json:
     cpu, command = dice.choice(("1", "2", "4")), f"sleep {dice.choice((1, 2))}"
     queue = dice.choice(tuple(QUEUES))
-    return job(space, name, dice.randint(1, 6), cpu, command, least, priorityClassName=priority, queue=queue)
+    # At most 20 of 48 cpu: proportion lets no queue exceed what it deserves, and half of the cluster must be enough.
+    return job(space, name, dice.randint(1, 5), cpu, command, least, priorityClassName=priority, queue=queue)
 
 
 def _with_gpus(found: Json, dice: Random) -> Json:
