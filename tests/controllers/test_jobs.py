@@ -10,7 +10,6 @@ from stromboli.controllers.changes import Create, KillPod, Patch
 from stromboli.controllers.jobs.counting import Counts
 from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.jobs.states import FINISHED, How, step_for
-from stromboli.controllers.jobs.status import COUNTS_EVERY
 from stromboli.crds.batch import PHASES, Job
 from stromboli.crds.bus import JOB_ACTIONS
 from stromboli.crds.kinds import JOBS, POD_GROUPS, QUEUES
@@ -103,21 +102,7 @@ def test_pods_are_named_labelled_and_annotated_as_ever() -> None:
     assert pod["spec"]["schedulerName"] == "volcano"
     assert pod["spec"]["priorityClassName"] == "high"
     assert pod["spec"]["restartPolicy"] == "OnFailure"
-    cluster.wait(cluster.now + COUNTS_EVERY)
     assert status(cluster)["pending"] == 2
-
-
-def test_pods_that_begin_to_run_are_counted_together() -> None:
-    """A new phase is written at once; counts alone, when some time has passed since the last status."""
-    cluster = started(task("a", 4), minAvailable=1, running=False)
-    cluster.wait(cluster.now + COUNTS_EVERY)
-    before = len(cluster.writes)
-    for number in range(4):
-        cluster.pod_phase(f"j-a-{number}", "Running")
-        cluster.settle()
-    assert (cluster.phase(), status(cluster)["running"], len(cluster.writes) - before) == ("Running", 1, 1)
-    cluster.wait(cluster.now + COUNTS_EVERY)
-    assert (status(cluster)["running"], len(cluster.writes) - before) == (4, 2)
 
 
 def test_partitions_are_numbered_and_become_sub_groups() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from stromboli.controllers.changes import Create, KillPod, Patch
 from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.jobs.states import FINISHED
-from stromboli.controllers.jobs.status import COUNTS_EVERY
 from stromboli.crds.batch import PHASES
 from stromboli.crds.bus import JOB_ACTIONS
 from tests.controllers.cluster import Cluster, started, task
@@ -98,11 +97,11 @@ def test_whatever_happens_to_a_job(
     found = cluster.job()["status"]
     for step in steps:
         do(cluster, step)
-        cluster.wait(cluster.now + COUNTS_EVERY)
+        cluster.settle()
         found = check(cluster, found)
     cluster.reap()
     cluster.admit()  # a resumed job's pods are made when its new group is let in
-    cluster.wait(cluster.now + COUNTS_EVERY)
+    cluster.settle()
     found = check(cluster, found)
     writes = len(cluster.writes)
     cluster.manager.ask_job(("ns", "j"), Request())

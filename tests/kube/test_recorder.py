@@ -1,15 +1,14 @@
-"""Events are sent behind what is more urgent: warnings first, one at a time and spread while pods are being bound."""
+"""Events are sent behind what is more urgent: warnings first, one at a time while pods are being bound."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from stromboli.kube import recorder as module
-from stromboli.kube.recorder import LATEST, SENDERS, URGENT_PAUSE, Recorder, Regarding
+from stromboli.kube.recorder import SENDERS, Recorder, Regarding
 from tests.support.virtual import run
 
 SECOND = 1.0
@@ -19,24 +18,21 @@ SECOND = 1.0
 class SlowServer:
     """A client of a server that takes its time; ``most`` counts the requests that were under way at once."""
 
-    def __init__(self, seconds: float = SECOND) -> None:
-        self.seconds = seconds
+    def __init__(self) -> None:
         self.reasons: list[str] = []
         self.running = self.most = 0
 
     async def create(self, _: object, body: dict[str, Any], *__: object, **___: object) -> None:
         self.running += 1
         self.most = max(self.most, self.running)
-        await asyncio.sleep(self.seconds)
+        await asyncio.sleep(SECOND)
         self.running -= 1
         self.reasons.append(body["reason"])
 
 
-def recorded(
-    server: SlowServer, *events: tuple[str, str], busy: bool = False, clock: Callable[[], float] = lambda: 1000.0
-) -> Recorder:
+def recorded(server: SlowServer, *events: tuple[str, str], busy: bool = False) -> Recorder:
     """A recorder with events, by type and reason, each on a pod of its own."""
-    recorder = Recorder(server, "volcano", clock)  # type: ignore[arg-type]  # all that it asks of a client
+    recorder = Recorder(server, "volcano", lambda: 1000.0)  # type: ignore[arg-type]  # all that it asks of a client
     recorder.gives_way_to = lambda: busy
     for number, (type_, reason) in enumerate(events):
         recorder.record(Regarding("v1", "Pod", "ns", f"p{number}"), type_, reason, "text")
@@ -89,20 +85,6 @@ def test_all_are_sent_once_nothing_is_more_urgent_any_more() -> None:
         return before
 
     assert (run(story()), recorder.written, server.most) == (3, 4 * SENDERS, SENDERS)
-
-
-@pytest.mark.parametrize(("type_", "busy", "waited", "count"), [
-    pytest.param("Normal", True, 0.0, 5, id="pods are being bound"),
-    pytest.param("Normal", True, LATEST, 50, id="events are late"),
-    pytest.param("Normal", False, 0.0, 50, id="nothing is more urgent"),
-    pytest.param("Warning", True, 0.0, 50, id="warnings do not wait"),
-])  # fmt: skip
-def test_so_many_are_sent_to_a_server_that_answers_at_once(type_: str, busy: bool, waited: float, count: int) -> None:
-    server, clock = SlowServer(0.0), [1000.0]
-    recorder = recorded(server, *[(type_, f"e{number}") for number in range(50)], busy=busy, clock=lambda: clock[0])
-    clock[0] += waited
-    run(sent(recorder, 4.5 * URGENT_PAUSE))
-    assert len(server.reasons) == count
 
 
 def test_a_warning_finds_room_where_normal_events_have_none(monkeypatch: pytest.MonkeyPatch) -> None:

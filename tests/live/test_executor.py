@@ -259,7 +259,7 @@ def test_a_condition_is_written_once_and_its_time_stays(tmp_path: Path) -> None:
 def test_only_the_newest_word_is_said(tmp_path: Path) -> None:
     async def story() -> None:
         world = Directed()
-        world.server.put("podgroups", group("job", 0))
+        world.server.put("podgroups", group("job", 5))
         scheduler = await world.directed(tmp_path)
         world.server.latency = 1.0
         for number in range(10):

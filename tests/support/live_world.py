@@ -18,7 +18,7 @@ from stromboli.live.proofs.keys import SECRET
 from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.scheduler import LiveScheduler
-from stromboli.live.writing.first_reports import DELAY, LULL
+from stromboli.live.writing.first_reports import DELAY
 from stromboli.model.names import NAMESPACE
 from stromboli.model.proof import KEY_BYTES, sign
 from stromboli.model.reservation import Held, restated
@@ -186,7 +186,7 @@ class Directed(LiveWorld):
         scheduler = self.scheduler(str(conf), schedule_period=3600.0, **more)
         self.start(scheduler)
         await scheduler.ready.wait()
-        await asyncio.sleep(LULL + 2 * DELAY)  # the first reports are made
+        await asyncio.sleep(2 * DELAY)  # the first reports are made
         self.server.requests.clear()
         return scheduler
 

@@ -39,10 +39,7 @@ SENDERS: Final = 8
 """Events that are sent at once."""
 
 URGENT_PAUSE: Final = 0.1
-"""Seconds between two looks whether more urgent writes are still under way, and between two normal events then."""
-
-LATEST: Final = 60.0
-"""Seconds that a normal event may wait for more urgent writes: after these it is sent without a pause."""
+"""Seconds between two looks whether more urgent writes are still under way."""
 
 LONGEST_NAME: Final = 220
 """Characters of an object's name that its events' names begin with: those have 253 at most."""
@@ -92,8 +89,8 @@ class Recorder:
     and left unsaid because nothing was new.
 
     Warnings are sent before what is normal, and of each :data:`WAITING` may wait.  While ``gives_way_to`` answers that
-    more urgent writes are under way, one event is sent at a time, of what is normal one every :data:`URGENT_PAUSE`,
-    and more only as the queue fills or events get late: the server's time is the others', but events do not pile up.
+    more urgent writes are under way, one event is sent at a time, and more only as the queue fills: the server's time
+    is the others', but events do not pile up for it.
     """
 
     def __init__(self, client: Client, component: str, clock: Callable[[], float] = time.time) -> None:
@@ -206,8 +203,6 @@ class Recorder:
                 await self._sent(write)
             finally:
                 self._queue.task_done()
-            if normal and self.gives_way_to() and self._clock() < write.told.at + LATEST:
-                await asyncio.sleep(URGENT_PAUSE)
 
     async def _sent(self, write: _Write) -> None:
         try:

@@ -34,7 +34,6 @@ from stromboli.controllers.jobs.states import FINISHED, How, Step, most_retries,
 from stromboli.controllers.jobs.status import (
     CLEAR,
     Obstacle,
-    counts_due,
     obstacle_of,
     running_duration,
     stamped,
@@ -320,10 +319,7 @@ class Look:
         meta = self._job.metadata
         status = stamped(self._job, with_obstacle(status, self._obstacle), self._now)
         patch = difference(builtins(self._job.status), builtins(status))
-        if patch and (due := counts_due(self._job, status, self._now)):
-            after = self._outcome.after
-            self._outcome.after = due if after is None else min(after, due)
-        elif patch:
+        if patch:
             body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
             self._outcome.then(Patch(JOBS, meta.namespace, meta.name, body, status=True))
         phase = status.state.phase

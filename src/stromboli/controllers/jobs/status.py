@@ -17,13 +17,6 @@ NANOSECONDS = 10**9
 LONGEST_MESSAGE: Final = 1024
 """Characters of a message that a status keeps; others' words may stand in it."""
 
-COUNTS_EVERY: Final = 2.0
-"""Seconds from one status to the next that only counts pods anew: a gang's pods begin to run one after the other."""
-
-_COUNTS: Final = (
-    "pending", "running", "succeeded", "failed", "terminating", "unknown", "task_status_count", "state",
-)  # fmt: skip
-
 
 class Obstacle(NamedTuple):
     """What keeps a job from going on: a word and a sentence; both empty when nothing does."""
@@ -74,17 +67,6 @@ def stamped(job: Job, status: JobStatus, now: float) -> JobStatus:
     if status == job.status:
         return status
     return replace(status, state=replace(status.state, last_transition_time=stamp(now)))
-
-
-def counts_due(job: Job, status: JobStatus, now: float) -> float:
-    """In how many seconds ``status`` may be written: at once (0), unless it only counts pods so soon after the last."""
-    old = job.status
-    written, state = old.state.last_transition_time, replace(status.state, last_transition_time="")
-    counted = replace(status, **{name: getattr(old, name) for name in _COUNTS})
-    if not written or counted != old or state != replace(old.state, last_transition_time=""):
-        return 0.0
-    due = seconds(written, "status.state.lastTransitionTime") + COUNTS_EVERY - now
-    return due if 0 < due <= COUNTS_EVERY else 0.0  # a clock that was set back must not keep it for long
 
 
 def status_change(job: Job, obstacle: Obstacle, now: float) -> list[Change]:

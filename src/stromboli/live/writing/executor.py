@@ -39,10 +39,10 @@ class LiveExecutor:
     ) -> None:
         self._context = context
         self.binder = Binder(context, BINDS_AT_ONCE, self._bind_ended)
-        self.first_reports = FirstReports(context)
-        self.updater = self._own = Updater(context, self.first_reports)
+        self.updater = self._own = Updater(context)
         self.evictor = Evictor(context, EVICTIONS_AT_ONCE, scheduler, self._own.disrupted)
         self._updater = updater or self._own
+        self.first_reports = FirstReports(context)
         context.recorder.gives_way_to = lambda: self.binder.pool.is_busy
 
     def status_updater(self) -> StatusUpdater:
@@ -165,11 +165,10 @@ class LiveExecutor:
     def _event(self, event: Event) -> None:
         about = self._regarding(event)
         record = partial(self._context.recorder.record, about, event.type, event.reason, event.message)
-        sort = _sort_of(event)
-        if sort is None:
-            record()
+        if event.kind == "Pod" and event.type == names.EVENT_WARNING:
+            self.first_reports.make(Sort.EVENT, event.key, about.uid, record)
         else:
-            self.first_reports.make(sort, event.key, about.uid, record)
+            record()
 
     def _regarding(self, event: Event) -> Regarding:
         """The object of an event; its uid is empty where the object is gone."""
@@ -179,15 +178,6 @@ class LiveExecutor:
         namespace, _, name = event.key.rpartition("/")
         uid = state.tasks[event.key].uid if event.kind == "Pod" and event.key in state.tasks else ""
         return Regarding(RESOURCES[event.kind].api_version, event.kind, namespace, name, uid)
-
-
-def _sort_of(event: Event) -> Sort | None:
-    """What an event is held back as; None for one that stays true."""
-    if event.type != names.EVENT_WARNING:
-        return None
-    if event.kind == "PodGroup" and event.reason == names.EVENT_UNSCHEDULABLE:
-        return Sort.GROUP_EVENT
-    return Sort.EVENT if event.kind == "Pod" else None
 
 
 def _all(steps: Iterator[None]) -> None:

@@ -20,7 +20,6 @@ from stromboli.framework.books.plan import Eviction, GateRemoval, PodConditionUp
 from stromboli.kube.client import Patch
 from stromboli.kube.resources import PODS
 from stromboli.live.scheduler.context import Context, is_other
-from stromboli.live.writing.first_reports import FirstReports, Sort
 from stromboli.live.writing.writes import Writes, is_absent
 from stromboli.model import names
 from stromboli.model.job import Job
@@ -42,12 +41,11 @@ class Updater:
     """The :class:`~stromboli.cluster.executor.StatusUpdater` of a live cluster.
 
     All patches name what is ours alone, so other writers of the same object are not disturbed.
-    Reservations have places of their own in the row of requests: they never make statuses wait.  ``reports`` holds
-    statuses of PodGroups back that only count pods, while there come to be more of them.
+    Reservations have places of their own in the row of requests: they never make statuses wait.
     """
 
-    def __init__(self, context: Context, reports: FirstReports) -> None:
-        self._context, self._reports = context, reports
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self.writes = Writes(context, WRITES_AT_ONCE, self._as_it_stands)
         self.reservations = Writes(context, RESERVATIONS_AT_ONCE, self._say_later)
         self._faults: dict[str, str] = {}
@@ -59,7 +57,7 @@ class Updater:
         job = self._context.mirror.state.jobs.get(update.key)
         if job is None:
             return
-        conditions, uid, phase = update.conditions, job.group.uid, job.group.status.phase
+        conditions, uid = update.conditions, job.group.uid
         if is_upstream(update.key):
             conditions = with_theirs(update.conditions, job.group.status.conditions)
         shown = (update.phase, conditions, update.running, update.succeeded, update.failed)
@@ -69,9 +67,7 @@ class Updater:
             return
         annotations = tuple(sorted((update.annotations or {}).items()))
         send = partial(self._write, "PodGroup", update.key, _group_body(update, uid))
-        want = partial(self.writes.want, f"PodGroup {update.key}", (uid, shown, annotations), send)
-        at_once = update.phase != phase or bool(annotations)
-        self._reports.make(Sort.GROUP_STATUS, update.key, uid, want, at_once=at_once)
+        self.writes.want(f"PodGroup {update.key}", (uid, shown, annotations), send)
 
     def _tell_upstream(self, update: PodGroupUpdate, uid: str, conditions: tuple[PodGroupCondition, ...]) -> None:
         """A PodGroup of Kubernetes' own is told whether it has been placed, and that it is no longer disrupted."""
