@@ -93,18 +93,14 @@ class GangEviction(Action):
             yielded = holders.release(released, job)
             attempt = Attempt(self, session, queue, job)
             places = attempt.run(statement)
-            if not session.ask.job_pipelined(job):
-                return
-            gone = holders.spare(released, yielded, statement)
-            if (idle.allocates or not yielded) and idle.replaces(statement, released):
+            if not session.ask.job_pipelined(job) or (not yielded and idle.replaces(statement)):
                 return
             if statement.has_evictions:
                 attempt.report_evictions(statement)
             if session.compat.asks("placed-once"):
                 placed = (each for each in statement.operations if each.kind is OperationKind.PIPELINE)
                 session.ledger.second_places.rows.update((each.tasks[0].uid, each.rows[0]) for each in placed)
-            released.merge(statement)
-            holders.report(gone)
+            holders.settle(released, yielded, statement)
             released.commit()
             nominate(session, job, places)
 

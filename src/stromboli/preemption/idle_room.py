@@ -8,7 +8,7 @@ ends, so that later jobs count on other room, and is then reverted for allocate 
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from stromboli.allocation.gradients import is_split
 from stromboli.allocation.place_tasks import PlacementLines
@@ -20,9 +20,13 @@ from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import PENDING, Job
 from stromboli.model.task import Task
+from stromboli.reservations.claims import ClaimFromLower
+from stromboli.reservations.order import Precedence
 
 ROW = "idle-room"
 """The row of the compatibility table."""
+_BINDS: Final = (OperationKind.ALLOCATE, OperationKind.UNPIPELINE)
+"""The operations of which a placement without reservations consists: pods that are bound, and room that is yielded."""
 
 
 class IdleRoom:
@@ -38,6 +42,9 @@ class IdleRoom:
         self.backfills = ours and "backfill" in session.to_come
         self._lines = PlacementLines(session)
         self._left = session.statement()
+        self._claims: ClaimFromLower | None = None
+        self._moment = 0
+        """How many operations stood when the claims were listed."""
 
     def __enter__(self) -> Self:
         return self
@@ -78,26 +85,18 @@ class IdleRoom:
                 self._left.rollback(mark)
         return found
 
-    def replaces(self, statement: Statement, released: Statement) -> bool:
-        """Whether ``statement`` only reserves idle room: then it is empty now, and the room is left as well.
-
-        ``released`` is what holders of reservations have yielded for it: empty then, too, and they do without until the
-        action ends.  Where they have yielded, allocate has to come, which lets the job claim the same.
-        """
+    def replaces(self, statement: Statement) -> bool:
+        """Whether ``statement`` only reserves idle room: then it is empty now, and the room is left as well."""
         if not self._may_leave or not statement.consists_of(OperationKind.PIPELINE):
             return False
         job, saved, table = statement.operations[0].job, statement.save(), self.session.table
-        mark, yielded = self._left.checkpoint(), released.save()
         with self.session.narrator.mute:
             statement.rollback(0)
-        self._left.merge(released)
         pairs = (pair for operation in saved for pair in zip(operation.tasks, operation.rows, strict=True))
         if self.takes(*((task, table.mask((row,))) for task, row in pairs)):
             self.session.tell("idle_room_left", job=job)
             return True
         with self.session.narrator.mute:
-            self._left.rollback(mark)
-            released.recover(yielded)
             statement.recover(saved)
         return False
 
@@ -113,18 +112,36 @@ class IdleRoom:
         stood = {task.uid: task.last for task in job.of(PENDING)}
         sheet = sheet_of(session, job)
         while len(sheet) and session.ask.job_starving(job):
-            with session.statement() as trial:
-                if (found := try_job(session, self._lines, job, sheet)) is None:
-                    break
-                trial.merge(found)
-                if not trial.consists_of(OperationKind.ALLOCATE) or not session.ask.job_ready(job):
-                    break
-                self._left.merge(trial)
+            found = try_job(session, self._lines, job, sheet)
+            if not self._leaves(job, self._claimed(job) if found is None else found):
+                break
         job.fits.clear()  # why it waits is reported when allocate has its turn
         job.fits.update(fits)
         for uid, last in stood.items():
             job.tasks[uid].last = last
         del session.plan.gates[gates:]
+
+    def _leaves(self, job: Job, found: Statement | None) -> bool:
+        """Let what allocate has ``found`` stand if it binds tasks of ``job``, which is ready then."""
+        if found is None:
+            return False
+        with found:
+            if any(each.kind not in _BINDS for each in found.operations) or not self.session.ask.job_ready(job):
+                return False
+            self._left.merge(found)
+        return True
+
+    def _claimed(self, job: Job) -> Statement | None:
+        """``job``, which has found no room, placed on what lower holders of reservations have to yield to it."""
+        session, book = self.session, self.session.reservations
+        if book is None or not book.holders or job.uid in book.holders:
+            return None
+        if session.ask.job_ready(job) or session.ask.job_pipelined(job):
+            return None
+        if self._claims is None or self._moment != len(self._left.operations):
+            self._claims = ClaimFromLower(session, book, Precedence(session, book.holders))
+            self._moment = len(self._left.operations)
+        return self._claims.find(job, lambda: try_job(session, self._lines, job, sheet_of(session, job)))[1]
 
     # ------------------------------------------------------------------ backfill
 

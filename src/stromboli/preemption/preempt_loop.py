@@ -44,15 +44,13 @@ def run(
             search.tell_figures()
             if session.ask.job_pipelined(job):
                 search.reprieve(statement)
-                gone = holders.spare(released, yielded, statement)
-                if (idle.allocates or not yielded) and idle.replaces(statement, released):
+                if not yielded and idle.replaces(statement):
                     continue
                 if delay.postpones(job, statement):
                     statement.rollback(0)  # not discarded: without evictions no node is nominated
                     released.rollback(0)
                     continue
-                released.merge(statement)
-                holders.report(gone)
+                holders.settle(released, yielded, statement)
                 commit(session, released, search.policy.reason)
     if say := session.tells("no_preemptors"):
         say(queue=queue.name)

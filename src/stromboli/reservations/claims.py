@@ -50,21 +50,28 @@ class ClaimFromLower:
         self._moment = -1
 
     def place(self, job: Job, attempt: Attempt) -> tuple[Statement | None, list[Job]]:
-        """Place ``job``, which has found no room, on that of lower holders; returns these as well."""
+        """Place ``job``, which has found no room, on that of lower holders, who lose it; returns these as well."""
+        taken, placed = self.find(job, attempt)
+        for claim in taken:
+            _report_taken(self.session, self.book, claim)
+        return placed, [claim.job for claim in taken]
+
+    def find(self, job: Job, attempt: Attempt) -> tuple[list[Claim], Statement | None]:
+        """What lower holders must release for ``job``, and the statement that releases it and places the job.
+
+        None, nothing changed, if even all of it is not enough.
+        """
         self._catch_up()
         demand = self._demand(job)
         if demand in self._infeasible or not self._may_help(job):
-            return None, []
+            return [], None
         before = dict(job.fits)
         taken, placed = self._least(job, attempt)
         if placed is None:
             job.fits.clear()
             job.fits.update(before)  # why it waits is reported as things stand, not as they were tried
             self._infeasible.add(demand)
-            return None, []
-        for claim in taken:
-            _report_taken(self.session, self.book, claim)
-        return placed, [claim.job for claim in taken]
+        return taken, placed
 
     # ------------------------------------------------------------------ how much must be released
 
@@ -232,11 +239,8 @@ class YieldBeforeEviction:
         standing = (claim for claim in self._claims if all(task.status is PIPELINED for task in claim.tasks))
         return _lower(self._precedence, list(islice(standing, MOST)), job, statement)
 
-    def spare(self, released: Statement, claims: list[Claim], taken: Statement) -> list[Claim]:
-        """Restore those of ``claims`` that are not in the way of ``taken``, the highest first; returns the others.
-
-        ``released`` then releases only what it returns.
-        """
+    def settle(self, released: Statement, claims: list[Claim], taken: Statement) -> None:
+        """Merge ``taken`` into ``released`` and restore the claims that are not in its way, the highest first."""
         rows = {task.uid: each.rows[0] for each in released.operations for task in each.tasks}
         gone: list[Claim] = []
         with self.session.statement() as trial:
@@ -249,10 +253,7 @@ class YieldBeforeEviction:
             released.rollback(0)
             _release(released, gone)
             taken.recover(saved)
-        return gone
-
-    def report(self, gone: list[Claim]) -> None:
-        """Give up for a higher job what ``gone`` has held, and report it."""
+        released.merge(taken)
         if self._book is not None:
             for claim in gone:
                 _report_taken(self.session, self._book, claim)
