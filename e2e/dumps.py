@@ -11,7 +11,7 @@ from e2e.stage import Stage, until
 
 
 def differences(stage: Stage, name: str) -> list[str]:
-    """Pods of which a scheduler's dump says anything else than the server does."""
+    """Pods and PodGroups of which a scheduler's dump says anything else than the server does."""
     for old in (stage.folder / name).glob("snapshot-*.json"):
         old.unlink()
     process = stage.running[name]
@@ -21,8 +21,11 @@ def differences(stage: Stage, name: str) -> list[str]:
         return [f"{name} has ended"]
     process.send_signal(signal.SIGUSR1)
     (path,) = until(lambda: list((stage.folder / name).glob("snapshot-*.json")), "a dump")
-    told, there = _places(_read(path)), _places(stage.items("/api/v1/pods"))
-    return [uid for uid in told.keys() | there.keys() if told.get(uid) != there.get(uid)]
+    items = _read(path)
+    told, there = _stood(items), _stood(_listed(stage))
+    return [
+        f"{what} {told.get(what)}, not {there.get(what)}" for what in told | there if told.get(what) != there.get(what)
+    ]
 
 
 def _catches(pid: int, number: signal.Signals) -> bool:
@@ -33,10 +36,25 @@ def _catches(pid: int, number: signal.Signals) -> bool:
 
 def _read(path: Path) -> list[Json]:
     found: list[Json] = json.loads(path.read_text())["items"]
-    return [one for one in found if one["kind"] == "Pod"]
+    return found
 
 
-def _places(pods: list[Json]) -> dict[str, str]:
-    """Where the pods are that are not over."""
-    alive = [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
-    return {pod["metadata"]["uid"]: pod["spec"].get("nodeName", "") for pod in alive}
+def _listed(stage: Stage) -> list[Json]:
+    groups = stage.items("/apis/scheduling.volcano.sh/v1beta1/podgroups")
+    pods = stage.items("/api/v1/pods")
+    return [*({**one, "kind": "PodGroup"} for one in groups), *({**one, "kind": "Pod"} for one in pods)]
+
+
+def _stood(items: list[Json]) -> dict[str, str]:
+    """Where the pods are that are not over, and in which phase PodGroups."""
+    found = {}
+    for one in items:
+        name, phase = (
+            f"{one['metadata'].get('namespace', '')}/{one['metadata']['name']}",
+            one.get("status", {}).get("phase"),
+        )
+        if one["kind"] == "Pod" and phase not in ("Succeeded", "Failed"):
+            found[f"Pod {name} {one['metadata']['uid']}"] = one["spec"].get("nodeName", "")
+        elif one["kind"] == "PodGroup":
+            found[f"PodGroup {name}"] = phase
+    return found

@@ -89,6 +89,11 @@ def test_a_pod_that_no_longer_counts_is_gone() -> None:
         ([a(10), a(12, event=Deleted), a(10, event=Added)], None),
         ([a(12, event=Deleted), a(11)], None),
         ([a(10), a(12, event=Deleted), a(13, uid="u2")], ("Pending", "")),
+        ([a(10), a(12, event=Deleted), a(13, uid="u2"), a(14, uid="u2", event=Deleted), a(10)], None),
+        (
+            [a(10), a(12, event=Deleted), a(13, uid="u2"), a(14, uid="u2", event=Deleted), a(15, uid="u3")],
+            ("Pending", ""),
+        ),
         ([a(10), a(13, uid="u2", nodeName="n1")], ("Bound", "n1")),
         ([a(10), a(13, uid="u2", nodeName="n1"), a(12, event=Deleted)], ("Bound", "n1")),
     ],

@@ -365,6 +365,26 @@ def test_duplicates_and_stale_events_are_told_once() -> None:
     run(main())
 
 
+def test_old_news_of_an_object_before_the_one_that_is_gone_ends_with_the_deletion() -> None:
+    async def main() -> None:
+        world = World()
+        async with world:
+            first = world.server.put("pods", pod("a"))
+            world.server.drop("pods", "a", "ns")
+            second = world.server.put("pods", pod("a"))
+            world.server.drop("pods", "a", "ns")
+            gone = {**second, "metadata": {**second["metadata"], "resourceVersion": str(world.server.version)}}
+            await asyncio.sleep(1)
+            assert first["metadata"]["uid"] != second["metadata"]["uid"]
+            world.server.shout("ADDED", "pods", first)
+            world.server.shout("DELETED", "pods", gone)
+            await asyncio.sleep(1)
+            assert world.told[-1] == ("deleted", "a")
+            assert world.agrees()
+
+    run(main())
+
+
 def test_an_object_that_cannot_be_read_stops_nobody() -> None:
     async def main() -> None:
         world = World()

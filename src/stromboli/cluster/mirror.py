@@ -142,11 +142,11 @@ class Mirror:
         return self.versions[name[0]].get(name[1:])
 
     def _is_old(self, name: Name, version: Version) -> bool:
-        """Whether something newer of that name is known, of whichever object, or this very object is gone."""
+        """Whether this very object is gone, or something newer of its name is known: an object, or a deletion."""
         known, gone = self._known(name), self._gone.get(name)
         if gone is not None and gone.uid and gone.uid == version.uid:
             return True
-        return known is not None and 0 < version.number <= known.number
+        return any(0 < version.number <= each.number for each in (known, gone) if each is not None)
 
     def _deleted(self, event: Event, name: Name, version: Version) -> bool:
         known = self._known(name)

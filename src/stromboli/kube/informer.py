@@ -306,7 +306,11 @@ class Informer(Generic[T]):
     def _deleted(self, stub: Identity, raw: msgspec.Raw) -> None:
         key = (stub.namespace, stub.name)
         known = self.store.get(key)
-        if known is None or known.uid != stub.uid:
+        if known is None:
+            return
+        if known.uid != stub.uid:
+            if newer(stub.resource_version, known.version):  # old news had brought it back
+                self._missing(key)
             return
         del self.store[key]
         last = self._read(stub, raw) or known.object
