@@ -99,10 +99,24 @@ def test_what_is_known_to_change_nothing_is_not_drawn() -> None:
     assert [each.diff for each in at(TEXTS, ["a.py:1"], [])] == ["- LIMIT = 2\n+ LIMIT = 3"]
 
 
-def test_each_known_one_is_a_mutation_of_today_and_has_a_reason() -> None:
+def test_a_known_one_may_be_of_one_function_alone() -> None:
+    """The function is the outermost one, which begins with its decorators."""
+    text = "@cache\ndef f(a):\n    return a + 1\ndef g(a):\n    def f():\n        return a + 1\n    return f\n"
+    found = {
+        name: list(
+            at({"c.py": text}, ["c.py:3", "c.py:6"], [Known("c.py", "return a + 1", "return a - 1", "any", name)])
+        )
+        for name in ("f", "g", "")
+    }
+    left = {name: [each.line for each in some if "a - 1" in each.mutated] for name, some in found.items()}
+    assert left == {"f": [6], "g": [3], "": []}
+
+
+def test_each_known_one_is_one_mutation_of_today_and_has_a_reason() -> None:
     for each in known_in(ROOT / "tools/mutants/equivalent.toml"):
         text = (ROOT / each.path).read_text(encoding="utf-8")
-        assert any(each.is_meant(mutation) for mutation in mutations(each.path, text)), each
+        meant = [mutation.where for mutation in mutations(each.path, text) if each.is_meant(mutation)]
+        assert len(meant) == 1, f"{each} means {meant}: name its function"
         assert isinstance(each, Measure) or each.reason
 
 

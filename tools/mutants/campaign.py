@@ -27,18 +27,23 @@ FIRST = 30
 
 @dataclass(frozen=True)
 class Known:
-    """A mutation that is known to change nothing: its path, the line before and after, and why it is none."""
+    """A mutation that is known to change nothing: its path, the line before and after, and why it is none.
+
+    ``function`` is the name of the outermost function around it, where the same line stands in several.
+    """
 
     path: str
     line: str
     mutated: str
     reason: str
+    function: str = ""
 
     def is_meant(self, mutation: Mutation) -> bool:
         """Whether this is the mutation."""
         if mutation.path != self.path:
             return False
-        return [line[1:].strip() for line in mutation.diff.splitlines()] == [self.line, self.mutated]
+        same = [line[1:].strip() for line in mutation.diff.splitlines()] == [self.line, self.mutated]
+        return same and self.function in ("", mutation.function_name)
 
 
 @dataclass(frozen=True)

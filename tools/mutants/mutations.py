@@ -67,6 +67,14 @@ class Mutation:
         """The name that the module is imported by; the first part of its path is the folder of all sources."""
         return ".".join(Path(self.path).with_suffix("").parts[1:])
 
+    @cached_property
+    def function_name(self) -> str:
+        """The name of the outermost function around it; empty where it runs when the module is imported."""
+        for node in ast.walk(ast.parse(self.text)):
+            if isinstance(node, FUNCTIONS) and first_line(node) == self.function:
+                return node.name
+        return ""
+
     @property
     def compiles(self) -> bool:
         """Whether the mutated text is Python; what moves to another line may break it."""
@@ -170,8 +178,7 @@ class Walk:
         header = Place((node.lineno, max(node.lineno, node.body[0].lineno - 1)), place.function, (node.name,))
         for default in (*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)):
             self.expression(default, header)
-        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-        self.body(node.body, Place((0, 0), place.function or first))
+        self.body(node.body, Place((0, 0), place.function or first_line(node)))
 
     def replaced(self, node: ast.stmt, place: Place) -> None:
         """Statements that may be left out, or done otherwise, as wholes."""
@@ -286,6 +293,11 @@ def mutations(path: str, text: str) -> list[Mutation]:
     walk = Walk(path, text)
     walk.body(ast.parse(text).body, Place())
     return sorted(walk.found, key=lambda each: (each.edit.start, each.edit.end, each.edit.new))
+
+
+def first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The line on which a function begins, its decorators with it."""
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
 def _only_declares(statements: list[ast.stmt]) -> bool:
