@@ -75,6 +75,13 @@ def test_memory_is_taken_from_one_card_and_the_annotations_say_which() -> None:
     assert "0/1 nodes are unavailable: 1 GpuShare no enough gpu memory on node n." in messages(plan, "default/c")
 
 
+def test_cards_give_a_node_no_points() -> None:
+    """A node that does not say how many cards it has takes pods by its memory alone, and is as good as others."""
+    nodes = [node("n0", cpu=64, memory="64Gi", resources={MEMORY: 8000}), cards("n1", 8000, 1)]
+    bench = Bench([*nodes, asking("p", gpu_memory=1000)], conf(GPUSharingEnable="true", ScheduleWeight=10))
+    assert binds(bench.cycle()) == {"p": "n0"}
+
+
 @pytest.mark.parametrize(
     ("running", "unhealthy", "given_to"),
     [
