@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -132,6 +134,39 @@ def test_it_is_written_only_when_another_reason_refuses_or_numbers_are_renewed()
         cluster.cycle(START + second)
     assert cluster.said() == (said or "").replace("4.8", "3.8")
     assert cluster.writes == written + 1
+
+
+def written_at(cluster: Cluster, until: int, change: Callable[[], None]) -> list[int]:
+    """The seconds of cycles that write a condition; there is one each second, and ``change`` is called before it."""
+    found: list[int] = []
+    for second in range(until):
+        before = cluster.writes
+        change()
+        cluster.cycle(START + second)
+        found += [second] * (cluster.writes - before)
+    return found
+
+
+@pytest.mark.parametrize("look_every", [60, 61])
+def test_numbers_are_renewed_every_five_minutes(look_every: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the job is looked at in between."""
+    monkeypatch.setattr(not_admitted, "LOOK_EVERY", look_every)
+    cluster = Cluster(node("n", cpu="4"), waiting())
+    amounts = count(3001)
+    _, first, second = written_at(cluster, 600, lambda: cluster.add(node("n", cpu=f"{next(amounts)}m")))
+    assert second - first == 300
+
+
+def test_later_reasons_are_looked_at_every_minute() -> None:
+    """The quota refuses the job, or does not, the other way round after each write."""
+    cluster = Cluster(node("n", cpu="4"), waiting(), QUOTA, plugin="overcommit}, {name: resourcequota")
+
+    def change() -> None:
+        hard = "4" if cluster.writes % 2 else "40"
+        cluster.add({**QUOTA, "status": {"hard": {"cpu": hard}, "used": {"cpu": "1"}}})
+
+    _, *found = written_at(cluster, 200, change)
+    assert [later - earlier for earlier, later in pairwise(found)] == [60, 60, 60]
 
 
 def test_it_is_written_again_when_the_queue_is_closed() -> None:

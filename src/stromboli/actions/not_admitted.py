@@ -58,11 +58,13 @@ class NotAdmitted:
             return
         before = self._before
         known = next((one for one in job.conditions if one.type == names.POD_GROUP_NOT_ADMITTED), None)
-        if known is not None and not (self._is_due(job, LOOK_EVERY, before) or self._is_another(known, first)):
+        renewed = self._is_due(job, RENEWED_EVERY, before)
+        looked_at = renewed or self._is_due(job, LOOK_EVERY, before)
+        if known is not None and not (looked_at or self._is_another(known, first)):
             return
         self._left -= 1
         text = refusals_text(self._ballot.refusals(job, first))[:LONGEST]
-        if known is not None and _shape(text) == _shape(known.message) and not self._is_due(job, RENEWED_EVERY, before):
+        if known is not None and _shape(text) == _shape(known.message) and not renewed:
             return
         condition = PodGroupCondition(
             names.POD_GROUP_NOT_ADMITTED, names.CONDITION_TRUE, reason=names.REASON_REFUSED, message=text
