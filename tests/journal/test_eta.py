@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stromboli.builtin import full_registry
 from stromboli.cli.main import main
@@ -17,7 +19,7 @@ from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of
 from stromboli.study.eta import ENOUGH, SLACK, Calibration, Forecaster, scene_of, sort_of
 from stromboli.study.forecast import FAR, Holding, Situation, Waiting, starts
 from stromboli.study.learning import Learner, _Seen
-from stromboli.study.runtimes import EXPECTED, LEAST, Runtimes, Sort, expected
+from stromboli.study.runtimes import EXPECTED, LEAST, Floats, Runtimes, Sort, expected
 from stromboli.testing.builders import node, pod, pod_group, state
 from tests.support.filled_record import filled_record as filled_record
 
@@ -48,6 +50,62 @@ def test_starts_on_paper(
     found = situation(*(Waiting(np.array([each]), count, count, 0) for count, each in waiting), most=most)
     left, runtimes = np.array([[10.0, 30.0]]), np.full((1, len(waiting)), 50.0)
     assert starts(found, target, left, runtimes).tolist() == [expected_start]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_who_waits_for_a_quota_starts_on_any_node_once_somebody_of_the_queue_ends(count: int) -> None:
+    """What ends is on the second node, the room on the first; before, somebody of another queue ends."""
+    running = [Holding((1,), np.array([[1.0]]), queue) for queue in (0, 1)]
+    waiting = [Waiting(np.array([4.0 / count]), count, count, 0)]
+    found = Situation(np.array([[8.0], [0.0]]), running, waiting, np.ones((2, 1)), np.array([[4.0], [FAR]]))
+    assert starts(found, 0, np.array([[10.0, 5.0]]), np.full((1, 1), 50.0)).tolist() == [10.0]
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[Situation, Floats, Floats]:
+    """Few small nodes, pods and gangs in queues with and without a limit, and how long all of them take."""
+    amounts, queues = st.integers(1, 4), st.integers(0, 1)
+    held = draw(st.lists(st.tuples(st.integers(0, 2), amounts, queues, st.integers(1, 9)), max_size=5))
+    asked = draw(st.lists(st.tuples(amounts, st.integers(1, 2), queues, st.integers(1, 9)), min_size=1, max_size=5))
+    running = [Holding((row,), np.array([[float(amount)]]), queue) for row, amount, queue, _ in held]
+    waiting = [Waiting(np.array([float(each)]), count, count, queue) for each, count, queue, _ in asked]
+    used = np.array([[float(sum(amount for _, amount, of, _ in held if of == queue))] for queue in (0, 1)])
+    free = np.array([[float(draw(st.integers(0, 6)))] for _ in range(3)])
+    most = np.array([[float(draw(st.integers(1, 9)))], [FAR]])
+    times = [[float(row[-1]) for row in rows] for rows in (held, asked)]
+    return Situation(free, running, waiting, used, most), np.array(times[:1]), np.array(times[1:])
+
+
+@given(situations())
+def test_jobs_start_as_if_all_were_tried_on_all_nodes_after_each_end(case: tuple[Situation, Floats, Floats]) -> None:
+    found, left, runtimes = case
+    for target in range(len(found.waiting)):
+        assert starts(found, target, left, runtimes).tolist() == [tried_everywhere(found, target, left[0], runtimes[0])]
+
+
+def tried_everywhere(found: Situation, target: int, left: Floats, runtimes: Floats) -> float:
+    """When a job starts, the slow way."""
+    free, used, waiting = found.free.copy(), found.used.copy(), dict(enumerate(found.waiting))
+    ends = [(end, number, one) for number, (end, one) in enumerate(zip(left.tolist(), found.running, strict=True))]
+    now = 0.0
+    while True:
+        for number, one in list(waiting.items()):
+            rooms = np.floor(free / one.each).min(axis=1).clip(0, one.count).astype(int)
+            rows = [row for row in np.argsort(-rooms, kind="stable").tolist() for _ in range(rooms[row])][: one.count]
+            if len(rows) == one.count and (used[one.queue] + one.count * one.each <= found.most[one.queue]).all():
+                if number == target:
+                    return now
+                np.subtract.at(free, rows, one.each)
+                used[one.queue] += one.count * one.each
+                held = Holding(tuple(rows), np.repeat(one.each[None], one.count, axis=0), one.queue)
+                ends.append((now + float(runtimes[number]), len(left) + number, held))
+                del waiting[number]
+        if not ends:
+            return np.inf
+        ends.sort(key=lambda end: end[:2])
+        now, _, ended = ends.pop(0)
+        np.add.at(free, list(ended.nodes), ended.held)
+        used[ended.queue] -= ended.held.sum(axis=0)
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -72,13 +72,13 @@ class _Draw:
         self.queue = np.array([one.queue for one in found.waiting])
         self.open = np.ones(len(found.waiting), dtype=bool)
         self.whole = self.each * np.array([one.least for one in found.waiting])[:, None]
-        self.limited: Bools = np.logical_or.reduce(found.most < FAR, axis=1)
+        self.limited: Bools = np.logical_or.reduce(found.most < FAR, axis=1)[self.queue]
         self.all = np.arange(len(self.free))
 
     def start_of(self, target: int) -> float:
         """When the waiting job of that number starts; infinite if it does not."""
         self.now = 0.0
-        self._start_all(range(len(self.free)))
+        self._start_all(range(len(self.free)), self.limited)
         for _ in range(EVENTS):
             if not self.open[target] or not self.ends:
                 break
@@ -88,26 +88,28 @@ class _Draw:
             for row, node in enumerate(ended.nodes):
                 self.free[node] += ended.held[row]
                 self.used[ended.queue] -= ended.held[row]
-            self._start_all(ended.nodes)
+            self._start_all(ended.nodes, self.limited & (self.queue == ended.queue))
         return np.inf if self.open[target] else self.now
 
-    def _start_all(self, rows: Sequence[int]) -> None:
-        """Start what fits now that there is more room on nodes ``rows``, the first one first."""
+    def _start_all(self, rows: Sequence[int], allowed: Bools) -> None:
+        """Start what fits now that there is more room on nodes ``rows``, the first one first.
+
+        To the waiting jobs ``allowed`` their queue may give more, too: they may have had room before, on any node.
+        """
         nodes = np.unique(np.array(rows, dtype=np.intp))
         room = self.free[nodes].max(axis=0, initial=0.0)
-        hope = self.open & ((self.each <= room).all(axis=1) | ~self.single)
+        hope = self.open & ((self.each <= room).all(axis=1) | ~self.single | allowed)
         hope &= (self.whole <= self.free.clip(0).sum(axis=0)).all(axis=1)
         hope &= (self.used[self.queue] + self.each <= self.most[self.queue]).all(axis=1)
         for number in np.flatnonzero(hope).tolist():
-            self._start(number, nodes)
+            self._start(number, nodes if self.single[number] and not allowed[number] else self.all)
 
     def _start(self, number: int, rows: Rows) -> None:
-        """Start a waiting job if it fits; one of a single pod can only do so on ``rows``, where there is more room."""
+        """Start a waiting job if it fits on ``rows``."""
         one = self.waiting[number]
-        limited = bool(self.limited[one.queue])
-        if limited and ((self.used[one.queue] + one.least * one.each) > self.most[one.queue]).any():
+        if self.limited[number] and ((self.used[one.queue] + one.least * one.each) > self.most[one.queue]).any():
             return
-        nodes = self._nodes(one, rows if self.single[number] and not limited else self.all)
+        nodes = self._nodes(one, rows)
         if len(nodes) < one.least:
             return
         for node in nodes:
