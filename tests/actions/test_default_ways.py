@@ -13,7 +13,7 @@ from stromboli.framework.session.victim_order import VictimOrder
 from stromboli.model.job import RUNNING
 from stromboli.plugin import Plugin, task_order
 from stromboli.testing.builders import node, pod, pod_group, queue
-from tests.acceptance.bench import Bench, conf, task_of
+from tests.acceptance.bench import Bench, binds, conf, task_of
 from tests.acceptance.fights import evicted, fight, nominated, running, waiting
 from tests.acceptance.stories import TIERS, Story
 from tests.support.live_world import LiveWorld
@@ -129,6 +129,28 @@ def test_tasks_without_an_index_follow_the_rule_of_two_among_those_that_have_one
         assert 0 < sum(task.index >= 0 for task in tasks) < 3
         wanted = session.hooks.orders["task_order"].sorted(tasks)
         assert session.tasks_in_turn(tasks) == wanted
+
+
+class ByRank(Plugin):
+    """A key of numbers for important tasks, and of names for others."""
+
+    name = "byrank"
+
+    @task_order
+    def by_rank(self, left, right):
+        mine, other = self.rank(left), self.rank(right)
+        return (mine > other) - (mine < other)
+
+    @task_order.key
+    def rank(self, task):
+        return -task.created if task.priority else task.name
+
+
+def test_keys_need_not_compare_where_an_earlier_one_tells_tasks_apart() -> None:
+    pods = [pod(f"g-{i}", group="g", cpu=1, priority=10 * (i % 2), created=i) for i in range(4)]
+    bench = Bench([node("n", cpu=8), pod_group("g"), *pods], conf("priority byrank", "predicates"), ByRank)
+    plan = bench.cycle()
+    assert (list(binds(plan)), plan.inconsistencies) == (["g-3", "g-1", "g-0", "g-2"], [])
 
 
 # ---------------------------------------------------------------------- rows of the compatibility table

@@ -68,10 +68,10 @@ class SessionHooks:
         indexed = sum([task.index >= 0 for task in tasks])
         if self.task_keys is None or 0 < indexed < len(tasks):
             return self.orders["task_order"].sorted(tasks)
-        found = sorted(tasks, key=_TURN)
-        for key in reversed(self.task_keys):  # each sort leaves equal ones in the order of those before it
-            found.sort(key=key)
-        return found
+        try:
+            return _key_by_key(tasks, self.task_keys)
+        except TypeError:  # where a plugin's key compares only with those of tasks that earlier keys don't tell apart
+            return self.orders["task_order"].sorted(tasks)
 
     def compile(self, compat: Compat) -> Questions:
         """Compile everything from the answers as they are now; returns the merged functions."""
@@ -103,6 +103,14 @@ _QUOTAS: Final = {"allocatable": "many", "preemptive": "scalar"}
 
 _VICTIMS: Final = ("preemptable", "reclaimable")
 """The points at which plugins name victims for one task."""
+
+
+def _key_by_key(tasks: list[Task], keys: list[Callable[[Task], Any]]) -> list[Task]:
+    """``tasks`` by keys of which the first one counts most, sooner than by tuples of them."""
+    found = sorted(tasks, key=_TURN)
+    for key in reversed(keys):  # each sort leaves equal ones in the order of those before it
+        found.sort(key=key)
+    return found
 
 
 def _handlers(answers: Answers, point: str) -> list[Handler]:
