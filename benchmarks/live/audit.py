@@ -21,6 +21,8 @@ rules:
 - {level: Metadata}
 """
 
+_PAUSE: Final = 0.5
+"""Seconds between two looks at the log."""
 _READS: Final = frozenset({"get", "list"})
 
 
@@ -51,13 +53,20 @@ class Audit:
         self._log = log
         self._read = 0
 
-    async def until_quiet(self, seconds: float) -> None:
-        """Return when nothing was written to the cluster for so many seconds."""
+    async def until_quiet(self, seconds: float, limit: float) -> str:
+        """Return when nothing was written to the cluster for so many seconds, or after ``limit`` seconds.
+
+        The answer is empty, or says who wrote last and what.
+        """
         self._read = self._log.stat().st_size
-        quiet = 0.0
-        while quiet < seconds:
-            await asyncio.sleep(0.5)
-            quiet = 0.0 if any(entry.verb not in _READS for entry in self._news()) else quiet + 0.5
+        quiet, last = 0.0, ""
+        for _ in range(int(limit / _PAUSE)):
+            await asyncio.sleep(_PAUSE)
+            writes = [str(entry) for entry in self._news() if entry.verb not in _READS]
+            quiet, last = (0.0, writes[-1]) if writes else (quiet + _PAUSE, last)
+            if quiet >= seconds:
+                return ""
+        return last
 
     def requests(self, since: float, until: float) -> Counter[str]:
         """Requests received between two moments, in seconds since 1970, by user agent, verb and resource."""

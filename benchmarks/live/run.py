@@ -35,6 +35,8 @@ _STROMBOLI: Final = (sys.executable, "-m", "stromboli.cli.main")
 
 QUIET_SECONDS: Final = 3.0
 """Without a write for so long the cluster is quiet."""
+QUIET_LIMIT: Final = 60.0
+"""For so long at most that is waited for after the last pod runs."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,8 @@ class _Run:
         except TimeoutError:
             raise RuntimeError(f"{self.load.name}: not all pods run: {self._why()}") from None
         costs, audit = [self._costs(before)], Audit(self.folder / "audit.log")
-        await audit.until_quiet(QUIET_SECONDS)
+        if last := await audit.until_quiet(QUIET_SECONDS, QUIET_LIMIT):
+            print(f"{self.load.name}: not quiet within {QUIET_LIMIT:g} s; the last write: {last}", file=sys.stderr)
         costs.append(self._costs(before))
         ran = max(self.times.running.values())
         requests = audit.requests(since, ran), audit.requests(since, time.time())
