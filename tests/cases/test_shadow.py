@@ -89,16 +89,16 @@ FIRST, SECOND, THIRD = sorted(RESTORABLE)[:3]
 
 
 @pytest.mark.parametrize(
-    ("needed", "first", "rows"),
+    ("needed", "first", "rows", "plans"),
     [
-        ([{FIRST}], (), {FIRST}),
-        ([{SECOND}, {FIRST}], (SECOND,), {SECOND}),
-        ([{FIRST, THIRD}], (), {FIRST, THIRD}),
-        ([], (), set()),
+        ([{FIRST}], (), {FIRST}, 2 + list(RESTORABLE).index(FIRST)),  # all rows together, then one after the other
+        ([{SECOND}, {FIRST}], (SECOND,), {SECOND}, 2),
+        ([{FIRST, THIRD}], (), {FIRST, THIRD}, 1 + 2 * len(RESTORABLE)),  # then each is left out
+        ([], (), set(), 1),
     ],
 )
 def test_the_fewest_rows_are_found_that_make_a_difference(
-    needed: list[set[str]], first: tuple[str, ...], rows: set[str]
+    needed: list[set[str]], first: tuple[str, ...], rows: set[str], plans: int
 ) -> None:
     moment: Any = Planned()
 
@@ -106,4 +106,4 @@ def test_the_fewest_rows_are_found_that_make_a_difference(
         return any(some <= plan for some in needed)
 
     assert set(rows_of(moment, decides, first)) == rows
-    assert len(moment.asked) == (1 if not needed else 2 if first else len(moment.asked))
+    assert len(moment.asked) == plans
