@@ -101,9 +101,9 @@ def looked_at(monkeypatch, count):
     return sum(seen)
 
 
-@pytest.mark.parametrize(("key", "asked"), [(by_template, {"g-0"}), (None, {f"g-{i}" for i in range(9)})])
+@pytest.mark.parametrize(("key", "asked"), [(by_template, {"g-0", "g-8"}), (None, {f"g-{i}" for i in range(9)})])
 def test_what_follows_from_the_template_is_asked_once_a_run(key, asked):
-    """Without the key each pod of a gang is asked about before it is placed, and one that is refused ends the run."""
+    """A gang is a run of eight, and one more.  Without the key each pod is asked about; a refused one ends the run."""
     seen = []
 
     class Choosy(Plugin):

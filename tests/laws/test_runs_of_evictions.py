@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
@@ -164,6 +164,7 @@ def in_runs_or_not(snapshot: Snapshot, config: Config, registry: Registry, now: 
 
 
 @pytest.mark.law("victims are evicted in runs as they are one by one")
+@settings(max_examples=12)  # each takes two seconds
 @given(st.one_of(*(layered() for _ in range(5)), staffed(), contested(CONFS)), steps)
 def test_runs(scene: Scene, happenings: list[Step]) -> None:
     for _ in lived(scene, happenings, [], in_runs_or_not):

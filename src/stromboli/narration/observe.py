@@ -363,6 +363,9 @@ class Derived(Mapping[str, float], Generic[Raw]):
     def __len__(self) -> int:
         return len(self._raw)
 
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
 
 class QueueFigures(NamedTuple):
     """What the metrics of one queue show; what is None stays as it was told last."""

@@ -254,6 +254,9 @@ class LackingTasks(Mapping[str, int]):
     def __len__(self) -> int:
         return len(self._jobs) - len(self.without)
 
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
 
 class _Report:
     """What gang says of the jobs at the end of a session."""
