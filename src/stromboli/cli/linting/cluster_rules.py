@@ -339,7 +339,7 @@ CLUSTER_RULES: Final[tuple[Rule[Cluster], ...]] = (
          "It does no harm, but was hardly meant so.",
          "Keep one object of a name, and no file without any."),
     Rule("limit-below-guarantee", "error", _limit_below_guarantee,
-         "The queue cannot use all of its guarantee, and no other queue may.",
+         "The queue cannot use all of its guarantee, and the rest is kept from other queues.",
          "Raise the capability, or lower the guarantee."),
     Rule("deserved-out-of-bounds", "error", _deserved_out_of_bounds,
          "guarantee <= deserved <= capability must hold; otherwise shares are cut in unexpected places.",

@@ -60,7 +60,7 @@ FLAGS: Final = (
     Flag("cache-dumper", "bool", "true", "SIGUSR1 writes the snapshot to a file, SIGUSR2 logs it."),
     Flag("cache-dump-dir", "text", "/tmp", "Where SIGUSR1 writes it."),
     Flag("node-worker-threads", "int", "20", "Nodes need no workers.", idle=True),
-    Flag("gate-removal-worker-num", "int", "5", "Gates are removed along with other writes.", idle=True),
+    Flag("gate-removal-worker-num", "int", "5", "Ignored: the workers of other writes remove gates, too.", idle=True),
     Flag("ignored-provisioners", "texts", "", "Provisioners whose volumes count for no limit of a node."),
     Flag("resource-sync-timeout", "duration", "60s", "How long to wait for the first lists; 0 for no wait."),
     Flag("disable-default-scheduler-config", "bool", "false", "Refuse to run without a usable configuration file."),

@@ -1,7 +1,7 @@
 """What a pod asks for, by Kubernetes' rules: containers, init containers, sidecars, overhead, pod level, resizes.
 
 The walk, in each dimension: containers and sidecars (restartable init containers) run together; a plain init container
-runs alone with the sidecars started before it; a pod needs the larger of both.  Values that the pod as a whole states
+runs beside the sidecars started before it only; a pod needs the larger of both.  Values that the pod as a whole states
 replace the result for the names they give; the overhead comes on top.
 
 Specs and states may be given decoded or as the mappings they were decoded from.
