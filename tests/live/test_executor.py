@@ -162,6 +162,33 @@ def test_S0_21_one_write_that_fails_does_not_stop_the_others(tmp_path: Path) -> 
     run(story())
 
 
+@pytest.mark.parametrize(("seconds", "phase"), [(4.0, "Running"), (400.0, "Inqueue")])
+def test_a_server_that_has_just_begun_and_allows_nothing_yet_is_asked_again(
+    tmp_path: Path, seconds: float, phase: str
+) -> None:
+    """It gets the status once it allows the write; one that goes on forbidding it does not, which is told."""
+
+    async def story() -> None:
+        world = Directed()
+        world.server.put("podgroups", group("a", 1))
+        scheduler = await world.directed(tmp_path)
+        allowed = asyncio.get_running_loop().time() + seconds
+
+        def forbid(request: Request, when: str) -> Response | None:
+            early = asyncio.get_running_loop().time() < allowed
+            return status(403, "Forbidden") if early and request.method == "PATCH" else None
+
+        world.server.faults.append(forbid)
+        scheduler.executor.finish(plan_of(pod_groups=[PodGroupUpdate("ns/a", "Running", running=1)]))
+        await asyncio.sleep(60)
+        assert world.server.get("podgroups", "a", "ns")["status"]["phase"] == phase
+        assert scheduler.state.jobs["ns/a"].phase == phase
+        assert bool(world.told.of("write_failed")) is (phase == "Inqueue")
+        await world.end()
+
+    run(story())
+
+
 def test_amounts_that_a_queue_no_longer_has_disappear(tmp_path: Path) -> None:
     async def story() -> None:
         world = Directed()

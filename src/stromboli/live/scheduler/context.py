@@ -26,6 +26,9 @@ D = TypeVar("D")
 HOPELESS: Final = frozenset({400, 401, 403, 405, 406, 413, 415, 422})
 """Answers that another attempt would get again."""
 
+UNWELCOME: Final = frozenset({401, 403})
+"""Those of them that a server gives, too, which has just begun and does not know yet what each account may do."""
+
 LONGEST_PAUSE: Final = 2.0
 """Seconds between attempts at most: when the server is back, what waits should go on soon."""
 
@@ -142,10 +145,11 @@ class Attempts:
     """The attempts of one write, counted by what they met; ``made`` counts them all.
 
     An unreachable server is waited for: attempts without an answer count neither as conflicts nor as errors.
+    After an answer in ``hopeless`` there is no other attempt.
     """
 
-    def __init__(self) -> None:
-        self.made = 0
+    def __init__(self, hopeless: frozenset[int] = HOPELESS) -> None:
+        self.made, self._hopeless = 0, hopeless
         self._conflicts = self._errors = 0
 
     def are_over(self, error: StromboliError) -> bool:
@@ -157,7 +161,7 @@ class Attempts:
             self._conflicts += 1
         else:
             self._errors += 1
-        is_hopeless = isinstance(error, ApiError) and error.code in HOPELESS
+        is_hopeless = isinstance(error, ApiError) and error.code in self._hopeless
         return is_hopeless or self._conflicts >= CONFLICTS or self._errors >= ATTEMPTS
 
 

@@ -19,7 +19,7 @@ from stromboli.errors import ApiError, ManifestError, StromboliError
 from stromboli.framework.books.plan import Eviction, GateRemoval, PodConditionUpdate, PodGroupUpdate, QueueUpdate
 from stromboli.kube.client import Patch
 from stromboli.kube.resources import PODS
-from stromboli.live.scheduler.context import Context, is_other
+from stromboli.live.scheduler.context import HOPELESS, UNWELCOME, Context, is_other
 from stromboli.live.writing.writes import Writes, is_absent
 from stromboli.model import names
 from stromboli.model.job import Job
@@ -46,7 +46,7 @@ class Updater:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self.writes = Writes(context, WRITES_AT_ONCE, self._as_it_stands)
+        self.writes = Writes(context, WRITES_AT_ONCE, self._as_it_stands, HOPELESS - UNWELCOME)
         self.reservations = Writes(context, RESERVATIONS_AT_ONCE, self._say_later)
         self._faults: dict[str, str] = {}
 

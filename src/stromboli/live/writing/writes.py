@@ -7,7 +7,7 @@ from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from stromboli.errors import ApiError, StromboliError, in_words
-from stromboli.live.scheduler.context import Attempts, Context
+from stromboli.live.scheduler.context import HOPELESS, Attempts, Context
 from stromboli.live.writing.pool import Pool
 
 Content = TypeVar("Content", bound=Hashable)
@@ -24,11 +24,17 @@ class Writes:
     """Writes to many objects, one at a time for each, under a key that names it (``PodGroup ns/name``).
 
     A word that waits is replaced by a newer one; one that is just being said is not said again.  Gone objects and what
-    the server refuses for good are given up; ``given_up`` is called with the key then.
+    the server refuses for good (the codes ``hopeless``) are given up; ``given_up`` is called with the key then.
     """
 
-    def __init__(self, context: Context, size: int, given_up: Callable[[str], Awaitable[None]]) -> None:
-        self._context, self._given_up = context, given_up
+    def __init__(
+        self,
+        context: Context,
+        size: int,
+        given_up: Callable[[str], Awaitable[None]],
+        hopeless: frozenset[int] = HOPELESS,
+    ) -> None:
+        self._context, self._given_up, self._hopeless = context, given_up, hopeless
         self.pool = Pool(size, context.tell)
         self._next: dict[str, Wanted[Hashable]] = {}
         self._saying: dict[str, Wanted[Hashable]] = {}
@@ -66,7 +72,7 @@ class Writes:
                 del self._saying[key]
 
     async def _say_until_heard(self, key: str, wanted: Wanted[Hashable]) -> None:
-        attempts = Attempts()
+        attempts = Attempts(self._hopeless)
         while self._context.may_write() and key not in self._next:
             try:
                 await wanted.send()
