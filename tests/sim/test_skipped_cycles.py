@@ -72,7 +72,10 @@ waiting = st.lists(
 def test_schedules_are_those_with_every_cycle(
     rows: list[tuple[int, int, tuple[int, int], str]], conf: Conf, period: float | None
 ) -> None:
-    jobs = [job(number, *when, *pods, queue) for number, (*when, pods, queue) in enumerate(sorted(rows))]
+    jobs = [
+        job(number, submit, runtime, cores, count, queue)
+        for number, (submit, runtime, (cores, count), queue) in enumerate(sorted(rows))
+    ]
     few, every = (ran(jobs, "2x5cpu", conf, skips, period) for skips in (True, False))
     assert [(run.start, run.end) for run in few.runs] == [(run.start, run.end) for run in every.runs]
     assert few.cycles <= every.cycles

@@ -1,8 +1,8 @@
 """The observer interface: how the core reports what it does, without knowing its observers.
 
-The core writes no log and keeps no metrics.  It tells an :class:`Observer` under the keys of
-:mod:`stromboli.narration.catalogue`, and says when an action or plugin begins and ends; observers bring the clock.
-A session asks for a :func:`teller` once a key, so an unwanted key costs one comparison with None.
+The core has no log or metrics.  It tells an :class:`Observer` under the keys of :mod:`stromboli.narration.catalogue`,
+and when an action or plugin begins and ends; observers bring the clock.  A session asks for a :func:`teller` once a
+key, so an unwanted key costs a comparison with None.
 """
 
 from __future__ import annotations
@@ -44,10 +44,7 @@ class Observer(Protocol):
         """Whether to tell ``key``; asked once a session, so a changed answer counts from the next session on."""
 
     def tell(self, key: str, fields: Mapping[str, object]) -> None:
-        """Something has happened; ``fields`` are what the catalogue names for ``key``.
-
-        They belong to the observer, which may look at them later: the teller changes none of them any more.
-        """
+        """Something has happened; ``fields`` are what the catalogue names for ``key``, and do not change any more."""
 
     def started(self, kind: str, name: str) -> None:
         """A span begins; spans nest.
