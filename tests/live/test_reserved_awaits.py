@@ -24,7 +24,7 @@ from tests.support.virtual import run
 AWHILE = GRACE + 5
 """Seconds after which a story is over that nobody disturbs."""
 
-REFUSALS = {**TROUBLES, "forbidden": (lambda: status(403, "Forbidden"), "before")}
+REFUSALS = {**TROUBLES, "refused": (lambda: status(422, "Invalid"), "before")}
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ class Story:
 
 STORIES = [
     Story(Contested), Story(Contested, resumed=True), Story(Halved), Story(Halved, resumed=True),
-    Story(Contested, "conflict"), Story(Contested, "no answer"), Story(Contested, "forbidden"),
+    Story(Contested, "conflict"), Story(Contested, "no answer"), Story(Contested, "refused"),
 ]  # fmt: skip
 
 
 def once(trouble: Callable[[], Response | None], at: str) -> Callable[[Request, str], Response | None]:
-    """Has the first write of each sort to each object in trouble; a deletion is only lost, as nobody forbids it."""
+    """Has the first write of each sort to each object in trouble; a deletion is only lost, as no server refuses it."""
     struck: set[tuple[str, str]] = set()
 
     def strike(request: Request, when: str) -> Response | None:
