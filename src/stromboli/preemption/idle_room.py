@@ -113,7 +113,9 @@ class IdleRoom:
         sheet = sheet_of(session, job)
         while len(sheet) and session.ask.job_starving(job):
             found = try_job(session, self._lines, job, sheet)
-            if not self._leaves(job, self._claimed(job) if found is None else found):
+            if found is None and (found := self._claimed(job)) is not None:
+                sheet = sheet_of(session, job)  # the claim was tried with one of its own
+            if not self._leaves(job, found):
                 break
         job.fits.clear()  # why it waits is reported when allocate has its turn
         job.fits.update(fits)
