@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from stromboli.cluster.body import Body, Key, meta
@@ -105,15 +106,28 @@ class Scheduling:
         """Run one cycle and carry its plan out."""
         now = self.world.timeline.now
         self._ask_for_overdue(now)
-        plan = self.decide(self.mirror.rim.do(Cut(now, 0, self.seed)), now)
+        plan = self.decide(self._snapshot(), now)
         self._when_planned(plan)
-        self.carrier.carry_out(plan)
-        self.mirror.rim.do(Learned.of(plan, self.state))
+        self._carry_out(plan)
         return plan
+
+    def note(self) -> None:
+        """Write what a cycle writes of jobs without any of its actions: in which phases they are."""
+        config = replace(self.config, actions=())
+        now = self.world.timeline.now
+        self._carry_out(run_cycle(self._snapshot(), config, self.registry, now, self.seed, self.observer))
 
     def decide(self, snapshot: Snapshot, now: float) -> Plan:
         """What one cycle decides."""
         return run_cycle(snapshot, self.config, self.registry, now, self.seed, self.observer)
+
+    def _snapshot(self) -> Snapshot:
+        cut: Snapshot = self.mirror.rim.do(Cut(self.world.timeline.now, 0, self.seed))
+        return cut
+
+    def _carry_out(self, plan: Plan) -> None:
+        self.carrier.carry_out(plan)
+        self.mirror.rim.do(Learned.of(plan, self.state))
 
     def _ask_for_overdue(self, now: float) -> None:
         """Ask for pods whose news should have come by now."""

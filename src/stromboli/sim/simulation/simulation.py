@@ -2,7 +2,8 @@
 
 A cycle runs when something has happened that it may answer to: a job came, a job ended and left room in which one of
 the pods that wait may fit, the last cycle decided something and left others waiting, or a plugin or a reservation looks
-at the clock.  All other cycles would decide nothing, so leaving them out changes no schedule.
+at the clock.  All other cycles would decide nothing, so leaving them out changes no schedule.  What one of them would
+have noted, that jobs which were placed now run, is noted before the next job comes.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ class Simulation:
         self._room, self._left, self._must = Room(config.actions), list[SimPod](), True
         self._decided = self._reserved = self._only_places = False
         self._placed: set[str] = set()
-        self._due, self._last = inf, -inf
+        self._due, self._last, self._unnoted = inf, -inf, inf
+        self._fails = bool(lives.pod_mtbf or lives.node_mtbf)
         self._idle = self._next = 0
 
     @property
@@ -91,6 +93,7 @@ class Simulation:
 
     def _change(self, change: TimedChange) -> None:
         """An object of the cluster comes, changes or goes."""
+        self._note()
         body = opened(dict(change.object))
         kind, key = body["kind"], key_of(body)
         there = self.world.get(kind, key) is not None
@@ -110,6 +113,7 @@ class Simulation:
     def _arrive(self) -> None:
         """Let all jobs come whose time it is, and the others at theirs."""
         jobs = self.runs
+        self._note()
         while self._next < len(jobs) and jobs[self._next].job.submit <= self.now:
             self.pods.come(self._next, jobs[self._next])
             self._next += 1
@@ -155,7 +159,7 @@ class Simulation:
         if self._decides_nothing():
             return
         self.cycles += 1
-        self._must = False
+        self._must, self._unnoted = False, inf
         self.scheduling.cycle()
         self._idle = 0 if self._decided or self._goes_on() else self._idle + 1
         if self.cycles % 256 == 0:
@@ -163,12 +167,24 @@ class Simulation:
         self._ask_again()
 
     def _ask_again(self) -> None:
-        """Let another cycle follow if this one decided something and left others waiting, or a clock is looked at."""
+        """Let another cycle follow if this one decided something and left others waiting, or a clock is looked at.
+
+        Where pods may fail, it follows whatever waits: jobs that run go on otherwise than those not known to run.
+        """
         looks = self._always or self._reserved
-        if looks or (self._decided and self.pods.pending):
-            self._must |= looks or not self._is_settled()
+        follows = self.timeline.now + (self.period or PERIOD)
+        if looks or (self._decided and (self.pods.pending or self._fails)):
+            self._must |= looks or self._fails or not self._is_settled()
             if self.ended < len(self.runs):
-                self._ask(self.timeline.now + (self.period or PERIOD))
+                self._ask(follows)
+        if self._decided:
+            self._unnoted = self._moment(follows)
+
+    def _note(self) -> None:
+        """Note that the jobs run which the last cycle placed, where the cycle that would have has been left out."""
+        if self._unnoted < self.timeline.now:
+            self._unnoted = inf
+            self.scheduling.note()
 
     def _decides_nothing(self) -> bool:
         """Whether a cycle is known to decide nothing: in the last one pods were bound, or since then jobs have ended,
