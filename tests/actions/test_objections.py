@@ -66,3 +66,19 @@ def test_a_pod_that_a_plugin_objects_to_is_placed_nowhere_and_nobody_goes(
     assert placed.binds or placed.evictions, "without the objection something happens"
     plan = Bench(objects, text, Objects, compat=compat).cycle()
     assert (binds(plan), plan.evictions, plan.annotations, plan.inconsistencies) == ({}, [], [], [])
+
+
+@pytest.mark.parametrize(
+    ("compat", "least", "bound"),
+    [(False, 1, ["best-a"]), (False, 2, ["best-a"]), (True, 1, ["best-a", "best-w"]), (True, 2, ["best-a", "best-w"])],
+)
+def test_backfill_leaves_a_pod_waiting_that_a_plugin_objects_to(compat: bool, least: int, bound: list[str]) -> None:
+    group = pod_group("best", queue="a", min_member=least, phase="Inqueue")
+    pods = [pod(f"best-{letter}", group="best", cpu=0, memory=0) for letter in "aw"]
+    text = conf("priority gang objects", "predicates", actions="backfill")
+    objects = [node("n1"), queue("a"), group, *pods]
+    assert list(binds(Bench(objects, text, Silent, compat=compat).cycle())) == ["best-a", "best-w"]
+    bench = Bench(objects, text, Objects, compat=compat)
+    plan = bench.cycle()
+    assert (list(binds(plan)), plan.inconsistencies) == (bound, [])
+    assert list(binds(bench.cycle())) == [], "the other goes on waiting, though it counts as ready: it asks for nothing"

@@ -308,12 +308,6 @@ def test_an_objection_is_about_one_task():
     assert plan.inconsistencies == []
 
 
-def test_backfill_overhears_objections():
-    plan = decided(cluster(node("n1"), *gang(3, cpu=0, memory=0)), Objects)
-    assert places(plan).keys() == {"p-x-0", "p-x-1", "p-x-2"}
-    assert plan.inconsistencies == []
-
-
 def _other():
     return [pod_group("o", created=5), pod("o-x-0", group="o", created=5)]
 

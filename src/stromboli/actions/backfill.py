@@ -90,8 +90,8 @@ class Backfill(Action):
             job.fits[task.uid] = session.placer.refusals(task, room=False)
             return False
         session.statement_events.binding((task,), choice.rows)
-        session_ops.allocate(session, task, Node(session.table, choice.rows[0]))  # it stands, whatever handlers object
-        return True
+        heeds = not session.compat.asks("backfill-objections")
+        return session_ops.allocate(session, task, Node(session.table, choice.rows[0]), heeds=heeds)
 
 
 def _in_turn(

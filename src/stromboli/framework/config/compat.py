@@ -59,6 +59,13 @@ _ROWS = (
         "The field says what it does.",
     ),
     Difference(
+        "backfill-objections",
+        "backfill leaves a pod waiting to whose placement a plugin objects, as every other action does.",
+        "The objection is logged, and the pod is bound all the same.",
+        "backfill",
+        "A plugin objects where it could not reserve what the pod needs, such as a device of a claim.",
+    ),
+    Difference(
         "root-queue",
         "Capability, deserved and guarantee of the queue `root` are not enforced; its values are still inherited.",
         "They are checked and enforced like any queue's.",

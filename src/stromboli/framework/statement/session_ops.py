@@ -25,18 +25,22 @@ if TYPE_CHECKING:
 NODE_UNKNOWN = Reason("node info not found", resolvable=False)
 
 
-def allocate(session: SessionState, task: Task, node: Node) -> None:
-    """Place ``task`` on ``node`` for good, ignoring objections of handlers; a job that is ready then is bound whole.
+def allocate(session: SessionState, task: Task, node: Node, *, heeds: bool = False) -> bool:
+    """Place ``task`` on ``node`` for good; a job that is ready then is bound whole.
 
+    It ignores objections of handlers unless it ``heeds`` them: then the task goes on waiting, and the answer is False.
     Raises PlacementError, nothing changed, when the job or the node is not in the session.
     """
     job, own, row = where(session, task, node.name, "binding")
     _release(session, job, own)
-    Allocate(job, (own,), (row,)).take(session)
+    if Allocate(job, (own,), (row,)).take(session) and heeds:
+        take_back(session, job, (own,), (row,))
+        return False
     session.statement_events.counters.placed(job, 1)
     if session.ask.job_ready(job):
         dispatch(session, job, list(job.of(ALLOCATED)))
         hand_over(session)
+    return True
 
 
 def pipeline(session: SessionState, task: Task, node_name: str) -> None:
