@@ -56,6 +56,7 @@ CASES: Final = (
     Case("roles-1k", Workload("roles", 1000, 10_000)),
     Case("strategy-5k", Workload("strategy", 5000, 50_000), 3.75, None, _5K),
     Case("running-gangs-5k", Workload("running", 5000, 50_000), 0.1, None, _5K),
+    Case("running-gangs-1k5", Workload("running", 1500, 15_000), 0.002),
     Case("running-single-5k", Workload("running", 5000, 50_000, gang=1), 0.1, None, _5K),
     Case("changed-10-5k", Workload("running", 5000, 50_000, gang=1, changed=10), 0.1, None, _5K),
     Case("changed-100-5k", Workload("running", 5000, 50_000, gang=1, changed=100), 0.1, None, _5K),

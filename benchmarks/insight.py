@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks.records.bars import forecasts, records
+from benchmarks.records.others import show
 from benchmarks.tables import head, machine, row
 from stromboli.builtin import full_registry
 from stromboli.sim.simulation.metrics import TAU, mean
@@ -27,18 +28,9 @@ NOT_BUILT: Final = {
     "dashboard in a browser": "first paint in 1 s",
 }
 NOT_MEASURED: Final = {
-    "fragmentation of FGD's traces (python -m benchmarks.fragmentation)": "within 1.0 point",
     "24 h recorded and replayed (python -m benchmarks.records.day DIR, .replayed DIR)": "100 % equal",
     "half an hour on servers (python -m benchmarks.records.half_hour real DIR)": "100 % equal",
-    "seek to any cycle, 1,000 nodes": "2 s",
-    "explanation of 4 h": "10 s",
     "diff of a day of 50,000 jobs": "10 min",
-    "notebook (tests/study/test_notebook.py)": "60 s",
-    "recorder's share of serve (python -m benchmarks.records.cost)": "3 % CPU",
-    "300 explanations (python -m benchmarks.records.explained)": "100 % as the oracle says",
-    "1,000 damaged records (python -m benchmarks.records.damage)": "no traceback",
-    "1 M jobs": "2 GiB",
-    "sweeps: python -m benchmarks.sweeping": "1.8 x one on 2 workers, nothing lost or twice in 20 kills",
 }
 
 
@@ -262,6 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-speed", action="store_true", help="leave openb, Philly and DLRM out")
     parser.add_argument("--hours", type=float, default=0.0, help="hours that are recorded, replayed and simulated (0)")
     parser.add_argument("--eta-days", type=float, default=0.0, help="days of Philly on which starts are foretold (0)")
+    parser.add_argument("--others", action="store_true", help="run what other commands measure, too: half an hour")
     options = parser.parse_args(arguments)
     nodes = f"1x{PROCESSORS}cpu"
     logs = {log: read_trace(options.traces / f"{log}.swf.gz", nodes) for log in LOGS}
@@ -283,6 +276,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     philly = options.traces / "philly_week6.csv.gz"
     for line in forecasts(philly, "165x4gpu", options.eta_days) if options.eta_days else ():
         print(row(line), flush=True)
+    show(options.traces, run=options.others)
     for name, bar in NOT_MEASURED.items():
         print(row((name, bar, "not measured here")))
     for name, bar in NOT_BUILT.items():

@@ -25,6 +25,7 @@ from tests.support.virtual import VirtualLoop, run
 
 NODES: Final = 200
 CORES: Final = 8
+REIGN: Final = 7200.0
 CONF: Final = """actions: "enqueue, allocate, preempt, backfill"
 tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}, {name: pdb}]
@@ -39,8 +40,9 @@ LONGEST_WORK: Final = 16
 class Day(LiveWorld):
     """The cluster, its users and its failures; ``folder`` gets a record of each scheduler."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        super().__init__(nodes=NODES, cpu=CORES)
+    def __init__(self, folder: Path, seed: int, nodes: int = NODES, reign: float = REIGN) -> None:
+        super().__init__(nodes=nodes, cpu=CORES)
+        self.nodes, self.reign = nodes, reign
         self.folder, self.dice, self.told = folder, random.Random(seed), Counting(TROUBLES)
         self.leader, self.number, self.jobs = 0, 0, 0
         self.recorders: list[Recorder] = []
@@ -71,10 +73,10 @@ class Day(LiveWorld):
         self.recorders[number - 1].close()
 
     async def rule(self) -> None:
-        """Leaders change every two hours: one hands over and leads again, or is killed and another begins."""
+        """Leaders change every ``reign`` seconds: one hands over and leads again, or is killed and another begins."""
         self.leader = self.begin()
         for turn in range(1000):
-            await asyncio.sleep(7200 * self.dice.uniform(0.8, 1.2))
+            await asyncio.sleep(self.reign * self.dice.uniform(0.8, 1.2))
             first = self.leader
             if turn % 2:
                 self.kill(first)
@@ -175,7 +177,7 @@ class Day(LiveWorld):
         """Nodes go with their pods, and come again."""
         while True:
             await asyncio.sleep(self.dice.expovariate(1 / 600))
-            name = f"n{self.dice.randrange(NODES)}"
+            name = f"n{self.dice.randrange(self.nodes)}"
             if ("", name) not in self.server.objects["nodes"]:
                 continue
             for found in self.server.all("pods"):
@@ -241,11 +243,11 @@ class Day(LiveWorld):
             time.sleep(0.001)
 
 
-def recorded(folder: Path, hours: float, seed: int, tell: Any = print) -> Day:
-    """Record so many hours."""
+def recorded(folder: Path, hours: float, seed: int, tell: Any = print, nodes: int = NODES, reign: float = REIGN) -> Day:
+    """Record so many hours of so many nodes; a scheduler leads for about ``reign`` seconds."""
 
     async def story() -> Day:
-        world, loop = Day(folder, seed), asyncio.get_running_loop()
+        world, loop = Day(folder, seed, nodes, reign), asyncio.get_running_loop()
         if isinstance(loop, VirtualLoop):
             loop.before_turns.append(world.wait_for_writers)
         parts = (world.rule, world.submit, world.end_victims, world.change_nodes, world.fail, world.tidy)

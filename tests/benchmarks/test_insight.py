@@ -7,6 +7,9 @@ import gzip
 import pytest
 
 from benchmarks.insight import NOT_BUILT, POLICIES, Job, Kernel, first_fit, main, slowdown
+from benchmarks.records.million import main as million
+from benchmarks.records.others import OTHERS, Other, others
+from benchmarks.records.reading import main as reading
 
 JOBS = [Job(1, 100, 200), Job(2, 50, 100), Job(3, 98, 50), Job(4, 20, 50), Job(5, 1000, 256)]
 REST = "-1 -1 -1 -1 -1 -1 1 1 -1 -1 0 -1 -1"
@@ -73,3 +76,31 @@ def test_where_no_window_is_published_the_caller_is_told(options, traces, capsys
     with pytest.raises(SystemExit):
         main([str(traces), *options, "--no-speed"])
     assert "no window is published that --first, --windows and --log name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "answer", "found"),
+    [
+        ("timeit -h", r"Tool for .*", "Tool for measuring execution time of small code snippets"),
+        ("benchmarks.records.explained {into}", r".*oracle.*", "MISSED: "),
+    ],
+)
+def test_what_another_command_prints_is_what_was_found(command, answer, found, tmp_path):
+    other = Other("bar", "asked", command, answer)
+    assert other.found(tmp_path, tmp_path).startswith(found)
+
+
+def test_what_other_commands_measure_is_named_where_they_are_not_run(tmp_path):
+    lines = list(others(tmp_path, run=False))
+    assert [line[2] for line in lines] == ["not measured here"] * len(OTHERS)
+    assert ("a million jobs (python -m benchmarks.records.million)", "2 GiB", "not measured here") in lines
+
+
+def test_a_log_of_many_jobs_is_read_and_begun(capsys):
+    assert million(["--jobs", "200"]) == 0
+    assert capsys.readouterr().out.startswith("200 jobs, of which 1")
+
+
+def test_a_record_answers(tmp_path, capsys):
+    assert reading(["explain", "--into", str(tmp_path), "--hours", "0.25"]) == 0
+    assert "CPU s in 2 segments" in capsys.readouterr().out
