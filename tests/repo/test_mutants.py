@@ -92,6 +92,14 @@ def test_a_sample_is_of_its_seed_alone() -> None:
     assert len({each.where for each in sample(TEXTS, 9, 7, [])}) == 3
 
 
+def test_a_sample_stays_the_same_where_code_elsewhere_changes() -> None:
+    lines = [f"def f{number}(a):\n    return a < {number}\n\n" for number in range(40)]
+    first = [each.diff for each in sample({"a.py": "".join(lines)}, 10, 7, [])]
+    changed = "".join(["LIMIT = 3\n\n", *lines[:20], "def g(a):\n    return a + 1\n\n", *lines[20:]])
+    again = [each.diff for each in sample({"a.py": changed, "b.py": "LIMIT = 2\n"}, 13, 7, [])]
+    assert [each for each in again if each in first] == first
+
+
 def test_what_is_known_to_change_nothing_is_not_drawn() -> None:
     known = [Known("a.py", "LIMIT = 2", "LIMIT = 3", "any bound does")]
     assert {each.where for each in sample(TEXTS, 9, 7, known)} == {"a.py:4", "b.py:2"}
@@ -294,6 +302,30 @@ def test_who_names_what_is_bound_at_import_is_asked_even_if_no_line_that_is_reco
     result = run(project, "--at", "src/pkg/flags.py:2", "--at", "src/pkg/flags.py:3")
     verdicts = {line.split()[2][-1]: line.split()[1] for line in result.stderr.splitlines() if " src/pkg" in line}
     assert verdicts == {"2": "caught", "3": "SURVIVED"}, result.stderr
+
+
+KINDS = """\
+class Kind:
+    least = 0
+
+def _made():
+    kind = Kind()
+    kind.least = 4
+    return kind
+
+KIND = _made()
+"""
+
+
+def test_a_function_that_runs_at_import_alone_is_tried_by_tests_that_use_its_module(project: Path) -> None:
+    test = (
+        "from pkg.kinds import KIND, Kind\n\ndef test_kind():\n    assert isinstance(KIND, Kind) and KIND.least > 3\n"
+    )
+    (project / "src/pkg/kinds.py").write_text(KINDS)
+    (project / "tests/test_kinds.py").write_text(test)
+    result = run(project, "--at", "src/pkg/kinds.py:6")
+    assert "tried 2, caught 1" in result.stdout, result.stdout + result.stderr
+    assert "+     kind.least = 5" in result.stdout
 
 
 def test_every_way_to_break_a_line_is_tried_when_asked(project: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import linecache
-import random
 import re
 import sys
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from types import CodeType
 
@@ -67,19 +70,30 @@ def known_in(path: Path) -> list[Known | Measure]:
 
 
 def sample(texts: dict[str, str], count: int, seed: int, known: Sequence[Known | Measure]) -> Iterator[Mutation]:
-    """One mutation each of so many lines, drawn by a seed, whatever order files are read in."""
-    draw = random.Random(seed)
-    lines: dict[tuple[str, int], list[Mutation]] = {}
+    """One mutation each of so many lines, drawn by a seed, whatever order files are read in.
+
+    Each line and each of its mutations has a lot of its own, so what changes elsewhere changes nothing for them, and
+    survivors of a sample are met again when they are to be caught.
+    """
+    lines: dict[bytes, list[Mutation]] = {}
     for path in sorted(texts):
-        for mutation in mutations(path, texts[path]):
-            lines.setdefault((path, mutation.line), []).append(mutation)
-    for key in draw.sample(sorted(lines), len(lines)):
+        seen, written = Counter[str](), texts[path].splitlines()
+        for line, some in groupby(mutations(path, texts[path]), key=attrgetter("line")):
+            text = written[line - 1].strip()
+            seen[text] += 1
+            lines.setdefault(_lot(seed, path, text, seen[text]), []).extend(some)
+    for lot in sorted(lines):
         if not count:
             return
-        fit = [each for each in lines[key] if each.compiles and not any(one.is_meant(each) for one in known)]
-        if fit:
-            count -= 1
-            yield draw.choice(fit)
+        for each in sorted(lines[lot], key=lambda one: _lot(seed, one.diff)):
+            if each.compiles and not any(one.is_meant(each) for one in known):
+                count -= 1
+                yield each
+                break
+
+
+def _lot(*what: object) -> bytes:
+    return sha256(repr(what).encode()).digest()
 
 
 def at(texts: dict[str, str], places: list[str], known: Sequence[Known | Measure]) -> Iterator[Mutation]:
@@ -134,6 +148,13 @@ class Campaign:
         ]
         return sorted(found, key=self.seconds_of)
 
+    def using(self, mutation: Mutation) -> list[str]:
+        """The recorded tests whose file uses what the mutated module defines, the quickest first."""
+        found = [
+            name for name, item in self.items.items() if name in self.record.tests and _uses(item, mutation.module)
+        ]
+        return sorted(found, key=self.seconds_of)[:FIRST]
+
     def near(self, mutation: Mutation) -> list[str]:
         """Tests without a record whose file uses what the mutated module defines, or is named like it."""
         stem = Path(mutation.path).stem
@@ -142,8 +163,14 @@ class Campaign:
         return found[: max(1, int(self.seconds / GUESS))]
 
     def tried(self, mutation: Mutation) -> Verdict:
-        """Try one mutant by the tests that execute it, then by those without a record that may."""
+        """Try one mutant by the tests that execute it, then by those without a record that may.
+
+        What none executes may run while its module is imported: it is tried anew, by the tests that use the module.
+        """
         verdict = self.tried_by(mutation, self.tests_of(mutation))
+        if not verdict.tests and (users := self.using(mutation)):
+            anew = self.tried_anew(mutation, users, Limits.of(sum(map(self.seconds_of, users))))
+            verdict = anew if anew.caught else verdict
         if verdict.caught or not (near := self.near(mutation)):
             return verdict
         second = self.tried_by(mutation, near)

@@ -31,6 +31,8 @@ Key = tuple[str, str, int]
 MEMORY = 8 << 30
 """Bytes of address space that a mutant may take."""
 PASSED, FAILED, UNFIT = 0, 1, 77
+HERE = Path(__file__).parents[2]
+"""Where a process of its own finds this package, whatever project is broken."""
 
 
 @dataclass(frozen=True)
@@ -168,9 +170,11 @@ def run_anew(mutation: Mutation, tests: Sequence[str], limits: Limits, project: 
         json.dump({"path": str(project / mutation.path), "text": mutation.mutated, "tests": list(tests)}, order)
         order.flush()
         command = [sys.executable, "-m", "tools.mutants.anew", order.name]
+        paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
         started = subprocess.Popen(
-            command, cwd=project, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+            command, cwd=project, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )  # fmt: skip
         status = waited(started.pid, limits.wall + 60)
         started.wait()  # else it would be said, in every fork that follows, that nobody has waited for it
         return status
