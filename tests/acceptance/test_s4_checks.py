@@ -15,7 +15,7 @@ from stromboli.model.job import PIPELINED
 from stromboli.model.names import TASK_SPEC
 from stromboli.model.reservation import Held
 from stromboli.model.task import Task
-from stromboli.plugin import Plugin, allocatable, on_allocate, on_deallocate
+from stromboli.plugin import Plugin, allocatable, job_valid, on_allocate, on_deallocate
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.acceptance.bench import NOW, answering, conf, phases, task_of
 from tests.acceptance.fights import running, waiting
@@ -201,3 +201,18 @@ def test_who_runs_is_not_counted() -> None:
     story = Story(running("h", 1, annotations=held_on("n1")), text=ALLOCATE)
     story.cycle()
     assert story.told("metric.pipelined_tasks") == [{"count": 0}]
+
+
+def test_a_plugin_that_raises_while_reservations_are_checked_is_put_aside_and_the_others_go_on():
+    class Breaks(Plugin):
+        name = "breaks"
+
+        @job_valid
+        def valid(self, job):
+            raise ValueError("no idea")
+
+    text = conf("conformance gang priority breaks", "predicates", actions="allocate")
+    story = Story(ending("a", "n1"), holder(), text=text, extra=[Breaks])
+    plan = story.cycle()
+    assert (written(plan), story.nodes_held()) == ({}, {"h-0": "n1"})
+    assert ["breaks" in each and "no idea" in each for each in plan.inconsistencies] == [True]

@@ -145,6 +145,16 @@ def test_a_binding_that_failed_gives_its_room_back() -> None:
     assert (stands(found), room(found), found.assumed) == (("Pending", ""), 0, {})
 
 
+def test_a_binding_that_failed_leaves_the_pod_as_the_cluster_last_said() -> None:
+    found = mirror(a(10))
+    found.assume_bound(BIND)
+    made = pod("a", "job")
+    made["metadata"]["annotations"]["example.com/note"] = "new"
+    found.take(at("Pod", made, 11))
+    found.forget(BIND.key, BIND.uid)
+    assert found.state.tasks["ns/a"].annotations.get("example.com/note") == "new"
+
+
 def test_a_pod_whose_eviction_failed_asks_for_what_has_got_a_column_meanwhile() -> None:
     device = "example.com/device"
     asked = {"requests": {device: "2"}, "limits": {device: "2"}}

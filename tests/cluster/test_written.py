@@ -40,6 +40,12 @@ def deleting(seconds: int) -> Manifest:
     return found
 
 
+def owned(found: Manifest) -> Manifest:
+    """The same with an owner."""
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "job", "uid": "j"}
+    return {**found, "metadata": {**found["metadata"], "ownerReferences": [owner]}}
+
+
 OBJECTS: dict[str, Manifest] = {
     "a-node": node("n2", cpu=3, labels={"zone": "a"}, resources={"nvidia.com/gpu": 2}),
     "a-tainted-node": {**node("n2"), "spec": {"taints": [TAINT], "unschedulable": True}},
@@ -49,6 +55,7 @@ OBJECTS: dict[str, Manifest] = {
     "a-group-of-roles": pod_group("h", min_member=3, minTaskMember={"a": 1, "b": 2}),
     "a-group-with-a-topology": pod_group("h", networkTopology={"mode": "hard", "highestTierAllowed": 2}),
     "a-pod": pod("p", group="g", cpu="300m", labels={"app": "web"}, annotations={"a": "b"}, created=1_700_000_000),
+    "a-pod-of-a-job": owned(pod("p", group="g")),
     "a-pod-that-runs": pod("p", group="g", on="n1"),
     "a-pod-that-has-succeeded": pod("p", group="g", on="n1", phase="Succeeded"),
     "a-pod-that-has-failed": pod("p", group="g", on="n1", phase="Failed"),

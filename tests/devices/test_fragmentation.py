@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.plugins.deviceshare.fragmentation import columns, fragments
-from stromboli.plugins.deviceshare.kind import Need
+from stromboli.plugins.deviceshare.kind import MOST_CARDS, Need
 from stromboli.testing.builders import Manifest, node, pod
 from tests.acceptance.bench import Bench, binds
 
@@ -98,3 +98,12 @@ def test_scores_follow_what_is_placed_within_a_cycle() -> None:
 def test_without_shared_cards_nothing_is_scored() -> None:
     alone = CONF.partition("  - name: deviceshare")[0] + "  - name: fragmentation\n"
     assert binds(Bench([node("n", cpu=4), pod("p", group="p", cpu=1)], alone).cycle()) == {"p": "n"}
+
+
+def test_a_pod_that_wants_more_cards_than_any_node_may_have_finds_none_useful() -> None:
+    """However many it asks for: what is counted of the cards is bounded."""
+    free = np.full((1, MOST_CARDS), 1000, dtype=np.int64)
+    idle = np.array([64], dtype=np.int64)
+    for cards, lost in ((MOST_CARDS, 0), (MOST_CARDS + 1, 1000 * MOST_CARDS), (10**12, 1000 * MOST_CARDS)):
+        pods = columns([((1, Need(cards, 1000)), 1)], 1000)
+        assert fragments(idle, free, pods).tolist() == [lost], cards

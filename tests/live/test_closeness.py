@@ -130,3 +130,19 @@ def test_groups_that_are_to_lie_near_others_are_told_once_that_nothing_sees_to_i
         await world.end()
 
     run(main())
+
+
+def test_a_group_that_has_asked_for_something_else_meanwhile_is_told_again() -> None:
+    async def main() -> None:
+        world = LiveWorld()
+        made = world.server.put("podgroups", group("hard", 1, networkTopology=HARD))
+        world.server.put("pods", pod("hard-0", "hard"))
+        world.start(world.scheduler(schedule_period=30.0))
+        text = f"spec.networkTopology: {FAR}"
+        for spec, count in ((HARD, 1), ({**HARD, "mode": "soft"}, 1), (HARD, 2)):
+            world.server.put("podgroups", {**made, "spec": {**made["spec"], "networkTopology": spec}})
+            await asyncio.sleep(400)
+            assert events(world) == {"hard": (text, count)}
+        await world.end()
+
+    run(main())

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.cluster.decoding.proofs import UNSIGNED, Unproven
 from stromboli.framework.books.plan import Plan, PodAnnotations
 from stromboli.kube.transport import Request, Response
 from stromboli.live.proofs.keys import LOOK_EVERY, ROTATE_AFTER, SECRET
@@ -446,6 +447,20 @@ def test_a_gang_whose_author_forges_goes_its_way_as_any_other(tmp_path: Path) ->
         assert world.high() <= {"n0", "n1"}
         assert (world.stated(), len(world.victims)) == ({}, VICTIMS)
         world.check(scheduler)
+        await world.end()
+
+    run(story())
+
+
+def test_what_was_refused_of_a_pod_that_is_another_by_now_is_not_told(tmp_path: Path) -> None:
+    async def story() -> None:
+        world = Waiting()
+        scheduler = await world.begun(tmp_path)
+        proofs = scheduler.mirror.proofs
+        assert proofs is not None
+        proofs.refuse("ns/job-0", Unproven("another", restated({}, N1), UNSIGNED))
+        await asyncio.sleep(3)
+        assert (reasons(world), notes_of(world), proofs.untold) == ([], {}, {})
         await world.end()
 
     run(story())

@@ -37,10 +37,9 @@ from stromboli.live.scheduler.configuration import Configuration, Source
 from stromboli.live.scheduler.dump import summary, write_dump
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.scheduler import LiveScheduler
-from stromboli.live.writing.pool import Pool
 from stromboli.model.claims import Devices
 from stromboli.model.podgroup import PodGroupStatus
-from stromboli.narration.observe import SILENT, Counting
+from stromboli.narration.observe import Counting
 from tests.support.certificates import Authority
 from tests.support.live_world import LiveWorld, gang, group, node, picture, pod, queue
 from tests.support.virtual import run
@@ -542,31 +541,6 @@ def test_garbage_is_looked_for_however_busy_a_scheduler_is(monkeypatch: pytest.M
         assert len(looks) >= scheduler.cycles - 1
 
     asyncio.run(story())
-
-
-def not_expected(error: Exception) -> None:
-    raise error
-
-
-def test_a_pool_runs_so_much_at_once() -> None:
-    async def story() -> None:
-        pool = Pool(3, Telling(SILENT))
-        most = [0, 0]
-
-        async def work() -> None:
-            most[0] += 1
-            most[1] = max(most)
-            await asyncio.sleep(random.Random(1).random())
-            most[0] -= 1
-
-        for _ in range(10):
-            pool.put("something", work, not_expected)
-        task = asyncio.create_task(pool.run())
-        await pool.quiet()
-        assert most == [0, 3]
-        task.cancel()
-
-    run(story())
 
 
 def test_a_process_without_a_cluster_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,6 @@ from stromboli.kube.transport import Request, Response
 from stromboli.live.process import duties
 from stromboli.live.process.events import Telling
 from stromboli.live.scheduler.scheduler import CHECK_EVERY, FEW, TOO_LONG, LiveScheduler
-from stromboli.live.writing.pool import Pool
 from stromboli.model.job import Job
 from stromboli.narration.observe import Counting
 from tests.support.controller_world import ControllerWorld, job
@@ -372,32 +371,6 @@ def test_a_status_that_breaks_is_told_and_a_newer_one_is_said(tmp_path: Path) ->
         (told,) = world.told.of("write_failed")
         assert (told["what"], said) == ("PodGroup ns/job", ["newer"])
         await world.end()
-
-    run(story())
-
-
-def test_what_fails_again_as_its_failure_is_dealt_with_is_told_and_all_other_work_is_done() -> None:
-    async def story() -> None:
-        told, done = Counting(keep=10), []
-        pool = Pool(1, Telling(told))
-
-        async def breaks() -> None:
-            raise ZeroDivisionError("nobody foresaw this")
-
-        def breaks_too(error: Exception) -> None:
-            raise KeyError("nor that") from error
-
-        async def works() -> None:
-            done.append("other")
-
-        pool.put("Pod ns/bad", breaks, breaks_too)
-        pool.put("Pod ns/good", works, breaks_too)
-        running = asyncio.create_task(pool.run())
-        await pool.quiet()
-        assert (done, running.done()) == (["other"], False)
-        error = "ZeroDivisionError: nobody foresaw this; then KeyError: 'nor that'"
-        assert told.of("write_failed") == [{"what": "Pod ns/bad", "error": error}]
-        running.cancel()
 
     run(story())
 

@@ -377,6 +377,6 @@ def test_the_poller_asks_until_it_is_cancelled() -> None:
     assert passes[:3] == ["metrics_type_missing"] * 3
 
 
-@pytest.mark.parametrize(("written", "found"), [("", 30.0), ("1m", 60.0), ("-1s", 30.0), ("soon", 30.0)])
+@pytest.mark.parametrize(("written", "found"), [("", 30.0), ("1m", 60.0), ("0s", 30.0), ("-1s", 30.0), ("soon", 30.0)])
 def test_the_interval_is_30_seconds_unless_a_good_one_is_written(written: str, found: float) -> None:
     assert interval_of(written) == found

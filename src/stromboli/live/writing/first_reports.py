@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -45,8 +45,8 @@ class _Held:
     of: _Of
     report: Report
     end: float
-    due: float = 0.0
-    missing: int = 0
+    due: float = field(init=False)
+    missing: int = field(init=False)
 
 
 class FirstReports:
