@@ -378,3 +378,12 @@ PARTS = ("ready", "restarts", "exit_code", "phase", "version", "address")
 def test_what_a_status_leaves_out_is_not_so(status: Any, shown: tuple[object, ...]) -> None:
     view = pod_view(msgspec.json.encode({"metadata": {"name": "p", "namespace": "ns"}, "status": status}))
     assert tuple(getattr(view, name) for name in PARTS) == shown
+
+
+def test_what_was_asked_of_a_job_that_is_gone_is_forgotten() -> None:
+    """Users may make and delete jobs without end, be it faster than any is looked at."""
+    cluster = Cluster()
+    for number in range(3):
+        cluster.store(JOBS, job(name=f"j{number}"))
+        cluster.remove(JOBS, f"j{number}")
+    assert (cluster.manager._requests, cluster.manager._in_hand) == ({}, {})

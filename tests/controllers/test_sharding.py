@@ -163,7 +163,7 @@ def test_flags_are_read_as_the_reference_reads_them() -> None:
     [
         (0.0, 0.5, 0.0, True, 0.0), (0.0, 0.5, 0.25, True, 0.5), (0.0, 0.5, 0.5, True, 1.0),
         (0.0, 0.5, 0.504, True, 1.0), (0.0, 0.5, 0.506, False, None), (0.4, 1.0, 0.39, False, None),
-        (0.4, 0.4, 0.4, True, 1.0), (0.0, 1.0, None, False, None),
+        (0.4, 0.4, 0.4, True, 1.0), (0.5, 1.0, 0.75, True, 0.5), (0.0, 1.0, None, False, None),
     ],
 )  # fmt: skip
 def test_a_rate_takes_a_range_and_fuller_nodes_first(

@@ -190,6 +190,15 @@ def test_what_is_assumed_of_claims_lasts_until_it_is_forgotten() -> None:
     assert binds(world.cycle()) == {"q": "n0"}
 
 
+def test_what_a_claim_that_has_gone_or_is_bound_was_about_to_get_is_free() -> None:
+    for objects, free in (((), True), ((claim("c", bound="w"), volume("w", claim="c")), True), ((claim("c"),), False)):
+        world = bench(LOCAL, volume("v", "n0"), *objects, claim("d"), mounting("p", "c", on="n0"), mounting("q", "d"))
+        VolumesGiven(world.state.tasks["default/p"].uid, {"default/c": "pv:v", "default/e": "node:n0"}).make(
+            world.state
+        )
+        assert binds(world.cycle()) == ({"q": "n0"} if free else {}), objects
+
+
 def test_what_a_claim_is_about_to_get_is_free_again_once_its_pod_is_gone() -> None:
     world = bench(LOCAL, volume("v", "n0"), claim("c"), claim("d"), mounting("p", "c", on="n0"), mounting("q", "d"))
     holder = world.state.tasks["default/p"]

@@ -14,6 +14,7 @@ from stromboli.cluster.mirror import Mirror
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError, PluginError
+from stromboli.kube.informer import Change, What
 from stromboli.live.process.events import Telling
 from stromboli.live.scheduler.feed import Feed, asked_for
 from stromboli.narration.observe import Counting
@@ -139,3 +140,16 @@ def test_a_kind_is_followed_once_however_often_it_is_asked_for() -> None:
     world.feed.follow(client, ("Pod", "Node"))
     assert set(followed.by_kind) == {"Pod", "Node"}
     assert followed.by_kind["Pod"] is pods
+
+
+def test_how_old_a_pod_is_that_waits_is_told_once_it_is_heard_of() -> None:
+    """Of pods that have a node when they are first heard of, and of later news, nothing is."""
+    world = World()
+    tell = world.feed._subscriber("Pod")
+    for what, found in (
+        (What.added, version(10)), (What.modified, version(11)), (What.added, version(12, nodeName="n1")),
+    ):  # fmt: skip
+        tell(Change(what, ("ns", "a"), "u", found.object.metadata.resource_version, found.object))
+    told = [fields for key, fields in world.told.told if key == "metric.task_latency"]
+    created = float(world.mirror.state.tasks["ns/a"].created)
+    assert told == [{"stage": "Watched", "created": [created]}]

@@ -13,10 +13,14 @@ from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.live.process.control_process import ControlProcess
 from stromboli.live.process.flags import FLAGS, KLOG, help_text, parse
 from stromboli.live.process.process import source_of
+from stromboli.live.webhooks.flags import WEBHOOK_FLAGS
 
 OWN = {
     "log-format", "audit-period", "compat", "lenient-config", "context", "controllers", "job-plugins-dir", "record",
     "record-max-size", "record-max-age", "shadow", "shadow-patience",
+}  # fmt: skip
+OWN_OF_WEBHOOKS = {
+    "drain-time", "certificate-secret", "certificate-lifetime", "certificate-pause", "metrics-address",
 }  # fmt: skip
 IDLE = {
     "node-worker-threads", "gate-removal-worker-num", "logtostderr",
@@ -31,6 +35,7 @@ def test_flags_that_do_nothing_and_flags_of_our_own_are_marked() -> None:
     assert {flag.name for flag in FLAGS if flag.own} == OWN
     assert {flag.name for flag in FLAGS if flag.idle} == IDLE
     assert {flag.name for flag in CONTROL_FLAGS if flag.idle} == IDLE_OF_CONTROLLERS
+    assert {flag.name for flag in WEBHOOK_FLAGS if flag.own} - OWN == OWN_OF_WEBHOOKS
 
 
 LOGGING = [

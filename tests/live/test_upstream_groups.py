@@ -443,3 +443,21 @@ def test_a_group_of_groups_is_not_looked_at_and_that_is_told() -> None:
         await world.end()
 
     run(main())
+
+
+def test_a_group_whose_priority_is_no_whole_number_of_32_bits_is_refused_by_name() -> None:
+    async def main() -> None:
+        world = LiveWorld(nodes=1, cpu=4)
+        world.server.objects[GROUPS] = {}
+        world.server.put(GROUPS, upstream("high", least=1, priority=2**31 - 1))
+        world.server.put(GROUPS, upstream("higher", least=1, priority=2**31))
+        scheduler = world.scheduler()
+        world.start(scheduler)
+        await asyncio.sleep(5)
+        assert [name for name in scheduler.state.jobs if "high" in name] == ["ns/high@scheduling.k8s.io"]
+        (told,) = world.told.of("object_refused")
+        assert "spec.priority" in str(told["error"])
+        assert "ns/higher" in str(told["error"])
+        await world.end()
+
+    run(main())

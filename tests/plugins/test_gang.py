@@ -3,7 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stromboli.model.job import ALLOCATED, PIPELINED
@@ -176,6 +176,13 @@ def allocate_one_by_one(session, job, tasks, ready, k):
     return k + 1
 
 
+def some(role: str, **states: int) -> dict[str, dict[str, int]]:
+    """Tasks of one role by their states, and none of the other."""
+    none = dict.fromkeys(("Pending", "Running", "Pipelined", "Succeeded"), 0)
+    return {"ps": none, "worker": none, role: {**none, **states}}
+
+
+@example(some("worker", Pending=2), 1, 1, 1, True, 2)  # fewer are needed than all roles together: none is by its role
 @given(roles, st.integers(0, 9), st.integers(0, 3), st.integers(0, 3), st.booleans(), st.integers(1, 4))
 def test_many_is_asking_after_every_allocation(drawn, least, ps, workers, best_effort, k):
     tasks = tasks_of(drawn, asks=NOTHING if best_effort else {"cpu": 1})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -260,3 +262,19 @@ def test_stories():
 
 def test_it_keeps_its_promises():
     check_plugin(TaskTopology, examples=10)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "order"), [((3, 1), (1, 0), -2), ((1, 0), (3, 1), 2), ((2, 0), (2, 1), -1), ((2, 1), (2, 0), 1)]
+)
+def test_tasks_of_buckets_where_more_wait_come_before_and_then_those_of_earlier_buckets(one, other, order):
+    """Each bucket by how many of its tasks wait, and its number."""
+    with opened([node("n1"), *job({"a": 2, "b": 2}, {AFFINITY: "a,b"})]) as session:
+        plugin, tasks = plugin_of(session), session.jobs["default/g"].tasks
+        made: Any = plugin._jobs["default/g"]
+        left, right = (next(task for task in tasks.values() if task.name == f"g-{name}-0") for name in "ab")
+        made.of = {
+            task.uid: SimpleNamespace(waits=waits, index=index)
+            for task, (waits, index) in ((left, one), (right, other))
+        }
+        assert plugin.larger_buckets_first(left, right) == order

@@ -116,7 +116,7 @@ def _free(room: dict[int, int], victim: Task) -> None:
         room[column] += amount_at(vector, column)
 
 
-def fewest(search: Search, task: Task, row: int, victims: Sequence[Task], wanted: int = 1) -> list[Task] | None:
+def fewest(search: Search, task: Task, row: int, victims: Sequence[Task], wanted: int) -> list[Task] | None:
     """The smallest set of ``victims`` that makes room for ``task`` on ``row``; None if all of them do not.
 
     It takes the first in order.  If these are more than one, or ``wanted`` such tasks need room, it prefers the largest

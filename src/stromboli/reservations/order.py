@@ -83,8 +83,6 @@ class Precedence:
 
     def is_overused(self, queue: QueueInfo) -> bool:
         """Whether the queue exceeds its share even without its reservations, which it could never use otherwise."""
-        if not self.holders:
-            return bool(self._session.ask.overused(queue))
         with self.without_queues(queue):
             return bool(self._session.ask.overused(queue))
 

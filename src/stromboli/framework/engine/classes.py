@@ -133,7 +133,7 @@ class TaskClass:
         if self.global_scores or not all(hook.amounts for hook in moving):
             return None
         fixed = [self.static_ok, *(answer for _, answer in scorers if answer is not None)]
-        return Remembered(self.table, fixed if self.constant is None else [*fixed, self.constant])
+        return Remembered(self.table, fixed)  # a constant score is the same on all rows
 
     def _can_run(self) -> bool:
         if (
