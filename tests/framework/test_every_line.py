@@ -41,7 +41,7 @@ SCENARIOS = (
     "live/test_troubles.py::test_a_job_that_cannot_be_counted_is_left_out_by_name_until_it_can",
     "live/test_troubles.py::test_a_state_that_cannot_be_counted_is_rebuilt_and_scheduling_goes_on",
     "live/test_troubles.py::test_an_audit_tells_what_it_cannot_compare_or_repair_and_does_the_rest",
-    "live/test_troubles.py::test_what_fails_again_as_its_failure_is_dealt_with_is_told_and_all_other_work_is_done",
+    "live/writing/test_pool.py::test_what_fails_again_as_its_failure_is_dealt_with_is_told_and_all_other_work_is_done",
     "live/test_troubles.py::test_failed_duties_are_tried_again_and_each_kind_of_failure_shows_one_traceback",
     "live/test_troubles.py::test_an_unexpected_failure_is_told_and_everything_else_goes_on[loads of nodes]",
     "live/test_up.py::test_a_part_that_dies_ends_the_cluster_and_is_told",
