@@ -157,6 +157,17 @@ def test_roles_that_failed_are_noted_as_they_fail():
     assert (failed, passed_over) == ({"g-big-0", "g-large-0"}, {"g-big-1", "g-large-1"})
 
 
+def test_tasks_of_a_role_that_failed_are_logged_as_they_are_passed_over():
+    pods = [pod(f"g-{role}-{i}", group="g", cpu=cpu, created=99 - cpu + i, annotations={"volcano.sh/task-spec": role})
+            for role, cpu in (("big", 99), ("small", 1)) for i in range(2)]  # fmt: skip
+    group = pod_group("g", min_member=2, minTaskMember={"small": 2}, phase="Inqueue")
+    text = conf("gang", "predicates", actions="allocate")
+    lines = Bench([node("n", cpu=8), group, *pods], text).logged(5)
+    assert [line for line in lines if "already predicated failed" in line] == [
+        "Task g-big-1 with role spec big has already predicated failed, skip"
+    ]
+
+
 @pytest.mark.parametrize(
     ("least", "roles", "pods", "tried"),
     [

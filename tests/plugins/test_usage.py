@@ -229,6 +229,15 @@ def test_loads_stay_between_0_and_1():
 # ---------------------------------------------------------------------- arguments, lines
 
 
+@pytest.mark.parametrize(
+    ("written", "taken"),
+    [(0, True), (64, True), ("0", True), ("250m", True), (-1, False), ("-1", False), (True, False), ("much", False)],
+)
+def test_amounts_are_quantities_or_whole_numbers_of_0_or_more(written, taken):
+    values, complaints = parse_arguments(Usage.arguments, {"estimator": {"be_mem": written}}, "usage")
+    assert (values["estimator"]["be_mem"] == written, not complaints) == (taken, taken)
+
+
 def test_arguments_out_of_range_keep_their_defaults_one_by_one():
     given_ = {
         "usage.weight": -1, "cpu.weight": "x", "thresholds": {"cpu": 101, "mem": 70, "disk": 3},

@@ -125,9 +125,11 @@ def test_without_flags_terms_are_the_usual_ones() -> None:
     assert ServingTerms.look <= TERMS.pause / 4  # a step is seen by all before the next
 
 
-def test_a_secret_that_holds_no_certificate_after_a_write_is_refused_by_name() -> None:
+@pytest.mark.parametrize("held", [(), ("tls.crt", "tls.key"), ("tls.crt", "ca.crt"), ("tls.key", "ca.crt")])
+def test_a_secret_that_lacks_a_part_of_a_certificate_after_a_write_is_refused_by_name(held: tuple[str, ...]) -> None:
+    data = dict.fromkeys(held, "aGVsZA==")
     with pytest.raises(ManifestError, match=r"Secret ns/c.*holds no tls\.crt"):
-        held_after({"metadata": {"name": "c", "namespace": "ns"}, "data": {}}, "ns/c")
+        held_after({"metadata": {"name": "c", "namespace": "ns"}, "data": data}, "ns/c")
 
 
 def test_a_wish_waits_for_the_pause() -> None:
