@@ -30,7 +30,6 @@ NOT_BUILT: Final = {
 NOT_MEASURED: Final = {
     "24 h recorded and replayed (python -m benchmarks.records.day DIR, .replayed DIR)": "100 % equal",
     "half an hour on servers (python -m benchmarks.records.half_hour real DIR)": "100 % equal",
-    "diff of a day of 50,000 jobs": "10 min",
 }
 
 

@@ -26,6 +26,7 @@ from tests.support.virtual import VirtualLoop, run
 NODES: Final = 200
 CORES: Final = 8
 REIGN: Final = 7200.0
+EVERY: Final = 18.0
 CONF: Final = """actions: "enqueue, allocate, preempt, backfill"
 tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}, {name: pdb}]
@@ -40,9 +41,9 @@ LONGEST_WORK: Final = 16
 class Day(LiveWorld):
     """The cluster, its users and its failures; ``folder`` gets a record of each scheduler."""
 
-    def __init__(self, folder: Path, seed: int, nodes: int = NODES, reign: float = REIGN) -> None:
+    def __init__(self, folder: Path, seed: int, nodes: int = NODES, reign: float = REIGN, every: float = EVERY) -> None:
         super().__init__(nodes=nodes, cpu=CORES)
-        self.nodes, self.reign = nodes, reign
+        self.nodes, self.reign, self.every = nodes, reign, every
         self.folder, self.dice, self.told = folder, random.Random(seed), Counting(TROUBLES)
         self.leader, self.number, self.jobs = 0, 0, 0
         self.recorders: list[Recorder] = []
@@ -94,9 +95,9 @@ class Day(LiveWorld):
     # ------------------------------------------------------------------ users
 
     async def submit(self) -> None:
-        """A job every 18 seconds: most of them of one queue, some urgent, a few too large to ever run."""
+        """A job ``every`` so many seconds: most of them of one queue, some urgent, a few too large to ever run."""
         while True:
-            await asyncio.sleep(self.dice.expovariate(1 / 18))
+            await asyncio.sleep(self.dice.expovariate(1 / self.every))
             urgent = self.dice.random() < 0.04
             size = self.dice.choice((1, 1, 2, 4, 8, 16)) * (3 if urgent else 1)
             cores = self.dice.choice((1, 1, 2, 4)) if self.dice.random() > 0.002 else 2 * CORES
@@ -243,11 +244,14 @@ class Day(LiveWorld):
             time.sleep(0.001)
 
 
-def recorded(folder: Path, hours: float, seed: int, tell: Any = print, nodes: int = NODES, reign: float = REIGN) -> Day:
-    """Record so many hours of so many nodes; a scheduler leads for about ``reign`` seconds."""
+def recorded(
+    folder: Path, hours: float, seed: int, tell: Any = print, nodes: int = NODES, reign: float = REIGN,
+    every: float = EVERY,
+) -> Day:  # fmt: skip
+    """Record so many hours of so many nodes, with a job ``every`` so many seconds; a leader leads for ``reign``."""
 
     async def story() -> Day:
-        world, loop = Day(folder, seed, nodes, reign), asyncio.get_running_loop()
+        world, loop = Day(folder, seed, nodes, reign, every), asyncio.get_running_loop()
         if isinstance(loop, VirtualLoop):
             loop.before_turns.append(world.wait_for_writers)
         parts = (world.rule, world.submit, world.end_victims, world.change_nodes, world.fail, world.tidy)

@@ -44,6 +44,7 @@ OTHERS: Final = (
     Other("a cycle without news on 1,500 nodes", "2 ms", "benchmarks --repeat 5 running-gangs-1k5", r"^\| running.*"),
     Other("a million jobs", "2 GiB", "benchmarks.records.million"),
     Other("seek to a cycle on 1,000 nodes", "2 s", "benchmarks.records.reading seek --into {into}/seek"),
+    Other("diff of a tenth of a day of 50,000 jobs", "60 s", "benchmarks.records.reading diff --into {into}/diff"),
     Other("explanation of 4 h", "10 s", "benchmarks.records.reading explain --into {into}/four"),
     Other(
         "explanations of waiting jobs", "100 % as the oracle says",

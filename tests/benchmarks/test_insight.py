@@ -9,6 +9,7 @@ import pytest
 from benchmarks.insight import NOT_BUILT, POLICIES, Job, Kernel, first_fit, main, slowdown
 from benchmarks.records.million import main as million
 from benchmarks.records.others import OTHERS, Other, others
+from benchmarks.records.reading import SPANS
 from benchmarks.records.reading import main as reading
 
 JOBS = [Job(1, 100, 200), Job(2, 50, 100), Job(3, 98, 50), Job(4, 20, 50), Job(5, 1000, 256)]
@@ -101,6 +102,9 @@ def test_a_log_of_many_jobs_is_read_and_begun(capsys):
     assert capsys.readouterr().out.startswith("200 jobs, of which 1")
 
 
-def test_a_record_answers(tmp_path, capsys):
-    assert reading(["explain", "--into", str(tmp_path), "--hours", "0.25"]) == 0
+@pytest.mark.parametrize("what", ["seek", "explain", "diff"])
+def test_a_record_answers(what, tmp_path, capsys, monkeypatch):
+    hours, _, _, limit = SPANS[what]
+    monkeypatch.setitem(SPANS, what, (hours, 20, 18.0, limit))
+    assert reading([what, "--into", str(tmp_path), "--hours", "0.25"]) == 0
     assert "CPU s in 2 segments" in capsys.readouterr().out
