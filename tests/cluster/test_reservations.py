@@ -47,6 +47,13 @@ def test_S4_07_a_waiting_pod_holds_what_its_annotations_state() -> None:
     assert [task.key for task in again.reserved] == [task.key for task in snapshot.reserved] == ["default/p"]
 
 
+def test_pods_that_hold_reservations_are_shown_in_the_order_of_their_names() -> None:
+    """Whatever order they came in, so that each process decides alike."""
+    names = [f"p{number:02}" for number in range(20)]
+    found = state(*(pod(name, group="g", cpu="10m", annotations=ON_N1) for name in reversed(names)))
+    assert [task.name for task in found.snapshot().reserved] == names
+
+
 @pytest.mark.parametrize(
     ("fields", "status"),
     [({"on": "n1"}, TaskStatus.Running), ({"on": "n1", "phase": "Pending"}, TaskStatus.Bound),

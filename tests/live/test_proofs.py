@@ -307,6 +307,22 @@ def test_where_the_namespace_is_missing_it_says_how_to_make_it(tmp_path: Path) -
     run(story())
 
 
+def test_where_the_key_cannot_be_read_none_is_made(tmp_path: Path) -> None:
+    """Another might be there, which others sign with."""
+
+    async def story() -> None:
+        world = Waiting()
+        world.server.faults.append(
+            lambda request, _: status(403, "Forbidden", "not allowed") if "/secrets" in request.path else None
+        )
+        await world.begun(tmp_path)
+        assert set(key_requests(world)) == {"GET"}
+        assert "not allowed" in str(world.told.of("reservation_key_trouble")[0]["error"])
+        await world.end()
+
+    run(story())
+
+
 def test_two_that_start_at_once_come_to_the_same_key(tmp_path: Path) -> None:
     async def story() -> None:
         world = Waiting()

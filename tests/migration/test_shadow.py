@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from stromboli.errors import ConfigError, LostLease
+from stromboli.framework.books.plan import Bind, Eviction, Plan
 from stromboli.kube.client import Client
 from stromboli.kube.resources import PODS
 from stromboli.live.process.flags import parse
@@ -17,7 +18,7 @@ from stromboli.live.process.process import Process
 from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.extenders import Extenders
 from stromboli.live.scheduler.outside import NoEvents
-from stromboli.live.shadow.causes import BEYOND, RESTORABLE, Moment, why
+from stromboli.live.shadow.causes import BEYOND, RESTORABLE, Moment, has, why
 from stromboli.live.shadow.differences import KEPT, Comparison, Decided, Difference, Pod, What
 from stromboli.live.shadow.extender import EFFECTS
 from stromboli.live.shadow.shadow import Shadow, read_only
@@ -102,6 +103,27 @@ def test_only_the_last_differences_are_kept() -> None:
         found.bound(A, f"n{number}", 1)
     assert len(found.found) == KEPT
     assert found.counts[What.bound_there] == KEPT + 5
+
+
+@pytest.mark.parametrize(
+    ("what", "there", "binds", "evicts", "expected"),
+    [
+        (What.elsewhere, "n1", {"a": "n1"}, [], True), (What.elsewhere, "n1", {"a": "n2"}, [], False),
+        (What.bound_there, "n1", {"a": "n1"}, [], True), (What.bound_there, "n1", {}, [], False),
+        (What.bound_here, "waits", {}, [], True), (What.bound_here, "waits", {"a": "n1"}, [], False),
+        (What.evicted_there, "preempt", {}, ["a"], True), (What.evicted_there, "preempt", {}, ["b"], False),
+        (What.evicted_here, "runs", {}, ["a"], False), (What.evicted_here, "runs", {}, ["b"], True),
+    ],
+)  # fmt: skip
+def test_whether_a_plan_decides_as_the_other_scheduler_has(
+    what: What, there: str, binds: dict[str, str], evicts: list[str], expected: bool
+) -> None:
+    found = Difference(what, "a", "ns/a", "ns/j", there, "", 0.0, 1)
+    plan = Plan(
+        binds=[Bind(uid, f"ns/{uid}", "ns/j", node) for uid, node in binds.items()],
+        evictions=[Eviction(uid, f"ns/{uid}", "ns/j", "n1", "preempt") for uid in evicts],
+    )
+    assert has(plan, found) is expected
 
 
 # ------------------------------------------------------------------ beside another scheduler
