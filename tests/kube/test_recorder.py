@@ -1,4 +1,4 @@
-"""Events are sent behind what is more urgent: warnings first, one at a time while pods are being bound."""
+"""Events are sent behind what is more urgent: warnings first, one at a time and with pauses while pods are bound."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stromboli.kube import recorder as module
-from stromboli.kube.recorder import SENDERS, Recorder, Regarding
+from stromboli.kube.recorder import LONGEST_PAUSE, SENDERS, URGENT_PAUSE, Recorder, Regarding
 from tests.support.virtual import run
 
 SECOND = 1.0
@@ -16,13 +16,18 @@ SECOND = 1.0
 
 
 class SlowServer:
-    """A client of a server that takes its time; ``most`` counts the requests that were under way at once."""
+    """A client of a server that takes its time; ``most`` counts the requests that were under way at once.
+
+    ``begun`` are the times at which requests came, in seconds since the server was made.
+    """
 
     def __init__(self) -> None:
         self.reasons: list[str] = []
+        self.begun: list[float] = []
         self.running = self.most = 0
 
     async def create(self, _: object, body: dict[str, Any], *__: object, **___: object) -> None:
+        self.begun.append(asyncio.get_running_loop().time() - 1000.0)
         self.running += 1
         self.most = max(self.most, self.running)
         await asyncio.sleep(SECOND)
@@ -30,10 +35,10 @@ class SlowServer:
         self.reasons.append(body["reason"])
 
 
-def recorded(server: SlowServer, *events: tuple[str, str], busy: bool = False) -> Recorder:
-    """A recorder with events, by type and reason, each on a pod of its own."""
+def recorded(server: SlowServer, *events: tuple[str, str], urgent: float = 0.0) -> Recorder:
+    """A recorder with events, by type and reason, each on a pod of its own; a binding takes ``urgent`` seconds."""
     recorder = Recorder(server, "volcano", lambda: 1000.0)  # type: ignore[arg-type]  # all that it asks of a client
-    recorder.gives_way_to = lambda: busy
+    recorder.gives_way_to = lambda: urgent
     for number, (type_, reason) in enumerate(events):
         recorder.record(Regarding("v1", "Pod", "ns", f"p{number}"), type_, reason, "text")
     return recorder
@@ -48,30 +53,62 @@ async def sent(recorder: Recorder, seconds: float) -> None:
 def test_warnings_are_sent_before_what_is_normal() -> None:
     server = SlowServer()
     scheduled = [("Normal", f"n{number}") for number in range(3)]
-    recorder = recorded(server, *scheduled, ("Warning", "w0"), ("Warning", "w1"), busy=True)
+    recorder = recorded(server, *scheduled, ("Warning", "w0"), ("Warning", "w1"), urgent=SECOND)
     run(sent(recorder, 10 * SECOND))
     assert server.reasons == ["w0", "w1", "n0", "n1", "n2"]
 
 
-@pytest.mark.parametrize(("busy", "count", "at_once"), [
-    pytest.param(False, 40, SENDERS, id="nothing is more urgent"),
-    pytest.param(True, 12, 1, id="pods are being bound"),
-    pytest.param(True, 40, 3, id="events pile up"),
-    pytest.param(True, 55, 5, id="the queue is more than half full"),
-    pytest.param(True, 100, SENDERS, id="the queue is full"),
+@pytest.mark.parametrize(("urgent", "count", "at_once"), [
+    pytest.param(0.0, 40, SENDERS, id="nothing is more urgent"),
+    pytest.param(SECOND, 12, 1, id="pods are being bound"),
+    pytest.param(SECOND, 40, 3, id="events pile up"),
+    pytest.param(SECOND, 55, 5, id="the queue is more than half full"),
+    pytest.param(SECOND, 100, SENDERS, id="the queue is full"),
 ])  # fmt: skip
-def test_so_many_are_sent_at_once(monkeypatch: pytest.MonkeyPatch, busy: bool, count: int, at_once: int) -> None:
+def test_so_many_are_sent_at_once(monkeypatch: pytest.MonkeyPatch, urgent: float, count: int, at_once: int) -> None:
     monkeypatch.setattr(module, "WAITING", 100)
     server = SlowServer()
-    recorder = recorded(server, *[("Normal", f"n{number}") for number in range(count)], busy=busy)
+    recorder = recorded(server, *[("Normal", f"n{number}") for number in range(count)], urgent=urgent)
     run(sent(recorder, 0.5 * SECOND))
     assert server.most == at_once
+
+
+@pytest.mark.parametrize(("urgent", "count", "begun"), [
+    pytest.param(0.001, 4, [0.0, 1.0, 2.0, 3.0], id="bindings are answered at once"),
+    pytest.param(0.5, 4, [0.0, 1.5, 3.0, 4.5], id="a binding takes half a second"),
+    pytest.param(60.0, 4, [0.0, 1.0 + LONGEST_PAUSE, 2.0 * (1.0 + LONGEST_PAUSE)], id="the server hardly answers"),
+    pytest.param(0.5, 20, [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.5], id="events pile up"),
+])  # fmt: skip
+def test_between_two_normal_events_one_sender_waits_as_long_as_a_binding_takes(
+    monkeypatch: pytest.MonkeyPatch, urgent: float, count: int, begun: list[float]
+) -> None:
+    monkeypatch.setattr(module, "WAITING", 100)
+    server = SlowServer()
+    recorder = recorded(server, *[("Normal", f"n{number}") for number in range(count)], urgent=urgent)
+    run(sent(recorder, 5.75 * SECOND))
+    assert server.begun[: len(begun)] == pytest.approx(begun, abs=URGENT_PAUSE / 2)
+
+
+def test_a_warning_does_not_wait_for_the_pause_after_a_normal_event() -> None:
+    server = SlowServer()
+    recorder = recorded(server, ("Normal", "n0"), ("Normal", "n1"), urgent=SECOND)
+
+    async def story() -> None:
+        task = asyncio.create_task(recorder.run())
+        await asyncio.sleep(1.25 * SECOND)
+        recorder.record(Regarding("v1", "Pod", "ns", "w"), "Warning", "w", "text")
+        await asyncio.sleep(5.0 * SECOND)
+        task.cancel()
+
+    run(story())
+    assert server.reasons == ["n0", "w", "n1"]
+    assert server.begun == pytest.approx([0.0, 1.25, 3.25], abs=URGENT_PAUSE)
 
 
 def test_all_are_sent_once_nothing_is_more_urgent_any_more() -> None:
     server = SlowServer()
     recorder = recorded(server, *[("Normal", f"n{number}") for number in range(4 * SENDERS)])
-    urgent = [True]
+    urgent = [0.5 * SECOND]
     recorder.gives_way_to = lambda: urgent[0]
 
     async def story() -> int:
@@ -79,12 +116,12 @@ def test_all_are_sent_once_nothing_is_more_urgent_any_more() -> None:
         await asyncio.sleep(3.5 * SECOND)
         before = recorder.written
         urgent.clear()
-        urgent.append(False)
+        urgent.append(0.0)
         await recorder.drain()
         task.cancel()
         return before
 
-    assert (run(story()), recorder.written, server.most) == (3, 4 * SENDERS, SENDERS)
+    assert (run(story()), recorder.written, server.most) == (2, 4 * SENDERS, SENDERS)
 
 
 def test_a_warning_finds_room_where_normal_events_have_none(monkeypatch: pytest.MonkeyPatch) -> None:

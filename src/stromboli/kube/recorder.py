@@ -41,6 +41,10 @@ SENDERS: Final = 8
 URGENT_PAUSE: Final = 0.1
 """Seconds between two looks whether more urgent writes are still under way."""
 
+SHORTEST_PAUSE: Final = 0.001
+LONGEST_PAUSE: Final = 1.0
+"""Seconds between two events at least and at most, however fast or slow the server."""
+
 LONGEST_NAME: Final = 220
 """Characters of an object's name that its events' names begin with: those have 253 at most."""
 
@@ -88,16 +92,17 @@ class Recorder:
     ``clock`` gives seconds since 1970.  ``written``, ``dropped`` and ``held`` count events that were sent, given up
     and left unsaid because nothing was new.
 
-    Warnings are sent before what is normal, and of each :data:`WAITING` may wait.  While ``gives_way_to`` answers that
-    more urgent writes are under way, one event is sent at a time, and more only as the queue fills: the server's time
-    is the others', but events do not pile up for it.
+    Warnings are sent before what is normal, and of each :data:`WAITING` may wait.  ``gives_way_to`` answers how many
+    seconds a more urgent write takes at present, 0 while none is under way.  While some are, one event is sent at a
+    time, and the next one, unless it is a warning, after so many seconds: the slower the server, the more of its time
+    is the others'.  As the queue fills, more are sent at once, and without pauses: events do not pile up for it.
     """
 
     def __init__(self, client: Client, component: str, clock: Callable[[], float] = time.time) -> None:
         self._client, self.component, self._clock = client, component, clock
         self._told: OrderedDict[int, _Told] = OrderedDict()  # by hashes, which take less room than what they are of
         self._texts: OrderedDict[int, tuple[float, int]] = OrderedDict()
-        self.gives_way_to: Callable[[], bool] = lambda: False
+        self.gives_way_to: Callable[[], float] = lambda: 0.0
         self._queue: asyncio.PriorityQueue[tuple[bool, int, _Write]] = asyncio.PriorityQueue()
         self._waiting = Counter[bool]()
         self._number = self._put_in = 0
@@ -194,15 +199,28 @@ class Recorder:
         await self._queue.join()
 
     async def _sender(self, number: int) -> None:
+        loop = asyncio.get_running_loop()
+        ended = float("-inf")
         while True:
-            while self.gives_way_to() and number > SENDERS * self._queue.qsize() // WAITING:
-                await asyncio.sleep(URGENT_PAUSE)
+            while (pause := self._pause(number, loop.time() - ended)) > 0:
+                await asyncio.sleep(max(SHORTEST_PAUSE, min(pause, URGENT_PAUSE)))
             normal, _, write = await self._queue.get()
             self._waiting[normal] -= 1
             try:
                 await self._sent(write)
             finally:
                 self._queue.task_done()
+                ended = loop.time()
+
+    def _pause(self, number: int, rested: float) -> float:
+        """Seconds that a sender waits, as far as is known, which has sent nothing for ``rested`` seconds."""
+        urgent = self.gives_way_to()
+        if not urgent:
+            return 0.0
+        more = SENDERS * self._queue.qsize() // WAITING
+        if number > more:
+            return URGENT_PAUSE
+        return 0.0 if more or self._waiting[False] else min(urgent, LONGEST_PAUSE) - rested
 
     async def _sent(self, write: _Write) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from stromboli.errors import ApiError, StromboliError, Unreachable
 from stromboli.framework.books.plan import Bind
@@ -14,6 +15,11 @@ from stromboli.live.writing.locks import NodeLocks
 from stromboli.live.writing.pool import Pool
 from stromboli.live.writing.volumes import PAUSE, PAUSE_FOR_EACH, VolumeWriter
 from stromboli.model import names
+
+FIRST_GUESS: Final = 0.1
+"""Seconds that a binding is taken to need before the first one has been answered."""
+NEWEST_COUNTS: Final = 0.125
+"""Weight of the newest answer in the average of how long they take."""
 
 
 class Binder:
@@ -32,6 +38,12 @@ class Binder:
         self._volumes, self._claims, self._locks = VolumeWriter(context), ClaimWriter(context), NodeLocks(context)
         self._taken: dict[str, Bind] = {}
         """The newest bind of each pod, by uid: later cycles see what its claims get."""
+        self._answer_takes = FIRST_GUESS
+
+    @property
+    def urgency(self) -> float:
+        """Seconds that the API server takes for a binding at present; 0 while none waits or is under way."""
+        return self._answer_takes if self.pool.is_busy else 0.0
 
     def take(self, bind: Bind) -> None:
         """Carry ``bind`` out, unless its pod is gone or has a node by now."""
@@ -145,9 +157,8 @@ class Binder:
 
         Raises what the server said, or Unreachable, when it may be tried again.
         """
-        namespace, _, name = bind.key.partition("/")
         try:
-            await self._context.client.bind(namespace, name, bind.uid, bind.node, dict(bind.annotations))
+            await self._request(bind)
         except ApiError as error:
             if error.code != 409 and error.code < 500 and not error.not_found:
                 raise
@@ -155,6 +166,16 @@ class Binder:
         except Unreachable as error:
             return await self._as_it_stands(bind, error)
         return True
+
+    async def _request(self, bind: Bind) -> None:
+        """Send the binding, and note how long it took until it was answered."""
+        namespace, _, name = bind.key.partition("/")
+        began = asyncio.get_running_loop().time()
+        try:
+            await self._context.client.bind(namespace, name, bind.uid, bind.node, dict(bind.annotations))
+        finally:
+            took = asyncio.get_running_loop().time() - began
+            self._answer_takes += NEWEST_COUNTS * (took - self._answer_takes)
 
     async def _as_it_stands(self, bind: Bind, error: StromboliError) -> bool:
         """What has become of a pod whose binding was answered by ``error``: one that still waits may be tried again."""

@@ -43,7 +43,7 @@ class LiveExecutor:
         self.evictor = Evictor(context, EVICTIONS_AT_ONCE, scheduler, self._own.disrupted)
         self._updater = updater or self._own
         self.first_reports = FirstReports(context)
-        context.recorder.gives_way_to = lambda: self.binder.pool.is_busy
+        context.recorder.gives_way_to = lambda: self.binder.urgency
 
     def status_updater(self) -> StatusUpdater:
         """What writes statuses, conditions and reservations."""
