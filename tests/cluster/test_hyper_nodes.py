@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
+from stromboli.cluster.decoding.hyper_nodes import MOST_KEYS, by_labels
 from stromboli.cluster.events import Deleted, Modified
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
+from stromboli.model.spec import NodeSpec
+from stromboli.model.topology import build
 from stromboli.testing.builders import Manifest, hyper_node, member, node, state
 
 
@@ -63,3 +68,47 @@ def test_a_refused_hypernode_changes_nothing() -> None:
     with pytest.raises(ManifestError, match=r"HyperNode rack.*spec\.tier"):
         tell(cluster, hyper_node("rack", -1))
     assert rows(cluster) == {"rack": [0]}
+
+
+def labelled(*places: tuple[str, str, str]) -> list[NodeSpec]:
+    """Nodes in so many zones, blocks and racks, n0 the first of them, and one without labels; an empty name is none."""
+    labels = (dict(zip(("zone", "block", "rack"), place, strict=True)) for place in places)
+    return [*(NodeSpec(f"n{number}", labels=found) for number, found in enumerate(labels)), NodeSpec("bare")]
+
+
+TIERS = [
+    pytest.param(
+        [("z1", "b1", "r1"), ("z1", "b1", "r2"), ("z1", "b2", "r3"), ("z2", "b3", "r4"), ("z2", "b4", "r5")],
+        {"r1": "b1", "r2": "b1", "r3": "b2", "r4": "b3", "r5": "b4",
+         "b1": "z1", "b2": "z1", "b3": "z2", "b4": "z2", "z1": "", "z2": ""},
+        id="racks in blocks in zones",
+    ),
+    pytest.param(
+        [("z1", "b1", "r1"), ("z1", "b2", "r1"), ("z1", "b1", "r2"), ("z2", "b3", "r3"), ("z2", "b3", "r4")],
+        {"r1": "z1", "r2": "b1", "r3": "b3", "r4": "b3", "b1": "z1", "b2": "z1", "b3": "z2", "z1": "", "z2": ""},
+        id="a rack in two blocks is in their zone",
+    ),
+    pytest.param(
+        [("z1", "b1", "r1"), ("z2", "b1", "r1"), ("z1", "b2", "r2"), ("z1", "", "r3")],
+        {"r1": "b1", "r2": "b2", "r3": "z1", "b1": "", "b2": "z1", "z1": "", "z2": ""},
+        id="a block in two zones is in none, and a rack in no block is in its zone",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("places", "parents"), TIERS)
+def test_labels_of_nodes_make_a_tree(places: list[tuple[str, str, str]], parents: Mapping[str, str]) -> None:
+    """Each value is below the closest one that holds all of its nodes, and is joined only once."""
+    nodes = labelled(*places)
+    found = build(by_labels(["rack", "zone", "block"], nodes), nodes)
+    assert {name.partition("=")[2]: info.parent.partition("=")[2] for name, info in found.infos.items()} == parents
+    assert (found.tiers, found.problems) == ({"rack": 1, "block": 2, "zone": 3}, [])
+    for name, info in found.infos.items():
+        assert info.rows == [row for row, place in enumerate(places) if name.partition("=")[2] in place]
+
+
+def test_only_so_many_labels_make_domains() -> None:
+    keys = [f"k{number}" for number in range(MOST_KEYS + 1)]
+    assert {spec.tier_name for spec in by_labels(keys, [NodeSpec("n", labels=dict.fromkeys(keys, "v"))]).values()} == {
+        *keys[:-1]
+    }

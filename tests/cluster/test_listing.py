@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.cluster.events import Deleted, Modified
 from stromboli.cluster.listing import Listing
+from stromboli.cluster.objects import from_value
+from stromboli.cluster.state import ClusterState
 from stromboli.framework.books.phases import unsettled
 from stromboli.model.job import Job, JobFacts
+from stromboli.testing.builders import Manifest, node, pod, pod_group, queue, state
 
 QUEUES = ("a", "b", "c")
 
@@ -136,3 +141,40 @@ def test_what_was_shown_stays_and_is_shown_again_until_something_changes(
         one.take(step)
         one.listing.shown(one.jobs, one.queues, ())
         assert [list(part.items()) for part in before] == then
+
+
+def tell(cluster: ClusterState, *objects: Manifest, gone: bool = False) -> None:
+    for each in objects:
+        cluster.apply((Deleted if gone else Modified)(each["kind"], from_value(each["kind"], each)))
+
+
+ORPHAN = pod("p", group="g")
+GONE = [
+    pytest.param((ORPHAN,), id="the pod of a PodGroup that never came"),
+    pytest.param((pod_group("g"), ORPHAN), id="the PodGroup, then its pod"),
+    pytest.param((ORPHAN, pod_group("g")), id="the pod, then its PodGroup"),
+]
+
+
+@pytest.mark.parametrize("gone", GONE)
+def test_a_job_that_is_gone_is_in_no_later_list(gone: Sequence[Manifest]) -> None:
+    """A new queue has all jobs listed again: those that are no more must have left their order by then."""
+    cluster = state(node("n"), pod_group("stays"))
+    tell(cluster, *gone)
+    cluster.set_hyper_nodes("default/g", "rack", {})
+    assert "default/stays" in cluster.snapshot().jobs
+    for each in gone:
+        tell(cluster, each, gone=True)
+        cluster.snapshot()
+    assert list(cluster.jobs) == ["default/stays"]
+    tell(cluster, queue("another"))
+    assert list(cluster.snapshot().jobs) == ["default/stays"]
+
+
+def test_a_job_without_its_pod_group_is_listed_no_more() -> None:
+    cluster = state(node("n"), pod_group("g"), ORPHAN)
+    assert list(cluster.snapshot().jobs) == ["default/g"]
+    tell(cluster, pod_group("g"), gone=True)
+    assert (list(cluster.snapshot().jobs), list(cluster.jobs)) == ([], ["default/g"])
+    tell(cluster, pod_group("g"))
+    assert list(cluster.snapshot().jobs) == ["default/g"]

@@ -245,6 +245,29 @@ def test_custom_metrics_are_parts_of_1_with_their_own_time(version: str) -> None
     assert asyncio.run(source.sample(NODES)) == {"n1": NodeUsage(NOW + 60, {"10m": 25.0}, {"10m": 50.0})}
 
 
+def test_settings_ask_the_api_server_for_custom_metrics() -> None:
+    """They have no address: the client is the scheduler's own, and without one there is nothing to ask."""
+    values = {name: {"n1": ("500m", EARLY)} for name in ("node_cpu_usage_avg", "node_memory_usage_avg")}
+    client = Client(Api("v1beta1", values))  # type: ignore[arg-type]
+    taken: list[Any] = []
+    told: list[str] = []
+
+    async def story(client: Client | None) -> None:
+        poller = UsagePoller(
+            lambda: {"type": "prometheus_adaptor"}, lambda: NODES, taken.append,
+            lambda key, **fields: told.append(f"{key}: {fields.get('error')}"), client=client,
+        )  # fmt: skip
+        await poller.once()
+
+    asyncio.run(story(client))
+    assert (taken, told) == ([{"n1": NodeUsage(NOW, {"10m": 50.0}, {"10m": 50.0})}], [])
+    asyncio.run(story(None))
+    [line] = told
+    assert line.startswith(
+        "node_metrics_failed: data cannot be collected from the prometheus_adaptor monitoring system"
+    )
+
+
 def test_an_api_server_without_custom_metrics_is_an_error() -> None:
     source = CustomMetrics(Client(Api("v9", {})))  # type: ignore[arg-type]
     with pytest.raises(ApiError):

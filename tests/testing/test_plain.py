@@ -320,6 +320,33 @@ class Fractions(Plugin):
         return (raw - low) / (high - low + 10.0)
 
 
+class Shifting(Plugin):
+    """Scores that all nodes have alike and that grow with each placement, and hardly different ones beside them."""
+
+    name = "shifting"
+
+    def on_session_open(self, session: ClusterView) -> None:
+        self.session = session
+
+    @node_order.vector(key=lambda task: None)
+    def hardly(self, _task, nodes):
+        return nodes.rows * 2.0**-48
+
+    @batch_node_order.raw(key=lambda task: None, reads=("job",), normalise="thousands", alike="before_each")
+    def placed(self, task, nodes):
+        return np.full(len(nodes), self._placed(task))
+
+    def before_each(self, task, _nodes, count):
+        return self._placed(task) + np.arange(count)
+
+    def thousands(self, _task, raw, _low, _high):
+        return raw * 1000.0
+
+    def _placed(self, task):
+        job = self.session.job_of(task)
+        return float(sum(bool(each.node_name) for each in job.tasks.values())) if job else 0.0
+
+
 class Broken(Plugin):
     """Raises now and then."""
 
@@ -332,7 +359,7 @@ class Broken(Plugin):
 
 
 @pytest.mark.law("the engine plans as the plain evaluation does with plugins of other people")
-@pytest.mark.parametrize("plugin", [Odd, Fractions])
+@pytest.mark.parametrize("plugin", [Odd, Fractions, Shifting])
 @given(objects=clusters())
 def test_same_plan_with_others(plugin: type[Plugin], objects) -> None:
     registry = builtin_registry()
@@ -343,6 +370,19 @@ def test_same_plan_with_others(plugin: type[Plugin], objects) -> None:
     config = known(registry, text)
     fast, plain = (run(cluster(*objects), config, registry) for run in (run_cycle, run_plain_cycle))
     assert fast == plain
+
+
+@pytest.mark.parametrize("run", [run_cycle, run_plain_cycle])
+def test_a_score_that_is_the_same_for_all_nodes_counts_in_the_sums_of_a_run(run) -> None:
+    """The first pod finds hardly different scores; beside a thousand they are the same, and the first node is taken."""
+    registry = builtin_registry()
+    registry.add(Shifting)
+    config = known(registry, 'actions: "allocate"\ntiers:\n- plugins: [{name: gang}, {name: shifting}]\n')
+    pods = [pod(f"p{number}", group="g") for number in range(7)]
+    plan = run(
+        cluster(*(node(f"n{i}", cpu=4) for i in range(3)), pod_group("g", min_member=7), *pods), config, registry
+    )
+    assert [bind.node for bind in plan.binds] == ["n2", "n0", "n0", "n0", "n0", "n1", "n1"]
 
 
 def test_a_plugin_put_aside_is_asked_no_more() -> None:

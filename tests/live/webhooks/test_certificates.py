@@ -16,12 +16,14 @@ from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.errors import AccessError, ConfigError, ManifestError
 from stromboli.live.process.flags import parse
 from stromboli.live.webhooks.certificates import RENEWED, Held, Terms, due, first
+from stromboli.live.webhooks.conf_file import LOOK_EVERY
 from stromboli.live.webhooks.flags import WEBHOOK_FLAGS
 from stromboli.live.webhooks.process import Figures, WebhookProcess, bearer_of, settings_of
 from stromboli.live.webhooks.sources import Files, held_after
 from stromboli.live.webhooks.tls import ShownCertificate
 from stromboli.live.webhooks.webhook_server import Terms as ServingTerms
 from stromboli.server.http.certificates import Bearer, bears, begins, count, ends, signers
+from tests.support.virtual import run
 
 NOW = 1_700_000_000.0
 TERMS = Terms(Bearer("a.b.svc", ("a.b.svc", "a")))
@@ -239,6 +241,26 @@ def test_flags_say_which_pages_are_served_and_whether_a_file_is_followed(
     for each in background:
         each.close()
     assert found.registry.get_sample_value("stromboli_webhook_certificate_end_seconds") == 0
+
+
+def test_the_admission_file_counts_from_the_first_review_and_as_it_changes(tmp_path: Path) -> None:
+    path = tmp_path / "admission.yaml"
+
+    def names() -> list[str]:
+        return [group.name for group in found.server._settings().resource_groups]
+
+    async def story() -> None:
+        [background] = found.background
+        following = asyncio.ensure_future(background)
+        path.write_text("resourceGroups: [{resourceGroup: gpu}]")
+        await asyncio.sleep(LOOK_EVERY + 0.1)
+        following.cancel()
+
+    path.write_text("resourceGroups: [{resourceGroup: cpu}]")
+    found = WebhookProcess(values(*SERVICE, "--master=http://127.0.0.1:1", f"--admission-conf={path}"))
+    assert names() == ["cpu"]
+    run(story())
+    assert names() == ["gpu"]
 
 
 def test_reviews_are_counted_by_path_and_outcome() -> None:
