@@ -172,6 +172,30 @@ def test_templates_are_rounded_up_to_and_told_to_the_device_plugin() -> None:
     assert binds(bench.cycle()) == {"b": "n"}, "16384 MB are left, and no device has 65537"
 
 
+SIZES = [
+    pytest.param(1, False, "vir05", 16384, id="the smallest template, in whatever order they are written"),
+    pytest.param(16384, False, "vir05", 16384, id="all of a template"),
+    pytest.param(16385, False, "vir10", 32768, id="one more than a template"),
+    pytest.param(32769, False, "", 60000, id="more than any template is all that a device gives"),
+    pytest.param(65536, False, "", 60000, id="all that a device has"),
+    pytest.param(65537, False, None, 0, id="more than a device has"),
+    pytest.param(65537, True, "vir05", 0, id="in compat mode more than a device has counts as nothing"),
+]
+
+
+@pytest.mark.parametrize(("memory", "compat", "template", "takes"), SIZES)
+def test_how_much_of_a_device_an_amount_takes(memory: int, compat: bool, template: str | None, takes: int) -> None:
+    """A device has 65536 MB, of which pods can be given 60000."""
+    chip = settings(SETTINGS.replace("memoryAllocatable: 65536", "memoryAllocatable: 60000"))
+    wanted = asking("p", {f"{CHIP}910B3": 1, f"{CHIP}910B3-memory": memory})
+    bench = Bench([chip, npus("n", "Ascend910B3", {"id": "d0"}), wanted], conf(), compat=compat)
+    assert bool(bench.cycle().binds) is (template is not None)
+    ids = given(bench, "hami.io/Ascend910B3-devices-to-allocate").get("p")
+    assert ids == (None if template is None else f"d0,Ascend910B3,{takes},0:;")
+    told = [{"UUID": "d0", **({"temp": template} if template else {})}]
+    assert [json.loads(text) for text in given(bench, "huawei.com/Ascend910B3").values()] == [told] * bool(ids)
+
+
 def test_slices_by_software_need_a_node_that_makes_them() -> None:
     soft = {"huawei.com/vnpu-mode": "hami-core"}
     asked = {f"{CHIP}910B3": 1, f"{CHIP}910B3-memory": 1000, f"{CHIP}910B3-core": 30}
