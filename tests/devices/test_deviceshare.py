@@ -151,6 +151,23 @@ def test_a_locked_node_takes_one_pod() -> None:
     assert binds(Bench([stale, *objects[1:]], locked).cycle()) == {"a": "n"}
 
 
+def test_a_pod_that_goes_elsewhere_is_told_of_no_card_where_it_was_tried() -> None:
+    """n1 does not say how many cards it has: it takes the pod by its memory alone, and there is no card to tell of."""
+    plain = node("n1", cpu=64, memory="64Gi", resources={MEMORY: 8000})
+    locked = conf(GPUSharingEnable="true", NodeLockEnable="true")
+    with Bench([cards("n0", 8000, 1), plain, asking("p", gpu_memory=1000)], locked).open() as session:
+        (job,) = session.jobs.peek()
+        (uid,) = job.tasks
+        with session.statement() as trial:
+            trial.allocate(session.jobs[job.uid].tasks[uid], session.nodes["n0"])
+            assert (list(session.ledger.bind_annotations), list(session.ledger.bind_locks)) == ([uid], [uid])
+        with session.statement() as statement:
+            statement.allocate(session.jobs[job.uid].tasks[uid], session.nodes["n1"])
+            statement.commit()
+        (bind,) = session.plan.binds
+    assert (bind.node, dict(bind.annotations), bind.locks) == ("n1", {}, ())
+
+
 # ---------------------------------------------------------------------- vGPU
 
 

@@ -494,6 +494,21 @@ def test_pods_that_start_together_cost_one_status() -> None:
     run(main())
 
 
+def test_looks_that_are_over_are_not_kept() -> None:
+    """In months there are millions of them."""
+
+    async def main() -> None:
+        world = ControllerWorld()
+        await world.go()
+        world.server.put("jobs", job("j", 4))
+        await asyncio.sleep(10)
+        assert world.controllers.looks > 0
+        assert (world.controllers._looking, world.controllers._busy) == (set(), set())
+        await world.end()
+
+    run(main())
+
+
 def test_an_order_to_a_queue_reaches_the_queues_below_it() -> None:
     async def main() -> None:
         world = ControllerWorld()

@@ -75,6 +75,20 @@ def test_strategies(arguments, wanted, score):
     assert scores([*USED, wanted], **arguments) == [pytest.approx(score)]
 
 
+@pytest.mark.parametrize("third", [{}, {TYPE: "LeastAllocated", WEIGHT: '{"cpu": 1}'}])
+def test_pods_that_are_alike_but_for_their_strategies_go_each_its_own_way(third):
+    """n1 is half full; whether any pod is without a strategy of its own does not matter."""
+    used = pod("used", on="n1", cpu=8, annotations={TYPE: "MostAllocated"}, group="u")
+    ways = {
+        "least": {TYPE: "LeastAllocated", WEIGHT: '{"cpu": 1}'},
+        "most": {TYPE: "MostAllocated", WEIGHT: '{"cpu": 1}'},
+    }
+    pods = [pod(name, group=name, annotations=own) for name, own in {**ways, "third": third}.items()]
+    nodes = [node(f"n{number}", cpu=16) for number in (1, 2)]
+    plan = Bench([*nodes, pod_group("u", annotations={}), used, *pods], configured()).cycle()
+    assert binds(plan) == {"least": "n2", "most": "n1", "third": "n2"}
+
+
 def test_scarce_resources_are_avoided():
     """GPUs count 1, RDMA 3: a node with GPUs alone 750, with both 0, with none 1000; not offering what is asked 0."""
     nodes = [node("both", resources={GPU: 1, RDMA: 1}), node("gpu", resources={GPU: 1}), node("none")]

@@ -221,6 +221,29 @@ def test_the_room_for_pods_that_are_alike_is_that_of_any_pods(request, number, r
                 assert bucket.fitting(asking, view, True, room.more).tolist() == plainly
 
 
+OVERFULL = [
+    pytest.param({"cpu": 1, "memory": 0}, {"memory": "3Gi"}, 0, id="memory, which counts though the pods ask for none"),
+    pytest.param({"cpu": 0, "memory": "1Gi"}, {"cpu": 9}, 0, id="cores, likewise"),
+    pytest.param({"cpu": 1, "memory": 0}, {"requests": {"nvidia.com/gpu": 3}}, 3, id="GPUs, which then do not count"),
+    pytest.param({"cpu": 1, "memory": 0}, {"memory": "2Gi"}, 3, id="all of the memory, and no more"),
+]
+
+
+@pytest.mark.parametrize(("asks", "runs", "more"), OVERFULL)
+def test_what_is_overfull_counts_against_pods_as_it_does_when_they_are_placed(asks, runs, more):
+    """Beside one of them a node of four cores has room for three, unless more runs on it than it has."""
+    full = node("n1", cpu=4, memory="2Gi", resources={"nvidia.com/gpu": 1})
+    there = pod("there", on="n1", **{"cpu": 0, "memory": 0, **runs})
+    pods = [pod(f"p{place}", group="g", role="a", **asks) for place in range(9)]
+    with opened([full, there, pod_group("g", annotations={AFFINITY: "a"}), *pods]) as session:
+        asking, nodes = task_of(session, "p0"), session.table.view()
+        [bucket] = plugin_of(session)._jobs["default/g"].all
+        room = plugin_of(session)._rooms.of(asking.template, nodes)
+        assert room.more.tolist() == [more]
+        plainly = bucket.fitting(asking, nodes, True).tolist()
+        assert bucket.fitting(asking, nodes, True, room.more).tolist() == plainly == [more + 1]
+
+
 def test_how_many_fit_follows_those_that_come_and_go():
     objects = [node("n1", cpu=3), *job({"a": 4}, {AFFINITY: "a"})]
     with opened(objects) as session:
