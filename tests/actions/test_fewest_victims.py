@@ -9,7 +9,7 @@ import pytest
 from stromboli.framework.config.gates import PIPELINED_STATE
 from stromboli.narration.observe import SILENT, Counting
 from stromboli.preemption.reprieve import Reprieve
-from stromboli.testing.builders import node, pod, pod_group
+from stromboli.testing.builders import node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, conf, task_of
 from tests.acceptance.fights import CLASSES, TOPOLOGY, evicted, reserved, running, waiting
 
@@ -102,3 +102,18 @@ def test_a_victim_is_reprieved_only_where_what_is_reserved_is_still_enough(works
             Reprieve(session, session.jobs["default/x"], plan, quota=False).run([[victim]], lambda: works)
             assert [task.name for task in plan.evicted] == gone
             assert task_of(session, "x-0").eviction_occurred is not works
+
+
+@pytest.mark.parametrize(
+    "other", [[], running("z", 1, "n3", queue="r", priorities=[-1])], ids=["alone", "and-a-lower-one"]
+)
+def test_a_node_that_has_room_already_costs_the_victim_that_its_queue_needs(other):
+    """The queue may have no more: one of its pods must go wherever the preemptor does, and the less important goes."""
+    objects = [
+        *CLASSES, node("n1", cpu=1), node("n2", cpu=2), node("n3", cpu=1),
+        queue("q", capability={"cpu": 2}), queue("r"),
+        *running("a", 1, "n1", queue="q", priorities=[1]), *running("b", 1, "n2", queue="q", priorities=[50]),
+        *other, *waiting("x", 1, queue="q"),
+    ]  # fmt: skip
+    text = conf("conformance gang priority", "predicates capacity", actions="preempt")
+    assert evicted(Bench(objects, text).cycle()) == ["a-0"]

@@ -59,7 +59,7 @@ def options(search: Search, task: Task, reach: Reach) -> Iterator[NodeOption]:
     for row in rows:
         victims = search.victims(task, row, reach)
         chosen = fewest(search, task, row, victims, wanted)
-        cost = _cost(search, task, row, chosen, wanted)
+        cost = _cost(search, task, row, _evicted(search, victims, chosen), wanted)
         if cost <= cheapest:
             yield NodeOption(row, victims, chosen)
             break
@@ -81,6 +81,17 @@ def _wanted(search: Search, task: Task) -> int:
         return 1
     alike = (other for other in job.of(PENDING) if other.template is task.template)
     return max(1, sum(1 for _ in islice(alike, most)))
+
+
+def _evicted(search: Search, victims: Sequence[Task], chosen: Sequence[Task] | None) -> Sequence[Task] | None:
+    """What of ``victims`` goes from a node: those ``chosen``, and the first where none need go for the sake of room.
+
+    Where predicates are checked, a node with room has been found wanting before, as its queue may have no more, or a
+    predicate refuses it: a victim goes all the same, or nothing does (None).
+    """
+    if chosen is None or chosen or not search.policy.checked:
+        return chosen
+    return victims[:1] or None
 
 
 def _cost(search: Search, task: Task, row: int, chosen: Sequence[Task] | None, wanted: int) -> Cost:
