@@ -17,7 +17,8 @@ from stromboli.builtin import full_registry
 from stromboli.sim.simulation.metrics import mean
 from stromboli.sim.simulation.pods import JobRun
 from stromboli.sim.simulation.simulation import Simulation
-from stromboli.study.eta import LEVELS, SLACK
+from stromboli.study.calibration import LEVELS, SLACK
+from stromboli.study.eta import rules_of
 from stromboli.study.learning import Answer, Learner
 from stromboli.study.simulating import read_trace
 
@@ -31,9 +32,11 @@ GIVEN: Final = 7 * 86400.0
 
 def answered(trace: Path, nodes: str, days: float, every: float, seed: int) -> tuple[list[Answer], list[JobRun], float]:
     """Predictions and what became of them, all jobs, and the beginning in seconds since 1970."""
-    registry, learner = full_registry(""), Learner(every)
+    registry = full_registry("")
+    config = registry.configured("")
+    learner = Learner(every, rules=rules_of(config))
     workload = read_trace(trace, nodes).window(days * 86400)
-    simulation = Simulation(workload, registry.configured(""), registry, period=PERIOD, seed=seed)
+    simulation = Simulation(workload, config, registry, period=PERIOD, seed=seed)
     follow(simulation, learner)
     runs = simulation.run(days * 86400)
     return sorted(learner.answers, key=lambda one: one.asked), runs, simulation.began

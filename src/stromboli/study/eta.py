@@ -13,35 +13,62 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stromboli.cluster.state import ClusterState
+from stromboli.framework.config.argument import convert
+from stromboli.framework.config.config import Config
 from stromboli.model.job import Job
 from stromboli.model.names import JOB_NAME
 from stromboli.model.podgroup import is_volcano_jobs
+from stromboli.model.queue import QueueSpec
 from stromboli.model.resources.axes import PODS, Axes
 from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import Amount
 from stromboli.model.status import ALLOCATED_STATUS, COMPLETED_STATUS, TaskStatus
 from stromboli.model.task import Task
 from stromboli.sim.explanation.reasons import waits
-from stromboli.study.forecast import FAR, Holding, Situation, Waiting, starts
+from stromboli.study.calibration import LEVELS, Calibration
+from stromboli.study.forecast import FAR, Holding, Sharing, Situation, Waiting, starts
 from stromboli.study.history import stem
 from stromboli.study.runtimes import Floats, Runtimes, Sort, expected
 
-DRAWS: Final = 64
-LEVELS: Final = (0.5, 0.8, 0.95)
-"""Which quantiles are told."""
+DRAWS: Final = 16
+"""As many for answers as for the predictions by which they are calibrated, so that both are off in the same way."""
 UNKNOWN: Final = 0.2
 """Part of the room in use whose end may be unknown."""
-SLACK: Final = 10.0
-"""Seconds that are added to predictions and outcomes when they are compared: less than that does not matter."""
-RECENT: Final = 400
-"""Past predictions of which calibration takes account, the last ones."""
-ENOUGH: Final = 20
-"""Past predictions that it takes to calibrate by."""
-STEP: Final = 0.05
-"""By how much the quantile that calibration takes moves with each answer."""
-NEAR: Final = 60
-"""Past predictions of about the same length by which one is calibrated."""
 HOLDS: Final = ALLOCATED_STATUS | {TaskStatus.Releasing}
+SHARES: Final = "proportion"
+"""The plugin that shares the cluster out by weights."""
+ADMITS: Final = "overcommit"
+"""The plugin that limits what is admitted."""
+FACTOR_KEY: Final = "overcommit-factor"
+FACTOR: Final = 1.2
+"""What it takes the cluster to be larger by, where the configuration says nothing that can be used."""
+
+
+class Rules(NamedTuple):
+    """Whether queues share the cluster out by weight; up to how many times its size jobs are admitted (None: all)."""
+
+    shares: bool = False
+    factor: float | None = None
+
+    def sharing(self, queues: Sequence[QueueSpec], total: Floats) -> Sharing | None:
+        """How queues share ``total``; after them stands one for the jobs whose queue is gone."""
+        if not self.shares:
+            return None
+        weights = np.array([float(max(one.weight, 1)) for one in queues] + [1.0])
+        ranks = np.array([-float(one.priority) for one in queues] + [0.0])
+        return Sharing(weights, ranks, total, self.factor)
+
+
+NONE: Final = Rules()
+
+
+def rules_of(config: Config) -> Rules:
+    """The rules of a configuration."""
+    plugins = {one.name: one.arguments for one in config.plugins()}
+    if "enqueue" not in config.actions or ADMITS not in plugins:
+        return Rules(SHARES in plugins)
+    told = convert(plugins[ADMITS].get(FACTOR_KEY), float)
+    return Rules(SHARES in plugins, told if told is not None and told >= 1.0 else FACTOR)
 
 
 class Eta(NamedTuple):
@@ -70,6 +97,11 @@ class Scene:
         """The number of a waiting job; None where it does not wait."""
         return next((number for number, (uid, _, _) in enumerate(self.waiting) if uid == job), None)
 
+    def standing(self, number: int) -> tuple[str, str, int]:
+        """A waiting job's uid, its queue, and how many stand before it there."""
+        uid, sort, _ = self.waiting[number]
+        return uid, sort.queue, sum(other.queue == sort.queue for _, other, _ in self.waiting[:number])
+
 
 def sort_of(job: Job) -> Sort:
     """What a job is alike to."""
@@ -83,7 +115,7 @@ def awaits_pods(job: Job) -> bool:
     return not job.tasks and waits(job) and is_volcano_jobs(job.name) and bool(job.facts.min_vector)
 
 
-def scene_of(state: ClusterState, now: float, began: Mapping[str, float] = {}) -> Scene:
+def scene_of(state: ClusterState, now: float, began: Mapping[str, float] = {}, rules: Rules = NONE) -> Scene:
     """The cluster as it stands; ``began`` says of jobs, by uid, when they started, where the status of their pods does
     not.
     """
@@ -94,7 +126,8 @@ def scene_of(state: ClusterState, now: float, began: Mapping[str, float] = {}) -
         making.limit(name, state.axes, queue.spec.capability or {})
     for job in state.jobs.values():
         making.add(job)
-    return making.done(free)
+    total = table.alloc.sum(axis=1).astype(float)
+    return making.done(free, rules.sharing([queue.spec for queue in state.queues.values()], total))
 
 
 class _Scene:
@@ -128,12 +161,12 @@ class _Scene:
         if off:
             least = min(max(job.facts.min_available - len(on), 1), len(off))
             each = np.array([self._vector(one.template.vector) for one in off]).max(axis=0)
-            self._waits(job, Waiting(each, len(off), least, queue), said, off[0].created)
+            self._waits(job, Waiting(each, len(off), least, queue, _is_admitted(job)), said, off[0].created)
         elif awaits_pods(job):
             count = job.facts.min_available
             each = np.ceil(self._vector(job.facts.min_vector) / count)
             each[PODS] = 1.0  # so that more of them than nodes may hold are not even tried
-            self._waits(job, Waiting(each, count, count, queue), said)
+            self._waits(job, Waiting(each, count, count, queue, _is_admitted(job)), said)
 
     def _runs(self, job: Job, on: Sequence[Task], queue: int, said: float | None) -> None:
         held = np.array([self._vector(one.template.vector) for one in on])
@@ -152,78 +185,23 @@ class _Scene:
         found[: len(vector)] = vector
         return found
 
-    def done(self, free: Floats) -> Scene:
+    def done(self, free: Floats, sharing: Sharing | None) -> Scene:
         """The scene."""
         self._waiting.sort(key=lambda one: one[0])
-        situation = Situation(free, self._running, [one for _, one, _ in self._waiting], self._used, self._most)
+        waiting = [one for _, one, _ in self._waiting]
+        situation = Situation(free, self._running, waiting, self._used, self._most, sharing)
         return Scene(situation, self._about, [about for _, _, about in self._waiting])
+
+
+def _is_admitted(job: Job) -> bool:
+    """Whether it need not wait for admission (any more)."""
+    return not job.is_pending() or job.facts.min_resources is None
 
 
 def _said(job: Job) -> float | None:
     """How long a job runs, as its user expects."""
     notes = (*(task.annotations for task in job.tasks.values()), job.annotations)
     return next((found for one in notes if (found := expected(one)) is not None), None)
-
-
-class Calibration:
-    """By which factors the quantiles of predictions must be stretched so that they cover what they say.
-
-    For each level the factor is a quantile of outcome / prediction over the past predictions that were the most like
-    it in length, the last ones first: split-conformal prediction with a relative score, by nearest neighbours, as
-    sketches of short and of long waits are wrong in different ways.
-
-    Waits of a cluster are not drawn from one distribution: load comes and goes.  So the quantile that is taken begins
-    at the level and moves by :data:`STEP` with each answer that came true or not (:meth:`came`): adaptive conformal
-    inference, whose long-run coverage is that of the level whatever the outcomes are (I. Gibbs, E. Candès, "Adaptive
-    Conformal Inference Under Distribution Shift", NeurIPS 2021).  That holds here as long as the quantile stays between
-    :data:`STEP` and 1, where it is stopped: at 1 the factor is the largest of the past ones that are looked at, so that
-    outcomes which exceed their predictions by more each time are covered less often than the level says.
-    """
-
-    def __init__(self) -> None:
-        self._raw: list[tuple[float, ...]] = []
-        self._outcomes: list[float] = []
-        self._taken = list(LEVELS)
-
-    def __len__(self) -> int:
-        return len(self._raw)
-
-    def add(self, predicted: Floats, outcome: float) -> None:
-        """A job that was predicted to start at these times, one a draw, has started after ``outcome`` seconds."""
-        self._raw.append(tuple(quantile(predicted, level) for level in LEVELS))
-        self._outcomes.append(outcome)
-        del self._raw[:-RECENT], self._outcomes[:-RECENT]
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether there are enough past predictions to calibrate by."""
-        return len(self) >= ENOUGH
-
-    def came(self, number: int, covered: bool) -> None:
-        """The calibrated quantile of level ``number`` covered an outcome, or did not."""
-        taken = self._taken[number] + STEP * (LEVELS[number] - covered)
-        self._taken[number] = min(max(taken, STEP), 1.0)
-
-    def quantiles(self, predicted: Floats) -> tuple[float | None, ...]:
-        """The calibrated quantiles of a prediction; None where they are infinite."""
-        found = [self._stretched(quantile(predicted, level), number) for number, level in enumerate(LEVELS)]
-        ordered = [max(found[: number + 1]) for number in range(len(found))]
-        return tuple(None if one == np.inf else one for one in ordered)
-
-    def _stretched(self, raw: float, number: int) -> float:
-        if not self.is_ready or raw == np.inf:
-            return raw
-        past = np.array([one[number] for one in reversed(self._raw)]) + SLACK
-        away = np.abs(np.log(past / (raw + SLACK))).round(1)
-        near = np.argsort(away, kind="stable")[:NEAR]
-        ratios = np.sort((np.array(self._outcomes[::-1])[near] + SLACK) / past[near])
-        factor = float(ratios[min(int(np.ceil(self._taken[number] * (len(ratios) + 1))), len(ratios)) - 1])
-        return max((raw + SLACK) * factor - SLACK, 0.0)
-
-
-def quantile(ascending: Floats, level: float) -> float:
-    """The least value that a part ``level`` does not exceed."""
-    return float(ascending[max(int(np.ceil(level * len(ascending))) - 1, 0)])
 
 
 class Forecaster:
@@ -233,8 +211,10 @@ class Forecaster:
         self.runtimes, self.calibration, self.draws = runtimes, calibration, draws
         self._dice = np.random.default_rng(seed)
 
-    def predict(self, scene: Scene, target: int) -> Floats | str:
-        """When the waiting job number ``target`` starts, one answer a draw, ascending; or why that is unknown."""
+    def predict(self, scene: Scene, targets: Sequence[int]) -> Floats | str:
+        """When the waiting jobs of those numbers start, a row each, one answer a draw, ascending; or why that is
+        unknown.
+        """
         left, unknown = [], 0.0
         total = sum(one.held[:, 0].sum() for one in scene.situation.running) or 1.0
         for holding, (sort, elapsed, said) in zip(scene.situation.running, scene.running, strict=True):
@@ -249,27 +229,26 @@ class Forecaster:
         whole = [np.full(self.draws, np.inf) if one is None else one for one in runtimes]
         shape = (self.draws, len(left))
         ends = np.array(left).T if left else np.zeros(shape)
-        return starts(scene.situation, target, ends, np.array(whole).T)
+        return starts(scene.situation, targets, ends, np.array(whole).T)
 
     def _left(self, sort: Sort, elapsed: float, said: float | None) -> Floats | None:
         if said is not None and said > elapsed:
             return np.full(self.draws, said - elapsed)
         return self.runtimes.left(sort, elapsed, self.draws, self._dice)
 
-    def eta(self, scene: Scene, target: int) -> Eta:
-        """The answer for a waiting job."""
-        uid, sort, _ = scene.waiting[target]
-        position = sum(other.queue == sort.queue for _, other, _ in scene.waiting[:target])
-        found = self.predict(scene, target)
-        if isinstance(found, str):
-            return Eta(uid, sort.queue, position, (None,) * len(LEVELS), "", found)
-        if not np.isfinite(found).any():
-            why = "no draw gives it room: it asks for more than what ends, or than its queue may have"
-            return Eta(uid, sort.queue, position, (None,) * len(LEVELS), "", why)
-        basis = f"calibrated by {len(self.calibration)} jobs" if self.calibration.is_ready else "not calibrated"
-        return Eta(uid, sort.queue, position, self.calibration.quantiles(found), basis)
-
     def etas(self, scene: Scene, jobs: Iterable[str]) -> list[Eta]:
         """The answers for several waiting jobs; those that do not wait are left out."""
-        numbers = [number for job in jobs if (number := scene.number(job)) is not None]
-        return [self.eta(scene, number) for number in numbers]
+        targets = [number for job in jobs if (number := scene.number(job)) is not None]
+        found = self.predict(scene, targets) if targets else ""
+        if isinstance(found, str):
+            return [self._unknown(scene, target, found) for target in targets]
+        return [self._answer(scene, target, one) for target, one in zip(targets, found, strict=True)]
+
+    def _unknown(self, scene: Scene, target: int, why: str) -> Eta:
+        return Eta(*scene.standing(target), (None,) * len(LEVELS), "", why)
+
+    def _answer(self, scene: Scene, target: int, found: Floats) -> Eta:
+        if not np.isfinite(found).any():
+            why = "no draw gives it room: it asks for more than what ends, or than its queue may have"
+            return self._unknown(scene, target, why)
+        return Eta(*scene.standing(target), self.calibration.quantiles(found), self.calibration.basis)

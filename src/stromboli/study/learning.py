@@ -13,12 +13,11 @@ from stromboli.errors import RecordError
 from stromboli.framework.config.registry import Registry
 from stromboli.journal.segments import segments
 from stromboli.model.job import Job
-from stromboli.study.eta import HOLDS, SLACK, Calibration, Forecaster, awaits_pods, scene_of, sort_of
+from stromboli.study.calibration import SLACK, Calibration
+from stromboli.study.eta import DRAWS, HOLDS, NONE, Forecaster, Rules, awaits_pods, rules_of, scene_of, sort_of
 from stromboli.study.replay import Moment, Reading
 from stromboli.study.runtimes import Floats, Runtimes, Sort
 
-TRIED: Final = 16
-"""Draws of a prediction that is only made to calibrate by."""
 EVERY: Final = 60.0
 """Seconds of the record between two of them."""
 
@@ -54,14 +53,14 @@ class _Seen:
 
 class Learner:
     """Looks at a cluster cycle by cycle; ``runtimes`` and ``calibration`` are what it has learned, ``began`` when jobs
-    that run have started.
+    that run have started.  ``rules`` are those of the configuration.
 
     Every ``every`` seconds it predicts when a job starts that has begun to wait, by what was known at that time, and
     notes what became of it in ``answers``.
     """
 
-    def __init__(self, every: float = EVERY, draws: int = TRIED) -> None:
-        self.runtimes, self.calibration = Runtimes(), Calibration()
+    def __init__(self, every: float = EVERY, draws: int = DRAWS, rules: Rules = NONE) -> None:
+        self.runtimes, self.calibration, self.rules = Runtimes(), Calibration(), rules
         self.forecaster = Forecaster(self.runtimes, self.calibration, draws)
         self._every, self._next, self._last = every, 0.0, 0.0
         self._jobs: dict[str, _Seen] = {}
@@ -130,12 +129,12 @@ class Learner:
 
     def _try(self, state: ClusterState, uid: str, now: float) -> None:
         seen, self._next = self._jobs[uid], now + self._every
-        scene = scene_of(state, now, self.began)
+        scene = scene_of(state, now, self.began, self.rules)
         target = scene.number(uid)
         seen.tried, seen.asked = True, now
-        found = "" if target is None else self.forecaster.predict(scene, target)
+        found = "" if target is None else self.forecaster.predict(scene, [target])
         if not isinstance(found, str) and np.isfinite(found).any():
-            seen.predicted, seen.said = found, self.calibration.quantiles(found)
+            seen.predicted, seen.said = found[0], self.calibration.quantiles(found[0])
             seen.calibrated = self.calibration.is_ready
             if seen.calibrated:
                 seen.open = [number for number, said in enumerate(seen.said) if said is not None]
@@ -154,6 +153,7 @@ def learned(record: Path, registry: Registry, until: float = float("inf")) -> tu
 
     def begun(moment: Moment) -> None:
         last[:] = [moment]
+        learner.rules = rules_of(moment.config)
         learner.look(moment.rim.state, moment.cut.now)
 
     found = segments(record)

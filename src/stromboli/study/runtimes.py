@@ -1,4 +1,9 @@
-"""How long jobs will run: their own estimates, or draws from similar jobs that have ended; otherwise unknown."""
+"""How long jobs will run: their own estimates, or draws from similar jobs that have ended; otherwise unknown.
+
+Of jobs that have run longer than those alike did, only the age tells how long they go on: half of those that reach an
+age reach twice of it.  That was found of processes (M. Harchol-Balter, A. Downey, "Exploiting Process Lifetime
+Distributions for Dynamic Load Balancing", ACM TOCS 15(3), 1997): the part that lives longer than T falls as 1 / T.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,9 @@ from stromboli.model.values import duration
 EXPECTED: Final = "stromboli.dev/expected-runtime"
 """Annotation of a pod or a PodGroup: how long it will run, as its user expects, such as ``90m``."""
 LEAST: Final = 5
-"""Ended jobs that it takes to draw from them; as many must have run at least as long as the one that is asked about."""
+"""Ended jobs that it takes to draw from them; as many must have run at least as long as the one that is asked about.
+
+Where they have not, as many must have ended in its queue for its age to be a basis."""
 KEPT: Final = 2000
 """Ended jobs that are remembered of each sort."""
 
@@ -58,6 +65,8 @@ class Runtimes:
             first = bisect_right(known, elapsed)
             if len(known) - first >= LEAST:
                 return dice.choice(np.asarray(known[first:]), draws) - elapsed
+        if elapsed > 0 and len(self._known.get((sort.queue,), ())) >= LEAST:
+            return elapsed * (1.0 / (1.0 - dice.random(draws)) - 1.0)
         return None
 
 

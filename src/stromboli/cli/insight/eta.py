@@ -73,7 +73,7 @@ def predicted(record: Path, file: Path | None, until: str, plugins: str = "") ->
 
     learner, moment = learned(record, full_registry(plugins), time_of(until) if until else float("inf"))
     planning, jobs = submitted(moment, full_registry(plugins), file)
-    scene = scene_of(planning.state, moment.cut.now, learner.began)
+    scene = scene_of(planning.state, moment.cut.now, learner.began, learner.rules)
     planning.run()
     forecaster = Forecaster(learner.runtimes, learner.calibration)
     waiting = [uid for uid, _, _ in scene.waiting] if file is None else jobs

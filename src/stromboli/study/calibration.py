@@ -1,0 +1,98 @@
+"""By which factors predictions of starts must be stretched so that they cover what they say, and how often they did."""
+
+from __future__ import annotations
+
+from math import ceil, exp, inf, log
+from typing import Final
+
+from stromboli.study.runtimes import Floats
+
+LEVELS: Final = (0.5, 0.8, 0.95)
+"""Which quantiles are told."""
+TOLD: Final = LEVELS.index(0.8)
+"""The one whose past answers show how far the present ones are to be trusted."""
+SLACK: Final = 10.0
+"""Seconds that are added to predictions and outcomes when they are compared: less than that does not matter."""
+SCALE: Final = 300.0
+"""Seconds that are added to both before one is divided by the other: factors of short times would be large."""
+ENOUGH: Final = 20
+"""Past predictions that it takes to calibrate by."""
+STEP: Final = 0.15
+"""By how much the logarithm of a factor moves with each answer."""
+LARGEST: Final = 10.0
+"""Logarithm of the largest factor; of the smallest one it is the negative."""
+
+
+class Calibration:
+    """How far the quantiles of predictions must be stretched, and what came of those that were.
+
+    For each level there is a factor.  It begins as the level's quantile of outcome / prediction over the first
+    :data:`ENOUGH` predictions: split-conformal prediction with a relative score.
+
+    Waits of a cluster are not drawn from one distribution: load comes and goes.  So the factor follows what comes true
+    (:meth:`came`): its logarithm goes up by :data:`STEP` x level with each outcome that exceeds what was said, and down
+    by :data:`STEP` x (1 - level) with each that does not.  This is quantile tracking, whose long-run coverage is that
+    of the level whatever the outcomes are, as long as logarithms of outcome / prediction are bounded
+    (A. Angelopoulos, E. Candès, R. Tibshirani, "Conformal PID Control for Time Series Prediction", NeurIPS 2023).
+    """
+
+    def __init__(self) -> None:
+        self._first: list[tuple[tuple[float, ...], float]] = []
+        self._logs = [0.0] * len(LEVELS)
+        self._came = [[0, 0] for _ in LEVELS]
+        self._jobs = 0
+
+    def __len__(self) -> int:
+        return self._jobs
+
+    def add(self, predicted: Floats, outcome: float) -> None:
+        """A job that was predicted to start at these times, one a draw, has started after ``outcome`` seconds."""
+        self._jobs += 1
+        if self._jobs > ENOUGH:
+            return
+        self._first.append((tuple(quantile(predicted, level) for level in LEVELS), outcome))
+        if self.is_ready:
+            self._logs = [self._begin(number) for number in range(len(LEVELS))]
+
+    def _begin(self, number: int) -> float:
+        ratios = sorted(
+            log((outcome + SCALE) / (raws[number] + SCALE)) for raws, outcome in self._first if raws[number] < inf
+        )
+        at = ceil(LEVELS[number] * (len(ratios) + 1))
+        return ratios[min(at, len(ratios)) - 1] if ratios else 0.0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there are enough past predictions to calibrate by."""
+        return len(self) >= ENOUGH
+
+    @property
+    def basis(self) -> str:
+        """What answers rest on: by how many jobs they are calibrated, and how often P80 has come true."""
+        if not self.is_ready:
+            return "not calibrated"
+        held, missed = self._came[TOLD]
+        told = f"; P80 held {held / (held + missed):.0%} of {held + missed} times" if held + missed else ""
+        return f"calibrated by {len(self)} jobs{told}"
+
+    def came(self, number: int, covered: bool) -> None:
+        """The calibrated quantile of level ``number`` covered an outcome, or did not."""
+        moved = self._logs[number] + STEP * (LEVELS[number] - covered)
+        self._logs[number] = min(max(moved, -LARGEST), LARGEST)
+        self._came[number][not covered] += 1
+
+    def quantiles(self, predicted: Floats) -> tuple[float | None, ...]:
+        """The calibrated quantiles of a prediction; None where they are infinite."""
+        found = [self._stretched(quantile(predicted, level), number) for number, level in enumerate(LEVELS)]
+        ordered = [max(found[: number + 1]) for number in range(len(found))]
+        return tuple(None if one == inf else one for one in ordered)
+
+    def _stretched(self, raw: float, number: int) -> float:
+        if not self.is_ready or raw == inf:
+            return raw
+        return max((raw + SCALE) * exp(self._logs[number]) - SCALE, 0.0)
+
+
+def quantile(ascending: Floats, level: float) -> float:
+    """The least value that a part ``level`` does not exceed."""
+    return float(ascending[max(ceil(level * len(ascending)) - 1, 0)])
