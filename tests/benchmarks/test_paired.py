@@ -11,6 +11,8 @@ from benchmarks.cases import Case
 from benchmarks.paired import Comparison
 from benchmarks.workloads import Workload
 
+pytestmark = pytest.mark.usefixtures("freezing")
+
 SMALL = Case("small", Workload("default", 10, 100, gang=20))
 
 

@@ -12,6 +12,8 @@ import pytest
 from stromboli.kube import collecting
 from stromboli.kube.collecting import FLOOD, GENERATIONS, holding_a_cluster, tidy
 
+pytestmark = pytest.mark.usefixtures("freezing")
+
 PER_OBJECT = 0.75e-3
 """Milliseconds for each object that is looked at, as docs/benchmarks.md has it."""
 

@@ -244,6 +244,7 @@ def test_a_session_goes_with_its_cycle_without_the_garbage_collector(queues: str
         gc.enable()
 
 
+@pytest.mark.usefixtures("freezing")
 def test_who_holds_a_cluster_has_old_objects_looked_at_between_cycles_alone() -> None:
     before = gc.get_threshold()
     with holding_a_cluster():
@@ -280,6 +281,7 @@ def begun() -> tuple[Cyclic, weakref.ref[Cyclic]]:
     return found, weakref.ref(found)
 
 
+@pytest.mark.usefixtures("freezing")
 def test_what_was_under_way_between_two_cycles_is_not_kept_for_ever() -> None:
     seen = []
     with holding_a_cluster():
@@ -292,6 +294,7 @@ def test_what_was_under_way_between_two_cycles_is_not_kept_for_ever() -> None:
         assert len([one for one in seen if one() is not None]) <= 1
 
 
+@pytest.mark.usefixtures("freezing")
 def test_what_was_under_way_when_all_was_frozen_goes_once_much_has_come() -> None:
     with holding_a_cluster():
         request, seen_as = begun()
@@ -300,7 +303,7 @@ def test_what_was_under_way_when_all_was_frozen_goes_once_much_has_come() -> Non
         del request
         gc.collect()
         assert seen_as() is not None, "it is frozen"
-        kept += [[number] for number in range(GROWN + gc.get_freeze_count() // 2)]
+        kept += [[number] for number in range(GROWN + SETTLED + gc.get_freeze_count() // 2)]
         gc.collect(1)
         tidy()
         assert seen_as() is None

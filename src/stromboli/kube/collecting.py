@@ -34,8 +34,8 @@ GROWN = 50_000
 class _Paused:
     depth = 0
     holders = 0
-    looked_at = 0
-    """How much was frozen when all of it had been looked at last."""
+    looked_at: int | None = None
+    """How much was frozen when all of it had been looked at last; None before the first count, which takes a while."""
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def holding_a_cluster() -> Iterator[None]:
     _Paused.holders += 1
     gc.set_threshold(*GENERATIONS)
     gc.freeze()
-    _Paused.looked_at = gc.get_freeze_count()
+    _Paused.looked_at = None
     try:
         yield
     finally:
@@ -80,8 +80,10 @@ def tidy() -> None:
     is_flood = len(gc.get_objects(generation=2)) > FLOOD
     gc.collect(1 if is_flood else 2)
     if is_flood or len(gc.get_objects(generation=2)) > SETTLED:
+        if _Paused.looked_at is None:
+            _Paused.looked_at = gc.get_freeze_count()  # asked seldom: it counts them one by one
         gc.freeze()
-        if gc.get_freeze_count() > _Paused.looked_at * 3 // 2 + GROWN:  # asked seldom: it counts them one by one
+        if gc.get_freeze_count() > _Paused.looked_at * 3 // 2 + GROWN:
             _look_at_all()
 
 
