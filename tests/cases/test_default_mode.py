@@ -61,6 +61,7 @@ def compared(part: int) -> tuple[dict[str, list[str]], list[str]]:
 if CASES.is_dir() and JUDGE.is_file():
 
     @pytest.mark.slow
+    @pytest.mark.spread(PARTS)
     @pytest.mark.parametrize("part", range(PARTS))
     def test_what_differs_without_compat_mode_is_listed_with_its_reason(part: int) -> None:
         found, unexplained = compared(part)

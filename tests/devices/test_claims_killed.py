@@ -1,6 +1,7 @@
 """A scheduler is killed, or its pods are deleted, at every await between assign, write, annotate and bind.
 
-A story is told once to see at which awaits its tasks stand, and then once for each such moment.
+A story is told once to see at which awaits its tasks stand, and then once for each such moment; killed, once for each
+that leaves the next scheduler something else.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from stromboli.cluster import state
 from stromboli.kube import turns
 from stromboli.kube.transport import Request, Response
 from stromboli.plugins.deviceshare.locks import LOCKED_FOR
-from tests.support.awaits import Moment, at_turns, awaits, chains, sights
+from tests.support.awaits import Moment, Sight, at_turns, awaits, chains, fatal, sights
 from tests.support.claiming import Claiming
 from tests.support.contested import TROUBLES, Mortal
 from tests.support.memory_server import status
@@ -31,6 +32,8 @@ ELSEWHERE = {
 """Awaits at which nothing of these stories stands."""
 AWHILE = 12.0
 """Seconds after which a story is over that nobody disturbs."""
+PARTS = 3
+"""The moments of a story are shared out to so many tests."""
 UNDONE = "forbidden after it was done"
 """So that what is written is taken back; a binding that is done is never refused."""
 REFUSALS = {
@@ -77,15 +80,15 @@ async def begin(conf: Path, trouble: str = "") -> tuple[Claiming, Mortal]:
     return world, wire
 
 
-def moments(conf: Path, trouble: str) -> list[Moment]:
+def seen(conf: Path, trouble: str) -> list[Sight]:
     """At which a task stands at an await of what writes claims or binds, once for each standing of the cluster."""
-    found: list[Moment] = []
+    found: list[Sight] = []
     known: set[object] = set()
     for sight in run(sights(lambda: begin(conf, trouble), AWHILE)):
         ours = {place for chain in sight.chains for place in chain if place.module in WRITERS}
         if new := {(place, sight.standing) for place in ours} - known:
             known.update(new)
-            found.append(Moment(sight.turn, sight.chains))
+            found.append(sight)
     return found
 
 
@@ -97,13 +100,13 @@ async def killed(conf: Path, trouble: str, moment: Moment, *, stays: bool) -> No
         if turn == moment.turn:
             assert chains() == moment.chains, "the story has gone another way"
             wire.kill()
+            world.server.faults.clear()
 
     over = at_turns(strike)
     assert wire.process is not None
     await asyncio.wait([wire.process], timeout=AWHILE)
     over()
     assert wire.dead
-    world.server.faults.clear()
     await check_next(world, stays=stays)
 
 
@@ -128,14 +131,16 @@ async def check_next(world: Claiming, *, stays: bool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.spread(PARTS)
 @pytest.mark.parametrize(
     ("trouble", "stays"),
     [("", True), ("", False), ("no answer after it was done", True), (UNDONE, True)],
 )
-def test_a_scheduler_is_killed_at_every_await(trouble: str, stays: bool, tmp_path: Path) -> None:
-    found = moments(tmp_path / "conf", trouble)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_scheduler_is_killed_at_every_await(part: int, trouble: str, stays: bool, tmp_path: Path) -> None:
+    found = fatal(seen(tmp_path / "conf", trouble))
     assert len(found) > 10
-    for moment in found:
+    for moment in found[part::PARTS]:
         run(killed(tmp_path / "conf", trouble, moment, stays=stays))
 
 
@@ -160,14 +165,14 @@ async def deserted(conf: Path, moment: Moment) -> None:
 
 @pytest.mark.slow
 def test_pods_are_deleted_at_every_await(tmp_path: Path) -> None:
-    for moment in moments(tmp_path / "conf", ""):
-        run(deserted(tmp_path / "conf", moment))
+    for sight in seen(tmp_path / "conf", ""):
+        run(deserted(tmp_path / "conf", sight.moment()))
 
 
 def test_every_await_of_the_writers_is_seen(tmp_path: Path) -> None:
-    found = [moment for trouble in SERIOUS[1:] for moment in moments(tmp_path / "conf", trouble)]
-    seen = {place for moment in found for chain in moment.chains for place in chain}
-    missed = {place for name in WRITERS for place in awaits(name).values()} - seen
+    found = [sight for trouble in SERIOUS[1:] for sight in seen(tmp_path / "conf", trouble)]
+    stood = {place for sight in found for chain in sight.chains for place in chain}
+    missed = {place for name in WRITERS for place in awaits(name).values()} - stood
     assert {f"{place.function}: {place.text}" for place in missed} == ELSEWHERE
 
 

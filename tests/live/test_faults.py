@@ -65,6 +65,9 @@ def on(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+PARTS = 3
+"""The writes of a story are shared out to so many tests."""
+
 STRIKES = {
     "409": (lambda: status(409, "Conflict"), "before"),
     "429": (lambda: status(429, "TooManyRequests", retry_after="2"), "before"),
@@ -97,8 +100,10 @@ def all_is_well(world: LiveWorld, scheduler: LiveScheduler) -> None:
     world.check(scheduler)
 
 
+@pytest.mark.spread(PARTS)
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", STRIKES)
-def test_every_write_fails_once_at_every_point(kind: str, on: str) -> None:
+def test_every_write_fails_once_at_every_point(part: int, kind: str, on: str) -> None:
     strike, when = STRIKES[kind]
 
     async def main(number: int) -> None:
@@ -117,7 +122,8 @@ def test_every_write_fails_once_at_every_point(kind: str, on: str) -> None:
 
     total = writes_of_a_gang(on)
     assert total >= 2 * SIZE
-    for number in range(1, total + 1):
+    first = 1 + (part + list(STRIKES).index(kind)) % PARTS
+    for number in range(first, total + 1, PARTS):
         run(main(number))
 
 
@@ -153,8 +159,10 @@ def test_the_server_is_gone_for_half_a_minute(number: int, on: str) -> None:
     run(main())
 
 
+@pytest.mark.spread(PARTS)
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_killed_at_every_write_of_a_gangs_binding_and_started_again(when: str, on: str) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_at_every_write_of_a_gangs_binding_and_started_again(part: int, when: str, on: str) -> None:
     async def main(number: int) -> bool:
         world = LiveWorld(nodes=2, on=on)
         gang(world.server, "job", SIZE)
@@ -181,9 +189,9 @@ def test_killed_at_every_write_of_a_gangs_binding_and_started_again(when: str, o
         await world.end()
         return struck
 
-    number = 1
+    number = 1 + part
     while run(main(number)):
-        number += 1
+        number += PARTS
     assert number > 2 * SIZE
 
 

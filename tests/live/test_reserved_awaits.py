@@ -1,7 +1,8 @@
 """A scheduler is killed at every await between keep, patch, redeem and bind; the next one finishes what it began.
 
 The awaits are those that the source has: a story is told once to see at which of them its tasks stand, and how the
-cluster stands meanwhile, and then once for each such moment, at which the scheduler is killed.
+cluster stands meanwhile, and then once for each such moment, at which the scheduler is killed.  Where two of them leave
+the same to the next scheduler it goes on in the same way, so one of them is enough.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ import pytest
 from stromboli.cluster import state
 from stromboli.kube import turns
 from stromboli.kube.transport import Request, Response
-from tests.support.awaits import Moment, Sight, at_turns, awaits, chains, sights
+from tests.support.awaits import Moment, Sight, at_turns, awaits, chains, fatal, sights
 from tests.support.contested import GRACE, TROUBLES, Contested, Halved, Mortal, counts, finished, quiet_for_minutes
 from tests.support.memory_server import status
 from tests.support.virtual import run
 
 AWHILE = GRACE + 5
 """Seconds after which a story is over that nobody disturbs."""
+
+PARTS = 3
+"""The moments of a story are shared out to so many tests."""
 
 REFUSALS = {**TROUBLES, "refused": (lambda: status(422, "Invalid"), "before")}
 
@@ -91,15 +95,15 @@ SEEN: dict[Story, list[Sight]] = {}
 """What has been seen of each story: all tests of this module ask for the same ones."""
 
 
-def moments(story: Story, conf: Path, known: set[object]) -> list[Moment]:
+def seen(story: Story, conf: Path, known: set[object]) -> list[Sight]:
     """Those of a story at which something is seen that is not ``known``, which grows by it."""
     if story not in SEEN:
         SEEN[story] = run(sights(lambda: story.begin(conf), AWHILE))
-    found: list[Moment] = []
+    found: list[Sight] = []
     for sight in SEEN[story]:
         if new := {(chain, sight.standing) for chain in sight.chains} - known:
             known.update(new)
-            found.append(Moment(sight.turn, sight.chains))
+            found.append(sight)
     return found
 
 
@@ -111,13 +115,13 @@ async def killed(story: Story, conf: Path, moment: Moment) -> None:
         if turn == moment.turn:
             assert chains() == moment.chains, "the story has gone another way"
             wire.kill()
+            world.server.faults.clear()
 
     over = at_turns(strike)
     assert wire.process is not None
     await asyncio.wait([wire.process], timeout=AWHILE)  # as long as before: timers that are due together keep order
     over()
     assert wire.dead
-    world.server.faults.clear()
     second = world.mortal()
     world.start(second)
     await finished(world, second)
@@ -126,14 +130,16 @@ async def killed(story: Story, conf: Path, moment: Moment) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.spread(PARTS)
 @pytest.mark.parametrize("number", range(len(STORIES)), ids=map(str, STORIES))
-def test_killed_at_every_await_and_for_each_as_the_cluster_stands(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_at_every_await_and_for_each_as_the_cluster_stands(part: int, number: int, tmp_path: Path) -> None:
     """What an earlier story of the same kind has tried is not tried again."""
     conf, known, story = tmp_path / "conf", set[object](), STORIES[number]
     for earlier in STORIES[:number]:
         if earlier.kind is story.kind:
-            moments(earlier, conf, known)
-    for moment in moments(story, conf, known):
+            seen(earlier, conf, known)
+    for moment in fatal(seen(story, conf, known))[part::PARTS]:
         run(killed(story, conf, moment))
 
 
@@ -177,7 +183,7 @@ ELSEWHERE = {
 
 def test_no_await_is_left_out(tmp_path: Path) -> None:
     conf = tmp_path / "conf"
-    found = [moment for story in STORIES for moment in moments(story, conf, set())]
-    stood = {place for moment in found for chain in moment.chains for place in chain}
+    found = [sight for story in STORIES for sight in seen(story, conf, set())]
+    stood = {place for sight in found for chain in sight.chains for place in chain}
     missed = {place for module in BETWEEN for place in awaits(module).values()} - stood
     assert {f"{place.function}: {place.text}" for place in missed} == ELSEWHERE

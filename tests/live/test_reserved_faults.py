@@ -31,6 +31,9 @@ from tests.support.contested import (
 from tests.support.memory_server import status
 from tests.support.virtual import run
 
+PARTS = 2
+"""The writes of a story are shared out to so many tests."""
+
 # ---------------------------------------------------------------------- undisturbed
 
 
@@ -102,13 +105,15 @@ async def killed(world: Contested, number: int) -> bool:
     return False
 
 
+@pytest.mark.spread(PARTS)
 @pytest.mark.parametrize(
     ("kind", "down", "step"),
     [(Contested, 0.3, 1), (Contested, GRACE + 1, 2), (Halved, 0.3, 2)],
     ids=["back at once", "back when the room is free", "half of the room is free"],
 )
+@pytest.mark.parametrize("part", range(PARTS))
 def test_killed_at_every_write_between_keep_patch_redeem_and_bind(
-    tmp_path: Path, kind: type[Contested], down: float, step: int
+    tmp_path: Path, part: int, kind: type[Contested], down: float, step: int
 ) -> None:
     """What stands at the server just before a write is what stands after the one before it."""
 
@@ -122,9 +127,9 @@ def test_killed_at_every_write_between_keep_patch_redeem_and_bind(
         await world.end()
         return struck
 
-    number = 1
+    number = 1 + part * step
     while run(story(number)):
-        number += step
+        number += step * PARTS
     assert number > 3 * VICTIMS
 
 

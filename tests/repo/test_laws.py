@@ -46,7 +46,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setattr(laws, "time", SimpleNamespace(monotonic=count().__next__))
     pytester.makeconftest(CLOCK)  # for the workers of a parallel run
-    pytester.makeini("[pytest]\nmarkers =\n    law(name): a law\n")
+    pytester.makeini("[pytest]\nmarkers =\n    law(name): a law\n    spread(n): every nth\n")
 
     def run_tests(text: str, *options: str, long: tuple[str, ...] = ("--long-minutes", "0.3")) -> pytest.RunResult:
         pytester.makepyfile(text)
@@ -109,6 +109,37 @@ def test_in_ci_the_rounds_differ_and_two_runs_are_alike(run, monkeypatch: pytest
     )
     assert len(set(first)) > 15
     assert first[:20] == second[:20]
+
+
+SPREAD = """
+import pytest
+
+@pytest.mark.spread(3)
+@pytest.mark.parametrize("n", range(7))
+def test_spread(n): pass
+
+@pytest.mark.law("plain")
+def test_plain(): pass
+
+def test_that_is_neither(): pass
+"""
+
+
+def passed(result: pytest.RunResult) -> list[str]:
+    rows = (re.search(r"::test_(\S+) PASSED", line) for line in result.outlines)
+    return [row[1] for row in rows if row]
+
+
+def test_an_everyday_run_takes_every_nth_of_a_spread_test_and_a_long_one_the_others_first(
+    run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every_third = ["spread[0]", "spread[3]", "spread[6]"]
+    assert passed(run(SPREAD, "-v", long=())) == [*every_third, "plain", "that_is_neither"]
+    assert passed(run(SPREAD, "-v", "-k", "spread and 4", long=())) == ["spread[4]"], "by its name"
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
+    for worker, others in (("gw0", ["spread[1]", "spread[4]"]), ("gw1", ["spread[2]", "spread[5]"])):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
+        assert passed(run(SPREAD, "-v")) == [*others, "plain"]
 
 
 def test_laws_that_are_left_out_have_no_share_of_the_time(run) -> None:

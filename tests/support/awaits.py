@@ -91,11 +91,29 @@ class Moment(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """Before which turn its tasks stand where, and how the cluster stands then."""
+    """Before which turn its tasks stand where, how the cluster stands then, and all that a kill leaves."""
 
     turn: int
     chains: frozenset[Chain]
     standing: object
+    left: object
+
+    def moment(self) -> Moment:
+        """Where a story told again comes by."""
+        return Moment(self.turn, self.chains)
+
+
+def fatal(found: list[Sight]) -> list[Moment]:
+    """Those to kill at: where a kill leaves what an earlier one has left, what follows is known."""
+    first = {sight.left: sight.moment() for sight in reversed(found)}
+    return sorted(first.values(), key=lambda moment: moment.turn)
+
+
+class Leaving(Protocol):
+    """A connection that says what is left where its scheduler is killed."""
+
+    def left(self) -> object:
+        """It, in a form that compares."""
 
 
 class Standing(Protocol):
@@ -117,17 +135,17 @@ def at_turns(call: Callable[[int], None]) -> Callable[[], None]:
     return loop.before_turns.clear
 
 
-async def sights(begin: Callable[[], Awaitable[tuple[Standing, Any]]], seconds: float) -> list[Sight]:
+async def sights(begin: Callable[[], Awaitable[tuple[Standing, Leaving]]], seconds: float) -> list[Sight]:
     """Those at which a task stands at an await at which none has stood before while the cluster stood so."""
     found: list[Sight] = []
     known: set[object] = set()
-    world, _ = await begin()
+    world, wire = await begin()
 
     def look(turn: int) -> None:
-        sight = Sight(turn, chains(), world.standing())
-        if new := {(chain, sight.standing) for chain in sight.chains} - known:
+        standing, at = world.standing(), chains()
+        if new := {(chain, standing) for chain in at} - known:
             known.update(new)
-            found.append(sight)
+            found.append(Sight(turn, at, standing, wire.left()))
 
     over = at_turns(look)
     await asyncio.sleep(seconds)

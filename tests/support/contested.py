@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -127,6 +128,7 @@ class Mortal:
         self.process: asyncio.Task[None] | None = None
         self.writes = 0
         self.dead = False
+        self.under_way: dict[asyncio.Future[Response], tuple[object, ...]] = {}
 
     def kill(self) -> None:
         """As kill -9 does."""
@@ -134,12 +136,29 @@ class Mortal:
         assert self.process is not None
         self.process.cancel()
 
+    def left(self) -> object:
+        """All that is left where it is killed now: objects at the server, writes that it carries out yet, the time.
+
+        Two that are killed where this is equal leave the same to the next one.
+        """
+        kept = {
+            (collection, *key): json.dumps(found, default=str)
+            for collection, objects in self.server.objects.items() if collection != "events"
+            for key, found in objects.items()
+        }  # fmt: skip
+        now = asyncio.get_running_loop().time()
+        return now, frozenset(kept.items()), tuple(sorted(map(str, self.under_way.values())))
+
     async def send(self, request: Request, login: Any) -> Response:
         if self.dead:
             raise Unreachable("killed")
         self.writes += counts(request)
         fatal = counts(request) and self.writes == self.number
         sent = asyncio.ensure_future(self.server.send(request, login))
+        if counts(request):
+            now = asyncio.get_running_loop().time()
+            self.under_way[sent] = (request.method, request.path, request.body, now)
+            sent.add_done_callback(self.under_way.pop)
         found = await (asyncio.shield(sent) if self.arrives else sent)
         if fatal:
             self.kill()

@@ -1,7 +1,10 @@
 """A pytest plugin for tests marked `law("name")`: everyday runs try few examples, `--long-minutes N` many.
 
 Everyday runs try :data:`EVERYDAY` examples of a law whose test names no number; with an explicit profile
-(`--hypothesis-profile default`) as many as that says.  A long run repeats the laws for N minutes, and nothing else.
+(`--hypothesis-profile default`) as many as that says.  A long run repeats the laws for N minutes.
+
+Of a test marked ``spread(n)`` everyday runs take every nth parameter, and a long run those between them, each once and
+in one of its workers, before the laws.
 
 The time is shared out evenly over the laws, and within a law over its tests; each round draws fresh examples.  In CI
 (the variable is set) the rounds are numbered and drawn by their numbers, so that one commit is always tried alike.
@@ -12,6 +15,7 @@ To use several cores let each of them run all laws: `--dist each --tx 2*popen`.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import time
 from collections import Counter
@@ -75,14 +79,17 @@ class LawRunner:
     @pytest.hookimpl(trylast=True)  # what -k leaves out has no share
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Drop what isn't a law, and give each test its weight: one law weighs as much as another."""
-        tests = Counter(law_name(item) for item in items)
-        config.hook.pytest_deselected(items=[item for item in items if not law_name(item)])
-        items[:] = [item for item in items if law_name(item)]
-        self.waiting = {item.nodeid: 1 / tests[law_name(item)] for item in items}
+        laws = [item for item in items if law_name(item)]
+        tests = Counter(map(law_name, laws))
+        self.waiting = {item.nodeid: 1 / tests[law_name(item)] for item in laws}
+        keep(config, items, [*own_share(between(items)), *laws])
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool:
-        """Run one test for its share, and hang the count of its examples on its report."""
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
+        """Run one law's test for its share, and hang the count of its examples on its report."""
+        if pyfuncitem.nodeid not in self.waiting:
+            self.started = time.monotonic() if self.started is None else self.started
+            return None
         tally, seconds = Tally(), self.take_share(pyfuncitem.nodeid)
         arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
         try:
@@ -99,6 +106,30 @@ class LawRunner:
         left = self.started + self.seconds - now
         everyone = sum(self.waiting.values())
         return left * self.waiting.pop(nodeid) / everyone
+
+
+def between(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The items of spread tests that everyday runs leave to long ones."""
+    numbers: dict[str, itertools.count[int]] = {}
+    found = []
+    for item in items:
+        if mark := item.get_closest_marker("spread"):
+            number = next(numbers.setdefault(item.nodeid.partition("[")[0], itertools.count()))
+            found += [item] * (number % mark.args[0] != 0)
+    return found
+
+
+def own_share(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Those of ``items`` that this worker runs, where each of several would run all."""
+    worker, workers = os.environ.get("PYTEST_XDIST_WORKER", "gw0"), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    return items[int(worker.removeprefix("gw")) :: int(workers)]
+
+
+def keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:
+    """Leave only ``kept`` of all ``items``."""
+    known = {item.nodeid for item in kept}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in known])
+    items[:] = kept
 
 
 def law_name(item: pytest.Item) -> str:
@@ -123,10 +154,13 @@ def repeat(call: Callable[[int], None], seconds: float) -> None:
 
 
 class Everyday:
-    """Has laws try fewer examples."""
+    """Has laws try fewer examples, and spread tests fewer parameters."""
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    @pytest.hookimpl(trylast=True)  # one that is asked for by name is the first of its test
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Limit each test once, however many parameters it has."""
+        left = {item.nodeid for item in between(items)}
+        keep(config, items, [item for item in items if item.nodeid not in left])
         for law in {item.obj for item in items if isinstance(item, pytest.Function) and law_name(item)}:
             if hasattr(law, "hypothesis") and not hasattr(law, "_hypothesis_internal_settings_applied"):
                 settings(max_examples=EVERYDAY)(law)
@@ -154,7 +188,10 @@ class LawReport:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the option."""
     parser.addoption(
-        "--long-minutes", type=float, metavar="N", help="repeat the laws for N minutes, and run nothing else"
+        "--long-minutes",
+        type=float,
+        metavar="N",
+        help="repeat the laws for N minutes, after what is left of spread tests",
     )
 
 
