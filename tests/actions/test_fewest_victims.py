@@ -107,11 +107,12 @@ def test_a_victim_is_reprieved_only_where_what_is_reserved_is_still_enough(works
 @pytest.mark.parametrize(
     "other", [[], running("z", 1, "n3", queue="r", priorities=[-1])], ids=["alone", "and-a-lower-one"]
 )
-def test_a_node_that_has_room_already_costs_the_victim_that_its_queue_needs(other):
+@pytest.mark.parametrize("empty", [0, 6, 7, 20])
+def test_a_node_that_has_room_already_costs_the_victim_that_its_queue_needs(empty, other):
     """The queue may have no more: one of its pods must go wherever the preemptor does, and the less important goes."""
     objects = [
-        *CLASSES, node("n1", cpu=1), node("n2", cpu=2), node("n3", cpu=1),
-        queue("q", capability={"cpu": 2}), queue("r"),
+        *CLASSES, *(node(f"e{number}", cpu=1) for number in range(empty)), node("n1", cpu=1),
+        node("n2", cpu=2), node("n3", cpu=1), queue("q", capability={"cpu": 2}), queue("r"),
         *running("a", 1, "n1", queue="q", priorities=[1]), *running("b", 1, "n2", queue="q", priorities=[50]),
         *other, *waiting("x", 1, queue="q"),
     ]  # fmt: skip

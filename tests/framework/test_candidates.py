@@ -53,6 +53,18 @@ def test_a_reach_is_up_to_date_whatever_was_asked_before(request_: np.ndarray) -
         assert session.candidates.reach(of_a).count.tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_task_whose_eviction_is_reverted_is_in_reach_again(bound: bool) -> None:
+    with cluster().open() as session:
+        reach = session.candidates.reach(of_a, bound=bound)
+        with session.statement() as statement:
+            statement.evict(reach.tasks(1)[0], "t")
+            reach.refresh()
+            assert reach.count.tolist() == [1, 0]
+        reach.refresh()
+        assert (reach.count.tolist(), [task.name for task in reach.tasks(1)]) == ([1, 1], ["a-1"])
+
+
 def test_a_reach_that_is_kept_names_the_remaining_tasks_after_each_eviction() -> None:
     with cluster().open() as session:
         reach = session.candidates.reach(of_a)

@@ -20,8 +20,8 @@ from stromboli.model.values.times import stamp
 from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of
 from stromboli.study.calibration import ENOUGH, LARGEST, LEVELS, SCALE, SLACK, STEP, Calibration
-from stromboli.study.eta import Forecaster, Rules, rules_of, scene_of, sort_of
-from stromboli.study.forecast import FAR, Holding, Sharing, Situation, Waiting, deserved, starts
+from stromboli.study.eta import Forecaster, Rules, Scene, rules_of, scene_of, sort_of
+from stromboli.study.forecast import FAR, MOST_KINDS, Holding, Sharing, Situation, Waiting, deserved, sketched, starts
 from stromboli.study.learning import Learner, _Seen
 from stromboli.study.runtimes import EXPECTED, LEAST, Floats, Runtimes, Sort, expected
 from stromboli.testing.builders import node, pod, pod_group, queue, state
@@ -137,6 +137,36 @@ def test_what_is_admitted_leaves_less_for_the_next() -> None:
     """Of 9 cores, 1.5 times 6, one is left."""
     found = shared([0.0, 2.0], [(0, 4.0, 0)], [(4.0, 0, True), (0.75, 0, False), (0.5, 0, False)], 1.5)
     assert started(found, [70.0]) == [70.0, 0.0, 70.0]
+
+
+def test_what_a_queue_may_not_have_the_others_deserve() -> None:
+    """One queue asks for all ten cores and may have two; the eight pods of the other start at once."""
+    most = np.full((2, 3), FAR)
+    most[0, 0] = 2.0
+    waiting = [Waiting(cpu(1.0)[0], 1, 1, queue, True) for queue in [0] * 10 + [1] * 8]
+    sharing = Sharing(np.ones(2), np.zeros(2), cpu(10.0)[0], None)
+    found = Situation(cpu(*[1.0] * 10), [], waiting, cpu(0.0, 0.0), most, sharing)
+    assert started(found, [])[10:] == [0.0] * 8
+
+
+def test_pods_that_found_no_room_as_their_job_started_ask_for_nothing_more() -> None:
+    """Of five pods two run and end; the four of the other queue have both nodes then."""
+    waiting = [Waiting(cpu(1.0)[0], 5, 1, 0, True), *(Waiting(cpu(1.0)[0], 1, 1, 1, True) for _ in range(4))]
+    sharing = Sharing(np.ones(2), np.zeros(2), cpu(2.0)[0], None)
+    found = Situation(cpu(1.0, 1.0), [], waiting, cpu(0.0, 0.0), np.full((2, 3), FAR), sharing)
+    times = started(found, [], runtime=100.0)
+    assert times[1:] == [100.0, 100.0, 200.0, 200.0]
+
+
+def test_so_many_different_amounts_are_sketched_and_jobs_behind_them_are_told() -> None:
+    waiting = [Waiting(np.array([1.0 + number % (MOST_KINDS + 1)]), 1, 1, 0) for number in range(MOST_KINDS + 3)]
+    found = Situation(np.full((1, 1), 9.0), [], waiting, np.zeros((1, 1)), np.full((1, 1), FAR))
+    assert sorted(sketched(found)) == [*range(MOST_KINDS), MOST_KINDS + 1, MOST_KINDS + 2]
+    sort = Sort("q", "ns/j", 1)
+    scene = Scene(found, [], [(f"u{number}", sort, 5.0) for number in range(MOST_KINDS + 3)])
+    (eta,) = Forecaster(Runtimes(), Calibration(), draws=2).etas(scene, [f"u{MOST_KINDS}"])
+    assert eta.position == MOST_KINDS
+    assert eta.why == f"no basis: jobs before it ask for {MOST_KINDS} different amounts, and no more are sketched"
 
 
 amounts_of_queues = st.lists(

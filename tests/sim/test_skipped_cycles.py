@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from stromboli.builtin import full_registry
 from stromboli.sim.simulation.lives import PLAIN as STEADY
 from stromboli.sim.simulation.lives import Lives
 from stromboli.sim.simulation.simulation import Simulation
-from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of
+from stromboli.sim.simulation.workload import Pods, SimJob, TimedChange, Workload, nodes_of
 from stromboli.study.conf import Conf
 from stromboli.testing.builders import queue
 
@@ -51,10 +53,11 @@ def job(number: int, submit: float, runtime: float, cores: float, count: int = 1
 
 
 def ran(
-    jobs: list[SimJob], nodes: str, conf: Conf, skips: bool, period: float | None = None, lives: Lives = STEADY
-) -> Simulation:
+    jobs: list[SimJob], nodes: str, conf: Conf, skips: bool, period: float | None = None, lives: Lives = STEADY,
+    changes: tuple[TimedChange, ...] = (),
+) -> Simulation:  # fmt: skip
     a = queue("a", capability={"cpu": "6"} if conf is LIMITED else None)
-    workload = Workload("w", tuple(jobs)).on([*nodes_of(nodes), a, queue("b", weight=2)])
+    workload = replace(Workload("w", tuple(jobs)).on([*nodes_of(nodes), a, queue("b", weight=2)]), changes=changes)
     simulation = Simulation(workload, conf.config(REGISTRY), REGISTRY, skips=skips, period=period, lives=lives)
     simulation.run(300)
     return simulation
@@ -91,6 +94,17 @@ def test_a_job_that_was_placed_before_another_comes_counts_as_running_for_its_ad
     assert found.cycles == 2, "nothing waits after either"
 
 
+def test_a_queue_that_may_have_more_lets_a_job_start_that_waits_for_that() -> None:
+    jobs = [job(0, 0, 5, 4, count=2), job(1, 100, 5, 1)]
+    grows = (TimedChange(3, queue("a", capability={"cpu": "10"}), True),)
+    found, every = (ran(jobs, "2x5cpu", LIMITED, skips, changes=grows) for skips in (True, False))
+    assert [run.start for run in found.runs] == [run.start for run in every.runs] == [3, 100]
+
+
+limits = st.lists(st.tuples(st.integers(1, 12), st.sampled_from(["3", "6", "10"])), max_size=2)
+"""When queue ``a`` may have how much from then on."""
+
+
 @pytest.mark.slow
 @pytest.mark.law("cycles without room decide nothing")
 @settings(deadline=None, max_examples=20)
@@ -99,14 +113,18 @@ def test_a_job_that_was_placed_before_another_comes_counts_as_running_for_its_ad
     st.sampled_from([PLAIN, SHARED, USUAL, LIMITED]),
     st.sampled_from([None, 3.0]),
     st.sampled_from([STEADY, FAILING]),
+    limits,
 )
 def test_schedules_are_those_with_every_cycle(
-    rows: list[tuple[int, int, tuple[int, int], str]], conf: Conf, period: float | None, lives: Lives
-) -> None:
+    rows: list[tuple[int, int, tuple[int, int], str]], conf: Conf, period: float | None, lives: Lives,
+    grows: list[tuple[int, str]],
+) -> None:  # fmt: skip
+    limited = sorted(grows) if conf is LIMITED else []
+    changes = tuple(TimedChange(at, queue("a", capability={"cpu": most}), True) for at, most in limited)
     jobs = [
         job(number, submit, runtime, cores, count, queue)
         for number, (submit, runtime, (cores, count), queue) in enumerate(sorted(rows))
     ]
-    few, every = (ran(jobs, "2x5cpu", conf, skips, period, lives) for skips in (True, False))
+    few, every = (ran(jobs, "2x5cpu", conf, skips, period, lives, changes) for skips in (True, False))
     assert [(run.start, run.end) for run in few.runs] == [(run.start, run.end) for run in every.runs]
     assert few.cycles <= every.cycles

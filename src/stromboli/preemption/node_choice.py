@@ -56,15 +56,20 @@ def options(search: Search, task: Task, reach: Reach) -> Iterator[NodeOption]:
     cheapest = False, False, search.session.candidates.lowest, 1 / wanted, 0
     found: list[tuple[Cost, NodeOption]] = []
     left = COMPARED
+    reach.refresh()
     for row in rows:
+        if search.policy.checked and reach.empty[row]:  # in a large cluster these may be most of those with room
+            found.append((_cost(search, task, row, None, wanted), NodeOption(row)))
+            continue
         victims = search.victims(task, row, reach)
         chosen = fewest(search, task, row, victims, wanted)
-        cost = _cost(search, task, row, _evicted(search, victims, chosen), wanted)
+        evicted = _evicted(search, victims, chosen)
+        cost = _cost(search, task, row, evicted, wanted)
         if cost <= cheapest:
             yield NodeOption(row, victims, chosen)
             break
         found.append((cost, NodeOption(row, victims, chosen)))
-        left -= chosen is not None
+        left -= evicted is not None
         if not left:
             break
     found.sort(key=itemgetter(0))
@@ -86,8 +91,9 @@ def _wanted(search: Search, task: Task) -> int:
 def _evicted(search: Search, victims: Sequence[Task], chosen: Sequence[Task] | None) -> Sequence[Task] | None:
     """What of ``victims`` goes from a node: those ``chosen``, and the first where none need go for the sake of room.
 
-    Where predicates are checked, a node with room has been found wanting before, as its queue may have no more, or a
-    predicate refuses it: a victim goes all the same, or nothing does (None).
+    Where predicates are checked, a node with room has been found wanting before, as the queue may have no more, or a
+    predicate refuses it: a victim goes all the same, or nothing does (None).  That the queue may need more than one to
+    go is not counted.
     """
     if chosen is None or chosen or not search.policy.checked:
         return chosen

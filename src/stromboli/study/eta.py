@@ -6,8 +6,10 @@ or from jobs alike that have ended.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -26,7 +28,7 @@ from stromboli.model.status import ALLOCATED_STATUS, COMPLETED_STATUS, TaskStatu
 from stromboli.model.task import Task
 from stromboli.sim.explanation.reasons import waits
 from stromboli.study.calibration import LEVELS, Calibration
-from stromboli.study.forecast import FAR, Holding, Sharing, Situation, Waiting, starts
+from stromboli.study.forecast import FAR, MOST_KINDS, Holding, Sharing, Situation, Waiting, sketched, starts
 from stromboli.study.history import stem
 from stromboli.study.runtimes import Floats, Runtimes, Sort, expected
 
@@ -95,12 +97,24 @@ class Scene:
 
     def number(self, job: str) -> int | None:
         """The number of a waiting job; None where it does not wait."""
-        return next((number for number, (uid, _, _) in enumerate(self.waiting) if uid == job), None)
+        return self._numbers.get(job)
 
     def standing(self, number: int) -> tuple[str, str, int]:
         """A waiting job's uid, its queue, and how many stand before it there."""
         uid, sort, _ = self.waiting[number]
-        return uid, sort.queue, sum(other.queue == sort.queue for _, other, _ in self.waiting[:number])
+        return uid, sort.queue, self._positions[number]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {uid: number for number, (uid, _, _) in reversed(list(enumerate(self.waiting)))}
+
+    @cached_property
+    def _positions(self) -> list[int]:
+        seen, found = Counter[str](), list[int]()
+        for _, sort, _ in self.waiting:
+            found.append(seen[sort.queue])
+            seen[sort.queue] += 1
+        return found
 
 
 def sort_of(job: Job) -> Sort:
@@ -250,5 +264,7 @@ class Forecaster:
     def _answer(self, scene: Scene, target: int, found: Floats) -> Eta:
         if not np.isfinite(found).any():
             why = "no draw gives it room: it asks for more than what ends, or than its queue may have"
+            if target not in sketched(scene.situation):
+                why = f"no basis: jobs before it ask for {MOST_KINDS} different amounts, and no more are sketched"
             return self._unknown(scene, target, why)
         return Eta(*scene.standing(target), self.calibration.quantiles(found), self.calibration.basis)

@@ -24,6 +24,8 @@ FAR: Final = 1e12
 """Amount of what has no limit."""
 EVENTS: Final = 20_000
 """Ends of jobs in one draw, after which the job counts as never starting."""
+MOST_KINDS: Final = 500
+"""Different amounts that waiting jobs may ask for a pod."""
 TOLERANCE: Final = 1e-6
 
 
@@ -93,14 +95,32 @@ def deserved(total: Floats, weights: Floats, requests: Floats) -> Floats:
     return found
 
 
+def sketched(found: Situation) -> set[int]:
+    """The waiting jobs, by number, that are sketched: those that ask for the first :data:`MOST_KINDS` amounts.
+
+    What is known of each amount and node costs memory, and users choose how many different ones there are.
+    """
+    kinds: set[tuple[float, ...]] = set()
+    numbers: set[int] = set()
+    for number, one in enumerate(found.waiting):
+        kind = tuple(one.each.tolist())
+        if kind in kinds or len(kinds) < MOST_KINDS:
+            kinds.add(kind)
+            numbers.add(number)
+    return numbers
+
+
 class _Classes:
     """The waiting jobs of a situation by what they ask for: those of one class start in their order."""
 
     def __init__(self, found: Situation) -> None:
         asked: dict[tuple[float, ...], int] = {}
+        chosen = sketched(found)
         classes: dict[tuple[int, int, int, int], int] = {}
         self.members, admitted = list[list[int]](), list[int]()
         for number, one in enumerate(found.waiting):
+            if number not in chosen:
+                continue
             kind = asked.setdefault(tuple(one.each.tolist()), len(asked))
             at = classes.setdefault((kind, one.count, one.least, one.queue), len(classes))
             if at == len(self.members):
@@ -118,10 +138,11 @@ class _Classes:
 
     def fitting(self, free: Floats) -> Floats:
         """How many pods of each kind nodes with so much free have room for, of shape (kinds, nodes)."""
-        room = np.full((len(self.each), *free.shape), FAR)
-        np.divide(free, self.each[:, None, :], out=room, where=self.each[:, None, :] > 0)
-        fits: Floats = np.floor(room.min(axis=2, initial=FAR) + TOLERANCE).clip(0)
-        return fits
+        fits: Floats = np.full((len(self.each), len(free)), FAR)
+        for amounts, asked in zip(free.T, self.each.T, strict=True):
+            some = np.flatnonzero(asked > 0)
+            fits[some] = np.minimum(fits[some], amounts / asked[some, None])
+        return np.floor(fits + TOLERANCE, out=fits).clip(0, out=fits)
 
 
 class _Draw:
@@ -186,6 +207,7 @@ class _Draw:
             each, queue = classes.each[classes.kind[at]], int(classes.queue[at])
             np.subtract.at(self.free, nodes, each)
             self.used[queue] += each * len(nodes)
+            self.requests[queue] -= each * (int(classes.count[at]) - len(nodes))  # the others do not come in a sketch
             self._changed(nodes, classes.needs[at] - each * len(nodes))
             self._share_of(queue)
             held = np.repeat(each[None, :], len(nodes), axis=0)
@@ -196,7 +218,7 @@ class _Draw:
     def _share_out(self) -> None:
         if self.sharing is None:
             return
-        own = deserved(self.sharing.total, self.sharing.weights, self.requests)
+        own = deserved(self.sharing.total, self.sharing.weights, np.minimum(self.requests, self.found.most))
         self.limit = np.minimum(self.found.most, own)
         self.limit[:, PODS] = self.found.most[:, PODS]
         self.own = np.where(own > 0, own, np.inf)

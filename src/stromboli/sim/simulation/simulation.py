@@ -106,6 +106,7 @@ class Simulation:
             self.world.replace(body)
         else:
             self.world.create(body)
+        self._wake(True)
 
     def _over(self) -> bool:
         return self._idle >= IDLE or self.ended == len(self.runs)
