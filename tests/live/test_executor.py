@@ -27,6 +27,7 @@ from stromboli.kube.client import Client
 from stromboli.kube.recorder import COMBINED, Recorder, Regarding
 from stromboli.kube.transport import Request, Response
 from stromboli.live.scheduler.plan_stream import Handover
+from stromboli.live.writing.binds import MORE_COME
 from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.values import times
 from tests.support.live_world import PREEMPTING, Directed, LiveWorld, gang, group, pod, uid
@@ -462,7 +463,7 @@ def test_events_give_way_to_binds_that_are_under_way(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("takes", [0.02, 0.8])
 def test_events_give_way_for_as_long_as_the_server_takes_for_a_binding(tmp_path: Path, takes: float) -> None:
-    async def story() -> float:
+    async def story() -> list[float]:
         world = Directed(nodes=1, cpu=200)
         gang(world.server, "job", 100)
         scheduler = await world.directed(tmp_path)
@@ -471,11 +472,15 @@ def test_events_give_way_for_as_long_as_the_server_takes_for_a_binding(tmp_path:
         scheduler.executor.bind([Bind(uid(world, name), f"ns/{name}", "ns/job", "n0") for name in names])
         while scheduler.executor.binder.bound < 96:
             await asyncio.sleep(takes / 4)
-        found = scheduler.recorder.gives_way_to()
+        found = [scheduler.recorder.gives_way_to()]
+        await scheduler.executor.quiet()
+        for pause in (0.9 * MORE_COME, 0.2 * MORE_COME):
+            await asyncio.sleep(pause)
+            found.append(scheduler.recorder.gives_way_to())
         await world.end()
         return found
 
-    assert run(story()) == pytest.approx(takes, rel=0.05)
+    assert run(story()) == pytest.approx([takes, takes, 0.0], rel=0.05)
 
 
 def test_a_plans_events_name_their_objects(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ FIRST_GUESS: Final = 0.1
 """Seconds that a binding is taken to need before the first one has been answered."""
 NEWEST_COUNTS: Final = 0.125
 """Weight of the newest answer in the average of how long they take."""
+MORE_COME: Final = 2.0
+"""Seconds after an answer in which more bindings are expected: two cycles of the usual length."""
 
 
 class Binder:
@@ -38,12 +40,13 @@ class Binder:
         self._volumes, self._claims, self._locks = VolumeWriter(context), ClaimWriter(context), NodeLocks(context)
         self._taken: dict[str, Bind] = {}
         """The newest bind of each pod, by uid: later cycles see what its claims get."""
-        self._answer_takes = FIRST_GUESS
+        self._answer_takes, self._answered = FIRST_GUESS, float("-inf")
 
     @property
     def urgency(self) -> float:
-        """Seconds that the API server takes for a binding at present; 0 while none waits or is under way."""
-        return self._answer_takes if self.pool.is_busy else 0.0
+        """Seconds that the API server takes for a binding at present; 0 while there is none, nor one expected soon."""
+        lately = asyncio.get_running_loop().time() < self._answered + MORE_COME
+        return self._answer_takes if lately or self.pool.is_busy else 0.0
 
     def take(self, bind: Bind) -> None:
         """Carry ``bind`` out, unless its pod is gone or has a node by now."""
@@ -174,8 +177,8 @@ class Binder:
         try:
             await self._context.client.bind(namespace, name, bind.uid, bind.node, dict(bind.annotations))
         finally:
-            took = asyncio.get_running_loop().time() - began
-            self._answer_takes += NEWEST_COUNTS * (took - self._answer_takes)
+            self._answered = asyncio.get_running_loop().time()
+            self._answer_takes += NEWEST_COUNTS * (self._answered - began - self._answer_takes)
 
     async def _as_it_stands(self, bind: Bind, error: StromboliError) -> bool:
         """What has become of a pod whose binding was answered by ``error``: one that still waits may be tried again."""
