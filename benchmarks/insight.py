@@ -242,7 +242,7 @@ def speeds(traces: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table of bars."""
+    """Print the table of bars; 1 if another command missed its own."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.insight", description=__doc__)
     parser.add_argument("traces", type=Path, help="the folder of traces")
     parser.add_argument("--windows", type=int, default=10, help="windows of each log that the scheduler runs (10)")
@@ -275,12 +275,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     philly = options.traces / "philly_week6.csv.gz"
     for line in forecasts(philly, "165x4gpu", options.eta_days) if options.eta_days else ():
         print(row(line), flush=True)
-    show(options.traces, run=options.others)
+    good = show(options.traces, run=options.others)
     for name, bar in NOT_MEASURED.items():
         print(row((name, bar, "not measured here")))
     for name, bar in NOT_BUILT.items():
         print(row((name, bar, "not built")))
-    return 0
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

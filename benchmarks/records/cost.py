@@ -24,6 +24,8 @@ from stromboli.live.scheduler import recording
 from stromboli.study.replay import Entry, entries
 
 GANG = 10
+SHARE, SIZE = 0.03, 100.0
+"""The recorder's part of the process's CPU, and bytes an event, that are allowed."""
 NOTE = 0.5e-6
 """CPU seconds to note a change, a call and an append: too little to be measured call by call."""
 
@@ -112,7 +114,7 @@ def sizes(folder: Path) -> tuple[int, int, int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, or with ``serve`` be the process that is measured."""
+    """Measure, 1 if it costs more than it may; or with ``serve`` be the process that is measured."""
     if arguments is None and sys.argv[1:2] == ["serve"]:
         del sys.argv[1]
         metered(Path(f"{sys.argv[1]}.cost"))
@@ -132,8 +134,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"recorder {found['loop']:.2f} + {found['thread']:.2f} CPU s of {found['process']:.2f}: {share:.2%}; "
         f"longest in the loop {found['longest'] * 1000:.1f} ms"
     )
-    print(f"{stored} bytes, {count} entries, {news} of news: {stored / max(news, 1):.0f} B an event")
-    return 0
+    size = stored / max(news, 1)
+    print(f"{stored} bytes, {count} entries, {news} of news: {size:.0f} B an event")
+    return 0 if share <= SHARE and size <= SIZE else 1
 
 
 if __name__ == "__main__":

@@ -259,7 +259,7 @@ def test_runtimes_are_drawn_from_jobs_alike_that_ran_as_long() -> None:
     assert runtimes.left(Sort("others", "ns/train", 1), 0.0, 4, dice) is None
 
 
-def test_who_has_run_longer_than_all_alike_goes_on_by_age() -> None:
+def test_a_job_that_has_run_longer_than_all_alike_goes_on_by_its_age() -> None:
     """Half of those that reach an age reach twice of it; without an end in the queue even that has no basis."""
     runtimes, dice = Runtimes(), np.random.default_rng(1)
     for number in range(LEAST - 1):
@@ -486,7 +486,7 @@ def test_the_sketch_follows_the_configuration(actions: str, plugins: str, expect
     assert rules_of(full_registry("").configured_by(text, "conf")) == expected_rules
 
 
-def test_a_scene_knows_weights_ranks_and_who_is_admitted() -> None:
+def test_a_scene_knows_weights_ranks_and_admitted_jobs() -> None:
     found = state(
         node("n1", cpu=4),
         queue("heavy", weight=3, priority=7),

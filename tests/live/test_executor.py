@@ -27,7 +27,7 @@ from stromboli.kube.client import Client
 from stromboli.kube.recorder import COMBINED, Recorder, Regarding
 from stromboli.kube.transport import Request, Response
 from stromboli.live.scheduler.plan_stream import Handover
-from stromboli.live.writing.binds import MORE_COME
+from stromboli.live.writing.binds import FIRST_GUESS, MORE_COME
 from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.values import times
 from tests.support.live_world import PREEMPTING, Directed, LiveWorld, gang, group, pod, uid
@@ -459,6 +459,26 @@ def test_events_give_way_to_binds_that_are_under_way(tmp_path: Path) -> None:
         return [seconds > 0 for seconds in found]
 
     assert run(story()) == [False, True, True, False]
+
+
+def test_refusals_which_come_soon_do_not_let_events_give_way_for_less(tmp_path: Path) -> None:
+    """A server that has too much to do turns bindings away at once."""
+
+    async def story() -> float:
+        world = Directed(nodes=1, cpu=200)
+        gang(world.server, "job", 100)
+        scheduler = await world.directed(tmp_path)
+        world.server.faults.append(
+            lambda request, _: status(404, "NotFound", "gone") if request.path.endswith("/binding") else None
+        )
+        names = [f"job-{number}" for number in range(100)]
+        scheduler.executor.bind([Bind(uid(world, name), f"ns/{name}", "ns/job", "n0") for name in names])
+        await asyncio.sleep(1)
+        found = scheduler.recorder.gives_way_to()
+        await world.end()
+        return found
+
+    assert run(story()) == FIRST_GUESS
 
 
 @pytest.mark.parametrize("takes", [0.02, 0.8])

@@ -73,7 +73,7 @@ class Backfill(Action):
                 statement.commit()
 
     def _place(self, session: Session, job: Job, task: Task) -> bool:
-        """Whether ``task`` has found a node; if not, why is noted."""
+        """Whether ``task`` has been placed; if it has found no node, why is noted, and objections are logged."""
         refusal: Reason | None = session.ask.pre_predicate(task)
         if refusal is not None:
             if say := session.tells("backfill_pre_predicate_failed"):

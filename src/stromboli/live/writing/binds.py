@@ -171,14 +171,14 @@ class Binder:
         return True
 
     async def _request(self, bind: Bind) -> None:
-        """Send the binding, and note how long it took until it was answered."""
-        namespace, _, name = bind.key.partition("/")
-        began = asyncio.get_running_loop().time()
+        """Send the binding, and note how long it took until it was accepted: a refusal may come sooner."""
+        loop, (namespace, _, name) = asyncio.get_running_loop(), bind.key.partition("/")
+        began = loop.time()
         try:
             await self._context.client.bind(namespace, name, bind.uid, bind.node, dict(bind.annotations))
+            self._answer_takes += NEWEST_COUNTS * (loop.time() - began - self._answer_takes)
         finally:
-            self._answered = asyncio.get_running_loop().time()
-            self._answer_takes += NEWEST_COUNTS * (self._answered - began - self._answer_takes)
+            self._answered = loop.time()
 
     async def _as_it_stands(self, bind: Bind, error: StromboliError) -> bool:
         """What has become of a pod whose binding was answered by ``error``: one that still waits may be tried again."""
