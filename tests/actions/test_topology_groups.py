@@ -323,3 +323,16 @@ def test_what_a_group_needs_is_added_up_once(monkeypatch: pytest.MonkeyPatch) ->
         objects += gang(name, count=2, cpu=7, group="g", policy="same", tier="1")
     assert not binds(Bench(objects, tiers()).cycle())
     assert sorted(asked) == ["default/a", "default/b", "default/c"]
+
+
+@pytest.mark.parametrize(
+    ("topology", "told"),
+    [({"mode": "hard", "highestTierName": "block"}, 1), ({"mode": "hard", "highestTierName": "rack"}, 0), (None, 0)],
+)
+def test_a_tier_that_a_job_asks_for_and_no_hypernode_bears_is_told(topology: dict[str, Any] | None, told: int) -> None:
+    rack = hyper_node("rack", 1, "n", tier_name="rack")
+    group = pod_group("x", phase="Inqueue", **({"networkTopology": topology} if topology else {}))
+    lines = Bench([queue("default"), node("n", cpu=8), rack, group, pod("x-0", group="x")], tiers()).logged(5)
+    said = [line for line in lines if "which no HyperNode bears" in line]
+    assert len(said) == told
+    assert all("job default/x asks for hypernode tier block, which no HyperNode bears" in line for line in said)

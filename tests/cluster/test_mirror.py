@@ -323,6 +323,19 @@ def test_nothing_piles_up_while_pods_come_and_go() -> None:
 # ---------------------------------------------------------------------- reservations
 
 
+def test_each_statement_has_a_number_above_the_one_before_though_the_clock_stands() -> None:
+    proofs = Proofs()
+    proofs.keys = (KEY,)
+    numbers = []
+    for node_name in ("n1", "n2", "n1"):
+        held = Held(node_name)
+        proof = proofs.sign("u1", held, 1000.0)
+        assert proof is not None
+        proofs.wrote("u1", held, proof)
+        numbers.append(proof.number)
+    assert numbers == [1_000_000, 1_000_001, 1_000_002]
+
+
 @pytest.mark.parametrize(("held", "refused"), [(None, ["replayed"]), (Held("n1"), [])])
 def test_a_statement_that_is_restored_unseen_counts_until_its_removal_is_known(
     held: Held | None, refused: list[str]

@@ -111,6 +111,12 @@ def test_what_cannot_be_read_is_an_error_with_its_line(text, message):
         read_document(text, file="c.yaml")
 
 
+def test_what_is_nested_as_deep_as_may_be_is_read_and_no_deeper():
+    read_document("[" * DEEPEST + "]" * DEEPEST, file="c.yaml")
+    with pytest.raises(ConfigError, match=f"nested more than {DEEPEST} deep"):
+        read_document("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), file="c.yaml")
+
+
 @given(st.text(max_size=80) | st.text("[]{}:,-&*a<! \n'\"|>%", max_size=60))
 def test_any_text_is_read_or_refused(text):
     outcome: Document | ConfigError

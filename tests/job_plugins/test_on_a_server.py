@@ -192,6 +192,16 @@ def test_keys_have_the_form_that_ssh_reads() -> None:
     assert completed_keys({"id_rsa": made["id_rsa"]}) == made, "what is missing follows"
 
 
+def test_a_key_that_is_no_base64_to_the_letter_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other readers, such as kubelets, would refuse it."""
+    known, other = rsa.generate_private_key(65537, 2048), rsa.generate_private_key(65537, 2048)
+    monkeypatch.setattr(rsa, "generate_private_key", lambda *_: known)
+    made = completed_keys({})
+    monkeypatch.setattr(rsa, "generate_private_key", lambda *_: other)
+    assert completed_keys({"id_rsa": made["id_rsa"]}) == made
+    assert completed_keys({"id_rsa": f"{made['id_rsa'][:80]}%{made['id_rsa'][80:]}"}) != made
+
+
 @pytest.mark.parametrize("spoilt", ["%", "eA==", "é"])
 def test_what_is_no_key_is_replaced_by_one(spoilt: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known = rsa.generate_private_key(65537, 2048)

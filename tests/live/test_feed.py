@@ -153,3 +153,15 @@ def test_how_old_a_pod_is_that_waits_is_told_once_it_is_heard_of() -> None:
     told = [fields for key, fields in world.told.told if key == "metric.task_latency"]
     created = float(world.mirror.state.tasks["ns/a"].created)
     assert told == [{"stage": "Watched", "created": [created]}]
+
+
+def test_jobs_that_come_and_go_are_told_for_the_metrics_that_name_them() -> None:
+    world = World()
+    tell = world.feed._subscriber("PodGroup")
+    made = group("job", 1, queue="q")
+    made["metadata"] |= {"uid": "u", "resourceVersion": "10"}
+    found = from_value("PodGroup", made)
+    for what in (What.added, What.deleted):
+        tell(Change(what, ("ns", "job"), "u", "10", found))
+    told = [(key, fields["job"]) for key, fields in world.told.told if key.startswith("metric.")]
+    assert told == [("metric.job_started", "ns/job"), ("metric.job_deleted", "ns/job")]

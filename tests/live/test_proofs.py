@@ -279,6 +279,7 @@ def test_the_key_is_made_at_the_first_start_and_shared(tmp_path: Path) -> None:
         scheduler = await world.begun(tmp_path)
         (key,) = keys_at(world)
         assert len(key) == KEY_BYTES
+        assert world.told.of("reservation_key_made") == [{"secret": f"{NAMESPACE}/{SECRET}"}]
         await says(world, scheduler, N1)
         await world.end()
         for _ in range(2):

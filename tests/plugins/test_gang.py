@@ -183,6 +183,7 @@ def some(role: str, **states: int) -> dict[str, dict[str, int]]:
 
 
 @example(some("worker", Pending=2), 1, 1, 1, True, 2)  # fewer are needed than all roles together: none is by its role
+@example(some("worker", Pending=3), 1, 1, 0, False, 3)  # none of them is of the role that lacks one
 @given(roles, st.integers(0, 9), st.integers(0, 3), st.integers(0, 3), st.booleans(), st.integers(1, 4))
 def test_many_is_asking_after_every_allocation(drawn, least, ps, workers, best_effort, k):
     tasks = tasks_of(drawn, asks=NOTHING if best_effort else {"cpu": 1})
