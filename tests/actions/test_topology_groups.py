@@ -331,7 +331,8 @@ def test_what_a_group_needs_is_added_up_once(monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_a_tier_that_a_job_asks_for_and_no_hypernode_bears_is_told(topology: dict[str, Any] | None, told: int) -> None:
     rack = hyper_node("rack", 1, "n", tier_name="rack")
-    group = pod_group("x", phase="Inqueue", **({"networkTopology": topology} if topology else {}))
+    more: dict[str, Any] = {"networkTopology": topology} if topology else {}
+    group = pod_group("x", phase="Inqueue", **more)
     lines = Bench([queue("default"), node("n", cpu=8), rack, group, pod("x-0", group="x")], tiers()).logged(5)
     said = [line for line in lines if "which no HyperNode bears" in line]
     assert len(said) == told
