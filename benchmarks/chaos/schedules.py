@@ -91,12 +91,15 @@ class _Judge:
         took = time.monotonic() - began
         print(f"{drawn.space}: {'violated' if wrong else 'survived'} in {took:.1f} s", flush=True)
 
-    def _collect_garbage(self) -> None:
+    def _collect_garbage(self, present: str = "") -> None:
         """Delete PodGroups that controllers made once more for Jobs of which they did not know yet that they were gone.
 
-        A bare API server leaves them, and the queue would go on counting them as admitted.
+        A bare API server leaves them, and the queue would go on counting them as admitted.  Those of the namespace
+        ``present`` stay.
         """
         for group in self._stage.items("/apis/scheduling.volcano.sh/v1beta1/podgroups"):
+            if group["metadata"]["namespace"] == present:
+                continue
             path = GROUPS.format(group["metadata"]["namespace"])
             self._stage.delete(f"{path}/{group['metadata']['name']}")
 
@@ -138,6 +141,7 @@ class _Judge:
         return differences(self._stage, leader) if leader else ["no scheduler leads"]
 
     def _found(self, drawn: Schedule) -> Found:
+        self._collect_garbage(drawn.space)  # of the schedule before some may come late
         jobs, pods = self._stage.items(JOBS.format(drawn.space)), self._stage.pods(drawn.space)
         wanted = [step.detail for step in drawn.steps if step.kind == "create"]
         return Found(jobs, pods, wanted, self._world.deleted)
