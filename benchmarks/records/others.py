@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from benchmarks.records.bars import Line
 from benchmarks.tables import row
-
-Line = tuple[str, str, str]
-
 
 MISSED: Final = "MISSED"
 

@@ -21,7 +21,7 @@ from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of
 from stromboli.study.calibration import ENOUGH, LARGEST, LEVELS, SCALE, SLACK, STEP, Calibration
 from stromboli.study.eta import Forecaster, Rules, Scene, rules_of, scene_of, sort_of
-from stromboli.study.forecast import FAR, MOST_KINDS, Holding, Sharing, Situation, Waiting, deserved, sketched, starts
+from stromboli.study.forecast import FAR, MOST_KINDS, Holding, Sharing, Situation, Waiting, deserved, starts
 from stromboli.study.learning import Learner, _Seen
 from stromboli.study.runtimes import EXPECTED, LEAST, Floats, Runtimes, Sort, expected
 from stromboli.testing.builders import node, pod, pod_group, queue, state
@@ -161,7 +161,7 @@ def test_pods_that_found_no_room_as_their_job_started_ask_for_nothing_more() -> 
 def test_so_many_different_amounts_are_sketched_and_jobs_behind_them_are_told() -> None:
     waiting = [Waiting(np.array([1.0 + number % (MOST_KINDS + 1)]), 1, 1, 0) for number in range(MOST_KINDS + 3)]
     found = Situation(np.full((1, 1), 9.0), [], waiting, np.zeros((1, 1)), np.full((1, 1), FAR))
-    assert sorted(sketched(found)) == [*range(MOST_KINDS), MOST_KINDS + 1, MOST_KINDS + 2]
+    assert sorted(found.sketched) == [*range(MOST_KINDS), MOST_KINDS + 1, MOST_KINDS + 2]
     sort = Sort("q", "ns/j", 1)
     scene = Scene(found, [], [(f"u{number}", sort, 5.0) for number in range(MOST_KINDS + 3)])
     (eta,) = Forecaster(Runtimes(), Calibration(), draws=2).etas(scene, [f"u{MOST_KINDS}"])

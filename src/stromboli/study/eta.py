@@ -28,7 +28,7 @@ from stromboli.model.status import ALLOCATED_STATUS, COMPLETED_STATUS, TaskStatu
 from stromboli.model.task import Task
 from stromboli.sim.explanation.reasons import waits
 from stromboli.study.calibration import LEVELS, Calibration
-from stromboli.study.forecast import FAR, MOST_KINDS, Holding, Sharing, Situation, Waiting, sketched, starts
+from stromboli.study.forecast import FAR, MOST_KINDS, Holding, Sharing, Situation, Waiting, starts
 from stromboli.study.history import stem
 from stromboli.study.runtimes import Floats, Runtimes, Sort, expected
 
@@ -264,7 +264,7 @@ class Forecaster:
     def _answer(self, scene: Scene, target: int, found: Floats) -> Eta:
         if not np.isfinite(found).any():
             why = "no draw gives it room: it asks for more than what ends, or than its queue may have"
-            if target not in sketched(scene.situation):
+            if target not in scene.situation.sketched:
                 why = f"no basis: jobs before it ask for {MOST_KINDS} different amounts, and no more are sketched"
             return self._unknown(scene, target, why)
         return Eta(*scene.standing(target), self.calibration.quantiles(found), self.calibration.basis)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -77,6 +78,21 @@ class Situation:
     most: Floats
     sharing: Sharing | None = None
 
+    @cached_property
+    def sketched(self) -> frozenset[int]:
+        """The waiting jobs, by number, that are sketched: those that ask for the first :data:`MOST_KINDS` amounts.
+
+        What is known of each amount and node costs memory, and users choose how many different ones there are.
+        """
+        kinds: set[tuple[float, ...]] = set()
+        numbers: list[int] = []
+        for number, one in enumerate(self.waiting):
+            kind = tuple(one.each.tolist())
+            if kind in kinds or len(kinds) < MOST_KINDS:
+                kinds.add(kind)
+                numbers.append(number)
+        return frozenset(numbers)
+
 
 def deserved(total: Floats, weights: Floats, requests: Floats) -> Floats:
     """What queues deserve of ``total``, of shape (queues, resources): no more than they request, and of the rest the
@@ -95,31 +111,15 @@ def deserved(total: Floats, weights: Floats, requests: Floats) -> Floats:
     return found
 
 
-def sketched(found: Situation) -> set[int]:
-    """The waiting jobs, by number, that are sketched: those that ask for the first :data:`MOST_KINDS` amounts.
-
-    What is known of each amount and node costs memory, and users choose how many different ones there are.
-    """
-    kinds: set[tuple[float, ...]] = set()
-    numbers: set[int] = set()
-    for number, one in enumerate(found.waiting):
-        kind = tuple(one.each.tolist())
-        if kind in kinds or len(kinds) < MOST_KINDS:
-            kinds.add(kind)
-            numbers.add(number)
-    return numbers
-
-
 class _Classes:
     """The waiting jobs of a situation by what they ask for: those of one class start in their order."""
 
     def __init__(self, found: Situation) -> None:
         asked: dict[tuple[float, ...], int] = {}
-        chosen = sketched(found)
         classes: dict[tuple[int, int, int, int], int] = {}
         self.members, admitted = list[list[int]](), list[int]()
         for number, one in enumerate(found.waiting):
-            if number not in chosen:
+            if number not in found.sketched:
                 continue
             kind = asked.setdefault(tuple(one.each.tolist()), len(asked))
             at = classes.setdefault((kind, one.count, one.least, one.queue), len(classes))
