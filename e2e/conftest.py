@@ -16,9 +16,13 @@ from e2e.stage import Stage, staged
 
 pytest_plugins = ["tests.support.skips"]
 
-CUT_SHORT = r"ignore:unclosed <socket\.socket [^>]*raddr=\('127\.0\.0\.1':ResourceWarning"
+CUT_SHORT = (
+    r"ignore:unclosed <socket\.socket [^>]*raddr=\('127\.0\.0\.1':ResourceWarning",
+    r"ignore:unclosed transport <:ResourceWarning",
+)
 """Connections of the proxy of faults whose client goes while they are made: aiohttp leaves them to the collector, which
-may meet them in a later story.  The programs of the stories run in processes of their own.
+may meet them in a later story, the socket first or the transport.  The programs of the stories run in processes of
+their own.
 """
 
 
@@ -28,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
         group = f"stage-{params['stage']}" if "stage" in params else item.nodeid.partition("::")[0]
         item.add_marker(pytest.mark.xdist_group(group))
-        item.add_marker(pytest.mark.filterwarnings(CUT_SHORT))
+        item.add_marker(pytest.mark.filterwarnings(*CUT_SHORT))
 
 
 @pytest.fixture(scope="session")

@@ -160,7 +160,7 @@ class Proxy:
     async def _cut(self) -> None:
         broken, self._streams = self._streams, set()
         for stream in broken:
-            _break_off(stream.request)
+            _break_off(stream.request.transport)
 
     async def _muffle(self) -> None:
         for stream in self._streams:
@@ -187,11 +187,19 @@ class Proxy:
         ) as answer:
             self.asked.append(Asked(request.method, request.path, answer.status))
             if "watch" in request.query:
-                return await self._follow(request, answer)
+                return await self._followed(request, answer)
             content = await answer.read()
         if strike is not None:
             return self._struck(request, strike)
         return web.Response(status=answer.status, headers=_passed(answer.headers), body=content)
+
+    async def _followed(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+        """A watch until it ends.  Its connection is broken off: TLS's farewell could outlast the proxy's loop."""
+        try:
+            return await self._follow(request, answer)
+        finally:
+            if answer.connection is not None:
+                _break_off(answer.connection.transport)
 
     async def _follow(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
         found = web.StreamResponse(status=answer.status, headers=_passed(answer.headers))
@@ -219,7 +227,7 @@ class Proxy:
 
     def _struck(self, request: web.Request, strike: Strike) -> web.Response:
         if not strike.code:
-            _break_off(request)
+            _break_off(request.transport)
             return web.Response()
         reasons = {409: "Conflict", 429: "TooManyRequests"}
         body = {"kind": "Status", "apiVersion": "v1", "code": strike.code, "reason": reasons.get(strike.code, "")}
@@ -227,9 +235,9 @@ class Proxy:
         return web.json_response({**body, "message": "struck"}, status=strike.code, headers=headers)
 
 
-def _break_off(request: web.Request) -> None:
-    if request.transport is not None:
-        request.transport.abort()
+def _break_off(transport: asyncio.Transport | None) -> None:
+    if transport is not None:
+        transport.abort()
 
 
 def _passed(headers: Mapping[str, str]) -> dict[str, str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+import signal
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -41,6 +44,22 @@ def proxy(stage: Stage) -> Iterator[Proxy]:
 def bindings(proxy: Proxy) -> Counter[str]:
     """How often each pod was bound."""
     return Counter(one.path for one in proxy.asked if one.path.endswith("/binding") and one.status == 201)
+
+
+def test_no_connection_outlasts_the_proxy(stage: Stage) -> None:
+    """Not even where the server is too busy to answer TLS's farewell."""
+    process, login, before = stage.server.process, stage.login, len([*Path("/proc/self/fd").iterdir()])
+    assert process is not None
+    try:
+        with Proxy(login).running() as proxy:
+            headers = {"Authorization": f"Bearer {login.token}"}
+            watch = urllib.request.Request(f"{proxy.url}/api/v1/pods?watch=true", headers=headers)
+            with urllib.request.urlopen(watch, timeout=PATIENCE):
+                until(lambda: proxy.watches, "the watch")
+            process.send_signal(signal.SIGSTOP)
+    finally:
+        process.send_signal(signal.SIGCONT)
+    assert len([*Path("/proc/self/fd").iterdir()]) <= before
 
 
 def test_every_write_fails_once(stage: Stage, space: str, proxy: Proxy) -> None:
