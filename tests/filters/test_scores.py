@@ -43,7 +43,7 @@ def test_shares(offered, wanted, least, most):
     ],
 )
 def test_balance(offered, requested, asked, score):
-    assert scores.balanced_allocation(offered, requested, asked) == score
+    assert scores.balanced_allocation(offered, requested, asked, scores.evenness(offered, requested)) == score
 
 
 @given(st.lists(st.tuples(*[amounts] * 9), min_size=1, max_size=6), st.lists(amounts, min_size=3, max_size=3))
@@ -55,8 +55,10 @@ def test_scores_by_amounts_agree(rows, asked):
         whole = offered[:width], requested[:width]
         assert scores.least_allocated_rows(*whole).tolist() == [scores.least_allocated(a, w) for a, w in each]
         assert scores.most_allocated_rows(*whole).tolist() == [scores.most_allocated(a, w) for a, w in each]
-        balanced = scores.balanced_allocation_rows(*whole, asked[:width]).tolist()
-        assert balanced == [scores.balanced_allocation(a, r, asked[:width]) for a, r in each]
+        before = scores.evenness_rows(*whole)
+        assert before.tolist() == [scores.evenness(a, r) for a, r in each]
+        balanced = scores.balanced_allocation_rows(*whole, asked[:width], before).tolist()
+        assert balanced == [scores.balanced_allocation(a, r, asked[:width], scores.evenness(a, r)) for a, r in each]
         assert all(0 <= score <= 100 for score in balanced)
 
 

@@ -64,22 +64,19 @@ def _mean_share(offered: Ints, part: Ints) -> Ints:
 # -- Balance ---------------------------------------------------------------------------------------------------------
 
 
-def balanced_allocation(offered: Sequence[int], requested: Sequence[int], asked: Sequence[int]) -> int:
+def balanced_allocation(offered: Sequence[int], requested: Sequence[int], asked: Sequence[int], before: int) -> int:
     """50 + (50 + evenness with the pod - evenness without it) / 2.
 
     ``requested`` is what the pods on the node ask for and ``asked`` what the new one does, resource by resource,
-    without stand-ins; resources not offered don't count.
+    without stand-ins; ``before`` is the :func:`evenness` without it.
     """
-    after, before = [], []
-    for a, r, more in zip(offered, requested, asked, strict=True):
-        if a > 0:
-            after.append((r + more) / a if r + more < a else 1.0)
-            before.append(r / a if r < a else 1.0)
-    return 50 + (50 + _evenness(after) - _evenness(before)) // 2
+    wanted = [have + more for have, more in zip(requested, asked, strict=True)]
+    return 50 + (50 + evenness(offered, wanted) - before) // 2
 
 
-def _evenness(fractions: list[float]) -> int:
-    """100 times (1 - standard deviation of the fractions in use), the fraction dropped."""
+def evenness(offered: Sequence[int], requested: Sequence[int]) -> int:
+    """100 times (1 - standard deviation of the fractions in use), the fraction dropped; of the resources offered."""
+    fractions = [r / a if r < a else 1.0 for a, r in zip(offered, requested, strict=True) if a > 0]
     deviation = 0.0
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)
@@ -89,42 +86,44 @@ def _evenness(fractions: list[float]) -> int:
     return int((1 - deviation) * MAX_SCORE)
 
 
-def balanced_allocation_rows(offered: Ints, requested: Ints, asked: Sequence[int]) -> Ints:
+def balanced_allocation_rows(offered: Ints, requested: Ints, asked: Sequence[int], before: Ints) -> Ints:
     """:func:`balanced_allocation` for arrays of shape (resources, rows), two or three resources.  Shape (rows,)."""
-    there = offered > 0
-    wanted = requested + np.array((asked, (0,) * len(asked)), dtype=np.int64)[:, :, None]  # with the pod, and without
-    if len(offered) == 2 and there.all():  # nearly always; the general way below gives the same
-        after, before = _evenness_of_two(wanted / offered)
-    else:
-        after, before = (_evenness_rows(offered, each, there) for each in wanted)
-    score: Ints = 50 + (50 + after - before) // 2
+    wanted = requested + np.array(asked, dtype=np.int64)[:, None]
+    score: Ints = 50 + (50 + evenness_rows(offered, wanted) - before) // 2
     return score
 
 
-def _evenness_of_two(fractions: Floats) -> Ints:
-    """Evenness of cpu and memory, the last but one axis of ``fractions``."""
-    fractions = np.minimum(fractions, 1.0)
-    evenness: Ints = ((1 - np.abs(fractions[:, 0] - fractions[:, 1]) / 2) * MAX_SCORE).astype(np.int64)
-    return evenness
-
-
-def _evenness_rows(offered: Ints, wanted: Ints, there: Bools) -> Ints:
-    known = there.sum(axis=0)
-    most = known.max(initial=0)
-    if most < 2:
-        return np.full(offered.shape[1], MAX_SCORE)
-    fractions = np.minimum(wanted / np.where(there, offered, 1), 1.0)
-    deviation = np.where(known == 2, _half_range(fractions, there), 0.0)
-    if most > 2:
-        deviation = np.where(known == 3, _deviation(fractions), deviation)
+def evenness_rows(offered: Ints, requested: Ints) -> Ints:
+    """:func:`evenness` for arrays of shape (resources, rows), two or three resources.  Shape (rows,)."""
+    there = offered > 0
+    if there.all():  # mostly; the general way below gives the same
+        fractions = np.minimum(requested / offered, 1.0)
+        deviation = _half_difference(fractions) if len(offered) == 2 else _deviation(fractions)
+    else:
+        deviation = _deviation_of_some(np.minimum(requested / np.where(there, offered, 1), 1.0), there)
     evenness: Ints = ((1 - deviation) * MAX_SCORE).astype(np.int64)
     return evenness
 
 
+def _deviation_of_some(fractions: Floats, there: Bools) -> Floats:
+    """Standard deviation of those of two or three rows that are ``there``, 0 for one or none."""
+    known = there.sum(axis=0)
+    deviation: Floats = np.where(known == 2, _half_range(fractions, there), 0.0)
+    return np.where(known == 3, _deviation(fractions), deviation) if len(fractions) == 3 else deviation
+
+
+def _half_difference(fractions: Floats) -> Floats:
+    """Standard deviation of two rows."""
+    half: Floats = np.abs(fractions[0] - fractions[1]) / 2
+    return half
+
+
 def _half_range(fractions: Floats, there: Bools) -> Floats:
+    """Standard deviation of the two rows that are ``there``; no number of use where there is another number of them."""
     high = np.where(there, fractions, -np.inf).max(axis=0)
     low = np.where(there, fractions, np.inf).min(axis=0)
-    return np.where(there.any(axis=0), (high - low) / 2, 0.0)
+    half: Floats = (high - low) / 2
+    return half
 
 
 def _deviation(fractions: Floats) -> Floats:

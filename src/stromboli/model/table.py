@@ -187,13 +187,13 @@ class NodeTable:
 class NodeRows:
     """The rows that a vector hook is asked about: every array that it gives has one entry a row.
 
-    ``extra`` makes it hypothetical: so many pods more of ``request`` on each row.
+    :meth:`after` makes it hypothetical: so many pods more on each row.
     """
 
-    __slots__ = ("_alloc", "_nonzero", "_pipelined", "_releasing", "_requested", "_used", "index", "table")
+    __slots__ = (*(f"_{name}" for name in AMOUNTS), "index", "is_hypothetical", "table")
 
     def __init__(self, table: NodeTable, rows: Rows | None = None) -> None:
-        self.table = table
+        self.table, self.is_hypothetical = table, False
         self.index: Rows | None = rows
         amounts = (table.alloc, table.used, table.releasing, table.pipelined, table.requested, table.nonzero)
         picked = amounts if rows is None else [each.take(rows, axis=1) for each in amounts]
@@ -202,11 +202,11 @@ class NodeRows:
     def after(self, counts: Ints, request: Ints, nonzero: Ints) -> NodeRows:
         """These rows as they would be with ``counts[i]`` more allocated pods of ``request`` on row i."""
         changed = NodeRows.__new__(NodeRows)
-        changed.table, changed.index, changed._alloc = self.table, self.index, self._alloc
+        changed.table, changed.index, changed.is_hypothetical = self.table, self.index, True
         more = request[:, None] * counts
         changed._used, changed._requested = self._used + more, self._requested + more
         changed._nonzero = self._nonzero + nonzero[:, None] * counts
-        changed._releasing, changed._pipelined = self._releasing, self._pipelined
+        changed._alloc, changed._releasing, changed._pipelined = self._alloc, self._releasing, self._pipelined
         return changed
 
     def __len__(self) -> int:

@@ -15,6 +15,7 @@ from stromboli.errors import PluginError
 from stromboli.filters import scores, selectors, taints
 from stromboli.filters.images import ImageIndex, images_by_arrival, images_by_holders
 from stromboli.filters.interpod import InterPod
+from stromboli.filters.kept_evenness import KeptEvenness
 from stromboli.filters.pod_terms import Surroundings
 from stromboli.filters.spread import Spread
 from stromboli.model.job import PENDING
@@ -88,7 +89,7 @@ class NodeOrder(Plugin, trusted=True):
 
     def on_session_open(self, session: ClusterView) -> None:
         """See which pods say something of others; what is derived from nodes and pods is made when first needed."""
-        self._session, self._table = session, session.table
+        self._session, self._table, self._evenness = session, session.table, KeptEvenness(session.table)
         self._tells = ScoreLines(*(session.tells(key) for key in SCORE_LINES))
 
         def pending() -> Iterator[Task]:
@@ -166,7 +167,8 @@ class NodeOrder(Plugin, trusted=True):
             total += self.most_requested * scores.most_allocated(offered, wanted)
         if self.balanced_resource and any(demand.asked):
             amounts = [offers[c] for c in demand.columns], [requested[c] for c in demand.columns]
-            total += self.balanced_resource * scores.balanced_allocation(*amounts, demand.asked)
+            before = self._evenness.of_node(demand.columns, node)
+            total += self.balanced_resource * scores.balanced_allocation(*amounts, demand.asked, before)
         return float(total)
 
     def _demand(self, template: PodTemplate) -> Demand:
@@ -288,7 +290,8 @@ class NodeOrder(Plugin, trusted=True):
         if not any(demand.asked):
             return None
         columns = slice(0, MEMORY + 1) if demand.columns == (CPU, MEMORY) else list(demand.columns)
-        return scores.balanced_allocation_rows(nodes.alloc[columns], nodes.requested[columns], demand.asked)
+        before = self._evenness.of_rows(demand.columns, nodes)
+        return scores.balanced_allocation_rows(nodes.alloc[columns], nodes.requested[columns], demand.asked, before)
 
     def _preferred(self, task: Task, nodes: NodeRows) -> Ints | None:
         raw = selectors.preference_rows(task.spec, nodes) if selectors.preferences(task.spec) else None
