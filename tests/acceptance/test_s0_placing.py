@@ -65,13 +65,13 @@ def test_S0_44_the_next_session_knows_where_a_topology_job_lies() -> None:
     assert first.hyper_nodes == [HyperNodeUpdate("default/g", "s2", {"default/g": "s2"})]
     with bench.open() as session:  # found again from the node alone it would be s0
         job = session.jobs["default/g"]
-        assert (job.allocated_hyper_node, session.pod_groups.moved) == ("s2", set())
+        assert (job.hyper_nodes.allocated, session.pod_groups.moved) == ("s2", set())
         assert [part.allocated_hyper_node for part in session.sub_jobs(job).values()] == ["s2"]
     assert session.plan.hyper_nodes == []
     bench.tell(hyper_node("s2", 2), gone=True)
     with bench.open() as session:
         job = session.jobs["default/g"]
-        assert job.allocated_hyper_node == "s0", "what is gone is forgotten and looked for anew"
+        assert job.hyper_nodes.allocated == "s0", "what is gone is forgotten and looked for anew"
         assert [part.allocated_hyper_node for part in session.sub_jobs(job).values()] == ["s0"]
 
 

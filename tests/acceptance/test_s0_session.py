@@ -18,6 +18,7 @@ from stromboli.framework.session.reference import ReferenceView
 from stromboli.framework.session.session import Session
 from stromboli.framework.session.topology import job_topology
 from stromboli.model.codec import encode_snapshot
+from stromboli.model.jobs.hyper_nodes import JobHyperNodes
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.plugin import Plugin, arg, on_allocate, on_deallocate
@@ -283,7 +284,7 @@ def test_S0_13_the_hypernode_of_placed_tasks_is_found_again(places: tuple[str, .
     pods = [pod(f"p{place}", group="g", on=place) for place in places]
     with Bench([*TREE, *pods, pod("waits", group="g")]).open() as session:
         job = session.jobs["default/g"]
-        assert job.allocated_hyper_node == found
+        assert job.hyper_nodes.allocated == found
         assert [sub.allocated_hyper_node for sub in session.sub_jobs(job).values()] == [found]
         assert session.pod_groups.moved == ({"default/g"} if found else set())
 
@@ -297,7 +298,7 @@ def test_S0_13_a_job_lies_where_all_its_parts_lie() -> None:
     with Bench(objects).open() as session:
         job = session.jobs["default/parts"]
         assert [sub.allocated_hyper_node for sub in session.sub_jobs(job).values()] == ["s0", "s1"]
-        assert job.allocated_hyper_node == "s2"
+        assert job.hyper_nodes.allocated == "s2"
 
 
 @pytest.mark.parametrize(
@@ -312,11 +313,11 @@ def test_S0_13_a_job_lies_where_all_its_parts_lie() -> None:
 def test_S0_14_a_recorded_hypernode_that_is_invalid_is_cleared(recorded: str, pods: list[Manifest], found: str) -> None:
     bench = Bench([*TREE, *pods])
     snapshot = bench.snapshot()
-    snapshot.jobs["default/g"].allocated_hyper_node = recorded
+    snapshot.jobs["default/g"].hyper_nodes = JobHyperNodes(recorded)
     with Session.open(snapshot, bench.config, bench.registry) as session:
-        assert session.jobs["default/g"].allocated_hyper_node == found
+        assert session.jobs["default/g"].hyper_nodes.allocated == found
         assert session.pod_groups.moved == ({"default/g"} if (pods and found) or recorded != found else set())
-        assert snapshot.jobs["default/g"].allocated_hyper_node == recorded
+        assert snapshot.jobs["default/g"].hyper_nodes.allocated == recorded
 
 
 @pytest.mark.parametrize(

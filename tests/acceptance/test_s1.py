@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.framework.session.reference import ReferenceView
+from stromboli.framework.session.session import Session
 from stromboli.metrics.logs import LogObserver
+from stromboli.model.resources.axes import Vector
 from stromboli.model.resources.resource import Resource
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.status import TaskStatus
@@ -25,6 +27,11 @@ GIB = 2**30
 
 def home(snapshot: Snapshot) -> Node:
     return Node(snapshot.table, 0)
+
+
+def amounts(session: Session, vector: Vector) -> Resource:
+    """A sum of requests, by name."""
+    return session.axes.resource(session.axes.full(vector))
 
 
 def cpus(node_: Node) -> tuple[float, ...]:
@@ -194,7 +201,7 @@ def test_S1_27_S1_29_a_pods_request_is_the_larger_of_containers_and_each_init_st
     with Bench([node("n1"), pod_group("g"), made]).open() as session:
         request = task_of(session, "p").request
         assert (request.milli_cpu, request.memory) == (1000, 2 * GIB)
-        assert session.jobs["default/g"].total_request(session.axes).memory == 2 * GIB
+        assert amounts(session, session.jobs["default/g"].sums.total).memory == 2 * GIB
 
 
 def test_S1_28_a_sidecar_counts_with_the_containers() -> None:
@@ -211,8 +218,8 @@ def test_S1_30_what_a_job_holds_and_asks_for() -> None:
     pods = [pod(f"p{i}", group="g", on="n1" if i < 2 else "") for i in range(5)]
     with Bench([node("n1", cpu=8), pod_group("g"), *pods]).open() as session:
         job = session.jobs["default/g"]
-        assert job.allocated(session.axes).milli_cpu == 2000
-        assert job.total_request(session.axes).milli_cpu == 5000
+        assert amounts(session, job.sums.allocated).milli_cpu == 2000
+        assert amounts(session, job.sums.total).milli_cpu == 5000
 
 
 STATES: dict[str, tuple[dict[str, Any], TaskStatus]] = {

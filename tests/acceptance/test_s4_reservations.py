@@ -18,6 +18,7 @@ from stromboli.framework.session.reference import ReferenceView
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind, operation_name
 from stromboli.metrics.logs import LogObserver
+from stromboli.model.jobs.min_resources import elastic, remaining
 from stromboli.model.names import EVICTION_OCCURRED, PIPELINED_NODE, PIPELINED_STATUS
 from stromboli.model.reservation import Held
 from stromboli.model.status import TaskStatus
@@ -238,7 +239,7 @@ def test_S4_10_reservations_count_as_pipelined_and_in_sums_and_never_as_ready() 
     with story.open() as session:
         job, default = session.jobs["default/h"], session.queues["default"]
         assert (job.is_ready(), job.is_pipelined(), job.is_starving()) == (False, True, False)
-        assert (job.remaining()[0], job.elastic()[0]) == (0, 1000)
+        assert (remaining(job)[0], elastic(job)[0]) == (0, 1000)
         assert (default.sums.held[0], default.sums.request[0], default.sums.allocated[0]) == (4000, 4000, 0)
         assert session.plugins["drf"].share(job) == 1.0  # type: ignore[attr-defined]
     plan = story.cycle()

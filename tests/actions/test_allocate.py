@@ -11,7 +11,6 @@ from stromboli.framework.engine.classes import Classes
 from stromboli.framework.engine.fits import Fits
 from stromboli.framework.extension.reason import Reason
 from stromboli.framework.session.session import Session
-from stromboli.model.job import Job
 from stromboli.plugin import Plugin, by_template, overused, pre_predicate, predicate
 from stromboli.testing.builders import cluster, node, pod, pod_group
 from tests.acceptance.bench import Bench, conf
@@ -125,19 +124,23 @@ def test_where_roles_take_turns_runs_are_sought_among_few(monkeypatch):
     assert looked_at(monkeypatch, 160) <= 16 * 160  # at each of them among all that are left: 12,880
 
 
+MINIMA = {"minTaskMember": {"ps": 5, "worker": 5}}
+
+
 @pytest.mark.parametrize(
-    ("group", "pods"),
+    ("least", "group", "pods", "counted"),
     [
-        pytest.param({}, [pod(f"g-{i}", group="g", cpu=9) for i in range(20)], id="without roles"),
-        pytest.param({"minTaskMember": {"ps": 5, "worker": 5}}, roles(20), id="minimums that do not apply"),
+        pytest.param(1, {}, [pod(f"g-{i}", group="g", cpu=9) for i in range(20)], False, id="without roles"),
+        pytest.param(1, MINIMA, roles(20), False, id="minimums that do not apply"),
+        pytest.param(10, MINIMA, roles(20), True, id="minimums that apply"),
     ],
 )
-def test_roles_are_not_counted_where_no_minimum_asks_for_it(group, pods, monkeypatch):
-    def counted(self, *statuses, **more):
-        raise AssertionError("roles are counted")
-
-    monkeypatch.setattr(Job, "role_counts", counted)
-    default_plan(node("n", cpu=8), pod_group("g", min_member=1, **group), *pods)
+def test_roles_are_counted_only_where_a_minimum_asks_for_it(least, group, pods, counted):
+    bench = Bench([node("n", cpu=8), pod_group("g", min_member=least, **group), *pods], DEFAULT_CONFIG)
+    with bench.open() as session:
+        job = session.jobs["default/g"]
+        bench.act(session, "enqueue", "allocate", "backfill")
+    assert (job.roles is not None) == counted
 
 
 def test_roles_that_failed_are_noted_as_they_fail():

@@ -286,7 +286,7 @@ def test_the_room_stays_the_gangs_until_its_victims_are_gone():
     assert [(bind.key, bind.node) for bind in third.binds] == [("default/high-0", "n1"), ("default/high-1", "n1")]
     assert [told.hyper_node for told in third.nominations] == [""], "what it was nominated for has come true"
     apply_plan(cluster, third)
-    assert cluster.jobs["default/high"].nominated_hyper_nodes == {}
+    assert cluster.jobs["default/high"].hyper_nodes.nominated == {}
 
 
 def test_a_part_lies_in_the_hypernode_that_it_was_nominated_for():

@@ -11,6 +11,7 @@ from stromboli.framework.config.config import load_config
 from stromboli.framework.engine.fits import Fits
 from stromboli.framework.session.session import Session
 from stromboli.model.job import PIPELINED
+from stromboli.model.jobs.hyper_nodes import JobHyperNodes
 from stromboli.narration.observe import SILENT, Counting
 from stromboli.plugin import Plugin, allocatable, job_ready, on_allocate
 from stromboli.testing.builders import cluster, node, pod, pod_group
@@ -109,7 +110,7 @@ def failed(job, task):
 
 
 def promised(job, task):
-    job.nominated_hyper_nodes = {job.uid: "s0"}
+    job.hyper_nodes = JobHyperNodes(nominated={job.uid: "s0"})
 
 
 def of_group(**spec):

@@ -19,7 +19,8 @@ from stromboli.framework.config.gates import PIPELINED_STATE, switched_on
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.session.session import Session
 from stromboli.model.job import PIPELINED, RELEASING, Job
-from stromboli.model.job_sums import COUNTED
+from stromboli.model.jobs.roles import roles_pipelined
+from stromboli.model.jobs.sums import COUNTED
 from stromboli.model.names import GROUP_NAME
 from stromboli.model.status import ALLOCATED_STATUS
 from stromboli.model.task import GRACE
@@ -181,7 +182,7 @@ def test_events(history: History) -> None:
 def partly(session: Session) -> list[str]:
     """Jobs that hold reservations without being whole with them."""
     waiting = [job for job in session.jobs.peek() if PIPELINED in job.index]
-    return [job.uid for job in waiting if not job.is_ready() and not (job.is_pipelined() and job.roles_pipelined())]
+    return [job.uid for job in waiting if not job.is_ready() and not (job.is_pipelined() and roles_pipelined(job))]
 
 
 @pytest.mark.law("a gang holds reservations for all that it lacks, or none")

@@ -21,6 +21,7 @@ from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import PENDING, PIPELINED, RUNNING
+from stromboli.model.jobs.roles import role_counts
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node
 from stromboli.model.task import Task
@@ -187,7 +188,7 @@ def test_sums(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
     with opened(scene) as session:
         walk = Walk(session)
         for job in session.jobs.values():
-            job.role_counts()  # from now on they are kept
+            role_counts(job)  # from now on they are kept
         start = session.table.used.copy(), session.table.pipelined.copy()
         for pick in picks:
             walk.take(*pick)
@@ -204,7 +205,7 @@ def test_sums(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
         for job in session.jobs.peek():
             for status in TaskStatus:
                 there = [task for task in job.tasks.values() if task.status is status]
-                assert +Counter(job.role_counts(status)) == Counter(task.role for task in there)
+                assert +Counter(role_counts(job, status)) == Counter(task.role for task in there)
             assert job.best_effort == sum(task.best_effort for task in job.tasks.values() if task.status is PENDING)
         assert (session.table.used == used).all()
         assert (session.table.pipelined == pipelined).all()

@@ -14,6 +14,7 @@ from stromboli.framework.books.domains import Domains
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.framework.statement.statement import Statement
+from stromboli.model.jobs.hyper_nodes import JobHyperNodes
 from stromboli.plugins.network_topology_aware import NetworkTopologyAware
 from stromboli.plugins.network_topology_aware.gradients import Reach
 from stromboli.plugins.network_topology_aware.plugin import EVICT
@@ -104,7 +105,7 @@ def test_a_job_that_lies_somewhere_stays_near_it(topology, lies_in, found):
     bench = Bench([*TREE, *gang("g", 4, topology)], tiers())
     with bench.open() as session:
         job = session.jobs["default/g"]
-        job.allocated_hyper_node = lies_in
+        job.hyper_nodes = JobHyperNodes(lies_in)
         tried = session.ask.hyper_node_gradient_for_job(job, session.hyper_nodes.top, "Allocate")
         assert [[info.name for info in gradient] for gradient in tried] == found
 

@@ -67,7 +67,7 @@ REACHED: Mapping[str, Callable[[Session], bool]] = {
     "hierarchy": has_tree,
     "hypernodes": lambda session: bool(session.snapshot.hyper_nodes),
     "close gang placed": lambda session: any(update.hyper_node for update in session.plan.hyper_nodes),
-    "sub-groups": lambda session: any(job.has_sub_group_policy for job in session.jobs.peek()),
+    "sub-groups": lambda session: any(job.facts.is_split for job in session.jobs.peek()),
     "ten nodes": lambda session: len(session.table) >= 10,
 }
 """What an example may reach, and how that shows in a session as it closes."""

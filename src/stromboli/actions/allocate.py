@@ -228,11 +228,11 @@ class Allocation:
         session = self.session
         if isinstance(sheet, Worksheet):
             if say := self.says["allocate_topology_job"]:
-                say(queue=job.queue, job=job.uid, hyper_node=job.allocated_hyper_node, sub_jobs=len(sheet))
+                say(queue=job.queue, job=job.uid, hyper_node=job.hyper_nodes.allocated, sub_jobs=len(sheet))
         elif say := self.says["allocate_job"]:
-            nominated = job.nominated_hyper_nodes.get(job.uid, "")
+            nominated = job.hyper_nodes.nominated.get(job.uid, "")
             say(queue=job.queue, job=job.uid, hyper_node=nominated, tasks=len(sheet))
-        if job.nominated_hyper_nodes and isinstance(sheet, TaskCursor):
+        if job.hyper_nodes.nominated and isinstance(sheet, TaskCursor):
             part = SubJob(job, job.uid, job.uid, job.min_available)
             if placed := use_nomination(session, job, part, sheet, session.hyper_nodes.top):
                 return placed

@@ -29,7 +29,7 @@ MOST_DOMAINS = 64
 
 def is_split(session: Session, job: Job) -> bool:
     """Whether the job is placed part by part within hypernodes."""
-    return job.has_sub_group_policy or is_hard(job_topology(session, job))
+    return job.facts.is_split or is_hard(job_topology(session, job))
 
 
 def place_job(session: Session, lines: PlacementLines, job: Job, sheet: Worksheet) -> Statement | None:
@@ -53,7 +53,8 @@ def settle(session: Session, job: Job, sheet: Worksheet) -> None:
     if sheet.hyper_node:
         for uid, part in session.sub_jobs(job).items():
             part.allocated_hyper_node = sheet.places.get(uid, part.allocated_hyper_node)
-        job.allocated_hyper_node = lowest_common(session.hyper_nodes, job.allocated_hyper_node, sheet.hyper_node)
+        lies_in = lowest_common(session.hyper_nodes, job.hyper_nodes.allocated, sheet.hyper_node)
+        job.hyper_nodes = job.hyper_nodes.with_allocated(lies_in)
         session.pod_groups.moved.add(job.uid)
 
 
@@ -94,7 +95,7 @@ Placed = tuple[Statement, Worksheet, str]
 def _lone_part(session: Session, job: Job, gradient: Sequence[HyperNodeInfo]) -> SubJob | None:
     """The part of a job that has only one, nothing of it placed, if no hypernode of ``gradient`` has others below."""
     parts = list(session.sub_jobs(job).values())
-    if len(parts) > 1 or parts[0].allocated_hyper_node or job.nominated_hyper_nodes:
+    if len(parts) > 1 or parts[0].allocated_hyper_node or job.hyper_nodes.nominated:
         return None
     return None if any(info.children for info in gradient) else parts[0]
 
@@ -185,7 +186,7 @@ def _place_part(
     session: Session, lines: PlacementLines, job: Job, part: SubJob, sheet: Worksheet, hyper_node: HyperNodeInfo
 ) -> tuple[Statement, float] | None:
     """The best placement of one part below ``hyper_node``, done, with its score."""
-    nominated = job.nominated_hyper_nodes.get(part.uid, "")
+    nominated = job.hyper_nodes.nominated.get(part.uid, "")
     if (placed := use_nomination(session, job, part, sheet.sheets[part.uid], hyper_node)) is not None:
         _lies(session, part, nominated)
         return placed, FIRST

@@ -27,7 +27,7 @@ def use_nomination(
 
     Returns None if nothing is nominated below ``within``, or if a task cannot be placed, which ends the nomination.
     """
-    name = job.nominated_hyper_nodes.get(part.uid, "")
+    name = job.hyper_nodes.nominated.get(part.uid, "")
     if not name:
         return None
     place = session.hyper_nodes.get(name)
@@ -66,8 +66,8 @@ def _take(session: Session, statement: Statement, job: Job, task: Task, place: H
 
 def end_used(session: Session, job: Job, statement: Statement) -> None:
     """Nominations of the parts that ``statement`` places have served their purpose."""
-    if job.nominated_hyper_nodes:
+    if job.hyper_nodes.nominated:
         placed = {task.uid for operation in statement.operations for task in operation.tasks}
         parts = session.sub_jobs(job).values()
         used = [part.uid for part in parts if not placed.isdisjoint(part.task_uids)]
-        nominate(session, job, {uid: "" for uid in used if uid in job.nominated_hyper_nodes})
+        nominate(session, job, {uid: "" for uid in used if uid in job.hyper_nodes.nominated})

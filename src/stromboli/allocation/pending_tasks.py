@@ -9,7 +9,7 @@ from stromboli.framework.books.priority_queue import HeapQueue
 from stromboli.framework.session.session import Session
 from stromboli.model.job import PENDING, Job
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
-from stromboli.model.subjobs import SubJob
+from stromboli.model.subjobs import SubJob, min_sub_jobs
 from stromboli.model.task import Task
 
 
@@ -153,7 +153,7 @@ def _required(session: Session, job: Job, parts: list[SubJob]) -> set[str]:
     required: set[str] = set()
     while len(unready):
         part = unready.pop()
-        if count.get(part.group, 0) < job.min_sub_jobs.get(part.group, 0):
+        if count.get(part.group, 0) < min_sub_jobs(job).get(part.group, 0):
             required.add(part.uid)
             count[part.group] = count.get(part.group, 0) + 1
     return required

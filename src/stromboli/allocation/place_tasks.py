@@ -18,7 +18,8 @@ from stromboli.framework.session.shortages import Shortages
 from stromboli.framework.session.topology import grown
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.framework.statement.statement import Statement
-from stromboli.model.job import ALLOCATED, BINDING, BOUND, PENDING, RUNNING, SUCCEEDED, Job
+from stromboli.model.job import PENDING, Job
+from stromboli.model.jobs.roles import READY, role_counts
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.subjobs import SubJob
 from stromboli.model.task import Task
@@ -223,7 +224,7 @@ class TaskPlacer:
         """The plugins' forms for runs, of allocatable and of job_ready; None when one of them has none."""
         hooks = self.session.hooks
         allocatable, ready = hooks.batch_forms["allocatable"], hooks.batch_forms["job_ready"]
-        if allocatable is None or ready is None or self.job.has_sub_group_policy or not hooks.handlers.take_runs:
+        if allocatable is None or ready is None or self.job.facts.is_split or not hooks.handlers.take_runs:
             return None
         return allocatable, ready
 
@@ -259,7 +260,7 @@ class TaskPlacer:
     def _failed_roles(self) -> set[str]:
         if self.failed is None:
             tasks = self.job.tasks
-            members = set(self.part.task_uids) if self.job.has_sub_group_policy else tasks
+            members = set(self.part.task_uids) if self.job.facts.is_split else tasks
             self.failed = {tasks[uid].role for uid in self.job.fits if uid in members and uid in tasks}
         return self.failed
 
@@ -321,17 +322,17 @@ class TaskPlacer:
         if job.min_available == len(job.tasks) or part.min_available >= self._size():
             return False
         roles = job.facts.task_min
-        if job.has_sub_group_policy or not roles:
+        if job.facts.is_split or not roles:
             return True
         failed = self._failed_roles()
         if job.min_available < sum(roles.values()):
             left = sum(task.role not in failed for task in job.of(PENDING))
             return job.ready_task_num() + left >= job.min_available
-        have = job.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, pending_best_effort=True)
+        have = role_counts(job, *READY, pending_best_effort=True)
         return all(not roles.get(role) or have.get(role, 0) >= roles[role] for role in failed)
 
     def _size(self) -> int:
-        return len(self.part.task_uids) if self.job.has_sub_group_policy else len(self.job.tasks)
+        return len(self.part.task_uids) if self.job.facts.is_split else len(self.job.tasks)
 
     # ------------------------------------------------------------------ telling
 

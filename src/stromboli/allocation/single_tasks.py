@@ -48,7 +48,7 @@ def is_plain(job: Job, task: Task) -> bool:
     return not (
         facts.is_split
         or facts.is_close
-        or job.nominated_hyper_nodes
+        or job.hyper_nodes.nominated
         or job.fits  # a task of its role may have found no node
         or task.gates
         or task.nominated_node

@@ -98,7 +98,7 @@ def _job_row(cycle: Cycle, job: Job, reason: Reason | None) -> list[Text]:
 
 def _shown_domain(cycle: Cycle, job: Job) -> str:
     """Where a job that asks to stay close lies, with the tier; ``-`` for one that lies nowhere or does not ask."""
-    place = cycle.session.hyper_nodes.get(job.allocated_hyper_node)
+    place = cycle.session.hyper_nodes.get(job.hyper_nodes.allocated)
     return f"{place.name} (tier {place.tier})" if place is not None else "-"
 
 

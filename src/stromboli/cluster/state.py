@@ -32,6 +32,7 @@ from stromboli.framework.books.plan import Lasting
 from stromboli.framework.config import gates
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job, JobFacts
+from stromboli.model.jobs.hyper_nodes import JobHyperNodes
 from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.queue import PriorityClass, Queue, ResourceQuota
 from stromboli.model.reservation import Held, mentioned, with_reservation
@@ -284,15 +285,13 @@ class ClusterState:
         """Note for which hypernode a sub-job's victims have to leave; an empty name: for none any more."""
         if uid not in self.jobs:
             return
-        nominated = self._writable(uid, counted=False).nominated_hyper_nodes
-        nominated[sub_job] = hyper_node
-        if not hyper_node:
-            del nominated[sub_job]
+        job = self._writable(uid, counted=False)
+        job.hyper_nodes = job.hyper_nodes.with_nominated(sub_job, hyper_node)
 
     def set_hyper_nodes(self, uid: str, hyper_node: str, parts: Mapping[str, str]) -> None:
         """Note which hypernodes hold what is placed of a job and of its parts."""
         job = self._writable(uid, counted=False)
-        job.allocated_hyper_node, job.part_hyper_nodes = hyper_node, parts
+        job.hyper_nodes = JobHyperNodes(hyper_node, parts, job.hyper_nodes.nominated)
         self._note_closeness(job)
 
     def _note_closeness(self, job: Job) -> None:

@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from stromboli.model.job import Job
+from stromboli.model.jobs.min_resources import elastic, remaining, without_gated
 from stromboli.model.resources.axes import Vector, add_to
 from stromboli.model.snapshot import QueueSums
 from stromboli.model.status import ALLOCATED_STATUS
@@ -35,11 +36,11 @@ def share_of(job: Job) -> Share:
     admitted: Vector = ()
     if facts.min_resources is not None:
         if job.phase == "Inqueue":
-            inqueue = job.without_gated(job.remaining())
-            admitted = job.without_gated(facts.min_vector)
+            inqueue = without_gated(job, remaining(job))
+            admitted = without_gated(job, facts.min_vector)
         elif job.phase == "Running" and job.number(*ALLOCATED_STATUS) >= job.min_available:
-            inqueue = admitted = job.without_gated(job.remaining())
-    amounts = (sums.allocated, sums.held, sums.request, job.elastic(), inqueue, admitted)
+            inqueue = admitted = without_gated(job, remaining(job))
+    amounts = (sums.allocated, sums.held, sums.request, elastic(job), inqueue, admitted)
     return Share(facts.queue, *map(tuple, amounts))
 
 

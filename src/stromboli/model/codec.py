@@ -16,7 +16,8 @@ from stromboli.errors import SnapshotError
 from stromboli.model.claims import DeviceObjects, Devices
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job, JobFacts
-from stromboli.model.job_sums import Sums
+from stromboli.model.jobs.hyper_nodes import JobHyperNodes
+from stromboli.model.jobs.sums import Sums
 from stromboli.model.numa import NumaSpec
 from stromboli.model.objects.shard import Shard
 from stromboli.model.objects.storage import Storage
@@ -99,7 +100,7 @@ class JobRow(_Row, frozen=True):
     allocated_hyper_node: str
     part_hyper_nodes: dict[str, str]
     nominated_hyper_nodes: dict[str, str]
-    started: float | None
+    started: float | None  # never set, but read by earlier versions
     stamp: int
 
 
@@ -223,10 +224,10 @@ class Writer:
             conditions=job.conditions,
             annotations=dict(job.annotations),
             fit_error_text=job.fit_error_text,
-            allocated_hyper_node=job.allocated_hyper_node,
-            part_hyper_nodes=dict(job.part_hyper_nodes),
-            nominated_hyper_nodes=job.nominated_hyper_nodes,
-            started=job.started,
+            allocated_hyper_node=job.hyper_nodes.allocated,
+            part_hyper_nodes=dict(job.hyper_nodes.of_parts),
+            nominated_hyper_nodes=dict(job.hyper_nodes.nominated),
+            started=None,
             stamp=job.stamp,
         )
 
@@ -304,9 +305,8 @@ class Reader:
         for name in SUMS:
             setattr(job.sums, name, _ints(row.sums[name]))
         job.phase, job.conditions, job.annotations = row.phase, row.conditions, row.annotations
-        job.fit_error_text, job.allocated_hyper_node = row.fit_error_text, row.allocated_hyper_node
-        job.part_hyper_nodes, job.nominated_hyper_nodes = row.part_hyper_nodes, row.nominated_hyper_nodes
-        job.started, job.stamp = row.started, row.stamp
+        job.fit_error_text, job.stamp = row.fit_error_text, row.stamp
+        job.hyper_nodes = JobHyperNodes(row.allocated_hyper_node, row.part_hyper_nodes, row.nominated_hyper_nodes)
         return job
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
-from stromboli.model.job_sums import Sums
-from stromboli.model.names import QUEUE_ALLOCATION_GATE
+from stromboli.model.jobs.hyper_nodes import NO_HYPER_NODES
+from stromboli.model.jobs.sums import Sums
 from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
-from stromboli.model.resources.axes import Axes, add_to
 from stromboli.model.resources.resource import Resource
-from stromboli.model.status import ALLOCATED_STATUS, READY_STATUS, SCHEDULED_STATUS, TaskStatus
+from stromboli.model.status import ALLOCATED_STATUS, READY_STATUS, TaskStatus
 from stromboli.model.task import Task, twins
 
 PENDING, ALLOCATED, PIPELINED = TaskStatus.Pending, TaskStatus.Allocated, TaskStatus.Pipelined
@@ -88,17 +86,16 @@ class Job:
     ``uid`` is ``namespace/podgroup``.  ``index`` groups the tasks by status; ``sums`` adds their requests up.  A
     session works on a copy of its own; only :class:`~stromboli.framework.statement.statement.Statement` moves tasks
     there.
-    ``phase``, ``conditions`` and ``fits`` are what the session has decided so far.  ``allocated_hyper_node`` holds what
-    is placed of the job, ``part_hyper_nodes`` what is placed of its parts, by their ids.
-    ``best_effort`` is how many pending tasks ask for nothing.  ``roles`` counts tasks by
-    status and role, from the moment on at which that is first asked for.  ``settled`` is what sessions have found of a
-    job of a snapshot (:func:`~stromboli.framework.books.phases.is_settled`); None: not known yet.
+    ``phase``, ``conditions`` and ``fits`` are what the session has decided so far.  ``hyper_nodes`` are those in which
+    the job lies.  ``best_effort`` is how many pending tasks ask for nothing.  ``roles`` counts tasks by status and
+    role, from the moment on at which :func:`~stromboli.model.jobs.roles.role_counts` is first asked.  ``settled`` is
+    what sessions have found of a job of a snapshot (:func:`~stromboli.framework.books.phases.is_settled`); None: not
+    known yet.
     """
 
     __slots__ = (
-        "allocated_hyper_node", "annotations", "best_effort", "conditions", "facts", "fit_error_text", "fits", "gated",
-        "index", "name", "namespace", "nominated_hyper_nodes", "part_hyper_nodes", "phase", "roles", "settled",
-        "stamp", "started", "sums", "tasks", "uid",
+        "annotations", "best_effort", "conditions", "facts", "fit_error_text", "fits", "gated", "hyper_nodes", "index",
+        "name", "namespace", "phase", "roles", "settled", "stamp", "sums", "tasks", "uid",
     )  # fmt: skip
 
     def __init__(self, uid: str, facts: JobFacts | None = None) -> None:
@@ -113,10 +110,7 @@ class Job:
         self.annotations: Mapping[str, str] = self.facts.group.annotations
         self.fits: dict[str, object] = {}
         self.fit_error_text = ""
-        self.allocated_hyper_node = ""
-        self.part_hyper_nodes: Mapping[str, str] = {}
-        self.nominated_hyper_nodes: dict[str, str] = {}
-        self.started: float | None = None
+        self.hyper_nodes = NO_HYPER_NODES
         self.stamp = self.gated = self.best_effort = 0
         self.roles: dict[TaskStatus, dict[str, int]] | None = None
         self.settled: bool | None = None
@@ -133,9 +127,7 @@ class Job:
         twin.sums = self.sums.copy()
         twin.phase, twin.conditions, twin.annotations = self.phase, self.conditions, self.annotations
         twin.fits, twin.fit_error_text = {}, ""
-        twin.allocated_hyper_node, twin.part_hyper_nodes = self.allocated_hyper_node, self.part_hyper_nodes
-        twin.nominated_hyper_nodes = {**self.nominated_hyper_nodes}
-        twin.started, twin.stamp = self.started, self.stamp
+        twin.hyper_nodes, twin.stamp = self.hyper_nodes, self.stamp
         twin.gated, twin.best_effort, twin.roles, twin.settled = self.gated, self.best_effort, None, None
         return twin
 
@@ -165,11 +157,6 @@ class Job:
     def created(self) -> int:
         """Creation of the PodGroup, in seconds since 1970."""
         return self.facts.group.created
-
-    @property
-    def preemptable(self) -> bool:
-        """Whether the PodGroup offers itself for preemption (no unless it says so)."""
-        return self.facts.preemptable
 
     def is_pending(self) -> bool:
         """Whether the job has not been admitted yet."""
@@ -278,18 +265,6 @@ class Job:
         """Tasks that run, have succeeded, or may still run."""
         return self.ready_task_num() + self.number(PIPELINED, PENDING)
 
-    def scheduled_task_num(self) -> int:
-        """Tasks that the cluster has placed, ended ones included."""
-        placed = 0
-        for status, members in self.index.items():
-            if status in SCHEDULED_STATUS:
-                placed += len(members)
-        return placed
-
-    def releasing_scheduled_num(self) -> int:
-        """Ending tasks that had a node."""
-        return sum(bool(task.node_name) for task in self.of(RELEASING))
-
     def is_ready(self) -> bool:
         """Whether the gang is complete."""
         return self.ready_task_num() + self.pending_best_effort_num() >= self.min_available
@@ -302,96 +277,6 @@ class Job:
     def is_starving(self) -> bool:
         """Whether the gang lacks tasks, best-effort ones not counted."""
         return self.waiting_task_num() + self.ready_task_num() < self.min_available
-
-    @property
-    def roles_apply(self) -> bool:
-        """Whether minimums by role are checked: there are some, and minAvailable covers them all."""
-        roles = self.facts.task_min
-        return bool(roles) and self.min_available >= sum(roles.values())
-
-    def role_counts(self, *statuses: TaskStatus, pending_best_effort: bool = False) -> dict[str, int]:
-        """Number of tasks by role in ``statuses``, and pending tasks that ask for nothing if wanted."""
-        if self.roles is None:
-            self.roles = {
-                status: Counter([task.role for task in members.values()]) for status, members in self.index.items()
-            }
-        counts: dict[str, int] = {}
-        for status in statuses:
-            for role, number in self.roles.get(status, {}).items():
-                counts[role] = counts.get(role, 0) + number
-        if pending_best_effort and self.best_effort:
-            for task in self.of(PENDING):
-                if task.best_effort:
-                    counts[task.role] = counts.get(task.role, 0) + 1
-        return counts
-
-    def roles_reach(self, counts: Mapping[str, int]) -> bool:
-        """Whether ``counts`` covers every role's minimum; true where minimums do not apply."""
-        if not self.roles_apply:
-            return True
-        return all(counts.get(role, 0) >= least for role, least in self.facts.task_min.items())
-
-    def roles_valid(self) -> bool:
-        """Whether every role has pods enough."""
-        if not self.roles_apply:
-            return True
-        return self.roles_reach(self.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, PIPELINED, PENDING))
-
-    def roles_ready(self) -> bool:
-        """Whether every role has its minimum of tasks that run or will."""
-        if not self.roles_apply:
-            return True
-        running = self.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, pending_best_effort=True)
-        return self.roles_reach(running)
-
-    def roles_pipelined(self) -> bool:
-        """Whether every role has its minimum once pipelined tasks have their room."""
-        if not self.roles_apply:
-            return True
-        coming = self.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, PIPELINED, pending_best_effort=True)
-        return self.roles_reach(coming)
-
-    # ------------------------------------------------------------------ sums
-
-    def allocated(self, axes: Axes) -> Resource:
-        """Requests of the tasks that occupy a node."""
-        return axes.resource(axes.full(self.sums.allocated))
-
-    def total_request(self, axes: Axes) -> Resource:
-        """Requests of all tasks."""
-        return axes.resource(axes.full(self.sums.total))
-
-    def elastic(self) -> list[int]:
-        """What the job holds beyond its minResources (everything when it states none), by column."""
-        least = self.facts.min_vector
-        return [max(have - (least[i] if i < len(least) else 0), 0) for i, have in enumerate(self.sums.held)]
-
-    def remaining(self) -> list[int]:
-        """What of minResources the job does not hold yet, by column."""
-        have = self.sums.held
-        return [max(want - (have[i] if i < len(have) else 0), 0) for i, want in enumerate(self.facts.min_vector)]
-
-    def without_gated(self, amounts: Iterable[int]) -> list[int]:
-        """``amounts`` less the requests of tasks with a scheduling gate of another owner, never below zero."""
-        if not self.gated:
-            return list(amounts)
-        gated: list[int] = []
-        for task in self.tasks.values():
-            if task.gates and task.gates != (QUEUE_ALLOCATION_GATE,):
-                add_to(gated, task.template.vector)
-        return [max(have - (gated[i] if i < len(gated) else 0), 0) for i, have in enumerate(amounts)]
-
-    # ------------------------------------------------------------------ sub-jobs
-
-    @property
-    def has_sub_group_policy(self) -> bool:
-        """Whether the PodGroup splits its pods into sub-groups."""
-        return self.facts.is_split
-
-    @property
-    def min_sub_jobs(self) -> dict[str, int]:
-        """How many sub-jobs of each group must be ready, by group id."""
-        return {f"{self.uid}/{policy.name}": policy.min_sub_groups for policy in self.group.spec.sub_group_policy}
 
 
 def _nobody(uid: str) -> JobFacts:

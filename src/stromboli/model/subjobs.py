@@ -68,6 +68,11 @@ class SubJob:
         return max((0, *(task.priority for task in self.tasks)))
 
 
+def min_sub_jobs(job: Job) -> dict[str, int]:
+    """How many sub-jobs of each group must be ready, by group id."""
+    return {f"{job.uid}/{policy.name}": policy.min_sub_groups for policy in job.group.spec.sub_group_policy}
+
+
 def assign(job: Job) -> dict[str, SubJob]:
     """The sub-jobs of ``job`` by id, in order of their first task; without policies one with the job's own id."""
     policies = job.group.spec.sub_group_policy
@@ -100,7 +105,7 @@ def _sub_job(job: Job, found: dict[str, SubJob], policy: SubGroupPolicy | None, 
 
 
 def _default(job: Job) -> SubJob:
-    sub = SubJob(job, job.uid, job.uid, 1 if job.has_sub_group_policy else job.min_available)
+    sub = SubJob(job, job.uid, job.uid, 1 if job.facts.is_split else job.min_available)
     sub.network_topology = job.facts.network_topology
     return sub
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from stromboli.framework.books.phases import releasing_scheduled_num, scheduled_task_num
 from stromboli.framework.engine.messages import fit_error
 from stromboli.framework.session.orphans import known_job
 from stromboli.model import names
-from stromboli.model.job import ALLOCATED, BINDING, BOUND, PENDING, PIPELINED, RUNNING, SUCCEEDED, Job
+from stromboli.model.job import PENDING, PIPELINED, Job
+from stromboli.model.jobs.roles import READY, role_counts, roles_apply, roles_pipelined, roles_ready, roles_valid
 from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.status import READY_STATUS, TaskStatus, is_allocated
-from stromboli.model.subjobs import SubJob, counts_by_group
+from stromboli.model.subjobs import SubJob, counts_by_group, min_sub_jobs
 from stromboli.model.task import Task
 from stromboli.plugin import (
     Plugin,
@@ -32,9 +34,6 @@ if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
 
 PERMIT, REJECT = 1, -1
-
-READY = (ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED)
-"""States of the tasks that a role's minimum counts."""
 
 NO_TASKS: Mapping[str, Task] = {}
 
@@ -61,9 +60,9 @@ class Gang(Plugin, trusted=True):
     @job_valid
     def has_pods_enough(self, job: Job) -> tuple[str, str] | None:
         """None, or (reason, message) of the first minimum for which the job has too few pods."""
-        if job.facts.task_min and not job.roles_valid():
+        if job.facts.task_min and not roles_valid(job):
             return names.REASON_NOT_ENOUGH_PODS_OF_TASK, names.NOT_ENOUGH_VALID_PODS
-        if job.has_sub_group_policy and not self._groups_reach(job, ""):
+        if job.facts.is_split and not self._groups_reach(job, ""):
             return names.REASON_NOT_ENOUGH_PODS_OF_TASK, names.NOT_ENOUGH_VALID_SUB_GROUPS
         if (valid := job.valid_task_num()) < job.min_available:
             message = names.NOT_ENOUGH_VALID_TASKS.format(valid=valid, minimum=job.min_available)
@@ -77,9 +76,9 @@ class Gang(Plugin, trusted=True):
         """Whether every minimum is reached."""
         if lacking(job) > 0:
             return False
-        if job.facts.task_min and not job.roles_ready():
+        if job.facts.task_min and not roles_ready(job):
             return False
-        return not job.has_sub_group_policy or self._groups_reach(job, "is_ready")
+        return not job.facts.is_split or self._groups_reach(job, "is_ready")
 
     @job_ready.many
     def complete_after(self, job: Job, task: Task, k: int) -> int:
@@ -98,9 +97,9 @@ class Gang(Plugin, trusted=True):
     @job_pipelined
     def will_be_complete(self, job: Job) -> int:
         """Permit if every minimum is reached once pipelined tasks have their room, else reject."""
-        if not (job.roles_pipelined() and job.is_pipelined()):
+        if not (roles_pipelined(job) and job.is_pipelined()):
             return REJECT
-        return PERMIT if not job.has_sub_group_policy or self._groups_reach(job, "is_pipelined") else REJECT
+        return PERMIT if not job.facts.is_split or self._groups_reach(job, "is_pipelined") else REJECT
 
     @sub_job_ready
     def part_is_complete(self, sub_job: SubJob) -> bool:
@@ -135,13 +134,13 @@ class Gang(Plugin, trusted=True):
         """Whether every policy has its number of sub-jobs that satisfy ``check`` (empty: that exist)."""
         subs = self.session.sub_jobs(job)
         counts = counts_by_group(subs, check) if check else _members(subs)
-        return all(counts.get(group, 0) >= least for group, least in job.min_sub_jobs.items())
+        return all(counts.get(group, 0) >= least for group, least in min_sub_jobs(job).items())
 
     def _groups_lacking(self, job: Job, task: Task) -> int:
         """How many more tasks of the sub-job of ``task`` the policies wait for; more than there are: in vain."""
         subs = self.session.sub_jobs(job)
         counts = counts_by_group(subs, "is_ready")
-        short = {group: least - counts.get(group, 0) for group, least in job.min_sub_jobs.items()}
+        short = {group: least - counts.get(group, 0) for group, least in min_sub_jobs(job).items()}
         waiting = {group: number for group, number in short.items() if number > 0}
         if not waiting:
             return 0
@@ -311,9 +310,9 @@ def lacking(job: Job) -> int:
 
 def _roles_lacking(job: Job, task: Task) -> list[int]:
     """0, and how many tasks each role lacks; more than the job has where tasks of the role of ``task`` do not help."""
-    if not job.roles_apply:
+    if not roles_apply(job):
         return [0]
-    counts = job.role_counts(*READY, pending_best_effort=True)
+    counts = role_counts(job, *READY, pending_best_effort=True)
     short = {role: least - counts.get(role, 0) for role, least in job.facts.task_min.items()}
     vain = len(job.tasks) + 1
     return [0, *(number if role == task.role else vain for role, number in short.items() if number > 0)]
@@ -332,10 +331,10 @@ def _members(subs: Mapping[str, SubJob]) -> dict[str, int]:
 
 def _awaits_endings(job: Job) -> bool:
     """Whether nothing is left to place and ending tasks still hold the places that the job lacks."""
-    ending = job.releasing_scheduled_num()
+    ending = releasing_scheduled_num(job)
     if not ending or PENDING in job.index or PIPELINED in job.index:
         return False
-    return job.scheduled_task_num() + ending >= job.min_available
+    return scheduled_task_num(job) + ending >= job.min_available
 
 
 def _could_be_placed(job: Job) -> int:

@@ -15,6 +15,7 @@ from stromboli.framework.config.gates import QUEUE_OVERCOMMIT
 from stromboli.framework.extension.weighing import MIN_RESOURCES, Term, Weighed, by_column
 from stromboli.model import names
 from stromboli.model.job import Job
+from stromboli.model.jobs.min_resources import without_gated
 from stromboli.model.resources.amounts import totals
 from stromboli.model.resources.axes import PODS, add_to, amount_at
 from stromboli.plugin import Plugin, arg, job_enqueueable, job_enqueued
@@ -111,7 +112,7 @@ class Overcommit(Plugin, trusted=True):
     def admit(self, job: Job) -> None:
         """Count the job's minResources, less pods that gates keep back, against later ones."""
         if job.facts.min_resources is not None:
-            least = job.without_gated(job.facts.min_vector)
+            least = without_gated(job, job.facts.min_vector)
             add_to(self.admitted, least)
             if self.budgets is not None:
                 self.budgets.admit(job, least)

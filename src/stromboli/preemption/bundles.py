@@ -13,10 +13,11 @@ from enum import IntEnum
 from functools import cmp_to_key
 
 from stromboli.framework.extension import order
-from stromboli.model.job import ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, Job
+from stromboli.model.job import Job
+from stromboli.model.jobs.roles import READY, role_counts, roles_apply
 from stromboli.model.resources.axes import Vector, add_to, amount_at
 from stromboli.model.status import ALLOCATED_STATUS
-from stromboli.model.subjobs import SubJob, counts_by_group
+from stromboli.model.subjobs import SubJob, counts_by_group, min_sub_jobs
 from stromboli.model.task import Task
 
 
@@ -111,15 +112,15 @@ class Spare:
         self.tasks = job.ready_task_num() - job.min_available
         self.broken_already = self.tasks < 0
         self.roles: dict[str, int] = {}
-        if job.roles_apply:
-            ready = job.role_counts(ALLOCATED, BINDING, BOUND, RUNNING, SUCCEEDED, pending_best_effort=True)
+        if roles_apply(job):
+            ready = role_counts(job, *READY, pending_best_effort=True)
             self.roles = {role: ready.get(role, 0) - least for role, least in job.facts.task_min.items()}
         self.parts: dict[str, SubJob] = {}
-        if job.has_sub_group_policy:
+        if job.facts.is_split:
             self.parts = {uid: part for part in parts.values() for uid in part.task_uids}
         self.broken = {part.uid for part in parts.values() if not part.is_ready()}
         ready_parts = counts_by_group(parts, "is_ready")
-        self.groups = {group: ready_parts.get(group, 0) - job.min_sub_jobs.get(group, 0) for group in ready_parts}
+        self.groups = {group: ready_parts.get(group, 0) - min_sub_jobs(job).get(group, 0) for group in ready_parts}
 
     def take(self, task: Task) -> bool:
         """Whether the gang stays complete without ``task``, too; if so, the task is counted as gone."""

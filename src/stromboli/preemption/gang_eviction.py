@@ -130,7 +130,7 @@ class GangEviction(Action):
 def offers_itself(job: Job) -> bool:
     """Whether the PodGroup allows its tasks to be evicted together, which is the default."""
     says = PREEMPTABLE in job.group.annotations or PREEMPTABLE in job.group.labels
-    return job.preemptable or not says
+    return job.facts.preemptable or not says
 
 
 class Attempt:

@@ -104,7 +104,7 @@ class IdleRoom:
 
     def _may_allocate(self, job: Job) -> bool:
         """Whether what allocate does for ``job`` can be tried: nominations of its parts end by the first try."""
-        return not (job.nominated_hyper_nodes and is_split(self.session, job))
+        return not (job.hyper_nodes.nominated and is_split(self.session, job))
 
     def _allocate(self, job: Job) -> None:
         """Bind tasks of ``job`` as allocate does, until it no longer starves or finds no idle room."""

@@ -11,6 +11,7 @@ from stromboli.framework.extension.order import compare
 from stromboli.framework.extension.weighing import Weighed, in_queue, tell_unlimited
 from stromboli.framework.session.orphans import known_job, queue_of
 from stromboli.model.job import Job
+from stromboli.model.jobs.min_resources import without_gated
 from stromboli.model.resources.axes import PODS, add_to
 from stromboli.model.task import Task
 from stromboli.plugin import (
@@ -139,7 +140,7 @@ class QueueAccounts(Plugin, Generic[Account]):
         """Count the job's minResources, less pods that gates keep back, against later ones, here and above."""
         account = self.accounts.get(job.queue)
         if account is not None and job.facts.min_resources is not None:
-            least = job.without_gated(job.facts.min_vector)
+            least = without_gated(job, job.facts.min_vector)
             for one in (account, *account.ancestors):
                 add_to(one.inqueue, least)
 

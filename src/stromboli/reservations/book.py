@@ -16,9 +16,10 @@ from stromboli.framework.books.plan import PodAnnotations
 from stromboli.framework.statement.operation import Operation
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.job import PIPELINED, RELEASING, Job
+from stromboli.model.jobs.roles import roles_pipelined
 from stromboli.model.proof import stated_since as proven_since
 from stromboli.model.reservation import Held, stated, written
-from stromboli.model.subjobs import counts_by_group
+from stromboli.model.subjobs import counts_by_group, min_sub_jobs
 from stromboli.model.task import Task
 from stromboli.model.values import duration
 from stromboli.reservations.memory import MEMORY, Delay, Hold, Memory, PodOnNode, decode, encode
@@ -288,7 +289,7 @@ def is_whole(session: SessionState, job: Job) -> bool:
     """Whether the job is ready, or its reservations complete its minimum: in total, of each role and of sub-jobs."""
     if session.ask.job_ready(job):
         return True
-    if not (job.is_pipelined() and job.roles_pipelined()):
+    if not (job.is_pipelined() and roles_pipelined(job)):
         return False
-    counts = counts_by_group(session.sub_jobs(job), "is_pipelined") if job.has_sub_group_policy else {}
-    return all(counts.get(group, 0) >= least for group, least in job.min_sub_jobs.items())
+    counts = counts_by_group(session.sub_jobs(job), "is_pipelined") if job.facts.is_split else {}
+    return all(counts.get(group, 0) >= least for group, least in min_sub_jobs(job).items())

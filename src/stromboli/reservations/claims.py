@@ -132,7 +132,7 @@ class ClaimFromLower:
 
         A job with a network topology or a policy for sub-jobs has a key of its own.
         """
-        if has_topology(job) or job.has_sub_group_policy:
+        if has_topology(job) or job.facts.is_split:
             return job.uid
         pending: dict[tuple[Hashable, str], int] = {}
         for task in job.of(PENDING):

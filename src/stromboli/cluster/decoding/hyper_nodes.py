@@ -61,7 +61,7 @@ class HyperNodeStore:
 
 def asks_for_domains(job: Job) -> bool:
     """Whether domains matter to ``job``: it asks for closeness or a topology group, or lies in a hypernode."""
-    lies = bool(job.allocated_hyper_node or job.part_hyper_nodes)
+    lies = bool(job.hyper_nodes.allocated or job.hyper_nodes.of_parts)
     return lies or job.facts.is_close or asks_for_group(job.annotations)
 
 

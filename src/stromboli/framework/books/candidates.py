@@ -124,7 +124,7 @@ class Candidates:
     def kept(self, key: Hashable) -> dict[str, int]:
         """What searches with equal ``key`` may note of jobs, by uid: that they are within reach until they move again.
 
-        The value is the number of moves of the job (:class:`~stromboli.model.job_sums.Sums`).
+        The value is the number of moves of the job (:class:`~stromboli.model.jobs.sums.Sums`).
         """
         found = self._kept.get(key)
         if found is None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from stromboli.model.job import BINDING, BOUND, FAILED, RELEASING, RUNNING, SUCCEEDED, Job
 from stromboli.model.names import CONDITION_TRUE, POD_GROUP_SCHEDULED, REASON_GANG_READY
+from stromboli.model.status import SCHEDULED_STATUS
 
 WAITING: Final = ("Unknown", "Pending", "Inqueue")
 """Phases whose PodGroups get a warning event at every close."""
@@ -15,14 +16,28 @@ DECIDED: Final = frozenset({BINDING, BOUND, RUNNING, SUCCEEDED, FAILED})
 """States of tasks about which nothing is left to decide."""
 
 
+def scheduled_task_num(job: Job) -> int:
+    """Tasks that the cluster has placed, ended ones included."""
+    placed = 0
+    for status, members in job.index.items():
+        if status in SCHEDULED_STATUS:
+            placed += len(members)
+    return placed
+
+
+def releasing_scheduled_num(job: Job) -> int:
+    """Ending tasks that had a node."""
+    return sum(bool(task.node_name) for task in job.of(RELEASING))
+
+
 def phase_of(job: Job, unschedulable: bool) -> str:
     """The phase that the job's tasks put its PodGroup into."""
     index = job.index
     if unschedulable and RUNNING in index:
         return "Unknown"
-    scheduled = job.scheduled_task_num()
+    scheduled = scheduled_task_num(job)
     if RELEASING in index:
-        scheduled += job.releasing_scheduled_num()
+        scheduled += releasing_scheduled_num(job)
     if scheduled >= job.facts.min_available:
         return "Completed" if scheduled == job.number(FAILED, SUCCEEDED) else "Running"
     return "Inqueue" if job.phase == "Inqueue" else "Pending"

@@ -66,7 +66,7 @@ def _compiled(merge: Merge, chain: Chain[..., Any], guards: Sequence[Callable[..
 
 
 def _of_part(of_part: Callable[[Any], Any], of_job: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda job, part: of_part(part) if job.has_sub_group_policy else of_job(job)
+    return lambda job, part: of_part(part) if job.facts.is_split else of_job(job)
 
 
 def _reversed(compare: Callable[..., int]) -> Callable[..., int]:

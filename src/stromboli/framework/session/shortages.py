@@ -73,8 +73,8 @@ def demands(session: ClusterView, job: Job) -> Iterator[Demand]:
     """What ``job`` and its parts that are not ready need within a domain each, where any of their tasks wait."""
     topology = job_topology(session, job)
     if topology is not None and is_hard(topology) and any(need := needed_at_once(job, job.tasks.values())):
-        yield Demand(f"job {job.name}", topology, job.allocated_hyper_node, need)
-    for part in session.sub_jobs(job).values() if job.has_sub_group_policy else ():
+        yield Demand(f"job {job.name}", topology, job.hyper_nodes.allocated, need)
+    for part in session.sub_jobs(job).values() if job.facts.is_split else ():
         topology = part.network_topology
         if topology is None or not is_hard(topology) or part.is_ready():
             continue

@@ -50,7 +50,7 @@ def parts(session: SessionState, job: Job, before: Mapping[str, SubJob]) -> dict
     for uid, part in found.items():
         if part.network_topology is not None:
             part.network_topology = hardened(part.network_topology, session.hyper_nodes.tiers, widest)
-        known = before[uid].allocated_hyper_node if uid in before else job.part_hyper_nodes.get(uid, "")
+        known = before[uid].allocated_hyper_node if uid in before else job.hyper_nodes.of_parts.get(uid, "")
         part.allocated_hyper_node = known
     return found
 
@@ -61,12 +61,9 @@ def nominate(session: SessionState, job: Job, places: Mapping[str, str]) -> None
     In the reference's way that lasts as long as the session.
     """
     lasts = not session.compat.asks("nominated-hypernode")
-    known = job.nominated_hyper_nodes
     for sub_job, hyper_node in places.items():
-        if known.get(sub_job, "") != hyper_node:
-            known[sub_job] = hyper_node
-            if not hyper_node:
-                del known[sub_job]
+        if job.hyper_nodes.nominated.get(sub_job, "") != hyper_node:
+            job.hyper_nodes = job.hyper_nodes.with_nominated(sub_job, hyper_node)
             if lasts:
                 session.plan.nominations.append(Nomination(job.uid, sub_job, hyper_node))
 
@@ -86,7 +83,7 @@ def settle(session: SessionState) -> None:
         close = has_topology(job)
         if close:
             _warn(session, job)
-        if ready and (job.allocated_hyper_node or job.part_hyper_nodes):
+        if ready and (job.hyper_nodes.allocated or job.hyper_nodes.of_parts):
             _remove_invalid(session, job)
         if ready and close and any(True for _ in job.of(*ALLOCATED_STATUS)):
             _recover(session, session.jobs.peek_at(job.uid) or job)
@@ -102,13 +99,14 @@ def _warn(session: SessionState, job: Job) -> None:
 
 def _remove_invalid(session: SessionState, job: Job) -> None:
     """Forget the hypernodes of a job and of its parts that are gone, or where nothing is placed any more."""
-    name = job.allocated_hyper_node
+    name = job.hyper_nodes.allocated
     if name and not _stands(session, name, job.of(*ALLOCATED_STATUS)):
-        session.jobs[job.uid].allocated_hyper_node = ""
+        own = session.jobs[job.uid]
+        own.hyper_nodes = own.hyper_nodes.with_allocated("")
         session.pod_groups.moved.add(job.uid)
         if say := session.tells("hyper_node_removed_job"):
             say(job=job.uid, hyper_node=name)
-    if job.part_hyper_nodes:
+    if job.hyper_nodes.of_parts:
         _remove_invalid_parts(session, session.jobs[job.uid])
 
 
@@ -139,19 +137,20 @@ def _recover(session: SessionState, job: Job) -> None:
             moved = True
             if say := session.tells("hyper_node_updated_sub_job"):
                 say(job=job.uid, sub_job=sub.uid, old_hyper_node="", hyper_node=sub.allocated_hyper_node)
-    if moved or not job.allocated_hyper_node:
+    if moved or not job.hyper_nodes.allocated:
         _set_place(session, job, subs)
     if moved:
         session.pod_groups.moved.add(job.uid)
 
 
 def _set_place(session: SessionState, job: Job, subs: Mapping[str, SubJob]) -> None:
-    place, old = "", job.allocated_hyper_node
+    place, old = "", job.hyper_nodes.allocated
     for sub in subs.values():
         place = lowest_common(session.hyper_nodes, place, sub.allocated_hyper_node)
     if place == old:
         return
-    session.jobs[job.uid].allocated_hyper_node = place
+    own = session.jobs[job.uid]
+    own.hyper_nodes = own.hyper_nodes.with_allocated(place)
     session.pod_groups.moved.add(job.uid)
     if say := session.tells("hyper_node_updated_job"):
         say(job=job.uid, old_hyper_node=old, hyper_node=place)
@@ -172,7 +171,7 @@ def violates_topology(session: SessionState, job: Job) -> set[str]:
     place = _allowed_place(session, job_topology(session, job), [t for t in job.tasks.values() if t.uid not in found])
     if place is None:
         return set(job.tasks)
-    job.allocated_hyper_node = job.allocated_hyper_node or place
+    job.hyper_nodes = job.hyper_nodes.with_allocated(job.hyper_nodes.allocated or place)
     return found
 
 
@@ -211,7 +210,7 @@ def carry_over(session: SessionState) -> None:
         job = session.jobs[uid]
         found = session.sub_jobs(job).values()
         places = {part.uid: part.allocated_hyper_node for part in found if part.allocated_hyper_node}
-        session.plan.hyper_nodes.append(HyperNodeUpdate(uid, job.allocated_hyper_node, places))
+        session.plan.hyper_nodes.append(HyperNodeUpdate(uid, job.hyper_nodes.allocated, places))
 
 
 __all__ = ["carry_over", "grown", "hardened", "has_topology", "is_hard", "job_topology", "nominate", "parts", "settle"]

@@ -138,7 +138,7 @@ class NetworkTopologyAware(Plugin, trusted=True):
     def for_job(self, job: Job, hyper_node: HyperNodeInfo, purpose: str) -> list[list[HyperNodeInfo]]:
         """The domains below ``hyper_node`` for the whole job: those with room for its minResources."""
         least = job.facts.min_vector
-        topology, lies_in = job_topology(self.session, job), job.allocated_hyper_node
+        topology, lies_in = job_topology(self.session, job), job.hyper_nodes.allocated
         found = self._gradients(job.uid, topology, hyper_node, lies_in, least, purpose)
         if self._groups is None:
             return found

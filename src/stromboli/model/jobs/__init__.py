@@ -1,0 +1,1 @@
+"""What is asked about a job by one concept: sums, minResources, minimums of roles, hypernodes."""
