@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from stromboli.cluster.decoding import templates
 from stromboli.cluster.decoding.annotations import read_bool, read_int
 from stromboli.cluster.decoding.decode import (
+    disruption_budget_of,
     job_facts,
+    located,
     node_of,
     offer_of,
     podgroup_of,
@@ -20,8 +22,12 @@ from stromboli.cluster.decoding.decode import (
 )
 from stromboli.cluster.decoding.templates import TemplateStore
 from stromboli.errors import ManifestError
+from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job
+from stromboli.model.objects.storage import Mount
+from stromboli.model.podgroup import upstream_name
 from stromboli.model.resources.axes import Axes
+from stromboli.model.spec import LabelSelector
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Condition
 from stromboli.model.values.times import seconds
@@ -168,6 +174,48 @@ def test_the_last_known_condition_and_nomination(store):
     found = task(store, status=status)
     assert found.condition == Condition("False", "Unschedulable", "no room")
     assert (found.nominated_node, found.start_time) == ("n1", 60)
+
+
+HELD = {"volcano.sh/pipelined-status": "true", "volcano.sh/pipelined-node": "n1"}
+
+
+@pytest.mark.parametrize(("reserving", "status"), [((), "Pending"), ((False,), "Pending"), ((True,), "Pipelined")])
+def test_a_reservation_is_taken_up_where_it_is_asked_for(store, reserving, status):
+    assert task_of(pod(annotations=HELD), store, *reserving).status.name == status
+
+
+PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "preempted"),
+    [
+        ([], False),
+        ([PREEMPTED], True),
+        ([{"type": "Ready", "status": "True"}, PREEMPTED], True),
+        ([{**PREEMPTED, "status": "False"}], False),
+        ([{**PREEMPTED, "reason": "EvictionByEvictionAPI"}], False),
+        ([{**PREEMPTED, "type": "Ready"}], False),
+    ],
+)
+def test_a_pod_is_preempted_as_its_condition_says(store, conditions, preempted):
+    assert task(store, status={"conditions": conditions}).preempted is preempted
+
+
+@pytest.mark.parametrize(
+    ("requests", "problem"),
+    [
+        ({"cpu": 2**54}, "is too large: the most is 2^56 thousandths"),
+        ({"memory": 2**57}, "is too large: the most is 2^56 bytes"),
+        ({"example.com/gpu": 2**54}, "is too large: the most is 2^56 thousandths"),
+        ({"cpu": "-1"}, "'-1' is negative"),
+        ({"cpu": "one"}, "'one'"),
+    ],
+)
+def test_amounts_out_of_bounds_are_named_with_their_unit(store, requests, problem):
+    with pytest.raises(ManifestError) as caught:
+        task(store, requests=requests)
+    assert problem in caught.value.message
 
 
 def test_go_reads_truths_in_twelve_ways():
@@ -317,6 +365,7 @@ def test_what_a_podgroup_says_of_its_job():
         ({"volcano.sh/sla-waiting-time": "1h", "sla-waiting-time": "90s"}, 3600),
         ({"volcano.sh/sla-waiting-time": "soon", "sla-waiting-time": "90s"}, 90),
         ({"volcano.sh/sla-waiting-time": "-1h", "sla-waiting-time": "90s"}, 90),
+        ({"volcano.sh/sla-waiting-time": "500ms"}, 0.5),
         ({"volcano.sh/sla-waiting-time": "0"}, None),
         ({"volcano.sh/sla-waiting-time": "soon"}, None),
     ],
@@ -409,3 +458,79 @@ def test_claims_are_named_once_each_and_in_order(store):
     names = [*"fbdace", "b"]
     spec = {"resourceClaims": [{"name": f"r{place}", "resourceClaimName": name} for place, name in enumerate(names)]}
     assert task(store, namespace="ns", spec=spec).claims == tuple(f"ns/{name}" for name in "abcdef")
+
+
+MADE_FROM = {"name": "r", "resourceClaimTemplateName": "t"}
+
+
+@pytest.mark.parametrize(
+    ("claims", "made", "names", "lacks"),
+    [
+        ([], [], (), False),
+        ([{"name": "r", "resourceClaimName": "c"}], [], ("ns/c",), False),
+        ([MADE_FROM], [], (), True),
+        ([MADE_FROM], [{"name": "r", "resourceClaimName": "c-1"}], ("ns/c-1",), False),
+        ([MADE_FROM], [{"name": "r"}], (), False),
+        ([MADE_FROM], [{"name": "s", "resourceClaimName": "c-1"}], (), True),
+        ([{"name": "s", "resourceClaimName": "c"}, MADE_FROM], [], ("ns/c",), True),
+        ([{"name": "r", "resourceClaimName": "c"}], [{"name": "r", "resourceClaimName": "d"}], ("ns/c",), False),
+    ],
+)
+def test_claims_made_from_templates_are_known_once_the_status_names_them(store, claims, made, names, lacks):
+    found = task(store, namespace="ns", spec={"resourceClaims": claims}, status={"resourceClaimStatuses": made})
+    assert (found.claims, found.lacks_claims) == (names, lacks)
+
+
+@pytest.mark.parametrize(("uid", "owner"), [("u", "u"), ("", "ns/p")])
+def test_claims_of_volumes_and_those_made_for_the_pod(store, uid, owner):
+    volumes = [
+        {"name": "a", "persistentVolumeClaim": {"claimName": "c"}},
+        {"name": "b", "emptyDir": {}},
+        {"name": "d", "ephemeral": {}},
+    ]
+    found = task(store, name="p", namespace="ns", uid=uid, spec={"volumes": volumes})
+    assert found.volumes == (Mount("ns/c"), Mount("ns/p-d", owner))
+
+
+@pytest.mark.parametrize(
+    ("owners", "first", "controller"),
+    [
+        ([], "", ""),
+        ([("Job", "j", True)], "j", "Job/j"),
+        ([("Job", "j", False)], "j", ""),
+        ([("Job", "j", False), ("ReplicaSet", "web-1", True)], "j", "ReplicaSet/web-1"),
+    ],
+)
+def test_owners_of_a_pod(store, owners, first, controller):
+    references = [{"kind": kind, "name": name, "uid": "o", "controller": is_it} for kind, name, is_it in owners]
+    found = task(store, ownerReferences=references)
+    assert (found.owner, found.controller) == (first, controller)
+
+
+def test_a_pod_names_its_group_by_annotation_or_by_the_field_of_kubernetes(store):
+    field = {"schedulingGroup": {"podGroupName": "g"}}
+    assert task(store, namespace="ns", spec=field).job == f"ns/{upstream_name('g')}"
+    assert task(store, namespace="ns", spec=field, annotations={GROUP: "a"}).job == "ns/a"
+
+
+@pytest.mark.parametrize(("stated", "grace"), [(None, 30), (0, 0), (90, 90)])
+def test_how_long_a_pod_may_take_to_end(store, stated, grace):
+    assert task(store, spec={"terminationGracePeriodSeconds": stated}).grace == grace
+
+
+def test_what_a_budget_allows():
+    status = {"disruptionsAllowed": 2, "disruptedPods": {"b": "2024-05-01T12:00:00Z"}}
+    spec = {"selector": {"matchLabels": {"app": "a"}}}
+    found = disruption_budget_of(
+        made("PodDisruptionBudget", {"name": "x", "namespace": "ns"}, spec=spec, status=status)
+    )
+    assert found == DisruptionBudget("ns", "x", LabelSelector({"app": "a"}), 2, ("b",))
+
+
+def test_places_of_an_error_are_filled_in_where_they_are_not_known():
+    error = ManifestError("is wrong", path="spec")
+    there = located(error, file="a.yaml", document=2, title="Pod ns/p")
+    again = located(there, file="b.yaml", document=3, title="Pod ns/q")
+    for found in (there, again):
+        known = found.problem, found.file, found.document, found.object, found.path
+        assert known == ("is wrong", "a.yaml", 2, "Pod ns/p", "spec")

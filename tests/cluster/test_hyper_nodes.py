@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from stromboli.cluster.decoding.hyper_nodes import MOST_KEYS, by_labels
+from stromboli.cluster.decoding.hyper_nodes import asks_for_domains, by_labels
 from stromboli.cluster.events import Deleted, Modified
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
+from stromboli.model.names import TOPOLOGY_GROUP_KEYS
 from stromboli.model.spec import NodeSpec
 from stromboli.model.topology import build
-from stromboli.testing.builders import Manifest, hyper_node, member, node, state
+from stromboli.testing.builders import Manifest, hyper_node, member, node, pod_group, state
 
 
 def tell(cluster: ClusterState, found: Manifest, *, gone: bool = False) -> None:
@@ -108,7 +110,16 @@ def test_labels_of_nodes_make_a_tree(places: list[tuple[str, str, str]], parents
 
 
 def test_only_so_many_labels_make_domains() -> None:
-    keys = [f"k{number}" for number in range(MOST_KEYS + 1)]
-    assert {spec.tier_name for spec in by_labels(keys, [NodeSpec("n", labels=dict.fromkeys(keys, "v"))]).values()} == {
-        *keys[:-1]
-    }
+    labels = dict.fromkeys(["k5", "k1", "k4", "k2", "k3"], "v")
+    found = by_labels(labels, [NodeSpec("n", labels=labels)])
+    assert {spec.tier_name for spec in found.values()} == {"k1", "k2", "k3", "k4"}
+
+
+@pytest.mark.parametrize("key", ["", "lies", "part", "close", "group"])
+def test_domains_matter_to_jobs_that_lie_in_one_or_ask_for_closeness(key: str) -> None:
+    wants: dict[str, Any] = {"networkTopology": {"mode": "hard"}} if key == "close" else {}
+    notes = {next(iter(TOPOLOGY_GROUP_KEYS)): "g"} if key == "group" else {}
+    [job] = state(node("n"), pod_group("g", annotations=notes, **wants)).snapshot().jobs.values()
+    job.allocated_hyper_node = "rack" if key == "lies" else ""
+    job.part_hyper_nodes = {"part": "rack"} if key == "part" else {}
+    assert asks_for_domains(job) is bool(key)

@@ -318,6 +318,7 @@ def refused(request: Request, when: str) -> Response | None:
     ("free", "chips"),
     [
         ("Ascend310P-1,Ascend310P-0", (0, 1)),
+        ("Ascend310P-300,Ascend310P-16,Ascend310P-3,Ascend310P-16", (3, 16, 300)),
         ("Ascend310P-999999,Ascend310P-1000000", (999999,)),
         ("Ascend310P-x, 3,Ascend310P-\u0663,Ascend310P-2-1", (3,)),
         (",".join(f"Ascend310P-{number}" for number in range(1025)), tuple(range(1024))),

@@ -27,13 +27,14 @@ def check_amounts(amounts: Mapping[str, Amount] | None, path: str, largest: int 
     """Raise :class:`~stromboli.errors.ManifestError` for the first amount that is unreadable, negative or too large.
 
     Too large is more than ``largest`` (0: no bound) of a resource that scheduling counts, of a node's cpu and memory
-    more than :data:`SCORED_LARGEST`.  The error names the field ``path`` and the resource.
+    more than :data:`SCORED_LARGEST`.  The error names the field ``path``, empty for the object itself, and the
+    resource.
     """
     for name, amount in (amounts or {}).items():
         scored = largest == NODE_LARGEST and name in (CPU, MEMORY)
         problem = _problem(name, amount, SCORED_LARGEST if scored else largest)
         if problem:
-            raise ManifestError(problem, path=f"{path}.{name}")
+            raise ManifestError(problem, path=f"{path}.{name}" if path else name)
 
 
 def check_whole(number: int | None, allowed: range, path: str) -> None:

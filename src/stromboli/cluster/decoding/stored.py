@@ -15,7 +15,6 @@ from stromboli.model.objects.base import Object
 from stromboli.model.objects.storage import (
     NODE,
     SELECTED_NODE,
-    STORAGE,
     VOLUME,
     ClaimReference,
     PersistentVolume,
@@ -162,9 +161,8 @@ class StoredDevices(Stored[DeviceObjects]):
                 status: ResourceClaimStatus = claim.status
                 users = status.reserved_for if any(one.uid == uid for one in status.reserved_for) else (
                     *status.reserved_for, user)  # fmt: skip
-                found["claims"][key] = replace(
-                    claim, status=ResourceClaimStatus(status.allocation or allocation, users)
-                )
+                status = replace(status, allocation=status.allocation or allocation, reserved_for=users)
+                found["claims"][key] = replace(claim, status=status)
 
     def handlers(self) -> dict[str, Callable[[Any, bool], None]]:
         """What takes in an object of each kind."""
@@ -241,9 +239,8 @@ def check(kind: str, found: Any) -> None:
         elif kind == "PersistentVolumeClaim":
             check_amounts(found.spec.resources.requests, "spec.resources.requests")
         elif kind == "CSIStorageCapacity":
-            for field in ("capacity", "maximum_volume_size"):
-                if (amount := getattr(found, field)) is not None:
-                    check_amounts({STORAGE: amount}, field)
+            stated = {"capacity": found.capacity, "maximumVolumeSize": found.maximum_volume_size}
+            check_amounts({field: amount for field, amount in stated.items() if amount is not None}, "")
         elif kind == "ResourceSlice":
             for place, device in enumerate(found.spec.devices):
                 amounts = {name: capacity.value for name, capacity in device.capacity.items()}
