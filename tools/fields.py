@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stromboli.crds.kinds import KINDS, Kind
-from stromboli.crds.kubernetes_types import CLAIM, POD_TEMPLATE, structural
+from stromboli.api.fields import CLAIM, POD_TEMPLATE
+from stromboli.api.kinds import KINDS, Kind
+from stromboli.crds.kubernetes_types import structural
 from stromboli.crds.schema import Schema, schema_of
 from tests.crds.field_uses import ELSEWHERE, USES
 
@@ -99,7 +100,7 @@ def _row(kind: str, field: Field) -> str:
 _INTRODUCTION = f"""\
 # Fields
 
-Generated from the types in `stromboli.crds` and the tests that use them. Every field below is accepted, stored, given
+Generated from the types in `stromboli.api` and the tests that use them. Every field below is accepted, stored, given
 back as it was written and explained (`kubectl explain`); {STORED} holds the embedded server to that, field by
 field. The last column names the test that executes what the field means, or says why nothing acts on it.
 """.splitlines()

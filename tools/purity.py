@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 CORE = (
-    "errors", "model", "narration", "framework", "reservations", "allocation", "preemption", "fairness", "filters",
-    "plugin", "queue_accounts", "plugins", "actions", "cycle", "cluster",
+    "errors", "api", "model", "narration", "framework", "reservations", "allocation", "preemption", "fairness",
+    "filters", "plugin", "queue_accounts", "plugins", "actions", "cycle", "cluster",
 )  # fmt: skip
+DECLARATIONS = ("api", "model")
 MODEL_PACKAGES = {"numpy", "msgspec", "re2", "stromboli"}
 FORBIDDEN = {
     "os.environ": "the configuration is an argument",
@@ -34,7 +35,7 @@ def impurities(path: PurePath, tree: ast.Module) -> Iterator[tuple[int, str]]:
     folder = layer(path)
     if folder in CORE:
         yield from forbidden_names(tree)
-    if folder == "model":
+    if folder in DECLARATIONS:
         yield from foreign_packages(tree)
 
 

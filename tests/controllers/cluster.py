@@ -8,6 +8,13 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.batch import CronJob, Job
+from stromboli.api.bus import Command
+from stromboli.api.flow import JobFlow, JobTemplate
+from stromboli.api.kinds import COMMANDS, CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOB_TEMPLATES, JOBS, POD_GROUPS, QUEUES
+from stromboli.api.read import read
+from stromboli.api.scheduling import PodGroup, Queue
+from stromboli.api.topology import HyperNode
 from stromboli.controllers.changes import (
     Ask,
     Change,
@@ -29,13 +36,6 @@ from stromboli.controllers.pods import pod_view
 from stromboli.controllers.work import About, Work
 from stromboli.controllers.world import Key
 from stromboli.crds import admission
-from stromboli.crds.batch import CronJob, Job
-from stromboli.crds.bus import Command
-from stromboli.crds.flow import JobFlow, JobTemplate
-from stromboli.crds.kinds import COMMANDS, CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOB_TEMPLATES, JOBS, POD_GROUPS, QUEUES
-from stromboli.crds.read import read
-from stromboli.crds.scheduling import PodGroup, Queue
-from stromboli.crds.topology import HyperNode
 from stromboli.errors import ObjectInTheWay
 from stromboli.model.values.times import stamp
 

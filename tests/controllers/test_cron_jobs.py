@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from stromboli.api.kinds import CRON_JOBS, JOBS
 from stromboli.controllers.changes import Create, Delete, Patch
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.work import About, Work
-from stromboli.crds.kinds import CRON_JOBS, JOBS
 from stromboli.model.values.times import seconds, stamp
 from tests.controllers.cluster import Broken, Cluster, Manifest, task
 

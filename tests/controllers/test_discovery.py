@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.api.fields import Metadata
+from stromboli.api.kinds import HYPER_NODES
 from stromboli.controllers.changes import Create, Delete, Patch, Subject
 from stromboli.controllers.discovery import labels, static_tree
 from stromboli.controllers.discovery.configuration import KEY, sources_of
 from stromboli.controllers.discovery.domains import Domain
-from stromboli.crds.fields import Metadata
-from stromboli.crds.kinds import HYPER_NODES
 from stromboli.errors import ManifestError
 from tests.controllers.cluster import Cluster
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.kinds import JOB_FLOWS, JOB_TEMPLATES, JOBS
 from stromboli.controllers.changes import Create, Delete, Patch, Query, Target
 from stromboli.controllers.job_flows.probes import MOST_TARGETS, PERIOD, may_be_asked
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.work import About
-from stromboli.crds.kinds import JOB_FLOWS, JOB_TEMPLATES, JOBS
 from stromboli.model.values.times import stamp
 from tests.controllers.cluster import START, Broken, Cluster, Manifest, task
 

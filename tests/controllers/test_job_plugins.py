@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.kinds import JOBS, QUEUES
 from stromboli.controllers.changes import Create, Drop, Keep
 from stromboli.controllers.jobs.kept import FRESH, RECHECK
 from stromboli.controllers.manager import Settings
-from stromboli.crds.kinds import JOBS, QUEUES
 from stromboli.job_plugins.plugin import AddEnv, Edit, JobPlugin, Place, Wanted, config_map, service
 from stromboli.job_plugins.registry import JobPlugins
 from tests.controllers.cluster import Cluster, Manifest, job, queue, started, task

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.batch import PHASES, Job
+from stromboli.api.bus import JOB_ACTIONS
+from stromboli.api.kinds import JOBS, POD_GROUPS, QUEUES
+from stromboli.api.read import read
 from stromboli.controllers.changes import Create, KillPod, Patch
 from stromboli.controllers.jobs.counting import Counts
 from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.jobs.states import FINISHED, How, step_for
-from stromboli.crds.batch import PHASES, Job
-from stromboli.crds.bus import JOB_ACTIONS
-from stromboli.crds.kinds import JOBS, POD_GROUPS, QUEUES
-from stromboli.crds.read import read
 from tests.controllers.cluster import Cluster, job, queue, started, task
 
 GROUP = "j-uid-2"

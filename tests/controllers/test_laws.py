@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stromboli.api.batch import PHASES
+from stromboli.api.bus import JOB_ACTIONS
 from stromboli.controllers.changes import Create, KillPod, Patch
 from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.jobs.states import FINISHED
-from stromboli.crds.batch import PHASES
-from stromboli.crds.bus import JOB_ACTIONS
 from tests.controllers.cluster import Cluster, started, task
 
 ACTIONS = [action for action in JOB_ACTIONS if action != "ResumeJob"]

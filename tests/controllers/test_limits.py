@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.kinds import JOBS
 from stromboli.controllers.changes import Change
 from stromboli.controllers.jobs import look, reconcile, volumes
-from stromboli.crds.kinds import JOBS
 from tests.controllers.cluster import started, task
 
 

@@ -7,9 +7,9 @@ from types import FunctionType, ModuleType
 
 import pytest
 
+from stromboli.api.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOB_TEMPLATES, JOBS, POD_GROUPS, QUEUES
 from stromboli.controllers.changes import Patch
 from stromboli.controllers.work import About
-from stromboli.crds.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOB_TEMPLATES, JOBS, POD_GROUPS, QUEUES
 from tests.controllers.cluster import Cluster, Manifest, job, queue, task
 
 NAME = "gone-in-the-end"

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from stromboli.api.fields import Metadata
+from stromboli.api.kinds import HYPER_NODES, JOBS, POD_GROUPS, QUEUES
 from stromboli.controllers.changes import Create, Delete, Outcome, Patch
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.pods import pod_view
 from stromboli.controllers.work import About, Work
-from stromboli.crds.fields import Metadata
-from stromboli.crds.kinds import HYPER_NODES, JOBS, POD_GROUPS, QUEUES
 from tests.controllers.cluster import START, Cluster, job, queue, started, task
 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"

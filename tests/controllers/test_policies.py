@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.batch import Job
+from stromboli.api.kinds import POD_GROUPS
+from stromboli.api.read import read
 from stromboli.controllers.changes import Emit
 from stromboli.controllers.jobs.requests import Choice, Request, choose
 from stromboli.controllers.jobs.timers import Timers
 from stromboli.controllers.manager import Manager
 from stromboli.controllers.work import About, Work
-from stromboli.crds.batch import Job
-from stromboli.crds.kinds import POD_GROUPS
-from stromboli.crds.read import read
 from tests.controllers.cluster import Cluster, job, started, task
 
 HERE = Request("PodFailed", job_uid="u", version=1, task="t", pod="j-t-0", exit_code=3)

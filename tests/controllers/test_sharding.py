@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.api.kinds import NODE_SHARDS
+from stromboli.api.read import read as read_kind
+from stromboli.api.topology import NodeShard
 from stromboli.cluster.files import yaml_values
 from stromboli.controllers.changes import Subject
 from stromboli.controllers.manager import Settings
@@ -18,9 +21,6 @@ from stromboli.controllers.sharding.division import divide, is_worth_it
 from stromboli.controllers.sharding.policies import POLICIES, AllocationRate, NodeLimit, NodeUse, Warmup
 from stromboli.controllers.sharding.usage import PodOnNode, SizedNode
 from stromboli.controllers.work import About
-from stromboli.crds.kinds import NODE_SHARDS
-from stromboli.crds.read import read as read_kind
-from stromboli.crds.topology import NodeShard
 from stromboli.errors import ManifestError
 from tests.controllers.cluster import Cluster
 

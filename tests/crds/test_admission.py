@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.kinds import CRON_JOBS, JOBS, POD_GROUPS, QUEUES
 from stromboli.crds import admission
 from stromboli.crds.admission import Objects, Settings
-from stromboli.crds.kinds import CRON_JOBS, JOBS, POD_GROUPS, QUEUES
 from tests.support.admission_cases import CASES, NEW_CRON_JOBS, POLICIES, WORLD, Case, job, queue, task
 
 # ---------------------------------------------------------------------- filling in

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.crds.kinds import KINDS
+from stromboli.api.kinds import KINDS
 from tests.crds.field_uses import ELSEWHERE, USES
 from tools.fields import PAGED, fields_of, use_of
 

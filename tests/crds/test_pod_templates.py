@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from stromboli.crds.kinds import ALL, KINDS
-from stromboli.crds.kubernetes_types import POD_TEMPLATE, structural, types
+from stromboli.api.fields import POD_TEMPLATE
+from stromboli.api.kinds import ALL, KINDS
+from stromboli.crds.kubernetes_types import structural, types
 from stromboli.crds.manifests import definition
 from stromboli.server.http.openapi import Documents
 from stromboli.server.schema.decoding import shaped

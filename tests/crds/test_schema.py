@@ -10,12 +10,12 @@ import msgspec
 import pytest
 from msgspec import inspect
 
+from stromboli.api.batch import Job
+from stromboli.api.fields import KUBERNETES
+from stromboli.api.kinds import ALL, KINDS, Kind
+from stromboli.api.read import read
 from stromboli.cluster import kinds as slim
-from stromboli.crds.batch import Job
-from stromboli.crds.fields import KUBERNETES
-from stromboli.crds.kinds import ALL, KINDS, Kind
 from stromboli.crds.manifests import definition, definitions
-from stromboli.crds.read import read
 from stromboli.crds.schema import schema_of
 from stromboli.errors import ManifestError
 from stromboli.model.spec import Wire

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import yaml
 
+from stromboli.api.kinds import JOBS, QUEUES
 from stromboli.crds import admission
-from stromboli.crds.kinds import JOBS, QUEUES
 from stromboli.job_plugins.registry import BUILT_IN, JobPlugins
 from stromboli.testing.check_job_plugin import check_job_plugin
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
+from stromboli.api.kinds import KINDS
 from stromboli.controllers.cron_jobs.due import MANY
 from stromboli.controllers.job_flows.probes import MOST_PODS, MOST_TARGETS, PERIOD
 from stromboli.crds import admission
 from stromboli.crds.admission.cron_jobs import LONGEST_NAME
 from stromboli.crds.admission.job_flows import MOST_FLOWS
-from stromboli.crds.kinds import KINDS
 from stromboli.live.controllers.prober import AT_ONCE, PATIENCE
 from stromboli.model.values.cron import parse_schedule
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stromboli.crds.batch import Job
-from stromboli.crds.read import read
+from stromboli.api.batch import Job
+from stromboli.api.read import read
 from stromboli.job_plugins.edits import apply, copied
 from stromboli.job_plugins.hosts import pod_name
 from stromboli.job_plugins.plugin import JobPlugin, Place

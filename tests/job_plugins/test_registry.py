@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.crds.batch import JOB_PLUGINS
+from stromboli.api.batch import JOB_PLUGINS
 from stromboli.errors import PluginError
 from stromboli.job_plugins import registry
 from stromboli.job_plugins.env import Env

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.crds.kinds import KINDS, Kind
+from stromboli.api.kinds import KINDS, Kind
 from tests.crds.whole_objects import SPECS, STATUSES, given
 from tests.server.browser import MERGE, Browser
 from tools.fields import fields_of

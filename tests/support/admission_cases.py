@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from stromboli.api.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, NAMESPACES, POD_GROUPS, PODS, QUEUES
 from stromboli.crds.admission import DEFAULTS, Objects, Settings
-from stromboli.crds.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, NAMESPACES, POD_GROUPS, PODS, QUEUES
 
 Manifest = dict[str, Any]
 CONTAINER: Manifest = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}

@@ -6,9 +6,9 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from stromboli.api.kinds import CRON_JOBS, PODS, QUEUES, RESOURCES
 from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.crds.cel.policies import POLICIES
-from stromboli.crds.kinds import CRON_JOBS, PODS, QUEUES, RESOURCES
 from tests.support.admission_cases import CASES, WORLD, Case
 
 Json = dict[str, Any]

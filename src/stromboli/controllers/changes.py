@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from stromboli.crds.fields import Metadata
-from stromboli.crds.kinds import KINDS
+from stromboli.api.fields import Metadata
+from stromboli.api.kinds import KINDS
 from stromboli.job_plugins.wanted import Wanted
 from stromboli.model.names import EVENT_NORMAL, EVENT_WARNING
 

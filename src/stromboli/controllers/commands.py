@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from stromboli.api.bus import Command
+from stromboli.api.kinds import COMMANDS
 from stromboli.controllers.changes import Delete, Outcome
 from stromboli.controllers.jobs.requests import COMMAND_ISSUED, Request
 from stromboli.controllers.world import Key, Shelf
-from stromboli.crds.bus import Command
-from stromboli.crds.kinds import COMMANDS
 
 
 class Order(NamedTuple):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from stromboli.api.batch import Job
+from stromboli.api.kinds import JOBS
 from stromboli.controllers.changes import Delete, Outcome
 from stromboli.controllers.jobs.states import FINISHED
-from stromboli.crds.batch import Job
-from stromboli.crds.kinds import JOBS
 from stromboli.model.values.times import seconds
 
 

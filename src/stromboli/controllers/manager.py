@@ -11,6 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from stromboli.api.batch import Job
+from stromboli.api.bus import SYNC_QUEUE, Command
+from stromboli.api.fields import Metadata, Resource
+from stromboli.api.flow import JobTemplate
+from stromboli.api.kinds import JOBS, POD_GROUPS
+from stromboli.api.scheduling import PodGroup, Queue
 from stromboli.cluster.kinds import OwnerReference
 from stromboli.controllers import garbage, pod_groups, queues
 from stromboli.controllers.changes import Delete, Outcome, normal
@@ -40,12 +46,6 @@ from stromboli.controllers.topology import TopologyController
 from stromboli.controllers.work import BY_DEFAULT, About, Work
 from stromboli.controllers.world import Key, Shelf, World, key_of, template_of
 from stromboli.crds.admission.defaults import completed
-from stromboli.crds.batch import Job
-from stromboli.crds.bus import SYNC_QUEUE, Command
-from stromboli.crds.fields import Metadata, Resource
-from stromboli.crds.flow import JobTemplate
-from stromboli.crds.kinds import JOBS, POD_GROUPS
-from stromboli.crds.scheduling import PodGroup, Queue
 from stromboli.job_plugins.registry import JobPlugins
 from stromboli.model.names import POD_GROUP_UNKNOWN, POD_PENDING
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from stromboli.api.kinds import KINDS, POD_GROUPS, PODS
 from stromboli.cluster.complete import INHERITED, group_of_pod, topology_of
 from stromboli.cluster.decoding.annotations import read_int
 from stromboli.cluster.kinds import OwnerReference, Pod, PodGroup
@@ -27,7 +28,6 @@ from stromboli.controllers.changes import (
 )
 from stromboli.controllers.owners import Climb, Level, texts_of
 from stromboli.controllers.world import World
-from stromboli.crds.kinds import KINDS, POD_GROUPS, PODS
 from stromboli.errors import ManifestError
 from stromboli.model.names import GROUP_MIN_MEMBER, GROUP_NAME, QUEUE_NAME, TASK_SPEC
 from stromboli.model.podgroup import NetworkTopology, PodGroupSpec

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from stromboli.api.bus import CLOSE_QUEUE, OPEN_QUEUE
+from stromboli.api.kinds import KINDS, QUEUES
+from stromboli.api.scheduling import Queue
 from stromboli.controllers.changes import Ask, Outcome, Patch, Subject, normal, warning
 from stromboli.controllers.world import World
-from stromboli.crds.bus import CLOSE_QUEUE, OPEN_QUEUE
-from stromboli.crds.kinds import KINDS, QUEUES
-from stromboli.crds.scheduling import Queue
 from stromboli.model.names import (
     CLOSED_BY_PARENT,
     QUEUE_CLOSED,

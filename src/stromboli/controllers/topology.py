@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from stromboli.api.fields import Metadata
+from stromboli.api.kinds import HYPER_NODES
+from stromboli.api.topology import HyperNode
 from stromboli.controllers.changes import Outcome, Patch, Subject
 from stromboli.controllers.discovery import labels
 from stromboli.controllers.discovery.controller import Discovery
 from stromboli.controllers.work import About
 from stromboli.controllers.world import Key, Shelf, World, key_of
-from stromboli.crds.fields import Metadata
-from stromboli.crds.kinds import HYPER_NODES
-from stromboli.crds.topology import HyperNode
 from stromboli.model.names import NETWORK_TOPOLOGY_SOURCE
 from stromboli.model.spec import NodeSpec
 from stromboli.model.topology import HyperNodeSpec, build, hyper_members

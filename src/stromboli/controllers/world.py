@@ -11,15 +11,15 @@ from typing import Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
+from stromboli.api.batch import CronJob, Job
+from stromboli.api.fields import Metadata, Resource
+from stromboli.api.flow import JobFlow, JobTemplate
+from stromboli.api.scheduling import PodGroup, Queue
 from stromboli.cluster.body import newer
 from stromboli.cluster.kinds import OwnerReference
 from stromboli.controllers.jobs.kept import KeptObjects
 from stromboli.controllers.pods import PodView
 from stromboli.controllers.readings import Readings
-from stromboli.crds.batch import CronJob, Job
-from stromboli.crds.fields import Metadata, Resource
-from stromboli.crds.flow import JobFlow, JobTemplate
-from stromboli.crds.scheduling import PodGroup, Queue
 from stromboli.model.names import CREATED_BY_JOB_TEMPLATE
 
 Key = tuple[str, str]

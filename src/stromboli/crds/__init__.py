@@ -1,1 +1,1 @@
-"""Our kinds."""
+"""What is made of our kinds' declarations: definitions for an API server, admission, registrations."""

@@ -9,12 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from stromboli.crds.fields import QUANTITY
+from stromboli.api.fields import QUANTITY
 
 Schema = dict[str, object]
 
-POD_TEMPLATE: Final = "io.k8s.api.core.v1.PodTemplateSpec"
-CLAIM: Final = "io.k8s.api.core.v1.PersistentVolumeClaimSpec"
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _TEXTS: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
 _EITHER: Final[Schema] = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stromboli.crds.kinds import ALL, Column, Kind
+from stromboli.api.kinds import ALL, Column, Kind
 from stromboli.crds.schema import Schema, schema_of
 
 API_VERSION: Final = "apiextensions.k8s.io/v1"

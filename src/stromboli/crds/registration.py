@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from stromboli.api.kinds import PODS, RESOURCES
 from stromboli.crds.admission.paths import Path
-from stromboli.crds.kinds import PODS, RESOURCES
 from stromboli.crds.schema import Schema
 from stromboli.model.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, QUEUE_ALLOCATION_GATE, SCHEDULER_NAME
 

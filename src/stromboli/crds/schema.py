@@ -9,9 +9,9 @@ from typing import Final
 
 from msgspec import inspect
 
-from stromboli.crds.batch import JobSpec
-from stromboli.crds.fields import FIELDS_OF, KUBERNETES, REQUIRED, Metadata, Resource
-from stromboli.crds.kinds import Kind
+from stromboli.api.batch import JobSpec
+from stromboli.api.fields import FIELDS_OF, KUBERNETES, REQUIRED, Metadata, Resource
+from stromboli.api.kinds import Kind
 from stromboli.crds.kubernetes_types import structural
 
 Schema = dict[str, object]

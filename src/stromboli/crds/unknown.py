@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from stromboli.crds.kinds import Kind
+from stromboli.api.kinds import Kind
 from stromboli.crds.schema import schema_of
 from stromboli.framework.config.argument import nearest
 

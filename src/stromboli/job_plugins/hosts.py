@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from stromboli.crds.batch import Job, Task
+from stromboli.api.batch import Job, Task
 from stromboli.errors import PluginError
 from stromboli.model.names import JOB_NAME, JOB_NAMESPACE
 

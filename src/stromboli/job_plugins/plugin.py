@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
-from stromboli.crds.batch import Job, Task
+from stromboli.api.batch import Job, Task
 from stromboli.job_plugins.edits import (
     AddEnv,
     AddInitContainer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from stromboli.crds.batch import Task
+from stromboli.api.batch import Task
 from stromboli.job_plugins.hosts import host
 from stromboli.job_plugins.plugin import AddEnv, AddInitContainer, AddPorts, Edit, JobPlugin, Place, flag
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from stromboli.crds.batch import Task
+from stromboli.api.batch import Task
 from stromboli.job_plugins.hosts import MOST_DATA, MOST_ENV, all_hosts, check_size, hosts, selector
 from stromboli.job_plugins.plugin import (
     AddEnv,

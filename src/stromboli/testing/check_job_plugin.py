@@ -8,8 +8,8 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from stromboli.crds.batch import Job
-from stromboli.crds.read import read
+from stromboli.api.batch import Job
+from stromboli.api.read import read
 from stromboli.errors import PluginError
 from stromboli.job_plugins.edits import Json, apply, copied
 from stromboli.job_plugins.hosts import pod_name

@@ -13,11 +13,11 @@ import jsonpatch
 import msgspec
 import pytest
 
+from stromboli.api.kinds import NAMESPACES, QUEUES
 from stromboli.crds import admission
 from stromboli.crds.admission import Settings
 from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.crds.admission.resource_groups import parse_groups
-from stromboli.crds.kinds import NAMESPACES, QUEUES
 from stromboli.kube.transport import Request, Response
 from stromboli.live.proofs.permissions import REVIEWING, WEBHOOKS_OWN
 from stromboli.live.webhooks.sight import REST

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from stromboli.api.kinds import KINDS
 from stromboli.cli.exits import BAD_INPUT
 from stromboli.cli.vcctl.columns import NOTHING, Column, age, table
 from stromboli.cli.vcctl.connection import AllNamespaces, Kubeconfig, Master, Namespace, failed, talk
-from stromboli.crds.kinds import KINDS
 
 if TYPE_CHECKING:
     from stromboli.kube.client import Client

@@ -12,7 +12,7 @@ from stromboli.cli.vcctl.connection import AllNamespaces, Kubeconfig, Master, Na
 from stromboli.cli.vcctl.job_run import OneTask, from_file, submit
 
 if TYPE_CHECKING:
-    from stromboli.crds.batch import Job
+    from stromboli.api.batch import Job
     from stromboli.kube.client import Client
     from stromboli.sim.planning import Planning
 

@@ -12,7 +12,7 @@ from stromboli.cli.vcctl.connection import failed, talk
 from stromboli.errors import ApiError, Unreachable
 
 if TYPE_CHECKING:
-    from stromboli.crds.batch import Job
+    from stromboli.api.batch import Job
     from stromboli.kube.client import Client
 
 PERIOD: Final = 1.0

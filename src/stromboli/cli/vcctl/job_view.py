@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from stromboli.api.batch import Job, Task
 from stromboli.cli.vcctl.columns import age, plain
-from stromboli.crds.batch import Job, Task
 from stromboli.model.values.times import seconds
 
 Lines = Iterator[tuple[int, str]]

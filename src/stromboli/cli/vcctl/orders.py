@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from stromboli.crds.batch import Job
-from stromboli.crds.fields import Resource
-from stromboli.crds.kinds import KINDS, Kind
-from stromboli.crds.scheduling import Queue
+from stromboli.api.batch import Job
+from stromboli.api.fields import Resource
+from stromboli.api.kinds import KINDS, Kind
+from stromboli.api.scheduling import Queue
 
 QUEUE_NAMESPACE: Final = "default"
 """Where commands to queues are put, which have no namespace themselves."""

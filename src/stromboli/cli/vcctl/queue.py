@@ -12,7 +12,7 @@ from stromboli.cli.vcctl.columns import NOTHING, Column, table
 from stromboli.cli.vcctl.connection import Kubeconfig, Master, failed, talk
 
 if TYPE_CHECKING:
-    from stromboli.crds.scheduling import PodGroup, Queue
+    from stromboli.api.scheduling import PodGroup, Queue
     from stromboli.kube.client import Client
 
 app = typer.Typer(name="queue", help="Queues: list, get, create, operate, delete.", no_args_is_help=True)
@@ -74,7 +74,7 @@ def create(
     """Create a queue."""
 
     async def story(client: Client) -> None:
-        from stromboli.crds.kinds import KINDS
+        from stromboli.api.kinds import KINDS
         from stromboli.live.controllers.controlled import QUEUE
 
         row = KINDS["Queue"]

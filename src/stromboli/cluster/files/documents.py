@@ -13,12 +13,12 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from stromboli.api import kinds as crds
 from stromboli.cluster.decoding.decode import located
 from stromboli.cluster.events import Added
 from stromboli.cluster.files.yaml_values import load
 from stromboli.cluster.kinds import KINDS, Object
 from stromboli.cluster.objects import from_json, from_value, json_value, title_of
-from stromboli.crds import kinds as crds
 from stromboli.crds.unknown import unknown_fields
 from stromboli.errors import ManifestError
 from stromboli.model.spec import Wire

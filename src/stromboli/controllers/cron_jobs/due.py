@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from stromboli.crds.batch import CronJob
+from stromboli.api.batch import CronJob
 from stromboli.errors import ScheduleError
 from stromboli.model.values.cron import HORIZON, Schedule, parse_schedule, zone_named
 from stromboli.model.values.times import seconds

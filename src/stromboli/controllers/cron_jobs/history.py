@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from stromboli.api.batch import CronJob, CronJobStatus, Job, ObjectReference
 from stromboli.controllers.changes import Emit, Json, builtins, normal, owned_by, subject, warning
 from stromboli.controllers.jobs.states import FINISHED
 from stromboli.controllers.pods import JOB_API, JOB_KIND
 from stromboli.controllers.world import Jobs
-from stromboli.crds.batch import CronJob, CronJobStatus, Job, ObjectReference
 from stromboli.errors import ManifestError
 from stromboli.model.names import CRON_JOB_TIMESTAMP
 from stromboli.model.values.cron import zone_named

@@ -6,6 +6,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from stromboli.api.batch import CronJob, CronJobStatus, Job
+from stromboli.api.kinds import CRON_JOBS, JOBS
 from stromboli.controllers.changes import (
     Create,
     Delete,
@@ -20,8 +22,6 @@ from stromboli.controllers.changes import (
 from stromboli.controllers.cron_jobs.due import due, schedule_of, zone_problem
 from stromboli.controllers.cron_jobs.history import KIND, history, is_finished, job_body, job_name
 from stromboli.controllers.world import Key, World, key_of
-from stromboli.crds.batch import CronJob, CronJobStatus, Job
-from stromboli.crds.kinds import CRON_JOBS, JOBS
 from stromboli.errors import ScheduleError
 
 PADDING: Final = 0.1

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from stromboli.api.topology import HyperNode
 from stromboli.controllers.changes import Outcome, Subject, warning
 from stromboli.controllers.discovery import domains, labels, static_tree, ufm
 from stromboli.controllers.discovery.configuration import Source, sources_of
 from stromboli.controllers.discovery.domains import Found
 from stromboli.controllers.world import Shelf, World
-from stromboli.crds.topology import HyperNode
 from stromboli.errors import ManifestError
 
 FAILED: Final = "NetworkTopologyDiscoveryFailed"

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
+from stromboli.api.kinds import HYPER_NODES, KINDS
+from stromboli.api.topology import HyperNode, HyperNodeSpec
 from stromboli.controllers.changes import Change, Create, Delete, Json, Outcome, Patch
-from stromboli.crds.kinds import HYPER_NODES, KINDS
-from stromboli.crds.topology import HyperNode, HyperNodeSpec
 from stromboli.model.names import NETWORK_TOPOLOGY_SOURCE
 
 NODE: Final = "Node"

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
+from stromboli.api.topology import HyperNode
 from stromboli.controllers.discovery.domains import Domain, Found
-from stromboli.crds.topology import HyperNode
 
 SOURCE: Final = "label"
 HOST: Final = "kubernetes.io/hostname"

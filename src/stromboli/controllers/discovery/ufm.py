@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
+from stromboli.api.topology import HyperNode
 from stromboli.controllers.discovery.domains import Domain, Found
-from stromboli.crds.topology import HyperNode
 from stromboli.errors import ManifestError
 
 SOURCE: Final = "ufm"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from stromboli.api.kinds import JOB_TEMPLATES
 from stromboli.controllers.changes import Outcome, Patch
 from stromboli.controllers.world import Key, World
-from stromboli.crds.kinds import JOB_TEMPLATES
 
 MOST_NAMES: Final = 1000
 """Jobs that a status names; an object has to hold them."""

@@ -6,6 +6,9 @@ from collections import Counter
 from operator import itemgetter
 from typing import Any, Final
 
+from stromboli.api.batch import Job
+from stromboli.api.flow import Flow, JobFlow, JobFlowStatus, Probe
+from stromboli.api.kinds import JOB_FLOWS, JOBS
 from stromboli.controllers.changes import (
     Create,
     Delete,
@@ -24,9 +27,6 @@ from stromboli.controllers.job_flows.status import FAILED, FINAL, SUCCEED, statu
 from stromboli.controllers.job_flows.steps import COMPLETED, KIND, Jobs, job_body, job_name
 from stromboli.controllers.world import Key, World
 from stromboli.crds.admission.job_flows import MOST_FLOWS
-from stromboli.crds.batch import Job
-from stromboli.crds.flow import Flow, JobFlow, JobFlowStatus, Probe
-from stromboli.crds.kinds import JOB_FLOWS, JOBS
 
 MOST_MADE: Final = 50
 """Jobs that one look makes; the next one follows at once."""

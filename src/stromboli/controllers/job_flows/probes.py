@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
+from stromboli.api.batch import Job
+from stromboli.api.flow import Probe
 from stromboli.controllers.changes import Target
 from stromboli.controllers.pods import PodView
 from stromboli.controllers.world import World
-from stromboli.crds.batch import Job
-from stromboli.crds.flow import Probe
 
 PERIOD: Final = 5.0
 """Seconds for which an answer counts, and after which those that wait are asked again."""

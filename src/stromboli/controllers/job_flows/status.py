@@ -7,9 +7,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from stromboli.api.batch import Job
+from stromboli.api.flow import FlowCondition, FlowJobStatus, FlowState, JobFlow, JobFlowStatus, RunningHistory
 from stromboli.controllers.job_flows.steps import COMPLETED, Jobs
-from stromboli.crds.batch import Job
-from stromboli.crds.flow import FlowCondition, FlowJobStatus, FlowState, JobFlow, JobFlowStatus, RunningHistory
 from stromboli.errors import DurationError
 from stromboli.model.values.duration import seconds as duration
 from stromboli.model.values.times import seconds, stamp

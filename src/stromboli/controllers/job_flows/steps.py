@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from stromboli.api.batch import Job
+from stromboli.api.fields import LONGEST_LABEL
+from stromboli.api.flow import Flow, JobFlow, JobTemplate
 from stromboli.controllers.changes import Json, builtins, owned_by, subject
 from stromboli.controllers.pods import JOB_API, JOB_KIND
 from stromboli.controllers.world import World
-from stromboli.crds.batch import Job
-from stromboli.crds.fields import LONGEST_LABEL
-from stromboli.crds.flow import Flow, JobFlow, JobTemplate
 from stromboli.model.names import CREATED_BY_JOB_FLOW, CREATED_BY_JOB_TEMPLATE
 
 KIND: Final = "JobFlow"

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from stromboli.api.batch import TaskState
 from stromboli.controllers.pods import PodView
-from stromboli.crds.batch import TaskState
 from stromboli.model.names import POD_FAILED, POD_PENDING, POD_RUNNING, POD_SUCCEEDED
 
 _FIELDS: Final = {POD_PENDING: "pending", POD_RUNNING: "running", POD_SUCCEEDED: "succeeded", POD_FAILED: "failed"}

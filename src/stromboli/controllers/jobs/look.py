@@ -6,6 +6,10 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from stromboli.api.batch import Job, JobStatus, Task
+from stromboli.api.bus import RESTART_PARTITION, RESTART_POD, SYNC_JOB
+from stromboli.api.kinds import JOBS, POD_GROUPS
+from stromboli.api.scheduling import PodGroup
 from stromboli.cluster.job_pods import MOST_PODS
 from stromboli.controllers.changes import (
     Change,
@@ -43,10 +47,6 @@ from stromboli.controllers.jobs.status import (
 from stromboli.controllers.pods import JOB_API, JOB_KIND, PodView
 from stromboli.controllers.world import World
 from stromboli.crds.admission.defaults import least
-from stromboli.crds.batch import Job, JobStatus, Task
-from stromboli.crds.bus import RESTART_PARTITION, RESTART_POD, SYNC_JOB
-from stromboli.crds.kinds import JOBS, POD_GROUPS
-from stromboli.crds.scheduling import PodGroup
 from stromboli.errors import ManifestError, PluginError
 from stromboli.job_plugins.hosts import pod_name
 from stromboli.model.names import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from stromboli.api.batch import Job
 from stromboli.controllers.changes import Json
-from stromboli.crds.batch import Job
 from stromboli.errors import PluginError
 from stromboli.job_plugins.edits import AddEnv, Edit, apply, copied
 from stromboli.job_plugins.plugin import JobPlugin, Place

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from stromboli.api.batch import Job, Task
 from stromboli.cluster import job_pods, kinds
 from stromboli.controllers.changes import Json
 from stromboli.controllers.jobs.plugins import Plugged
 from stromboli.controllers.jobs.volumes import mounted
 from stromboli.controllers.pods import JOB_API, JOB_KIND
-from stromboli.crds.batch import Job, Task
 from stromboli.job_plugins.plugin import Place
 from stromboli.model.names import JOB_FORWARDING
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from stromboli.api.batch import Job
+from stromboli.api.bus import SYNC_JOB, TERMINATE_JOB
 from stromboli.controllers.changes import Outcome, normal, warning
 from stromboli.controllers.jobs.groups import Groups
 from stromboli.controllers.jobs.look import Look, about
@@ -13,8 +15,6 @@ from stromboli.controllers.jobs.requests import COMMAND_ISSUED, Choice, Request,
 from stromboli.controllers.jobs.status import Obstacle, status_change
 from stromboli.controllers.jobs.timers import Timers
 from stromboli.controllers.world import Key, World, key_of
-from stromboli.crds.batch import Job
-from stromboli.crds.bus import SYNC_JOB, TERMINATE_JOB
 from stromboli.job_plugins.registry import JobPlugins
 from stromboli.model.values.duration import format_duration
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from stromboli.api.batch import Job, LifecyclePolicy, Task
+from stromboli.api.bus import SYNC_JOB
 from stromboli.controllers.pods import PodView
 from stromboli.crds.admission.policies import ANY, events_of
-from stromboli.crds.batch import Job, LifecyclePolicy, Task
-from stromboli.crds.bus import SYNC_JOB
 from stromboli.errors import DurationError
 from stromboli.model.names import POD_FAILED, POD_PENDING, POD_RUNNING, POD_SUCCEEDED
 from stromboli.model.values import duration

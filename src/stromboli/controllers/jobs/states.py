@@ -25,10 +25,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
-from stromboli.controllers.jobs.counting import Counts
-from stromboli.controllers.jobs.requests import DEFAULT_RETRIES
-from stromboli.crds.batch import Job
-from stromboli.crds.bus import (
+from stromboli.api.batch import Job
+from stromboli.api.bus import (
     ABORT_JOB,
     COMPLETE_JOB,
     RESTART_JOB,
@@ -39,6 +37,8 @@ from stromboli.crds.bus import (
     SYNC_JOB,
     TERMINATE_JOB,
 )
+from stromboli.controllers.jobs.counting import Counts
+from stromboli.controllers.jobs.requests import DEFAULT_RETRIES
 from stromboli.model.names import POD_SUCCEEDED
 
 PENDING: Final = "Pending"

@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from stromboli.api.batch import Job, JobCondition, JobStatus
+from stromboli.api.kinds import JOBS
 from stromboli.controllers.changes import Change, Patch, builtins, difference
 from stromboli.controllers.jobs.counting import Counts
-from stromboli.crds.batch import Job, JobCondition, JobStatus
-from stromboli.crds.kinds import JOBS
 from stromboli.model.values.duration import format_duration
 from stromboli.model.values.times import seconds, stamp
 

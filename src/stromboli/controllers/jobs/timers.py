@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from stromboli.api.bus import (
+    RESTART_PARTITION,
+    RESTART_POD,
+    RESTART_TASK,
+    SYNC_JOB,
+)
 from stromboli.controllers.jobs.requests import (
     ON_EVICTED,
     ON_FAILED,
@@ -14,12 +20,6 @@ from stromboli.controllers.jobs.requests import (
     Request,
 )
 from stromboli.controllers.world import Key
-from stromboli.crds.bus import (
-    RESTART_PARTITION,
-    RESTART_POD,
-    RESTART_TASK,
-    SYNC_JOB,
-)
 
 
 class Timer(NamedTuple):

@@ -10,10 +10,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from stromboli.api.batch import Job, Volume
+from stromboli.api.kinds import JOBS
 from stromboli.controllers.changes import PERSISTENT_VOLUME_CLAIMS, Change, Create, Json, Patch, builtins
 from stromboli.controllers.world import World
-from stromboli.crds.batch import Job, Volume
-from stromboli.crds.kinds import JOBS
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LENGTH: Final = 12

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from stromboli.api.fields import DNS_SUBDOMAIN
 from stromboli.cluster.files import yaml_values
 from stromboli.controllers.sharding.policies import (
     NODE_LIMIT,
@@ -18,7 +19,6 @@ from stromboli.controllers.sharding.policies import (
     Policy,
     Warmup,
 )
-from stromboli.crds.fields import DNS_SUBDOMAIN
 from stromboli.errors import DurationError, ManifestError
 from stromboli.framework.config.argument import nearest
 from stromboli.model.names import LONGEST_NAME

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from stromboli.api.kinds import KINDS, NODE_SHARDS
+from stromboli.api.topology import NodeShard
 from stromboli.controllers.changes import Change, Create, Delete, Outcome, Patch, Subject, warning
 from stromboli.controllers.sharding import division
 from stromboli.controllers.sharding.configuration import DEFAULT_SCHEDULERS, Sharding, from_flags, read
 from stromboli.controllers.sharding.usage import PodOnNode, SizedNode, Usage
 from stromboli.controllers.work import About
 from stromboli.controllers.world import Key, Shelf
-from stromboli.crds.kinds import KINDS, NODE_SHARDS
-from stromboli.crds.topology import NodeShard
 from stromboli.errors import ManifestError
 
 WHOLE: Final[Key] = ("", "")

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from stromboli.api.fields import Resource
 from stromboli.controllers.sharding.policies import NodeUse
 from stromboli.controllers.world import Key
-from stromboli.crds.fields import Resource
 from stromboli.errors import ManifestError, QuantityError
 from stromboli.model.resources import quantity
 from stromboli.model.spec import Wire

@@ -17,6 +17,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from stromboli.api.batch import CronJob, Job
+from stromboli.api.flow import JobFlow
+from stromboli.api.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, POD_GROUPS, PODS, QUEUES
+from stromboli.api.read import read
+from stromboli.api.scheduling import PodGroup, Queue
+from stromboli.api.topology import HyperNode
 from stromboli.crds.admission.cron_jobs import check_cron_job
 from stromboli.crds.admission.defaults import default_job, default_pod_group, default_queue
 from stromboli.crds.admission.hyper_nodes import check_hyper_node
@@ -26,12 +32,6 @@ from stromboli.crds.admission.pod_groups import check_new_pod_group
 from stromboli.crds.admission.pods import check_new_pod, default_pod
 from stromboli.crds.admission.queues import check_deleted_queue, check_queue
 from stromboli.crds.admission.world import Object, Objects, Scene, Settings, World
-from stromboli.crds.batch import CronJob, Job
-from stromboli.crds.flow import JobFlow
-from stromboli.crds.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, POD_GROUPS, PODS, QUEUES
-from stromboli.crds.read import read
-from stromboli.crds.scheduling import PodGroup, Queue
-from stromboli.crds.topology import HyperNode
 from stromboli.errors import ManifestError
 
 DEFAULTS: Final = Settings()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from stromboli.api.batch import CronJob
 from stromboli.crds.admission.texts import qualified_name
-from stromboli.crds.batch import CronJob
 from stromboli.errors import ScheduleError
 from stromboli.model.values.cron import parse_schedule, zone_named
 

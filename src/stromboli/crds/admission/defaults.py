@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from stromboli.api.batch import Job, Task
+from stromboli.api.read import read
+from stromboli.api.scheduling import PodGroup, Queue
 from stromboli.crds.admission.world import Object, Scene
-from stromboli.crds.batch import Job, Task
-from stromboli.crds.read import read
-from stromboli.crds.scheduling import PodGroup, Queue
 from stromboli.model.names import DEFAULT_QUEUE, HIERARCHY, HIERARCHY_WEIGHTS, QUEUE_NAME, ROOT_QUEUE
 
 DEFAULT_RETRIES: Final = 3

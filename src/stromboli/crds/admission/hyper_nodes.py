@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stromboli.api.topology import SELECTOR_MISSING, SELECTORS_CLASH, HyperNode, MemberSelector
 from stromboli.crds.admission.texts import invalid, together
-from stromboli.crds.topology import SELECTOR_MISSING, SELECTORS_CLASH, HyperNode, MemberSelector
 from stromboli.model.values import patterns
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
-from stromboli.crds.flow import JobFlow
+from stromboli.api.flow import JobFlow
 
 MOST_FLOWS: Final = 1000
 """Flows of one JobFlow: the status, which names each job, has to fit into one object."""

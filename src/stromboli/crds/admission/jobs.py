@@ -8,12 +8,12 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from stromboli.api.batch import Job, JobSpec, PartitionPolicy, Task, Volume
+from stromboli.api.fields import NetworkTopology
 from stromboli.crds.admission.pod_templates import check_template
 from stromboli.crds.admission.policies import check_policies
 from stromboli.crds.admission.texts import dns_subdomain, listed, qualified_name
 from stromboli.crds.admission.world import Scene, queue_missing
-from stromboli.crds.batch import Job, JobSpec, PartitionPolicy, Task, Volume
-from stromboli.crds.fields import NetworkTopology
 from stromboli.errors import QuantityError
 from stromboli.model.names import CPU, QUEUE_OPEN, ROOT_QUEUE
 from stromboli.model.resources import quantity

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from stromboli.api.batch import EVENTS, LifecyclePolicy
+from stromboli.api.bus import JOB_ACTIONS
 from stromboli.crds.admission.texts import invalid, listed
-from stromboli.crds.batch import EVENTS, LifecyclePolicy
-from stromboli.crds.bus import JOB_ACTIONS
 
 ANY: Final = "*"
 """Event of a policy that is for all events."""

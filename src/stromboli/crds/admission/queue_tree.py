@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from stromboli.api.scheduling import Queue
 from stromboli.crds.admission.world import Scene, queue_missing
-from stromboli.crds.scheduling import Queue
 from stromboli.errors import QuantityError
 from stromboli.model.names import CPU, MEMORY, ROOT_QUEUE
 from stromboli.model.resources.quantity import format_bytes, format_milli

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from stromboli.api.scheduling import Queue, QueueSpec
 from stromboli.crds.admission.pod_templates import amount_problem
 from stromboli.crds.admission.queue_tree import tree_problem
 from stromboli.crds.admission.texts import invalid, together
 from stromboli.crds.admission.world import Scene, queue_missing
-from stromboli.crds.scheduling import Queue, QueueSpec
 from stromboli.framework.config.gates import QUEUE_OVERCOMMIT
 from stromboli.model.names import (
     DEFAULT_QUEUE,

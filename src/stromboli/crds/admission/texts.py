@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from stromboli.crds.fields import DNS_LABEL, DNS_SUBDOMAIN, LONGEST_LABEL
+from stromboli.api.fields import DNS_LABEL, DNS_SUBDOMAIN, LONGEST_LABEL
 from stromboli.model.names import LONGEST_NAME
 
 _QUALIFIED: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from stromboli.api.batch import JOB_PLUGINS
+from stromboli.api.kinds import NAMESPACES, QUEUES
+from stromboli.api.read import read
+from stromboli.api.scheduling import Queue
 from stromboli.crds.admission.resource_groups import ResourceGroup
-from stromboli.crds.batch import JOB_PLUGINS
-from stromboli.crds.kinds import NAMESPACES, QUEUES
-from stromboli.crds.read import read
-from stromboli.crds.scheduling import Queue
 from stromboli.errors import ManifestError
 from stromboli.model.names import SCHEDULER_NAME
 

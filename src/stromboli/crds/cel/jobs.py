@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from stromboli.api.batch import JOB_PLUGINS
+from stromboli.api.bus import JOB_ACTIONS
 from stromboli.crds.admission.jobs import CANNOT_CHANGE, TOPOLOGY_CLASH
 from stromboli.crds.admission.paths import CREATE, UPDATE
 from stromboli.crds.admission.policies import POLICY_EVENTS
-from stromboli.crds.batch import JOB_PLUGINS
-from stromboli.crds.bus import JOB_ACTIONS
 from stromboli.crds.cel.rule import Policy, Rule, clashes, listed, some
 from stromboli.model.names import ROOT_QUEUE
 

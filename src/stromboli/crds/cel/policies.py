@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from stromboli.api.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, POD_GROUPS, PODS, QUEUES
 from stromboli.crds.admission.paths import ALL_PATHS, Path
 from stromboli.crds.cel.jobs import JOB
 from stromboli.crds.cel.others import CRON_JOB, HYPER_NODE, JOB_FLOW, POD, POD_GROUP, QUEUE
 from stromboli.crds.cel.rule import Policy, Rule
-from stromboli.crds.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, POD_GROUPS, PODS, QUEUES
 from stromboli.crds.registration import API_VERSION, Labels
 from stromboli.crds.schema import Schema
 

@@ -8,19 +8,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from stromboli.controllers.changes import PERSISTENT_VOLUME_CLAIMS, Subject
-from stromboli.controllers.manager import Manager
-from stromboli.controllers.pods import PodView, pod_view
-from stromboli.controllers.sharding.controller import ShardingController
-from stromboli.controllers.sharding.usage import PodOnNode, SizedNode
-from stromboli.controllers.topology import TopologyController
-from stromboli.controllers.work import About
-from stromboli.controllers.world import Key, Shelf, key_of
-from stromboli.crds.batch import CronJob, Job
-from stromboli.crds.bus import Command
-from stromboli.crds.fields import Resource as Object
-from stromboli.crds.flow import JobFlow, JobTemplate
-from stromboli.crds.kinds import (
+from stromboli.api.batch import CronJob, Job
+from stromboli.api.bus import Command
+from stromboli.api.fields import Resource as Object
+from stromboli.api.flow import JobFlow, JobTemplate
+from stromboli.api.kinds import (
     COMMANDS,
     CRON_JOBS,
     HYPER_NODES,
@@ -33,9 +25,17 @@ from stromboli.crds.kinds import (
     PODS,
     QUEUES,
 )
-from stromboli.crds.read import read
-from stromboli.crds.scheduling import PodGroup, Queue
-from stromboli.crds.topology import HyperNode, NodeShard
+from stromboli.api.read import read
+from stromboli.api.scheduling import PodGroup, Queue
+from stromboli.api.topology import HyperNode, NodeShard
+from stromboli.controllers.changes import PERSISTENT_VOLUME_CLAIMS, Subject
+from stromboli.controllers.manager import Manager
+from stromboli.controllers.pods import PodView, pod_view
+from stromboli.controllers.sharding.controller import ShardingController
+from stromboli.controllers.sharding.usage import PodOnNode, SizedNode
+from stromboli.controllers.topology import TopologyController
+from stromboli.controllers.work import About
+from stromboli.controllers.world import Key, Shelf, key_of
 from stromboli.errors import ManifestError
 from stromboli.kube.client import ALL, Select
 from stromboli.kube.informer import Change, What

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from stromboli.api.kinds import JOBS, POD_GROUPS, PODS
 from stromboli.controllers.changes import Change, Create, Delete, Drop, Keep, KillPod, Patch
 from stromboli.controllers.jobs.plugins import FAILED
-from stromboli.crds.kinds import JOBS, POD_GROUPS, PODS
 from stromboli.errors import AccessError, ApiError, StromboliError, Unreachable
 from stromboli.job_plugins.wanted import SORTS
 from stromboli.kube.contact import NO_SERVER

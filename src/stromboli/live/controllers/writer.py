@@ -7,6 +7,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from stromboli.api.kinds import (
+    COMMANDS,
+    CRON_JOBS,
+    HYPER_NODES,
+    JOB_FLOWS,
+    JOB_TEMPLATES,
+    JOBS,
+    NODE_SHARDS,
+    POD_GROUPS,
+    PODS,
+    QUEUES,
+)  # fmt: skip
 from stromboli.controllers.changes import (
     Change,
     Create,
@@ -21,18 +33,6 @@ from stromboli.controllers.changes import (
 )  # fmt: skip
 from stromboli.controllers.manager import Manager
 from stromboli.controllers.work import About
-from stromboli.crds.kinds import (
-    COMMANDS,
-    CRON_JOBS,
-    HYPER_NODES,
-    JOB_FLOWS,
-    JOB_TEMPLATES,
-    JOBS,
-    NODE_SHARDS,
-    POD_GROUPS,
-    PODS,
-    QUEUES,
-)  # fmt: skip
 from stromboli.errors import ApiError, StromboliError
 from stromboli.kube.client import Client
 from stromboli.kube.resources import Resource, nothing

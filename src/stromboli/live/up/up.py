@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
+from stromboli.api.kinds import JOBS, QUEUES
 from stromboli.cluster.body import Body, key_of, meta, part
 from stromboli.cluster.files.documents import whole_objects
-from stromboli.crds.kinds import JOBS, QUEUES
 from stromboli.errors import in_words, innermost
 from stromboli.kube.access import from_kubeconfig
 from stromboli.kube.client import Client

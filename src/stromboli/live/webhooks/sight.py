@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
+from stromboli.api.kinds import JOBS, NAMESPACES, POD_GROUPS, QUEUES
 from stromboli.crds.admission.paths import Path
 from stromboli.crds.admission.world import KnownQueue, Object, Objects
-from stromboli.crds.kinds import JOBS, NAMESPACES, POD_GROUPS, QUEUES
 from stromboli.errors import StromboliError
 from stromboli.kube.client import Client
 from stromboli.kube.informer import Informer, Informers

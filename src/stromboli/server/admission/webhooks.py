@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from stromboli.api.kinds import JOBS
 from stromboli.cluster.body import Body
 from stromboli.crds import admission
 from stromboli.crds.admission import HOOKS, Object, Settings
-from stromboli.crds.kinds import JOBS
 from stromboli.errors import ApiFailure
 from stromboli.job_plugins.registry import offered
 from stromboli.server.admission.admission import Rule, World

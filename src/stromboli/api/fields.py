@@ -62,6 +62,8 @@ ResourceList: TypeAlias = dict[str, Quantity]
 Texts: TypeAlias = dict[str, str]
 KUBERNETES: Final = "x-stromboli-kubernetes-type"
 """Key of a rule: the field is of the type of Kubernetes' own of that name, whose schema stands in its place."""
+POD_TEMPLATE: Final = "io.k8s.api.core.v1.PodTemplateSpec"
+CLAIM: Final = "io.k8s.api.core.v1.PersistentVolumeClaimSpec"
 
 
 def of_type(name: str) -> Meta:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from stromboli.crds.batch import CronJob, Job
-from stromboli.crds.bus import Command
-from stromboli.crds.fields import Resource
-from stromboli.crds.flow import JobFlow, JobTemplate
-from stromboli.crds.scheduling import PodGroup, Queue
-from stromboli.crds.topology import HyperNode, NodeShard, Numatopology
+from stromboli.api.batch import CronJob, Job
+from stromboli.api.bus import Command
+from stromboli.api.fields import Resource
+from stromboli.api.flow import JobFlow, JobTemplate
+from stromboli.api.scheduling import PodGroup, Queue
+from stromboli.api.topology import HyperNode, NodeShard, Numatopology
 
 
 @dataclass(frozen=True, slots=True)

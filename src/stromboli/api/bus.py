@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from stromboli.crds.fields import OwnerReference, Resource, rule, says
+from stromboli.api.fields import OwnerReference, Resource, rule, says
 
 ABORT_JOB: Final = "AbortJob"
 RESTART_JOB: Final = "RestartJob"

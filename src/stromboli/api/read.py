@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from stromboli.crds.fields import Resource
+from stromboli.api.fields import Resource
 from stromboli.errors import ManifestError
 from stromboli.model.spec import without_nulls
 from stromboli.model.values.reading import convert

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from stromboli.crds.batch import JobSpec, TaskState
-from stromboli.crds.fields import LONGEST_LABEL, NEEDED, Count, Name, Resource, Time, fields_of, one_of, rule, says
+from stromboli.api.batch import JobSpec, TaskState
+from stromboli.api.fields import LONGEST_LABEL, NEEDED, Count, Name, Resource, Time, fields_of, one_of, rule, says
 from stromboli.model.spec import Wire
 
 _HIGHEST_PORT = 65535

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from stromboli.crds.fields import (
+from stromboli.api.fields import (
+    CLAIM,
     DNS_LABEL,
     LONGEST_LABEL,
     NEEDED,
+    POD_TEMPLATE,
     Anything,
     Count,
     DnsName,
@@ -23,7 +25,6 @@ from stromboli.crds.fields import (
     rule,
     says,
 )
-from stromboli.crds.kubernetes_types import CLAIM, POD_TEMPLATE
 from stromboli.model.spec import Wire
 
 EVENTS: Final = (

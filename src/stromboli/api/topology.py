@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from stromboli.crds.fields import (
+from stromboli.api.fields import (
     NEEDED,
     DnsName,
     Int64,
