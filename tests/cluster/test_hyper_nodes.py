@@ -12,6 +12,7 @@ from stromboli.cluster.events import Deleted, Modified
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
+from stromboli.model.jobs.hyper_nodes import JobHyperNodes
 from stromboli.model.names import TOPOLOGY_GROUP_KEYS
 from stromboli.model.spec import NodeSpec
 from stromboli.model.topology import build
@@ -120,6 +121,5 @@ def test_domains_matter_to_jobs_that_lie_in_one_or_ask_for_closeness(key: str) -
     wants: dict[str, Any] = {"networkTopology": {"mode": "hard"}} if key == "close" else {}
     notes = {next(iter(TOPOLOGY_GROUP_KEYS)): "g"} if key == "group" else {}
     [job] = state(node("n"), pod_group("g", annotations=notes, **wants)).snapshot().jobs.values()
-    job.allocated_hyper_node = "rack" if key == "lies" else ""
-    job.part_hyper_nodes = {"part": "rack"} if key == "part" else {}
+    job.hyper_nodes = JobHyperNodes("rack" if key == "lies" else "", {"part": "rack"} if key == "part" else {})
     assert asks_for_domains(job) is bool(key)
