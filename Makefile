@@ -96,8 +96,8 @@ docs: install ## write the generated pages of docs/ anew
 	$(PY) -m tools.docs
 
 lock: ## pin what pyproject.toml asks for, with hashes (ARGS=--upgrade for the newest versions)
-	$(LOCK) $(ARGS) --output-file requirements/run.txt
-	$(LOCK) $(ARGS) --extra dev --extra server --extra study --extra sweep --output-file requirements/dev.txt
+	$(LOCK) $(ARGS) --extra record --output-file requirements/run.txt
+	$(LOCK) $(ARGS) --extra dev --extra record --extra server --extra study --extra sweep --output-file requirements/dev.txt
 	$(BIN)/uv pip compile --group build $(LOCKING) $(ARGS) --output-file requirements/build.txt
 	$(BIN)/uv pip compile --group sbom $(LOCKING) $(ARGS) --output-file requirements/sbom.txt
 

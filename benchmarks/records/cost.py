@@ -1,4 +1,4 @@
-"""What recording costs a scheduler: ``python -m benchmarks.records.cost [--nodes 1000] [--rate 150] [--seconds 60]``.
+"""What recording costs a scheduler: ``python -m benchmarks.records.cost [--nodes 1000] [--rate 150] [--seconds 120]``.
 
 A scheduler process on a large cluster in the measuring process records while pods come and go; the CPU of the
 recorder, in the loop's thread and in its own, is counted beside that of the whole process.
@@ -19,6 +19,7 @@ from typing import Any
 
 from benchmarks.live import watched
 from benchmarks.live.served import Served, served
+from stromboli.journal.scrubbing import Scrub
 from stromboli.journal.segments import ENTRIES, segments
 from stromboli.live.scheduler import recording
 from stromboli.study.replay import Entry, entries
@@ -26,13 +27,14 @@ from stromboli.study.replay import Entry, entries
 GANG = 10
 SHARE, SIZE = 0.03, 100.0
 """The recorder's part of the process's CPU, and bytes an event, that are allowed."""
-NOTE = 0.5e-6
-"""CPU seconds to note a change, a call and an append: too little to be measured call by call."""
+BRACKETS = 20_000
+"""How many empty calls tell what counting a call costs, which is taken off what is measured call by call."""
 
 
 def metered(file: Path) -> None:
     """Count the recorder's CPU seconds, and write them into ``file`` every second and in the end."""
     spent = {"loop": 0.0, "thread": 0.0, "longest": 0.0}
+    reading = 0.0
     since = time.monotonic()
 
     collected = {"now": 0.0, "began": 0.0}
@@ -50,7 +52,7 @@ def metered(file: Path) -> None:
             try:
                 return method(*given)
             finally:
-                lasted = time.thread_time() - began - (collected["now"] - before)
+                lasted = time.thread_time() - began - (collected["now"] - before) - reading
                 spent[where] += lasted
                 if where == "loop":
                     spent["longest"] = max(spent["longest"], lasted)
@@ -61,11 +63,13 @@ def metered(file: Path) -> None:
         told = {**spent, "process": time.process_time(), "seconds": time.monotonic() - since}
         file.write_text(json.dumps(told), encoding="utf-8")
 
+    reading = empty_bracket(lambda work: counted(work, "loop"), spent)
     gc.callbacks.append(collecting)
-    for name in ("_begin_cycle", "planned"):
+    for name in ("_begin_cycle", "planned", "_noted"):
         setattr(recording.Recorder, name, counted(getattr(recording.Recorder, name), "loop"))
     for name in ("begin", "entries", "end"):
         setattr(recording._Writer, name, counted(getattr(recording._Writer, name), "thread"))
+    setattr(Scrub, "__call__", counted(Scrub.__call__, "loop"))  # noqa: B010
     entries_of = recording._Writer.entries
 
     def noted(*given: Any) -> None:
@@ -74,6 +78,25 @@ def metered(file: Path) -> None:
 
     setattr(recording._Writer, "entries", noted)  # noqa: B010  # what is measured is no part of the class
     atexit.register(write)
+
+
+def empty_bracket(counted: Callable[[Callable[[], None]], Callable[[], None]], spent: dict[str, float]) -> float:
+    """CPU seconds that a call takes more because it is counted; ``spent`` is as it was afterwards."""
+
+    def nothing() -> None:
+        return None
+
+    def lasts(work: Callable[[], None]) -> float:
+        began = time.thread_time()
+        for _ in range(BRACKETS):
+            work()
+        return (time.thread_time() - began) / BRACKETS
+
+    measure, before = counted(nothing), dict(spent)
+    lasts(measure)
+    inside = (spent["loop"] - before["loop"]) / BRACKETS
+    spent.update(before)
+    return inside - lasts(nothing)
 
 
 async def measured(nodes: int, pods: int, rate: float, seconds: float, into: Path) -> dict[str, float]:
@@ -124,11 +147,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--rate", type=float, default=150.0)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, default=120.0)
     options = parser.parse_args(arguments)
     found = asyncio.run(measured(options.nodes, options.pods, options.rate, options.seconds, options.into))
     stored, count, news = sizes(options.into / "rec")
-    found["loop"] += NOTE * count
     share = (found["loop"] + found["thread"]) / found["process"]
     print(
         f"recorder {found['loop']:.2f} + {found['thread']:.2f} CPU s of {found['process']:.2f}: {share:.2%}; "

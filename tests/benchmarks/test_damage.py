@@ -9,7 +9,7 @@ import pytest
 from benchmarks.records import damage
 from stromboli.cli.main import main
 from stromboli.cluster.rim import Cut
-from stromboli.journal.entries import MOST, encode
+from stromboli.journal.entries import MOST, Batch
 from stromboli.journal.segments import ENTRIES, RATIO, SMALL, Segment
 from tests.support.filled_record import filled_record as filled_record
 
@@ -67,7 +67,9 @@ def test_a_cycle_at_a_time_that_no_calendar_has_is_damage(
 ) -> None:
     about, checkpoint, *_ = Segment(min(filled_record.glob("*.stj"))).frames()
     file = tmp_path / "rec-01700000000000-000.stj"
-    file.write_bytes(damage.framed([about, checkpoint, checkpoint._replace(kind=ENTRIES, content=encode([cut]))]))
+    file.write_bytes(
+        damage.framed([about, checkpoint, checkpoint._replace(kind=ENTRIES, content=bytes(Batch([cut]).content()))])
+    )
     for command in (["record", "info"], ["replay"]):
         assert main([*command, str(file)]) == 2
         assert "which is no time" in " ".join(capsys.readouterr().err.split())

@@ -198,7 +198,7 @@ def test_a_recorded_cycle_is_replayed_with_what_was_answered():
     verbs = ("predicate", "prioritize")
     found = bench(TWO, {}, *verbs)
     plan = cycle(found, Server(predicate=on_n2, prioritize=prefers("n2")))
-    written = entries.decode(entries.encode([entries.Planned.of(plan)]))
+    written = entries.decode(entries.Batch([entries.Planned.of(plan)]).content())
     replay = Replay(found.registry)
     again = bench(TWO, {}, *verbs)
     moment = Moment(Segment(Path("none")), 1, Cut(NOW, 0, 0), Rim(again.state), again.snapshot(), again.config)

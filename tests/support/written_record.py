@@ -16,7 +16,7 @@ from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.config import DEFAULT_CONFIG
 from stromboli.journal import segments
 from stromboli.journal.checkpoint import Checkpoint
-from stromboli.journal.entries import Configured, Planned, encode
+from stromboli.journal.entries import Batch, Configured, Planned
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import twin
 
@@ -31,8 +31,8 @@ class WrittenRecord:
         self.folder, self.rim = folder, Rim(state or ClusterState())
         self.registry = full_registry("")
         self.config = self.registry.configured_by(conf, "conf")
-        self._conf, self._waiting, self._first = conf, list[Change](), 0
-        self.rim.tell = self._waiting.append
+        self._conf, self._waiting, self._first = conf, Batch(), 0
+        self.rim.tell = self.note
         self._file: Any = None
 
     def begin(self, at: float) -> None:
@@ -40,14 +40,14 @@ class WrittenRecord:
         self.close()
         name = f"rec-{int((BEGIN + at) * 1000):0{segments.STAMP}d}-000{segments.SUFFIX}"
         self._file, self._first = (self.folder / name).open("wb"), 0
-        self._waiting.clear()
+        self._waiting = Batch()
         segments.write(self._file, segments.ABOUT, 0, BEGIN + at, msgspec.msgpack.encode({"stromboli": "test"}))
         segments.write(self._file, segments.CHECKPOINT, 0, BEGIN + at, Checkpoint(self.rim.state).encode())
         self.note(Configured(self._conf, False, False, [], None))
 
     def note(self, change: Change) -> None:
         """Write an entry that changes no state."""
-        self._waiting.append(change)
+        self._waiting.add(change)
 
     def apply(self, *objects: dict[str, Any], stays: bool = True) -> None:
         """News of objects."""
@@ -69,10 +69,10 @@ class WrittenRecord:
 
     def flush(self, now: float = BEGIN) -> None:
         """Write what waits as one frame."""
-        if self._waiting:
-            segments.write(self._file, segments.ENTRIES, self._first, now, encode(self._waiting))
-            self._first += len(self._waiting)
-            self._waiting.clear()
+        if self._waiting.count:
+            segments.write(self._file, segments.ENTRIES, self._first, now, self._waiting.content())
+            self._first += self._waiting.count
+            self._waiting = Batch()
 
     def close(self) -> None:
         """End the segment in order."""

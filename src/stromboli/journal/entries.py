@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -72,16 +73,36 @@ _ROWS: Final = msgspec.msgpack.Decoder(list[
     | rim.GatesSet | rim.VolumesSet | rim.VolumesGiven | rim.ClaimsGiven | rim.Emptied | rim.ShardingSet | rim.Cut
     | Configured | Planned
 ])  # fmt: skip
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_HEAD: Final = struct.Struct(">BI")
+"""How MessagePack begins an array: its kind, and how many elements it has."""
+_ARRAY: Final = 0xDD
 _OBJECTS: Final = {kind: msgspec.msgpack.Decoder(row.type) for kind, row in KINDS.items()}
 
 
-def encode(entries: Sequence[Change]) -> bytes:
-    """Entries as bytes."""
-    return msgspec.msgpack.encode(entries)
+class Batch:
+    """Entries as bytes, each encoded when it comes: what it holds has just been read, and is quickly at hand."""
+
+    __slots__ = ("_content", "count")
+
+    def __init__(self, entries: Iterable[Change] = ()) -> None:
+        self._content, self.count = bytearray(_HEAD.size), 0
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: Change) -> None:
+        """Add an entry.  Raises what the encoder does; the batch is of no use then."""
+        _ENCODER.encode_into(entry, self._content, -1)
+        self.count += 1
+
+    def content(self) -> bytearray:
+        """All entries, as :func:`decode` reads them."""
+        _HEAD.pack_into(self._content, 0, _ARRAY, self.count)
+        return self._content
 
 
-def decode(data: bytes) -> list[Change]:
-    """The entries that :func:`encode` wrote.  Raises :class:`~stromboli.errors.SnapshotError`."""
+def decode(data: bytes | bytearray) -> list[Change]:
+    """The entries of a :class:`Batch`.  Raises :class:`~stromboli.errors.SnapshotError`."""
     if _stated(data) > MOST:
         raise SnapshotError(f"it states {_stated(data)} entries; {MOST} are read of one frame")
     try:
@@ -90,7 +111,7 @@ def decode(data: bytes) -> list[Change]:
         raise SnapshotError(f"its entries cannot be read: {error}") from error
 
 
-def _stated(data: bytes) -> int:
+def _stated(data: bytes | bytearray) -> int:
     """How many elements a MessagePack array states, before any of them is made; 0 for what is no long array."""
     sizes = {0xDC: 2, 0xDD: 4}
     return int.from_bytes(data[1 : 1 + sizes[data[0]]], "big") if data and data[0] in sizes else 0

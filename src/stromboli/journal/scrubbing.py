@@ -17,6 +17,9 @@ from stromboli.model.names import SLA_WAITING_TIME_BARE
 KEPT: Final = ("volcano.sh", "k8s.io", "hami.io", "stromboli.dev")
 """Domains of annotations that are kept, with all below them."""
 
+MOST_KNOWN: Final = 1000
+"""How many keys that are kept are remembered as such."""
+
 O = TypeVar("O", bound=Object)  # noqa: E741
 
 
@@ -29,13 +32,15 @@ class Scrub:
     def __init__(self, domains: Collection[str] = ()) -> None:
         self._domains = (*KEPT, *domains)
         self.dropped: set[str] = set()
+        self._known: dict[str, bool] = {}
 
     def __call__(self, found: O) -> O:
         """``found`` without what no record shall hold."""
         annotations = found.metadata.annotations
-        kept = {key: text for key, text in annotations.items() if self._is_kept(key)}
-        if len(kept) < len(annotations):
-            found = replace(found, metadata=_with(found.metadata, kept))
+        if not all(map(self._known.get, annotations)):  # mostly, the keys have all been seen
+            kept = {key: text for key, text in annotations.items() if self._is_kept(key)}
+            if len(kept) < len(annotations):
+                found = replace(found, metadata=_with(found.metadata, kept))
         if isinstance(found, ReplicaSet) and found.spec.template is not None:
             found = replace(found, spec=WorkloadSpec(selector=found.spec.selector))
         return found
@@ -43,6 +48,8 @@ class Scrub:
     def _is_kept(self, key: str) -> bool:
         domain = key.partition("/")[0]
         if key == SLA_WAITING_TIME_BARE or any(domain == one or domain.endswith(f".{one}") for one in self._domains):
+            if len(self._known) < MOST_KNOWN:
+                self._known[key] = True
             return True
         if len(self.dropped) < 100:
             self.dropped.add(key)

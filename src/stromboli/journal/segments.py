@@ -1,6 +1,7 @@
 """The files of a record: frames with checksums, the first of each file a checkpoint.
 
-A frame is a header of :data:`HEADER` and what zlib made of its content.  Entries are numbered from 0 in each segment; a
+A frame is a header of :data:`HEADER` and its content as zlib packs it, or ISA-L where it is installed (extra
+``record``), which takes a sixth of the time for the same format.  Entries are numbered from 0 in each segment; a
 frame says which is its first, so that none can be missing or stand elsewhere.
 """
 
@@ -13,6 +14,11 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from stromboli.errors import RecordError
+
+try:
+    from isal.isal_zlib import compress
+except ImportError:
+    from zlib import compress
 
 HEADER: Final = struct.Struct("<4scIIQdI")
 """Magic, kind, length of the content, length in the file, first entry, seconds since 1970, CRC-32 of all the rest."""
@@ -43,9 +49,9 @@ class Frame(NamedTuple):
     content: bytes
 
 
-def write(file: BinaryIO, kind: bytes, first: int, time: float, content: bytes) -> int:
+def write(file: BinaryIO, kind: bytes, first: int, time: float, content: bytes | bytearray) -> int:
     """Write a frame; returns how many bytes it took.  Raises OSError."""
-    packed = zlib.compress(content, 1)
+    packed = compress(content, 1)
     fields = (MAGIC, kind, len(content), len(packed), first, time)
     crc = zlib.crc32(packed, zlib.crc32(HEADER.pack(*fields, 0)))
     file.write(HEADER.pack(*fields, crc) + packed)

@@ -189,6 +189,7 @@ class Writer:
     def __init__(self) -> None:
         self.templates: dict[int, TemplateRow] = {}
         self._tasks: dict[bytes, int] = {}
+        self._numbers: dict[Task, int] = {}
         self._encode = msgspec.msgpack.Encoder(enc_hook=self.number).encode
 
     @property
@@ -198,8 +199,11 @@ class Writer:
 
     def task(self, task: Task) -> int:
         """The number of ``task``; equal tasks have one."""
-        row = self._encode(_TaskRow(*msgspec.structs.astuple(task)))
-        return self._tasks.setdefault(row, len(self._tasks))
+        number = self._numbers.get(task)  # most stand in the cluster, on a node and in a job
+        if number is None:
+            row = self._encode(_TaskRow(*msgspec.structs.astuple(task)))
+            number = self._numbers[task] = self._tasks.setdefault(row, len(self._tasks))
+        return number
 
     def number(self, template: object) -> int:
         """The number of ``template``."""

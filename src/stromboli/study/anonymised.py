@@ -20,7 +20,7 @@ from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
 from stromboli.journal import segments
 from stromboli.journal.checkpoint import Checkpoint, restored
-from stromboli.journal.entries import Configured, Planned, decode, encode
+from stromboli.journal.entries import Batch, Configured, Planned, decode
 from stromboli.journal.pseudonyms import Pseudonyms
 from stromboli.journal.segments import ABOUT, CHECKPOINT, END, ENTRIES, Frame, Segment
 from stromboli.model.snapshot import Snapshot
@@ -69,7 +69,7 @@ class Anonymised:
                     segments.write(file, CHECKPOINT, 0, since, found)
                     continue
                 for some in _parts((change for _, change in made if change is not None), segments.FRAME):
-                    segments.write(file, ENTRIES, first, found.time, encode(some))
+                    segments.write(file, ENTRIES, first, found.time, Batch(some).content())
                     first += len(some)
             segments.write(file, END, 0, 0.0, b"")
 

@@ -1,4 +1,4 @@
-"""Recording a scheduler: what changes its state goes to files, which a thread of its own writes.
+"""Recording a scheduler: what changes its state goes to files, which a thread of its own compresses and writes.
 
 Scheduling never waits for it.  Where the disk is full or too slow the record ends, which is told; it goes on later in a
 new segment, whose checkpoint makes up for what is missing.
@@ -23,7 +23,7 @@ from stromboli.errors import in_words
 from stromboli.framework.books.plan import Plan
 from stromboli.journal import segments
 from stromboli.journal.checkpoint import Checkpoint
-from stromboli.journal.entries import Configured, Planned, encode
+from stromboli.journal.entries import Batch, Configured, Planned
 from stromboli.journal.scrubbing import Scrub
 from stromboli.live.process.events import Telling
 from stromboli.live.scheduler.configuration import Configuration
@@ -45,7 +45,7 @@ class Limits(NamedTuple):
 
     segment_seconds: float = 600.0
     segment_bytes: int = 1 << 26
-    segment_entries: int = 20_000
+    segment_entries: int = 80_000
     bytes: int = 10 << 30
     seconds: float = 7 * 86400.0
 
@@ -70,7 +70,7 @@ class Recorder:
         self._work: Queue[Callable[[], None] | None] = Queue(WAITING)
         self._writer = _Writer(folder, limits)
         self._thread: Thread | None = None
-        self._waiting: list[Change] = []
+        self._waiting = Batch()
         self._first = self.failures = 0
         self._since: float | None = None
         self._again = 0.0
@@ -89,7 +89,7 @@ class Recorder:
         return self._work.qsize()
 
     def hear(self, change: Change) -> None:
-        """Note a change that is about to be made; it is encoded later, by the writer, as changes are values."""
+        """Note a change that is about to be made."""
         if isinstance(change, Cut):
             self._safely(lambda: self._begin_cycle(change.now))
         if self._since is not None:
@@ -98,7 +98,7 @@ class Recorder:
     def planned(self, plan: Plan) -> None:
         """Note what the last cut has led to."""
         if self._since is not None:
-            self._safely(lambda: self._waiting.append(Planned.of(plan)))
+            self._safely(lambda: self._waiting.add(Planned.of(plan)))
 
     def close(self) -> None:
         """Write what waits, and end.  The writer has as long as it needs."""
@@ -120,9 +120,12 @@ class Recorder:
             self._stop(in_words(error))
 
     def _noted(self, change: Change) -> None:
-        self._waiting.append(change)
-        if len(self._waiting) >= segments.FRAME:  # even if no cycle begins
-            self._safely(self._hand_over)
+        try:
+            self._waiting.add(change)
+            if self._waiting.count >= segments.FRAME:  # even if no cycle begins
+                self._hand_over()
+        except Exception as error:  # noqa: BLE001  # as below; a call less for every change
+            self._stop(in_words(error))
 
     def _begin_cycle(self, now: float) -> None:
         if error := self._writer.error:
@@ -133,7 +136,7 @@ class Recorder:
             self._begin(now)
         if self._since is not None and (conf := self._configured()) != self._conf:
             self._conf = conf
-            self._waiting.append(conf)
+            self._waiting.add(conf)
 
     def _is_due(self, now: float) -> bool:
         if self._since is None:
@@ -151,11 +154,11 @@ class Recorder:
         self._put(lambda: self._writer.begin(now, checkpoint))
 
     def _hand_over(self) -> None:
-        if self._waiting and self._since is not None:
-            first, now, entries = self._first, self._clock(), self._waiting
-            self._first += len(entries)
-            self._put(lambda: self._writer.entries(first, now, entries))
-        self._waiting = []
+        if self._waiting.count and self._since is not None:
+            first, now, batch = self._first, self._clock(), self._waiting
+            self._first += batch.count
+            self._put(lambda: self._writer.entries(first, now, batch))
+        self._waiting = Batch()
 
     def _put(self, work: Callable[[], None]) -> None:
         try:
@@ -165,7 +168,7 @@ class Recorder:
 
     def _stop(self, error: str) -> None:
         self._since, self._again = None, self._clock() + AGAIN
-        self._waiting = []
+        self._waiting = Batch()
         self.failures += 1
         self._tell("record_stopped", error=error, seconds=AGAIN)
 
@@ -206,16 +209,16 @@ class _Writer:
             return os.fdopen(found, "wb", buffering=0)
         raise FileExistsError(f"{self._folder} has a thousand segments of this moment")
 
-    def entries(self, first: int, now: float, entries: list[Change]) -> None:
+    def entries(self, first: int, now: float, batch: Batch) -> None:
         if self._file is not None:
-            self._write(segments.ENTRIES, first, now, encode(entries))
+            self._write(segments.ENTRIES, first, now, batch.content())
 
     def end(self) -> None:
         if self._file is not None:
             self._write(segments.END, 0, 0.0, b"")
         self._close()
 
-    def _write(self, kind: bytes, first: int, now: float, content: bytes) -> None:
+    def _write(self, kind: bytes, first: int, now: float, content: bytes | bytearray) -> None:
         if self._file is not None:
             written = segments.write(self._file, kind, first, now, content)
             self.size += written

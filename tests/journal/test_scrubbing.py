@@ -1,0 +1,43 @@
+"""What a record holds of annotations, also once their keys have been seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from stromboli.cluster.kinds import Pod
+from stromboli.journal import scrubbing
+from stromboli.journal.scrubbing import Scrub
+from stromboli.model.objects.base import NamespacedMetadata
+
+KEPT = {"scheduling.k8s.io/group-name": "g", "volcano.sh/task-spec": "t", "gpu.example.com/cards": "2"}
+SECRET = {"kubectl.io/last": "token", "notvolcano.sh/x": "1", "plain": "2"}
+
+
+def annotated(annotations: dict[str, str]) -> Pod:
+    return Pod(metadata=NamespacedMetadata(name="p", annotations=annotations))
+
+
+def test_keys_are_kept_or_taken_off_however_often_they_come() -> None:
+    scrub = Scrub(["example.com"])
+    for _ in range(3):
+        assert scrub(annotated(KEPT)).metadata.annotations == KEPT
+        assert scrub(annotated(KEPT | SECRET)).metadata.annotations == KEPT
+        assert scrub(annotated(SECRET)).metadata.annotations == {}
+        assert scrub(annotated({})).metadata.annotations == {}
+    assert scrub.dropped == set(SECRET)
+
+
+def test_an_object_without_anything_to_take_off_stays_as_it_is() -> None:
+    scrub, pod = Scrub(["example.com"]), annotated(KEPT)
+    assert scrub(pod) is pod
+    assert scrub(pod) is pod
+
+
+def test_what_is_remembered_of_keys_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scrubbing, "MOST_KNOWN", 3)
+    scrub = Scrub()
+    for number in range(5):
+        kept = {f"volcano.sh/{number}": "x"}
+        assert scrub(annotated(kept | SECRET)).metadata.annotations == kept
+        assert scrub(annotated(kept)).metadata.annotations == kept
+    assert len(scrub._known) == 3
