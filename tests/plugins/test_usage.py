@@ -12,7 +12,8 @@ from stromboli.framework.session.reference import ReferenceView
 from stromboli.model.reservation import Held, stated
 from stromboli.model.usage import NodeUsage
 from stromboli.plugins.usage import Usage
-from stromboli.plugins.usage.load import Estimator, Expected, Pair, Weights, load, score
+from stromboli.plugins.usage.load import Estimator, Expected, Pair, Weights, capacities, load, score
+from stromboli.plugins.usage.plugin import interval_of
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import NOW, Bench, binds, conf, task_of
 
@@ -205,6 +206,55 @@ def test_a_load_that_was_measured_counts_for_the_filter_though_the_other_is_miss
         assert (plugin.not_loaded(task, nodes).tolist(), plugin.idle_first(task, nodes).tolist()) == ([refused], [0.0])
 
 
+@pytest.mark.parametrize(
+    ("cpu", "memory", "reason"),
+    [(80, 80, ""), (80.1, 80, "CPU"), (80, 80.1, "memory"), (99, 99, "CPU")],
+)
+def test_a_load_above_its_threshold_refuses_a_node_whatever_is_evicted(cpu, memory, reason):
+    with measured(Bench([BIG, pod_group("g"), POD], usage()), n1=(cpu, memory)).open() as session:
+        found = plugin_of(session).refusal(task_of(session, "p"), session.nodes["n1"])
+        text = f"the {reason} load of the node exceeds the upper limit."
+        assert (found and (str(found), found.resolvable)) == ((text, False) if reason else None)
+
+
+@pytest.mark.parametrize(("factor", "percent"), [(1, 50), (1.2, 70)])
+def test_a_pod_that_states_nothing_uses_so_much_memory(factor, percent):
+    nothing = pod("p", group="g", cpu=0, memory=0, on="n1")
+    with measured(Bench([BIG, pod_group("g"), nothing], usage()), n1=(percent, percent)).open() as session:
+        assert plugin_of(session).expected.of(0) == Pair(250 * factor, 200 * 2**20 * factor)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "found"),
+    [
+        ({"cpu": 4, "memory": 400}, (4000.0, 400.0)),
+        ({"cpu": 6, "memory": 700}, (6000.0, 700.0)),
+        ({"cpu": 6}, (6000.0, 0.0)),
+        ({"memory": 700}, (0.0, 700.0)),
+    ],
+)
+def test_what_a_node_has_is_its_capacity(capacity, found):
+    """Where it states none it has nothing to be loaded."""
+    one = node("n1", cpu=4, memory=400)
+    one["status"]["capacity"] = capacity
+    with Bench([one]).open() as session:
+        assert tuple(each.tolist() for each in capacities(session.table)) == ([found[0]], [found[1]])
+
+
+def test_what_a_node_lends_twice_counts_where_it_offers_nothing_itself():
+    one = node("n1", annotations={"volcano.sh/oversubscription-cpu": "10", "volcano.sh/oversubscription-memory": "20"})
+    one["status"] = {"allocatable": {"pods": 9}, "capacity": {"pods": 9}}
+    with Bench([one]).open() as session:
+        assert tuple(each.tolist() for each in capacities(session.table)) == ([10.0], [20.0])
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("", 30), ("soon", 30), ("0s", 30), ("-1s", 30), ("500ms", 0.5), ("1m", 60)]
+)
+def test_the_interval_between_measurements(written, seconds):
+    assert interval_of(written) == seconds
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.floats(0, 1e9), st.floats(0, 1e15)), max_size=30))
 def test_sums_do_not_depend_on_pods_that_came_and_went(moves):
     found, counted = Expected(3), {}
@@ -220,7 +270,13 @@ def test_sums_do_not_depend_on_pods_that_came_and_went(moves):
 
 
 def test_loads_stay_between_0_and_1():
-    for percent, expected, capacity, found in ((150.0, 0.0, 10.0, 1.0), (0.0, 20.0, 10.0, 1.0), (50.0, 1.0, 0.0, 0.0)):
+    for percent, expected, capacity, found in (
+        (0.0, 0.5, 1.0, 0.5),
+        (50.0, 0.25, 1.0, 0.75),
+        (150.0, 0.0, 10.0, 1.0),
+        (0.0, 20.0, 10.0, 1.0),
+        (50.0, 1.0, 0.0, 0.0),
+    ):
         assert load(percent, expected, capacity) == found
         assert load(np.array([percent]), np.array([expected]), np.array([capacity])).tolist() == [found]
     assert score((0.25, 0.75), Weights(1, 0), 2) == 150.0
@@ -256,6 +312,22 @@ def test_arguments_out_of_range_keep_their_defaults_one_by_one():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("section", "key", "least", "most", "beyond"),
+    [
+        ("thresholds", "cpu", 0, 100, (-1, 101)),
+        ("thresholds", "mem", 0, 100, (-1, 101)),
+        ("estimator", "request_ratio", 0.0, 1.0, (-0.1, 1.1)),
+        ("estimator", "risk_threshold", 0.0, 1.0, (-0.1, 1.1)),
+        ("estimator", "risk_factor", 1.0, 9.0, (0.9,)),
+    ],
+)
+def test_what_is_just_in_range_is_taken(section, key, least, most, beyond):
+    for value in (least, most, *beyond):
+        values, complaints = parse_arguments(Usage.arguments, {section: {key: value}}, "usage")
+        assert ((values[section][key] == value), not complaints) == ((value not in beyond),) * 2
+
+
 def test_whole_numbers_for_pods_that_state_nothing_are_thousandths_and_mebibytes():
     text = conf("[{name: usage, arguments: {estimator: {be_cpu: 100, be_mem: 64}}}]")
     with Bench([BIG], text).open() as session:
@@ -268,12 +340,19 @@ def test_the_filter_can_be_switched_off():
 
 
 def test_what_it_tells():
-    nodes = [node(name, cpu=10, memory="100Gi") for name in ("cpu", "mem", "ok", "none")]
-    bench = measured(Bench([*nodes, pod_group("g"), POD], usage()), cpu=(81, 1), mem=(1, 85.5), ok=(1, 2))
+    nodes = [node(name, cpu=10, memory="100Gi") for name in ("cpu", "mem", "ok", "none", "old")]
+    text = usage(thresholds="{cpu: 80, mem: 85}")
+    bench = measured(Bench([*nodes, pod_group("g"), POD], text), cpu=(81, 1), mem=(1, 85.5), ok=(1, 2))
+    bench.state.usage["old"] = NodeUsage(NOW - 301, {"10m": 1}, {"10m": 1})
     lines = bench.logged(5)
     assert "Node cpu cpu usage 81.000000 exceeds the threshold 80.000000" in lines
-    assert "Node mem mem usage 85.500000 exceeds the threshold 80.000000" in lines
+    assert "Node mem mem usage 85.500000 exceeds the threshold 85.000000" in lines
     assert "Usage plugin filter for task default/p on node ok pass." in lines
-    assert [line for line in lines if line.startswith("The period(10m) is empty or the usage metrics data")]
+    stale = "The period(10m) is empty or the usage metrics data is not updated for more than 5 minutes, Usage plugin"
+    for node_, when in (("none", "never"), ("old", "1970-01-12T13:41:39+00:00")):
+        assert f"{stale} filter for task default/p on node {node_} pass, metrics time is {when}. " in lines
+        assert f"{stale} score for task default/p on node {node_} is 0, metrics time is {when}. " in lines
+    assert not [line for line in lines if line.startswith(stale) and " ok " in line]
     assert {"Enter usage plugin ...", "Leaving usage plugin ..."} <= set(lines)
     assert [line for line in lines if line.startswith("node:ok, cpu usage:map[10m:1")]
+    assert [line for line in lines if line.startswith("node:none, cpu usage:map[], mem usage:map[]")]

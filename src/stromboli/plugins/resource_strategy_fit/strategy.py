@@ -73,7 +73,7 @@ def of_resource(name: str, strategies: Mapping[str, Strategy]) -> Strategy | Non
     """The strategy of ``name``: its own, else that of the pattern with the longest beginning."""
     if name in strategies:
         return strategies[name]
-    patterns = [key for key in strategies if len(key) > 1 and key.endswith("*") and name.startswith(key[:-1])]
+    patterns = [key for key in strategies if key.endswith("*") and name.startswith(key[:-1])]
     return strategies[max(patterns, key=len)] if patterns else None
 
 
