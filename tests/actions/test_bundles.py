@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from stromboli.api.fields import LabelSelector
+from stromboli.api.scheduling import SubGroupPolicy
 from stromboli.model.job import RUNNING, SUCCEEDED
-from stromboli.model.podgroup import SubGroupPolicy
-from stromboli.model.spec import LabelSelector
 from stromboli.model.subjobs import assign
 from stromboli.preemption.bundles import Bundle, Kind, bundles_of, in_order, total
 from tests.plugins.support import make_job, make_task

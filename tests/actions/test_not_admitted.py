@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from stromboli.actions import not_admitted
+from stromboli.api.scheduling import PodGroupCondition, PodGroupStatus
 from stromboli.builtin import builtin_registry
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.config import load_config
 from stromboli.model.job import Job
-from stromboli.model.podgroup import PodGroupCondition, PodGroupStatus
 from stromboli.plugin import Plugin, job_enqueueable
 from stromboli.testing.builders import events, node, pod, pod_group, queue, state
 

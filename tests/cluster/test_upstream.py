@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import pytest
 
+from stromboli.api.fields import NetworkTopology
+from stromboli.api.scheduling import PodGroupCondition, PodGroupStatus
 from stromboli.cluster.decoding.upstream import (
     REASON_SCHEDULED,
     any_group_of,
@@ -18,7 +20,7 @@ from stromboli.cluster.decoding.upstream import (
 )
 from stromboli.cluster.objects import from_value
 from stromboli.model.job import Job, JobFacts
-from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition, PodGroupStatus, upstream_name
+from stromboli.model.podgroup import PodGroup, upstream_name
 from stromboli.testing.builders import Manifest
 
 NAME: Final = upstream_name("g")

@@ -1,4 +1,4 @@
-"""Definitions of our kinds: structural, complete, and agreeing with what scheduling reads of the same objects."""
+"""Definitions of our kinds: structural and complete."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from msgspec import inspect
 
 from stromboli.api.batch import Job
 from stromboli.api.fields import KUBERNETES
 from stromboli.api.kinds import ALL, KINDS, Kind
 from stromboli.api.read import read
-from stromboli.cluster import kinds as slim
 from stromboli.crds.manifests import definition, definitions
 from stromboli.crds.schema import schema_of
 from stromboli.errors import ManifestError
-from stromboli.model.spec import Wire
 
 SCHEMAS = [pytest.param(kind, id=kind.kind) for kind in ALL]
 
@@ -103,34 +100,6 @@ def test_definitions_name_columns_scope_and_subresources() -> None:
     assert "subresources" not in group["spec"]["versions"][0], "the scheduler writes status and annotations at once"
     assert group["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
     assert definition(KINDS["Queue"])["spec"]["scope"] == "Cluster"  # type: ignore[index]
-
-
-def fields(cls: type[Wire]) -> Iterator[tuple[str, set[str]]]:
-    """Names of the fields of a class and of all classes inside of it, on the wire."""
-    waiting: list[tuple[str, inspect.Type]] = [("", inspect.type_info(cls))]
-    while waiting:
-        path, found = waiting.pop()
-        match found:
-            case inspect.StructType():
-                yield path, {field.encode_name for field in found.fields}
-                waiting += [(f"{path}.{field.encode_name}", field.type) for field in found.fields]
-            case inspect.Metadata():
-                waiting.append((path, found.type))
-            case inspect.UnionType():
-                waiting += [(path, inner) for inner in found.types]
-            case inspect.VarTupleType():
-                waiting.append((path, found.item_type))
-            case inspect.DictType():
-                waiting.append((path, found.value_type))
-
-
-@pytest.mark.parametrize("name", ["Job", "PodGroup", "Queue", "HyperNode"])
-def test_what_scheduling_reads_is_there(name: str) -> None:
-    """The slim forms of scheduling name no field that the kinds lack."""
-    whole = dict(fields(KINDS[name].type))
-    for path, names in fields(slim.KINDS[name].type):
-        if "template" not in path:
-            assert names <= whole[path], path
 
 
 def test_objects_come_back_as_they_were_written() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from stromboli.api.scheduling import Guarantee
 from stromboli.fairness.quota import flat, tree
-from stromboli.model.queue import Guarantee, Queue, QueueSpec
+from stromboli.model.queue import Queue, QueueSpec
 from stromboli.model.resources.resource import INFINITE, Resource
 from stromboli.testing.builders import node, queue
 from tests.plugins.factored_queues import asking, entering, factored, text

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.api.scheduling import Guarantee
 from stromboli.fairness.quota import OURS, Reading, flat, is_device_class, overcommitments, tree
-from stromboli.model.queue import Guarantee, Queue, QueueSpec
+from stromboli.model.queue import Queue, QueueSpec
 from stromboli.model.resources.resource import INFINITE, Resource
 
 NAMES = ("root", "a", "b", "c", "d", "e")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from stromboli.api.fields import NetworkTopology
 from stromboli.cycle import run_actions
 from stromboli.framework.session.session import Session
-from stromboli.model.podgroup import NetworkTopology
 from stromboli.model.status import ALLOCATED_STATUS
 from stromboli.narration.observe import SILENT, Observer
 from stromboli.plugins.network_topology_aware import NetworkTopologyAware

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from stromboli.api.scheduling import PodGroupStatus
 from stromboli.cluster.mirror import Mirror
 from stromboli.cycle import run_cycle
 from stromboli.framework.books import jobs as jobs_of_sessions
@@ -26,7 +27,6 @@ from stromboli.model.names import (
     REASON_GANG_READY,
     REASON_NOT_ENOUGH_RESOURCES,
 )
-from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.snapshot import Snapshot
 from stromboli.narration.observe import Counting
 from stromboli.preemption import victim_search

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.scheduling import PodGroupCondition
 from stromboli.framework.books.plan import (
     Bind,
     Event,
@@ -28,7 +29,6 @@ from stromboli.kube.recorder import COMBINED, Recorder, Regarding
 from stromboli.kube.transport import Request, Response
 from stromboli.live.scheduler.plan_stream import Handover
 from stromboli.live.writing.binds import FIRST_GUESS, MORE_COME
-from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.values import times
 from tests.support.live_world import PREEMPTING, Directed, LiveWorld, gang, group, pod, uid
 from tests.support.memory_server import MemoryServer, status

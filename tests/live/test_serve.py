@@ -17,6 +17,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
+from stromboli.api.scheduling import PodGroupStatus
 from stromboli.cli.main import main
 from stromboli.cluster.events import Added
 from stromboli.cluster.files.written import manifests
@@ -38,7 +39,6 @@ from stromboli.live.scheduler.dump import summary, write_dump
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.model.claims import Devices
-from stromboli.model.podgroup import PodGroupStatus
 from stromboli.narration.observe import Counting
 from tests.support.certificates import Authority
 from tests.support.live_world import LiveWorld, gang, group, node, picture, pod, queue

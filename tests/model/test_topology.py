@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from stromboli.api.topology import HyperNodeSpec
 from stromboli.model.spec import NodeSpec
-from stromboli.model.topology import HyperNodeSpec, Topology, ancestors, build, lowest_common
+from stromboli.model.topology import Topology, ancestors, build, lowest_common
 
 NODES = [NodeSpec(name, labels={"rack": name[0]}) for name in ("a-1", "a-2", "b-1", "b-2", "gpu-b-3")]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stromboli.api.scheduling import Guarantee, PodGroupSpec, PodGroupStatus
 from stromboli.cluster.sums import JobSums
 from stromboli.framework.books.jobs import Jobs
 from stromboli.framework.books.plan import Plan
@@ -14,8 +15,8 @@ from stromboli.framework.books.pod_groups import PodGroups
 from stromboli.framework.books.queues import Queues
 from stromboli.framework.config.compat import Compat
 from stromboli.model.job import ALLOCATED, PENDING, PIPELINED, Job, JobFacts
-from stromboli.model.podgroup import PodGroup, PodGroupSpec, PodGroupStatus
-from stromboli.model.queue import Guarantee, Queue, QueueSpec, QueueStatus
+from stromboli.model.podgroup import PodGroup
+from stromboli.model.queue import Queue, QueueSpec, QueueStatus
 from stromboli.model.resources.axes import Axes, add_to
 from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import PodSpec

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from stromboli.api.scheduling import SubGroupPolicy
 from stromboli.model.job import ALLOCATED, PIPELINED
-from stromboli.model.podgroup import SubGroupPolicy
 from stromboli.model.status import TaskStatus
 from stromboli.plugins.gang import Gang
 from tests.plugins.support import FakeSession, asked, make_job, make_task, opened

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.api.topology import CpuInfo
 from stromboli.model.codec import decode_snapshot, encode_snapshot
-from stromboli.model.numa import CpuPlace, NumaSpec, cpus_of, mask_of
+from stromboli.model.numa import NumaSpec, cpus_of, mask_of
 from stromboli.plugins.numa_aware import NumaAware
 from stromboli.plugins.numa_aware.cpus import BEST_EFFORT, RESTRICTED, SINGLE, Hint, Layout, best, plan
 from stromboli.testing.builders import Manifest, node, pod, pod_group
@@ -119,7 +120,7 @@ def test_numbers_of_numa_nodes_and_cpus_have_no_price():
     far = 1 << 62
     places = ((0, -far, far, -far), (1, far, -far, far), (2, far, far, far))
     assert plan(Layout(places), 7, RESTRICTED, (2,)).cpus == 0b110
-    odd = NumaSpec(cpu_detail={"9" * 5000: CpuPlace(), "07": CpuPlace(), "7": CpuPlace(), str(far): CpuPlace()})
+    odd = NumaSpec(cpu_detail={"9" * 5000: CpuInfo(), "07": CpuInfo(), "7": CpuInfo(), str(far): CpuInfo()})
     assert odd.places == ((7, 0, 0, 0),)
 
 

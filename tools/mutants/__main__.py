@@ -51,9 +51,9 @@ class Target:
     tests: tuple[str, ...] = tuple(
         f"tests/{name}"
         for name in (
-            "acceptance", "actions", "cases", "cli", "cluster", "controllers", "crds", "devices", "docs", "fairness",
-            "filters", "framework", "integrations", "job_plugins", "journal", "kube", "laws", "live", "metrics",
-            "migration", "model", "plugins", "server", "sim", "study", "testing",
+            "acceptance", "actions", "api", "cases", "cli", "cluster", "controllers", "crds", "devices", "docs",
+            "fairness", "filters", "framework", "integrations", "job_plugins", "journal", "kube", "laws", "live",
+            "metrics", "migration", "model", "plugins", "server", "sim", "study", "testing",
         )
     )  # fmt: skip
 

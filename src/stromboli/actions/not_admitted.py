@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
+from stromboli.api.scheduling import PodGroupCondition
 from stromboli.errors import ManifestError
 from stromboli.framework.session.admission import Ballot, First, refusals_text
 from stromboli.model import names
-from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.values.times import seconds
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta
 
+from stromboli.model import spec
 from stromboli.model.names import LONGEST_NAME
 from stromboli.model.spec import Amount, Wire
 
@@ -126,7 +127,7 @@ class Resource(Wire, frozen=True):
     metadata: Metadata = Metadata()
 
 
-class LabelRequirement(Wire, frozen=True):
+class LabelRequirement(spec.Requirement, frozen=True):
     """One expression of a label selector."""
 
     key: Annotated[str, NEEDED, says("Label that the expression is about.")] = ""
@@ -136,7 +137,7 @@ class LabelRequirement(Wire, frozen=True):
     ] = ()
 
 
-class LabelSelector(Wire, frozen=True):
+class LabelSelector(spec.LabelSelector, frozen=True):
     """Labels and expressions that must all hold."""
 
     match_labels: Annotated[Texts, says("Labels and the values that they must have.")] = {}

@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from stromboli.api.fields import NetworkTopology
+from stromboli.api.scheduling import PodGroupSpec, PodGroupStatus
 from stromboli.cluster import job_pods
 from stromboli.cluster.decoding.annotations import read_int
 from stromboli.cluster.decoding.templates import check_spec
@@ -46,7 +48,6 @@ from stromboli.model.names import (
     ROOT_QUEUE,
     SCHEDULER_NAME,
 )
-from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStatus
 from stromboli.model.queue import QueueSpec, QueueStatus
 
 INHERITED: Final = "volcano.sh/"

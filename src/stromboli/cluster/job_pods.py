@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from stromboli.api.fields import LabelSelector
+from stromboli.api.scheduling import PodGroupSpec, PodGroupStatus, SubGroupPolicy
 from stromboli.cluster.decoding.amounts import COUNT, check_whole
 from stromboli.cluster.decoding.templates import check_spec
 from stromboli.cluster.kinds import Job, JobTask, NamespacedMetadata, OwnerReference, Pod, PodGroup, PodStatus, title
@@ -34,9 +36,8 @@ from stromboli.model.names import (
     TASK_SPEC,
     TEMPLATE_UID,
 )
-from stromboli.model.podgroup import PodGroupSpec, PodGroupStatus, SubGroupPolicy
 from stromboli.model.resources.request import with_default_requests
-from stromboli.model.spec import LabelSelector, PodSpec
+from stromboli.model.spec import PodSpec
 
 MOST_PODS: Final = 1_000_000
 """A job with more pods than this is refused."""

@@ -10,6 +10,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from stromboli.api.batch import PartitionPolicy
+from stromboli.api.fields import NetworkTopology
+from stromboli.api.scheduling import PodGroupSpec, PodGroupStatus
+from stromboli.api.topology import HyperNodeSpec, NodeShardSpec
 from stromboli.model.claims import DeviceClass as DeviceClass
 from stromboli.model.claims import ResourceClaim as ResourceClaim
 from stromboli.model.claims import ResourceSlice as ResourceSlice
@@ -21,7 +25,7 @@ from stromboli.model.objects.base import Object as Object
 from stromboli.model.objects.base import OwnerReference as OwnerReference
 from stromboli.model.objects.config_map import ConfigMap as ConfigMap
 from stromboli.model.objects.config_map import NpuReport as NpuReport
-from stromboli.model.objects.shard import NodeShardSpec, NodeShardStatus
+from stromboli.model.objects.shard import NodeShardStatus
 from stromboli.model.objects.storage import CSIDriver as CSIDriver
 from stromboli.model.objects.storage import CSINode as CSINode
 from stromboli.model.objects.storage import CSIStorageCapacity as CSIStorageCapacity
@@ -29,11 +33,10 @@ from stromboli.model.objects.storage import PersistentVolume as PersistentVolume
 from stromboli.model.objects.storage import PersistentVolumeClaim as PersistentVolumeClaim
 from stromboli.model.objects.storage import StorageClass as StorageClass
 from stromboli.model.objects.storage import VolumeAttachment as VolumeAttachment
-from stromboli.model.podgroup import NetworkTopology, PodGroupSpec, PodGroupStatus, UpstreamSpec, UpstreamStatus
+from stromboli.model.podgroup import UpstreamSpec, UpstreamStatus
 from stromboli.model.queue import QueueSpec, QueueStatus
 from stromboli.model.resources import request
 from stromboli.model.spec import Amount, Image, LabelSelector, PodSpec, Taint, Wire
-from stromboli.model.topology import HyperNodeSpec
 
 
 class PodCondition(request.PodCondition, frozen=True):
@@ -264,15 +267,6 @@ class PodTemplateSpec(Wire, frozen=True):
 
     metadata: TemplateMetadata = TemplateMetadata()
     spec: PodSpec = PodSpec()
-
-
-class PartitionPolicy(Wire, frozen=True):
-    """A job's task split into ``total_partitions`` parts of ``partition_size`` pods each."""
-
-    total_partitions: int = 0
-    partition_size: int = 0
-    min_partitions: int = 0
-    network_topology: NetworkTopology | None = None
 
 
 class DependsOn(Wire, frozen=True):

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.scheduling import PodGroupStatus
 from stromboli.cluster.decoding.attachable import Attachable
 from stromboli.cluster.events import Deleted, Modified
 from stromboli.cluster.kinds import Object
@@ -18,7 +19,6 @@ from stromboli.cluster.state import ClusterState
 from stromboli.framework.books.plan import HyperNodeUpdate, Nomination, Plan
 from stromboli.model.claims import Allocation
 from stromboli.model.disruption import DisruptionBudget
-from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.reservation import Held
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.status import TaskStatus

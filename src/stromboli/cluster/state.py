@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.scheduling import PodGroupStatus
 from stromboli.cluster import kinds
 from stromboli.cluster.decoding import decode
 from stromboli.cluster.decoding.devices import DeviceSettingsStore
@@ -33,7 +34,6 @@ from stromboli.framework.config import gates
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job, JobFacts
 from stromboli.model.jobs.hyper_nodes import JobHyperNodes
-from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.queue import PriorityClass, Queue, ResourceQuota
 from stromboli.model.reservation import Held, mentioned, with_reservation
 from stromboli.model.resources.axes import Axes

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from stromboli.api.fields import NetworkTopology
 from stromboli.api.kinds import KINDS, POD_GROUPS, PODS
+from stromboli.api.scheduling import PodGroupSpec
 from stromboli.cluster.complete import INHERITED, group_of_pod, topology_of
 from stromboli.cluster.decoding.annotations import read_int
 from stromboli.cluster.kinds import OwnerReference, Pod, PodGroup
@@ -30,7 +32,6 @@ from stromboli.controllers.owners import Climb, Level, texts_of
 from stromboli.controllers.world import World
 from stromboli.errors import ManifestError
 from stromboli.model.names import GROUP_MIN_MEMBER, GROUP_NAME, QUEUE_NAME, TASK_SPEC
-from stromboli.model.podgroup import NetworkTopology, PodGroupSpec
 
 SCALED: Final = ("ReplicaSet", "StatefulSet")
 """Kinds whose PodGroup goes when they are scaled to nothing."""

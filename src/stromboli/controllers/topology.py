@@ -8,7 +8,7 @@ import msgspec
 
 from stromboli.api.fields import Metadata
 from stromboli.api.kinds import HYPER_NODES
-from stromboli.api.topology import HyperNode
+from stromboli.api.topology import HyperNode, HyperNodeSpec
 from stromboli.controllers.changes import Outcome, Patch, Subject
 from stromboli.controllers.discovery import labels
 from stromboli.controllers.discovery.controller import Discovery
@@ -16,7 +16,7 @@ from stromboli.controllers.work import About
 from stromboli.controllers.world import Key, Shelf, World, key_of
 from stromboli.model.names import NETWORK_TOPOLOGY_SOURCE
 from stromboli.model.spec import NodeSpec
-from stromboli.model.topology import HyperNodeSpec, build, hyper_members
+from stromboli.model.topology import build, hyper_members
 
 
 class TopologyController:

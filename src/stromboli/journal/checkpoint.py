@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from stromboli.api.topology import HyperNodeSpec
 from stromboli.cluster.decoding import decode
 from stromboli.cluster.decoding.attachable import Attachable
 from stromboli.cluster.decoding.shards import Shards
@@ -23,7 +24,6 @@ from stromboli.model.resources.device_settings import DeviceSettings
 from stromboli.model.resources.request import RequestGates
 from stromboli.model.spec import LabelSelector, NodeSpec
 from stromboli.model.task import PodTemplate, Task
-from stromboli.model.topology import HyperNodeSpec
 from stromboli.model.usage import NodeUsage
 from stromboli.model.values.format import Format
 

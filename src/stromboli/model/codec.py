@@ -12,6 +12,8 @@ from typing import Final, TypeVar
 import msgspec
 import numpy as np
 
+from stromboli.api.fields import NetworkTopology
+from stromboli.api.scheduling import PodGroupCondition
 from stromboli.errors import SnapshotError
 from stromboli.model.claims import DeviceObjects, Devices
 from stromboli.model.disruption import DisruptionBudget
@@ -21,7 +23,7 @@ from stromboli.model.jobs.sums import Sums
 from stromboli.model.numa import NumaSpec
 from stromboli.model.objects.shard import Shard
 from stromboli.model.objects.storage import Storage
-from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
+from stromboli.model.podgroup import PodGroup
 from stromboli.model.queue import Queue, ResourceQuota
 from stromboli.model.resources.axes import Axes, Vector
 from stromboli.model.resources.device_settings import DeviceSettings

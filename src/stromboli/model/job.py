@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
+from stromboli.api.fields import NetworkTopology
+from stromboli.api.scheduling import PodGroupCondition
 from stromboli.model.jobs.hyper_nodes import NO_HYPER_NODES
 from stromboli.model.jobs.sums import Sums
-from stromboli.model.podgroup import NetworkTopology, PodGroup, PodGroupCondition
+from stromboli.model.podgroup import PodGroup
 from stromboli.model.resources.resource import Resource
 from stromboli.model.status import ALLOCATED_STATUS, READY_STATUS, TaskStatus
 from stromboli.model.task import Task, twins

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
 
+from stromboli.api.topology import CpuInfo
 from stromboli.errors import QuantityError
 from stromboli.model.names import CPU
 from stromboli.model.resources import quantity
@@ -15,14 +16,6 @@ MOST_CPUS: Final = 4096
 """CPUs with greater numbers do not count."""
 MOST_NUMA_NODES: Final = 16
 """A node with more NUMA nodes has no hints: their sets would be too many."""
-
-
-class CpuPlace(Wire, frozen=True):
-    """Where a CPU sits."""
-
-    numa: int = 0
-    socket: int = 0
-    core: int = 0
 
 
 class NumaResource(Wire, frozen=True):
@@ -45,7 +38,7 @@ class NumaSpec(Wire, frozen=True, dict=True, gc=True):
     policies: dict[str, str] = {}
     res_reserved: dict[str, Amount] = {}
     numares: dict[str, NumaResource] = {}
-    cpu_detail: dict[str, CpuPlace] = {}
+    cpu_detail: dict[str, CpuInfo] = {}
     pod_allocations: tuple[PodOnCpus, ...] = ()
 
     @property
@@ -108,4 +101,4 @@ def cpus_of(mask: int) -> list[int]:
 Topologies = Mapping[str, NumaSpec]
 """By name of the node."""
 
-__all__ = ["CpuPlace", "NumaResource", "NumaSpec", "PodOnCpus", "Topologies", "cpus_of", "mask_of"]
+__all__ = ["NumaResource", "NumaSpec", "PodOnCpus", "Topologies", "cpus_of", "mask_of"]

@@ -8,65 +8,14 @@ from typing import Final
 
 import msgspec
 
+from stromboli.api.scheduling import PodGroupSpec, PodGroupStatus
 from stromboli.model.names import TOPOLOGY_GROUP_KEYS
-from stromboli.model.spec import Amount, LabelSelector, Wire
-
-
-class NetworkTopology(Wire, frozen=True):
-    """How close together the pods must be: ``mode`` hard or soft, up to a tier by number or by name."""
-
-    mode: str = "hard"
-    highest_tier_allowed: int | None = None
-    highest_tier_name: str = ""
+from stromboli.model.spec import Wire
 
 
 def asks_for_group(annotations: Mapping[str, str]) -> bool:
     """Whether a PodGroup of these annotations asks for a topology group, by any of its keys."""
     return not TOPOLOGY_GROUP_KEYS.isdisjoint(annotations)
-
-
-class SubGroupPolicy(Wire, frozen=True):
-    """Pods of the group, split by the values of ``match_label_keys``, each part a small gang of its own."""
-
-    name: str = ""
-    sub_group_size: int | None = None
-    min_sub_groups: int = 0
-    label_selector: LabelSelector | None = None
-    match_label_keys: tuple[str, ...] = ()
-    network_topology: NetworkTopology | None = None
-
-
-class PodGroupSpec(Wire, frozen=True):
-    """``spec`` of a PodGroup (scheduling.volcano.sh/v1beta1)."""
-
-    min_member: int = 0
-    min_task_member: dict[str, int] = {}
-    queue: str = ""
-    priority_class_name: str = ""
-    min_resources: dict[str, Amount] | None = None
-    network_topology: NetworkTopology | None = None
-    sub_group_policy: tuple[SubGroupPolicy, ...] = ()
-
-
-class PodGroupCondition(Wire, frozen=True):
-    """One condition of a PodGroup's status."""
-
-    type: str = ""
-    status: str = ""
-    transition_id: str = msgspec.field(default="", name="transitionID")
-    last_transition_time: str = ""
-    reason: str = ""
-    message: str = ""
-
-
-class PodGroupStatus(Wire, frozen=True):
-    """``status`` of a PodGroup."""
-
-    phase: str = ""
-    conditions: tuple[PodGroupCondition, ...] = ()
-    running: int = 0
-    succeeded: int = 0
-    failed: int = 0
 
 
 class PodGroup(msgspec.Struct, frozen=True, gc=False):

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from stromboli.api.scheduling import Guarantee
 from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import Amount, Wire
 
 KEPT = " (kept for this queue as far as there is room: "
 """Introduces, in ``status.fault``, the amounts that a restarted scheduler goes on to keep."""
-
-
-class Guarantee(Wire, frozen=True):
-    """What is kept for a queue whether it asks or not."""
-
-    resource: dict[str, Amount] | None = None
 
 
 class QueueSpec(Wire, frozen=True):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from stromboli.api.fields import NetworkTopology
+from stromboli.api.scheduling import SubGroupPolicy
 from stromboli.model.job import ALLOCATED, BINDING, BOUND, PENDING, PIPELINED, RUNNING, SUCCEEDED, Job
-from stromboli.model.podgroup import NetworkTopology, SubGroupPolicy
 from stromboli.model.selectors import selects
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task

@@ -4,48 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from stromboli.api.topology import HyperNodeSpec, MemberSelector
 from stromboli.model.selectors import selects
 from stromboli.model.snapshot import HyperNodeInfo
-from stromboli.model.spec import LabelSelector, NodeSpec, Requirement, Wire
+from stromboli.model.spec import LabelSelector, NodeSpec, Requirement
 from stromboli.model.values import patterns
 
 LONGEST_CHAIN = 10
 """Most ancestors that a message lists."""
-
-
-class ExactMatch(Wire, frozen=True):
-    """Selects the node or hypernode of this name."""
-
-    name: str = ""
-
-
-class RegexMatch(Wire, frozen=True):
-    """Selects the nodes whose name contains a match of ``pattern``."""
-
-    pattern: str = ""
-
-
-class MemberSelector(Wire, frozen=True):
-    """Which nodes, or which hypernode, a member stands for."""
-
-    exact_match: ExactMatch | None = None
-    regex_match: RegexMatch | None = None
-    label_match: LabelSelector | None = None
-
-
-class Member(Wire, frozen=True):
-    """One member of a HyperNode; ``type`` is ``Node`` or ``HyperNode``."""
-
-    type: str = ""
-    selector: MemberSelector = MemberSelector()
-
-
-class HyperNodeSpec(Wire, frozen=True):
-    """``spec`` of a HyperNode; lower tiers are closer together."""
-
-    tier: int = 0
-    tier_name: str = ""
-    members: tuple[Member, ...] = ()
 
 
 class Topology:
@@ -196,11 +162,6 @@ def _valid(requirement: Requirement) -> bool:
 
 
 __all__ = [
-    "ExactMatch",
-    "HyperNodeSpec",
-    "Member",
-    "MemberSelector",
-    "RegexMatch",
     "Topology",
     "ancestors",
     "build",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from stromboli.api.scheduling import PodGroupCondition
 from stromboli.framework.books.phases import releasing_scheduled_num, scheduled_task_num
 from stromboli.framework.engine.messages import fit_error
 from stromboli.framework.session.orphans import known_job
 from stromboli.model import names
 from stromboli.model.job import PENDING, PIPELINED, Job
 from stromboli.model.jobs.roles import READY, role_counts, roles_apply, roles_pipelined, roles_ready, roles_valid
-from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.status import READY_STATUS, TaskStatus, is_allocated
 from stromboli.model.subjobs import SubJob, counts_by_group, min_sub_jobs
 from stromboli.model.task import Task

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
+from stromboli.api.scheduling import PodGroupStatus
 from stromboli.cluster.events import Event
 from stromboli.cluster.files.scenario import ScenarioChange
 from stromboli.cluster.rim import ClaimsGiven
@@ -14,7 +15,6 @@ from stromboli.errors import ManifestError
 from stromboli.framework.books.plan import Plan, QueueUpdate
 from stromboli.framework.session.session import Session
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
-from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Condition, twin
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.scheduling import PodGroupStatus
 from stromboli.cluster.body import Body, part, stamp
 from stromboli.cluster.events import Modified
 from stromboli.cluster.mirror import Mirror
@@ -23,7 +24,6 @@ from stromboli.framework.books.plan import (
     QueueUpdate,
 )
 from stromboli.model import names
-from stromboli.model.podgroup import PodGroupStatus
 from stromboli.model.reservation import patch
 from stromboli.sim.world import Hear, SimChange, SimWorld
 

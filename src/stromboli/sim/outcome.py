@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from stromboli.api.scheduling import PodGroupCondition
 from stromboli.cluster.state import ClusterState
 from stromboli.framework.books.plan import Plan, PodConditionUpdate, PodGroupUpdate
 from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
 from stromboli.model.names import JOB_ALLOCATED_HYPER_NODE
-from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.resources.quantity import MAX_INT64
 from stromboli.model.resources.resource import Resource
 from stromboli.sim.explanation.unoffered_names import ByQueue

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from stromboli.api.fields import LabelSelector
+from stromboli.api.topology import ExactMatch, HyperNodeSpec, Member, MemberSelector
 from stromboli.cluster import kinds
 from stromboli.cluster.decoding.amounts import COUNT, check_whole
 from stromboli.cluster.decoding.decode import naming
 from stromboli.model.job import Job
 from stromboli.model.podgroup import asks_for_group
-from stromboli.model.spec import LabelSelector, NodeSpec
+from stromboli.model.spec import NodeSpec
 from stromboli.model.table import NodeStatics
-from stromboli.model.topology import ExactMatch, HyperNodeSpec, Member, MemberSelector, Topology, build
+from stromboli.model.topology import Topology, build
 
 MOST_KEYS: Final = 4
 """Most labels that make domains where there are no HyperNodes; others make none."""

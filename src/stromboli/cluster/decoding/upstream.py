@@ -7,22 +7,15 @@ from typing import Final
 
 import msgspec
 
+from stromboli.api.fields import NetworkTopology
+from stromboli.api.scheduling import PodGroupCondition, PodGroupSpec, PodGroupStatus
 from stromboli.cluster import kinds
 from stromboli.cluster.decoding.amounts import COUNT, INT32, check_whole
 from stromboli.cluster.decoding.decode import naming, podgroup_of
 from stromboli.model import names
 from stromboli.model.claims import MOST_GROUP_CLAIMS
 from stromboli.model.job import Job
-from stromboli.model.podgroup import (
-    NetworkTopology,
-    PodGroup,
-    PodGroupCondition,
-    PodGroupSpec,
-    PodGroupStatus,
-    UpstreamSpec,
-    is_upstream,
-    upstream_name,
-)
+from stromboli.model.podgroup import PodGroup, UpstreamSpec, is_upstream, upstream_name
 from stromboli.model.values.times import seconds
 
 SCHEDULED: Final = "PodGroupInitiallyScheduled"

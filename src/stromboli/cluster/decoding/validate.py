@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from stromboli.api.topology import Member
 from stromboli.cluster import kinds
 from stromboli.cluster.decoding.amounts import COUNT, check_whole
 from stromboli.cluster.decoding.decode import (
@@ -20,7 +21,6 @@ from stromboli.cluster.decoding.decode import (
 from stromboli.cluster.decoding.templates import TemplateStore
 from stromboli.cluster.job_pods import with_defaults
 from stromboli.errors import ManifestError
-from stromboli.model.topology import Member
 from stromboli.model.values import patterns
 
 _MEMBER_TYPES: Final = ("Node", "HyperNode")

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from stromboli.api.topology import NodeShardSpec
 from stromboli.cluster.complete import namespace_named
 from stromboli.cluster.events import Added, Event
 from stromboli.cluster.kinds import KINDS, Metadata, NodeShard, Object
@@ -19,7 +20,7 @@ from stromboli.errors import ManifestError, ScenarioError
 from stromboli.framework.config.sampling import Sampling
 from stromboli.model import usage
 from stromboli.model.names import SCHEDULER_NAME
-from stromboli.model.objects.shard import NodeShardSpec, NodeShardStatus
+from stromboli.model.objects.shard import NodeShardStatus
 from stromboli.model.spec import Wire, without_nulls
 from stromboli.model.values.reading import explained, unreadable
 

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from stromboli.api.fields import LabelSelector
+from stromboli.api.scheduling import SubGroupPolicy
 from stromboli.cluster.body import meta
 from stromboli.cluster.decoding.amounts import COUNT, check_whole
 from stromboli.cluster.decoding.templates import check_spec
@@ -15,9 +17,8 @@ from stromboli.cluster.kinds import OwnerReference
 from stromboli.cluster.owners.kinds import OwnerKind, Role
 from stromboli.cluster.usage import quota_usage
 from stromboli.errors import ManifestError
-from stromboli.model.podgroup import SubGroupPolicy
 from stromboli.model.resources.request import with_default_requests
-from stromboli.model.spec import Amount, LabelSelector, PodSpec, without_nulls
+from stromboli.model.spec import Amount, PodSpec, without_nulls
 from stromboli.model.values.reading import convert
 
 MOST_ROLES: Final = 1000
@@ -74,7 +75,13 @@ class Owner(msgspec.Struct, frozen=True):
         if not row.sub_gang or not self.role_minimums():
             return ()
         return tuple(
-            SubGroupPolicy(part.name, part.each, part.copies, LabelSelector({row.label: part.name}), (row.sub_gang,))
+            SubGroupPolicy(
+                part.name,
+                sub_group_size=part.each,
+                min_sub_groups=part.copies,
+                label_selector=LabelSelector({row.label: part.name}),
+                match_label_keys=(row.sub_gang,),
+            )
             for part in self.prompt
             if part.pods
         )

@@ -7,9 +7,9 @@ from typing import Protocol
 
 import msgspec
 
+from stromboli.api.scheduling import PodGroupCondition
 from stromboli.model.claims import CLAIM_SECONDS, Allocation
 from stromboli.model.objects.storage import VOLUME_SECONDS
-from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.reservation import Held
 
 

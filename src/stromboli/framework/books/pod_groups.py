@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from stromboli.api.scheduling import PodGroupCondition
 from stromboli.framework.books.plan import Event, Plan
 from stromboli.model.job import Job
-from stromboli.model.podgroup import PodGroupCondition
 from stromboli.model.values.times import stamp
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from stromboli.api.scheduling import PodGroupCondition, PodGroupStatus
 from stromboli.framework.books.jobs import Figures
 from stromboli.framework.config.config import PluginOption
 from stromboli.framework.engine.messages import fit_error
@@ -17,7 +18,6 @@ from stromboli.framework.session.node_views import NodeMap, PodLister
 from stromboli.framework.statement import session_ops
 from stromboli.model.job import Job
 from stromboli.model.names import REVOCABLE_ZONE
-from stromboli.model.podgroup import PodGroupCondition, PodGroupStatus
 from stromboli.model.resources.resource import Resource
 from stromboli.model.table import Node
 from stromboli.model.task import Task

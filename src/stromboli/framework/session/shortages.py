@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from stromboli.api.fields import NetworkTopology
 from stromboli.framework.books.domains import Domains
 from stromboli.framework.extension.figures import amounts_text, by_name
 from stromboli.framework.session.topology import is_hard, job_topology
 from stromboli.model.job import PENDING, Job
 from stromboli.model.names import PODS
-from stromboli.model.podgroup import NetworkTopology
 from stromboli.model.resources.axes import Vector, add_to
 from stromboli.model.snapshot import HyperNodeInfo
 from stromboli.model.subjobs import SubJob

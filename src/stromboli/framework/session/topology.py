@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from stromboli.api.fields import NetworkTopology
 from stromboli.framework.books.plan import HyperNodeUpdate, Nomination
 from stromboli.model.job import HELD_STATUS, Job
-from stromboli.model.podgroup import NetworkTopology
 from stromboli.model.status import ALLOCATED_STATUS, TaskStatus
 from stromboli.model.subjobs import SubJob, assign
 from stromboli.model.task import Task

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from stromboli.api.scheduling import PodGroupCondition
 from stromboli.cluster.executor import StatusUpdater
 from stromboli.cluster.state import ClusterState
 from stromboli.framework.books.plan import PodConditionUpdate, PodGroupUpdate
@@ -15,7 +16,7 @@ from stromboli.kube.turns import Slices
 from stromboli.live.scheduler.context import Context
 from stromboli.model import names
 from stromboli.model.job import Job
-from stromboli.model.podgroup import PodGroupCondition, is_upstream
+from stromboli.model.podgroup import is_upstream
 from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task
 from stromboli.model.values.times import stamp

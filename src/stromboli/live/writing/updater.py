@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from stromboli.api.scheduling import PodGroupCondition, PodGroupStatus
 from stromboli.cluster import kinds
 from stromboli.cluster.decoding.upstream import placed_anew, scheduled_in, told_upstream, with_theirs
 from stromboli.cluster.rim import StatusSet
@@ -23,7 +24,7 @@ from stromboli.live.scheduler.context import HOPELESS, UNWELCOME, Context, is_ot
 from stromboli.live.writing.writes import Writes, is_absent
 from stromboli.model import names
 from stromboli.model.job import Job
-from stromboli.model.podgroup import UPSTREAM, PodGroupCondition, PodGroupStatus, is_upstream
+from stromboli.model.podgroup import UPSTREAM, is_upstream
 from stromboli.model.reservation import Held, patch
 from stromboli.model.status import ALLOCATED_STATUS, TaskStatus
 from stromboli.model.task import Task

@@ -14,12 +14,6 @@ SOFT: Final = "soft"
 MODES: Final = (NONE, HARD, SOFT)
 
 
-class NodeShardSpec(Wire, frozen=True):
-    """``spec`` of a NodeShard: the nodes that its scheduler should use."""
-
-    nodes_desired: tuple[str, ...] = ()
-
-
 class NodeShardStatus(Wire, frozen=True):
     """``status`` of a NodeShard: the nodes that its scheduler uses, will give up, and waits for."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stromboli.api.fields import NetworkTopology
 from stromboli.errors import PlacementError
 from stromboli.framework.books.domains import NOWHERE, Bools, Domains
 from stromboli.framework.extension.handlers import TaskEvent
@@ -15,7 +16,7 @@ from stromboli.framework.session.shortages import add_up, needed_at_once
 from stromboli.framework.session.topology import grown, is_hard, job_topology
 from stromboli.model.job import PENDING, RELEASING, RUNNING, Job
 from stromboli.model.names import CPU, MEMORY
-from stromboli.model.podgroup import NetworkTopology, asks_for_group
+from stromboli.model.podgroup import asks_for_group
 from stromboli.model.resources.axes import CPU as CPU_COLUMN
 from stromboli.model.resources.axes import MEMORY as MEMORY_COLUMN
 from stromboli.model.resources.axes import Vector

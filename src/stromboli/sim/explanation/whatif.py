@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from stromboli.api.scheduling import PodGroupSpec
 from stromboli.cluster.decoding.decode import job_facts, offer_of
 from stromboli.framework.session.topology import is_hard, job_topology
 from stromboli.model.job import Job
 from stromboli.model.names import TOPOLOGY_GROUP
-from stromboli.model.podgroup import PodGroup, PodGroupSpec
+from stromboli.model.podgroup import PodGroup
 from stromboli.model.queue import Queue, QueueSpec
 from stromboli.model.spec import NodeSpec
 from stromboli.sim.explanation.reasons import PLACES, placeable
