@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.api.batch import BEST_EFFORT, RESTRICTED, SINGLE_NUMA_NODE
 from stromboli.api.topology import CpuInfo
 from stromboli.model.codec import decode_snapshot, encode_snapshot
 from stromboli.model.numa import NumaSpec, cpus_of, mask_of
 from stromboli.plugins.numa_aware import NumaAware
-from stromboli.plugins.numa_aware.cpus import BEST_EFFORT, RESTRICTED, SINGLE, Hint, Layout, best, plan
+from stromboli.plugins.numa_aware.cpus import Hint, Layout, best, plan
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from stromboli.testing.check_plugin import check_plugin
 from tests.acceptance.bench import Bench, binds, conf, messages, task_of
@@ -64,13 +65,13 @@ def test_lists_of_cpus(listed, cpus):
         pytest.param(TWO, "0-7", RESTRICTED, [4], "0-3", id="one-node-is-enough"),
         pytest.param(TWO, "0-2,4-6", BEST_EFFORT, [4], "0-2,4", id="best-effort-takes-two"),
         pytest.param(TWO, "0-2,4-6", RESTRICTED, [4], None, id="restricted-refuses"),
-        pytest.param(TWO, "0-2,4-6", SINGLE, [4], None, id="single-refuses"),
-        pytest.param(TWO, "0-7", SINGLE, [6], None, id="single-refuses-what-needs-two"),
+        pytest.param(TWO, "0-2,4-6", SINGLE_NUMA_NODE, [4], None, id="single-refuses"),
+        pytest.param(TWO, "0-7", SINGLE_NUMA_NODE, [6], None, id="single-refuses-what-needs-two"),
         pytest.param(TWO, "0-7", RESTRICTED, [6], "0-5", id="restricted-takes-what-needs-two"),
         pytest.param(TWO, "0,4-7", RESTRICTED, [3], "4-6", id="the-one-with-room"),
-        pytest.param(TWO, "0-7", SINGLE, [3, 3], "0-2,4-6", id="container-by-container"),
-        pytest.param(TWO, "0-7", SINGLE, [4, 4, 1], None, id="the-third-finds-none"),
-        pytest.param(TWO, "0-7", SINGLE, [0], "", id="parts-of-cpus-have-no-preference"),
+        pytest.param(TWO, "0-7", SINGLE_NUMA_NODE, [3, 3], "0-2,4-6", id="container-by-container"),
+        pytest.param(TWO, "0-7", SINGLE_NUMA_NODE, [4, 4, 1], None, id="the-third-finds-none"),
+        pytest.param(TWO, "0-7", SINGLE_NUMA_NODE, [0], "", id="parts-of-cpus-have-no-preference"),
         pytest.param(TWO, "0-1", BEST_EFFORT, [4], "", id="too-few-at-all"),
         pytest.param(TWO, "2-7", "none", [2], "2-3", id="policy-none"),
         pytest.param(THREADS, "0-7", RESTRICTED, [2], "0,4", id="whole-cores"),
@@ -85,7 +86,7 @@ def test_plans(places, free, policy, counts, cpus):
     assert (None if found.refused >= 0 else found.cpus) == (None if cpus is None else mask_of(cpus))
 
 
-policies = st.sampled_from((BEST_EFFORT, RESTRICTED, SINGLE, "none"))
+policies = st.sampled_from((BEST_EFFORT, RESTRICTED, SINGLE_NUMA_NODE, "none"))
 
 
 @given(st.integers(0, 255), st.lists(st.integers(0, 5), max_size=3), policies)
@@ -94,7 +95,7 @@ def test_plans_take_free_cpus_alone(free, counts, policy):
         layout = Layout(places)
         found = plan(layout, free, policy, counts)
         assert found.cpus & ~free == 0
-        if found.refused < 0 and found.cpus.bit_count() == sum(counts) and policy == SINGLE:
+        if found.refused < 0 and found.cpus.bit_count() == sum(counts) and policy == SINGLE_NUMA_NODE:
             assert layout.spread(found.cpus) <= max(1, sum(count > 0 for count in counts))
 
 

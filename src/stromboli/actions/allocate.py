@@ -11,6 +11,7 @@ from stromboli.allocation.pending_tasks import TaskCursor, Worksheet
 from stromboli.allocation.place_tasks import PlacementLines
 from stromboli.allocation.single_tasks import SingleTasks
 from stromboli.allocation.try_job import sheet_of, try_job
+from stromboli.api.scheduling import POD_GROUP_INQUEUE
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.books.priority_queue import PriorityQueue
 from stromboli.framework.extension.action import Action
@@ -85,7 +86,7 @@ class Allocation:
         if not self.admits:
             self._skipped(job, "job status is pending.")
             return False
-        self.session.jobs[job.uid].phase = "Inqueue"
+        self.session.jobs[job.uid].phase = POD_GROUP_INQUEUE
         if say := self.session.tells("allocate_job_admitted"):
             say(job=job, queue=job.queue)
         return True

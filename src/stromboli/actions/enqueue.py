@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stromboli.actions.not_admitted import NotAdmitted
 from stromboli.allocation.fifo import hold_back, is_fifo
+from stromboli.api.scheduling import POD_GROUP_INQUEUE
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.books.priority_queue import PriorityQueue
 from stromboli.framework.extension.action import Action
@@ -62,7 +63,7 @@ class Enqueue(Action):
         first = None if job.group.spec.min_resources is None else ballot.refused(job)
         if first is None:
             session.ask.job_enqueued(job)
-            job.phase = "Inqueue"
+            job.phase = POD_GROUP_INQUEUE
         else:
             texts.refused(job, first)
         return first is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stromboli.api.scheduling import FIFO
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.books.priority_queue import PriorityQueue
 from stromboli.framework.session.session import Session
@@ -10,7 +11,7 @@ from stromboli.model.job import Job
 
 def is_fifo(session: Session, queue: QueueInfo) -> bool:
     """Whether the jobs of ``queue`` start in order."""
-    return queue.spec.dequeue_strategy == "fifo" and not session.compat.asks("dequeue-strategy")
+    return queue.spec.dequeue_strategy == FIFO and not session.compat.asks("dequeue-strategy")
 
 
 def hold_back(waiting: PriorityQueue[Job], queue: QueueInfo) -> None:

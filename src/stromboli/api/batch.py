@@ -25,38 +25,78 @@ from stromboli.api.fields import (
     rule,
     says,
 )
+from stromboli.model.names import DEFAULT_QUEUE
 from stromboli.model.spec import Wire
 
+ANY: Final = "*"
+"""Event of a policy that is for all events."""
+ON_PENDING: Final = "PodPending"
+ON_RUNNING: Final = "PodRunning"
+ON_FAILED: Final = "PodFailed"
+ON_EVICTED: Final = "PodEvicted"
+ON_UNKNOWN: Final = "Unknown"
+ON_TASK_COMPLETED: Final = "TaskCompleted"
+OUT_OF_SYNC: Final = "OutOfSync"
+COMMAND_ISSUED: Final = "CommandIssued"
+ON_JOB_UPDATED: Final = "JobUpdated"
+ON_TASK_FAILED: Final = "TaskFailed"
 EVENTS: Final = (
-    "*",
-    "PodPending",
-    "PodRunning",
-    "PodFailed",
-    "PodEvicted",
-    "Unknown",
-    "TaskCompleted",
-    "OutOfSync",
-    "CommandIssued",
-    "JobUpdated",
-    "TaskFailed",
+    ANY,
+    ON_PENDING,
+    ON_RUNNING,
+    ON_FAILED,
+    ON_EVICTED,
+    ON_UNKNOWN,
+    ON_TASK_COMPLETED,
+    OUT_OF_SYNC,
+    COMMAND_ISSUED,
+    ON_JOB_UPDATED,
+    ON_TASK_FAILED,
 )
 """What can happen to a job."""
+
+PENDING: Final = "Pending"
+ABORTING: Final = "Aborting"
+ABORTED: Final = "Aborted"
+RUNNING: Final = "Running"
+RESTARTING: Final = "Restarting"
+COMPLETING: Final = "Completing"
+COMPLETED: Final = "Completed"
+TERMINATING: Final = "Terminating"
+TERMINATED: Final = "Terminated"
+FAILED: Final = "Failed"
 PHASES: Final = (
-    "Pending",
-    "Aborting",
-    "Aborted",
-    "Running",
-    "Restarting",
-    "Completing",
-    "Completed",
-    "Terminating",
-    "Terminated",
-    "Failed",
+    PENDING,
+    ABORTING,
+    ABORTED,
+    RUNNING,
+    RESTARTING,
+    COMPLETING,
+    COMPLETED,
+    TERMINATING,
+    TERMINATED,
+    FAILED,
 )
 """Where a job can be in its life."""
+FINISHED: Final = (COMPLETED, FAILED, TERMINATED, ABORTED)
+"""Phases of jobs that get no pods."""
+
 JOB_PLUGINS: Final = ("env", "svc", "ssh", "tensorflow", "mpi", "pytorch", "ray", "hcclrank")
 """Job plugins that are always there."""
-TOPOLOGY_POLICIES: Final = ("none", "best-effort", "restricted", "single-numa-node")
+NO_POLICY: Final = "none"
+BEST_EFFORT: Final = "best-effort"
+RESTRICTED: Final = "restricted"
+SINGLE_NUMA_NODE: Final = "single-numa-node"
+TOPOLOGY_POLICIES: Final = (NO_POLICY, BEST_EFFORT, RESTRICTED, SINGLE_NUMA_NODE)
+"""NUMA topology policies, those of kubelets."""
+
+ALLOW: Final = "Allow"
+FORBID: Final = "Forbid"
+REPLACE: Final = "Replace"
+"""What happens to a new job of a CronJob while an old one runs."""
+
+DEFAULT_RETRIES: Final = 3
+"""Restarts of a job, and of a task's containers, where none are stated."""
 
 
 class LifecyclePolicy(Wire, frozen=True):
@@ -157,9 +197,9 @@ class JobSpec(Wire, frozen=True):
         ),
     ] = {}
     running_estimate: Annotated[str | None, says("How long the user expects the job to run, such as 2h.")] = None
-    queue: Annotated[DnsName, rule(default="default"), says("Queue that the job waits in.")] = ""
+    queue: Annotated[DnsName, rule(default=DEFAULT_QUEUE), says("Queue that the job waits in.")] = ""
     max_retry: Annotated[
-        Count, rule(default=3), says("How many times the job may be restarted before it has failed.")
+        Count, rule(default=DEFAULT_RETRIES), says("How many times the job may be restarted before it has failed.")
     ] = 0
     ttl_seconds_after_finished: Annotated[
         Count | None, says("Seconds after which a finished job is deleted; never when absent.")
@@ -252,8 +292,8 @@ class CronJobSpec(Wire, frozen=True):
     ] = None
     concurrency_policy: Annotated[
         str,
-        one_of("Allow", "Forbid", "Replace"),
-        rule(default="Allow"),
+        one_of(ALLOW, FORBID, REPLACE),
+        rule(default=ALLOW),
         says("What happens to a new job while an old one runs."),
     ] = ""
     suspend: Annotated[bool | None, rule(default=False), says("Make no new jobs.")] = None

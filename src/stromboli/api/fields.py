@@ -146,15 +146,19 @@ class LabelSelector(spec.LabelSelector, frozen=True):
     ] = ()
 
 
+HARD: Final = "hard"
+SOFT: Final = "soft"
+
+
 class NetworkTopology(Wire, frozen=True):
     """How close together pods must be, in tiers of hypernodes."""
 
     mode: Annotated[
         str,
-        one_of("hard", "soft"),
-        rule(default="hard"),
+        one_of(HARD, SOFT),
+        rule(default=HARD),
         says("hard: the pods wait until they fit within the tier; soft: the tier is a preference."),
-    ] = "hard"
+    ] = HARD
     highest_tier_allowed: Annotated[
         Number | None, says("Highest tier, by number, that the pods may be spread over. Excludes highestTierName.")
     ] = None

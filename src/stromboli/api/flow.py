@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
@@ -11,6 +11,16 @@ from stromboli.api.fields import LONGEST_LABEL, NEEDED, Count, Name, Resource, T
 from stromboli.model.spec import Wire
 
 _HIGHEST_PORT = 65535
+
+FLOW_SUCCEED: Final = "Succeed"
+FLOW_TERMINATING: Final = "Terminating"
+FLOW_FAILED: Final = "Failed"
+FLOW_RUNNING: Final = "Running"
+FLOW_PENDING: Final = "Pending"
+
+RETAIN: Final = "retain"
+DELETE: Final = "delete"
+"""What becomes of the jobs when all have succeeded."""
 
 
 class HttpHeader(Wire, frozen=True):
@@ -77,7 +87,7 @@ class JobFlowSpec(Wire, frozen=True):
 
     flows: Annotated[tuple[Flow, ...], says("The jobs.")] = ()
     job_retain_policy: Annotated[
-        str, one_of("retain", "delete"), says("What becomes of the jobs when all have succeeded.")
+        str, one_of(RETAIN, DELETE), says("What becomes of the jobs when all have succeeded.")
     ] = ""
 
 
@@ -113,7 +123,9 @@ class FlowState(Wire, frozen=True):
     """Where the flow is in its life."""
 
     phase: Annotated[
-        str, one_of("Succeed", "Terminating", "Failed", "Running", "Pending"), says("Phase of the flow.")
+        str,
+        one_of(FLOW_SUCCEED, FLOW_TERMINATING, FLOW_FAILED, FLOW_RUNNING, FLOW_PENDING),
+        says("Phase of the flow."),
     ] = ""
 
 

@@ -13,6 +13,14 @@ from stromboli.api.flow import JobFlow, JobTemplate
 from stromboli.api.scheduling import PodGroup, Queue
 from stromboli.api.topology import HyperNode, NodeShard, Numatopology
 
+BATCH_GROUP: Final = "batch.volcano.sh"
+SCHEDULING_GROUP: Final = "scheduling.volcano.sh"
+BUS_GROUP: Final = "bus.volcano.sh"
+TOPOLOGY_GROUP: Final = "topology.volcano.sh"
+FLOW_GROUP: Final = "flow.volcano.sh"
+NODEINFO_GROUP: Final = "nodeinfo.volcano.sh"
+SHARD_GROUP: Final = "shard.volcano.sh"
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -65,16 +73,16 @@ _QUEUE: Final = Column("QUEUE", ".spec.queue", priority=1)
 ALL: Final = (
     Kind(
         Job,
-        "batch.volcano.sh",
+        BATCH_GROUP,
         "v1alpha1",
         "jobs",
         ("vcjob", "vj"),
         columns=(_STATE, Column("minAvailable", ".status.minAvailable", "integer"), _RUNNING, _AGE, _QUEUE),
     ),
-    Kind(CronJob, "batch.volcano.sh", "v1alpha1", "cronjobs", ("cronvcjob", "cronvj")),
+    Kind(CronJob, BATCH_GROUP, "v1alpha1", "cronjobs", ("cronvcjob", "cronvj")),
     Kind(
         PodGroup,
-        "scheduling.volcano.sh",
+        SCHEDULING_GROUP,
         "v1beta1",
         "podgroups",
         ("pg", "podgroup-v1beta1"),
@@ -83,17 +91,17 @@ ALL: Final = (
     ),
     Kind(
         Queue,
-        "scheduling.volcano.sh",
+        SCHEDULING_GROUP,
         "v1beta1",
         "queues",
         ("q", "queue-v1beta1"),
         namespaced=False,
         columns=(Column("PARENT", ".spec.parent"),),
     ),
-    Kind(Command, "bus.volcano.sh", "v1alpha1", "commands", status=False),
+    Kind(Command, BUS_GROUP, "v1alpha1", "commands", status=False),
     Kind(
         HyperNode,
-        "topology.volcano.sh",
+        TOPOLOGY_GROUP,
         "v1alpha1",
         "hypernodes",
         ("hn",),
@@ -107,7 +115,7 @@ ALL: Final = (
     ),
     Kind(
         JobFlow,
-        "flow.volcano.sh",
+        FLOW_GROUP,
         "v1alpha1",
         "jobflows",
         ("jf",),
@@ -116,11 +124,9 @@ ALL: Final = (
             Column("Age", ".metadata.creationTimestamp", "date"),
         ),
     ),
-    Kind(JobTemplate, "flow.volcano.sh", "v1alpha1", "jobtemplates", ("jt",)),
-    Kind(
-        Numatopology, "nodeinfo.volcano.sh", "v1alpha1", "numatopologies", ("numatopo",), namespaced=False, status=False
-    ),
-    Kind(NodeShard, "shard.volcano.sh", "v1alpha1", "nodeshards", ("nsh",), namespaced=False, columns=(_AGE,)),
+    Kind(JobTemplate, FLOW_GROUP, "v1alpha1", "jobtemplates", ("jt",)),
+    Kind(Numatopology, NODEINFO_GROUP, "v1alpha1", "numatopologies", ("numatopo",), namespaced=False, status=False),
+    Kind(NodeShard, SHARD_GROUP, "v1alpha1", "nodeshards", ("nsh",), namespaced=False, columns=(_AGE,)),
 )
 """All our kinds, in the order in which their definitions are written."""
 

@@ -20,21 +20,29 @@ from stromboli.api.fields import (
     rule,
     says,
 )
-from stromboli.model.names import (
-    POD_GROUP_COMPLETED,
-    POD_GROUP_INQUEUE,
-    POD_GROUP_PENDING,
-    POD_GROUP_RUNNING,
-    POD_GROUP_UNKNOWN,
-    QUEUE_CLOSED,
-    QUEUE_CLOSING,
-    QUEUE_OPEN,
-    QUEUE_UNKNOWN,
-)
+from stromboli.model.names import DEFAULT_QUEUE
 from stromboli.model.spec import Wire
 
+POD_GROUP_PENDING: Final = "Pending"
+POD_GROUP_INQUEUE: Final = "Inqueue"
+POD_GROUP_RUNNING: Final = "Running"
+POD_GROUP_COMPLETED: Final = "Completed"
+POD_GROUP_UNKNOWN: Final = "Unknown"
+
+QUEUE_OPEN: Final = "Open"
+QUEUE_CLOSED: Final = "Closed"
+QUEUE_CLOSING: Final = "Closing"
+QUEUE_UNKNOWN: Final = "Unknown"
+
+FIFO: Final = "fifo"
+TRAVERSE: Final = "traverse"
+"""What becomes of the jobs behind one that must wait."""
+
+DEFAULT_WEIGHT: Final = 1
 HEAVIEST: Final = 65535
 """Most that a queue may weigh."""
+PODS_OF_A_PART: Final = 1
+"""Pods of each part of a group whose policy states no number."""
 
 
 class SubGroupPolicy(Wire, frozen=True):
@@ -42,7 +50,7 @@ class SubGroupPolicy(Wire, frozen=True):
 
     name: Annotated[Name, says("Name of the policy.")] = ""
     network_topology: Annotated[NetworkTopology | None, says("How close together the pods of a part must be.")] = None
-    sub_group_size: Annotated[Int32 | None, rule(default=1, minimum=1), says("Pods of each part.")] = None
+    sub_group_size: Annotated[Int32 | None, rule(default=PODS_OF_A_PART, minimum=1), says("Pods of each part.")] = None
     min_sub_groups: Annotated[Count, rule(default=0), says("Parts that must run.")] = 0
     label_selector: Annotated[
         LabelSelector | None, rule(x_kubernetes_map_type="atomic"), says("Pods that it is about; all when absent.")
@@ -61,7 +69,7 @@ class PodGroupSpec(Wire, frozen=True):
     min_task_member: Annotated[
         dict[str, Int32], says("Pods of each role (annotation volcano.sh/task-spec) that must run at once.")
     ] = {}
-    queue: Annotated[DnsName, rule(default="default"), says("Queue that the group waits in.")] = ""
+    queue: Annotated[DnsName, rule(default=DEFAULT_QUEUE), says("Queue that the group waits in.")] = ""
     priority_class_name: Annotated[Name, says("PriorityClass of the group.")] = ""
     min_resources: Annotated[
         ResourceList | None, says("What the group asks for before it is admitted; without it, it is always admitted.")
@@ -143,7 +151,7 @@ class QueueSpec(Wire, frozen=True):
 
     weight: Annotated[
         Int32,
-        rule(default=1, minimum=1, maximum=HEAVIEST),
+        rule(default=DEFAULT_WEIGHT, minimum=1, maximum=HEAVIEST),
         says("Share of the cluster, in proportion to the other queues' weights."),
     ] = 0
     capability: Annotated[
@@ -160,8 +168,8 @@ class QueueSpec(Wire, frozen=True):
     priority: Annotated[Count, says("Queues of higher priority come first and give back later.")] = 0
     dequeue_strategy: Annotated[
         str,
-        one_of("fifo", "traverse"),
-        rule(default="traverse"),
+        one_of(FIFO, TRAVERSE),
+        rule(default=TRAVERSE),
         says("traverse: jobs behind one that must wait are tried; fifo: they wait too."),
     ] = ""
     affinity: Annotated[QueueAffinity | None, says("Which groups of nodes the queue's pods go to.")] = None

@@ -33,6 +33,11 @@ _SELECTOR_RULES: Final = [
 ]
 
 
+NODE: Final = "Node"
+HYPER_NODE: Final = "HyperNode"
+"""What a member of a hypernode may be."""
+
+
 class ExactMatch(Wire, frozen=True):
     """Selects by name."""
 
@@ -58,7 +63,7 @@ class MemberSelector(Wire, frozen=True):
 class Member(Wire, frozen=True):
     """Nodes, or a hypernode, that belong to a hypernode."""
 
-    type: Annotated[str, NEEDED, one_of("Node", "HyperNode"), says("Node or HyperNode.")] = ""
+    type: Annotated[str, NEEDED, one_of(NODE, HYPER_NODE), says("Node or HyperNode.")] = ""
     selector: Annotated[
         MemberSelector, rule(x_kubernetes_validations=_SELECTOR_RULES), says("Which of them; exactly one way.")
     ] = MemberSelector()

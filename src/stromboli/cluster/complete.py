@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from stromboli.api.fields import NetworkTopology
-from stromboli.api.scheduling import PodGroupSpec, PodGroupStatus
+from stromboli.api.batch import FINISHED
+from stromboli.api.fields import HARD, SOFT, NetworkTopology
+from stromboli.api.scheduling import POD_GROUP_PENDING, QUEUE_OPEN, PodGroupSpec, PodGroupStatus
 from stromboli.cluster import job_pods
 from stromboli.cluster.decoding.annotations import read_int
 from stromboli.cluster.decoding.templates import check_spec
@@ -42,9 +43,7 @@ from stromboli.model.names import (
     NAMESPACE_NAME_LABEL,
     NETWORK_TOPOLOGY_HIGHEST_TIER,
     NETWORK_TOPOLOGY_MODE,
-    POD_GROUP_PENDING,
     QUEUE_NAME,
-    QUEUE_OPEN,
     ROOT_QUEUE,
     SCHEDULER_NAME,
 )
@@ -134,7 +133,7 @@ class Completion:
             if name not in self._with_children:
                 yield from self._pods_of(name, workload, groups)
         for key, job in self._jobs.items():
-            if key not in self._jobs_with_pods and job.status.state.phase not in job_pods.FINISHED:
+            if key not in self._jobs_with_pods and job.status.state.phase not in FINISHED:
                 try:
                     yield from of_job(job, self._priorities, groups)
                 except ManifestError as error:
@@ -299,10 +298,7 @@ def topology_of(annotations: Mapping[str, str]) -> NetworkTopology | None:
     if mode is None and tier is None:
         return None
     named = (mode or "").lower()
-    return NetworkTopology(named if named in _MODES else _MODES[0], None if tier is None else read_int(tier, 32))
-
-
-_MODES: Final = ("hard", "soft")
+    return NetworkTopology(named if named in (HARD, SOFT) else HARD, None if tier is None else read_int(tier, 32))
 
 
 # -- Volcano Jobs ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from stromboli.api.fields import LabelSelector
-from stromboli.api.scheduling import PodGroupSpec, PodGroupStatus, SubGroupPolicy
+from stromboli.api.kinds import KINDS
+from stromboli.api.scheduling import POD_GROUP_PENDING, PodGroupSpec, PodGroupStatus, SubGroupPolicy
 from stromboli.cluster.decoding.amounts import COUNT, check_whole
 from stromboli.cluster.decoding.templates import check_spec
 from stromboli.cluster.kinds import Job, JobTask, NamespacedMetadata, OwnerReference, Pod, PodGroup, PodStatus, title
@@ -27,7 +28,6 @@ from stromboli.model.names import (
     JOB_VERSION,
     NUMA_TOPOLOGY_POLICY,
     PARTITION_ID,
-    POD_GROUP_PENDING,
     POD_PENDING,
     PREEMPTABLE,
     REVOCABLE_ZONE,
@@ -41,8 +41,6 @@ from stromboli.model.spec import PodSpec
 
 MOST_PODS: Final = 1_000_000
 """A job with more pods than this is refused."""
-FINISHED: Final = ("Completed", "Failed", "Terminated", "Aborted")
-"""Phases of jobs that get no pods."""
 
 PASSED_LABELS: Final = (PREEMPTABLE, COOLDOWN_TIME)
 """Labels that the controllers pass on between pods, PodGroups and jobs."""
@@ -221,4 +219,4 @@ def passed(texts: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:
 
 def _owner(job: Job) -> OwnerReference:
     meta = job.metadata
-    return OwnerReference("batch.volcano.sh/v1alpha1", "Job", meta.name, meta.uid, controller=True)
+    return OwnerReference(KINDS["Job"].api_version, "Job", meta.name, meta.uid, controller=True)

@@ -12,6 +12,8 @@ import msgspec
 
 from stromboli.api.batch import PartitionPolicy
 from stromboli.api.fields import NetworkTopology
+from stromboli.api.kinds import KINDS as DECLARED
+from stromboli.api.kinds import SCHEDULING_GROUP
 from stromboli.api.scheduling import PodGroupSpec, PodGroupStatus
 from stromboli.api.topology import HyperNodeSpec, NodeShardSpec
 from stromboli.model.claims import DeviceClass as DeviceClass
@@ -341,7 +343,7 @@ class Kind(NamedTuple):
 
 
 _UPSTREAM: Final = tuple(f"scheduling.k8s.io/{version}" for version in ("v1beta1", "v1alpha3", "v1alpha2"))
-_SCHEDULING: Final = ("scheduling.volcano.sh/v1beta1", "scheduling.volcano.sh/v1alpha1")
+_SCHEDULING: Final = (DECLARED["Queue"].api_version, f"{SCHEDULING_GROUP}/v1alpha1")
 
 _STORAGE: Final = ("storage.k8s.io/v1",)
 _DEVICES: Final = ("resource.k8s.io/v1", "resource.k8s.io/v1beta2")
@@ -376,10 +378,10 @@ KINDS: Final[Mapping[str, Kind]] = {
     "Queue": Kind(Queue, _SCHEDULING, "queues"),
     "PriorityClass": Kind(PriorityClass, ("scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1"), "priorityClasses"),
     "ResourceQuota": Kind(ResourceQuota, ("v1",), "resourceQuotas"),
-    "HyperNode": Kind(HyperNode, ("topology.volcano.sh/v1alpha1",), "hyperNodes"),
-    "Numatopology": Kind(Numatopology, ("nodeinfo.volcano.sh/v1alpha1",), "numatopologies"),
-    "NodeShard": Kind(NodeShard, ("shard.volcano.sh/v1alpha1",), "nodeShards"),
-    "Job": Kind(Job, ("batch.volcano.sh/v1alpha1",), "jobs"),
+    "HyperNode": Kind(HyperNode, (DECLARED["HyperNode"].api_version,), "hyperNodes"),
+    "Numatopology": Kind(Numatopology, (DECLARED["Numatopology"].api_version,), "numatopologies"),
+    "NodeShard": Kind(NodeShard, (DECLARED["NodeShard"].api_version,), "nodeShards"),
+    "Job": Kind(Job, (DECLARED["Job"].api_version,), "jobs"),
 }
 """What is understood, by kind, in the order in which a scenario's lists are handed over."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from stromboli.api.topology import HYPER_NODE
 from stromboli.cluster.events import Event
 from stromboli.cluster.kinds import HyperNode, Pod, PodGroup, Queue
 from stromboli.errors import ManifestError
@@ -59,7 +60,7 @@ class References:
     def _see_members(self, hyper_node: HyperNode, name: str) -> None:
         for number, member in enumerate(hyper_node.spec.members):
             exact = member.selector.exact_match
-            if exact is not None and member.type == "HyperNode":
+            if exact is not None and member.type == HYPER_NODE:
                 self._holders.setdefault(exact.name, []).append(name)
                 path = f"spec.members[{number}].selector.exactMatch.name"
                 self._name("HyperNode", exact.name, f"HyperNode {name}", path)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
+from stromboli.api.scheduling import POD_GROUP_INQUEUE, POD_GROUP_RUNNING
 from stromboli.model.job import Job
 from stromboli.model.jobs.min_resources import elastic, remaining, without_gated
 from stromboli.model.resources.axes import Vector, add_to
@@ -35,10 +36,10 @@ def share_of(job: Job) -> Share:
     inqueue: Vector = ()
     admitted: Vector = ()
     if facts.min_resources is not None:
-        if job.phase == "Inqueue":
+        if job.phase == POD_GROUP_INQUEUE:
             inqueue = without_gated(job, remaining(job))
             admitted = without_gated(job, facts.min_vector)
-        elif job.phase == "Running" and job.number(*ALLOCATED_STATUS) >= job.min_available:
+        elif job.phase == POD_GROUP_RUNNING and job.number(*ALLOCATED_STATUS) >= job.min_available:
             inqueue = admitted = without_gated(job, remaining(job))
     amounts = (sums.allocated, sums.held, sums.request, elastic(job), inqueue, admitted)
     return Share(facts.queue, *map(tuple, amounts))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from stromboli.api.batch import COMMAND_ISSUED
 from stromboli.api.bus import Command
 from stromboli.api.kinds import COMMANDS
 from stromboli.controllers.changes import Delete, Outcome
-from stromboli.controllers.jobs.requests import COMMAND_ISSUED, Request
+from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.world import Key, Shelf
 
 

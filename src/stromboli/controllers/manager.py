@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from stromboli.api.batch import Job
+from stromboli.api.batch import COMMAND_ISSUED, ON_PENDING, ON_UNKNOWN, OUT_OF_SYNC, Job
 from stromboli.api.bus import SYNC_QUEUE, Command
 from stromboli.api.fields import Metadata, Resource
 from stromboli.api.flow import JobTemplate
 from stromboli.api.kinds import JOBS, POD_GROUPS
-from stromboli.api.scheduling import PodGroup, Queue
+from stromboli.api.scheduling import POD_GROUP_UNKNOWN, PodGroup, Queue
 from stromboli.cluster.kinds import OwnerReference
 from stromboli.controllers import garbage, pod_groups, queues
 from stromboli.controllers.changes import Delete, Outcome, normal
@@ -28,15 +28,7 @@ from stromboli.controllers.job_flows.look import JobFlowController
 from stromboli.controllers.job_flows.steps import KIND as JOB_FLOW_KIND
 from stromboli.controllers.jobs.look import about
 from stromboli.controllers.jobs.reconcile import JobController
-from stromboli.controllers.jobs.requests import (
-    COMMAND_ISSUED,
-    ON_PENDING,
-    ON_UNKNOWN,
-    OUT_OF_SYNC,
-    Request,
-    of_gone_pod,
-    of_seen_pod,
-)
+from stromboli.controllers.jobs.requests import Request, of_gone_pod, of_seen_pod
 from stromboli.controllers.jobs.states import FINISHED
 from stromboli.controllers.pods import JOB_KIND, PodView
 from stromboli.controllers.regarding import regarding
@@ -47,7 +39,7 @@ from stromboli.controllers.work import BY_DEFAULT, About, Work
 from stromboli.controllers.world import Key, Shelf, World, key_of, template_of
 from stromboli.crds.admission.defaults import completed
 from stromboli.job_plugins.registry import JobPlugins
-from stromboli.model.names import POD_GROUP_UNKNOWN, POD_PENDING
+from stromboli.model.names import POD_PENDING
 
 MAKERS: Final = {CRON_JOB_KIND: About.cron_job, JOB_FLOW_KIND: About.job_flow}
 """Kinds that make jobs, and the look that is theirs."""

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from stromboli.api.kinds import KINDS
 from stromboli.cluster.decoding.annotations import read_int
 from stromboli.cluster.kinds import OwnerReference, Pod
 from stromboli.cluster.objects import from_json
@@ -23,8 +24,8 @@ from stromboli.model.names import (
 )
 from stromboli.model.spec import SchedulingGroup, Wire
 
-JOB_API: Final = "batch.volcano.sh/v1alpha1"
 JOB_KIND: Final = "Job"
+JOB_API: Final = KINDS[JOB_KIND].api_version
 
 
 class _Terminated(Wire, frozen=True):

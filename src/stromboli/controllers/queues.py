@@ -6,17 +6,10 @@ from typing import Final
 
 from stromboli.api.bus import CLOSE_QUEUE, OPEN_QUEUE
 from stromboli.api.kinds import KINDS, QUEUES
-from stromboli.api.scheduling import Queue
+from stromboli.api.scheduling import QUEUE_CLOSED, QUEUE_CLOSING, QUEUE_OPEN, QUEUE_UNKNOWN, Queue
 from stromboli.controllers.changes import Ask, Outcome, Patch, Subject, normal, warning
 from stromboli.controllers.world import World
-from stromboli.model.names import (
-    CLOSED_BY_PARENT,
-    QUEUE_CLOSED,
-    QUEUE_CLOSING,
-    QUEUE_OPEN,
-    QUEUE_UNKNOWN,
-    ROOT_QUEUE,
-)
+from stromboli.model.names import CLOSED_BY_PARENT, ROOT_QUEUE
 
 _SHUT: Final = (QUEUE_CLOSED, QUEUE_CLOSING)
 _YES: Final = "true"

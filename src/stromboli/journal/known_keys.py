@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from stromboli.api.batch import BEST_EFFORT, RESTRICTED, SINGLE_NUMA_NODE
 from stromboli.cluster.decoding import chip_reports
 from stromboli.cluster.decoding.annotations import ANY_ZONE, BOOLEANS
 from stromboli.model.objects import shard
 from stromboli.plugins.deviceshare import kind, mind_cluster, npu, vgpu
 from stromboli.plugins.network_topology_aware import wishes
-from stromboli.plugins.numa_aware import cpus
 from stromboli.plugins.resource_strategy_fit import strategy
 
 _BY_DOMAIN: Final[Mapping[str, str]] = {
@@ -60,8 +60,8 @@ KNOWN_DOMAINS: Final = frozenset(_BY_DOMAIN)
 """The domains alone."""
 
 KNOWN_VALUES: Final = frozenset((
-    *shard.MODES, *BOOLEANS, ANY_ZONE, *wishes.POLICIES, strategy.MOST, strategy.LEAST, cpus.BEST_EFFORT,
-    cpus.RESTRICTED, cpus.SINGLE, vgpu.MIG, vgpu.SHARED, vgpu.ALLOCATING, npu.SOFT, npu.NODE_SOFT, kind.BINPACK,
+    *shard.MODES, *BOOLEANS, ANY_ZONE, *wishes.POLICIES, strategy.MOST, strategy.LEAST, BEST_EFFORT,
+    RESTRICTED, SINGLE_NUMA_NODE, vgpu.MIG, vgpu.SHARED, vgpu.ALLOCATING, npu.SOFT, npu.NODE_SOFT, kind.BINPACK,
     kind.SPREAD, *mind_cluster.WORDS, chip_reports.NODES[0], *chip_reports.KEYS,
 ))  # fmt: skip
 """Words that readers of annotations and of checkpoints tell apart."""

@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
+from stromboli.api.kinds import KINDS as DECLARED
 from stromboli.cluster.kinds import KINDS, Object
 from stromboli.cluster.objects import from_json, json_value
 
@@ -78,12 +79,18 @@ def versions_of(kind: str) -> tuple[Resource[Object], ...]:
     return tuple(RESOURCES[kind]._replace(api_version=version) for version in KINDS[kind].api_versions)
 
 
+def _declared(kind: str) -> Resource[Any]:
+    """One of our kinds, read as plain values."""
+    row = DECLARED[kind]
+    return Resource(row.api_version, row.plural, kind, row.namespaced, plain)
+
+
 PODS: Final = RESOURCES["Pod"]
 NODES: Final = RESOURCES["Node"]
 POD_GROUPS: Final = RESOURCES["PodGroup"]
 QUEUES: Final = RESOURCES["Queue"]
-JOBS: Final = Resource("batch.volcano.sh/v1alpha1", "jobs", "Job", True, plain)
-COMMANDS: Final = Resource("bus.volcano.sh/v1alpha1", "commands", "Command", True, plain)
+JOBS: Final = _declared("Job")
+COMMANDS: Final = _declared("Command")
 EVENTS: Final = Resource("v1", "events", "Event", True, plain)
 SECRETS: Final = Resource("v1", "secrets", "Secret", True, plain)
 LEASES: Final = Resource("coordination.k8s.io/v1", "leases", "Lease", True, plain)

@@ -6,6 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from stromboli.api.batch import COMPLETED, FAILED
+from stromboli.api.flow import FLOW_FAILED, FLOW_SUCCEED
+from stromboli.api.scheduling import (
+    POD_GROUP_COMPLETED,
+    POD_GROUP_INQUEUE,
+    POD_GROUP_PENDING,
+    POD_GROUP_RUNNING,
+    POD_GROUP_UNKNOWN,
+)
 from stromboli.metrics.families import Description, Span
 
 _JOB: Final = ("job_name", "queue", "job_namespace")
@@ -156,10 +165,10 @@ _ROWS: Final = (
 DESCRIPTIONS: Final[Mapping[str, Description]] = {row.name: row for row in _ROWS}
 """Every metric of the scheduler by its name without the prefix."""
 
-GROUP_PHASES: Final = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
+GROUP_PHASES: Final = (POD_GROUP_INQUEUE, POD_GROUP_PENDING, POD_GROUP_RUNNING, POD_GROUP_UNKNOWN, POD_GROUP_COMPLETED)
 """Phases of PodGroups that are counted by queue."""
 
-JOB_PHASES: Final = ("Completed", "Failed")
+JOB_PHASES: Final = (COMPLETED, FAILED)
 """Final phases of jobs that are counted by job."""
 
 
@@ -174,7 +183,7 @@ def jobs_ended(phase: str) -> Description:
     return _counter(f"job_{phase.lower()}_phase_count", text, "job_name", "queue_name")
 
 
-FLOW_PHASES: Final = ("Succeed", "Failed")
+FLOW_PHASES: Final = (FLOW_SUCCEED, FLOW_FAILED)
 """Final phases of JobFlows that are counted by namespace."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from stromboli.api.fields import NetworkTopology
-from stromboli.api.scheduling import PodGroupCondition
+from stromboli.api.scheduling import POD_GROUP_PENDING, PodGroupCondition
 from stromboli.model.jobs.hyper_nodes import NO_HYPER_NODES
 from stromboli.model.jobs.sums import Sums
 from stromboli.model.podgroup import PodGroup
@@ -162,7 +162,7 @@ class Job:
 
     def is_pending(self) -> bool:
         """Whether the job has not been admitted yet."""
-        return self.phase in ("", "Pending")
+        return self.phase in ("", POD_GROUP_PENDING)
 
     # ------------------------------------------------------------------ tasks
 

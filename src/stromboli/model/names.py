@@ -133,24 +133,13 @@ JOB_FORWARDING: Final = "volcano.sh/job-forwarding"
 FORWARD_CLUSTER: Final = "volcano.sh/forward-cluster"
 RESOURCE_GROUP: Final = "volcano.sh/resource-group"
 
-# -- Phases ----------------------------------------------------------------------------------------------------------
+# -- Phases of pods --------------------------------------------------------------------------------------------------
 
 POD_PENDING: Final = "Pending"
 POD_RUNNING: Final = "Running"
 POD_SUCCEEDED: Final = "Succeeded"
 POD_FAILED: Final = "Failed"
 POD_UNKNOWN: Final = "Unknown"
-
-POD_GROUP_PENDING: Final = "Pending"
-POD_GROUP_INQUEUE: Final = "Inqueue"
-POD_GROUP_RUNNING: Final = "Running"
-POD_GROUP_COMPLETED: Final = "Completed"
-POD_GROUP_UNKNOWN: Final = "Unknown"
-
-QUEUE_OPEN: Final = "Open"
-QUEUE_CLOSED: Final = "Closed"
-QUEUE_CLOSING: Final = "Closing"
-QUEUE_UNKNOWN: Final = "Unknown"
 
 # -- Conditions and their reasons ------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stromboli.api.fields import NetworkTopology
-from stromboli.api.scheduling import SubGroupPolicy
+from stromboli.api.scheduling import PODS_OF_A_PART, SubGroupPolicy
 from stromboli.model.job import ALLOCATED, BINDING, BOUND, PENDING, PIPELINED, RUNNING, SUCCEEDED, Job
 from stromboli.model.selectors import selects
 from stromboli.model.status import TaskStatus
@@ -113,7 +113,7 @@ def _default(job: Job) -> SubJob:
 
 def _part(job: Job, uid: str, policy: SubGroupPolicy, values: tuple[str, ...]) -> SubJob:
     size = policy.sub_group_size
-    sub = SubJob(job, uid, f"{job.uid}/{policy.name}", 1 if size is None else size)
+    sub = SubJob(job, uid, f"{job.uid}/{policy.name}", PODS_OF_A_PART if size is None else size)
     sub.match_index = int(values[0]) if values[0].isascii() and values[0].isdigit() else 0
     sub.network_topology = policy.network_topology
     return sub

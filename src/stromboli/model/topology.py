@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from stromboli.api.topology import HyperNodeSpec, MemberSelector
+from stromboli.api.topology import HYPER_NODE, NODE, HyperNodeSpec, MemberSelector
 from stromboli.model.selectors import selects
 from stromboli.model.snapshot import HyperNodeInfo
 from stromboli.model.spec import LabelSelector, NodeSpec, Requirement
@@ -73,7 +73,7 @@ def hyper_members(spec: HyperNodeSpec) -> Iterator[str]:
     """Names of the hypernodes that are members; they are named exactly, other selectors do not count."""
     for member in spec.members:
         exact = member.selector.exact_match
-        if member.type == "HyperNode" and exact is not None and exact.name:
+        if member.type == HYPER_NODE and exact is not None and exact.name:
             yield exact.name
 
 
@@ -133,7 +133,7 @@ def _fill(infos: Mapping[str, HyperNodeInfo], specs: Mapping[str, HyperNodeSpec]
 def _own_rows(spec: HyperNodeSpec, nodes: Sequence[NodeSpec], places: Mapping[str, int]) -> set[int]:
     found: set[int] = set()
     for member in spec.members:
-        if member.type == "Node":
+        if member.type == NODE:
             found.update(_rows_of(member.selector, nodes, places))
     return found
 

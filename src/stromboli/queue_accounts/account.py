@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from stromboli.api.scheduling import QUEUE_OPEN
 from stromboli.fairness.quota import Quota, by_column
 from stromboli.fairness.thresholds import thresholds
-from stromboli.model.names import QUEUE_OPEN
 from stromboli.model.resources.axes import Axes
 from stromboli.model.resources.resource import Resource
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from stromboli.api.batch import NO_POLICY
 from stromboli.cluster.kinds import Job as VolcanoJob
 from stromboli.cluster.state import ClusterState
 from stromboli.job_plugins.registry import offered
@@ -98,8 +99,8 @@ FAR: Final = (
 
 
 def _numa(job: Job) -> Iterator[Ignored]:
-    policies = (task.annotations.get(NUMA_TOPOLOGY_POLICY, "none") for task in job.tasks.values())
-    if named := next((policy for policy in policies if policy != "none"), ""):
+    policies = (task.annotations.get(NUMA_TOPOLOGY_POLICY, NO_POLICY) for task in job.tasks.values())
+    if named := next((policy for policy in policies if policy != NO_POLICY), ""):
         why = "no plugin of the configuration looks at NUMA nodes (numa-aware does)"
         text = f"topology policy {named[:40]} is ignored: {why}"
         yield Ignored(f"PodGroup {job.uid}", f"metadata.annotations[{NUMA_TOPOLOGY_POLICY}]", text)

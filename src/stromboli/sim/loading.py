@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from stromboli.api.scheduling import QUEUE_OPEN
 from stromboli.cluster.budgets import is_bare, with_status
 from stromboli.cluster.complete import Addition, Completion
 from stromboli.cluster.decoding.devices import describes_devices
@@ -16,7 +17,7 @@ from stromboli.cluster.kinds import KINDS, ConfigMap, Job, Object, Pod, PodDisru
 from stromboli.cluster.references import References
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
-from stromboli.model.names import POD_PENDING, QUEUE_OPEN, SCHEDULER_NAME
+from stromboli.model.names import POD_PENDING, SCHEDULER_NAME
 from stromboli.model.resources.request import with_default_requests
 from stromboli.sim.ignored import NO_DEVICES, Heeded, Ignored, kind_text, wishes
 

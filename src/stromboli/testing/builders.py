@@ -15,6 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from stromboli.api.kinds import KINDS
+from stromboli.api.scheduling import POD_GROUP_INQUEUE, QUEUE_OPEN
+from stromboli.api.topology import HYPER_NODE, NODE
 from stromboli.cluster.complete import namespace_named
 from stromboli.cluster.events import Added
 from stromboli.cluster.objects import from_value
@@ -107,7 +110,7 @@ def pod_group(
     *,
     min_member: int = 1,
     queue: str = DEFAULT_QUEUE,
-    phase: str = "Inqueue",
+    phase: str = POD_GROUP_INQUEUE,
     namespace: str = "default",
     labels: Texts | None = None,
     annotations: Texts | None = None,
@@ -116,7 +119,7 @@ def pod_group(
 ) -> Manifest:
     """A PodGroup, admitted already unless ``phase`` is Pending; ``spec`` as in a manifest (minResources)."""
     found = _object(
-        "scheduling.volcano.sh/v1beta1",
+        KINDS["PodGroup"].api_version,
         "PodGroup",
         name,
         namespace=namespace,
@@ -128,10 +131,16 @@ def pod_group(
 
 
 def queue(
-    name: str, *, weight: int = 1, annotations: Texts | None = None, created: int = 0, state: str = "Open", **spec: Any
+    name: str,
+    *,
+    weight: int = 1,
+    annotations: Texts | None = None,
+    created: int = 0,
+    state: str = QUEUE_OPEN,
+    **spec: Any,
 ) -> Manifest:
     """A Queue; ``spec`` as in a manifest (capability, deserved, guarantee, parent, reclaimable)."""
-    found = _object("scheduling.volcano.sh/v1beta1", "Queue", name, annotations=annotations, created=created)
+    found = _object(KINDS["Queue"].api_version, "Queue", name, annotations=annotations, created=created)
     return {**found, "spec": {"weight": weight, **spec}, "status": {"state": state}}
 
 
@@ -139,9 +148,9 @@ def hyper_node(
     name: str, tier: int, *members: str | Manifest, below: Iterable[str] = (), tier_name: str = ""
 ) -> Manifest:
     """A HyperNode of a tier: its ``members`` are nodes by name or made by :func:`member`, ``below`` are HyperNodes."""
-    found = [*map(_named("Node"), members), *map(_named("HyperNode"), below)]
+    found = [*map(_named(NODE), members), *map(_named(HYPER_NODE), below)]
     spec = {"tier": tier, "tierName": tier_name, "members": found}
-    return {**_object("topology.volcano.sh/v1alpha1", "HyperNode", name), "spec": spec}
+    return {**_object(KINDS["HyperNode"].api_version, "HyperNode", name), "spec": spec}
 
 
 def member(kind: str, **selector: Any) -> Manifest:

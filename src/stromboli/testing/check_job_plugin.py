@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn
 import msgspec
 
 from stromboli.api.batch import Job
+from stromboli.api.kinds import KINDS
 from stromboli.api.read import read
 from stromboli.errors import PluginError
 from stromboli.job_plugins.edits import Json, apply, copied
@@ -16,7 +17,7 @@ from stromboli.job_plugins.hosts import pod_name
 from stromboli.job_plugins.plugin import JobPlugin, Place
 from stromboli.job_plugins.wanted import SORTS, Wanted
 
-_OWNER: Final = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+_OWNER: Final = {"apiVersion": KINDS["Job"].api_version, "kind": "Job", "name": "j", "uid": "u", "controller": True}
 _MAIN: Final = {
     "name": "main",
     "image": "image",

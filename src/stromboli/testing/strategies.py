@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stromboli.api.scheduling import POD_GROUP_INQUEUE, POD_GROUP_PENDING, POD_GROUP_RUNNING
 from stromboli.model.names import GPU, HOSTNAME, PREEMPTABLE, TEMPLATE_UID, TOPOLOGY_ZONE
 from stromboli.testing.builders import Manifest, hyper_node, member, node, pod, pod_group, queue
 from stromboli.testing.moves import VERBS, Move
@@ -311,7 +312,7 @@ def gangs(draw: DrawFn, name: str, queues: Sequence[str], names: Sequence[str], 
         name,
         min_member=draw(st.integers(0, len(found))),
         queue=draw(st.sampled_from(queues)),
-        phase=draw(st.sampled_from(("Inqueue", "Inqueue", "Pending", "Running"))),
+        phase=draw(st.sampled_from((POD_GROUP_INQUEUE, POD_GROUP_INQUEUE, POD_GROUP_PENDING, POD_GROUP_RUNNING))),
         namespace=namespace,
         created=draw(st.integers(0, 2)),
         **draw(st.sampled_from(({}, {}, {}, {"minResources": {"cpu": "2"}}))),

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from stromboli.api.scheduling import POD_GROUP_COMPLETED, QUEUE_CLOSED, QUEUE_CLOSING
 from stromboli.cli.linting.card_requests import Cards, cards_of, lacking_cards
 from stromboli.cli.linting.claim_requests import idle_devices, lacking_devices
 from stromboli.cli.linting.findings import Rule, Severity, Spot
@@ -16,14 +17,7 @@ from stromboli.filters.devices.book import DeviceBook
 from stromboli.framework.config.config import Config
 from stromboli.framework.extension.figures import amounts_text, by_name, shown
 from stromboli.model.job import Job
-from stromboli.model.names import (
-    NODE_GROUP_NAME,
-    NODE_GROUP_RESOURCE_LIMITS,
-    OVERCOMMIT_FACTOR,
-    QUEUE_CLOSED,
-    QUEUE_CLOSING,
-    ROOT_QUEUE,
-)
+from stromboli.model.names import NODE_GROUP_NAME, NODE_GROUP_RESOURCE_LIMITS, OVERCOMMIT_FACTOR, ROOT_QUEUE
 from stromboli.model.queue import Queue
 from stromboli.model.resources.amounts import MIN, totals
 from stromboli.model.resources.resource import Resource
@@ -76,7 +70,7 @@ class Cluster:
     @cached_property
     def jobs(self) -> list[Job]:
         """Jobs that have a PodGroup and are not over."""
-        return [job for job in self.state.jobs.values() if job.facts.queue and job.phase != "Completed"]
+        return [job for job in self.state.jobs.values() if job.facts.queue and job.phase != POD_GROUP_COMPLETED]
 
     @cached_property
     def cards(self) -> Cards:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from stromboli.api.kinds import KINDS
 from stromboli.errors import ApiError
 from stromboli.kube.client import Client
 from stromboli.kube.resources import RESOURCES, Resource, plain
@@ -23,6 +24,7 @@ SCHEDULED: Final = (
 
 _ADMISSION: Final = "admissionregistration.k8s.io/v1"
 
+_OURS: Final = tuple(KINDS[kind] for kind in ("Job", "CronJob", "JobFlow", "JobTemplate"))
 OTHERS: Final = tuple(
     Resource(version, plural, kind, namespaced, plain)
     for version, plural, kind, namespaced in (
@@ -30,10 +32,7 @@ OTHERS: Final = tuple(
         ("apps/v1", "daemonsets", "DaemonSet", True),
         ("v1", "configmaps", "ConfigMap", True),
         ("coordination.k8s.io/v1", "leases", "Lease", True),
-        ("batch.volcano.sh/v1alpha1", "jobs", "Job", True),
-        ("batch.volcano.sh/v1alpha1", "cronjobs", "CronJob", True),
-        ("flow.volcano.sh/v1alpha1", "jobflows", "JobFlow", True),
-        ("flow.volcano.sh/v1alpha1", "jobtemplates", "JobTemplate", True),
+        *((row.api_version, row.plural, row.kind, row.namespaced) for row in _OURS),
         (_ADMISSION, "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False),
         (_ADMISSION, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False),
     )

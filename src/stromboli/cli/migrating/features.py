@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from stromboli.api.scheduling import FIFO
 from stromboli.cli.linting.findings import Rule, Spot
 from stromboli.cli.migrating.bodies import Body, at, title
 from stromboli.job_plugins.registry import BUILT_IN
@@ -38,7 +39,7 @@ def unknown_plugins(bodies: Sequence[Body]) -> Iterator[Spot]:
 def fifo_queues(bodies: Sequence[Body]) -> Iterator[Spot]:
     """Queues whose field is read here and nowhere there."""
     for body in bodies:
-        if body.get("kind") == "Queue" and at(body, "spec", "dequeueStrategy") == "fifo":
+        if body.get("kind") == "Queue" and at(body, "spec", "dequeueStrategy") == FIFO:
             yield Spot("dequeueStrategy: fifo is acted on", object=title(body), path="spec.dequeueStrategy")
 
 
@@ -71,7 +72,7 @@ FEATURE_RULES: Final[tuple[Rule[Sequence[Body]], ...]] = (
         "Write it as a Python class and name its folder with --job-plugins-dir; see docs/job-plugins.md.",
     ),
     Rule(
-        "fifo", "warning", fifo_queues,
+        FIFO, "warning", fifo_queues,
         "A job that waits keeps those behind it waiting; Volcano reads the field nowhere.",
         "Keep it if that is what it is meant for; else remove the field, or write `compat: volcano`.",
     ),

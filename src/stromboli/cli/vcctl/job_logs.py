@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from stromboli.model.names import JOB_NAME, TASK_SPEC
+
 if TYPE_CHECKING:
     from stromboli.kube.client import Client
 
@@ -28,7 +30,7 @@ async def show_logs(client: Client, wanted: Wanted) -> None:
     from stromboli.live.controllers.controlled import JOB
 
     await client.get(JOB, wanted.job, wanted.namespace)
-    labels = f"volcano.sh/job-name={wanted.job}" + (f",volcano.sh/task-spec={wanted.task}" if wanted.task else "")
+    labels = f"{JOB_NAME}={wanted.job}" + (f",{TASK_SPEC}={wanted.task}" if wanted.task else "")
     pods = await client.list_all(PODS.read_as(plain), wanted.namespace, Select(labels=labels))
     names = sorted(pod["metadata"]["name"] for pod in pods)
     if not names:

@@ -8,6 +8,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from stromboli.api.batch import COMPLETED, FINISHED
+from stromboli.api.kinds import KINDS
 from stromboli.cli.vcctl.connection import failed, talk
 from stromboli.errors import ApiError, Unreachable
 
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
 
 PERIOD: Final = 1.0
 """Seconds after which a server that could not be reached is asked again."""
-
-_ENDED: Final = ("Completed", "Failed", "Terminated", "Aborted")
 
 
 class OneTask(NamedTuple):
@@ -44,7 +44,7 @@ class OneTask(NamedTuple):
             "spec": {"restartPolicy": "Never", "containers": [container]},
         }
         return {
-            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "apiVersion": KINDS["Job"].api_version,
             "kind": "Job",
             "metadata": {"name": self.name},
             "spec": {
@@ -68,7 +68,7 @@ def submit(
         return await _until_ended(client, made, what) if wait else made
 
     ended = talk(what, kubeconfig, master, story)
-    if wait and ended.status.state.phase != "Completed":
+    if wait and ended.status.state.phase != COMPLETED:
         raise failed(what, f"job {ended.metadata.name} has not completed: {_progress(ended)}")
 
 
@@ -80,7 +80,7 @@ async def _until_ended(client: Client, job: Job, what: str) -> Job:
             told, before = _progress(now), told
             if told != before:
                 print(f"job {now.metadata.name}: {told}", flush=True)
-            if now.status.state.phase in _ENDED:
+            if now.status.state.phase in FINISHED:
                 return now
             if kind == "DELETED":
                 break

@@ -9,6 +9,7 @@ import typer
 
 from stromboli.cli.vcctl.columns import NOTHING, Column, age, table
 from stromboli.cli.vcctl.connection import AllNamespaces, Kubeconfig, Master, Namespace, failed, talk
+from stromboli.model.names import JOB_NAME, JOB_QUEUE_NAME, QUEUE_NAME
 
 if TYPE_CHECKING:
     from stromboli.kube.client import Client
@@ -42,7 +43,7 @@ def list_pods(
         return await client.list_all(PODS.read_as(plain), "" if all_namespaces else namespace)
 
     found = [pod for pod in talk(what, kubeconfig, master, story) if _is_wanted(pod, job, queue)]
-    if job and queue and any(_label(pod, "volcano.sh/queue-name") != queue for pod in found):
+    if job and queue and any(_label(pod, JOB_QUEUE_NAME) != queue for pod in found):
         raise failed(what, f"the input vcjob {job} does not match the queue {queue}")
     print(_listed(found, all_namespaces) if found else NOTHING)
 
@@ -52,12 +53,12 @@ def _label(pod: Pod, key: str) -> str:
 
 
 def _is_wanted(pod: Pod, job: str, queue: str) -> bool:
-    of_job = _label(pod, "volcano.sh/job-name")
+    of_job = _label(pod, JOB_NAME)
     if job:
         return of_job == job
     if queue:
         annotations = pod["metadata"].get("annotations") or {}
-        return queue in (_label(pod, "volcano.sh/queue-name"), annotations.get("scheduling.volcano.sh/queue-name"))
+        return queue in (_label(pod, JOB_QUEUE_NAME), annotations.get(QUEUE_NAME))
     return bool(of_job)
 
 

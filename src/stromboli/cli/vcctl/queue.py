@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stromboli.api.scheduling import (
+    POD_GROUP_COMPLETED,
+    POD_GROUP_INQUEUE,
+    POD_GROUP_PENDING,
+    POD_GROUP_RUNNING,
+    POD_GROUP_UNKNOWN,
+    QUEUE_OPEN,
+)
 from stromboli.cli.vcctl.columns import NOTHING, Column, table
 from stromboli.cli.vcctl.connection import Kubeconfig, Master, failed, talk
 
@@ -18,9 +26,9 @@ if TYPE_CHECKING:
 app = typer.Typer(name="queue", help="Queues: list, get, create, operate, delete.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Option("--name", "-n", help="Name of the queue.")]
-PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
+PHASES = (POD_GROUP_INQUEUE, POD_GROUP_PENDING, POD_GROUP_RUNNING, POD_GROUP_UNKNOWN, POD_GROUP_COMPLETED)
 COLUMNS = (Column("Name", 25), *(Column(title, 8) for title in ("Weight", "State", "Parent", *PHASES)))
-SHORT_COLUMNS = tuple(column for column in COLUMNS if column.title not in ("Parent", "Completed"))
+SHORT_COLUMNS = tuple(column for column in COLUMNS if column.title not in ("Parent", POD_GROUP_COMPLETED))
 """What ``vqueues`` shows."""
 ACTIONS = {"open": "OpenQueue", "close": "CloseQueue"}
 
@@ -67,7 +75,7 @@ def _listed(queues: list[Queue], groups: list[PodGroup], columns: Sequence[Colum
 def create(
     name: Name = "test",
     weight: Annotated[int, typer.Option("--weight", "-w", help="Weight of the queue.")] = 1,
-    state: Annotated[str, typer.Option("--state", "-S", help="State of the queue.")] = "Open",
+    state: Annotated[str, typer.Option("--state", "-S", help="State of the queue.")] = QUEUE_OPEN,
     kubeconfig: Kubeconfig = "",
     master: Master = "",
 ) -> None:

@@ -7,6 +7,13 @@ from typing import Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from stromboli.api.scheduling import (
+    POD_GROUP_COMPLETED,
+    POD_GROUP_INQUEUE,
+    POD_GROUP_PENDING,
+    POD_GROUP_RUNNING,
+    POD_GROUP_UNKNOWN,
+)
 from stromboli.cli.terminal import counted, table
 from stromboli.cli.usage_view import bar
 from stromboli.cli.vcctl.top_devices import DeviceLine
@@ -16,7 +23,7 @@ from stromboli.filters.devices.capacity import written
 MOST_JOBS: Final = 12
 MOST_NODES: Final = 8
 MOST_AMOUNTS: Final = 4
-PHASES: Final = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
+PHASES: Final = (POD_GROUP_PENDING, POD_GROUP_INQUEUE, POD_GROUP_RUNNING, POD_GROUP_UNKNOWN, POD_GROUP_COMPLETED)
 
 
 def drawn(picture: Picture) -> RenderableType:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from stromboli.api.fields import LabelSelector
-from stromboli.api.topology import ExactMatch, HyperNodeSpec, Member, MemberSelector
+from stromboli.api.topology import HYPER_NODE, NODE, ExactMatch, HyperNodeSpec, Member, MemberSelector
 from stromboli.cluster import kinds
 from stromboli.cluster.decoding.amounts import COUNT, check_whole
 from stromboli.cluster.decoding.decode import naming
@@ -83,8 +83,8 @@ def by_labels(keys: Iterable[str], nodes: Sequence[NodeSpec]) -> dict[str, Hyper
         for name, inside in names[key].items():
             label = MemberSelector(label_match=LabelSelector({key: name.removeprefix(f"{key}=")}))
             within = [lower for lower, lowers in below.items() if lowers <= inside]
-            members = [Member("HyperNode", MemberSelector(ExactMatch(lower))) for lower in within]
-            found[name] = HyperNodeSpec(tier, key, (Member("Node", label), *members))
+            members = [Member(HYPER_NODE, MemberSelector(ExactMatch(lower))) for lower in within]
+            found[name] = HyperNodeSpec(tier, key, (Member(NODE, label), *members))
             for lower in within:
                 del below[lower]
         below |= names[key]

@@ -8,7 +8,14 @@ from typing import Final
 import msgspec
 
 from stromboli.api.fields import NetworkTopology
-from stromboli.api.scheduling import PodGroupCondition, PodGroupSpec, PodGroupStatus
+from stromboli.api.scheduling import (
+    POD_GROUP_INQUEUE,
+    POD_GROUP_PENDING,
+    POD_GROUP_RUNNING,
+    PodGroupCondition,
+    PodGroupSpec,
+    PodGroupStatus,
+)
 from stromboli.cluster import kinds
 from stromboli.cluster.decoding.amounts import COUNT, INT32, check_whole
 from stromboli.cluster.decoding.decode import naming, podgroup_of
@@ -25,7 +32,7 @@ _SCHEDULED_BEFORE: Final = {"scheduling.k8s.io/v1alpha2": "PodGroupScheduled"}
 _ALL_NAMES: Final = frozenset({SCHEDULED, *_SCHEDULED_BEFORE.values()})
 REASON_SCHEDULED: Final = "Scheduled"
 _OURS: Final = (names.POD_GROUP_UNSCHEDULABLE, names.POD_GROUP_SCHEDULED, names.POD_GROUP_NOT_ADMITTED)
-_WAITING: Final = ("", names.POD_GROUP_PENDING, names.POD_GROUP_INQUEUE)
+_WAITING: Final = ("", POD_GROUP_PENDING, POD_GROUP_INQUEUE)
 
 
 def any_group_of(group: kinds.PodGroup | kinds.UpstreamPodGroup, jobs: Mapping[str, Job]) -> PodGroup:
@@ -92,7 +99,7 @@ def _status(group: kinds.UpstreamPodGroup, known: Job | None, uid: str) -> PodGr
         ours = tuple(one for one in known.group.status.conditions if one.type in _OURS)
         return PodGroupStatus(known.group.status.phase, (*ours, *theirs))
     placed = any(one.type in _ALL_NAMES and one.status == names.CONDITION_TRUE for one in theirs)
-    return PodGroupStatus(names.POD_GROUP_RUNNING if placed else names.POD_GROUP_PENDING, theirs)
+    return PodGroupStatus(POD_GROUP_RUNNING if placed else POD_GROUP_PENDING, theirs)
 
 
 def scheduled_in(version: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from stromboli.api.topology import Member
+from stromboli.api.topology import HYPER_NODE, NODE, SELECTOR_MISSING, SELECTORS_CLASH, Member
 from stromboli.cluster import kinds
 from stromboli.cluster.decoding.amounts import COUNT, check_whole
 from stromboli.cluster.decoding.decode import (
@@ -23,7 +23,7 @@ from stromboli.cluster.job_pods import with_defaults
 from stromboli.errors import ManifestError
 from stromboli.model.values import patterns
 
-_MEMBER_TYPES: Final = ("Node", "HyperNode")
+_MEMBER_TYPES: Final = (NODE, HYPER_NODE)
 _PERCENTAGE: Final = re.compile(r"[0-9]{1,9}%", re.ASCII)
 
 
@@ -52,9 +52,9 @@ def _member_problem(member: Member) -> tuple[str, str]:
     if member.type not in _MEMBER_TYPES:
         return f"{member.type[:40]!r} is neither {' nor '.join(_MEMBER_TYPES)}", "type"
     if not given:
-        return "Either ExactMatch or RegexMatch or LabelMatch must be specified", "selector"
+        return SELECTOR_MISSING, "selector"
     if len(given) > 1:
-        return "Only one of ExactMatch, RegexMatch, or LabelMatch can be specified", "selector"
+        return SELECTORS_CLASH, "selector"
     if selector.regex_match is not None:
         told = patterns.problem(selector.regex_match.pattern)
         return told and f"member regexMatch pattern is invalid: {told}", "selector.regexMatch.pattern"

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from stromboli.api.batch import CronJob, CronJobStatus, Job, ObjectReference
+from stromboli.api.batch import COMPLETED, FAILED, CronJob, CronJobStatus, Job, ObjectReference
 from stromboli.controllers.changes import Emit, Json, builtins, normal, owned_by, subject, warning
 from stromboli.controllers.jobs.states import FINISHED
 from stromboli.controllers.pods import JOB_API, JOB_KIND
@@ -98,7 +98,7 @@ def slot_of(cron_job: CronJob, job: Job, now: int) -> int:
 
 def _completed_at(job: Job) -> int:
     state = job.status.state
-    return seconds(state.last_transition_time, "status.state") if state.phase == "Completed" else 0
+    return seconds(state.last_transition_time, "status.state") if state.phase == COMPLETED else 0
 
 
 def _stays(cron_job: CronJob, active: ObjectReference, jobs: Jobs, events: list[Emit]) -> bool:
@@ -141,8 +141,8 @@ def _reference(job: Job) -> ObjectReference:
 def _surplus(cron_job: CronJob, own: list[Job]) -> list[Job]:
     """The completed and failed jobs beyond the history limits, the oldest ones."""
     limits = {
-        "Completed": cron_job.spec.successful_jobs_history_limit,
-        "Failed": cron_job.spec.failed_jobs_history_limit,
+        COMPLETED: cron_job.spec.successful_jobs_history_limit,
+        FAILED: cron_job.spec.failed_jobs_history_limit,
     }
     found: list[Job] = []
     for phase, limit in limits.items():

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stromboli.api.batch import CronJob, CronJobStatus, Job
+from stromboli.api.batch import FORBID, REPLACE, CronJob, CronJobStatus, Job
 from stromboli.api.kinds import CRON_JOBS, JOBS
 from stromboli.controllers.changes import (
     Create,
@@ -144,10 +144,10 @@ class Look:
 
     def _make(self, slot: int) -> None:
         policy, active = self._cron_job.spec.concurrency_policy, self._cron_job.status.active
-        if active and policy == "Forbid":
+        if active and policy == FORBID:
             self._warn("ForbidConcurrent", "Skipping job creation because another job is already running")
             return
-        if active and policy == "Replace":
+        if active and policy == REPLACE:
             self._replace()
         body = job_body(self._cron_job, slot)
         self._outcome.then(Create(JOBS, self._cron_job.metadata.namespace, body))

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 import msgspec
 
 from stromboli.api.kinds import HYPER_NODES, KINDS
-from stromboli.api.topology import HyperNode, HyperNodeSpec
+from stromboli.api.topology import HYPER_NODE, NODE, HyperNode, HyperNodeSpec
 from stromboli.controllers.changes import Change, Create, Delete, Json, Outcome, Patch
 from stromboli.model.names import NETWORK_TOPOLOGY_SOURCE
-
-NODE: Final = "Node"
-HYPER_NODE: Final = "HyperNode"
 
 
 @dataclass(frozen=True, slots=True)

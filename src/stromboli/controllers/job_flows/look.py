@@ -6,8 +6,8 @@ from collections import Counter
 from operator import itemgetter
 from typing import Any, Final
 
-from stromboli.api.batch import Job
-from stromboli.api.flow import Flow, JobFlow, JobFlowStatus, Probe
+from stromboli.api.batch import COMPLETED, Job
+from stromboli.api.flow import DELETE, FLOW_FAILED, FLOW_SUCCEED, Flow, JobFlow, JobFlowStatus, Probe
 from stromboli.api.kinds import JOB_FLOWS, JOBS
 from stromboli.controllers.changes import (
     Create,
@@ -23,8 +23,8 @@ from stromboli.controllers.changes import (
     warning,
 )
 from stromboli.controllers.job_flows.probes import MOST_TARGETS, PERIOD, Answers, verdict
-from stromboli.controllers.job_flows.status import FAILED, FINAL, SUCCEED, status_of
-from stromboli.controllers.job_flows.steps import COMPLETED, KIND, Jobs, job_body, job_name
+from stromboli.controllers.job_flows.status import FINAL, status_of
+from stromboli.controllers.job_flows.steps import KIND, Jobs, job_body, job_name
 from stromboli.controllers.world import Key, World
 from stromboli.crds.admission.job_flows import MOST_FLOWS
 
@@ -75,7 +75,7 @@ class Look:
     def outcome(self) -> Outcome:
         """The status, then the jobs that nothing keeps back; when all have succeeded, their deletion if so wished."""
         flow, phase = self._flow, self._flow.status.state.phase
-        if phase == SUCCEED and flow.spec.job_retain_policy == "delete":
+        if phase == FLOW_SUCCEED and flow.spec.job_retain_policy == DELETE:
             self._delete_jobs()
         if phase in FINAL:
             return self._outcome
@@ -83,7 +83,7 @@ class Look:
             return self._outcome.then(warning(self._about, "TooManyFlows", f"it has more than {MOST_FLOWS} flows"))
         status = status_of(flow, self._jobs, self._now)
         self._write(status)
-        if status.state.phase in (SUCCEED, FAILED):
+        if status.state.phase in (FLOW_SUCCEED, FLOW_FAILED):
             self.ending = status.state.phase
         else:
             self._make_jobs()

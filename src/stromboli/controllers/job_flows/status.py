@@ -7,31 +7,39 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stromboli.api.batch import Job
-from stromboli.api.flow import FlowCondition, FlowJobStatus, FlowState, JobFlow, JobFlowStatus, RunningHistory
-from stromboli.controllers.job_flows.steps import COMPLETED, Jobs
+from stromboli.api.batch import COMPLETED, COMPLETING, FAILED, PENDING, RUNNING, TERMINATED, TERMINATING, Job
+from stromboli.api.flow import (
+    FLOW_FAILED,
+    FLOW_PENDING,
+    FLOW_RUNNING,
+    FLOW_SUCCEED,
+    FLOW_TERMINATING,
+    FlowCondition,
+    FlowJobStatus,
+    FlowState,
+    JobFlow,
+    JobFlowStatus,
+    RunningHistory,
+)
+from stromboli.controllers.job_flows.steps import Jobs
 from stromboli.errors import DurationError
 from stromboli.model.values.duration import seconds as duration
 from stromboli.model.values.times import seconds, stamp
 
-PENDING: Final = "Pending"
-RUNNING: Final = "Running"
-SUCCEED: Final = "Succeed"
-FAILED: Final = "Failed"
-FINAL: Final = (SUCCEED, FAILED, "Terminating")
+FINAL: Final = (FLOW_SUCCEED, FLOW_FAILED, FLOW_TERMINATING)
 """Phases in which a flow makes nothing more."""
 
 MOST_HISTORY: Final = 20
 """Phases of a job that are remembered; of one that is restarted for ever the oldest are forgotten."""
 
 _LISTED: Final = {
-    "Pending": "pending_jobs",
-    "Running": "running_jobs",
-    "Failed": "failed_jobs",
-    "Completed": "completed_jobs",
-    "Terminated": "terminated_jobs",
+    PENDING: "pending_jobs",
+    RUNNING: "running_jobs",
+    FAILED: "failed_jobs",
+    COMPLETED: "completed_jobs",
+    TERMINATED: "terminated_jobs",
 }
-_UNLISTED: Final = ("Completing", "Terminating")
+_UNLISTED: Final = (COMPLETING, TERMINATING)
 
 
 def status_of(flow: JobFlow, jobs: Jobs, now: float) -> JobFlowStatus:
@@ -65,11 +73,11 @@ def _by_phase(phases: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 def _phase(status: JobFlowStatus, *, all_done: bool) -> str:
     """The phase that follows the present one; a flow whose jobs run passes through Running before it ends."""
     over = bool(status.failed_jobs or status.terminated_jobs)
-    if status.state.phase == RUNNING:
-        return SUCCEED if all_done else FAILED if over else RUNNING
+    if status.state.phase == FLOW_RUNNING:
+        return FLOW_SUCCEED if all_done else FLOW_FAILED if over else FLOW_RUNNING
     if (status.running_jobs or status.completed_jobs) and not status.failed_jobs:
-        return RUNNING
-    return FAILED if over else PENDING
+        return FLOW_RUNNING
+    return FLOW_FAILED if over else FLOW_PENDING
 
 
 def _row(job: Job, known: FlowJobStatus | None, now: float) -> FlowJobStatus:

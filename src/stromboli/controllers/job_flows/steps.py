@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from stromboli.api.batch import Job
+from stromboli.api.batch import COMPLETED, Job
 from stromboli.api.fields import LONGEST_LABEL
 from stromboli.api.flow import Flow, JobFlow, JobTemplate
 from stromboli.controllers.changes import Json, builtins, owned_by, subject
@@ -14,7 +14,6 @@ from stromboli.controllers.world import World
 from stromboli.model.names import CREATED_BY_JOB_FLOW, CREATED_BY_JOB_TEMPLATE
 
 KIND: Final = "JobFlow"
-COMPLETED: Final = "Completed"
 
 
 def job_name(flow: JobFlow, step: str) -> str:

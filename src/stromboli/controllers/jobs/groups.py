@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from stromboli.api.batch import Job
 from stromboli.api.kinds import POD_GROUPS
-from stromboli.api.scheduling import PodGroup, PodGroupSpec
+from stromboli.api.scheduling import POD_GROUP_PENDING, PodGroup, PodGroupSpec
 from stromboli.cluster import job_pods, kinds
 from stromboli.controllers.changes import Change, Create, Json, Patch, builtins
 from stromboli.controllers.pod_groups import body_of
 from stromboli.controllers.world import World
 from stromboli.errors import ManifestError
-from stromboli.model.names import POD_GROUP_PENDING
 from stromboli.model.values.reading import convert
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"

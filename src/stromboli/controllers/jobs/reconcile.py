@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from stromboli.api.batch import Job
+from stromboli.api.batch import COMMAND_ISSUED, Job
 from stromboli.api.bus import SYNC_JOB, TERMINATE_JOB
 from stromboli.controllers.changes import Outcome, normal, warning
 from stromboli.controllers.jobs.groups import Groups
 from stromboli.controllers.jobs.look import Look, about
 from stromboli.controllers.jobs.plugins import Plugins
-from stromboli.controllers.jobs.requests import COMMAND_ISSUED, Choice, Request, choose
+from stromboli.controllers.jobs.requests import Choice, Request, choose
 from stromboli.controllers.jobs.status import Obstacle, status_change
 from stromboli.controllers.jobs.timers import Timers
 from stromboli.controllers.world import Key, World, key_of

@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from stromboli.api.batch import Job, LifecyclePolicy, Task
+from stromboli.api.batch import (
+    ANY,
+    COMMAND_ISSUED,
+    DEFAULT_RETRIES,
+    ON_EVICTED,
+    ON_FAILED,
+    ON_PENDING,
+    ON_RUNNING,
+    ON_TASK_COMPLETED,
+    ON_TASK_FAILED,
+    OUT_OF_SYNC,
+    Job,
+    LifecyclePolicy,
+    Task,
+)
 from stromboli.api.bus import SYNC_JOB
 from stromboli.controllers.pods import PodView
-from stromboli.crds.admission.policies import ANY, events_of
+from stromboli.crds.admission.policies import events_of
 from stromboli.errors import DurationError
 from stromboli.model.names import POD_FAILED, POD_PENDING, POD_RUNNING, POD_SUCCEEDED
 from stromboli.model.values import duration
 
-ON_PENDING: Final = "PodPending"
-ON_RUNNING: Final = "PodRunning"
-ON_FAILED: Final = "PodFailed"
-ON_EVICTED: Final = "PodEvicted"
-ON_UNKNOWN: Final = "Unknown"
-ON_TASK_COMPLETED: Final = "TaskCompleted"
-ON_TASK_FAILED: Final = "TaskFailed"
-OUT_OF_SYNC: Final = "OutOfSync"
-COMMAND_ISSUED: Final = "CommandIssued"
 PLAIN_EVENTS: Final = (OUT_OF_SYNC, COMMAND_ISSUED, ON_RUNNING)
 """Events that no policy is asked about."""
-DEFAULT_RETRIES: Final = 3
 UNLIMITED: Final = -1
 
 

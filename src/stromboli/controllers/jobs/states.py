@@ -25,7 +25,20 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
-from stromboli.api.batch import Job
+from stromboli.api.batch import (
+    ABORTED,
+    ABORTING,
+    COMPLETED,
+    COMPLETING,
+    DEFAULT_RETRIES,
+    FAILED,
+    PENDING,
+    RESTARTING,
+    RUNNING,
+    TERMINATED,
+    TERMINATING,
+    Job,
+)
 from stromboli.api.bus import (
     ABORT_JOB,
     COMPLETE_JOB,
@@ -38,19 +51,8 @@ from stromboli.api.bus import (
     TERMINATE_JOB,
 )
 from stromboli.controllers.jobs.counting import Counts
-from stromboli.controllers.jobs.requests import DEFAULT_RETRIES
 from stromboli.model.names import POD_SUCCEEDED
 
-PENDING: Final = "Pending"
-RUNNING: Final = "Running"
-RESTARTING: Final = "Restarting"
-ABORTING: Final = "Aborting"
-ABORTED: Final = "Aborted"
-COMPLETING: Final = "Completing"
-COMPLETED: Final = "Completed"
-TERMINATING: Final = "Terminating"
-TERMINATED: Final = "Terminated"
-FAILED: Final = "Failed"
 FINISHED: Final = (COMPLETED, FAILED, TERMINATED)
 """Phases that are never left."""
 

@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from stromboli.api.batch import ON_EVICTED, ON_FAILED, ON_PENDING, ON_RUNNING, OUT_OF_SYNC
 from stromboli.api.bus import (
     RESTART_PARTITION,
     RESTART_POD,
     RESTART_TASK,
     SYNC_JOB,
 )
-from stromboli.controllers.jobs.requests import (
-    ON_EVICTED,
-    ON_FAILED,
-    ON_PENDING,
-    ON_RUNNING,
-    OUT_OF_SYNC,
-    Request,
-)
+from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.world import Key
 
 

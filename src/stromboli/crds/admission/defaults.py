@@ -7,13 +7,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stromboli.api.batch import Job, Task
+from stromboli.api.batch import DEFAULT_RETRIES, Job, Task
 from stromboli.api.read import read
-from stromboli.api.scheduling import PodGroup, Queue
+from stromboli.api.scheduling import DEFAULT_WEIGHT, PodGroup, Queue
 from stromboli.crds.admission.world import Object, Scene
 from stromboli.model.names import DEFAULT_QUEUE, HIERARCHY, HIERARCHY_WEIGHTS, QUEUE_NAME, ROOT_QUEUE
 
-DEFAULT_RETRIES: Final = 3
 DEFAULT_TASK: Final = "default"
 NEED_SERVICE: Final = ("tensorflow", "mpi", "pytorch", "ray")
 """Job plugins whose pods must find each other by name."""
@@ -88,7 +87,7 @@ def default_queue(value: Object, scene: Scene) -> Object:
     """A queue with a weight, reclaimable unless it says no, its annotated path beginning at root."""
     queue = read(Queue, value)
     reclaimable = queue.spec.reclaimable is not False
-    filled: Fields = {"reclaimable": reclaimable, "weight": queue.spec.weight or 1}
+    filled: Fields = {"reclaimable": reclaimable, "weight": queue.spec.weight or DEFAULT_WEIGHT}
     whole = {**value, "spec": {**_mapping(value, "spec"), **filled}}
     path, weights = (queue.metadata.annotations.get(key, "") for key in (HIERARCHY, HIERARCHY_WEIGHTS))
     if not path or not weights or path.startswith(ROOT_QUEUE):

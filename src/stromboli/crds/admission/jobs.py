@@ -8,14 +8,15 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from stromboli.api.batch import Job, JobSpec, PartitionPolicy, Task, Volume
+from stromboli.api.batch import NO_POLICY, Job, JobSpec, PartitionPolicy, Task, Volume
 from stromboli.api.fields import NetworkTopology
+from stromboli.api.scheduling import QUEUE_OPEN
 from stromboli.crds.admission.pod_templates import check_template
 from stromboli.crds.admission.policies import check_policies
 from stromboli.crds.admission.texts import dns_subdomain, listed, qualified_name
 from stromboli.crds.admission.world import Scene, queue_missing
 from stromboli.errors import QuantityError
-from stromboli.model.names import CPU, QUEUE_OPEN, ROOT_QUEUE
+from stromboli.model.names import CPU, ROOT_QUEUE
 from stromboli.model.resources import quantity
 from stromboli.model.spec import without_nulls
 from stromboli.model.values.go_flags import Value, parse_flags
@@ -95,7 +96,7 @@ def _template_problem(task: Task, number: int) -> str:
     problems = list(check_template(task.template))
     if problems:
         return f"spec.task[{number}]." + "".join(f"{problem}. " for problem in problems)
-    if task.topology_policy in ("", "none"):
+    if task.topology_policy in ("", NO_POLICY):
         return ""
     spec = task.template["spec"]
     return _cpu_problem(spec if isinstance(spec, Mapping) else {}, number)

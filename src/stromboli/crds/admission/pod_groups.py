@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stromboli.api.scheduling import PodGroup
+from stromboli.api.scheduling import QUEUE_OPEN, PodGroup
 from stromboli.crds.admission.jobs import TOPOLOGY_CLASH, topology_problem
 from stromboli.crds.admission.world import Scene, queue_missing
-from stromboli.model.names import QUEUE_OPEN
 
 
 def check_new_pod_group(group: PodGroup, scene: Scene) -> list[str]:

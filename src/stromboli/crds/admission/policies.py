@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from stromboli.api.batch import EVENTS, LifecyclePolicy
+from stromboli.api.batch import ANY, COMMAND_ISSUED, EVENTS, ON_RUNNING, OUT_OF_SYNC, LifecyclePolicy
 from stromboli.api.bus import JOB_ACTIONS
 from stromboli.crds.admission.texts import invalid, listed
 
-ANY: Final = "*"
-"""Event of a policy that is for all events."""
-_INTERNAL: Final = ("OutOfSync", "CommandIssued", "PodRunning")
+_INTERNAL: Final = (OUT_OF_SYNC, COMMAND_ISSUED, ON_RUNNING)
 POLICY_EVENTS: Final = tuple(event for event in EVENTS if event not in _INTERNAL)
 """Events that users' policies may be for."""
 

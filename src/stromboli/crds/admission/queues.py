@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from stromboli.api.scheduling import Queue, QueueSpec
+from stromboli.api.scheduling import QUEUE_CLOSED, QUEUE_OPEN, Queue, QueueSpec
 from stromboli.crds.admission.pod_templates import amount_problem
 from stromboli.crds.admission.queue_tree import tree_problem
 from stromboli.crds.admission.texts import invalid, together
 from stromboli.crds.admission.world import Scene, queue_missing
 from stromboli.framework.config.gates import QUEUE_OVERCOMMIT
-from stromboli.model.names import (
-    DEFAULT_QUEUE,
-    HIERARCHY,
-    HIERARCHY_WEIGHTS,
-    OVERCOMMIT_FACTOR,
-    PODS,
-    QUEUE_CLOSED,
-    QUEUE_OPEN,
-    ROOT_QUEUE,
-)
+from stromboli.model.names import DEFAULT_QUEUE, HIERARCHY, HIERARCHY_WEIGHTS, OVERCOMMIT_FACTOR, PODS, ROOT_QUEUE
 from stromboli.model.resources import quantity
 from stromboli.model.spec import Amount
 from stromboli.plugins.overcommit import read_factor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from stromboli.api.scheduling import QUEUE_CLOSED, QUEUE_OPEN
 from stromboli.crds.admission.cron_jobs import LONGEST_NAME, NAME_TOO_LONG
 from stromboli.crds.admission.job_flows import MOST_FLOWS
 from stromboli.crds.admission.jobs import TOPOLOGY_CLASH
@@ -16,8 +17,6 @@ from stromboli.model.names import (
     HIERARCHY_WEIGHTS,
     JDB_MAX_UNAVAILABLE,
     JDB_MIN_AVAILABLE,
-    QUEUE_CLOSED,
-    QUEUE_OPEN,
     ROOT_QUEUE,
     SCHEDULER_NAME,
 )

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from stromboli.api.scheduling import (
+    POD_GROUP_COMPLETED,
+    POD_GROUP_INQUEUE,
+    POD_GROUP_PENDING,
+    POD_GROUP_RUNNING,
+    POD_GROUP_UNKNOWN,
+)
 from stromboli.model.job import BINDING, BOUND, FAILED, RELEASING, RUNNING, SUCCEEDED, Job
 from stromboli.model.names import CONDITION_TRUE, POD_GROUP_SCHEDULED, REASON_GANG_READY
 from stromboli.model.status import SCHEDULED_STATUS
 
-WAITING: Final = ("Unknown", "Pending", "Inqueue")
+WAITING: Final = (POD_GROUP_UNKNOWN, POD_GROUP_PENDING, POD_GROUP_INQUEUE)
 """Phases whose PodGroups get a warning event at every close."""
 
 DECIDED: Final = frozenset({BINDING, BOUND, RUNNING, SUCCEEDED, FAILED})
@@ -34,13 +41,13 @@ def phase_of(job: Job, unschedulable: bool) -> str:
     """The phase that the job's tasks put its PodGroup into."""
     index = job.index
     if unschedulable and RUNNING in index:
-        return "Unknown"
+        return POD_GROUP_UNKNOWN
     scheduled = scheduled_task_num(job)
     if RELEASING in index:
         scheduled += releasing_scheduled_num(job)
     if scheduled >= job.facts.min_available:
-        return "Completed" if scheduled == job.number(FAILED, SUCCEEDED) else "Running"
-    return "Inqueue" if job.phase == "Inqueue" else "Pending"
+        return POD_GROUP_COMPLETED if scheduled == job.number(FAILED, SUCCEEDED) else POD_GROUP_RUNNING
+    return POD_GROUP_INQUEUE if job.phase == POD_GROUP_INQUEUE else POD_GROUP_PENDING
 
 
 def is_settled(job: Job) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from stromboli.api.scheduling import QUEUE_OPEN
 from stromboli.framework.extension import merge
 from stromboli.framework.extension.figures import amounts_text
 from stromboli.framework.extension.guarded import PluginFailed, labelled
@@ -115,7 +116,7 @@ def closed(session: SessionState, job: Job) -> str:
     if fault := session.queues[job.queue].fault:
         return f"queue {job.queue} cannot be used: {fault}"
     state = session.queues[job.queue].status.state
-    return "" if state == "Open" else f"queue {job.queue} is {state or 'in no state'}, not Open"
+    return "" if state == QUEUE_OPEN else f"queue {job.queue} is {state or 'in no state'}, not Open"
 
 
 def refusals_text(refusals: tuple[Refusal, ...]) -> str:

@@ -6,13 +6,14 @@ from collections.abc import Container, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Final, cast
 
+from stromboli.api.scheduling import POD_GROUP_PENDING
 from stromboli.framework.books.phases import WAITING, phase_of
 from stromboli.framework.books.plan import Event, PodConditionUpdate, PodGroupUpdate, QueueUpdate, Reservation
 from stromboli.framework.engine.messages import fit_error, scheduling_reason
 from stromboli.framework.extension.guarded import PluginFailed, asked
 from stromboli.framework.session.topology import carry_over
 from stromboli.model.job import ALLOCATED, BINDING, FAILED, PENDING, PIPELINED, RUNNING, SUCCEEDED, Job
-from stromboli.model.names import POD_GROUP_NOT_ADMITTED, POD_GROUP_PENDING
+from stromboli.model.names import POD_GROUP_NOT_ADMITTED
 from stromboli.model.resources.axes import UNOFFERED, add_to, amount_at
 from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import Amount

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from stromboli.api.fields import NetworkTopology
+from stromboli.api.fields import HARD, SOFT, NetworkTopology
 from stromboli.framework.books.plan import HyperNodeUpdate, Nomination
 from stromboli.model.job import HELD_STATUS, Job
 from stromboli.model.status import ALLOCATED_STATUS, TaskStatus
@@ -25,13 +25,13 @@ def has_topology(job: Job) -> bool:
 
 def is_hard(topology: NetworkTopology | None) -> bool:
     """Whether ``topology``, of a session's terms, sets a bound; a hard one without a tier does not."""
-    return topology is not None and topology.mode == "hard" and topology.highest_tier_allowed is not None
+    return topology is not None and topology.mode == HARD and topology.highest_tier_allowed is not None
 
 
 def hardened(topology: NetworkTopology, tiers: Mapping[str, int], widest: int) -> NetworkTopology:
     """``topology`` with its tier as a number, where ``tiers`` knows the name; a soft one is hard up to ``widest``."""
     tier = tiers.get(topology.highest_tier_name, topology.highest_tier_allowed)
-    return NetworkTopology("hard", widest if topology.mode == "soft" else tier, topology.highest_tier_name)
+    return NetworkTopology(HARD, widest if topology.mode == SOFT else tier, topology.highest_tier_name)
 
 
 def job_topology(session: ClusterView, job: Job) -> NetworkTopology | None:

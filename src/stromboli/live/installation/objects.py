@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from stromboli.api.kinds import BATCH_GROUP, BUS_GROUP
 from stromboli.controllers.selection import NOT_OFFERED
 from stromboli.crds.admission.paths import PODS_MUTATE
 from stromboli.crds.manifests import definitions
@@ -35,7 +36,6 @@ from stromboli.live.installation.parts import (
 )
 from stromboli.live.installation.settings import SETTINGS, setting
 from stromboli.live.proofs.guarding import guard
-from stromboli.live.proofs.permissions import BATCH_GROUP, BUS_GROUP
 from stromboli.metrics.boards.alerts import groups
 
 _MODES: Final = ("controller-manager", "standalone", "disabled")

@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from stromboli.api.kinds import (
+    BATCH_GROUP,
+    BUS_GROUP,
+    FLOW_GROUP,
+    NODEINFO_GROUP,
+    SCHEDULING_GROUP,
+    SHARD_GROUP,
+    TOPOLOGY_GROUP,
+)
 from stromboli.cluster.owners.kinds import TABLE
 from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.live.proofs.keys import SECRET
 from stromboli.model.names import CERTIFICATE_SECRET, CONTROLLERS_LEASE, SCHEDULER_LEASE
 from stromboli.model.resources.device_settings import DEVICE_CONFIG
 
-SCHEDULING_GROUP: Final = "scheduling.volcano.sh"
-BATCH_GROUP: Final = "batch.volcano.sh"
-FLOW_GROUP: Final = "flow.volcano.sh"
-TOPOLOGY_GROUP: Final = "topology.volcano.sh"
-BUS_GROUP: Final = "bus.volcano.sh"
 NETWORKING_GROUP: Final = "networking.k8s.io"
 ADMISSION_GROUP: Final = "admissionregistration.k8s.io"
 CONFIGURATIONS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
@@ -80,9 +84,9 @@ SCHEDULING: Final = (
     Grant(SCHEDULING_GROUP, "queues", (*READ, "create"), "whose jobs compete; root and default are made"),
     Grant(SCHEDULING_GROUP, "queues/status", ("patch",), "what a queue holds, and that ours are open"),
     Grant(TOPOLOGY_GROUP, "hypernodes", READ, "which nodes are close together"),
-    Grant("nodeinfo.volcano.sh", "numatopologies", READ, "plugin numa-aware"),
-    Grant("shard.volcano.sh", "nodeshards", READ, "which nodes are ours among several schedulers"),
-    Grant("shard.volcano.sh", "nodeshards/status", ("patch",), "which nodes we use"),
+    Grant(NODEINFO_GROUP, "numatopologies", READ, "plugin numa-aware"),
+    Grant(SHARD_GROUP, "nodeshards", READ, "which nodes are ours among several schedulers"),
+    Grant(SHARD_GROUP, "nodeshards/status", ("patch",), "which nodes we use"),
     Grant("", "configmaps", READ, "plugin deviceshare: what kinds of device there are", (DEVICE_CONFIG,)),
     EVENTS,
 )
@@ -134,7 +138,7 @@ CONTROLLING: Final = (
     Grant(FLOW_GROUP, "jobflows/finalizers", ("update",), "own jobs in a way that blocks the JobFlow's deletion"),
     Grant(FLOW_GROUP, "jobtemplates", FOLLOW, "what the jobs of JobFlows are made of"),
     Grant(FLOW_GROUP, "jobtemplates/status", ("patch",), "which jobs were made of it"),
-    Grant("shard.volcano.sh", "nodeshards", (*FOLLOW, "create", "patch", "delete"), "which nodes are whose"),
+    Grant(SHARD_GROUP, "nodeshards", (*FOLLOW, "create", "patch", "delete"), "which nodes are whose"),
     EVENTS,
 )
 """What the controllers do in the whole cluster."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from stromboli.api.fields import HARD
 from stromboli.controllers.pods import JOB_API, JOB_KIND
 from stromboli.errors import PluginError
 from stromboli.framework.config.config import Config
@@ -24,7 +25,6 @@ MOST: Final = 100
 """Objects that are told in one look; the others are told in the next ones."""
 
 REASON: Final = "NetworkTopologyIgnored"
-HARD: Final = "hard"
 
 
 class Closeness:

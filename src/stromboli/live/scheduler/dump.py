@@ -6,6 +6,7 @@ import resource
 from collections.abc import Iterable
 from pathlib import Path
 
+from stromboli.api.scheduling import QUEUE_OPEN
 from stromboli.cluster.files.written import Manifest, as_list
 from stromboli.cluster.state import ClusterState
 
@@ -30,7 +31,7 @@ def write_dump(found: Iterable[Manifest], folder: str, now: float) -> Path:
 def summary(state: ClusterState) -> list[str]:
     """The state in lines for the log."""
     lines = [f"node {name}: {len(entry.tasks)} pods" for name, entry in state.nodes.entries().items()]
-    lines += [f"queue {name}: {queue.status.state or 'Open'}" for name, queue in state.queues.items()]
+    lines += [f"queue {name}: {queue.status.state or QUEUE_OPEN}" for name, queue in state.queues.items()]
     lines += [f"job {job.uid}: {job.phase}, queue {job.queue}, {len(job.tasks)} pods" for job in state.jobs.values()]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [*lines, f"{len(state.tasks)} pods, {len(state.templates)} templates, {memory:.0f} MiB at most"]

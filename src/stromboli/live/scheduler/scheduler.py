@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
+from stromboli.api.scheduling import QUEUE_OPEN
 from stromboli.cluster.decoding.proofs import Proofs
 from stromboli.cluster.kinds import Object, Pod
 from stromboli.cluster.mirror import Mirror
@@ -50,7 +51,7 @@ from stromboli.live.scheduler.sharding import Sharding
 from stromboli.live.scheduler.strays import Strays
 from stromboli.live.scheduler.usage_poller import UsagePoller
 from stromboli.live.writing.executor import LiveExecutor
-from stromboli.model.names import EVENT_FAILED_SCHEDULING, EVENT_WARNING, QUEUE_OPEN, ROOT_QUEUE
+from stromboli.model.names import EVENT_FAILED_SCHEDULING, EVENT_WARNING, ROOT_QUEUE
 from stromboli.model.snapshot import Snapshot
 from stromboli.narration.observe import SILENT, Observer, Several, Unrepeated
 
@@ -59,7 +60,6 @@ QUEUE_TRIES: Final = 60
 
 CHECK_EVERY: Final = 5.0
 """Seconds between looks for decisions whose confirmation is overdue."""
-
 READING_KEYS: Final = "reading the key of reservations"
 
 LOOK_EVERY: Final = 0.1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stromboli.api.scheduling import PodGroupCondition
+from stromboli.api.scheduling import POD_GROUP_PENDING, PodGroupCondition
 from stromboli.cluster.executor import StatusUpdater
 from stromboli.cluster.state import ClusterState
 from stromboli.framework.books.plan import PodConditionUpdate, PodGroupUpdate
@@ -107,7 +107,7 @@ class Strays:
     def _tell_group(self, job: Job, text: str) -> None:
         """The condition that enqueue would give it, which takes it away again."""
         status = job.group.status
-        if status.phase not in ("", names.POD_GROUP_PENDING):
+        if status.phase not in ("", POD_GROUP_PENDING):
             return
         kept = [condition for condition in status.conditions if condition.type != names.POD_GROUP_NOT_ADMITTED]
         condition = PodGroupCondition(
@@ -118,7 +118,7 @@ class Strays:
             message=f"not admitted: {text}",
         )
         counts = (status.running, status.succeeded, status.failed)
-        update = PodGroupUpdate(job.uid, names.POD_GROUP_PENDING, (*kept, condition), *counts)
+        update = PodGroupUpdate(job.uid, POD_GROUP_PENDING, (*kept, condition), *counts)
         self._updater.update_pod_group(update)
 
 

@@ -13,7 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
-from stromboli.api.kinds import JOBS, QUEUES
+from stromboli.api.batch import FINISHED
+from stromboli.api.kinds import JOBS, KINDS, QUEUES, SCHEDULING_GROUP
+from stromboli.api.scheduling import POD_GROUP_INQUEUE, POD_GROUP_PENDING
 from stromboli.cluster.body import Body, key_of, meta, part
 from stromboli.cluster.files.documents import whole_objects
 from stromboli.errors import in_words, innermost
@@ -46,10 +48,10 @@ from stromboli.server.kubelet.kubelets import Kubelets
 from stromboli.server.kubelet.real.pods import RealKubelets
 from stromboli.server.print.conditions import condition_of
 
-DONE: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
+DONE: Final = frozenset(FINISHED)
 """Phases in which a job is over."""
-_POD_GROUPS: Final = ("scheduling.volcano.sh", "podgroups")
-_WAITING: Final = ("Pending", "Inqueue", None)
+_POD_GROUPS: Final = (SCHEDULING_GROUP, KINDS["PodGroup"].plural)
+_WAITING: Final = (POD_GROUP_PENDING, POD_GROUP_INQUEUE, None)
 UP: Final = "stromboli-up"
 """The source of events that come from neither scheduler nor controllers."""
 _LOOK_EVERY: Final = 0.25

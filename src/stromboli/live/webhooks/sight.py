@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from stromboli.api.kinds import JOBS, NAMESPACES, POD_GROUPS, QUEUES
+from stromboli.api.kinds import JOBS, KINDS, NAMESPACES, POD_GROUPS, QUEUES
 from stromboli.crds.admission.paths import Path
 from stromboli.crds.admission.world import KnownQueue, Object, Objects
 from stromboli.errors import StromboliError
@@ -49,7 +49,8 @@ def _namespace(raw: Raw) -> Object:
     return {"metadata": {"name": found.name, "annotations": found.annotations or {}}}
 
 
-_QUEUES: Final = Resource("scheduling.volcano.sh/v1beta1", "queues", "Queue", False, _queue)
+_ROW: Final = KINDS["Queue"]
+_QUEUES: Final = Resource(_ROW.api_version, _ROW.plural, _ROW.kind, _ROW.namespaced, _queue)
 _NAMESPACES: Final = Resource("v1", "namespaces", "Namespace", False, _namespace)
 
 

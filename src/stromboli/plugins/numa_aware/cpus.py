@@ -8,6 +8,7 @@ from itertools import accumulate
 from operator import or_
 from typing import NamedTuple
 
+from stromboli.api.batch import BEST_EFFORT, RESTRICTED, SINGLE_NUMA_NODE
 from stromboli.model.numa import MOST_NUMA_NODES, cpus_of
 
 Places = tuple[tuple[int, int, int, int], ...]
@@ -146,9 +147,6 @@ def _lowest(room: Mapping[int, int], number: int, count: int) -> tuple[int, ...]
     return tuple(reversed(taken))
 
 
-BEST_EFFORT, RESTRICTED, SINGLE = "best-effort", "restricted", "single-numa-node"
-
-
 class Plan(NamedTuple):
     """The CPUs that a pod's containers get; ``refused`` is the place of the first that cannot have its own, or -1."""
 
@@ -170,8 +168,8 @@ def plan(layout: Layout, free: int, policy: str, counts: Sequence[int]) -> Plan:
             continue
         left = free & ~taken
         near = 0
-        if policy in (BEST_EFFORT, RESTRICTED, SINGLE):
-            hint = best(layout, left, count, policy == SINGLE)
+        if policy in (BEST_EFFORT, RESTRICTED, SINGLE_NUMA_NODE):
+            hint = best(layout, left, count, policy == SINGLE_NUMA_NODE)
             if policy != BEST_EFFORT and not hint.preferred:
                 return Plan(0, place)
             near = left & layout.in_numa(hint.nodes)

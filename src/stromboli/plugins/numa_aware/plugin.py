@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from stromboli.api.batch import NO_POLICY
 from stromboli.errors import QuantityError
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.extension.reason import StatusCode
@@ -29,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 MAX_SCORE = 100
 MOST_KINDS = 256
 """Sorts of pods of which the scores of all nodes are kept, those asked for last."""
-NONE = ("", "none")
+NONE = ("", NO_POLICY)
 
 NO_INFO = Reason("numa info is empty", code=StatusCode.ERROR)
 NOT_STATIC = Reason("cpu manager policy isn't static", code=StatusCode.ERROR)

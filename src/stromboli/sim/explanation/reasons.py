@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from stromboli.api.scheduling import POD_GROUP_INQUEUE, POD_GROUP_PENDING
 from stromboli.cluster.state import ClusterState
 from stromboli.framework.engine.fits import Fits
 from stromboli.framework.engine.messages import fit_error
@@ -221,7 +222,7 @@ def waits(job: Job) -> bool:
     """Whether pods of the job wait, or it has not begun and lacks pods that could."""
     if any(job.index.get(status) for status in WAITS):
         return True
-    return job.phase in ("", "Pending", "Inqueue") and job.number(*PLACES) < job.min_available
+    return job.phase in ("", POD_GROUP_PENDING, POD_GROUP_INQUEUE) and job.number(*PLACES) < job.min_available
 
 
 def placeable(job: Job) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from stromboli.api.scheduling import POD_GROUP_INQUEUE
 from stromboli.framework.session.session import Session
 from stromboli.model.job import HELD_STATUS, PENDING, Job
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
@@ -50,7 +51,7 @@ def _of(job: Job, axes: Axes) -> dict[str, Named]:
     least = Named(axes.unoffered(job.facts.min_resources or Resource()))
     found = {"allocated": held, "request": held + waiting, "elastic": held - least}
     started = job.phase == "Running" and job.number(*ALLOCATED_STATUS) >= job.min_available
-    if job.phase == "Inqueue" or started:
+    if job.phase == POD_GROUP_INQUEUE or started:
         kept_back = (task for task in job.tasks.values() if task.gates and task.gates != (QUEUE_ALLOCATION_GATE,))
         found["inqueue"] = least - held - _asked(kept_back, axes)
     return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from stromboli.api.kinds import KINDS
+from stromboli.api.scheduling import POD_GROUP_PENDING, QUEUE_OPEN
 from stromboli.cluster.body import Body
 from stromboli.model.names import GROUP_NAME, SCHEDULER_NAME
 from stromboli.sim.simulation.workload import SimJob, text_of
@@ -49,11 +51,11 @@ def _group_of(job: SimJob, uid: str, created: str) -> dict[str, Any]:
     }
     named = {"name": job.name, "namespace": job.namespace, "uid": uid, "creationTimestamp": created}
     return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "apiVersion": KINDS["PodGroup"].api_version,
         "kind": "PodGroup",
         "metadata": {**more.get("metadata", {}), **named},
         "spec": spec,
-        "status": {"phase": "Pending", **more.get("status", {})},
+        "status": {"phase": POD_GROUP_PENDING, **more.get("status", {})},
     }
 
 
@@ -64,4 +66,4 @@ def unplaced(pod: dict[str, Any]) -> Body:
 
 def opened(body: dict[str, Any]) -> Body:
     """An object as it stands once controllers have seen it: a Queue is open."""
-    return {**body, "status": {"state": "Open", **body.get("status", {})}} if body["kind"] == "Queue" else body
+    return {**body, "status": {"state": QUEUE_OPEN, **body.get("status", {})}} if body["kind"] == "Queue" else body

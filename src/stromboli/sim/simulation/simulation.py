@@ -13,6 +13,7 @@ from functools import partial
 from math import ceil, inf
 from typing import Final
 
+from stromboli.api.scheduling import POD_GROUP_COMPLETED, POD_GROUP_RUNNING
 from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
@@ -33,7 +34,7 @@ from stromboli.sim.world import SimWorld, key_of
 IDLE: Final = 3_600
 """Cycles in a row that decide nothing while nothing else is to come, after which a simulation ends."""
 
-SETTLED: Final = frozenset({"Running", "Completed"})
+SETTLED: Final = frozenset({POD_GROUP_RUNNING, POD_GROUP_COMPLETED})
 """Phases of jobs that are placed."""
 
 

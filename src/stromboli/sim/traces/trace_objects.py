@@ -8,6 +8,8 @@ from fractions import Fraction
 from math import ceil
 from typing import Final, TypeAlias
 
+from stromboli.api.kinds import KINDS
+from stromboli.api.scheduling import POD_GROUP_PENDING
 from stromboli.model.names import CPU, EPHEMERAL_STORAGE, GPU, GROUP_NAME, HOSTNAME, MEMORY, PODS, SCHEDULER_NAME
 
 Manifest: TypeAlias = dict[str, object]
@@ -67,7 +69,7 @@ def node(name: str, model: str, resources: Mapping[str, str], annotations: Mappi
 def queue(name: str) -> Manifest:
     """A Queue of weight 1."""
     return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "apiVersion": KINDS["Queue"].api_version,
         "kind": "Queue",
         "metadata": {"name": name},
         "spec": {"weight": 1, "reclaimable": True},
@@ -87,11 +89,11 @@ def priority_class(name: str, value: int) -> Manifest:
 def pod_group(name: str, line: int, created: int, spec: Mapping[str, object]) -> Manifest:
     """A PodGroup; `line` (of its first row) and `created` (seconds) place it in the trace's order."""
     return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "apiVersion": KINDS["PodGroup"].api_version,
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": "default", **origin(line, created)},
         "spec": dict(spec),
-        "status": {"phase": "Pending"},
+        "status": {"phase": POD_GROUP_PENDING},
     }
 
 

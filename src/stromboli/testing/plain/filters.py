@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stromboli.framework.extension.reason import Reason, StatusCode
+from stromboli.model.names import TEMPLATE_UID
 from stromboli.model.resources.axes import CPU, MEMORY, PODS
 from stromboli.model.task import Task
 from stromboli.testing.plain import matching
@@ -27,7 +28,6 @@ PORTS = Reason("node(s) didn't have free ports for the requested pod ports", plu
 CACHED = Reason("plugin equivalence cache predicates failed", code=StatusCode.ERROR, plugin="predicate.CacheEnable")
 PROPORTION = Reason("proportional of resource {resource} check failed", resolvable=False, plugin="predicates")
 
-TEMPLATE_UID = "volcano.sh/template-uid"
 EVERY_ADDRESS = "0.0.0.0"
 MEGABYTE = 10**6
 
