@@ -52,7 +52,7 @@ class Reaches:
 
     def all(self) -> Reach:
         """The tasks that could be evicted if no plugin objected."""
-        return self._find(ALL_TASKS, self._of)
+        return self._find(ALL_TASKS, self._of, only_best_effort=False)
 
     def clear(self) -> None:
         """Drop all of them, to be found again: fewer jobs may be within reach by now."""
@@ -72,7 +72,7 @@ class Reaches:
         key: Hashable,
         of: Callable[[Job], bool],
         *,
-        only_best_effort: bool = False,
+        only_best_effort: bool,
         kept: Mapping[str, int] = NONE,
     ) -> Reach:
         found = self._found.get(key)

@@ -66,7 +66,7 @@ class Search:
         of: Callable[[Job], bool],
         *,
         minimal: bool,
-        among_jobs: bool = False,
+        among_jobs: bool,
     ) -> None:
         self.session, self.job, self.policy = session, job, policy
         self.reaches = Reaches(session, job, policy, of, among_jobs=among_jobs)

@@ -32,7 +32,7 @@ def owner_of(job: Job) -> Json:
 class Maker:
     """Makes the pods of one job; ``whole`` is the job as scheduling reads it, ``group`` its PodGroup's name."""
 
-    def __init__(self, job: Job, whole: kinds.Job, group: str, plugged: Plugged, *, forwarding: bool = False) -> None:
+    def __init__(self, job: Job, whole: kinds.Job, group: str, plugged: Plugged, *, forwarding: bool) -> None:
         self._job, self._whole, self._group, self._forwarding = job, whole, group, forwarding
         self._plugged = plugged
         self._specs: dict[str, Json] = {}
