@@ -194,7 +194,7 @@ class Proxy:
         return web.Response(status=answer.status, headers=_passed(answer.headers), body=content)
 
     async def _followed(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-        """A watch until it ends.  Its connection is broken off: TLS's farewell could outlast the proxy's loop."""
+        """A watch until it ends.  Its connection is broken off: TLS's close_notify may come when the loop is over."""
         try:
             return await self._follow(request, answer)
         finally:

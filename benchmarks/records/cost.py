@@ -1,7 +1,8 @@
 """What recording costs a scheduler: ``python -m benchmarks.records.cost [--nodes 1000] [--rate 150] [--seconds 120]``.
 
 A scheduler process on a large cluster in the measuring process records while pods come and go; the CPU of the
-recorder, in the loop's thread and in its own, is counted beside that of the whole process.
+recorder, in the loop's thread and in its own, is counted beside that of the whole process.  Checkpoints count as often
+as entries and time make them due, however many fall into the seconds that are measured.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import atexit
 import gc
 import json
 import sys
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ from benchmarks.live.served import Served, served
 from stromboli.journal.scrubbing import Scrub
 from stromboli.journal.segments import ENTRIES, segments
 from stromboli.live.scheduler import recording
+from stromboli.live.scheduler.recording import USUAL
 from stromboli.study.replay import Entry, entries
 
 GANG = 10
@@ -33,29 +37,31 @@ BRACKETS = 20_000
 
 def metered(file: Path) -> None:
     """Count the recorder's CPU seconds, and write them into ``file`` every second and in the end."""
-    spent = {"loop": 0.0, "thread": 0.0, "longest": 0.0}
+    spent = {"loop": 0.0, "thread": 0.0, "longest": 0.0, "checkpoint": 0.0, "checkpoints": 0.0}
     reading = 0.0
     since = time.monotonic()
 
-    collected = {"now": 0.0, "began": 0.0}
+    collected, collections = defaultdict[int, float](float), dict[int, float]()
 
     def collecting(phase: str, _about: object) -> None:
-        """Garbage is collected whenever its time has come, whoever runs then."""
+        """Garbage is collected whenever its time has come, in whichever thread runs then."""
         if phase == "start":
-            collected["began"] = time.thread_time()
+            collections[threading.get_ident()] = time.thread_time()
         else:
-            collected["now"] += time.thread_time() - collected["began"]
+            collected[threading.get_ident()] += time.thread_time() - collections[threading.get_ident()]
 
     def counted(method: Callable[..., Any], where: str) -> Callable[..., Any]:
         def call(*given: Any) -> Any:
-            began, before = time.thread_time(), collected["now"]
+            thread = threading.get_ident()
+            began, before = time.thread_time(), collected[thread]
             try:
                 return method(*given)
             finally:
-                lasted = time.thread_time() - began - (collected["now"] - before) - reading
+                lasted = time.thread_time() - began - (collected[thread] - before) - reading
                 spent[where] += lasted
                 if where == "loop":
                     spent["longest"] = max(spent["longest"], lasted)
+                spent["checkpoints"] += where == "checkpoint"
 
         return call
 
@@ -67,8 +73,8 @@ def metered(file: Path) -> None:
     gc.callbacks.append(collecting)
     for name in ("_begin_cycle", "planned", "_noted"):
         setattr(recording.Recorder, name, counted(getattr(recording.Recorder, name), "loop"))
-    for name in ("begin", "entries", "end"):
-        setattr(recording._Writer, name, counted(getattr(recording._Writer, name), "thread"))
+    for name, where in (("begin", "checkpoint"), ("entries", "thread"), ("end", "thread")):
+        setattr(recording._Writer, name, counted(getattr(recording._Writer, name), where))
     setattr(Scrub, "__call__", counted(Scrub.__call__, "loop"))  # noqa: B010
     entries_of = recording._Writer.entries
 
@@ -108,12 +114,14 @@ async def measured(nodes: int, pods: int, rate: float, seconds: float, into: Pat
         before = read(scheduler)
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            scheduler.standing.arrive(max(round(rate / GANG), 1), GANG)
-            scheduler.standing.leave(round(rate))
+            if rate:
+                scheduler.standing.arrive(max(round(rate / GANG), 1), GANG)
+                scheduler.standing.leave(round(rate))
             await asyncio.sleep(1.0)
         await asyncio.sleep(3)
         after = read(scheduler)
-    return {name: after[name] - before[name] for name in after} | {"longest": after["longest"]}
+    whole = {name: after[name] for name in ("longest", "checkpoint", "checkpoints")}
+    return {name: after[name] - before[name] for name in after} | whole
 
 
 def read(scheduler: Served) -> dict[str, float]:
@@ -146,15 +154,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("into", type=Path)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=10_000)
-    parser.add_argument("--rate", type=float, default=150.0)
+    parser.add_argument("--rate", type=float, default=150.0, help="pods that come and go in a second; 0: none")
     parser.add_argument("--seconds", type=float, default=120.0)
     options = parser.parse_args(arguments)
     found = asyncio.run(measured(options.nodes, options.pods, options.rate, options.seconds, options.into))
     stored, count, news = sizes(options.into / "rec")
-    share = (found["loop"] + found["thread"]) / found["process"]
+    checkpoint = found["checkpoint"] / found["checkpoints"]
+    due = max(count / USUAL.segment_entries, found["seconds"] / USUAL.segment_seconds)
+    share = (found["loop"] + found["thread"] + checkpoint * due) / found["process"]
     print(
-        f"recorder {found['loop']:.2f} + {found['thread']:.2f} CPU s of {found['process']:.2f}: {share:.2%}; "
-        f"longest in the loop {found['longest'] * 1000:.1f} ms"
+        f"recorder {found['loop']:.2f} + {found['thread']:.2f} CPU s of {found['process']:.2f}, {due:.2f} checkpoints "
+        f"of {checkpoint:.3f} due: {share:.2%}; longest in the loop {found['longest'] * 1000:.1f} ms"
     )
     size = stored / max(news, 1)
     print(f"{stored} bytes, {count} entries, {news} of news: {size:.0f} B an event")

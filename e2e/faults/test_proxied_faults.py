@@ -47,7 +47,7 @@ def bindings(proxy: Proxy) -> Counter[str]:
 
 
 def test_no_connection_outlasts_the_proxy(stage: Stage) -> None:
-    """Not even where the server is too busy to answer TLS's farewell."""
+    """Not even where the server is too busy to answer TLS's close_notify."""
     process, login, before = stage.server.process, stage.login, len([*Path("/proc/self/fd").iterdir()])
     assert process is not None
     try:
@@ -56,7 +56,7 @@ def test_no_connection_outlasts_the_proxy(stage: Stage) -> None:
             watch = urllib.request.Request(f"{proxy.url}/api/v1/pods?watch=true", headers=headers)
             with urllib.request.urlopen(watch, timeout=PATIENCE):
                 until(lambda: proxy.watches, "the watch")
-            process.send_signal(signal.SIGSTOP)
+                process.send_signal(signal.SIGSTOP)
     finally:
         process.send_signal(signal.SIGCONT)
     assert len([*Path("/proc/self/fd").iterdir()]) <= before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ def request(nodes: NodeTable, used: tuple[int, int, int, int]) -> None:
     nodes.journal.append(row)
 
 
+@pytest.mark.law("the evenness that is kept is that of the amounts")
 @given(
     st.lists(st.tuples(st.lists(uses, max_size=2 * ONE_BY_ONE), st.sampled_from(COLUMNS), st.booleans()), max_size=6)
 )

@@ -51,3 +51,15 @@ def test_what_ran_before_the_record_began_teaches_no_runtime(tmp_path: Path) -> 
     record.close()
     history = History(tmp_path, REGISTRY).read()
     assert Runtimes(history.jobs.values(), history.first).usual(history.jobs["default/run-3"]) == 95
+
+
+def test_the_period_is_that_of_the_cycles_so_far(tmp_path: Path) -> None:
+    record = WrittenRecord(tmp_path)
+    record.begin(0)
+    record.cycle(0)
+    record.close()
+    history = History(tmp_path, full_registry(""))
+    assert history.period == 1.0
+    for cuts, period in (([0.0, 4.0], 4.0), ([0.0, 4.0, 6.0, 8.0], 2.0)):
+        history.cuts = cuts
+        assert history.period == history.period == period

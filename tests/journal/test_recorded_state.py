@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
+
 from stromboli.cluster.rim import Change, Cut, Emptied, ShardingSet
 from stromboli.journal import entries as entries_module
 from stromboli.journal.checkpoint import Checkpoint, restored
@@ -42,3 +44,11 @@ def test_a_sharded_scheduler_is_replayed(tmp_path: Path) -> None:
     assert replay.equal == 2
     state = restored(Checkpoint(record.rim.state).encode())
     assert state.snapshot().shard == record.rim.state.snapshot().shard
+
+
+def test_templates_are_known_by_what_checkpoints_of_older_versions_hold(tmp_path: Path) -> None:
+    """A plain pod's is known by its spec alone: else a pod of an old record would get a second template."""
+    record = WrittenRecord(tmp_path)
+    record.apply(queue("default"), pod_group("g"), pod("p", group="g"))
+    (key,) = record.rim.state.templates._known
+    assert [one["name"] for one in msgspec.msgpack.decode(key)["containers"]] == ["main"]

@@ -31,7 +31,10 @@ class KeptEvenness:
         self._kept: dict[tuple[int, ...], _Kept] = {}
 
     def of_rows(self, columns: tuple[int, ...], nodes: NodeRows) -> Ints:
-        """Evenness of the resources in ``columns`` of some rows of the table.  Shape (rows,)."""
+        """Evenness of the resources in ``columns`` of some rows of the table as it is now.  Shape (rows,).
+
+        To be used before the next question: of all rows it is what is kept.
+        """
         if nodes.is_hypothetical or nodes.table is not self._table:
             return evenness_rows(nodes.alloc[list(columns)], nodes.requested[list(columns)])
         kept = self._renewed(columns)

@@ -90,10 +90,11 @@ class Batch:
         for entry in entries:
             self.add(entry)
 
-    def add(self, entry: Change) -> None:
-        """Add an entry.  Raises what the encoder does; the batch is of no use then."""
+    def add(self, entry: Change) -> int:
+        """Add an entry; how many bytes there are now.  Raises what the encoder does; the batch is of no use then."""
         _ENCODER.encode_into(entry, self._content, -1)
         self.count += 1
+        return len(self._content)
 
     def content(self) -> bytearray:
         """All entries, as :func:`decode` reads them."""

@@ -117,7 +117,6 @@ class History:
     """The past of a record between two times; :meth:`read` reads it.
 
     ``withdrawn`` counts Volcano Jobs that went before they had pods: nothing is known of what they would have done.
-
     ``objects`` are those at the ``first`` cycle other than jobs; ``last`` is the last cycle; ``cuts`` are the times of
     all.
     """
@@ -129,6 +128,7 @@ class History:
         self.objects: list[Manifest] = []
         self.changes: list[Changed] = []
         self.cuts: list[float] = []
+        self._period = 0, 1.0  # of so many cycles: every pod of a trace asks for it
         self._config: Config | None = None
         self._slots: dict[str, tuple[PastJob, Slot]] = {}
         self._uid_of: dict[str, str] = {}
@@ -140,8 +140,7 @@ class History:
         self._told: list[Applied] = []
         self._groups: dict[str, GroupWithoutPods] = {}
         self._before: Counter[str] = Counter()
-        self.withdrawn = 0
-        self.default_queue = ""
+        self.withdrawn, self.default_queue = 0, ""
         self._fresh, self._gap = True, False
 
     @property
@@ -157,8 +156,10 @@ class History:
     @property
     def period(self) -> float:
         """The median of the seconds between two cycles; 1 without any."""
-        steps = sorted(b - a for a, b in zip(self.cuts, self.cuts[1:], strict=False))
-        return steps[len(steps) // 2] if steps else 1.0
+        if self._period[0] != len(self.cuts):
+            steps = sorted(b - a for a, b in zip(self.cuts, self.cuts[1:], strict=False))
+            self._period = len(self.cuts), steps[len(steps) // 2] if steps else 1.0
+        return self._period[1]
 
     @property
     def config(self) -> Config:

@@ -115,6 +115,7 @@ def check_counts(session: Session, placed: set[str], evicted: set[str]) -> None:
     assert {name: +rows for name, rows in made.repulsion.items() if +rows} == repels
 
 
+@pytest.mark.law("buckets count what is where")
 @settings(max_examples=40)
 @given(MOVES)
 def test_buckets_count_what_is_where_whatever_is_tried(moves: list[tuple[int, str]]) -> None:

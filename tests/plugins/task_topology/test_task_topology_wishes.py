@@ -1,4 +1,4 @@
-"""What a PodGroup's annotations say of its tasks: who belongs together, who apart, and who comes first."""
+"""What a PodGroup's annotations say of its tasks: which tasks belong together, which apart, and which come first."""
 
 from __future__ import annotations
 

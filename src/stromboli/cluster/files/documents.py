@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from stromboli.api import kinds as crds
+from stromboli.api import kinds as declared
 from stromboli.cluster.decoding.decode import located
 from stromboli.cluster.events import Added
 from stromboli.cluster.files.yaml_values import load
@@ -264,10 +264,10 @@ def _is_internal(kind: str) -> bool:
 
 def _ignored(form: _Form, kind: str) -> Iterator[Ignored]:
     """The fields of an object of ours that its kind does not have."""
-    value = form.value() if kind in crds.KINDS else None
+    value = form.value() if kind in declared.KINDS else None
     if not isinstance(value, Mapping):
         return
-    for unknown in unknown_fields(crds.KINDS[kind], value):
+    for unknown in unknown_fields(declared.KINDS[kind], value):
         meant = f"; did you mean {unknown.meant}?" if unknown.meant else ""
         problem = f"a {kind} has no such field, so it is ignored{meant}"
         yield Ignored(ManifestError(problem, object=title_of(kind, value), path=unknown.path))

@@ -32,6 +32,8 @@ from stromboli.model.values.redaction import shown
 
 WAITING: Final = 64
 """Pieces of work that may wait for the writer."""
+PIECE: Final = 1 << 20
+"""Bytes of entries, about, that are handed over to it even if no cycle begins; or ``segments.FRAME`` entries."""
 AGAIN: Final = 60
 """Seconds after a failure until recording is tried again."""
 
@@ -112,7 +114,7 @@ class Recorder:
 
     # ------------------------------------------------------------------ inside
 
-    def _safely(self, work: Callable[[], None]) -> None:
+    def _safely(self, work: Callable[[], object]) -> None:
         """Do ``work``; whatever is wrong with it ends the record, and nothing else."""
         try:
             work()
@@ -121,8 +123,8 @@ class Recorder:
 
     def _noted(self, change: Change) -> None:
         try:
-            self._waiting.add(change)
-            if self._waiting.count >= segments.FRAME:  # even if no cycle begins
+            size = self._waiting.add(change)
+            if size >= PIECE or self._waiting.count >= segments.FRAME:
                 self._hand_over()
         except Exception as error:  # noqa: BLE001  # as below; a call less for every change
             self._stop(in_words(error))
