@@ -18,11 +18,9 @@ SCENARIOS = (
     *(f"acceptance/test_{name}.py" for name in ("s0_conf", "s0_placing", "s0_session", "s2_preempt", "s2_search")),
     *(f"acceptance/test_{name}.py" for name in ("s3_loads", "s3_nodes", "s3_policy", "s4_reservations")),
     *(f"actions/test_{name}.py" for name in ("gang_actions", "gates", "held_room", "idle_room", "patience", "shuffle")),
-    *(
-        f"plugins/test_{name}.py"
-        for name in ("capacity", "cdp", "network_topology_aware", "rescheduling", "task_topology", "tdm")
-    ),
+    *(f"plugins/test_{name}.py" for name in ("capacity", "cdp", "network_topology_aware", "rescheduling", "tdm")),
     *(f"live/test_{name}.py" for name in ("binds", "seldom_told")),
+    "plugins/task_topology/test_task_topology.py",
     "docs/test_eviction_page.py",
     "framework/test_seldom_told.py",
     "integrations/test_extender.py::test_verbs_and_their_failures",

@@ -19,7 +19,7 @@ from stromboli.fairness.waterfill import Claim, pour
 from stromboli.model.values.times import stamp
 from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of
-from stromboli.study.calibration import ENOUGH, LARGEST, LEVELS, SCALE, SLACK, Calibration
+from stromboli.study.calibration import ENOUGH, LARGEST, LEVELS, SCALE, SLACK, STEP, Calibration
 from stromboli.study.eta import Forecaster, Rules, Scene, rules_of, scene_of, sort_of
 from stromboli.study.forecast import FAR, MOST_KINDS, Holding, Sharing, Situation, Waiting, deserved, starts
 from stromboli.study.learning import Learner, _Seen
@@ -295,9 +295,7 @@ def test_quantiles_cover_what_they_say_also_of_waits_that_become_shorter_and_lon
 
 @given(st.lists(st.booleans(), min_size=1, max_size=200))
 def test_of_any_outcomes_a_part_is_covered_that_the_moves_of_the_factor_bound(covered: list[bool]) -> None:
-    """The law of quantile tracking, steps as weights: level - part covered is how far the logarithm has moved over
-    the steps taken.
-    """
+    """The law of quantile tracking: level - part covered is how far the logarithm has moved over the steps taken."""
     calibration, predicted = Calibration(), np.full(4, 600.0)
     for _ in range(ENOUGH):
         calibration.add(predicted, 600.0)
@@ -306,9 +304,8 @@ def test_of_any_outcomes_a_part_is_covered_that_the_moves_of_the_factor_bound(co
     p50 = calibration.quantiles(predicted)[0]
     assert p50 is not None
     moved = np.log((p50 + SCALE) / (600.0 + SCALE))
-    steps = [max(2.0 / np.sqrt(number), 0.15) for number in range(1, len(covered) + 1)]
-    if p50 and np.abs(np.cumsum([by * (0.5 - one) for by, one in zip(steps, covered, strict=True)])).max() < LARGEST:
-        assert np.average(covered, weights=steps) == pytest.approx(0.5 - moved / sum(steps), abs=1e-6)
+    if p50 and np.abs(np.cumsum([STEP * (0.5 - one) for one in covered])).max() < LARGEST:
+        assert np.mean(covered) == pytest.approx(0.5 - moved / (STEP * len(covered)), abs=1e-6)
 
 
 def test_the_first_factor_is_that_of_the_first_predictions() -> None:

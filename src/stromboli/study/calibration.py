@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, exp, inf, log, sqrt
+from math import ceil, exp, inf, log
 from typing import Final
 
 from stromboli.study.runtimes import Floats
@@ -17,10 +17,8 @@ SCALE: Final = 300.0
 """Seconds that are added to both before one is divided by the other: factors of short times would be large."""
 ENOUGH: Final = 20
 """Past predictions that it takes to calibrate by."""
-FIRST: Final = 2.0
-"""By how much the logarithm of a factor moves with the first answer; with the nth by this over the root of n."""
-STEP: Final = 0.15
-"""By how much it moves at least."""
+STEP: Final = 0.3
+"""By how much the logarithm of a factor moves with each answer."""
 LARGEST: Final = 10.0
 """Logarithm of the largest factor; of the smallest one it is the negative."""
 
@@ -32,12 +30,10 @@ class Calibration:
     :data:`ENOUGH` predictions: split-conformal prediction with a relative score.
 
     Waits of a cluster are not drawn from one distribution: load comes and goes.  So the factor follows what comes true
-    (:meth:`came`): its logarithm goes up by :func:`step` x level with each outcome that exceeds what was said, and down
-    by :func:`step` x (1 - level) with each that does not.  This is quantile tracking, whose long-run coverage is that
+    (:meth:`came`): its logarithm goes up by :data:`STEP` x level with each outcome that exceeds what was said, and down
+    by :data:`STEP` x (1 - level) with each that does not.  This is quantile tracking, whose long-run coverage is that
     of the level whatever the outcomes are, as long as logarithms of outcome / prediction are bounded
     (A. Angelopoulos, E. Candès, R. Tibshirani, "Conformal PID Control for Time Series Prediction", NeurIPS 2023).
-    The steps become smaller (A. Angelopoulos, R. Barber, S. Bates, "Online conformal prediction with decaying step
-    sizes", ICML 2024), as the first twenty may have been unlike what comes next.
     """
 
     def __init__(self) -> None:
@@ -81,9 +77,9 @@ class Calibration:
 
     def came(self, number: int, covered: bool) -> None:
         """The calibrated quantile of level ``number`` covered an outcome, or did not."""
-        self._came[number][not covered] += 1
-        moved = self._logs[number] + step(sum(self._came[number])) * (LEVELS[number] - covered)
+        moved = self._logs[number] + STEP * (LEVELS[number] - covered)
         self._logs[number] = min(max(moved, -LARGEST), LARGEST)
+        self._came[number][not covered] += 1
 
     def quantiles(self, predicted: Floats) -> tuple[float | None, ...]:
         """The calibrated quantiles of a prediction; None where they are infinite."""
@@ -95,11 +91,6 @@ class Calibration:
         if not self.is_ready or raw == inf:
             return raw
         return max((raw + SCALE) * exp(self._logs[number]) - SCALE, 0.0)
-
-
-def step(answers: int) -> float:
-    """By how much the logarithm of a factor moves with the last of so many answers."""
-    return max(FIRST / sqrt(answers), STEP)
 
 
 def quantile(ascending: Floats, level: float) -> float:
