@@ -281,7 +281,7 @@ def test_quantiles_cover_what_they_say_also_of_waits_that_become_shorter_and_lon
     dice, calibration = np.random.default_rng(5), Calibration()
     covered = list[list[bool]]()
     for number in range(400):
-        outcome = 1e4 * change**number * float(dice.exponential(1.0))
+        outcome = 300.0 * change**number * float(dice.exponential(1.0))
         predicted = np.sort(dice.exponential(600.0, 64))
         if calibration.is_ready:
             said = [one or 0.0 for one in calibration.quantiles(predicted)]
@@ -306,6 +306,16 @@ def test_of_any_outcomes_a_part_is_covered_that_the_moves_of_the_factor_bound(co
     moved = np.log((p50 + SCALE) / (600.0 + SCALE))
     if p50 and np.abs(np.cumsum([STEP * (0.5 - one) for one in covered])).max() < LARGEST:
         assert np.mean(covered) == pytest.approx(0.5 - moved / (STEP * len(covered)), abs=1e-6)
+
+
+def test_late_misses_stretch_no_further_than_seven_times() -> None:
+    """Hundreds of predictions may have been made before the first of them is known to have been too low."""
+    calibration, predicted = Calibration(), np.full(4, 700.0)
+    for _ in range(ENOUGH):
+        calibration.add(predicted, 700.0)
+    for _ in range(300):
+        calibration.came(1, covered=False)
+    assert calibration.quantiles(predicted)[1] == pytest.approx(1000.0 * np.exp(2.0) - SCALE)
 
 
 def test_the_first_factor_is_that_of_the_first_predictions() -> None:

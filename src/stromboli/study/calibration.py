@@ -19,8 +19,12 @@ ENOUGH: Final = 20
 """Past predictions that it takes to calibrate by."""
 STEP: Final = 0.3
 """By how much the logarithm of a factor moves with each answer."""
-LARGEST: Final = 10.0
-"""Logarithm of the largest factor; of the smallest one it is the negative."""
+LARGEST: Final = 2.0
+"""Logarithm of the largest factor; of the smallest one it is the negative.
+
+Where jobs wait for days, hundreds are asked about before the first outcome comes, and all move the factor when theirs
+does: without a bound it goes on long after it is large enough.
+"""
 
 
 class Calibration:
