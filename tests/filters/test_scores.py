@@ -58,6 +58,7 @@ def test_scores_by_amounts_agree(rows, asked):
         before = scores.evenness_rows(*whole)
         assert before.tolist() == [scores.evenness(a, r) for a, r in each]
         balanced = scores.balanced_allocation_rows(*whole, asked[:width], before).tolist()
+        assert balanced == scores.balanced_allocation_rows(*whole, asked[:width]).tolist()
         assert balanced == [scores.balanced_allocation(a, r, asked[:width], scores.evenness(a, r)) for a, r in each]
         assert all(0 <= score <= 100 for score in balanced)
 

@@ -30,13 +30,14 @@ class KeptEvenness:
         self._table = table
         self._kept: dict[tuple[int, ...], _Kept] = {}
 
-    def of_rows(self, columns: tuple[int, ...], nodes: NodeRows) -> Ints:
+    def of_rows(self, columns: tuple[int, ...], nodes: NodeRows) -> Ints | None:
         """Evenness of the resources in ``columns`` of some rows of the table as it is now.  Shape (rows,).
 
-        To be used before the next question: of all rows it is what is kept.
+        To be used before the next question: of all rows it is what is kept.  None for rows as they would be, and for
+        those of another table.
         """
         if nodes.is_hypothetical or nodes.table is not self._table:
-            return evenness_rows(nodes.alloc[list(columns)], nodes.requested[list(columns)])
+            return None
         kept = self._renewed(columns)
         return kept if nodes.index is None else kept[nodes.index]
 

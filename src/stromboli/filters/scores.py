@@ -86,15 +86,25 @@ def evenness(offered: Sequence[int], requested: Sequence[int]) -> int:
     return int((1 - deviation) * MAX_SCORE)
 
 
-def balanced_allocation_rows(offered: Ints, requested: Ints, asked: Sequence[int], before: Ints) -> Ints:
-    """:func:`balanced_allocation` for arrays of shape (resources, rows), two or three resources.  Shape (rows,)."""
-    wanted = requested + np.array(asked, dtype=np.int64)[:, None]
-    score: Ints = 50 + (50 + evenness_rows(offered, wanted) - before) // 2
+def balanced_allocation_rows(offered: Ints, requested: Ints, asked: Sequence[int], before: Ints | None = None) -> Ints:
+    """:func:`balanced_allocation` for arrays of shape (resources, rows), two or three resources.  Shape (rows,).
+
+    Without ``before`` both evennesses are computed in one pass.
+    """
+    if before is None:
+        both = np.array((asked, (0,) * len(asked)), dtype=np.int64)[:, :, None]
+        after, before = evenness_rows(offered, requested + both)
+    else:
+        after = evenness_rows(offered, requested + np.array(asked, dtype=np.int64)[:, None])
+    score: Ints = 50 + (50 + after - before) // 2
     return score
 
 
 def evenness_rows(offered: Ints, requested: Ints) -> Ints:
-    """:func:`evenness` for arrays of shape (resources, rows), two or three resources.  Shape (rows,)."""
+    """:func:`evenness` for arrays of shape (resources, rows), two or three resources.  Shape (rows,).
+
+    ``requested`` may be several such arrays, with one more axis before, which the result then has, too.
+    """
     there = offered > 0
     if there.all():  # mostly; the general way below gives the same
         fractions = np.minimum(requested / offered, 1.0)
@@ -109,26 +119,26 @@ def _deviation_of_some(fractions: Floats, there: Bools) -> Floats:
     """Standard deviation of those of two or three rows that are ``there``, 0 for one or none."""
     known = there.sum(axis=0)
     deviation: Floats = np.where(known == 2, _half_range(fractions, there), 0.0)
-    return np.where(known == 3, _deviation(fractions), deviation) if len(fractions) == 3 else deviation
+    return np.where(known == 3, _deviation(fractions), deviation) if len(there) == 3 else deviation
 
 
 def _half_difference(fractions: Floats) -> Floats:
     """Standard deviation of two rows."""
-    half: Floats = np.abs(fractions[0] - fractions[1]) / 2
+    half: Floats = np.abs(fractions[..., 0, :] - fractions[..., 1, :]) / 2
     return half
 
 
 def _half_range(fractions: Floats, there: Bools) -> Floats:
     """Standard deviation of the two rows that are ``there``; no number of use where there is another number of them."""
-    high = np.where(there, fractions, -np.inf).max(axis=0)
-    low = np.where(there, fractions, np.inf).min(axis=0)
+    high = np.where(there, fractions, -np.inf).max(axis=-2)
+    low = np.where(there, fractions, np.inf).min(axis=-2)
     half: Floats = (high - low) / 2
     return half
 
 
 def _deviation(fractions: Floats) -> Floats:
     """Standard deviation of three rows; added up in their order, as floating-point sums depend on it."""
-    first, second, third = fractions
+    first, second, third = fractions[..., 0, :], fractions[..., 1, :], fractions[..., 2, :]
     mean = (first + second + third) / 3
     squares = (first - mean) * (first - mean) + (second - mean) * (second - mean) + (third - mean) * (third - mean)
     spread: Floats = np.sqrt(squares / 3)
