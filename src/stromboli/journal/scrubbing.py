@@ -32,12 +32,12 @@ class Scrub:
     def __init__(self, domains: Collection[str] = ()) -> None:
         self._domains = (*KEPT, *domains)
         self.dropped: set[str] = set()
-        self._known: dict[str, bool] = {}
+        self._known: set[str] = set()
 
     def __call__(self, found: O) -> O:
         """``found`` without what no record shall hold."""
         annotations = found.metadata.annotations
-        if not all(map(self._known.get, annotations)):  # mostly, the keys have all been seen
+        if not annotations.keys() <= self._known:  # mostly, all of them have been seen
             kept = {key: text for key, text in annotations.items() if self._is_kept(key)}
             if len(kept) < len(annotations):
                 found = replace(found, metadata=_with(found.metadata, kept))
@@ -49,7 +49,7 @@ class Scrub:
         domain = key.partition("/")[0]
         if key == SLA_WAITING_TIME_BARE or any(domain == one or domain.endswith(f".{one}") for one in self._domains):
             if len(self._known) < MOST_KNOWN:
-                self._known[key] = True
+                self._known.add(key)
             return True
         if len(self.dropped) < 100:
             self.dropped.add(key)
