@@ -150,10 +150,10 @@ def _required(session: Session, job: Job, parts: list[SubJob]) -> set[str]:
             count[part.group] = count.get(part.group, 0) + 1
         else:
             unready.push(part)
-    required: set[str] = set()
+    required, least = set[str](), min_sub_jobs(job)
     while len(unready):
         part = unready.pop()
-        if count.get(part.group, 0) < min_sub_jobs(job).get(part.group, 0):
+        if count.get(part.group, 0) < least.get(part.group, 0):
             required.add(part.uid)
             count[part.group] = count.get(part.group, 0) + 1
     return required

@@ -6,8 +6,9 @@ next event changes it, and the node table is copied into each snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -204,8 +205,8 @@ class ClusterState:
         for place in plan.hyper_nodes:
             if place.key in self.jobs:
                 self.set_hyper_nodes(place.key, place.hyper_node, place.parts)
-        for nomination in plan.nominations:
-            self.nominate(nomination.job, nomination.sub_job, nomination.hyper_node)
+        for uid, nominations in groupby(plan.nominations, attrgetter("job")):
+            self.nominate(uid, ((one.sub_job, one.hyper_node) for one in nominations))
 
     def remember(self, memory: Mapping[str, Mapping[str, float]]) -> None:
         """Keep for the next snapshot what a plan says that plugins keep."""
@@ -281,12 +282,12 @@ class ClusterState:
         job.facts = job.facts.with_group(msgspec.structs.replace(job.group, status=status))
         job.phase, job.conditions = status.phase, status.conditions
 
-    def nominate(self, uid: str, sub_job: str, hyper_node: str) -> None:
-        """Note for which hypernode a sub-job's victims have to leave; an empty name: for none any more."""
+    def nominate(self, uid: str, places: Iterable[tuple[str, str]]) -> None:
+        """Note for which hypernodes the victims of sub-jobs have to leave; an empty name: for none any more."""
         if uid not in self.jobs:
             return
         job = self._writable(uid, counted=False)
-        job.hyper_nodes = job.hyper_nodes.with_nominated(sub_job, hyper_node)
+        job.hyper_nodes = job.hyper_nodes.with_nominated(places)
 
     def set_hyper_nodes(self, uid: str, hyper_node: str, parts: Mapping[str, str]) -> None:
         """Note which hypernodes hold what is placed of a job and of its parts."""

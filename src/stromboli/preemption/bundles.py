@@ -119,8 +119,9 @@ class Spare:
         if job.facts.is_split:
             self.parts = {uid: part for part in parts.values() for uid in part.task_uids}
         self.broken = {part.uid for part in parts.values() if not part.is_ready()}
+        least_parts = min_sub_jobs(job)
         ready_parts = counts_by_group(parts, "is_ready")
-        self.groups = {group: ready_parts.get(group, 0) - min_sub_jobs(job).get(group, 0) for group in ready_parts}
+        self.groups = {group: ready - least_parts.get(group, 0) for group, ready in ready_parts.items()}
 
     def take(self, task: Task) -> bool:
         """Whether the gang stays complete without ``task``, too; if so, the task is counted as gone."""

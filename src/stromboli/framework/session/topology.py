@@ -61,11 +61,12 @@ def nominate(session: SessionState, job: Job, places: Mapping[str, str]) -> None
     In the reference's way that lasts as long as the session.
     """
     lasts = not session.compat.asks("nominated-hypernode")
-    for sub_job, hyper_node in places.items():
-        if job.hyper_nodes.nominated.get(sub_job, "") != hyper_node:
-            job.hyper_nodes = job.hyper_nodes.with_nominated(sub_job, hyper_node)
-            if lasts:
-                session.plan.nominations.append(Nomination(job.uid, sub_job, hyper_node))
+    known = job.hyper_nodes.nominated
+    moved = [(sub_job, hyper_node) for sub_job, hyper_node in places.items() if known.get(sub_job, "") != hyper_node]
+    if moved:
+        job.hyper_nodes = job.hyper_nodes.with_nominated(moved)
+    if lasts:
+        session.plan.nominations += [Nomination(job.uid, sub_job, hyper_node) for sub_job, hyper_node in moved]
 
 
 # ---------------------------------------------------------------------- as a session opens

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -22,10 +22,15 @@ class JobHyperNodes(msgspec.Struct, frozen=True):
         """The same, with the whole job in ``hyper_node``."""
         return JobHyperNodes(hyper_node, self.of_parts, self.nominated)
 
-    def with_nominated(self, part: str, hyper_node: str) -> JobHyperNodes:
-        """The same, with ``part`` waiting for room in ``hyper_node``; an empty name: no longer."""
-        others = {uid: name for uid, name in self.nominated.items() if uid != part or hyper_node}
-        return JobHyperNodes(self.allocated, self.of_parts, {**others, part: hyper_node} if hyper_node else others)
+    def with_nominated(self, places: Iterable[tuple[str, str]]) -> JobHyperNodes:
+        """The same, with sub-jobs, by their ids, waiting for room in hypernodes; an empty name: no longer."""
+        nominated = dict(self.nominated)
+        for part, hyper_node in places:
+            if hyper_node:
+                nominated[part] = hyper_node
+            else:
+                nominated.pop(part, None)
+        return JobHyperNodes(self.allocated, self.of_parts, nominated)
 
 
 NO_HYPER_NODES = JobHyperNodes()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from stromboli.model.job import Job
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
@@ -11,14 +11,12 @@ from stromboli.model.resources.axes import add_to
 
 def elastic(job: Job) -> list[int]:
     """What ``job`` holds beyond its minResources (everything when it states none)."""
-    least = job.facts.min_vector
-    return [max(have - (least[i] if i < len(least) else 0), 0) for i, have in enumerate(job.sums.held)]
+    return _beyond(job.sums.held, job.facts.min_vector)
 
 
 def remaining(job: Job) -> list[int]:
     """What of its minResources ``job`` does not hold yet."""
-    have = job.sums.held
-    return [max(want - (have[i] if i < len(have) else 0), 0) for i, want in enumerate(job.facts.min_vector)]
+    return _beyond(job.facts.min_vector, job.sums.held)
 
 
 def without_gated(job: Job, amounts: Iterable[int]) -> list[int]:
@@ -29,4 +27,9 @@ def without_gated(job: Job, amounts: Iterable[int]) -> list[int]:
     for task in job.tasks.values():
         if task.gates and task.gates != (QUEUE_ALLOCATION_GATE,):
             add_to(gated, task.template.vector)
-    return [max(have - (gated[i] if i < len(gated) else 0), 0) for i, have in enumerate(amounts)]
+    return _beyond(amounts, gated)
+
+
+def _beyond(amounts: Iterable[int], less: Sequence[int]) -> list[int]:
+    """What each of ``amounts`` is more than ``less``, which may have fewer columns; 0 where it is not."""
+    return [max(amount - (less[i] if i < len(less) else 0), 0) for i, amount in enumerate(amounts)]
