@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from importlib.metadata import EntryPoint
 
@@ -13,6 +14,7 @@ from stromboli.framework.config import registry as registry_module
 from stromboli.framework.config.config import PluginOption
 from stromboli.framework.config.registry import Registry
 from stromboli.plugin import Plugin, arg
+from stromboli.plugins.gang import Gang
 from tests.acceptance.bench import Bench, conf, loaded
 
 ZONE = """
@@ -232,3 +234,25 @@ def test_a_session_tells_of_plugins_that_it_lacks(compat):
     bench = Bench([], conf("gang"))
     bench.config = loaded(conf("gang gagn"), bench.registry, compat=compat, lenient=True)
     assert [text for text in bench.cycle().inconsistencies if "gagn" in text] != []
+
+
+def test_a_registry_that_is_handed_over_has_the_same_plugins_in_the_same_order(write):
+    registry = builtin_registry()
+    registry.add_file(write("zone.py", ZONE))
+    registry.add_file(write("new.py", NEW))
+    replaced = registry.factory("zone")
+    handed = pickle.dumps(registry)
+    for name in [name for name in sys.modules if name.startswith("_stromboli_plugin_")]:
+        del sys.modules[name]  # as in a process that has not imported them
+    again = pickle.loads(handed)
+    assert again.plugin_names == registry.plugin_names
+    assert again.factory("zone") is not replaced
+    assert again.build("zone", {"zone.weight": 3}).weight == 3
+    assert again.factory("new")({"a": 1}).given == {"a": 1}
+
+
+def test_a_plugin_that_replaced_one_of_a_file_is_handed_over(write):
+    registry = builtin_registry()
+    registry.add_file(write("gang.py", ZONE.replace('"zone"', '"gang"')))
+    registry.add(Gang)
+    assert pickle.loads(pickle.dumps(registry)).factory("gang") is Gang

@@ -9,6 +9,8 @@ import pytest
 
 from stromboli.builtin import full_registry
 from stromboli.cli.main import main
+from stromboli.framework.config.registry import Registry
+from stromboli.plugin import Plugin
 from stromboli.study.closed_loop import ClosedLoop
 from stromboli.study.history import History, stem
 from stromboli.study.recorded_trace import recorded_trace
@@ -57,6 +59,51 @@ def test_another_policy_makes_others_wait(
     assert "jobs that wait longer with the other configuration" in out
     assert "ns/later-" in out
     assert (tmp_path / "out" / "jobs.csv").read_text().startswith("job,queue,submit")
+
+
+LATER = """
+from stromboli.plugin import Plugin, job_order
+
+class Later(Plugin):
+    name = "later"
+
+    @job_order
+    def last_first(self, left, right):
+        return right.created - left.created
+"""
+BOTH, AGAIN = "simulating both configurations", "simulating the other configuration"
+
+
+def compared(record: Path, registry: Registry, workers: int) -> tuple[list[str], object]:
+    """What was told, and what was found, with a plugin named ``later`` that no table knows."""
+    config = registry.configured_by(PREEMPTING.replace("{name: priority}", "{name: later}"), "other.conf")
+    history, told = History(record, registry).read(), list[str]()
+    found = ClosedLoop(history, config, registry, tell=told.append, workers=workers)
+    said = [found.other.why(key, 1e9) for key in found.other.runs]
+    return told, (found.jobs, list(found.queues()), found.model_error, said, found.other.cycles)
+
+
+def test_another_process_imports_plugin_files_and_finds_the_same(filled_record: Path, tmp_path: Path) -> None:
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "later.py").write_text(LATER)
+    registry = full_registry(str(tmp_path / "plugins"))
+    _, alone = compared(filled_record, registry, 1)
+    told, found = compared(filled_record, registry, 2)
+    assert told == [BOTH]
+    assert found == alone
+
+
+def test_what_another_process_cannot_run_follows_here(filled_record: Path) -> None:
+    class Later(Plugin):
+        """Known to this process alone."""
+
+        name = "later"
+
+    registry = full_registry("")
+    registry.add(Later)
+    told, found = compared(filled_record, registry, 2)
+    assert told == [BOTH, AGAIN]
+    assert found == compared(filled_record, registry, 1)[1]
 
 
 def test_a_node_that_comes_later_comes_later_in_the_trace(filled_record: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, Final, NamedTuple
 
 from stromboli.cluster.files.written import Manifest
@@ -21,6 +22,7 @@ from stromboli.sim.simulation.workload import Workload
 from stromboli.sim.world import SimChange, key_of
 from stromboli.study.history import History
 from stromboli.study.recorded_trace import RecordedTrace, recorded_trace
+from stromboli.study.sweeps.engines import PROCESSES, executor
 
 MOST_SAID: Final = 50
 """Reasons that are kept of one job, the last ones."""
@@ -49,6 +51,37 @@ class Run:
         said = self._said.get(key, [])
         at = bisect_right(said, when, key=lambda one: one[0])
         return said[at - 1][1] if at else ""
+
+
+class RunInputs(NamedTuple):
+    """What a :class:`Run` depends on."""
+
+    workload: Workload
+    config: Config
+    registry: Registry
+    period: float
+    seconds: float
+
+
+def run_both(own: RunInputs, other: RunInputs, workers: int, tell: Callable[[str], object]) -> tuple[Run, Run]:
+    """Both runs: one after the other, or with more than one of ``workers`` the other one in a process of its own.
+
+    Where that process fails or is lost, its run follows here: it gives the same, or raises what it raises.
+    """
+    if workers < 2:
+        tell("simulating the recorded configuration")
+        first = Run(*own)
+        tell("simulating the other configuration")
+        return first, Run(*other)
+    tell("simulating both configurations")
+    with executor(PROCESSES, 1) as pool:
+        elsewhere: Future[Run] = pool.submit(Run, *other)
+        first = Run(*own)
+        try:
+            return first, elsewhere.result()
+        except Exception:  # noqa: BLE001  # a lost process, a plugin that only this one has, or the run's own error
+            tell("simulating the other configuration")
+            return first, Run(*other)
 
 
 def _said(group: Any) -> str:
@@ -124,19 +157,18 @@ class ClosedLoop:
     """The comparison of a ``history`` with what ``config`` would have made of it.
 
     ``objects`` (queues, priority classes) take the places of those of the record.  ``period`` is that of the record.
+    With more than one of ``workers`` both simulations run at the same time.
     """
 
     def __init__(
         self, history: History, config: Config, registry: Registry, objects: Iterable[Manifest] = (),
-        tell: Callable[[str], object] = lambda _: None,
+        tell: Callable[[str], object] = lambda _: None, workers: int = 1,
     ) -> None:  # fmt: skip
         self.trace: RecordedTrace = recorded_trace(history, "record")
         self.period, self.seconds = history.period, history.last - history.first
         given, self._first = (registry, self.period, self.seconds), history.first
-        tell("simulating the recorded configuration")
-        self.own = Run(self.trace.workload, history.config, *given)
-        tell("simulating the other configuration")
-        self.other = Run(self.trace.workload.on(objects), config, *given)
+        own = RunInputs(self.trace.workload, history.config, *given)
+        self.own, self.other = run_both(own, RunInputs(self.trace.workload.on(objects), config, *given), workers, tell)
         self.model_error = self._error()
         self.jobs = [row for job in self.trace.workload.jobs if (row := self._row(job.key)) is not None]
 

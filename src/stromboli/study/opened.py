@@ -161,14 +161,17 @@ class Record:
         return Table([row._asdict() for row in found.rows])
 
     def diff(
-        self, conf: str | Path | Conf, *, queues: str | Path = "", since: Time = 0.0, until: Time = inf
+        self, conf: str | Path | Conf, *, queues: str | Path = "", since: Time = 0.0, until: Time = inf,
+        workers: int = 1,
     ) -> Diff:  # fmt: skip
         """What would have followed from another configuration, and other queues (a file of manifests).
 
-        Raises ConfigError, ManifestError and PluginError.
+        With more than one of ``workers`` both configurations are simulated at the same time.  Raises ConfigError,
+        ManifestError and PluginError.
         """
         config, history = Conf.of(conf).config(self.registry), self._history(since, until)
-        return Diff(ClosedLoop(history, config, self.registry, objects_in(queues) if queues else ()))
+        objects = objects_in(queues) if queues else ()
+        return Diff(ClosedLoop(history, config, self.registry, objects, workers=workers))
 
     def _history(self, since: Time, until: Time) -> History:
         return History(self.folder, self.registry, self._time(since), self._time(until)).read()

@@ -21,10 +21,11 @@ SHOWN: Final = 10
 
 def compare(
     record: Path, config: Config, registry: Registry, span: tuple[float, float], queues: Path | None,
-    job: str | None, into: Path | None,
+    job: str | None, into: Path | None, workers: int,
 ) -> bool:  # fmt: skip
     """Print what ``config`` would have made of the record's jobs; whether anything is beyond the model's error.
 
+    With more than one of ``workers`` both simulations run at the same time.
     Raises RecordError, ManifestError and OSError.
     """
     from stromboli.study.closed_loop import ClosedLoop
@@ -34,7 +35,8 @@ def compare(
     with _telling() as tell:
         tell("reading the record")
         history = History(record, registry, *span).read()
-        found = ClosedLoop(history, config, registry, objects_in(queues) if queues is not None else (), tell)
+        objects = objects_in(queues) if queues is not None else ()
+        found = ClosedLoop(history, config, registry, objects, tell, workers)
     _show_error(found)
     _show_queues(found)
     for title, rows in (("wait longer", found.losers(SHOWN)), ("wait less", found.winners(SHOWN))):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -159,6 +160,9 @@ def diff(
     into: Annotated[
         Path | None, typer.Option("--into", metavar="DIR", help="Write all jobs as a table, for --closed-loop.")
     ] = None,
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="N", min=0, help="How many, for --closed-loop. Default: a CPU each.")
+    ] = 0,
 ) -> None:  # fmt: skip
     """Show what another configuration would have decided in each recorded cycle; ends with 1 if anything.
 
@@ -170,11 +174,10 @@ def diff(
     from stromboli.study.replay import read_span
 
     if closed_loop:
-        raise typer.Exit(
-            WAITING if _compare(record, conf, (since, until), job, (compat, plugins_dir, queues, into)) else 0
-        )
-    if queues is not None or into is not None:
-        raise typer.BadParameter("goes with --closed-loop", param_hint="--queues, --into")
+        more = compat, plugins_dir, queues, into, workers
+        raise typer.Exit(WAITING if _compare(record, conf, (since, until), job, more) else 0)
+    if queues is not None or into is not None or workers:
+        raise typer.BadParameter("goes with --closed-loop", param_hint="--queues, --into, --workers")
     registry = full_registry(plugins_dir or "")
     found = PolicyDiff(registry.configured(conf, compat=compat is not None), registry, _time(since, 0.0))
     read_span(record, _time(since, 0.0), _time(until, float("inf")), found.read)
@@ -198,16 +201,16 @@ def _show_rows(rows: Sequence[Row]) -> None:
 
 def _compare(
     record: Path, conf: str, span: tuple[str | None, str | None], job: str | None,
-    more: tuple[str | None, str | None, Path | None, Path | None],
+    more: tuple[str | None, str | None, Path | None, Path | None, int],
 ) -> bool:  # fmt: skip
     from stromboli.builtin import full_registry
     from stromboli.cli.insight.closed_loop import compare
 
-    compat, plugins_dir, queues, into = more
+    compat, plugins_dir, queues, into, workers = more
     registry = full_registry(plugins_dir or "")
     config = registry.configured(conf, compat=compat is not None)
     times = _time(span[0], 0.0), _time(span[1], float("inf"))
-    return compare(record, config, registry, times, queues, job, into)
+    return compare(record, config, registry, times, queues, job, into, workers or os.cpu_count() or 1)
 
 
 def _time(text: str | None, otherwise: float) -> float:

@@ -45,12 +45,23 @@ Factory: TypeAlias = Callable[[Mapping[str, object]], object]
 class Registry:
     """The plugins and actions that a scheduler knows.
 
-    ``plugins`` and ``actions`` are tables of name to ``"module:Class"``.
+    ``plugins`` and ``actions`` are tables of name to ``"module:Class"``.  Another process that is handed a registry
+    imports the plugin files again.
     """
 
     def __init__(self, plugins: Mapping[str, str], actions: Mapping[str, str]) -> None:
         self._plugins: dict[str, str | Factory] = dict(plugins)
         self._actions: dict[str, str | type[Action]] = dict(actions)
+        self._files: dict[str, Path] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what files have made."""
+        return {**vars(self), "_plugins": {**self._plugins, **dict.fromkeys(self._files, "")}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        of_files = {file: _plugins_of(import_file(file), file) for file in dict.fromkeys(self._files.values())}
+        self._plugins.update({name: of_files[file][name] for name, file in self._files.items()})
 
     @property
     def plugin_names(self) -> tuple[str, ...]:
@@ -68,13 +79,20 @@ class Registry:
         """Register a class under its own name; PluginError if it has none."""
         if not plugin.name:
             raise PluginError(plugin.__qualname__, "has no name; set the class attribute name")
-        self._plugins[plugin.name] = plugin
+        self._register({plugin.name: plugin})
+
+    def _register(self, found: Mapping[str, str | Factory], file: Path | None = None) -> tuple[str, ...]:
+        """Register the plugins ``found``, in that ``file`` if one is given; gives their names."""
+        self._plugins.update(found)
+        for name in found:
+            self._files.pop(name, None)
+        if file is not None:
+            self._files.update(dict.fromkeys(found, file.absolute()))
+        return tuple(found)
 
     def add_entry_points(self, group: str = GROUP) -> tuple[str, ...]:
         """Register, unloaded, the plugins that installed packages name; gives their names."""
-        found = {entry.name: entry.value for entry in entry_points(group=group)}
-        self._plugins.update(found)
-        return tuple(found)
+        return self._register({entry.name: entry.value for entry in entry_points(group=group)})
 
     def add_file(self, path: str | Path) -> tuple[str, ...]:
         """Import a Python file and register its plugins; gives their names.
@@ -87,8 +105,7 @@ class Registry:
         found = _plugins_of(module, path)
         if not found:
             raise PluginError(path.stem, f"{path} has neither a named Plugin subclass nor a function New(arguments)")
-        self._plugins.update(found)
-        return tuple(found)
+        return self._register(found, path)
 
     def add_directory(self, path: str | Path) -> tuple[str, ...]:
         """Import every ``*.py`` of a directory, in the order of their names; gives the names of all plugins."""
