@@ -304,6 +304,36 @@ def test_who_names_what_is_bound_at_import_is_asked_even_if_no_line_that_is_reco
     assert verdicts == {"2": "caught", "3": "SURVIVED"}, result.stderr
 
 
+def test_what_runs_at_import_is_asked_of_files_that_name_it_outside_their_functions_or_speak_of_it_in_texts(
+    project: Path,
+) -> None:
+    """The first names the constant in a table of its own, the second only the word that it has outside."""
+    (project / "src/pkg/flags.py").write_text(
+        "LIMIT = 2\nFLAGS = {\n    'a-flag': 3,\n    'another': 4,\n}\n\ndef f():\n    return 1\n"
+    )
+    (project / "src/pkg/all.py").write_text("from pkg import flags\n\nALL = {'limit': flags.LIMIT, **flags.FLAGS}\n")
+    (project / "tests/test_table.py").write_text(
+        "from pkg import flags\n\nTABLE = [flags.LIMIT, 2]\n\ndef test_table():\n    assert len(set(TABLE)) == 1\n"
+    )
+    (project / "tests/test_help.py").write_text(
+        "from pkg.all import ALL\n\nHELP = {'a-flag': 3}  # flags\n\ndef test_help():\n    assert ALL | HELP == ALL\n"
+    )
+    result = run(project, *(f"--at=src/pkg/flags.py:{line}" for line in (1, 3, 4)))
+    verdicts = {line.split()[2][-1]: line.split()[1] for line in result.stderr.splitlines() if " src/pkg" in line}
+    assert verdicts == {"1": "caught", "3": "caught", "4": "SURVIVED"}, result.stderr
+
+
+def test_a_test_that_fails_in_a_process_of_its_own_by_itself_has_noticed_nothing(project: Path) -> None:
+    (project / "src/pkg/flags.py").write_text("LIMIT = 2\n")
+    run(project, "--count", "0")
+    test = "from pkg.flags import LIMIT\n\ndef test_{0}():\n    assert LIMIT {1} 2\n"
+    (project / "tests/test_flags.py").write_text(test.format("flag", "<="))
+    run(project, "--count", "0")
+    (project / "tests/test_flags.py").write_text(test.format("flag", "<"))
+    result = run(project, "--as-recorded", "--at", "src/pkg/flags.py:1")
+    assert "tried 1, caught 0" in result.stdout, result.stdout + result.stderr
+
+
 KINDS = """\
 class Kind:
     least = 0
@@ -315,6 +345,17 @@ def _made():
 
 KIND = _made()
 """
+
+
+def test_a_function_that_runs_at_import_alone_is_tried_by_tests_that_execute_its_module(project: Path) -> None:
+    """Their files may have none of it: they use it by way of another module."""
+    (project / "src/pkg/kinds.py").write_text(KINDS + "\ndef least():\n    return KIND.least\n")
+    (project / "src/pkg/door.py").write_text("from pkg import kinds\n\ndef fits(a):\n    return a >= kinds.least()\n")
+    test = "from pkg.door import fits\n\ndef test_fits():\n    assert fits(4)\n"
+    (project / "tests/test_door.py").write_text(test)
+    result = run(project, "--at", "src/pkg/kinds.py:6")
+    assert "tried 2, caught 1" in result.stdout, result.stdout + result.stderr
+    assert "+     pass" in result.stdout
 
 
 def test_a_function_that_runs_at_import_alone_is_tried_by_tests_that_use_its_module(project: Path) -> None:

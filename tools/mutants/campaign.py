@@ -8,7 +8,7 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import groupby
@@ -19,7 +19,7 @@ from types import CodeType
 import pytest
 
 from tools.mutants.mutations import Mutation, mutations
-from tools.mutants.recording import Record
+from tools.mutants.recording import Record, last_line
 from tools.mutants.trial import FAILED, PASSED, UNFIT, Functions, Limits, Verdict, run, run_anew
 
 GUESS = 2.0
@@ -128,32 +128,47 @@ class Campaign:
         return True
 
     def tests_of(self, mutation: Mutation) -> list[str]:
-        """The tests that may notice a mutation, the quickest first, as many as fit into the time."""
-        left, chosen = self.seconds, list[str]()
-        for name in dict.fromkeys((*self.naming(mutation), *self.record.tests_of(mutation))):
-            if name in self.items and self.sound.get(name, True):
-                left -= self.record.tests[name].seconds
-                if left < 0 and chosen:
-                    break
-                chosen.append(name)
-        return chosen
+        """The tests that may notice a mutation, as many as fit into the time, half of it for files that name it.
+
+        The first are those that execute it, the quickest first, unless it runs at import.
+        """
+        left, chosen = self.seconds, dict[str, None]()
+        for names, least in ((self.naming(mutation), self.seconds / 2), (self.record.tests_of(mutation), 0.0)):
+            for name in names:
+                if name in self.items and name not in chosen and self.sound.get(name, True):
+                    left -= self.record.tests[name].seconds
+                    if left < least and chosen:
+                        break
+                    chosen[name] = None
+        return list(chosen)
 
     def naming(self, mutation: Mutation) -> list[str]:
-        """The recorded tests that name what a statement binds that runs at import, be it in a module not recorded."""
-        if mutation.function or not mutation.names:
+        """The recorded tests that name what a statement binds that runs at import, be it in a module not recorded.
+
+        The first are those that name it in their function, then those whose files name the most of it: what it binds,
+        texts that stand in its line, and its module.
+        """
+        if mutation.function:
             return []
-        name = re.compile(r"\b(" + "|".join(map(re.escape, mutation.names)) + r")\b")
-        found = [
-            each for each, item in self.items.items() if each in self.record.tests and name.search(source_of(item))
-        ]
-        return sorted(found, key=self.seconds_of)
+        words = [*filter(None, map(_any_of, (mutation.names, mutation.words, mutation.module.split(".")[-1:])))]
+        counts: dict[Path, int] = {}
+        found: dict[str, tuple[int, float]] = {}
+        for name, item in self.items.items():
+            if name in self.record.tests:
+                if item.path not in counts:
+                    text = "".join(linecache.getlines(str(item.path)))
+                    counts[item.path] = sum(word.search(text) is not None for word in words)
+                named = any(word.search(source_of(item)) for word in words[:-1]) if counts[item.path] else False
+                if named or counts[item.path] > 1:
+                    found[name] = -counts[item.path] - 3 * named, self.seconds_of(name)
+        return sorted(found, key=found.__getitem__)
 
     def using(self, mutation: Mutation) -> list[str]:
-        """The recorded tests whose file uses what the mutated module defines, the quickest first."""
-        found = [
-            name for name, item in self.items.items() if name in self.record.tests and _uses(item, mutation.module)
-        ]
-        return sorted(found, key=self.seconds_of)[:FIRST]
+        """Recorded tests whose file uses what the mutated module defines, then such as execute any of it."""
+        used = [name for name, item in self.items.items() if name in self.record.tests and _uses(item, mutation.module)]
+        executing = self.record.executing(mutation.path, range(1, last_line(mutation.text)))
+        rest = executing.intersection(self.items).difference(used)
+        return [*sorted(used, key=self.seconds_of)[:FIRST], *sorted(rest, key=self.seconds_of)[:FIRST]]
 
     def near(self, mutation: Mutation) -> list[str]:
         """Tests without a record whose file uses what the mutated module defines, or is named like it."""
@@ -192,12 +207,14 @@ class Campaign:
         return self.tried_anew(mutation, tests, limits)
 
     def tried_anew(self, mutation: Mutation, tests: list[str], limits: Limits) -> Verdict:
-        """Try a mutant in processes of its own."""
+        """Try a mutant in processes of its own; what a test that fails by itself says does not count."""
         for some in filter(None, (tests[:FIRST], tests[FIRST:])):
-            status = run_anew(mutation, some, limits, self.project)
+            status, by = run_anew(mutation, some, limits, self.project)
+            if by in self.items and not self.is_sound(by):
+                return self.tried_anew(mutation, [name for name in tests if name != by], limits)
             if status != PASSED:
                 break
-        return verdict_of(status, "a process of its own", len(tests))
+        return verdict_of(status, f"a process of its own {by}".rstrip(), len(tests))
 
     def seconds_of(self, name: str) -> float:
         """How long a test takes when nothing is broken; a guess for one without a record."""
@@ -216,6 +233,12 @@ def _uses(item: pytest.Item, module: str) -> bool:
     """Whether a test's file has something of a module."""
     names = vars(getattr(item, "module", object))
     return any(getattr(value, "__module__", None) == module for value in names.values())
+
+
+def _any_of(words: Iterable[str]) -> re.Pattern[str] | None:
+    """A pattern that finds any of the words; None where there are none."""
+    each = [re.escape(word) for word in words]
+    return re.compile(rf"(?<!\w)(?:{'|'.join(each)})(?!\w)") if each else None
 
 
 def source_of(item: pytest.Item) -> str:

@@ -28,6 +28,8 @@ TWINS = {"any": "all", "all": "any", "min": "max", "max": "min"}
 SILENT_NAMES = {"__slots__", "__all__"}
 SILENT_ARGUMENTS = {"strict"}
 """What ``zip`` is told where lengths are equal anyhow."""
+LONGEST_WORD = 40
+"""Characters; a longer text is no name that a test would repeat."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,18 @@ class Mutation:
             if isinstance(node, FUNCTIONS) and first_line(node) == self.function:
                 return node.name
         return ""
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The texts that stand in its line, or else in its statement, docstrings and sentences left out."""
+        first, last = self.lines
+        found = [
+            (node.lineno, node.value)
+            for node in ast.walk(ast.parse(self.text))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and first <= node.lineno <= last
+        ]
+        words = [(line, word) for line, word in found if 2 < len(word) < LONGEST_WORD and "\n" not in word]
+        return [word for line, word in words if line == self.line] or [word for _, word in words]
 
     @property
     def compiles(self) -> bool:

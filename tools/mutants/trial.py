@@ -164,8 +164,8 @@ def _end_group(child: int) -> None:
         return
 
 
-def run_anew(mutation: Mutation, tests: Sequence[str], limits: Limits, project: Path) -> int:
-    """Run tests in a process that imports the mutated text: pytest's exit code, or -1: too late."""
+def run_anew(mutation: Mutation, tests: Sequence[str], limits: Limits, project: Path) -> tuple[int, str]:
+    """Run tests in a process that imports the mutated text: pytest's exit code (or -1: too late), and what failed."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as order:
         json.dump({"path": str(project / mutation.path), "text": mutation.mutated, "tests": list(tests)}, order)
         order.flush()
@@ -177,4 +177,4 @@ def run_anew(mutation: Mutation, tests: Sequence[str], limits: Limits, project: 
         )  # fmt: skip
         status = waited(started.pid, limits.wall + 60)
         started.wait()  # else it would be said, in every fork that follows, that nobody has waited for it
-        return status
+        return status, json.loads(Path(order.name).read_text()).get("failed", "")
