@@ -332,6 +332,13 @@ def test_trees_in_yaml() -> None:
     )
 
 
+def test_names_come_before_patterns_among_the_members_that_are_written() -> None:
+    domain = Domain("d", 1, ("n1",), tier_name="rack", patterns=("^gpu\\-.*$",))
+    selectors = [{"exactMatch": {"name": "n1"}}, {"regexMatch": {"pattern": "^gpu\\-.*$"}}]
+    members = [{"type": "Node", "selector": selector} for selector in selectors]
+    assert domain.spec() == {"tier": 1, "tierName": "rack", "members": members}
+
+
 def test_trees_of_slurm() -> None:
     assert static_tree.discover(SLURM).domains == (
         Domain("s0", 1, ("m", "n00", "n01", "n02", "n7")),

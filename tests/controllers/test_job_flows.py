@@ -8,6 +8,7 @@ import pytest
 
 from stromboli.api.kinds import JOB_FLOWS, JOB_TEMPLATES, JOBS
 from stromboli.controllers.changes import Create, Delete, Patch, Query, Target
+from stromboli.controllers.job_flows import look
 from stromboli.controllers.job_flows.probes import MOST_TARGETS, PERIOD, may_be_asked
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.work import About
@@ -344,6 +345,12 @@ def test_a_flow_of_many_jobs_is_made_in_parts_and_one_of_too_many_not_at_all() -
     assert len(flows.jobs()) == 120
     huge = Flows({f"s{number}": [] for number in range(1001)})
     assert (huge.jobs(), huge.reasons()) == ([], {"TooManyFlows"})
+
+
+def test_the_most_flows_are_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look, "MOST_FLOWS", 2)
+    assert Flows({name: [] for name in "ab"}).jobs() == ["f-a", "f-b"]
+    assert Flows({name: [] for name in "abc"}).jobs() == []
 
 
 def test_histories_of_jobs_are_bounded() -> None:

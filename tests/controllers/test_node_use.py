@@ -88,6 +88,7 @@ def test_a_node_is_used_as_its_pods_say_until_they_are_gone() -> None:
     found.put_pod(pod(5, name="b"))
     assert uses(found)["n"] == 1.0
     found.drop_pod(("ns", "a"))
+    assert uses(found)["n"] == 1.0
     found.put_pod(pod(5, name="b", phase="Succeeded"))
     assert uses(found)["n"] == 0.0
     assert found.drop_pod(("ns", "b")) is False

@@ -331,6 +331,22 @@ def test_which_jobs_are_collected(phase: str, ttl: int | None, looked: bool) -> 
     assert (not cluster.objects[JOBS]) == looked
 
 
+@pytest.mark.parametrize(("phase", "ttl", "asked"), [("Completed", 60, 1), ("Completed", None, 0), ("Running", 60, 0)])
+def test_only_finished_jobs_with_a_time_are_looked_at_for_it(phase: str, ttl: int | None, asked: int) -> None:
+    cluster = Cluster()
+    cluster.store(JOBS, {**job(ttlSecondsAfterFinished=ttl), "status": {"state": {"phase": phase}}})
+    assert [work.about for work in cluster.manager.ready].count(About.garbage) == asked
+
+
+@pytest.mark.parametrize("resource", [JOBS, POD_GROUPS])
+def test_what_the_controllers_delete_is_gone_before_the_server_tells(resource: str) -> None:
+    cluster = started(task("a", 1))
+    meta = next(iter(cluster.objects[resource].values()))["metadata"]
+    jobs, groups = cluster.manager.world.jobs, cluster.manager.world.pod_groups
+    cluster.manager.deleted(resource, ("ns", meta["name"]), meta["uid"])
+    assert (len(list(jobs.values())), len(list(groups.values()))) == ((0, 1) if resource == JOBS else (1, 0))
+
+
 def test_a_finished_job_without_a_time_is_an_error() -> None:
     cluster = Cluster()
     cluster.store(

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.fields import Metadata
+from stromboli.api.fields import OwnerReference as Reference
 from stromboli.cluster.kinds import OwnerReference
 from stromboli.cluster.owners.gangs import owner_of
 from stromboli.cluster.owners.kinds import OWNER_KINDS
@@ -112,6 +114,19 @@ def test_an_owner_of_the_owner_may_ask_and_is_read_once() -> None:
     (group,) = cluster.groups()
     assert (group["metadata"]["name"], group["spec"]["minMember"]) == ("podgroup-uid-of-js", 7)
     assert sorted(write.kind for write in cluster.writes if isinstance(write, Read)) == ["JobSet"]
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_an_owner_that_is_owned_no_longer_has_a_group_of_its_own(is_left: bool) -> None:
+    cluster = Cluster()
+    job_set(cluster, **ASKED)
+    owner = Reference(*SET, "uid-of-js", controller=True)
+    for owners in [(owner,), ()] if is_left else [(owner,)]:
+        job = Metadata(name="js-workers-0", namespace="ns", owner_references=owners)
+        cluster.manager.seen_owner("Job", job, None)
+    cluster.store("pods", pod("p", JOB, labels=LABELS))
+    cluster.settle()
+    assert cluster.groups()[0]["metadata"]["name"] == ("podgroup-uid-of-" + ("js-workers-0" if is_left else "js"))
 
 
 def _reference(body: Manifest) -> Any:

@@ -152,6 +152,9 @@ def test_flags_are_read_as_the_reference_reads_them() -> None:
     for text in ("inf", "+Inf", "infinity", "+infinity", "-inf", "-infinity"):
         rate = AllocationRate(0.0 if text.startswith("-") else 1.0, 1.0)
         assert from_flags([f"a:x:{text}:1:false:0:0"]).schedulers[0].policies == ((rate, 1.0),)
+    for text in ("1", "t", "T", "true", "0", "f", "F", "FALSE"):
+        policies = {policy for policy, _ in from_flags([f"a:x:0:1:{text}:0:0"]).schedulers[0].policies}
+        assert (Warmup() in policies) == (text.lower() in ("1", "t", "true"))
     with pytest.raises(ManifestError, match="invalid scheduler config format: a:x:0:1:false:0:many: "):
         from_flags(["a:x:0:1:false:0:many"])
     with pytest.raises(ManifestError, match="invalid scheduler config format: a:b, expected 7 colon-separated parts"):

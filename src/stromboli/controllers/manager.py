@@ -330,9 +330,7 @@ class Manager:
         outcome = Outcome()
         self._acting[key[1]] = self._actions.pop(key[1], {SYNC_QUEUE: None})
         for action in self._acting[key[1]]:
-            found = queues.look(key[1], action, self.world)
-            outcome.batches += found.batches
-            outcome.error = outcome.error or (found.error if action == SYNC_QUEUE else "")
+            outcome.batches += queues.look(key[1], action, self.world).batches
         return outcome
 
     def _look_at_pod(self, key: Key, now: float) -> Outcome:

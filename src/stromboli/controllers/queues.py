@@ -88,8 +88,8 @@ def _open(queue: Queue, world: World) -> Outcome:
         parent = world.queues.named(queue.spec.parent)
         if parent is not None and parent.metadata.name != ROOT_QUEUE and parent.status.state in _SHUT:
             shut = f"its parent queue {parent.metadata.name} is closing or closed"
-            outcome.error = f"Failed to open queue {name} because {shut}. Open the parent queue first."
-            return outcome.then(warning(about(queue), OPEN_QUEUE, outcome.error))
+            text = f"Failed to open queue {name} because {shut}. Open the parent queue first."
+            return outcome.then(warning(about(queue), OPEN_QUEUE, text))
         _set_state(queue, QUEUE_OPEN, outcome)
         if CLOSED_BY_PARENT in queue.metadata.annotations and _closed_by_parent(queue):
             outcome.then(_mark(queue, _NO))

@@ -110,11 +110,10 @@ def _succeeded(pod: PodView, job: Job | None, pods: Mapping[str, PodView]) -> bo
 def _worn_out(pod: PodView, job: Job | None, pods: Mapping[str, PodView]) -> bool:
     """Whether the containers of the task have been restarted as often as they may be, and a policy asks for it."""
     task = _heeded(ON_TASK_FAILED, pod, job)
-    most = 0 if task is None else task.max_retry or DEFAULT_RETRIES
-    if task is None or most == UNLIMITED:
+    if task is None or task.max_retry == UNLIMITED:
         return False
     alive = (one for one in pods.values() if one.task == task.name and one.phase in (POD_RUNNING, POD_PENDING))
-    return sum(one.restarts for one in alive) >= most
+    return sum(one.restarts for one in alive) >= (task.max_retry or DEFAULT_RETRIES)
 
 
 def of_gone_pod(pod: PodView) -> Request:
