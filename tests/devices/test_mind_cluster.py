@@ -15,17 +15,21 @@ from stromboli.cluster.decoding.devices import settings_of
 from stromboli.cluster.objects import from_value
 from stromboli.errors import ManifestError
 from stromboli.kube.transport import Request, Response
-from stromboli.model.resources.device_settings import ChipReport
+from stromboli.model.resources.device_settings import ChipReport, DeviceSettings
+from stromboli.model.spec import NodeSpec
+from stromboli.plugins.deviceshare.kind import CardUse, Need
 from stromboli.plugins.deviceshare.mind_cluster import (
     TEMPLATES,
     ChipPool,
     Demand,
+    MindCluster,
     Piece,
     piece_of,
+    reports_in,
     scores,
     templates_for,
 )
-from stromboli.testing.builders import Manifest, node, pod, pod_group
+from stromboli.testing.builders import Manifest, node, pod, pod_group, resources_of
 from tests.acceptance.bench import NOW, Bench, binds, messages
 from tests.support.live_world import Json, LiveWorld, group
 from tests.support.live_world import node as live_node
@@ -142,6 +146,7 @@ def test_a_pod_of_the_high_level_waits_while_slices_with_fewer_cpus_are_made() -
         (tuple(Piece((0,), "vir01", 1) for _ in range(4)), "vir04_3c", True),
         (tuple(Piece((0,), "vir02") for _ in range(3)), "vir02", False),
         ((Piece((0,), "vir01", None, False, True),), "vir01", True),
+        ((Piece((0,), "vir04"),), "vir04_3c", True),
     ],
 )
 def test_what_a_chip_takes(pieces: tuple[Piece, ...], asked: str, fits: bool) -> None:
@@ -186,6 +191,59 @@ def test_what_runs_is_counted_wherever_its_chip_is_listed() -> None:
     assert given(*running[2:], *asking("p", 4, vnpu_dvpp="no"), free="") == {"p": "0-vir04_3c_ndvpp"}
     waiting = asking("s", 4, "n", "0-vir04_3c")
     assert given(*waiting, *asking("p", 4)) == {"p": "1-vir04_3c"}, "no second slice while one is being made"
+
+
+@pytest.mark.parametrize(
+    ("real", "group", "is_made"),
+    [("Ascend310P-2c.1cpu-105-0_3", 3, True), ("Ascend310P-0", None, True), ("x_y", None, True), ("", None, False)],
+)
+def test_the_device_plugin_says_the_group_of_a_slice_once_it_is_made(
+    real: str, group: int | None, is_made: bool
+) -> None:
+    assert piece_of({CORE: "0-vir02", "huawei.com/AscendReal": real}) == Piece((0,), "vir02", group, is_made)
+
+
+def test_of_several_reports_of_a_node_the_last_by_name_counts() -> None:
+    first, last = (DeviceSettings(chips={"n": ChipReport(free)}) for free in ((0,), (1,)))
+    assert reports_in({"b": last, "a": first}) == reports_in({"a": first, "b": last}) == {"n": ChipReport((1,))}
+
+
+def test_chips_of_ten_cores_and_those_beyond_the_nodes_own() -> None:
+    ten = node("n", resources={CORE: 20}, labels={**LABELS, "servertype": "Ascend310P-10"})
+    listed = "Ascend310P-2,Ascend310P-1,Ascend310P-0"
+    bench = Bench([ten, devices("n", listed), *asking("a", 10), *asking("b", 10), *asking("c", 10)], CONF)
+    assert {bind.key: bind.annotations[CORE] for bind in bench.cycle().binds} == {"default/a": "0", "default/b": "1"}
+    pool = MindCluster({"n": ChipReport((2, 0))}).pool_of(
+        NodeSpec("n", {**LABELS, "servertype": "Ascend310P-10"}, capacity={CORE: 20}, allocatable={CORE: 20})
+    )
+    assert pool is not None
+    assert [card.name for card in pool.cards()] == ["Ascend310P-0"]
+
+
+@pytest.mark.parametrize(("allocatable", "has_chips"), [(0, False), (1, True), (16, True)])
+def test_a_node_that_offers_no_cores_has_no_chips(allocatable: int, has_chips: bool) -> None:
+    spec = NodeSpec("n", LABELS, capacity={CORE: 16}, allocatable={CORE: allocatable})
+    assert (MindCluster({}).pool_of(spec) is not None) is has_chips
+
+
+def test_the_first_container_that_names_cores_counts() -> None:
+    body = pod("p", group="p")
+    body["spec"]["containers"] = [
+        {"name": name, "resources": resources_of({"cpu": 1, CORE: cores} if cores else {"cpu": 1})}
+        for name, cores in (("a", None), ("b", "8"), ("c", "4"))
+    ]
+    assert given(pod_group("p"), body) == {"p": "0"}
+
+
+def test_how_much_of_a_chip_is_needed_and_shown() -> None:
+    kind = MindCluster({})
+    assert [kind.need(Demand(cores, ())) for cores in (4, 8, 16)] == [Need(1, 0, 50), Need(1, None), Need(2, None)]
+    chips = ChipPool("n", 8, 2, ChipReport((0, 1)), None)
+    chips.held = {"whole": Piece((0,), ""), "part": Piece((1,), "vir02", 1)}
+    assert chips.cards() == [
+        CardUse("Ascend310P-0", "Ascend310P", 0, 0, 100, 100, True),
+        CardUse("Ascend310P-1", "Ascend310P", 0, 0, 100, 25, False),
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "x", "0-vir99", "0,1-vir02", "9" * 40, "-vir02", "0-"])

@@ -139,7 +139,7 @@ class AscendNpu:
         memory, cores = (
             stated(container, name) for name in (chip.resource_memory_name, chip.resource_core_name)
         )  # fmt: skip
-        return Request(max(count, 0), memory or None, cores)
+        return Request(count, memory or None, cores)
 
     def need(self, demand: Demand) -> Need:
         """See :class:`~stromboli.plugins.deviceshare.kind.Kind`."""
@@ -255,10 +255,10 @@ class NpuPool:
 
     def _read(self, text: str) -> Iterator[Piece]:
         for entry in text.split(":"):
-            name, _, *amounts = (*entry.split(","), "")
-            found = [number(text) for text in amounts[:2]]
-            if name in self.devices and len(found) > 1 and found[0] is not None and found[1] is not None:
-                yield Piece(name, found[0], found[1])
+            name, _, *amounts = (*entry.split(","), "", "", "")
+            memory, cores = map(number, amounts[:2])
+            if name in self.devices and memory is not None and cores is not None:
+                yield Piece(name, memory, cores)
 
     def _take(self, task: Task, rows: tuple[tuple[Piece, ...], ...]) -> None:
         self.held[task.uid] = rows
