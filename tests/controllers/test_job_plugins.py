@@ -182,6 +182,30 @@ def test_scaling_shows_up_in_the_lists() -> None:
     assert cluster.objects["configmaps"]["ns", "j-svc"]["data"]["VC_WORKER_NUM"] == "3"
 
 
+def test_what_is_kept_is_known_from_its_first_time_on_or_by_the_mark_in_the_status() -> None:
+    """What is known is read before it is written; what is not is made without a look."""
+    cluster = started(*HEAD, plugins={"ssh": []})
+    cluster.wait(cluster.now + FRESH + RECHECK)
+    assert [one.known for one in cluster.writes if isinstance(one, Keep)][:2] == [False, True]
+    again = Cluster()
+    for resource in (QUEUES, JOBS):
+        for found in cluster.objects[resource].values():
+            again.store(resource, found)
+    again.settle()
+    assert [one.known for one in again.writes if isinstance(one, Keep)] == [True]
+
+
+def test_a_killed_job_loses_what_a_plugin_made_that_it_names_no_longer_in_their_order() -> None:
+    cluster = started(*HEAD, plugins=ALL)
+    cluster.change(JOBS, "j", {"spec": {"plugins": {"ssh": None}}})
+    cluster.command("AbortJob", "Job", "j")
+    cluster.settle()
+    dropped = [(one.resource, one.name) for one in cluster.writes if isinstance(one, Drop)]
+    assert there(cluster) == set()
+    assert ("secrets", "j-ssh") in dropped
+    assert dropped[-4:] == sorted(dropped[-4:])
+
+
 def test_objects_of_a_plugin_that_is_no_longer_named_go() -> None:
     cluster = started(*HEAD, plugins=ALL)
     cluster.change(JOBS, "j", {"spec": {"plugins": {"ssh": None}}})
@@ -336,9 +360,7 @@ def test_a_bad_argument_is_an_event_and_the_job_goes_on() -> None:
 def test_a_warning_is_an_event_and_keeps_nothing_back() -> None:
     cluster = waiting(*HEAD, plugins={"ssh": ["--ssh-port=0"]})
     go_on(cluster)
-    assert set(cluster.told("PluginError")) == {
-        "plugin ssh: invalid ssh port 0, falling back to default port 22"
-    }  # fmt: skip
+    assert list(cluster.told("PluginError")) == ["plugin ssh: invalid ssh port 0, falling back to default port 22"]
     assert len(cluster.names()) == 3
 
 

@@ -14,6 +14,7 @@ from stromboli.controllers.changes import Create, KillPod, Patch
 from stromboli.controllers.jobs.counting import Counts
 from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.jobs.states import FINISHED, How, step_for
+from stromboli.controllers.work import About, Work
 from tests.controllers.cluster import Cluster, job, queue, started, task
 
 GROUP = "j-uid-2"
@@ -156,6 +157,48 @@ def test_the_group_follows_the_job() -> None:
     cluster.settle()
     assert (cluster.groups()[0]["spec"]["minMember"], cluster.groups()[0]["spec"]["priorityClassName"]) == (2, "low")
     assert cluster.groups()[0]["spec"]["minResources"]["cpu"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("owners", "names"),
+    [(["uid-2"], ["j"]), (["other", "uid-2"], ["j"]), (["other"], ["j", "j-uid-2"]), ([], ["j", "j-uid-2"])],
+)
+def test_a_group_of_an_earlier_name_serves_the_job_that_owns_it(owners: list[str], names: list[str]) -> None:
+    cluster = Cluster()
+    cluster.store(QUEUES, queue("default"))
+    references = [{"apiVersion": "v1", "kind": "Job", "name": "j", "uid": uid} for uid in owners]
+    meta = {"name": "j", "namespace": "ns", "uid": "g", "ownerReferences": references}
+    value = {"metadata": {"name": "j", "namespace": "ns", "uid": "uid-2"}, "spec": {"tasks": [task("a", 2)]}}
+    cluster.store(POD_GROUPS, {"metadata": meta, "spec": {"minMember": 1, "queue": "default"}})
+    cluster.create(JOBS, value)
+    cluster.settle()
+    assert sorted(group["metadata"]["name"] for group in cluster.groups()) == names
+
+
+def test_the_groups_annotations_are_the_jobs_without_what_kubectl_keeps_of_it() -> None:
+    notes = {"own": "x", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    cluster = started(task("a", 1), metadata={"annotations": notes})
+    assert cluster.groups()[0]["metadata"]["annotations"] == {"own": "x"}
+
+
+@pytest.mark.parametrize("action", ["SyncJob", "ResumeJob"])
+def test_an_action_that_changes_nothing_is_not_announced(action: str) -> None:
+    cluster = started(task("a", 1))
+    cluster.command(action, "Job", "j")
+    cluster.settle()
+    assert (list(cluster.told("ExecuteAction")), cluster.phase()) == ([], "Running")
+
+
+def test_a_job_is_marked_as_waiting_in_the_look_that_makes_its_pods() -> None:
+    cluster = started(task("a", 2), running=False)
+    cluster.remove("pods", "j-a-0")
+    cluster.all_pods("Running")
+    cluster.manager.ready.clear()
+    changes = list(cluster.run(Work(About.job, ("ns", "j"))).changes())
+    assert [change.body["metadata"]["name"] for change in changes if isinstance(change, Create)] == ["j-a-0"]
+    [patch] = [change for change in changes if isinstance(change, Patch)]
+    counts = {"a": {"phase": {"Pending": 1, "Running": 1}}}
+    assert patch.body["status"] == {"running": 1, "pending": 1, "taskStatusCount": counts}
 
 
 def test_nothing_is_written_when_nothing_has_changed() -> None:
@@ -322,6 +365,8 @@ def test_a_job_is_taken_down_by_command(action: str, between: str, end: str) -> 
     cluster.command(action, "Job", "j")
     cluster.settle()
     assert cluster.phase() == between
+    assert list(cluster.told("ExecuteAction")) == [f"Start to execute action {action} "]
+    assert status(cluster)["terminating"] == 1
     assert cluster.names() == ["j-a-0"], "what has ended is kept"
     assert cluster.groups() == []
     assert status(cluster)["version"] == 1
@@ -473,6 +518,7 @@ def test_a_job_waits_for_a_claim_that_it_names() -> None:
 def test_a_template_that_cannot_be_used_is_told_with_its_field(pod: dict[str, Any], path: str) -> None:
     cluster = started(task("a", 1, pod=pod))
     (told,) = set(cluster.told("PodGroupError"))
+    assert told in cluster.errors, "it is looked at again: a priority class may come"
     assert told.startswith(f"Job ns/j, spec.tasks[0].template.spec.{path}")
     state = status(cluster)["state"]
     assert (state["reason"], state["message"]) == ("PodGroupError", told)
