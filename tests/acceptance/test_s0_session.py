@@ -206,6 +206,7 @@ class Order:
     def __init__(self) -> None:
         self.session: Session | None = None
         self.steps: list[tuple[str, str, int, int]] = []
+        self.ends: list[tuple[str, str]] = []
 
     def wants(self, key: str) -> bool:
         return key in ("session_opened", "session_closed")
@@ -217,7 +218,7 @@ class Order:
         self.note(kind, name)
 
     def ended(self, kind: str, name: str) -> None:
-        """Only beginnings matter here."""
+        self.ends.append((kind, name))
 
     def note(self, kind: str, name: str) -> None:
         plan = self.session.plan if self.session else None
@@ -239,6 +240,8 @@ def test_S0_09_close_order_is_plugins_then_jobs_then_queues_then_the_notice() ->
     assert closing == [
         ("plugin_close", "priority", 0, 0), ("plugin_close", "gang", 0, 0), ("told", "session_closed", 1, 1),
     ]  # fmt: skip
+    assert [name for kind, name in order.ends if kind == "plugin_close"] == ["priority", "gang"]
+    assert sorted(order.ends) == sorted((kind, name) for kind, name, *_ in order.steps if kind != "told")
 
 
 def test_S0_10_node_map_and_pod_lister_follow_placements() -> None:

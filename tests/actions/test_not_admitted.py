@@ -15,9 +15,12 @@ from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.config import load_config
+from stromboli.framework.extension.weighing import Weighed
+from stromboli.framework.session.admission import Ballot, votes
 from stromboli.model.job import Job
 from stromboli.plugin import Plugin, job_enqueueable
 from stromboli.testing.builders import events, node, pod, pod_group, queue, state
+from tests.acceptance.bench import Bench, conf
 
 CONF = """
 actions: "enqueue, allocate"
@@ -253,3 +256,57 @@ def test_a_podgroup_whose_pods_were_bound_by_others_is_not_said_to_wait():
     found.add(pod("p", group="g", on="n1"))
     found.cycle()
     assert (found.state.jobs["default/g"].phase, found.said()) == ("Running", None)
+
+
+class Failing(Plugin):
+    """Raises when it is asked to admit a job."""
+
+    name = "failing"
+
+    @job_enqueueable
+    def votes(self, job: Job) -> int:
+        raise ValueError("no idea")
+
+
+class Weighing(Plugin):
+    """Abstains, and cannot say why."""
+
+    name = "weighing"
+
+    @job_enqueueable
+    def votes(self, job: Job) -> int:
+        return 0
+
+    def weighed(self, job: Job) -> Weighed | None:
+        raise ValueError("nothing was weighed")
+
+
+def in_tiers(*tiers: str, more: Any) -> Bench:
+    return Bench([node("n", cpu="4"), waiting()], conf(*tiers, actions="allocate"), *more)
+
+
+def test_the_words_of_all_plugins_with_their_tiers() -> None:
+    """What refuses is asked for its numbers, and nothing else is."""
+    calls: list[str] = []
+    more = [voter(name, word, calls) for name, word in (("for", 1), ("against", -1))]
+    bench = in_tiers("for weighing", "failing", "against", more=[*more, Weighing, Failing])
+    with bench.open() as session:
+        [job] = session.jobs.values()
+        found = [(vote.plugin, vote.tier, vote.word, vote.refusal) for vote in votes(session, job)]
+    assert [each[:3] for each in found if each[0] != "failing"] == [
+        ("for", 1, "permits"), ("weighing", 1, "abstains"), ("against", 3, "refuses"),
+    ]  # fmt: skip
+    assert [each[3] is None for each in found] == [True, True, True, False]
+    [(_, tier, word, _)] = [each for each in found if each[0] == "failing"]
+    assert (tier, word.startswith("failed: ")) == (2, True)
+
+
+def test_refusals_name_the_tier_of_each_plugin() -> None:
+    calls: list[str] = []
+    bench = in_tiers("no1", "no2", "no3", more=[voter(f"no{tier}", -1, calls) for tier in (1, 2, 3)])
+    with bench.open() as session:
+        [job] = session.jobs.values()
+        ballot = Ballot(session)
+        first = ballot.refused(job)
+        assert first is not None
+        assert [(one.plugin, one.tier) for one in ballot.refusals(job, first)] == [("no1", 1), ("no2", 2), ("no3", 3)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.cluster.complete import complete, group_of_pod, missing_queues
+from stromboli.cluster.complete import complete, group_of_pod, missing_queues, topology_of, with_minimum
 from stromboli.cluster.decoding.decode import podgroup_of, task_of
 from stromboli.cluster.decoding.templates import TemplateStore
 from stromboli.cluster.events import Added, Modified
@@ -109,11 +109,36 @@ def test_pods_of_one_controlling_owner_share_a_group():
         {"kind": "ReplicaSet", "name": "rs", "uid": "r", "controller": True},
     ]
     pods = [pod(name, spec=OURS, ownerReferences=owner) for name in ("a", "b")]
-    assert list(added(*pods, kind="PodGroup")) == ["podgroup-r"]
+    additions, _ = seen(*pods)
+    assert [each.event.object.metadata.name for each in additions if each.event.kind == "PodGroup"] == ["podgroup-r"]
     assert {name: each.metadata.annotations[GROUP] for name, each in added(*pods, kind="Pod").items()} == {
         "a": "podgroup-r",
         "b": "podgroup-r",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [("3", 3), ("0", 0), ("-1", 1), ("many", 1), (str(2**31 - 1), 2**31 - 1), (str(2**31), 1), (None, 1)],
+)
+def test_an_owner_says_how_many_pods_must_run_at_once_and_what_they_inherit(text, least):
+    notes = {"scheduling.volcano.sh/group-min-member": text} if text else {}
+    group = with_minimum(
+        group_of_pod(pod("p", spec=OURS)), pod("p", spec=OURS), {**notes, "other": "x", "volcano.sh/a": "y"}
+    )
+    assert group.spec.min_member == least
+    assert group.metadata.annotations == {"volcano.sh/a": "y"}
+
+
+def test_the_group_of_a_pod_without_an_owner_is_controlled_by_it():
+    (owner,) = group_of_pod(pod("p", uid="u", spec=OURS)).metadata.owner_references
+    assert (owner.kind, owner.name, owner.uid, owner.controller) == ("Pod", "p", "u", True)
+
+
+@pytest.mark.parametrize(("text", "tier"), [("2", 2), (str(2**31 - 1), 2**31 - 1), (str(2**31), None), ("x", None)])
+def test_the_highest_tier_that_a_pod_names_is_a_number_of_32_bits(text, tier):
+    found = topology_of({"volcano.sh/network-topology-highest-tier": text})
+    assert (found.mode, found.highest_tier_allowed) == ("hard", tier)
 
 
 def test_a_pod_without_a_uid_lends_its_name():

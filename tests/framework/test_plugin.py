@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli import plugin as face
+from stromboli.cycle import run_cycle
 from stromboli.errors import PluginError
 from stromboli.framework.books.cluster_view import ClusterView
 from stromboli.framework.config.argument import convert, go_text, nearest
@@ -417,6 +418,25 @@ def test_what_plugins_keep_is_floats_however_they_write_it() -> None:
     assert plan.memory["keeps"] == {"count": 3.0, "flag": 1.0, "time": 1.5, "row": 7.0, "part": 0.5}
     assert {type(value) for value in plan.memory["keeps"].values()} == {float}
     assert plan.inconsistencies == ["plugin keeps: keeps text, which is no number"]
+
+
+def test_what_each_plugin_keeps_is_looked_at_whatever_others_keep() -> None:
+    def keeping(plugin: str, value: object) -> type[Plugin]:
+        def on_session_open(_self: Plugin, session: ClusterView) -> None:
+            kept: Any = session.memory(plugin)
+            kept["it"] = value
+
+        return type(plugin, (Plugin,), {"name": plugin, "on_session_open": on_session_open})
+
+    plan = Bench([node("n1")], conf("first second"), keeping("first", 1.5), keeping("second", np.int64(7))).cycle()
+    assert {name: type(kept["it"]) for name, kept in plan.memory.items()} == {"first": float, "second": float}
+
+
+def test_what_a_snapshot_says_does_not_add_up_stands_in_the_plan() -> None:
+    bench = Bench([node("n1")], conf("gang"))
+    snapshot = bench.snapshot()
+    snapshot.inconsistencies.append("a node holds more than it has")
+    assert run_cycle(snapshot, bench.config, bench.registry).inconsistencies == ["a node holds more than it has"]
 
 
 def test_a_number_that_no_float_holds_is_left_out_and_the_cycle_goes_on() -> None:
