@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stromboli.api.fields import NetworkTopology
 from stromboli.cluster.complete import complete, group_of_pod, missing_queues, topology_of, with_minimum
 from stromboli.cluster.decoding.decode import podgroup_of, task_of
 from stromboli.cluster.decoding.templates import TemplateStore
@@ -138,7 +139,7 @@ def test_the_group_of_a_pod_without_an_owner_is_controlled_by_it():
 @pytest.mark.parametrize(("text", "tier"), [("2", 2), (str(2**31 - 1), 2**31 - 1), (str(2**31), None), ("x", None)])
 def test_the_highest_tier_that_a_pod_names_is_a_number_of_32_bits(text, tier):
     found = topology_of({"volcano.sh/network-topology-highest-tier": text})
-    assert (found.mode, found.highest_tier_allowed) == ("hard", tier)
+    assert found == NetworkTopology("hard", tier)
 
 
 def test_a_pod_without_a_uid_lends_its_name():

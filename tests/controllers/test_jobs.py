@@ -195,7 +195,8 @@ def test_a_job_is_marked_as_waiting_in_the_look_that_makes_its_pods() -> None:
     cluster.all_pods("Running")
     cluster.manager.ready.clear()
     changes = list(cluster.run(Work(About.job, ("ns", "j"))).changes())
-    assert [change.body["metadata"]["name"] for change in changes if isinstance(change, Create)] == ["j-a-0"]
+    made: list[Any] = [change.body["metadata"] for change in changes if isinstance(change, Create)]
+    assert [meta["name"] for meta in made] == ["j-a-0"]
     [patch] = [change for change in changes if isinstance(change, Patch)]
     counts = {"a": {"phase": {"Pending": 1, "Running": 1}}}
     assert patch.body["status"] == {"running": 1, "pending": 1, "taskStatusCount": counts}

@@ -42,7 +42,7 @@ def test_a_look_counts_the_pods_that_it_ends_as_ending() -> None:
     cluster.manager.ask_job(work.key, Request(action="AbortJob"))
     second = list(cluster.run(work).changes())
     ended = [[one.name for one in changes if isinstance(one, KillPod)] for changes in (first, second)]
-    told = [one.body["status"] for changes in (first, second) for one in changes if isinstance(one, Patch)]
+    told: list[Any] = [one.body["status"] for changes in (first, second) for one in changes if isinstance(one, Patch)]
     assert ended == [["j-a-0"], ["j-a-1", "j-a-2"]]
     assert [(one.get("terminating"), one.get("runningDuration")) for one in told] == [(1, None), (3, "1m30s")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
@@ -23,7 +24,9 @@ SOFT: Final = {"huawei.com/vnpu-mode": "hami-core"}
 HELD: Final = "hami.io/Ascend910B3-devices-allocated"
 
 
-def node(*devices: Mapping[str, object], allocatable: int = 8, **notes: str) -> NodeSpec:
+def node(
+    *devices: Mapping[str, object], allocatable: int = 8, notes: Mapping[str, str] = MappingProxyType({})
+) -> NodeSpec:
     register = [{"id": f"d{n}", "index": n, "count": 3, "devmem": 60_000, **one} for n, one in enumerate(devices)]
     written = {"hami.io/node-register-Ascend910B3": json.dumps(register), **notes}
     return NodeSpec("n", annotations=written, allocatable={CHIP: allocatable})
@@ -231,7 +234,7 @@ def test_devices_of_one_network_are_taken_together(
      ({"hami-vnpu-core": "false"}, True, False), ({"hami-vnpu-core": "x"}, True, False)],
 )  # fmt: skip
 def test_a_node_says_whether_software_slices_its_devices(notes: dict[str, str], by_default: bool, able: bool) -> None:
-    devices = kind(soft=by_default).pool_of(node({}, **notes))
+    devices = kind(soft=by_default).pool_of(node({}, notes=notes))
     assert devices is not None
     assert (outcome(devices, asks(PARTS, soft=True)) != NO_DEVICE.text) is able
     assert devices.cards()[0].all_cores == (100 if able else 0)

@@ -255,8 +255,8 @@ class NpuPool:
 
     def _read(self, text: str) -> Iterator[Piece]:
         for entry in text.split(":"):
-            name, _, *amounts = (*entry.split(","), "", "", "")
-            memory, cores = map(number, amounts[:2])
+            name, _, memory_text, cores_text, *_ = (*entry.split(","), "", "", "")
+            memory, cores = number(memory_text), number(cores_text)
             if name in self.devices and memory is not None and cores is not None:
                 yield Piece(name, memory, cores)
 
