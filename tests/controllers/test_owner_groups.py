@@ -126,7 +126,9 @@ def test_an_owner_that_is_owned_no_longer_has_a_group_of_its_own(is_left: bool) 
         cluster.manager.seen_owner("Job", job, None)
     cluster.store("pods", pod("p", JOB, labels=LABELS))
     cluster.settle()
-    assert cluster.groups()[0]["metadata"]["name"] == ("podgroup-uid-of-" + ("js-workers-0" if is_left else "js"))
+    meta = cluster.groups()[0]["metadata"]
+    assert meta["name"] == ("podgroup-uid-of-" + ("js-workers-0" if is_left else "js"))
+    assert meta["ownerReferences"][0]["controller"] is True
 
 
 def _reference(body: Manifest) -> Any:
