@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from stromboli.api.fields import Metadata
 from stromboli.api.kinds import HYPER_NODES
+from stromboli.api.read import read
+from stromboli.api.topology import HyperNode
 from stromboli.controllers.changes import Create, Delete, Patch, Subject
-from stromboli.controllers.discovery import labels, static_tree
+from stromboli.controllers.discovery import domains, labels, static_tree
 from stromboli.controllers.discovery.configuration import KEY, sources_of
 from stromboli.controllers.discovery.domains import Domain
 from stromboli.errors import ManifestError
@@ -159,6 +161,94 @@ def test_nodes_that_disagree_are_named_on_the_config_map() -> None:
     cluster.manager.topology.ask_sources(["label"])
     cluster.settle()
     assert len(list(cluster.told("NetworkTopologyDiscoveryFailed"))) == 1, "it is told once"
+
+
+def test_what_is_found_does_not_depend_on_the_order_in_which_nodes_come() -> None:
+    nodes = {f"n{i}": {RACK: f"s{i // 3}", BLOCK: f"b{i // 6}"} for i in range(12)}
+    nodes["n0"][BLOCK] = nodes["n4"][BLOCK] = "b9"
+    found = labels.discover(BY_LABEL, nodes, [])
+    assert found == labels.discover(BY_LABEL, dict(reversed(nodes.items())), [])
+    assert [(one.tier, one.labels[RACK if one.tier == 1 else BLOCK]) for one in found.domains] == [
+        *((1, f"s{i}") for i in range(4)), (2, "b1"),
+    ]  # fmt: skip
+    assert [one.members for one in found.domains[:4]] == [
+        ("n0", "n1", "n2"), ("n3", "n4", "n5"), ("n6", "n7", "n8"), ("n10", "n11", "n9"),
+    ]  # fmt: skip
+    assert ["not n0 (b9)" in found.problems[0], "not n4 (b9)" in found.problems[1]] == [True, True]
+
+
+@pytest.mark.parametrize(("others", "named"), [(5, "n6 (b4), n7 (b5);"), (6, "n7 (b5) and 1 more;")])
+def test_some_of_the_nodes_that_disagree_are_named(others: int, named: str) -> None:
+    nodes = {f"n{i}": {RACK: "s", BLOCK: "b0"} for i in range(3)}
+    nodes |= {f"n{i + 3}": {RACK: "s", BLOCK: f"b{i + 1}"} for i in range(others)}
+    [problem] = labels.discover(BY_LABEL, nodes, []).problems
+    assert "most say b0" in problem
+    assert named in problem
+
+
+def test_names_are_made_once_for_each_domain_whatever_else_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first name that is free of those that a text leads to; known ones stay with their domains."""
+    asked: list[str] = []
+
+    def suffix(text: str) -> str:
+        asked.append(text)
+        return f"x{text.count('1') + text.count('2')}"
+
+    monkeypatch.setattr(labels, "suffix", suffix)
+    taken = "hypernode-t-tier1-x0"
+    known = [
+        read(HyperNode, {"metadata": {"name": name, "labels": {SOURCE: "label", **notes}}, "spec": {"tier": 1}})
+        for name, notes in ((taken, {}), ("hypernode-t-tier1-z", {"rack": "c"}), ("hypernode-t-tier1-a", {"rack": "c"}))
+    ]
+    config = {"networkTopologyTypes": {"t": [{"nodeLabel": "rack"}]}, "hostTier": True}
+    found = labels.discover(config, {"n": {"rack": "a"}, "m": {"rack": "b"}, "o": {"rack": "c"}}, known)
+    assert [one.name for one in found.domains] == [
+        "hypernode-t-tier1-x1",
+        "hypernode-t-tier1-x2",
+        "hypernode-t-tier1-a",
+    ]
+    assert asked[:2] == ["t rack a", "t rack a 1"]
+
+
+@pytest.mark.parametrize(("length", "kept"), [(20, True), (21, False)])
+def test_names_of_types_have_a_length_and_one_that_is_too_long_keeps_no_other_back(length: int, kept: bool) -> None:
+    rows = {name: [{"nodeLabel": f"{name}-a"}, {"nodeLabel": f"{name}-b"}] for name in ("t" * length, "last")}
+    types, problems = labels.topology_types({"networkTopologyTypes": rows})
+    assert [one.name for one in types] == (["t" * length] if kept else []) + ["last"]
+    assert len(problems) == 1 - kept
+
+
+def test_five_letters_stand_for_a_text() -> None:
+    assert [labels.suffix(text) for text in ("a", "b")] == ["vh2mb", "vmkwp"]
+
+
+def test_changes_are_written_from_the_lowest_tier_upwards() -> None:
+    found = [Domain(f"d{tier}", tier, ("m",)) for tier in (3, 1, 2)]
+    bodies: list[Any] = [one.body for one in domains.changes("s", found, {}).changes() if isinstance(one, Create)]
+    tiers = [body["spec"]["tier"] for body in bodies]
+    assert tiers == [1, 2, 3]
+
+
+def test_a_hypernode_that_lacks_labels_gets_them_alone() -> None:
+    spec = {"tier": 1, "members": [{"type": "Node", "selector": {"exactMatch": {"name": "m"}}}]}
+    known = read(HyperNode, {"metadata": {"name": "d", "labels": {SOURCE: "s", "rack": "old"}}, "spec": spec})
+    [patch] = domains.changes("s", [Domain("d", 1, ("m",), labels={"rack": "new"})], {"d": known}).changes()
+    assert isinstance(patch, Patch)
+    assert patch.body == {"metadata": {"labels": {"rack": "new", SOURCE: "s"}}}
+
+
+def test_a_source_that_is_asked_no_more_forgets_its_answers_and_troubles() -> None:
+    cluster = ufm_cluster(ports(*EXAMPLE))
+    topology = cluster.manager.topology
+    assert topology.discovery.failed("ufm", "no answer") is True
+    assert topology.discovery.answered("ufm", ports(*EXAMPLE)) is True
+    assert "ufm" not in topology.discovery._problems, "an answer ends its trouble"
+    topology.discovery.failed("ufm", "no answer")
+    topology.discovery.stop()
+    assert (topology.discovery.sources, topology.discovery._answers) == ({}, {})
+    assert "ufm" not in topology.discovery._problems
+    assert topology.discovery.answered("ufm", b"") is False
+    assert topology.discovery.failed("ufm", "no answer") is False
 
 
 def test_host_tier_makes_a_hypernode_of_each_node() -> None:

@@ -70,7 +70,7 @@ def test_news_of_a_queue_are_news_of_those_below_it() -> None:
 def test_pods_that_end_or_are_gone_make_no_groups() -> None:
     cluster = Cluster()
     spec = {"schedulerName": "volcano", "containers": [{"name": "c"}]}
-    plain = {"metadata": {"name": "p", "namespace": "ns"}, "spec": spec}
+    plain: dict[str, Any] = {"metadata": {"name": "p", "namespace": "ns"}, "spec": spec}
     cluster.store("pods", {**plain, "metadata": {**plain["metadata"], "deletionTimestamp": "2023-11-14T22:13:21Z"}})
     assert asked(cluster) == set()
     cluster.remove("pods", "p")

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from stromboli.model.resources.device_settings import DEFAULTS, Geometry, Instance
-from stromboli.model.spec import NodeSpec
+from stromboli.model.resources.device_settings import DEFAULTS, Geometry, Instance, Models
+from stromboli.model.spec import Container, NodeSpec, Resources
 from stromboli.plugins.deviceshare.fragmentation import Fragmentation
+from stromboli.plugins.deviceshare.gpushare import GpuShare
 from stromboli.plugins.deviceshare.holdings import Holding, holdings
-from stromboli.plugins.deviceshare.kind import CardUse, Need, card_score
+from stromboli.plugins.deviceshare.kind import CardUse, Need, amount, card_score, number, stated
+from stromboli.plugins.deviceshare.mig import split
 from stromboli.plugins.deviceshare.vgpu import Card, Demand, Piece, Share, VGpu, VGpuPool, group_of, matching
 from stromboli.testing.builders import Manifest, pod
 from stromboli.testing.builders import node as node_of
@@ -219,6 +221,76 @@ def test_containers_of_a_pod_get_instances_of_their_own(same_slots: bool, names:
     assert (plain.started_only, plain.same_slots) == (False, False)
 
 
+def test_a_card_of_one_of_the_types_that_a_pod_avoids_is_not_for_it() -> None:
+    card = Card("a", 0, 2, 1000, "NVIDIA-T4")
+    assert not card.allows(Demand((), other_types=("a100", "t4")))
+    assert card.allows(Demand((), other_types=("a100", "v100")))
+
+
+@pytest.mark.parametrize(
+    ("mode", "geometries", "is_cut"), [("mig", True, True), ("mig", False, False), ("hami-core", True, False)]
+)
+def test_cards_are_cut_where_their_mode_says_so_and_geometries_are_known(
+    mode: str, geometries: bool, is_cut: bool
+) -> None:
+    known = (Models(("A100",), (SMALL,)),) if geometries else ()
+    spec = NodeSpec("n", annotations={REGISTER: f"a,7,40,A100,true,{mode}"}, allocatable=OFFER)
+    found = VGpu("", (), replace(DEFAULTS.nvidia, known_mig_geometries=known), spread_scores=True).pool_of(spec)
+    assert found is not None
+    assert bool(found.by_uuid["a"].geometries) is is_cut
+    assert found.shortage(Demand((), mode="other")).endswith("mig" if is_cut else "hami-core")
+
+
+def test_a_card_is_full_when_as_many_share_it_as_may() -> None:
+    found = pool("a,1,1000,T4,true")
+    assert found is not None
+    found.restore(holding("p", "gone,NVIDIA,1,1:a,NVIDIA,300,20:"))
+    assert [(card.used, card.is_full) for card in found.cards()] == [(300, True)]
+
+
+@pytest.mark.parametrize(("cards", "are_read"), [(1024, True), (1025, False)])
+def test_so_many_cards_of_a_node_are_read(cards: int, are_read: bool) -> None:
+    assert (pool(*(f"{number},2,1000,T4,true" for number in range(cards))) is not None) is are_read
+
+
+@pytest.mark.parametrize(
+    ("memory", "number", "sizes"),
+    [(16, 2, [8, 8]), (0, 2, None), (16, 0, None), (-1, 2, None), (1, 1, [1]), (5, 2, [2, 2])],
+)
+def test_gpus_of_a_node_are_of_equal_size(memory: int, number: int, sizes: list[int] | None) -> None:
+    capacity: Any = {"volcano.sh/gpu-memory": memory, "volcano.sh/gpu-number": number}
+    found = GpuShare(whole=False).pool_of(NodeSpec("n", capacity=capacity))
+    assert (found and [card.memory for card in found.cards()]) == sizes
+
+
+@pytest.mark.parametrize(("init", "asked"), [(None, 6), (5, 6), (7, 7)])
+def test_an_init_container_may_ask_for_more_than_all_others(init: int | None, asked: int) -> None:
+    name = "volcano.sh/gpu-memory"
+    body = pod("p")
+    rows = [{"name": f"c{number}", "resources": {"limits": {name: 3}, "requests": {name: 3}}} for number in range(2)]
+    inits = [{"name": "i", "resources": {"limits": {name: init}, "requests": {name: init}}}] if init else []
+    body["spec"] |= {"containers": rows, "initContainers": inits}
+    [task] = Bench([body]).state.tasks.values()
+    found = GpuShare(whole=False).demand_of(task)
+    assert found is not None
+    assert found.memory == asked
+
+
+def test_amounts_and_numbers_that_are_read() -> None:
+    row = Container(resources=Resources(requests={"a": 1, "b": 2}, limits={"a": 3}))
+    assert [stated(row, name) for name in "abc"] == [3, 2, 0]
+    assert amount({"a": "x"}, "a") == 0
+    assert [number(text) for text in ("9" * 11, "9" * 12, "", "x", "-1", "\u0663")] == [99999999999, *[None] * 5]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("a[small-1]", ("a", "small", 1)), ("a", None), ("a[-1]", None), ("a[small-x]", None), ("a[small", None)],
+)
+def test_names_of_instances(name: str, found: tuple[str, str, int] | None) -> None:
+    assert split(name) == found
+
+
 def test_instances_that_pods_hold_are_read_of_their_annotations() -> None:
     found, task = (
         VGpuPool("n", [cut_card()], "mig", halved()),
@@ -259,6 +331,7 @@ def test_pods_of_a_group_that_is_spread_keep_apart(notes: dict[str, str], apart_
         (CardUse("c", "t", 0, 0), 1000),
         (CardUse("c", "t", 0, 0, 100, 30), 700),
         (CardUse("c", "t", 1000, 0, 0, 0, True), 0),
+        (CardUse("c", "t", 1000, 0, 100, 120), 0),
     ],
 )
 def test_how_much_of_a_card_is_free(card: CardUse, free: int) -> None:
@@ -302,6 +375,10 @@ def test_the_measure_of_a_demand(shares: tuple[Share, ...], need: Need) -> None:
         ({}, []),
         ({IDS: "a,NVIDIA,300,20:b,NVIDIA,x:;,T,1,1:"}, [Holding("a", 300, 20), Holding("b")]),
         ({"other-devices-allocated": "a,T,1,1"}, []),
+        ({"other-devices-to-allocate": "a,T,1,1"}, []),
+        ({"hami.io/vgpu-node": "n,T,1,1"}, []),
+        ({"hami.io/b-devices-allocated": "d,A,5,0:", "hami.io/a-devices-allocated": "e,A,5,0:"},
+         [Holding("e", 5), Holding("d", 5)]),
         ({"volcano.sh/gpu-index": "0,2"}, [Holding("GPU 0", 7), Holding("GPU 2", 7)]),
         ({"hami.io/Ascend310P-devices-allocated": "d,A,5,0:"}, [Holding("d", 5)]),
         ({"hami.io/Ascend310P-devices-to-allocate": "d,A,5,0:"}, [Holding("d", 5)]),

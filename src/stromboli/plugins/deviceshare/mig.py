@@ -58,10 +58,10 @@ def _smallest(memory: int, geometry: Geometry, used: Collection[tuple[str, int]]
 
 def split(name: str) -> tuple[str, str, int] | None:
     """Card, group and position that the name of an instance states; None for the name of a whole card."""
-    uuid, bracket, rest = name.partition("[")
+    uuid, _, rest = name.partition("[")
     group, _, position = rest.rstrip("]").rpartition("-")
     found = number(position)
-    return (uuid, group, found) if bracket and group and found is not None else None
+    return (uuid, group, found) if group and found is not None else None
 
 
 def slot_at(geometries: Collection[Geometry], group: str, position: int) -> Slot | None:

@@ -234,7 +234,7 @@ class VGpu:
         limits, (count, memory_name, cores) = container.resources.limits, self.names
         if count not in limits and memory_name not in limits:
             return None
-        number = max(amount(limits, count), 0) if count in limits else 1
+        number = amount(limits, count) if count in limits else 1
         percentage = self._settings.resource_memory_percentage_name
         percent = stated(container, percentage) if percentage else 0
         memory = stated(container, memory_name)

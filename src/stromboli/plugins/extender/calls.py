@@ -40,7 +40,7 @@ class Calls:
         left = BUDGET - self.spent
         if left <= 0:
             raise ExtenderError(url, f"the calls of this session have taken {BUDGET:g} s")
-        took, found, problem = 0.0, b"", ""
+        found, problem = b"", ""
         try:
             took, found = self._sender.post(url, request, min(self._timeout, left))
         except StromboliError as error:
