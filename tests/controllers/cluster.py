@@ -246,6 +246,9 @@ class Cluster:
         wanted = meta.pop("resourceVersion", None)
         if wanted is not None and wanted != known["metadata"]["resourceVersion"]:
             raise Broken
+        left_alone = body.keys() - {"status"} if change.status else body.keys() & {"status"}
+        for part in left_alone:  # as a server does: a status is a resource of its own
+            del body[part]
         self.store(change.resource, merged(known, body))
 
     def _keep(self, change: Keep) -> None:

@@ -8,8 +8,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from stromboli.api.batch import CronJob
 from stromboli.api.kinds import CRON_JOBS, JOBS
+from stromboli.api.read import read
 from stromboli.controllers.changes import Create, Delete, Patch
+from stromboli.controllers.cron_jobs.due import due, schedule_of
+from stromboli.controllers.cron_jobs.look import LOOK_AGAIN
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.work import About, Work
 from stromboli.model.values.times import seconds, stamp
@@ -322,3 +326,77 @@ def test_slots_of_jobs_are_not_believed_when_they_lie_in_the_future() -> None:
     clock.store(JOBS, {"metadata": meta, "spec": {}})
     clock.wait(at("2026-01-01T02:00:10Z"))
     assert clock.status()["lastScheduleTime"] == "2026-01-01T02:00:00Z"
+
+
+def stored(schedule: str = "* * * * *", **spec: Any) -> CronJob:
+    value = cron_job(schedule, **spec)
+    return read(CronJob, {**value, "metadata": {**value["metadata"], "creationTimestamp": stamp(0)}})
+
+
+@pytest.mark.parametrize(
+    ("since", "now", "slot", "many"),
+    [(0, 59, None, False), (0, 60, 60, False), (60, 119, None, False), (0, 6000, 6000, False), (0, 6060, 6060, True)],
+)
+def test_the_latest_slot_after_a_time_is_due(since: int, now: int, slot: int | None, many: bool) -> None:
+    found = due(one := stored(), schedule_of(one), since, now)
+    assert (found.slot, found.many) == (slot, many)
+
+
+@pytest.mark.parametrize(("deadline", "slot"), [(29, None), (30, None), (31, 600)])
+def test_a_slot_as_old_as_the_deadline_is_missed(deadline: int, slot: int | None) -> None:
+    one = stored("*/10 * * * *", startingDeadlineSeconds=deadline)
+    assert due(one, schedule_of(one), 0, 630).slot == slot
+
+
+def test_a_status_says_nothing_of_times_that_have_not_come() -> None:
+    clock = Clock("2026-01-01T00:59:00Z")
+    assert set(clock.objects[CRON_JOBS]["ns", "c"].get("status", {})) == set()
+    clock.wait(at("2026-01-01T01:00:01Z"))
+    status = clock.objects[CRON_JOBS]["ns", "c"]["status"]
+    assert (status["lastScheduleTime"], "lastSuccessfulTime" in status) == ("2026-01-01T01:00:00Z", False)
+    [name] = clock.names()
+    body = clock.objects[JOBS]["ns", name]
+    meta = {"name": "by-hand", "namespace": "ns", "ownerReferences": body["metadata"]["ownerReferences"]}
+    clock.store(JOBS, {"metadata": meta, "spec": body["spec"]})
+    clock.manager.ready[Work(About.cron_job, ("ns", "c"))] = None
+    clock.settle()
+    assert [text for text in clock.told("OrphanedJob") if "by-hand" in text]
+    assert clock.objects[CRON_JOBS]["ns", "c"]["status"]["lastScheduleTime"] == "2026-01-01T01:00:00Z"
+    clock.end(name)
+    clock.manager.ready[Work(About.cron_job, ("ns", "c"))] = None
+    clock.settle()
+    assert clock.objects[CRON_JOBS]["ns", "c"]["status"]["lastSuccessfulTime"] == "2026-01-01T01:00:01Z"
+
+
+def test_of_ended_jobs_the_oldest_go_in_whatever_order_they_are_told() -> None:
+    clock = Clock("2026-01-01T00:00:30Z", suspend=True, successfulJobsHistoryLimit=1)
+    uid = clock.objects[CRON_JOBS]["ns", "c"]["metadata"]["uid"]
+    owners = [
+        {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "CronJob", "name": "c", "uid": uid, "controller": True}
+    ]
+    for created, name in ((30, "late"), (10, "b"), (10, "a"), (20, "between")):
+        meta = {"name": name, "namespace": "ns", "creationTimestamp": stamp(created), "ownerReferences": owners}
+        state = {"phase": "Completed", "lastTransitionTime": stamp(created)}
+        clock.store(JOBS, {"metadata": meta, "spec": {"tasks": [task()]}, "status": {"state": state}})
+    clock.settle()
+    assert [one.name for one in clock.writes if isinstance(one, Delete)] == ["a", "b", "between"]
+    assert clock.names() == ["late"]
+
+
+@pytest.mark.parametrize("spec", [{"schedule": "x"}, {"timeZone": "x"}])
+def test_what_cannot_be_planned_is_looked_at_again(spec: dict[str, Any]) -> None:
+    clock = Clock("2026-01-01T00:00:30Z", **spec)
+    [when] = clock.later.values()
+    assert when - clock.now == LOOK_AGAIN
+
+
+def test_a_job_of_the_slots_name_without_an_owner_stands_in_the_way() -> None:
+    clock = Clock("2026-01-01T00:59:30Z")
+    slot = at("2026-01-01T01:00:00Z")
+    name = named("2026-01-01T01:00:00Z")
+    clock.store(JOBS, {"metadata": {"name": name, "namespace": "ns"}, "spec": {"tasks": [task()]}})
+    clock.wait(slot + 1.0)
+    assert set(clock.told("ForeignJob")) == {
+        f"Job {name} exists but is not owned by this CronJob (current owner: none)"
+    }
+    assert not [one for one in clock.writes if isinstance(one, Create)]
