@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -151,3 +152,14 @@ def test_what_leaves_a_group_counts_no_longer():
 
 def test_what_is_no_list_of_names_counts_as_empty():
     assert read_rules({"nodeGroupAffinity": ["a"], "nodeGroupAntiAffinity": {f"required{DURING}": "a"}}) == Rules()
+
+
+def test_tasks_that_come_and_leave_together_count_as_each_by_itself():
+    q = queue("q", affinity=affinity(required="a"), annotations=limited({"a": {"cpu": "4"}}))
+    objects = [grouped("na", "a", cpu=9), q, pod_group("g", queue="q", min_member=1)]
+    with Bench([*objects, *(pod(f"g-{i}", group="g") for i in range(3))], text()).open() as session:
+        plugin: Any = session.plugins["nodegroup"]
+        task, row = task_of(session, "g-0"), [0]
+        for step, held in ((plugin.come_together, 3000), (plugin.leave_together, 0)):
+            step(task, row * 3)
+            assert plugin._held["q", "a"][0] == held
