@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from tools.mutants.campaign import Campaign, Known, Measure, at, known_in, sample, verdict_of
-from tools.mutants.mutations import mutations
+from tools.mutants.mutations import called_at_import, mutations
 from tools.mutants.notes import NAME, Notes, compiled
 from tools.mutants.recording import Ran, Record
 from tools.mutants.trial import waited
@@ -356,6 +356,34 @@ def test_a_function_that_runs_at_import_alone_is_tried_by_tests_that_execute_its
     result = run(project, "--at", "src/pkg/kinds.py:6")
     assert "tried 2, caught 1" in result.stdout, result.stdout + result.stderr
     assert "+     pass" in result.stdout
+
+
+def test_a_function_that_runs_at_import_too_is_tried_anew_where_its_calls_in_tests_notice_nothing(
+    project: Path,
+) -> None:
+    (project / "src/pkg/sizes.py").write_text(
+        "def size(a=1):\n    return 3 + a\n\nclass Box:\n    least = size()\n\ndef fits(a):\n    return a > Box.least\n"
+    )
+    test = "from pkg.sizes import Box, fits, size\n\ndef test_{0}():\n    assert {1}\n"
+    (project / "tests/test_sizes.py").write_text(
+        test.format("size", "size() > 1") + "\n\ndef test_box():\n    assert fits(5) and not fits(4)\n"
+    )
+    result = run(project, "--at", "src/pkg/sizes.py:2")
+    assert "tried 3, caught 3" in result.stdout, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a = f()", {"f"}),
+        ("class A:\n    b = m.g(h())", {"g", "h"}),
+        ("@f(1)\ndef g(a=h()):\n    return k()", {"f", "h"}),
+        ("class A:\n    @f()\n    def g(self, *, a=h()):\n        return k()", {"f", "h"}),
+        ("def g():\n    def h(a=f()):\n        k()", set()),
+    ],
+)
+def test_what_is_called_at_import(text: str, names: set[str]) -> None:
+    assert called_at_import(text) == names
 
 
 def test_a_function_that_runs_at_import_alone_is_tried_by_tests_that_use_its_module(project: Path) -> None:

@@ -18,7 +18,7 @@ from types import CodeType
 
 import pytest
 
-from tools.mutants.mutations import Mutation, mutations
+from tools.mutants.mutations import Mutation, called_at_import, mutations
 from tools.mutants.recording import Record, last_line
 from tools.mutants.trial import FAILED, PASSED, UNFIT, Functions, Limits, Verdict, run, run_anew
 
@@ -120,6 +120,7 @@ class Campaign:
         """Try every mutant."""
         self.items = {item.nodeid: item for item in session.items}
         self.functions = Functions(self.project)
+        self.at_import = set[str]().union(*map(called_at_import, self.record.texts.values()))
         for number, mutation in enumerate(self.mutants, 1):
             started = time.monotonic()
             verdict = self.verdicts[mutation] = self.tried(mutation)
@@ -183,16 +184,18 @@ class Campaign:
     def tried(self, mutation: Mutation) -> Verdict:
         """Try one mutant by the tests that execute it, then by those without a record that may.
 
-        What none executes may run while its module is imported: it is tried anew, by the tests that use the module.
+        What none executes, and what modules call when they are imported, is tried anew by the tests that use
+        the module: then its answers of that time are others, too.
         """
         verdict = self.tried_by(mutation, self.tests_of(mutation))
-        if not verdict.tests and (users := self.using(mutation)):
+        may_be_import = not verdict.tests or (not verdict.caught and mutation.function_name in self.at_import)
+        if may_be_import and (users := self.using(mutation)):
             anew = self.tried_anew(mutation, users, Limits.of(sum(map(self.seconds_of, users))))
             verdict = anew if anew.caught else verdict
         if verdict.caught or not (near := self.near(mutation)):
             return verdict
         second = self.tried_by(mutation, near)
-        return verdict if second.by == "time-out" else second  # how long they take is not known
+        return second if second.caught and second.by != "time-out" else verdict  # how long they take is not known
 
     def tried_by(self, mutation: Mutation, tests: list[str]) -> Verdict:
         """Try one mutant; a test that fails by itself has noticed nothing, and is asked no more."""

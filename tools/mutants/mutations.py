@@ -309,6 +309,21 @@ def mutations(path: str, text: str) -> list[Mutation]:
     return sorted(walk.found, key=lambda each: (each.edit.start, each.edit.end, each.edit.new))
 
 
+def called_at_import(text: str) -> set[str]:
+    """The names of the functions that a module calls when it is imported, itself or by way of classes and defaults."""
+    found: set[str] = set()
+    left: list[ast.AST] = [ast.parse(text)]
+    while left:
+        node = left.pop()
+        if isinstance(node, FUNCTIONS):
+            left += [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+            continue
+        if isinstance(node, ast.Call):
+            found.add(getattr(node.func, "id", "") or getattr(node.func, "attr", ""))
+        left += ast.iter_child_nodes(node)
+    return found
+
+
 def first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """The line on which a function begins, its decorators with it."""
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
