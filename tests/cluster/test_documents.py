@@ -1,0 +1,102 @@
+"""Documents of a file: where they begin, lists within lists, and objects as they are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stromboli.cluster.events import Added
+from stromboli.cluster.files.documents import Document, Found, parse, split, whole_objects
+from stromboli.errors import ManifestError
+
+QUEUE = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: q}}"
+LINE = QUEUE.replace("{", '{"').replace("}", '"}').replace(": ", '": "').replace(", ", '", "')
+LINE = LINE.replace('"{', "{").replace('}"', "}")
+
+
+def nested(depth: int, item: str = QUEUE) -> str:
+    for _ in range(depth):
+        item = f"{{apiVersion: v1, kind: List, items: [{item}]}}"
+    return item
+
+
+def found(text: str) -> list[Found]:
+    return [one for document in split(text.encode()) for one in parse(document)]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("a: 1\n---\nb: 2\n", [1, 2]),
+        ("---\n# nothing\n---\n\n\nb: 2\n", [3]),
+        (f"{LINE}\n\n{LINE}\n", [1, 3]),
+        (f"{LINE}\n", [1]),
+        (f'{{"a": 1,\n"b": 2}}\n---\n{LINE}\n{LINE}\n', [1, 4, 5]),
+        ('{"a": 1\n}\n', [1]),
+        ("{a: 1}\n{b: 2}\n", [1]),
+    ],
+)
+def test_where_documents_begin(text: str, pieces: list[int]) -> None:
+    assert [document.line for document in split(text.encode())] == pieces
+
+
+@pytest.mark.parametrize(("depth", "is_read"), [(0, True), (1, True), (4, True), (5, False)])
+def test_lists_of_lists_are_read_to_a_depth(depth: int, is_read: bool) -> None:
+    [one] = found(nested(depth))
+    assert isinstance(one, Added if is_read else ManifestError)
+    if isinstance(one, ManifestError):
+        assert str(one).endswith("lists of objects are nested more than 4 deep")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{kind: Queue, metadata: {name: q}}", "is missing, or is no text; a Queue is scheduling.volcano.sh/v1beta1"),
+        ("{apiVersion: v9, kind: Queue, metadata: {name: q}}", "'v9' is not known; a Queue is"),
+        ("{apiVersion: v1, metadata: {name: q}}", "is missing, or is no text"),
+        ("{apiVersion: v1, kind: List}", "must be a list"),
+    ],
+)
+def test_what_a_document_must_say(text: str, problem: str) -> None:
+    [one] = found(text)
+    assert problem in str(one)
+
+
+def test_a_list_says_what_its_items_leave_out() -> None:
+    text = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: QueueList, items: [{metadata: {name: q}}, KIND]}"
+    first, second = found(text.replace("KIND", "{apiVersion: v1, kind: Namespace, metadata: {name: n}}"))
+    assert isinstance(first, Added)
+    assert isinstance(second, Added)
+    assert (first.kind, second.kind) == ("Queue", "Namespace")
+
+
+def wholes(tmp_path: Path, text: str) -> list[dict[str, Any]]:
+    (tmp_path / "f").write_text(text)
+    return list(whole_objects(tmp_path / "f"))
+
+
+def test_objects_are_given_as_they_are_written_those_of_lists_one_by_one(tmp_path: Path) -> None:
+    made = wholes(tmp_path, f"{nested(2)}\n---\n# nothing\n---\n{{apiVersion: x/v1, kind: Odd, items: [1]}}\n")
+    assert [one["kind"] for one in made] == ["Queue", "Odd"]
+    assert made[1]["items"] == [1], "a kind of its own, whatever it calls its parts"
+    assert wholes(tmp_path, "{apiVersion: v1, kind: List}")[0]["kind"] == "List"
+
+
+@pytest.mark.parametrize(
+    "text", ["{kind: Queue}", "{apiVersion: v1}", "- 1", "{apiVersion: v1, kind: List, items: [1]}"]
+)
+def test_what_is_no_object_is_named_by_file_and_document(text: str, tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match="a document without apiVersion and kind") as told:
+        wholes(tmp_path, f"{QUEUE}\n---\n{text}\n")
+    assert (told.value.file, told.value.document) == (str(tmp_path / "f"), 2)
+
+
+def test_text_that_is_no_text_is_named_too(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"\xff\xfe\xfd: 1\n")
+    with pytest.raises(ManifestError) as told:
+        list(whole_objects(tmp_path / "f"))
+    assert told.value.document == 1
+    [problem] = parse(Document(b"\xff\xfe\xfd: 1\n", 1))
+    assert isinstance(problem, ManifestError)
