@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -159,6 +159,18 @@ class Plan(msgspec.Struct):
     memory: dict[str, dict[str, float]] = {}
     answers: list[Answer] = []
     replayable: bool = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the cycle decided nothing, and has nothing to tell of any object."""
+        return not any(getattr(self, name) for name in _DECISIONS)
+
+
+_DECISIONS: Final = (
+    "binds", "evictions", "reservations", "allocated_not_bound", "nominations", "pod_groups", "pod_conditions",
+    "queues", "hyper_nodes", "events", "gates", "annotations",
+)  # fmt: skip
+"""The parts of a plan that lead to a write, or are counted upon by later cycles."""
 
 
 class Lasting(Protocol):

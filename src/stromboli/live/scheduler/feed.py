@@ -57,6 +57,7 @@ class Feed:
     """Brings news to a mirror; what cannot be used is told and leaves everything else as it is.
 
     ``clock`` gives seconds since 1970; ``refused`` is called with each object that cannot be used, and why.
+    ``arrivals`` counts the PodGroups that have come, and the pods that had no node.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Feed:
         refused: Callable[[Object, ManifestError], None] = lambda found, error: None,
     ) -> None:
         self.mirror, self.tell, self._clock, self._refused = mirror, tell, clock, refused
+        self.arrivals = 0
         self._followed = Informers()
 
     def informers(self, client: Client, kinds_followed: Sequence[str] = FOLLOWED) -> Informers:
@@ -153,6 +155,7 @@ class Feed:
             return
         self.tell("pod_added" if what is What.added else "pod_updated", task=key)
         if what is What.added and not task.own_node:
+            self.arrivals += 1
             self.tell("metric.task_latency", stage="Watched", created=[float(task.created)])
 
     def _group_told(self, what: What, group: Object) -> None:
@@ -162,6 +165,7 @@ class Feed:
             self.tell("job_deleted", uid=key, job=key)
             self.tell("metric.job_deleted", job=key)
         elif job is not None:
+            self.arrivals += what is What.added
             self.tell("metric.job_started", job=key, queue=job.queue, created=job.created)
 
     def _queue_told(self, what: What, queue: Object) -> None:

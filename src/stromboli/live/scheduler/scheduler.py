@@ -46,6 +46,7 @@ from stromboli.live.scheduler.feed import FOLLOWED, Feed, asked_for, selected
 from stromboli.live.scheduler.hash_ring import owned_by
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.outside import Outside
+from stromboli.live.scheduler.pace import Pace
 from stromboli.live.scheduler.plan_stream import Handover, Inbox
 from stromboli.live.scheduler.sharding import Sharding
 from stromboli.live.scheduler.strays import Strays
@@ -120,7 +121,8 @@ class LiveScheduler:
         self.ready = asyncio.Event()
         self.duties = Duties(self.ready, self.tell)
         self._began: float | None = None
-        self.cycles, self.decided, self._uncounted, self._astray = 0, 0.0, 0, False
+        self.cycles, self._uncounted, self._astray = 0, 0, False
+        self.pace = Pace(lambda: self.feed.arrivals)
         self._told_of: list[str] = []
         self.last_plan: Plan | None = None
         self.when_planned = when_planned
@@ -240,9 +242,8 @@ class LiveScheduler:
     async def pause(self) -> None:
         """The time between cycles, cut short by :meth:`stop`: what is written of the last one goes on meanwhile."""
         loop = asyncio.get_running_loop()
-        until = self.decided + self.options.schedule_period
         self._tidy()
-        while not self._stop and (left := until - loop.time()) > 0:
+        while not self._stop and (left := self.pace.left(loop.time(), self.options.schedule_period)) > 0:
             await asyncio.sleep(min(left, LOOK_EVERY))
             self._tidy()
 
@@ -270,7 +271,7 @@ class LiveScheduler:
         try:
             return await self._cycle()
         except Exception as error:  # noqa: BLE001  # one cycle's failure must not end the scheduler
-            self.decided = asyncio.get_running_loop().time()
+            self.pace.ended(asyncio.get_running_loop().time())
             self.tell("cycle_failed", error=in_words(error))
             return None
         finally:
@@ -283,10 +284,8 @@ class LiveScheduler:
         self.proving.remove_unproven()
         await self.sharding.publish()
         cut, snapshot = await self.take_snapshot()
-        try:
-            plan = await self._plan_for(snapshot, cut)
-        finally:
-            self.decided = asyncio.get_running_loop().time()
+        plan = await self._plan_for(snapshot, cut)
+        self.pace.ended(asyncio.get_running_loop().time(), idle=plan.is_empty)
         await self.take_over(plan)
         return plan
 
@@ -296,6 +295,7 @@ class LiveScheduler:
         self._uncounted, self._astray = self._uncounted + 1, True
         for _ in self.state.catching_up():
             await busy.give_way()
+        self.pace.begun()
         now = self.clock()
         cut = Cut(now, time.localtime(now).tm_gmtoff, self.options.seed)
         found: Snapshot = self.mirror.rim.do(cut)
