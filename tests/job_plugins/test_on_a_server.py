@@ -11,13 +11,15 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from stromboli.controllers.changes import Drop, Keep, Target
+from stromboli.api.kinds import PODS
+from stromboli.controllers.changes import Create, Drop, Keep, Target
 from stromboli.controllers.jobs.kept import FRESH, KeptObjects
 from stromboli.controllers.manager import Manager
 from stromboli.errors import ApiError
 from stromboli.job_plugins.wanted import SSH_KEYS, config_map, secret
 from stromboli.kube.client import Client
 from stromboli.kube.transport import Request, Response
+from stromboli.live.controllers.controlled import writable
 from stromboli.live.controllers.keeper import Keeper
 from stromboli.live.controllers.ssh_keys import completed_keys
 from stromboli.live.controllers.writer import WRITES_AT_ONCE, Writer
@@ -233,6 +235,35 @@ def test_keys_that_are_being_made_keep_no_other_write_waiting(monkeypatch: pytes
             await writer.carry_out(Drop("secrets", "ns", "other", "u"))
         made.set()
         await asyncio.gather(*keys)
+
+    run(story())
+
+
+def test_pods_that_are_being_made_keep_no_other_write_waiting() -> None:
+    """Else the status of a job would tell of its pods only when those of all other jobs have been made."""
+
+    async def story() -> None:
+        world = World()
+        made = asyncio.Event()
+
+        async def answers(_target: Target) -> bool:
+            return True
+
+        class Slow(Client):
+            async def create(self, *given: Any, **more: Any) -> Any:
+                await made.wait()
+                return await super().create(*given, **more)
+
+        writer = Writer(Slow(world.server), Manager(), writable(("volcano",)), world.clock, answers)
+        creates = [Create(PODS, "ns", {"metadata": {"name": f"p{n}", "namespace": "ns"}}) for n in range(100)]
+        pods = [asyncio.create_task(writer.carry_out(create)) for create in creates]
+        await asyncio.sleep(1)
+        async with asyncio.timeout(10):
+            await writer.carry_out(Drop("secrets", "ns", "other", "u"))
+        assert world.server.all("pods") == []
+        made.set()
+        await asyncio.gather(*pods)
+        assert len(world.server.all("pods")) == len(creates)
 
     run(story())
 

@@ -184,7 +184,7 @@ ELSEWHERE = {
     "_wind_down: asyncio.timeout(self.options.stop_timeout)",
     "_wind_down: asyncio.wait(self._looking)",
     "_wind_down: self.recorder.drain()",
-    "carry_out: self._made if is_made else self._writes",
+    "carry_out: self._turn(change)",
     "carry_out: self._query(change)",
     "run: asyncio.TaskGroup() as group",
     "run: self._wind_down()",

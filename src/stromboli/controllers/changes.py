@@ -172,6 +172,10 @@ class Outcome:
             self.batches.append(list(changes))
         return self
 
+    def again(self, seconds: float) -> None:
+        """Have the object looked at again when so many seconds have passed, or sooner."""
+        self.after = seconds if self.after is None else min(seconds, self.after)
+
     def changes(self) -> list[Change]:
         """All changes in order."""
         return [change for batch in self.batches for change in batch]

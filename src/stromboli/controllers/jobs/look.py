@@ -38,6 +38,7 @@ from stromboli.controllers.jobs.states import FINISHED, How, Step, most_retries,
 from stromboli.controllers.jobs.status import (
     CLEAR,
     Obstacle,
+    Uncounted,
     obstacle_of,
     running_duration,
     stamped,
@@ -69,8 +70,11 @@ ANY_OF = "any"
 class Look:
     """What one action leads to; ask :meth:`outcome` once.  ``ending`` is the final phase that it means, if any."""
 
-    def __init__(self, job: Job, world: World, groups: Groups, plugged: Plugged, now: float) -> None:
+    def __init__(
+        self, job: Job, world: World, groups: Groups, plugged: Plugged, uncounted: Uncounted, now: float
+    ) -> None:
         self._job, self._world, self._groups, self._plugged, self._now = job, world, groups, plugged, now
+        self._uncounted = uncounted
         key = (job.metadata.namespace, job.metadata.name)
         uid = job.metadata.uid
         self._pods: Mapping[str, PodView] = {
@@ -81,6 +85,7 @@ class Look:
         self._outcome = Outcome()
         self._obstacle = obstacle_of(job)
         self.ending = ""
+        self._makes_pods = False
 
     def outcome(self, action: str, request: Request) -> Outcome:
         """What ``action`` leads to, which ``request`` asked for or a policy chose for it."""
@@ -206,7 +211,7 @@ class Look:
         changes += [Drop(resource, namespace, name, self._job.metadata.uid) for resource, name in known.keys() - names]
         self._outcome.then(*first).then(*changes)
         if names:
-            self._outcome.after = RECHECK
+            self._outcome.again(RECHECK)
 
     def _dropped(self) -> list[Change]:
         """Objects of plugins go with the pods: what the status says is there, and what is known to be."""
@@ -253,12 +258,14 @@ class Look:
     def _made(self, maker: Maker, missing: list[tuple[int, int]]) -> list[Change]:
         """The first pods that are missing, by number of the task and within it; none where a plugin fails for one."""
         if len(missing) > MADE_AT_ONCE:
-            missing, self._outcome.after = missing[:MADE_AT_ONCE], 0.0
+            missing = missing[:MADE_AT_ONCE]
+            self._outcome.again(0.0)
         try:
             bodies = [maker.body(*place) for place in missing]
         except PluginError as error:
             self._hinder("PluginError", f"{FAILED}{error}")
             return []
+        self._makes_pods = bool(bodies)
         for number, _ in missing:
             self._counts.add(self._job.spec.tasks[number].name, "Pending")
         return [Create(PODS, self._job.metadata.namespace, body) for body in bodies]
@@ -319,7 +326,9 @@ class Look:
         meta = self._job.metadata
         status = stamped(self._job, with_obstacle(status, self._obstacle), self._now)
         patch = difference(builtins(self._job.status), builtins(status))
-        if patch:
+        if pause := self._uncounted.pause(self._job, patch, self._now, makes_pods=self._makes_pods):
+            self._outcome.again(pause)
+        elif patch:
             body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
             self._outcome.then(Patch(JOBS, meta.namespace, meta.name, body, status=True))
         phase = status.state.phase

@@ -8,12 +8,18 @@ from msgspec.structs import replace
 
 from stromboli.api.batch import Job, JobCondition, JobStatus
 from stromboli.api.kinds import JOBS
-from stromboli.controllers.changes import Change, Patch, builtins, difference
+from stromboli.controllers.changes import Change, Json, Patch, builtins, difference
 from stromboli.controllers.jobs.counting import Counts
 from stromboli.model.values.duration import format_duration
 from stromboli.model.values.times import seconds, stamp
 
 NANOSECONDS = 10**9
+COUNTS: Final = frozenset({"pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount"})
+"""The parts of a status that say how many pods are how."""
+MOMENT: Final = 1.0
+"""Seconds for which a status that counts pods may be outdated: pods come and start in numbers, and count together."""
+WRITTEN: Final = "lastTransitionTime"
+"""The part of a status' state that says when it was written."""
 LONGEST_MESSAGE: Final = 1024
 """Characters of a message that a status keeps; others' words may stand in it."""
 
@@ -26,6 +32,41 @@ class Obstacle(NamedTuple):
 
 
 CLEAR: Final = Obstacle()
+
+
+class Uncounted:
+    """Since when the pods of jobs are otherwise than the statuses say: a status is not written for each of them."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, tuple[str, float]] = {}
+        """By uid: the version of the job that says otherwise, and when that was seen first."""
+
+    def pause(self, job: Job, patch: Json, now: float, *, makes_pods: bool) -> float:
+        """Seconds for which a ``patch`` of the status of ``job`` is put off; 0: it is written, or empty.
+
+        It is put off only if it says how many pods are how, and nothing else; where pods are still to be made, until
+        they have come.
+        """
+        uid, version = job.metadata.uid, job.metadata.resource_version
+        if makes_pods or not is_count(patch):
+            self.forget(uid)
+            return MOMENT if is_count(patch) else 0.0
+        known, since = self._since.get(uid, ("", now))
+        if known != version:
+            since = now
+        self._since[uid] = version, since
+        passed = now - since
+        return MOMENT - passed if 0 <= passed < MOMENT else 0.0
+
+    def forget(self, uid: str) -> None:
+        """The status of the job of ``uid`` is as its pods are, or the job is gone."""
+        self._since.pop(uid, None)
+
+
+def is_count(patch: Json) -> bool:
+    """Whether a patch of a status says how many pods are how, and nothing else."""
+    state = patch.get("state", {})
+    return bool(patch) and patch.keys() <= COUNTS | {"state"} and isinstance(state, dict) and set(state) <= {WRITTEN}
 
 
 def obstacle_of(job: Job) -> Obstacle:

@@ -150,6 +150,15 @@ CONTROLLERS = (
         "A job of a thousand pods costs a few status writes instead of a thousand.",
     ),
     _row(
+        "counted-together",
+        "Pods that come or start are counted within a second in the status of their Job, within five in that of their"
+        " PodGroup; a phase that changes is told at once.",
+        "Each look and each cycle writes what it counts.",
+        "controllers, scheduler",
+        "The status of a job of fifty pods would be written five times while it starts; writes bound how fast pods"
+        " are bound.",
+    ),
+    _row(
         "controllers-rate",
         "`--kube-api-qps` and `--kube-api-burst` of the controllers are 2000, as the scheduler's.",
         "They are 50 and 100.",
@@ -198,6 +207,14 @@ CONTROLLERS = (
         "There is no limit.",
         "admission, jobflow controller",
         "Its status names every job and has to fit into one object.",
+    ),
+    _row(
+        "early-cycle",
+        "After a cycle that found nothing to do, the first pod or PodGroup that arrives is looked at within a tenth of"
+        " a second; the next cycle comes when it was due.",
+        "It waits for the next cycle, half a period in the mean.",
+        "scheduler",
+        "A job on a cluster with nothing to do starts a cycle sooner.",
     ),
     _row(
         "shard-handover",

@@ -234,7 +234,8 @@ class Controllers:
         self.tell("controlled", what=work, changes=sum(map(len, outcome.batches)))
         if outcome.after is not None:
             self._again(work, outcome.after)
-        return max(outcome.rest, self.options.breath if outcome.batches else 0.0)
+        has_more = outcome.batches or outcome.after is not None
+        return max(outcome.rest, self.options.breath if has_more else 0.0)
 
     def _wait_for_server(self, work: Work, error: Exception) -> float:
         """Have a look repeated that failed for no fault of its object, however often; how many seconds to wait."""

@@ -40,8 +40,9 @@ from stromboli.live.controllers.keeper import Keeper
 from stromboli.live.controllers.owner_reading import read_owner
 from stromboli.model.names import CONTROLLER_OUT_OF_SYNC
 
-WRITES_AT_ONCE: Final = 64
-"""Requests that are under way at once."""
+WRITES_AT_ONCE: Final = 16
+PODS_AT_ONCE: Final = 48
+"""Requests that are under way at once; pods are made in numbers, and nothing else has to wait for them."""
 MADE_AT_ONCE: Final = 4
 """Objects of which a part has to be made, such as keys, that are under way at once."""
 
@@ -58,7 +59,8 @@ class Writer:
         ask: Callable[[Target], Awaitable[bool]],
     ) -> None:  # fmt: skip
         self._client, self._manager, self._resources, self._clock, self._ask = client, manager, resources, clock, ask
-        self._writes, self._made = asyncio.Semaphore(WRITES_AT_ONCE), asyncio.Semaphore(MADE_AT_ONCE)
+        self._writes, self._pods = asyncio.Semaphore(WRITES_AT_ONCE), asyncio.Semaphore(PODS_AT_ONCE)
+        self._made = asyncio.Semaphore(MADE_AT_ONCE)
         self._unsure: set[str] = set()
         keeper = Keeper(client, manager.world.kept, clock)
         self._doing: dict[type[Change], Callable[[Any], Awaitable[None]]] = {
@@ -76,9 +78,15 @@ class Writer:
         if isinstance(change, Query):  # pods that don't answer must not keep writes waiting
             await self._query(change)
             return
-        is_made = isinstance(change, Keep) and change.wanted.maker and not change.known
-        async with self._made if is_made else self._writes:  # keys take long: they must not keep writes waiting
+        async with self._turn(change):
             await self._doing[type(change)](change)
+
+    def _turn(self, change: Change) -> asyncio.Semaphore:
+        """What a change waits for: others must wait neither for what takes long to make, as keys do, nor for pods."""
+        if isinstance(change, Keep) and change.wanted.maker and not change.known:
+            return self._made
+        is_pod = isinstance(change, KillPod) or (isinstance(change, Create) and change.resource == PODS)
+        return self._pods if is_pod else self._writes
 
     async def _create(self, change: Create) -> None:
         try:

@@ -23,7 +23,7 @@ from stromboli.kube.resources import PODS
 from stromboli.live.scheduler.context import HOPELESS, UNWELCOME, Context, is_other
 from stromboli.live.writing.writes import Writes, is_absent
 from stromboli.model import names
-from stromboli.model.job import Job
+from stromboli.model.job import BINDING, BOUND, Job
 from stromboli.model.podgroup import UPSTREAM, is_upstream
 from stromboli.model.reservation import Held, patch
 from stromboli.model.status import ALLOCATED_STATUS, TaskStatus
@@ -34,6 +34,8 @@ WRITES_AT_ONCE: Final = 16
 RESERVATIONS_AT_ONCE: Final = 16
 """Requests of each sort that are under way at once."""
 
+MEANWHILE: Final = 5.0
+"""Seconds within which a status is written that says how far the start of a job's pods has come."""
 AGAIN_AFTER: Final = 60.0
 """Seconds after which a reservation that could not be written is tried again."""
 
@@ -54,11 +56,16 @@ class Updater:
     # ------------------------------------------------------------------ PodGroups and queues
 
     def update_pod_group(self, update: PodGroupUpdate) -> None:
-        """The state has the new status at once, so that the next cycle need not wait for the news of it."""
+        """The state has the new status at once, so that the next cycle need not wait for the news of it.
+
+        While pods of the job are being bound or start, one status follows the other: until the phase changes, or all
+        of them run, it is not written more often than every :data:`MEANWHILE`.
+        """
         job = self._context.mirror.state.jobs.get(update.key)
         if job is None:
             return
         conditions, uid = update.conditions, job.group.uid
+        starts = update.phase == job.phase and (BINDING in job.index or BOUND in job.index)
         if is_upstream(update.key):
             conditions = with_theirs(update.conditions, job.group.status.conditions)
         shown = (update.phase, conditions, update.running, update.succeeded, update.failed)
@@ -68,7 +75,7 @@ class Updater:
             return
         annotations = tuple(sorted((update.annotations or {}).items()))
         send = partial(self._write, "PodGroup", update.key, _group_body(update, uid))
-        self.writes.want(f"PodGroup {update.key}", (uid, shown, annotations), send)
+        self.writes.want(f"PodGroup {update.key}", (uid, shown, annotations), send, MEANWHILE if starts else 0.0)
 
     def _tell_upstream(self, update: PodGroupUpdate, uid: str, conditions: tuple[PodGroupCondition, ...]) -> None:
         """A PodGroup of Kubernetes' own is told whether it has been placed, and that it is no longer disrupted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
@@ -25,6 +26,7 @@ class Writes:
 
     A word that waits is replaced by a newer one; one that is just being said is not said again.  Gone objects and what
     the server refuses for good (the codes ``hopeless``) are given up; ``given_up`` is called with the key then.
+    A word about which more is expected soon may wait for that.
     """
 
     def __init__(
@@ -38,20 +40,31 @@ class Writes:
         self.pool = Pool(size, context.tell)
         self._next: dict[str, Wanted[Hashable]] = {}
         self._saying: dict[str, Wanted[Hashable]] = {}
+        self._later: dict[str, asyncio.TimerHandle] = {}
 
-    def want(self, key: str, content: Hashable, send: Callable[[], Awaitable[None]]) -> None:
-        """Let ``content`` stand in the object ``key``."""
-        wanted = Wanted(content, send)
+    def want(self, key: str, content: Hashable, send: Callable[[], Awaitable[None]], within: float = 0.0) -> None:
+        """Let ``content`` stand in the object ``key``: at once, or in so many seconds if nothing newer comes before."""
         saying = self._saying.get(key)
-        if saying is not None:
-            if saying.content == content:
-                self._next.pop(key, None)
-            else:
-                self._next[key] = wanted
+        waits = self._later.pop(key, None)
+        if saying is not None and saying.content == content:
+            self._next.pop(key, None)
+            if waits is not None:
+                waits.cancel()
             return
-        if key not in self._next:
+        has_turn = key in self._next and waits is None
+        self._next[key] = Wanted(content, send)
+        if within and not has_turn:
+            self._later[key] = waits or asyncio.get_running_loop().call_later(within, self._due, key)
+            return
+        if waits is not None:
+            waits.cancel()
+        if not has_turn:
             self._put(key)
-        self._next[key] = wanted
+
+    def _due(self, key: str) -> None:
+        """Nothing newer has come that would have been written at once."""
+        del self._later[key]
+        self._put(key)
 
     def _put(self, key: str) -> None:
         self.pool.put(key, partial(self._say, key), partial(self._broken, key))
@@ -63,8 +76,8 @@ class Writes:
             self._put(key)
 
     async def _say(self, key: str) -> None:
-        """Say what is wanted until nothing newer is."""
-        while (wanted := self._next.pop(key, None)) is not None:
+        """Say what is wanted until nothing newer is; only one at a time says something of an object."""
+        while key not in self._later and key not in self._saying and (wanted := self._next.pop(key, None)) is not None:
             self._saying[key] = wanted
             try:
                 await self._say_until_heard(key, wanted)
