@@ -106,7 +106,7 @@ def test_an_order_of_nodes_that_was_not_kept_up_is_not_kept_later_either(policy,
     crowd = [each for number in range(FEW + 1) for each in running(f"v{number}", 1, f"n{number + 1}")]
     with fight(crowd, waiting("x", 1), nodes=FEW + 1).open() as session, session.statement() as statement:
         task, job = task_of(session, "x-0"), session.jobs["default/x"]
-        search = Search(session, job, policy, lambda other: other.uid != job.uid, minimal=True, among_jobs=False)
+        search = Search(session, job, policy, lambda other: True, minimal=True)
         order = KeptOrder(search, task, sample(search, task), search.reach(task))
         for number in range(moved):
             statement.evict(task_of(session, f"v{number}-0"), "test")

@@ -21,7 +21,7 @@ FIRST, SECOND = ("outsider gang priority",), ("gang priority", "outsider")
 
 
 class Outsider(NamedTuple):
-    """A plugin from outside: whether its hooks promise, and what it does."""
+    """A plugin from outside: whether its hooks promise, what its form for jobs says, and what it does."""
 
     vote: bool = True
     job: bool = True
@@ -29,10 +29,11 @@ class Outsider(NamedTuple):
     protects: bool = False
     abstains: bool = False
     tiers: Sequence[str] = FIRST
+    allows: bool = True
 
     def made(self, asked: list[Task], asked_of: set[tuple[str, str]]) -> type[Plugin]:
         """The plugin; it notes for whom it was asked to vote, and for which job it was asked of which others."""
-        abstains = self.abstains
+        abstains, allows = self.abstains, self.allows
 
         class Made(Plugin):
             name = "outsider"
@@ -45,7 +46,7 @@ class Outsider(NamedTuple):
             @preemptable.job(own=self.job)
             def may_name(self, preemptor: Task, job: Job) -> bool:
                 asked_of.add((preemptor.job, job.uid))
-                return True
+                return allows
 
             @task_order
             def same(self, left: Task, right: Task) -> int:
@@ -111,6 +112,34 @@ def test_what_is_said_of_a_job_is_kept_for_other_jobs_until_it_moves(outsider: O
     of_others = [uid for _, uid in asked_of if uid not in moved]
     decides = outsider.tiers is FIRST or outsider.protects
     assert len(of_others) == (PODS - 2) * (2 - kept) * decides
+
+
+@pytest.mark.parametrize(("tiers", "kept"), [(FIRST, True), (("outsider", "gang priority"), False)])
+def test_that_nothing_of_a_job_can_be_named_is_kept_where_no_later_tier_decides(
+    tiers: Sequence[str], kept: bool
+) -> None:
+    bench, _, asked_of = Outsider(abstains=True, tiers=tiers, allows=False).bench(*waiting("x", 1), *waiting("y", 1))
+    assert len(evicted(bench.cycle())) == (0 if kept else 2)
+    assert len({uid for job, uid in asked_of if job == "default/x"}) == PODS
+    assert len({uid for job, uid in asked_of if job == "default/y"}) == (0 if kept else PODS)
+
+
+def test_what_a_later_tier_without_own_rules_out_is_asked_again() -> None:
+    """For priority all jobs are equal; the second tier lets y evict, and x not."""
+
+    class ForY(Plugin):
+        name = "outsider"
+
+        @preemptable
+        def votes(self, preemptor: Task, preemptees: Sequence[Task]) -> Sequence[Task]:
+            return preemptees
+
+        @preemptable.job
+        def may_name(self, preemptor: Task, job: Job) -> bool:
+            return preemptor.job == "default/y"
+
+    scene = [node("n1", cpu=1), *CLASSES, *running("v", 1, cls="high"), *waiting("x", 1), *waiting("y", 1)]
+    assert list(reserved(Bench(scene, conf(*SECOND, actions="preempt"), ForY).cycle())) == ["y-0"]
 
 
 def test_what_was_named_for_another_pod_in_between_does_not_count() -> None:

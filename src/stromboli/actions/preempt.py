@@ -94,8 +94,7 @@ class Preempt(Action):
     def search(self, session: Session, job: Job, *, within: bool) -> Search:
         """The search for ``job``, among its own tasks or those of the queue's other jobs."""
         minimal = self.minimal_victims and not session.compat.asks("minimal-victims")
-        of = scope(job, within=within)
-        return Search(session, job, PREEMPT, of, minimal=minimal, among_jobs=not within)
+        return Search(session, job, PREEMPT, None if within else scope(job), minimal=minimal)
 
     def preempt(self, search: Search, statement: Statement, task: Task, others: deque[Task] | None = None) -> bool:
         """Find a node for ``task`` and evict the tasks there that must go; False, nothing changed, if there is none.
@@ -144,10 +143,10 @@ class Preempt(Action):
         return job.ready_task_num() + 1 >= job.min_available and search.covered(task, search.room(row))
 
 
-def scope(job: Job, *, within: bool) -> Callable[[Job], bool]:
-    """Which jobs ``job`` may take from: itself, or the others of its queue."""
+def scope(job: Job) -> Callable[[Job], bool]:
+    """Which jobs ``job`` may take from: the others of its queue."""
     uid, queue = job.uid, job.queue
-    return lambda other: other.uid == uid if within else other.queue == queue and other.uid != uid
+    return lambda other: other.queue == queue and other.uid != uid
 
 
 def _is_bound_to_topology(session: Session, job: Job) -> bool:

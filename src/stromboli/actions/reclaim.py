@@ -57,7 +57,7 @@ class Reclaim(Action):
     def search(self, session: Session, job: Job) -> Search:
         """The search for ``job`` among the tasks of other queues that may be taken back."""
         minimal = self.minimal_victims and not session.compat.asks("minimal-victims")
-        return Search(session, job, RECLAIM, scope(session, job), minimal=minimal, among_jobs=True)
+        return Search(session, job, RECLAIM, scope(session, job), minimal=minimal)
 
     def may_reclaim(self, search: Search, task: Task) -> bool:
         """Whether ``task`` may take anything back for its queue."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from functools import partial
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from stromboli.framework.books.candidates import NONE, Reach
-from stromboli.framework.extension.prefilters import AllAgree
+from stromboli.framework.books.candidates import Reach, Said
+from stromboli.framework.extension.prefilters import AllAgree, JobPrefilter
 from stromboli.model.job import Job
 from stromboli.model.task import Task
 
@@ -20,17 +19,14 @@ ALL_TASKS: Final = "everybody"
 
 
 class Reaches:
-    """What tasks of ``job`` reach among the jobs for which ``of`` is true, by ``policy``.
+    """What tasks of ``job`` reach by ``policy``: among the other jobs for which ``of`` is true, or in ``job`` alone.
 
-    ``among_jobs`` says that for every other job ``of`` is the same with every job of the same queue.  With ``loud`` no
-    job is ruled out beforehand, because an observer gets every refusal.
+    ``of`` says the same of every other job of one queue.  With ``loud`` no job is ruled out beforehand, because an
+    observer gets every refusal.
     """
 
-    def __init__(
-        self, session: Session, job: Job, policy: EvictionPolicy, of: Callable[[Job], bool], *, among_jobs: bool
-    ) -> None:
-        self._session, self._job, self._policy, self._among_jobs = session, job, policy, among_jobs
-        self._of: Callable[[Job], bool] = lambda other: of(other) and not other.group.evicted_whole
+    def __init__(self, session: Session, job: Job, policy: EvictionPolicy, of: Callable[[Job], bool] | None) -> None:
+        self._session, self._job, self._policy, self._of = session, job, policy, of
         self._found: dict[Hashable, Reach] = {}
 
     def of(self, task: Task, *, loud: bool) -> Reach:
@@ -39,46 +35,61 @@ class Reaches:
         if (found := self._found.get(key)) is not None:
             found.refresh()
             return found
-        prefilter = self._session.hooks.job_prefilters.get(self._policy.point)
-        best_effort = self._policy.checked and task.template.best_effort
-        if prefilter is None or loud:
-            return self._find(key, self._of, only_best_effort=best_effort)
-        if not (self._among_jobs and isinstance(prefilter, AllAgree) and prefilter.own):
-            return self._find(key, lambda job: self._of(job) and prefilter(task, job), only_best_effort=best_effort)
-        kept = self._session.candidates.kept((self._policy.point, self._job.queue, self._job.priority, key))
-        kept.pop(self._job.uid, None)  # others may reach this job
-        could_name = partial(self._could_name, prefilter, kept, task)
-        return self._find(key, could_name, only_best_effort=best_effort, kept=kept)
+        prefilter = None if loud else self._session.hooks.job_prefilters.get(self._policy.point)
+        numbers = self._in_scope()
+        if prefilter is not None:
+            numbers = self._could_name(prefilter, task, key, numbers)
+        return self._find(key, numbers, only_best_effort=self._policy.checked and task.template.best_effort)
 
     def all(self) -> Reach:
         """The tasks that could be evicted if no plugin objected."""
-        return self._find(ALL_TASKS, self._of, only_best_effort=False)
+        if (found := self._found.get(ALL_TASKS)) is not None:
+            found.refresh()
+            return found
+        return self._find(ALL_TASKS, self._in_scope(), only_best_effort=False)
 
     def clear(self) -> None:
         """Drop all of them, to be found again: fewer jobs may be within reach by now."""
         self._found.clear()
 
-    def _could_name(self, prefilter: AllAgree, kept: dict[str, int], task: Task, job: Job) -> bool:
-        """Whether plugins could name a task of ``job``; if the first tier could, it is ``kept`` until the job moves."""
-        if not self._of(job):
-            return False
-        tier = prefilter.tier(task, job)
-        if tier == 0 and job.uid != self._job.uid:
-            kept[job.uid] = job.sums.moves
-        return tier >= 0
-
-    def _find(
-        self,
-        key: Hashable,
-        of: Callable[[Job], bool],
-        *,
-        only_best_effort: bool,
-        kept: Mapping[str, int] = NONE,
-    ) -> Reach:
-        found = self._found.get(key)
-        if found is None:
-            candidates, bound = self._session.candidates, self._policy.bound
-            found = candidates.reach(of, bound=bound, only_best_effort=only_best_effort, kept=kept)
-            self._found[key] = found
-        found.refresh()
+    def _in_scope(self) -> Sequence[int]:
+        """The numbers of the jobs among which tasks are sought."""
+        candidates, of = self._session.candidates, self._of
+        own = candidates.jobs.get(self._job.uid, -1)
+        if of is None:
+            return [own] if own in candidates.by_queue.get(self._job.queue, ()) else []
+        found: list[int] = []
+        for numbers in candidates.by_queue.values():
+            others = [number for number in numbers if number != own]
+            if others and of(candidates.jobs_at(others[:1])[0]):
+                found += others
         return found
+
+    def _could_name(self, prefilter: JobPrefilter, task: Task, key: Hashable, numbers: Sequence[int]) -> Sequence[int]:
+        """Those of ``numbers`` of whose jobs plugins could name tasks."""
+        candidates = self._session.candidates
+        pairs = zip(numbers, candidates.jobs_at(numbers), strict=True)
+        if self._of is None or not (isinstance(prefilter, AllAgree) and prefilter.own):
+            return [number for number, job in pairs if prefilter(task, job)]
+        kept, found = candidates.kept((self._policy.point, self._job.queue, self._job.priority, key)), []
+        for number, job in pairs:
+            said = kept.get(number)
+            if said is None or said[0] != job.sums.moves:
+                said = _asked(prefilter, task, job, kept, number)
+            if said[1]:
+                found.append(number)
+        return found
+
+    def _find(self, key: Hashable, numbers: Sequence[int], *, only_best_effort: bool) -> Reach:
+        candidates, bound = self._session.candidates, self._policy.bound
+        found = self._found[key] = candidates.reach_of(numbers, bound=bound, only_best_effort=only_best_effort)
+        return found
+
+
+def _asked(prefilter: AllAgree, task: Task, job: Job, kept: Said, number: int) -> tuple[int, bool]:
+    """Whether plugins could name a task of ``job``; ``kept`` where those decide that promise to say it again."""
+    tier = prefilter.tier(task, job)
+    said = job.sums.moves, tier >= 0
+    if tier == 0 or (tier < 0 and len(prefilter.tiers) <= 1):
+        kept[number] = said
+    return said

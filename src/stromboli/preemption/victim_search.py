@@ -4,7 +4,7 @@ One :class:`Search` serves one job's turn.  The scenario is which tasks may be e
 session's candidates) and which nodes are possible; a node is tried in a statement of its own, which is merged if the
 task fits, and reverted otherwise::
 
-    search = Search(session, job, PREEMPT, of=lambda other: other.queue == job.queue and other.uid != job.uid)
+    search = Search(session, job, PREEMPT, of=lambda other: other.queue == job.queue, minimal=True)
     with session.statement() as statement:
         if search.place(statement, task):        # evictions and the reservation are in the statement now
             ...
@@ -52,10 +52,10 @@ MAX_FAILED_NODES: Final = 16
 
 
 class Search:
-    """The search for victims of ``job`` among the jobs for which ``of`` is true, by ``policy``.
+    """The search for victims of ``job`` by ``policy``: among the other jobs for which ``of`` is true, or in it alone.
 
-    It is valid for one turn, in which queues and shares only change through this job's own statement.  ``among_jobs``
-    says that for every other job ``of`` is the same with every job of the same queue.
+    It is valid for one turn, in which queues and shares only change through this job's own statement.  ``of`` is asked
+    for one job of each queue: it says the same of the others.
     """
 
     def __init__(
@@ -63,13 +63,12 @@ class Search:
         session: Session,
         job: Job,
         policy: EvictionPolicy,
-        of: Callable[[Job], bool],
+        of: Callable[[Job], bool] | None,
         *,
         minimal: bool,
-        among_jobs: bool,
     ) -> None:
         self.session, self.job, self.policy = session, job, policy
-        self.reaches = Reaches(session, job, policy, of, among_jobs=among_jobs)
+        self.reaches = Reaches(session, job, policy, of)
         self.minimal = minimal
         self.compares = minimal and session.reservations is not None and not session.compat.asks("fewest-victims")
         self.free_room = FreeRoom(session) if session.reservations is not None else None

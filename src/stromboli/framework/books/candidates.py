@@ -25,8 +25,9 @@ from stromboli.model.snapshot import Snapshot
 from stromboli.model.table import Ints, NodeTable, Rows
 from stromboli.model.task import PodTemplate, Task
 
-NONE: Mapping[str, int] = {}
-"""Nothing is known of any job."""
+Said = dict[int, tuple[int, bool]]
+"""Of jobs by number: how often they had moved (:class:`~stromboli.model.jobs.sums.Sums`), and whether tasks of them
+might be evicted."""
 
 FEW = 16
 """Up to so many touched nodes are looked at one by one: cheaper there than array operations."""
@@ -42,8 +43,8 @@ class Candidates:
     """
 
     __slots__ = (
-        "_jobs", "_kept", "_largest", "_ledger", "_lowest", "_places", "_reaches", "_seen", "_serves", "alive",
-        "amounts", "best_effort", "changed", "job", "jobs", "row", "running", "start", "tasks",
+        "_by_queue", "_jobs", "_kept", "_largest", "_ledger", "_lowest", "_places", "_reaches", "_seen", "_serves",
+        "_uids", "alive", "amounts", "best_effort", "changed", "job", "jobs", "row", "running", "start", "tasks",
     )  # fmt: skip
 
     def __init__(self, snapshot: Snapshot, jobs: Jobs, ledger: Ledger) -> None:
@@ -52,7 +53,8 @@ class Candidates:
         self._largest: list[int] | None = None
         self._serves: dict[int, int] = {}
         self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
-        self._kept: dict[Hashable, dict[str, int]] = {}
+        self._kept: dict[Hashable, Said] = {}
+        self._by_queue: dict[str, list[int]] | None = None
         self.tasks: list[Task] = []
         self.start: list[int] = [0]
         tasks, known = self.tasks, set(jobs)
@@ -65,6 +67,7 @@ class Candidates:
             self.start.append(len(tasks))
         owners = list(map(attrgetter("job"), tasks))
         self.jobs: dict[str, int] = {uid: number for number, uid in enumerate(dict.fromkeys(owners))}
+        self._uids = list(self.jobs)
         self.row: list[int] = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start)).tolist()
         self._places: dict[int, dict[str, int]] = {}
         self.job = np.fromiter(map(self.jobs.__getitem__, owners), dtype=np.intp, count=len(owners))
@@ -121,11 +124,23 @@ class Candidates:
             found = self._serves[template.number] = min([largest[c] // vector[c] for c in asked], default=1)
         return found
 
-    def kept(self, key: Hashable) -> dict[str, int]:
-        """What searches with equal ``key`` may note of jobs, by uid: that they are within reach until they move again.
+    @property
+    def by_queue(self) -> Mapping[str, Sequence[int]]:
+        """The numbers of the jobs of which single tasks may be evicted, by queue."""
+        if self._by_queue is None:
+            self._by_queue = {}
+            for number, job in enumerate(self._jobs.peek_each(self.jobs)):
+                if job is not None and not job.group.evicted_whole:
+                    self._by_queue.setdefault(job.queue, []).append(number)
+        return self._by_queue
 
-        The value is the number of moves of the job (:class:`~stromboli.model.jobs.sums.Sums`).
-        """
+    def jobs_at(self, numbers: Sequence[int]) -> list[Job]:
+        """The jobs with these numbers, as they stand, read-only."""
+        uids = self._uids
+        return [job for job in self._jobs.peek_each([uids[number] for number in numbers]) if job is not None]
+
+    def kept(self, key: Hashable) -> Said:
+        """What searches with equal ``key`` may note of jobs: what was said of them stands until they move again."""
         found = self._kept.get(key)
         if found is None:
             if len(self._kept) >= FEW:
@@ -133,23 +148,19 @@ class Candidates:
             found = self._kept[key] = {}
         return found
 
-    def reach(
-        self,
-        of: Callable[[Job], bool],
-        *,
-        bound: bool = True,
-        only_best_effort: bool = False,
-        kept: Mapping[str, int] = NONE,
-    ) -> Reach:
-        """The candidates of those jobs for which ``of`` is true now.
+    def reach(self, of: Callable[[Job], bool], *, bound: bool = True, only_best_effort: bool = False) -> Reach:
+        """The candidates of those jobs for which ``of`` is true now; see :meth:`reach_of`."""
+        jobs = enumerate(self._jobs.peek_each(self.jobs))
+        numbers = [number for number, job in jobs if job is not None and of(job)]
+        return self.reach_of(numbers, bound=bound, only_best_effort=only_best_effort)
 
-        ``bound`` says whether tasks that do not run yet count too.  One job after another often reaches the same, so
-        ``kept`` (see :meth:`kept`) says of which jobs that is known.
+    def reach_of(self, numbers: Sequence[int], *, bound: bool = True, only_best_effort: bool = False) -> Reach:
+        """The candidates of the jobs with these ``numbers``.
+
+        ``bound`` says whether tasks that do not run yet count too.  One job after another often reaches the same.
         """
-        jobs = self._jobs.peek_each(self.jobs)
-        within = np.array(
-            [job is not None and (kept.get(job.uid) == job.sums.moves or of(job)) for job in jobs], dtype=bool
-        )
+        within = np.zeros(len(self.jobs), dtype=bool)
+        within[list(numbers)] = True
         key = within.tobytes(), bound, only_best_effort
         found = self._reaches.get(key)
         if found is None:

@@ -297,7 +297,7 @@ def scope_of(session: Session, job: Job, action: str) -> Callable[[Job], bool]:
     """Which jobs ``job`` may take from in ``action``."""
     if gang := GANGS.get(action):
         return lambda other: offers_itself(other) and gang.may_lose(session, job, other)
-    return preempt.scope(job, within=False) if action == "preempt" else reclaim.scope(session, job)
+    return preempt.scope(job) if action == "preempt" else reclaim.scope(session, job)
 
 
 GANGS: Final = {"gangpreempt": GangPreempt(), "gangreclaim": GangReclaim()}
