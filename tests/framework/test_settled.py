@@ -9,8 +9,12 @@ import pytest
 from stromboli.cluster.mirror import Mirror
 from stromboli.framework.books.phases import is_settled
 from stromboli.framework.books.plan import Bind
+from stromboli.model.job import FAILED, PENDING, Job
 from stromboli.model.names import POD_GROUP_SCHEDULED, REASON_GANG_READY
-from stromboli.testing.builders import node, pod, pod_group, state
+from stromboli.plugin import Plugin, job_starving
+from stromboli.preemption.starving import waiting
+from stromboli.testing.builders import node, pod, pod_group, queue, state
+from tests.acceptance.bench import Bench, conf
 
 READY = [{"type": POD_GROUP_SCHEDULED, "status": "True", "reason": REASON_GANG_READY}]
 RUNNING: dict[str, Any] = {"phase": "Running", "running": 1, "conditions": READY}
@@ -31,3 +35,32 @@ def test_a_job_is_settled(on: str, status: dict[str, Any], settled: bool) -> Non
     if not on:
         mirror.assume_bound(Bind("default/g-0", "default/g-0", "default/g", "n1"))
     assert is_settled(mirror.state.snapshot().jobs["default/g"]) is settled
+
+
+@pytest.mark.parametrize(("own", "asked"), [(True, ["a", "f", "q", "w"]), (False, ["a", "b", "c", "f", "q", "r", "w"])])
+def test_settled_jobs_are_not_asked_whether_they_starve_where_that_is_known(own: bool, asked: list[str]) -> None:
+    """The first job of each queue is, as is one whose pod failed, and one that waits."""
+    seen: list[str] = []
+
+    class Outsider(Plugin):
+        name = "outsider"
+
+        @job_starving(own=own)
+        def wants(self, job: Job) -> bool:
+            seen.append(job.name)
+            return bool({PENDING, FAILED}.intersection(job.index))
+
+    def runs(name: str, in_queue: str = "default", **status: Any) -> list[Any]:
+        group = pod_group(name, queue=in_queue)
+        return [{**group, "status": {**RUNNING, **status}}, pod(f"{name}-0", group=name, on="n1")]
+
+    failed = [*runs("f", failed=1), pod("f-1", group="f", on="n1", phase="Failed")]
+    waits = [pod_group("w", phase="Inqueue"), pod("w-0", group="w")]
+    jobs = [*runs("a"), *runs("b"), *runs("c"), *failed, *runs("q", "other"), *runs("r", "other"), *waits]
+    bench = Bench([node("n1", cpu=64), queue("other"), *jobs], conf("outsider", "gang priority"), Outsider)
+    with bench.open() as session:
+        assert [job.name for job in session.active_jobs()] == ["a", "q", "w"]  # a job is known to be settled once asked
+        found = waiting(session, "preempt")
+    assert sorted(seen) == asked
+    assert {name: [job.name for job in jobs] for name, jobs in found.jobs.items()} == {"default": ["f", "w"]}
+    assert list(found.queues) == ["default", "other"]

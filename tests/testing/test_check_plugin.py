@@ -488,6 +488,16 @@ class Pairs(Flawed):
         return len(tasks) != 1
 
 
+class Greedy(Flawed):
+    """Promises that jobs whose pods run are content, and says that they starve."""
+
+    name = "greedy"
+
+    @job_starving(own=True)
+    def never_content(self, _job):
+        return True
+
+
 class Sated(Flawed):
     """Says that any job starves for one more pod, and goes on to starve."""
 
@@ -545,6 +555,7 @@ class Evens(Flawed):
         (Choosy, r"plugin choosy, allocatable.many: says \[1, 0.*\] for Task.* when in turn each of .*; leave out"),
         (Pairs, r"plugin pairs, preemptive: allows \[Task.*\] together, but not Task.* are placed; leave out own="),
         (Sated, r"plugin sated, job_starving.many: says 1 for 1 tasks like .* one by one it is 2"),
+        (Greedy, r"plugin greedy, job_starving: says that Job.* starves, all of whose tasks run; leave out own="),
         (Herd, r"plugin herd, reclaimable: protects, lets Task\(.*\) go among others, and does not let it go alone"),
     ],
 )  # fmt: skip

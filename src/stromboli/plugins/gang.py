@@ -120,7 +120,7 @@ class Gang(Plugin, trusted=True):
         again = self.session.ledger.second_places.counted
         return PERMIT if again and sub_job.is_pipelined(len(again.intersection(sub_job.task_uids))) else REJECT
 
-    @job_starving
+    @job_starving(own=True)
     def lacks_tasks(self, job: Job) -> bool:
         """Whether minMember is not reached even with pipelined tasks; minimums by role are not looked at."""
         return job.is_starving()

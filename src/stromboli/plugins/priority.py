@@ -134,7 +134,7 @@ class Priority(Plugin, trusted=True):
             say(task=task.key, preemptee=theirs, preemptor=mine)
         return theirs < mine
 
-    @job_starving
+    @job_starving(own=True)
     def wants_all(self, job: Job) -> bool:
         """Whether any task is neither placed nor about to be; failed and ending ones count as wanting."""
         return job.ready_task_num() + job.waiting_task_num() < len(job.tasks)

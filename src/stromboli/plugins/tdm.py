@@ -200,7 +200,7 @@ class Tdm(Plugin, trusted=True):
         """Permit a job whose minimum is placed, reservations included; else reject."""
         return PERMIT if job.is_pipelined() else REJECT
 
-    @job_starving
+    @job_starving(own=True)
     def steady_and_waiting(self, job: Job) -> bool:
         """Whether a job that may not be preempted has pending tasks."""
         return not job.facts.preemptable and job.number(PENDING) > 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.books.priority_queue import PriorityQueue
 from stromboli.framework.session.session import Session
-from stromboli.model.job import PENDING, Job
+from stromboli.model.job import FAILED, PENDING, Job
 from stromboli.model.names import NEVER_PREEMPTS
 from stromboli.model.task import Task
 from stromboli.narration.observe import Teller
@@ -35,6 +35,11 @@ class Skips:
         keys = (f"{action}_job_invalid", missing, f"{action}_not_starving", added)
         return cls(*map(session.tells, keys))
 
+    @property
+    def are_told(self) -> bool:
+        """Whether anything listens."""
+        return any((self.invalid, self.missing, self.content, self.queue_added))
+
 
 @dataclass(slots=True)
 class Waiting:
@@ -51,7 +56,10 @@ class Waiting:
 def waiting(session: Session, action: str) -> Waiting:
     """The jobs that may take room in ``action``: admitted, valid, in a known queue, starving by the plugins' vote."""
     found, skips = Waiting(), Skips.of(session, action)
+    sated = session.hooks.sates_settled and not skips.are_told
     for job in session.jobs.peek():
+        if sated and job.settled and job.facts.queue in found.queues and FAILED not in job.index:
+            continue  # most jobs, each cycle: it would not be found starving, and its queue is known
         if not _may_try(session, job, skips):
             continue
         if job.queue not in found.queues:

@@ -10,12 +10,22 @@ from stromboli.testing.builders import Manifest
 from stromboli.testing.cycle_checks import check_cycle
 from stromboli.testing.moves import Move
 from stromboli.testing.node_checks import check_nodes
-from stromboli.testing.other_checks import check_handlers, check_many, check_orders, check_quotas
+from stromboli.testing.other_checks import check_handlers, check_many, check_orders, check_quotas, check_sated
 from stromboli.testing.shrinking import Example, smallest
 from stromboli.testing.trial import Trial
 from stromboli.testing.victim_checks import check_own, check_victims
 
-CHECKS = (check_nodes, check_orders, check_many, check_handlers, check_victims, check_own, check_quotas, check_cycle)
+CHECKS = (
+    check_nodes,
+    check_orders,
+    check_many,
+    check_handlers,
+    check_victims,
+    check_own,
+    check_quotas,
+    check_sated,
+    check_cycle,
+)
 """What is checked of every example, in this order."""
 
 

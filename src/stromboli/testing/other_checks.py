@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 from stromboli.errors import PlacementError
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.extension.answers import Answer
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation_kind import OperationKind
-from stromboli.model.job import Job
+from stromboli.model.job import BINDING, BOUND, RUNNING, SUCCEEDED, Job
 from stromboli.model.subjobs import SubJob
 from stromboli.model.task import Task
 from stromboli.testing.node_checks import per_node, said
@@ -119,6 +119,19 @@ def check_quotas(trial: Trial) -> None:
         for answer in trial.answers("preemptive", "scalar"):
             if answer.hook.own and trial.ask(answer.hook, answer.function, queue, tasks):
                 _check_each(trial, answer, queue, tasks)
+
+
+SATED: Final = frozenset({BINDING, BOUND, RUNNING, SUCCEEDED})
+"""States of tasks that want nothing more."""
+
+
+def check_sated(trial: Trial) -> None:
+    """With ``own=`` no job starves that has all it wants."""
+    for job in trial.session.jobs.values():
+        if job.index and job.is_ready() and SATED.issuperset(job.index):
+            for answer in trial.answers("job_starving", "scalar"):
+                if answer.hook.own and trial.ask(answer.hook, answer.function, job):
+                    trial.fail(answer.hook.name, f"says that {job} starves, all of whose tasks run; leave out own=")
 
 
 def _after(trial: Trial, placed: Task, answer: Answer, *asked: object) -> object:

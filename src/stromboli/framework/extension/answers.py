@@ -144,6 +144,10 @@ class Answers:
         """Whether all plugins at one point give that form, and promise ``own=`` of it."""
         return self.batch_forms(point, form) is not None and all(answer.hook.own for answer in self.of(point, form))
 
+    def has_some_own(self, point: str) -> bool:
+        """Whether one of the plugins that are asked at a point promises ``own=``."""
+        return any(answer.hook.own for answer in self._asked(point))
+
     def order(self, point: str, compare: Function) -> Order[Any]:
         """The order of one point, by comparison and by key."""
         return Order(compare, self.key(point), self.opinion(point))

@@ -92,7 +92,8 @@ class Hook:
     alone: it is asked once for all pods of a job that are equal in these, whatever their labels and annotations.
     Of ``allocatable.many`` it promises that it follows from what the task asks for and what the queue, and those above
     it, hold: one that would be allowed is allowed in the place of one that asks for the same.  Of ``preemptive`` it
-    promises the same, and that tasks which are allowed together are allowed one after the other.
+    promises the same, and that tasks which are allowed together are allowed one after the other.  Of ``job_starving``
+    it promises that no job starves that has its minimum and whose tasks all run, are being bound, or have succeeded.
     """
 
     point: Point
@@ -247,7 +248,7 @@ def _misuse(hook: Hook) -> str:
         **_false_promises(hook, fit),
         "static= excludes reads=": hook.static and bool(hook.reads),
         "protects= belongs to points that name victims": hook.protects and not names_victims,
-        "own= belongs to sort keys of jobs and tasks, to votes on victims and to quotas of queues": hook.own
+        "own= belongs to sort keys of jobs and tasks, votes on victims, quotas of queues and job_starving": hook.own
         and hook.name not in _OWN,
     }
     return next((text for text, holds in mistakes.items() if holds), "")
@@ -262,7 +263,7 @@ def _may_read(hook: Hook) -> bool:
 
 _OWN: Final = (
     "job_order.key", "task_order.key", "preemptable", "preemptable.job", "reclaimable", "reclaimable.job",
-    "allocatable.many", "preemptive",
+    "allocatable.many", "preemptive", "job_starving",
 )  # fmt: skip
 """The decorators that take ``own=``."""
 

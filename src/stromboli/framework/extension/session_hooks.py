@@ -28,8 +28,8 @@ class SessionHooks:
     ``batch_forms`` are the forms for runs of equal tasks, ``job_prefilters`` rule out all victims of a job at once, and
     ``own_votes`` are votes on victims that may be kept; None where a plugin has none.  ``own_quotas`` says by point
     whether what plugins allow a queue follows from what it holds.  ``by_template`` says that whether a task may be
-    placed at all follows from its template.  ``opening`` is the plugin that opens at the moment,
-    with its tier and its options.
+    placed at all follows from its template, ``sates_settled`` that no job starves that has all it wants.  ``opening``
+    is the plugin that opens at the moment, with its tier and its options.
     """
 
     def __init__(self, tiers: int) -> None:
@@ -42,7 +42,7 @@ class SessionHooks:
         self.job_prefilters: dict[str, JobPrefilter | None] = {}
         self.own_votes: dict[str, OwnVote | None] = {}
         self.own_quotas: dict[str, bool] = {}
-        self.by_template = False
+        self.by_template = self.sates_settled = False
 
     @property
     def opening_name(self) -> str:
@@ -83,6 +83,7 @@ class SessionHooks:
         self.task_keys = [*answers.forms("task_order", "key").values()] if self.orders["task_order"].key else None
         self.batch_forms = {name: answers.batch_forms(name) for name in _RUNS}
         self.by_template = all(answer.hook.key is by_template for answer in answers.of("pre_predicate"))
+        self.sates_settled = answers.has_some_own("job_starving")
         self.own_quotas = {name: answers.has_own(name, form) for name, form in _QUOTAS.items()}
         self.job_prefilters = {name: job_prefilter(answers, name, restart) for name in _VICTIMS}
         kept = not restart and not compat.asks("protections-absolute") and answers.has_own_orders
