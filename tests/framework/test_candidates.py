@@ -106,3 +106,21 @@ def test_a_session_knows_all_templates_whether_or_not_its_snapshot_lists_them() 
     with cluster().open() as counted:
         counted.snapshot.templates = None
         assert sorted({template.number for template in counted.snapshot.all_templates()}) == sorted(numbers)
+
+
+def test_what_may_be_evicted_is_found_again_on_nodes_that_have_changed() -> None:
+    """A pod comes, one ends, one says that it stays, and the queue of a job is not there."""
+    bench = cluster()
+
+    def names() -> list[str]:
+        with bench.open() as session:
+            return [task.name for task in session.candidates.tasks]
+
+    assert names() == names() == ["a-0", "b-0", "a-1", "b-1"]
+    bench.tell(pod("a-2", group="a", on="n0"))
+    assert names() == ["a-0", "b-0", "a-2", "a-1", "b-1"]
+    stays = pod("b-1", group="b", on="n1", annotations={"volcano.sh/preemptable": "false"})
+    bench.tell(pod("a-0", group="a", on="n0", phase="Succeeded"), stays)
+    assert names() == ["b-0", "a-2", "a-1"]
+    bench.tell(pod_group("a", min_member=1, phase="Running", queue="none"))
+    assert names() == ["b-0"]

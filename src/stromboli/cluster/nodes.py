@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from stromboli.cluster.decoding.shards import ShardStore
 from stromboli.model.resources.axes import Axes, Vector, add_to
+from stromboli.model.snapshot import NodeTasks
 from stromboli.model.spec import NodeSpec
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import AMOUNTS, NodeStatics, NodeTable
@@ -41,7 +42,7 @@ class NodeEntry:
         self.pipelined: list[int] = []
         self.requested: list[int] = []
         self.nonzero: list[int] = [0, 0]
-        self.tasks: dict[str, Task] = {}
+        self.tasks = NodeTasks()
 
     def count(self, task: Task, times: int) -> None:
         """Add ``task`` to the sums, or with ``times`` -1 take it away."""
@@ -86,7 +87,7 @@ class NodeStore:
         self._statics: NodeStatics | None = None
         self._table: NodeTable | None = None
         self._changed: dict[str, None] = {}
-        self._tasks: list[Mapping[str, Task]] = []
+        self._tasks: list[NodeTasks] = []
         self._moved: dict[str, None] = {}
 
     def set_node(self, spec: NodeSpec, offer: Vector) -> None:
@@ -119,14 +120,15 @@ class NodeStore:
         if max(*entry.requested, *entry.nonzero) > LARGEST:
             entry.count(task, -1)
             raise OverflowError(task.node_name)
-        entry.tasks = {**entry.tasks, task.key: task} if self._table is not None else entry.tasks
+        entry.tasks = NodeTasks(entry.tasks) if self._table is not None else entry.tasks
         entry.tasks[task.key] = task
 
     def remove(self, task: Task) -> None:
         """Take ``task`` off its node."""
         entry = self._entries[task.node_name]
         entry.count(task, -1)
-        entry.tasks = {key: other for key, other in entry.tasks.items() if key != task.key}
+        entry.tasks = NodeTasks(entry.tasks)
+        entry.tasks.pop(task.key, None)
         self._changed[task.node_name] = self._moved[task.node_name] = None
         if entry.spec is None and not entry.tasks:
             del self._entries[task.node_name]
@@ -184,7 +186,7 @@ class NodeStore:
             for column, amounts in _columns(self._axes, [self._entries[name] for name in names]):
                 getattr(table, column)[:, rows] = amounts
 
-    def tasks(self) -> Sequence[Mapping[str, Task]]:
+    def tasks(self) -> Sequence[NodeTasks]:
         """Tasks on each node of the last snapshot, row by row."""
         if not self._tasks:
             self._tasks = [entry.tasks for entry in self._rows or ()]

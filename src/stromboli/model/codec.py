@@ -28,7 +28,7 @@ from stromboli.model.queue import Queue, ResourceQuota
 from stromboli.model.resources.axes import Axes, Vector
 from stromboli.model.resources.device_settings import DeviceSettings
 from stromboli.model.resources.resource import Resource
-from stromboli.model.snapshot import HyperNodeInfo, QueueSums, Snapshot
+from stromboli.model.snapshot import HyperNodeInfo, NodeTasks, QueueSums, Snapshot
 from stromboli.model.spec import LabelSelector, NodeSpec, PodSpec
 from stromboli.model.status import TaskStatus
 from stromboli.model.table import AMOUNTS, NodeStatics, NodeTable
@@ -321,7 +321,7 @@ def _snapshot(rows: Reader, body: _Body) -> Snapshot:
     found = Snapshot(axes, _table(axes, body))
     if body.templates_known is not None:
         found.templates = list(rows.templates.values())[: body.templates_known]
-    found.node_tasks = [{rows.tasks[n].key: rows.tasks[n] for n in numbers} for numbers in body.node_tasks]
+    found.node_tasks = [NodeTasks({rows.tasks[n].key: rows.tasks[n] for n in row}) for row in body.node_tasks]
     found.reserved = [rows.tasks[number] for number in body.reserved]
     found.jobs = {row.uid: rows.job(row) for row in body.jobs}
     found.queues = {queue.name: queue for queue in body.queues}

@@ -7,7 +7,7 @@ from copy import copy
 
 from stromboli.model.claims import Demand, DeviceObjects
 from stromboli.model.disruption import DisruptionBudget
-from stromboli.model.job import Job
+from stromboli.model.job import BOUND, RUNNING, Job
 from stromboli.model.numa import Topologies
 from stromboli.model.objects.shard import Shard
 from stromboli.model.objects.storage import Storage
@@ -53,6 +53,25 @@ class QueueSums:
         twin.elastic, twin.inqueue, twin.admitted = full(self.elastic), full(self.inqueue), full(self.admitted)
         twin.jobs = self.jobs
         return twin
+
+
+class NodeTasks(dict[str, Task]):
+    """The tasks on one node by ``namespace/name``; those of a snapshot never change."""
+
+    __slots__ = ("_evictable",)
+
+    @property
+    def evictable(self) -> Sequence[Task]:
+        """Bound and running tasks of jobs that do not refuse eviction; found once, as most nodes stay as they are."""
+        try:
+            return self._evictable
+        except AttributeError:
+            self._evictable: Sequence[Task] = [task for task in self.values() if _is_evictable(task)]
+            return self._evictable
+
+
+def _is_evictable(task: Task) -> bool:
+    return (task.status is RUNNING or task.status is BOUND) and task.preemptable and bool(task.job)
 
 
 Holdings = dict[str, list[int]]
@@ -160,7 +179,7 @@ class Snapshot:
         self.shard: Shard | None = None
         self.numa: Topologies = {}
         self.device_settings: Mapping[str, DeviceSettings] = {}
-        self.node_tasks: Sequence[Mapping[str, Task]] = ()
+        self.node_tasks: Sequence[NodeTasks] = ()
         self.reserved: Sequence[Task] = ()
         self.hyper_nodes: dict[str, HyperNodeInfo] = {}
         self.hyper_node_tiers: dict[str, int] = {}
@@ -186,4 +205,4 @@ class Snapshot:
         return belonging(task.labels, task.controller, named) if named else None
 
 
-__all__ = ["HyperNodeInfo", "QueueSums", "Snapshot"]
+__all__ = ["HyperNodeInfo", "NodeTasks", "QueueSums", "Snapshot"]

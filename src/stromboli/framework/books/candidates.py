@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import accumulate, chain
 from operator import attrgetter
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from stromboli.framework.books.jobs import Jobs
 from stromboli.framework.books.ledger import Ledger
 from stromboli.framework.engine.rows import Bools
-from stromboli.model.job import BOUND, RUNNING, Job
+from stromboli.model.job import RUNNING, Job
 from stromboli.model.resources.axes import PODS
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.table import Ints, NodeTable, Rows
@@ -55,17 +56,12 @@ class Candidates:
         self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
         self._kept: dict[Hashable, Said] = {}
         self._by_queue: dict[str, list[int]] | None = None
-        self.tasks: list[Task] = []
-        self.start: list[int] = [0]
-        tasks, known = self.tasks, set(jobs)
-        for on_node in snapshot.node_tasks:
-            tasks += [
-                task
-                for task in on_node.values()
-                if (task.status is RUNNING or task.status is BOUND) and task.preemptable and task.job in known
-            ]
-            self.start.append(len(tasks))
-        owners = list(map(attrgetter("job"), tasks))
+        by_node = [on_node.evictable for on_node in snapshot.node_tasks]
+        if not {task.job for task in chain.from_iterable(by_node)}.issubset(jobs.uids):
+            by_node = [[task for task in some if task.job in jobs] for some in by_node]
+        self.start: list[int] = [0, *accumulate(map(len, by_node))]
+        self.tasks: list[Task] = [*chain.from_iterable(by_node)]
+        tasks, owners = self.tasks, [task.job for task in self.tasks]
         self.jobs: dict[str, int] = {uid: number for number, uid in enumerate(dict.fromkeys(owners))}
         self._uids = list(self.jobs)
         self.row: list[int] = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start)).tolist()
