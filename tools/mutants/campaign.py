@@ -190,7 +190,7 @@ class Campaign:
         verdict = self.tried_by(mutation, self.tests_of(mutation))
         may_be_import = not verdict.tests or (not verdict.caught and mutation.function_name in self.at_import)
         if may_be_import and (users := self.using(mutation)):
-            anew = self.tried_anew(mutation, users, Limits.of(sum(map(self.seconds_of, users))))
+            anew = self.tried_anew(mutation, users)
             verdict = anew if anew.caught else verdict
         if verdict.caught or not (near := self.near(mutation)):
             return verdict
@@ -210,14 +210,14 @@ class Campaign:
                 return self.tried_by(mutation, tests)
             if status != UNFIT:
                 return verdict_of(status, by, len(tests))
-        return self.tried_anew(mutation, tests, limits)
+        return self.tried_anew(mutation, tests)
 
-    def tried_anew(self, mutation: Mutation, tests: list[str], limits: Limits) -> Verdict:
-        """Try a mutant in processes of its own; what a test that fails by itself says does not count."""
+    def tried_anew(self, mutation: Mutation, tests: list[str]) -> Verdict:
+        """Try a mutant in processes of its own, each with limits for its tests; what fails by itself does not count."""
         for some in filter(None, (tests[:FIRST], tests[FIRST:])):
-            status, by = run_anew(mutation, some, limits, self.project)
+            status, by = run_anew(mutation, some, Limits.of(sum(map(self.seconds_of, some))), self.project)
             if by in self.items and not self.is_sound(by):
-                return self.tried_anew(mutation, [name for name in tests if name != by], limits)
+                return self.tried_anew(mutation, [name for name in tests if name != by])
             if status != PASSED:
                 break
         return verdict_of(status, f"a process of its own {by}".rstrip(), len(tests))
