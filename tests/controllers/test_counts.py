@@ -28,10 +28,10 @@ PHASE: dict[str, Any] = {"pending": 4, "state": {"phase": "Running"}}
 @pytest.mark.parametrize(
     ("looks", "pauses"),
     [
-        ([(10.0, COUNT, ""), (10.25, COUNT, ""), (11.0, COUNT, "")], [MOMENT, 0.75, 0.0]),
+        ([(10.0, COUNT, ""), (10.25, COUNT, ""), (12.0, COUNT, "")], [MOMENT, MOMENT - 0.25, 0.0]),
         ([(10.0, COUNT, ""), (12.0, COUNT, ""), (12.5, COUNT, "written")], [MOMENT, 0.0, MOMENT]),
         ([(10.0, COUNT, ""), (12.0, COUNT, ""), (12.1, COUNT, "")], [MOMENT, 0.0, 0.0]),
-        ([(10.0, COUNT, "makes pods"), (15.0, COUNT, ""), (15.5, COUNT, "")], [MOMENT, MOMENT, 0.5]),
+        ([(10.0, COUNT, "makes pods"), (15.0, COUNT, ""), (15.5, COUNT, "")], [MOMENT, MOMENT, MOMENT - 0.5]),
         ([(10.0, COUNT, ""), (5.0, COUNT, "")], [MOMENT, 0.0]),
         ([(10.0, COUNT, ""), (10.5, {}, ""), (11.5, COUNT, "")], [MOMENT, 0.0, MOMENT]),
         ([(10.0, PHASE, ""), (10.1, PHASE, "makes pods")], [0.0, 0.0]),

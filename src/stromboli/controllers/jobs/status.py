@@ -16,7 +16,7 @@ from stromboli.model.values.times import seconds, stamp
 NANOSECONDS = 10**9
 COUNTS: Final = frozenset({"pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount"})
 """The parts of a status that say how many pods are how."""
-MOMENT: Final = 1.0
+MOMENT: Final = 2.0
 """Seconds for which a status that counts pods may be outdated: pods come and start in numbers, and count together."""
 WRITTEN: Final = "lastTransitionTime"
 """The part of a status' state that says when it was written."""

@@ -151,8 +151,8 @@ CONTROLLERS = (
     ),
     _row(
         "counted-together",
-        "Pods that come or start are counted within a second in the status of their Job, within five in that of their"
-        " PodGroup; a phase that changes is told at once.",
+        "Pods that come or start are counted within two seconds in the status of their Job, within five in that of"
+        " their PodGroup; a phase that changes is told at once.",
         "Each look and each cycle writes what it counts.",
         "controllers, scheduler",
         "The status of a job of fifty pods would be written five times while it starts; writes bound how fast pods"
