@@ -114,7 +114,7 @@ class Bench:
     async def _late(self, changes: int, turn: int) -> float:
         """Milliseconds by which the next cycle is late while such a session's changes are taken over and written."""
         decided = asyncio.get_running_loop().time()
-        self.scheduler.pace.ended(decided)
+        self.scheduler.pace.decided(decided)
         await self.scheduler.take_over(Plan(annotations=self._wishes(changes, turn)))
         await self.scheduler.pause()
         late = asyncio.get_running_loop().time() - decided - self.period

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.batch import Job
+from stromboli.api.batch import Job, JobStatus
 from stromboli.api.fields import Metadata
 from stromboli.api.kinds import JOBS
 from stromboli.controllers.changes import Patch
-from stromboli.controllers.jobs.status import MOMENT, Uncounted
+from stromboli.controllers.jobs.status import COUNTED_WITHIN, OutdatedCounts
 from tests.controllers.cluster import Cluster, started, task
 
 
@@ -28,12 +28,14 @@ PHASE: dict[str, Any] = {"pending": 4, "state": {"phase": "Running"}}
 @pytest.mark.parametrize(
     ("looks", "pauses"),
     [
-        ([(10.0, COUNT, ""), (10.25, COUNT, ""), (12.0, COUNT, "")], [MOMENT, MOMENT - 0.25, 0.0]),
-        ([(10.0, COUNT, ""), (12.0, COUNT, ""), (12.5, COUNT, "written")], [MOMENT, 0.0, MOMENT]),
-        ([(10.0, COUNT, ""), (12.0, COUNT, ""), (12.1, COUNT, "")], [MOMENT, 0.0, 0.0]),
-        ([(10.0, COUNT, "makes pods"), (15.0, COUNT, ""), (15.5, COUNT, "")], [MOMENT, MOMENT, MOMENT - 0.5]),
-        ([(10.0, COUNT, ""), (5.0, COUNT, "")], [MOMENT, 0.0]),
-        ([(10.0, COUNT, ""), (10.5, {}, ""), (11.5, COUNT, "")], [MOMENT, 0.0, MOMENT]),
+        ([(10.0, COUNT, ""), (10.25, COUNT, ""), (12.0, COUNT, "")], [COUNTED_WITHIN, COUNTED_WITHIN - 0.25, 0.0]),
+        ([(10.0, COUNT, ""), (12.0, COUNT, ""), (12.5, COUNT, "written")], [COUNTED_WITHIN, 0.0, COUNTED_WITHIN]),
+        ([(10.0, COUNT, ""), (12.0, COUNT, ""), (12.1, COUNT, "")], [COUNTED_WITHIN, 0.0, 0.0]),
+        ([(10.0, COUNT, "makes pods"), (15.0, COUNT, ""), (15.5, COUNT, "")], [2.0, 2.0, 1.5]),
+        ([(10.0, COUNT, ""), (5.0, COUNT, "")], [COUNTED_WITHIN, 0.0]),
+        ([(10.0, COUNT, ""), (10.5, {}, ""), (11.5, COUNT, "")], [COUNTED_WITHIN, 0.0, COUNTED_WITHIN]),
+        ([(10.0, COUNT, "makes pods"), (11.0, COUNT, "makes pods"), (19.5, COUNT, "makes pods")], [2.0, 2.0, 0.5]),
+        ([(10.0, COUNT, "makes pods"), (20.0, COUNT, "makes pods")], [2.0, 0.0]),
         ([(10.0, PHASE, ""), (10.1, PHASE, "makes pods")], [0.0, 0.0]),
         ([(10.0, {**COUNT, "retryCount": 1}, "")], [0.0]),
     ],
@@ -44,16 +46,19 @@ PHASE: dict[str, Any] = {"pending": 4, "state": {"phase": "Running"}}
         "from when the pods have been made",
         "a clock that is set back",
         "counted by another",
+        "as long as pods are made",
+        "but not for ever",
         "a phase",
         "a retry",
     ],
 )  # fmt: skip
 def test_how_long_a_count_of_pods_is_put_off(looks: list[tuple[float, Any, str]], pauses: list[float]) -> None:
-    uncounted, found = Uncounted(), list[float]()
+    outdated, found = OutdatedCounts(), list[float]()
     for now, patch, what in looks:
-        version = "2" if what == "written" else "1"
-        one = Job(metadata=Metadata(name="j", namespace="ns", uid="u", resource_version=version))
-        found.append(uncounted.pause(one, patch, now, makes_pods=what == "makes pods"))
+        status = JobStatus(pending=3 if what == "written" else 2)
+        version = str(now)  # others may write annotations meanwhile
+        one = Job(metadata=Metadata(name="j", namespace="ns", uid="u", resource_version=version), status=status)
+        found.append(outdated.pause(one, patch, now, makes_pods=what == "makes pods"))
     assert found == pauses
 
 
@@ -66,10 +71,10 @@ def start_one_by_one(cluster: Cluster, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("least", "seconds", "told"),
     [
-        (4, MOMENT / 8, [(0, 4)]),
-        (4, 2 * MOMENT, [(4, 0), (3, 1), (2, 2), (1, 3), (0, 4)]),
-        (2, MOMENT / 8, [(2, 2), (0, 4)]),
-        (1, MOMENT / 8, [(3, 1), (0, 4)]),
+        (4, COUNTED_WITHIN / 8, [(0, 4)]),
+        (4, 2 * COUNTED_WITHIN, [(4, 0), (3, 1), (2, 2), (1, 3), (0, 4)]),
+        (2, COUNTED_WITHIN / 8, [(2, 2), (0, 4)]),
+        (1, COUNTED_WITHIN / 8, [(3, 1), (0, 4)]),
     ],
     ids=["together", "one by one", "the phase changes meanwhile", "the phase changes at first"],
 )
@@ -77,9 +82,9 @@ def test_pods_that_start_are_counted_together_and_a_phase_is_told_at_once(
     least: int, seconds: float, told: list[tuple[int, int]]
 ) -> None:
     cluster = started(task("a", 4, minAvailable=least), running=False)
-    if seconds > MOMENT:
-        cluster.wait(cluster.now + MOMENT)
+    if seconds > COUNTED_WITHIN:
+        cluster.wait(cluster.now + COUNTED_WITHIN)
     start_one_by_one(cluster, seconds)
-    cluster.wait(cluster.now + MOMENT)
+    cluster.wait(cluster.now + COUNTED_WITHIN)
     assert counts(cluster) == told
     assert cluster.phase() == "Running"

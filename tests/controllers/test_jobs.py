@@ -14,7 +14,7 @@ from stromboli.controllers.changes import Create, KillPod, Patch
 from stromboli.controllers.jobs.counting import Counts
 from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.jobs.states import FINISHED, How, step_for
-from stromboli.controllers.jobs.status import MOMENT
+from stromboli.controllers.jobs.status import COUNTED_WITHIN
 from stromboli.controllers.work import About, Work
 from tests.controllers.cluster import Cluster, job, queue, started, task
 
@@ -104,7 +104,7 @@ def test_pods_are_named_labelled_and_annotated_as_ever() -> None:
     assert pod["spec"]["schedulerName"] == "volcano"
     assert pod["spec"]["priorityClassName"] == "high"
     assert pod["spec"]["restartPolicy"] == "OnFailure"
-    cluster.wait(cluster.now + MOMENT)
+    cluster.wait(cluster.now + COUNTED_WITHIN)
     assert status(cluster)["pending"] == 2
 
 

@@ -13,7 +13,7 @@ from stromboli.api.bus import JOB_ACTIONS
 from stromboli.controllers.changes import Create, KillPod, Patch
 from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.jobs.states import FINISHED
-from stromboli.controllers.jobs.status import MOMENT
+from stromboli.controllers.jobs.status import COUNTED_WITHIN
 from tests.controllers.cluster import Cluster, started, task
 
 ACTIONS = [action for action in JOB_ACTIONS if action != "ResumeJob"]
@@ -98,11 +98,11 @@ def test_whatever_happens_to_a_job(
     found = cluster.job()["status"]
     for step in steps:
         do(cluster, step)
-        cluster.wait(cluster.now + MOMENT)
+        cluster.wait(cluster.now + COUNTED_WITHIN)
         found = check(cluster, found)
     cluster.reap()
     cluster.admit()  # a resumed job's pods are made when its new group is let in
-    cluster.wait(cluster.now + MOMENT)
+    cluster.wait(cluster.now + COUNTED_WITHIN)
     found = check(cluster, found)
     writes = len(cluster.writes)
     cluster.manager.ask_job(("ns", "j"), Request())

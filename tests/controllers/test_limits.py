@@ -10,7 +10,7 @@ from stromboli.api.kinds import JOBS
 from stromboli.controllers.changes import Change, KillPod, Patch
 from stromboli.controllers.jobs import look, reconcile, volumes
 from stromboli.controllers.jobs.requests import Request
-from stromboli.controllers.jobs.status import MOMENT
+from stromboli.controllers.jobs.status import COUNTED_WITHIN
 from stromboli.controllers.work import About, Work
 from tests.controllers.cluster import started, task
 
@@ -36,10 +36,10 @@ def test_a_job_of_just_as_many_pods_as_may_be_gets_them(pods: int, made: int, mo
 
 def test_a_look_counts_the_pods_that_it_ends_as_ending() -> None:
     cluster = started(task("a", 3, minAvailable=1))
-    cluster.now += 90 - MOMENT
+    cluster.now += 90 - COUNTED_WITHIN
     cluster.pod_phase("j-a-2", "Pending")
     cluster.settle()
-    cluster.now += MOMENT  # so long counts of pods are put off
+    cluster.now += COUNTED_WITHIN  # so long counts of pods are put off
     work, marks = Work(About.job, ("ns", "j")), {"volcano.sh/controller-out-of-sync": "true"}
     cluster.change("pods", "j-a-0", {"metadata": {"annotations": marks}})
     first = list(cluster.run(work).changes())

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from stromboli.api.scheduling import PodGroupCondition
+from stromboli.framework.books.plan import Plan, PodGroupUpdate
+from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.live.writing.updater import MEANWHILE
-from tests.support.live_world import LiveWorld, gang
+from tests.support.live_world import Directed, LiveWorld, gang, pod
 from tests.support.virtual import run
 
 SIZE = 4
@@ -49,6 +55,66 @@ def test_pods_that_start_one_after_the_other_are_told_together(seconds: float, t
             await asyncio.sleep(seconds)
         await asyncio.sleep(2)
         assert [one for one in world.statuses() if one[0] == "Running"] == told
+        await world.end()
+
+    run(story())
+
+
+SAID = PodGroupCondition("Scheduled", "True", "1", "2027-01-01T00:00:00Z", "tasks in gang are ready", "")
+
+
+class Told(Directed):
+    """A job that is told what the test says, and has one pod that is bound and does not run."""
+
+    async def tell(self, scheduler: LiveScheduler, phase: str, running: int, **more: Any) -> None:
+        update = PodGroupUpdate("ns/job", phase, **{"conditions": (SAID,), "running": running, **more})
+        scheduler.executor.finish(Plan(pod_groups=[update]))
+        await asyncio.sleep(0.1)
+
+    def counted(self) -> list[int]:
+        bodies = [json.loads(one.body) for one in self.server.requests if "/podgroups/" in one.path and one.body]
+        return [body["status"]["running"] for body in bodies]
+
+
+@pytest.mark.parametrize(
+    ("phase", "more", "at_once"),
+    [
+        ("Running", {}, False),
+        ("Inqueue", {}, True),
+        ("Running", {"conditions": (SAID, msgspec.structs.replace(SAID, type="Unschedulable"))}, True),
+        ("Running", {"annotations": {"a": "b"}}, True),
+    ],
+    ids=["counts", "a phase", "a condition", "an annotation"],
+)
+def test_what_is_told_of_pods_that_start_and_when(
+    phase: str, more: dict[str, Any], at_once: bool, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        world = Told(kubelet=False)
+        gang(world.server, "job", 1)
+        world.server.put("pods", {**pod("job-0", "job"), "spec": {**pod("job-0")["spec"], "nodeName": "n0"}})
+        scheduler = await world.directed(tmp_path)
+        await world.tell(scheduler, "Running", 0)
+        await world.tell(scheduler, phase, 7, **more)
+        assert world.counted() == [0, 7][: 1 + at_once]
+        await asyncio.sleep(MEANWHILE)
+        assert world.counted() == [0, 7]
+        await world.end()
+
+    run(story())
+
+
+def test_counts_are_written_before_a_stop(tmp_path: Path) -> None:
+    async def story() -> None:
+        world = Told(kubelet=False)
+        gang(world.server, "job", 1)
+        world.server.put("pods", {**pod("job-0", "job"), "spec": {**pod("job-0")["spec"], "nodeName": "n0"}})
+        scheduler = await world.directed(tmp_path)
+        await world.tell(scheduler, "Running", 0)
+        await world.tell(scheduler, "Running", 7)
+        scheduler.stop()
+        await asyncio.wait_for(world.tasks[-1], MEANWHILE / 2)
+        assert world.counted() == [0, 7]
         await world.end()
 
     run(story())

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from stromboli.errors import ApiError
 from stromboli.kube.client import Client
 from stromboli.kube.recorder import Recorder
 from stromboli.live.scheduler.context import Context
@@ -26,12 +27,16 @@ class Board:
         client = Client(world.server)
         self.writes = Writes(Context(client, feed, Recorder(client, "test", world.clock)), 4, self._given_up)
         self.said: list[tuple[str, float]] = []
+        self.refused = False
 
     async def _given_up(self, key: str) -> None:
         raise AssertionError(key)
 
     def want(self, word: str, within: float = 0.0) -> None:
         async def send() -> None:
+            if word == "refused once" and not self.refused:
+                self.refused = True
+                raise ApiError(500, "InternalError", "try again")
             self.said.append((word, asyncio.get_running_loop().time()))
             await asyncio.sleep(SAY)
 
@@ -71,6 +76,41 @@ def test_what_is_written_and_when(wanted: list[tuple[float, str, float]], said: 
             board.want(word, within)
         await asyncio.sleep(20)
         assert [(word, round(at - began, 3)) for word, at in board.said] == said
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run(story())
+
+
+def test_a_word_that_may_wait_does_not_keep_an_urgent_one_from_being_tried_again() -> None:
+    async def story() -> None:
+        board = Board()
+        running = asyncio.create_task(board.writes.pool.run())
+        began = asyncio.get_running_loop().time()
+        board.want("refused once")
+        await asyncio.sleep(0.001)
+        board.want("later", 5.0)
+        await asyncio.sleep(20)
+        (first, second), times = zip(*board.said, strict=True)
+        assert (first, second, board.refused) == ("refused once", "later", True)
+        assert times[0] - began < 1.0
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run(story())
+
+
+def test_what_may_wait_is_written_before_a_stop() -> None:
+    async def story() -> None:
+        board = Board()
+        running = asyncio.create_task(board.writes.pool.run())
+        board.want("later", 5.0)
+        board.writes.hasten()
+        async with asyncio.timeout(2 * SAY):
+            await board.writes.pool.quiet()
+        assert [word for word, _ in board.said] == ["later"]
+        await asyncio.sleep(20)
+        assert len(board.said) == 1
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 

@@ -161,7 +161,7 @@ def diff(
         Path | None, typer.Option("--into", metavar="DIR", help="Write all jobs as a table, for --closed-loop.")
     ] = None,
     workers: Annotated[
-        int, typer.Option("--workers", metavar="N", min=0, help="How many, for --closed-loop. Default: a CPU each.")
+        int, typer.Option("--workers", metavar="N", min=0, help="1 or 2 processes, for --closed-loop. Default: by CPU.")
     ] = 0,
 ) -> None:  # fmt: skip
     """Show what another configuration would have decided in each recorded cycle; ends with 1 if anything.

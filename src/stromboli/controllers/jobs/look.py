@@ -38,7 +38,7 @@ from stromboli.controllers.jobs.states import FINISHED, How, Step, most_retries,
 from stromboli.controllers.jobs.status import (
     CLEAR,
     Obstacle,
-    Uncounted,
+    OutdatedCounts,
     obstacle_of,
     running_duration,
     stamped,
@@ -71,10 +71,10 @@ class Look:
     """What one action leads to; ask :meth:`outcome` once.  ``ending`` is the final phase that it means, if any."""
 
     def __init__(
-        self, job: Job, world: World, groups: Groups, plugged: Plugged, uncounted: Uncounted, now: float
+        self, job: Job, world: World, groups: Groups, plugged: Plugged, outdated: OutdatedCounts, now: float
     ) -> None:
         self._job, self._world, self._groups, self._plugged, self._now = job, world, groups, plugged, now
-        self._uncounted = uncounted
+        self._outdated = outdated
         key = (job.metadata.namespace, job.metadata.name)
         uid = job.metadata.uid
         self._pods: Mapping[str, PodView] = {
@@ -326,7 +326,7 @@ class Look:
         meta = self._job.metadata
         status = stamped(self._job, with_obstacle(status, self._obstacle), self._now)
         patch = difference(builtins(self._job.status), builtins(status))
-        if pause := self._uncounted.pause(self._job, patch, self._now, makes_pods=self._makes_pods):
+        if pause := self._outdated.pause(self._job, patch, self._now, makes_pods=self._makes_pods):
             self._outcome.again(pause)
         elif patch:
             body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}

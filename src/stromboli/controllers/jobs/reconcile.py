@@ -12,7 +12,7 @@ from stromboli.controllers.jobs.groups import Groups
 from stromboli.controllers.jobs.look import Look, about
 from stromboli.controllers.jobs.plugins import Plugins
 from stromboli.controllers.jobs.requests import Choice, Request, choose
-from stromboli.controllers.jobs.status import Obstacle, Uncounted, status_change
+from stromboli.controllers.jobs.status import Obstacle, OutdatedCounts, status_change
 from stromboli.controllers.jobs.timers import Timers
 from stromboli.controllers.world import Key, World, key_of
 from stromboli.job_plugins.registry import JobPlugins
@@ -32,7 +32,7 @@ class JobController:
         self._world = world
         self._groups = Groups()
         self._plugins = Plugins(plugins)
-        self._uncounted = Uncounted()
+        self._outdated = OutdatedCounts()
         self.timers = Timers()
         self.endings: dict[Key, Counter[tuple[str, str]]] = {}
         self._ending: dict[Key, str] = {}
@@ -63,7 +63,7 @@ class JobController:
             told.then(normal(about(job), "ExecuteAction", f"Execute action {choice.action} after {after}"))
 
     def _look(self, job: Job, action: str, request: Request, now: float, told: Outcome) -> Outcome:
-        look = Look(job, self._world, self._groups, self._plugins.of(job), self._uncounted, now)
+        look = Look(job, self._world, self._groups, self._plugins.of(job), self._outdated, now)
         outcome = look.outcome(action, request)
         if look.ending:
             self._ending[key_of(job)] = look.ending
@@ -96,6 +96,6 @@ class JobController:
         self._ending.pop(key_of(job), None)
         self._groups.forget(job.metadata.uid)
         self._plugins.forget(job.metadata.uid)
-        self._uncounted.forget(job.metadata.uid)
+        self._outdated.forget(job.metadata.uid)
         self._world.kept.forget(job.metadata.uid)
         self.timers.forget(key_of(job))

@@ -16,8 +16,10 @@ from stromboli.model.values.times import seconds, stamp
 NANOSECONDS = 10**9
 COUNTS: Final = frozenset({"pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount"})
 """The parts of a status that say how many pods are how."""
-MOMENT: Final = 2.0
-"""Seconds for which a status that counts pods may be outdated: pods come and start in numbers, and count together."""
+COUNTED_WITHIN: Final = 2.0
+"""Seconds for which a status may count pods as they were: pods come and start in numbers, and are counted together."""
+COUNTED_AT_LATEST: Final = 10.0
+"""Seconds after which pods are counted even of a job that still makes some."""
 WRITTEN: Final = "lastTransitionTime"
 """The part of a status' state that says when it was written."""
 LONGEST_MESSAGE: Final = 1024
@@ -34,33 +36,41 @@ class Obstacle(NamedTuple):
 CLEAR: Final = Obstacle()
 
 
-class Uncounted:
-    """Since when the pods of jobs are otherwise than the statuses say: a status is not written for each of them."""
+class _Outdated(NamedTuple):
+    """A status that counts pods as they were: when that was seen first, and first while the job made no more pods."""
+
+    status: JobStatus
+    first: float
+    complete: float | None
+
+
+class OutdatedCounts:
+    """Which statuses of jobs count pods as they were, and since when: a status is not written for each pod."""
 
     def __init__(self) -> None:
-        self._since: dict[str, tuple[str, float]] = {}
-        """By uid: the version of the job that says otherwise, and when that was seen first."""
+        self._known: dict[str, _Outdated] = {}
 
     def pause(self, job: Job, patch: Json, now: float, *, makes_pods: bool) -> float:
         """Seconds for which a ``patch`` of the status of ``job`` is put off; 0: it is written, or empty.
 
         It is put off only if it says how many pods are how, and nothing else; where pods are still to be made, until
-        they have come.
+        they have come, but not for ever.
         """
-        uid, version = job.metadata.uid, job.metadata.resource_version
-        if makes_pods or not is_count(patch):
+        uid = job.metadata.uid
+        if not is_count(patch):
             self.forget(uid)
-            return MOMENT if is_count(patch) else 0.0
-        known, since = self._since.get(uid, ("", now))
-        if known != version:
-            since = now
-        self._since[uid] = version, since
-        passed = now - since
-        return MOMENT - passed if 0 <= passed < MOMENT else 0.0
+            return 0.0
+        known = self._known.get(uid)
+        if known is None or known.status != job.status:
+            known = _Outdated(job.status, now, None)
+        since = now if makes_pods or known.complete is None else known.complete
+        self._known[uid] = known._replace(complete=None if makes_pods else since)
+        left = min(since + COUNTED_WITHIN, known.first + COUNTED_AT_LATEST) - now
+        return left if 0 < left <= COUNTED_WITHIN else 0.0
 
     def forget(self, uid: str) -> None:
         """The status of the job of ``uid`` is as its pods are, or the job is gone."""
-        self._since.pop(uid, None)
+        self._known.pop(uid, None)
 
 
 def is_count(patch: Json) -> bool:

@@ -162,15 +162,17 @@ class Plan(msgspec.Struct):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the cycle decided nothing, and has nothing to tell of any object."""
+        """Whether the cycle decided nothing and changes no status of a job or a queue.
+
+        What pods that wait are told does not count: one that fits nowhere is told so in each cycle.
+        """
         return not any(getattr(self, name) for name in _DECISIONS)
 
 
 _DECISIONS: Final = (
-    "binds", "evictions", "reservations", "allocated_not_bound", "nominations", "pod_groups", "pod_conditions",
-    "queues", "hyper_nodes", "events", "gates", "annotations",
+    "binds", "evictions", "reservations", "allocated_not_bound", "nominations", "pod_groups", "queues", "hyper_nodes",
+    "gates", "annotations",
 )  # fmt: skip
-"""The parts of a plan that lead to a write, or are counted upon by later cycles."""
 
 
 class Lasting(Protocol):

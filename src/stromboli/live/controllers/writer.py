@@ -40,9 +40,10 @@ from stromboli.live.controllers.keeper import Keeper
 from stromboli.live.controllers.owner_reading import read_owner
 from stromboli.model.names import CONTROLLER_OUT_OF_SYNC
 
-WRITES_AT_ONCE: Final = 16
+WRITES_AT_ONCE: Final = 32
+"""Requests that are under way at once, but for those that make and end pods."""
 PODS_AT_ONCE: Final = 48
-"""Requests that are under way at once; pods are made in numbers, and nothing else has to wait for them."""
+"""Of those: pods come and go in numbers, and nothing else has to wait for that."""
 MADE_AT_ONCE: Final = 4
 """Objects of which a part has to be made, such as keys, that are under way at once."""
 

@@ -243,7 +243,7 @@ class LiveScheduler:
         """The time between cycles, cut short by :meth:`stop`: what is written of the last one goes on meanwhile."""
         loop = asyncio.get_running_loop()
         self._tidy()
-        while not self._stop and (left := self.pace.left(loop.time(), self.options.schedule_period)) > 0:
+        while not self._stop and (left := self.pace.seconds_left(loop.time(), self.options.schedule_period)) > 0:
             await asyncio.sleep(min(left, LOOK_EVERY))
             self._tidy()
 
@@ -271,7 +271,7 @@ class LiveScheduler:
         try:
             return await self._cycle()
         except Exception as error:  # noqa: BLE001  # one cycle's failure must not end the scheduler
-            self.pace.ended(asyncio.get_running_loop().time())
+            self.pace.decided(asyncio.get_running_loop().time())
             self.tell("cycle_failed", error=in_words(error))
             return None
         finally:
@@ -285,7 +285,7 @@ class LiveScheduler:
         await self.sharding.publish()
         cut, snapshot = await self.take_snapshot()
         plan = await self._plan_for(snapshot, cut)
-        self.pace.ended(asyncio.get_running_loop().time(), idle=plan.is_empty)
+        self.pace.decided(asyncio.get_running_loop().time(), idle=plan.is_empty)
         await self.take_over(plan)
         return plan
 
@@ -295,7 +295,7 @@ class LiveScheduler:
         self._uncounted, self._astray = self._uncounted + 1, True
         for _ in self.state.catching_up():
             await busy.give_way()
-        self.pace.begun()
+        self.pace.begun(asyncio.get_running_loop().time(), self.options.schedule_period)
         now = self.clock()
         cut = Cut(now, time.localtime(now).tm_gmtoff, self.options.seed)
         found: Snapshot = self.mirror.rim.do(cut)

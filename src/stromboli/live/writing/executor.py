@@ -72,6 +72,7 @@ class LiveExecutor:
     def hand_back(self) -> int:
         """Let go of binds that have not been sent, and of reports that are not due; answers how many binds."""
         self.first_reports.drop()
+        self._own.writes.hasten()
         return self.binder.hand_back()
 
     # ------------------------------------------------------------------ decisions

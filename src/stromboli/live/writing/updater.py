@@ -58,14 +58,14 @@ class Updater:
     def update_pod_group(self, update: PodGroupUpdate) -> None:
         """The state has the new status at once, so that the next cycle need not wait for the news of it.
 
-        While pods of the job are being bound or start, one status follows the other: until the phase changes, or all
-        of them run, it is not written more often than every :data:`MEANWHILE`.
+        While pods of the job are being bound or start, one status follows the other.  One that leaves the phase as it
+        is, and once they are bound the conditions, too, is put off for :data:`MEANWHILE`.
         """
         job = self._context.mirror.state.jobs.get(update.key)
         if job is None:
             return
         conditions, uid = update.conditions, job.group.uid
-        starts = update.phase == job.phase and (BINDING in job.index or BOUND in job.index)
+        starts = _follows_start(job, update)
         if is_upstream(update.key):
             conditions = with_theirs(update.conditions, job.group.status.conditions)
         shown = (update.phase, conditions, update.running, update.succeeded, update.failed)
@@ -278,6 +278,13 @@ class Updater:
         found = await self._context.ask(kind, key)
         bound = isinstance(found, kinds.Pod) and found.spec.node_name
         return not bound and uid in (None, "", found.metadata.uid)
+
+
+def _follows_start(job: Job, update: PodGroupUpdate) -> bool:
+    """Whether an update only says how far the start of the job's pods has come, so that more of the kind follow."""
+    if update.phase != job.phase or update.annotations is not None:
+        return False
+    return BINDING in job.index or (BOUND in job.index and tuple(update.conditions) == job.group.status.conditions)
 
 
 def _plainly(condition: PodGroupCondition) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class Writes:
 
     A word that waits is replaced by a newer one; one that is just being said is not said again.  Gone objects and what
     the server refuses for good (the codes ``hopeless``) are given up; ``given_up`` is called with the key then.
-    A word about which more is expected soon may wait for that.
+    A word that is wanted ``within`` some seconds is put off for so long, in case a newer one makes it needless.
     """
 
     def __init__(
@@ -58,8 +58,14 @@ class Writes:
             return
         if waits is not None:
             waits.cancel()
-        if not has_turn:
+        if not has_turn and saying is None:
             self._put(key)
+
+    def hasten(self) -> None:
+        """Write now what may wait: no newer word will come."""
+        for key, timer in list(self._later.items()):
+            timer.cancel()
+            self._due(key)
 
     def _due(self, key: str) -> None:
         """Nothing newer has come that would have been written at once."""
@@ -86,7 +92,7 @@ class Writes:
 
     async def _say_until_heard(self, key: str, wanted: Wanted[Hashable]) -> None:
         attempts = Attempts(self._hopeless)
-        while self._context.may_write() and key not in self._next:
+        while self._context.may_write() and (key not in self._next or key in self._later):
             try:
                 await wanted.send()
                 return
