@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 
 import pytest
 
@@ -102,8 +103,8 @@ def test_a_log_of_many_jobs_is_read_and_begun(capsys):
     assert capsys.readouterr().out.startswith("200 jobs, of which 1")
 
 
-@pytest.mark.parametrize("what", ["seek", "explain", "diff"])
-def test_a_record_answers(what, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(("what", "unit"), [("seek", "CPU s"), ("explain", "CPU s"), ("diff", "s")])
+def test_a_record_answers(what, unit, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(SPANS, what, (SPANS[what][0], 20, 18.0, float("inf")))
     assert reading([what, "--into", str(tmp_path), "--hours", "0.25"]) == 0
-    assert "CPU s in 2 segments" in capsys.readouterr().out
+    assert re.search(rf"^\d+\.\d\d {unit} in 2 segments$", capsys.readouterr().out, re.MULTILINE)
