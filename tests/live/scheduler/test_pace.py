@@ -87,16 +87,12 @@ def test_a_group_is_let_in_at_once_and_its_pods_when_the_next_cycle_was_due() ->
     run(story())
 
 
-def on_a_node(found: Any) -> Any:
-    return {**found, "spec": {**found["spec"], "nodeName": "n0"}}
-
-
 @pytest.mark.parametrize(
     ("kind", "found", "is_early"),
     [
         ("pods", pod("new-0", "job"), True),
         ("podgroups", group("new", 1), True),
-        ("pods", on_a_node(pod("new-0", "job")), False),
+        ("pods", pod("new-0", "job", nodeName="n0"), False),
         ("pods", pod("new-0", schedulerName="default-scheduler"), False),
         ("pods", pod("job-0", "job"), False),
         ("podgroups", group("job", 2), False),

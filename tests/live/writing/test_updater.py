@@ -20,6 +20,12 @@ from tests.support.virtual import run
 SIZE = 4
 
 
+def statuses(world: LiveWorld) -> list[tuple[str, int]]:
+    """Phase and number of running pods, of each status of a PodGroup that was written."""
+    bodies = [json.loads(one.body) for one in world.server.requests if "/podgroups/" in one.path and one.body]
+    return [(body["status"]["phase"], body["status"]["running"]) for body in bodies]
+
+
 class Starting(LiveWorld):
     """A cluster whose pods start when the test says so."""
 
@@ -29,11 +35,6 @@ class Starting(LiveWorld):
     def runs(self, name: str) -> None:
         found = self.server.get("pods", name, "ns")
         self.server.put("pods", {**found, "status": {**found["status"], "phase": "Running"}})
-
-    def statuses(self) -> list[tuple[str, int]]:
-        """Phase and number of running pods, of each status of a PodGroup that was written."""
-        bodies = [json.loads(one.body) for one in self.server.requests if "/podgroups/" in one.path and one.body]
-        return [(body["status"]["phase"], body["status"]["running"]) for body in bodies]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_pods_that_start_one_after_the_other_are_told_together(seconds: float, t
             world.runs(f"job-{number}")
             await asyncio.sleep(seconds)
         await asyncio.sleep(2)
-        assert [one for one in world.statuses() if one[0] == "Running"] == told
+        assert [one for one in statuses(world) if one[0] == "Running"] == told
         await world.end()
 
     run(story())
@@ -66,14 +67,20 @@ SAID = PodGroupCondition("Scheduled", "True", "1", "2027-01-01T00:00:00Z", "task
 class Told(Directed):
     """A job that is told what the test says, and has one pod that is bound and does not run."""
 
+    async def started(self, tmp_path: Path) -> LiveScheduler:
+        gang(self.server, "job", 1)
+        self.server.put("pods", pod("job-0", "job", nodeName="n0"))
+        scheduler = await self.directed(tmp_path)
+        await self.tell(scheduler, "Running", 0)
+        return scheduler
+
     async def tell(self, scheduler: LiveScheduler, phase: str, running: int, **more: Any) -> None:
         update = PodGroupUpdate("ns/job", phase, **{"conditions": (SAID,), "running": running, **more})
         scheduler.executor.finish(Plan(pod_groups=[update]))
         await asyncio.sleep(0.1)
 
     def counted(self) -> list[int]:
-        bodies = [json.loads(one.body) for one in self.server.requests if "/podgroups/" in one.path and one.body]
-        return [body["status"]["running"] for body in bodies]
+        return [running for _, running in statuses(self)]
 
 
 @pytest.mark.parametrize(
@@ -91,10 +98,7 @@ def test_what_is_told_of_pods_that_start_and_when(
 ) -> None:
     async def story() -> None:
         world = Told(kubelet=False)
-        gang(world.server, "job", 1)
-        world.server.put("pods", {**pod("job-0", "job"), "spec": {**pod("job-0")["spec"], "nodeName": "n0"}})
-        scheduler = await world.directed(tmp_path)
-        await world.tell(scheduler, "Running", 0)
+        scheduler = await world.started(tmp_path)
         await world.tell(scheduler, phase, 7, **more)
         assert world.counted() == [0, 7][: 1 + at_once]
         await asyncio.sleep(MEANWHILE)
@@ -107,10 +111,7 @@ def test_what_is_told_of_pods_that_start_and_when(
 def test_counts_are_written_before_a_stop(tmp_path: Path) -> None:
     async def story() -> None:
         world = Told(kubelet=False)
-        gang(world.server, "job", 1)
-        world.server.put("pods", {**pod("job-0", "job"), "spec": {**pod("job-0")["spec"], "nodeName": "n0"}})
-        scheduler = await world.directed(tmp_path)
-        await world.tell(scheduler, "Running", 0)
+        scheduler = await world.started(tmp_path)
         await world.tell(scheduler, "Running", 7)
         scheduler.stop()
         await asyncio.wait_for(world.tasks[-1], MEANWHILE / 2)

@@ -29,6 +29,13 @@ class Board:
         self.said: list[tuple[str, float]] = []
         self.refused = False
 
+    def begin(self) -> None:
+        self._running = asyncio.create_task(self.writes.pool.run())
+
+    async def end(self) -> None:
+        self._running.cancel()
+        await asyncio.gather(self._running, return_exceptions=True)
+
     async def _given_up(self, key: str) -> None:
         raise AssertionError(key)
 
@@ -69,15 +76,14 @@ class Board:
 def test_what_is_written_and_when(wanted: list[tuple[float, str, float]], said: list[tuple[str, float]]) -> None:
     async def story() -> None:
         board = Board()
-        running = asyncio.create_task(board.writes.pool.run())
+        board.begin()
         began = asyncio.get_running_loop().time()
         for when, word, within in wanted:
             await asyncio.sleep(began + when - asyncio.get_running_loop().time())
             board.want(word, within)
         await asyncio.sleep(20)
         assert [(word, round(at - began, 3)) for word, at in board.said] == said
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await board.end()
 
     run(story())
 
@@ -85,7 +91,7 @@ def test_what_is_written_and_when(wanted: list[tuple[float, str, float]], said: 
 def test_a_word_that_may_wait_does_not_keep_an_urgent_one_from_being_tried_again() -> None:
     async def story() -> None:
         board = Board()
-        running = asyncio.create_task(board.writes.pool.run())
+        board.begin()
         began = asyncio.get_running_loop().time()
         board.want("refused once")
         await asyncio.sleep(0.001)
@@ -94,8 +100,7 @@ def test_a_word_that_may_wait_does_not_keep_an_urgent_one_from_being_tried_again
         (first, second), times = zip(*board.said, strict=True)
         assert (first, second, board.refused) == ("refused once", "later", True)
         assert times[0] - began < 1.0
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await board.end()
 
     run(story())
 
@@ -103,7 +108,7 @@ def test_a_word_that_may_wait_does_not_keep_an_urgent_one_from_being_tried_again
 def test_what_may_wait_is_written_before_a_stop() -> None:
     async def story() -> None:
         board = Board()
-        running = asyncio.create_task(board.writes.pool.run())
+        board.begin()
         board.want("later", 5.0)
         board.writes.hasten()
         async with asyncio.timeout(2 * SAY):
@@ -111,7 +116,6 @@ def test_what_may_wait_is_written_before_a_stop() -> None:
         assert [word for word, _ in board.said] == ["later"]
         await asyncio.sleep(20)
         assert len(board.said) == 1
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await board.end()
 
     run(story())
