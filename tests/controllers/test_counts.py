@@ -10,7 +10,8 @@ from stromboli.api.batch import Job, JobStatus
 from stromboli.api.fields import Metadata
 from stromboli.api.kinds import JOBS
 from stromboli.controllers.changes import Patch
-from stromboli.controllers.jobs.status import COUNTED_WITHIN, OutdatedCounts
+from stromboli.controllers.jobs.status import COUNTED_REST, COUNTED_WITHIN, OutdatedCounts
+from stromboli.controllers.work import About, Work
 from tests.controllers.cluster import Cluster, started, task
 
 
@@ -88,3 +89,13 @@ def test_pods_that_start_are_counted_together_and_a_phase_is_told_at_once(
     cluster.wait(cluster.now + COUNTED_WITHIN)
     assert counts(cluster) == told
     assert cluster.phase() == "Running"
+
+
+def test_a_job_rests_after_a_look_that_puts_its_count_off() -> None:
+    """Its pods start one after another, and each look counts all of them."""
+    cluster = started(task("a", 4), running=False)
+    cluster.wait(cluster.now + COUNTED_WITHIN)
+    cluster.pod_phase("j-a-0", "Running")
+    look = Work(About.job, ("ns", "j"))
+    assert cluster.manager.look(look, cluster.now).rest == COUNTED_REST
+    assert cluster.manager.look(look, cluster.now + COUNTED_WITHIN).rest == 0.0

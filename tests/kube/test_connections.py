@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from stromboli.errors import AccessError, Unreachable
-from stromboli.kube import connections
+from stromboli.kube import connections, http_transport
 from stromboli.kube.access import Access
 from stromboli.kube.credentials import Fixed, Login, bearer
 from stromboli.kube.http_transport import HttpTransport
@@ -252,3 +252,39 @@ def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert server.opened == 3
 
     told({"/base/a": [answer(b"{}")]}, story)
+
+
+@pytest.mark.parametrize(
+    ("much", "parts"), [(1 << 16, [b"first", b"second third "]), (1, [b"first", b"second ", b"third "])]
+)
+def test_what_follows_a_small_part_of_a_stream_is_read_together(
+    much: int, parts: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_transport, "GATHERED", 1.0)
+    monkeypatch.setattr(http_transport, "MUCH", much)
+
+    async def main() -> None:
+        is_read = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\nfirst")
+            await is_read.wait()
+            for text in (b"second ", b"third "):
+                writer.write(text)
+                await writer.drain()
+                await asyncio.sleep(0.05)
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+            port = listening.sockets[0].getsockname()[1]
+            transport = HttpTransport(Access(f"http://127.0.0.1:{port}", Fixed(Login())), 2)
+            found = list[bytes]()
+            async with transport.stream(Request("GET", "/a", timeout=PATIENCE), Login()) as stream:
+                async for part in stream.chunks():
+                    found.append(part)
+                    is_read.set()
+            await transport.close()
+        assert found == parts
+
+    asyncio.run(main())

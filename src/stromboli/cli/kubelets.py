@@ -33,6 +33,7 @@ def kubelets(
     """
     from stromboli.kube.access import find_access
     from stromboli.kube.client import Client
+    from stromboli.live.process.loops import fastest_loop
     from stromboli.live.up.kubelets import simulate
     from stromboli.server.kubelet.shapes import nodes_of
 
@@ -40,4 +41,5 @@ def kubelets(
         async with Client.reaching(find_access(kubeconfig), qps=qps, burst=0, agent="stromboli-kubelets") as client:
             await simulate(client, nodes_of(nodes), beat)
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
+        runner.run(run())

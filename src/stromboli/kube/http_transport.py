@@ -22,6 +22,11 @@ from stromboli.kube.transport import CONNECT, Request, Response, Stream
 READ_BUFFER: Final = 1 << 18
 """Bytes of a stream that are read ahead."""
 
+GATHERED: Final = 0.03
+"""Seconds for which a stream is not read after a small part of it: events come in numbers, and are read together."""
+MUCH: Final = 1 << 16
+"""Bytes of a part from which on a stream is read on at once: as much as this has gathered already."""
+
 _BROKEN: Final = (aiohttp.ClientError, TimeoutError, OSError, zlib.error)
 
 _IN_PATHS: Final = "/:@!$&'()*+,;=~%"
@@ -41,10 +46,23 @@ class _HttpStream:
         try:
             async for chunk in self._response.content.iter_any():
                 yield chunk
+                if len(chunk) < MUCH:
+                    await self._let_gather()
         except TimeoutError:  # nothing may have happened, or the server may be away: the next request will show
             return
         except _BROKEN as error:
             raise _unreachable(error, self._request) from error
+
+    async def _let_gather(self) -> None:
+        """Leave what comes unread for a moment; decrypting, parsing and waking the reader for each event costs more."""
+        connection = self._response.connection
+        if connection is None or (transport := connection.transport) is None:  # it has ended
+            return
+        transport.pause_reading()
+        try:
+            await asyncio.sleep(GATHERED)
+        finally:
+            transport.resume_reading()
 
 
 class HttpTransport:

@@ -37,6 +37,7 @@ from stromboli.controllers.jobs.requests import Request
 from stromboli.controllers.jobs.states import FINISHED, How, Step, most_retries, stay, step_for, total
 from stromboli.controllers.jobs.status import (
     CLEAR,
+    COUNTED_REST,
     Obstacle,
     OutdatedCounts,
     obstacle_of,
@@ -328,6 +329,7 @@ class Look:
         patch = difference(builtins(self._job.status), builtins(status))
         if pause := self._outdated.pause(self._job, patch, self._now, makes_pods=self._makes_pods):
             self._outcome.again(pause)
+            self._outcome.rest = COUNTED_REST
         elif patch:
             body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
             self._outcome.then(Patch(JOBS, meta.namespace, meta.name, body, status=True))
