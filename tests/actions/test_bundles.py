@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from stromboli.api.fields import LabelSelector
 from stromboli.api.scheduling import SubGroupPolicy
 from stromboli.model.job import RUNNING, SUCCEEDED
 from stromboli.model.subjobs import assign
-from stromboli.preemption.bundles import Bundle, Kind, bundles_of, in_order, total
+from stromboli.preemption.bundles import Bundle, Kind, Spare, bundles_of, in_order, total
 from tests.plugins.support import make_job, make_task
 
 
@@ -73,6 +74,14 @@ def test_roles_keep_their_minimum():
     )
 
 
+def test_what_each_role_can_spare_counts_pods_without_requests_that_wait_and_roles_without_a_pod():
+    light = make_task("light", role="ps")
+    light.template.best_effort = True
+    job = make_job(tasks=[*members(priorities=(1, 1), role="ps"), light], min_member=5,
+                   min_task_member={"ps": 2, "worker": 1})  # fmt: skip
+    assert Spare(job, assign(job)).roles == {"ps": 1, "worker": -1}
+
+
 def split_job(least_groups, least, sizes=(2, 2, 2)):
     policy = SubGroupPolicy(
         name="g", sub_group_size=2, min_sub_groups=least_groups, match_label_keys=("part",),
@@ -91,6 +100,40 @@ def test_sub_groups_keep_their_number():
     assert names(cut(split_job(3, 0))) == [("GANG", ["p0-0", "p0-1", "p1-0", "p1-1", "p2-0", "p2-1"])]
     # p1 lacks a task already, so the other one of it costs nothing
     assert names(cut(split_job(2, 0, (2, 1, 2)))) == [("SURPLUS", ["p1-0"]), ("GANG", ["p0-0", "p0-1", "p2-0", "p2-1"])]
+
+
+def test_the_first_pod_that_a_sub_group_loses_counts_once():
+    job = split_job(1, 0)
+    spare = Spare(job, assign(job))
+    found = [(spare.take(job.tasks[f"ns/j/{name}"]), dict(spare.groups)) for name in ("p0-0", "p0-1", "p1-0", "p2-0")]
+    assert found == [*[(True, {"ns/j/g": 1})] * 2, (True, {"ns/j/g": 0}), (False, {"ns/j/g": 0})]
+
+
+def test_a_job_without_sub_groups_can_spare_all_of_it():
+    job = make_job(tasks=members(priorities=(1,)), min_member=0)
+    assert list(Spare(job, assign(job)).groups.values()) == [1]
+
+
+@pytest.mark.parametrize(("elsewhere", "found"), [(0, [("GANG", ["t1", "t0"])]), (1, [])])
+def test_what_goes_only_whole_is_one_bundle_and_none_while_a_pod_of_it_runs_elsewhere(elsewhere, found):
+    job = make_job(tasks=members(priorities=(2, 1)), min_member=0)
+    job.facts.group = structs.replace(job.facts.group, evicted_whole=True)
+    here = list(job.tasks.values())
+    for number in range(elsewhere):
+        job.add(make_task(f"e{number}", status=RUNNING, node_name="n1"))
+    assert names(cut(job, here)) == found
+
+
+@pytest.mark.parametrize(
+    ("gone", "broken"), [((), False), ((0,), True), ((0, 1), True), ((0, 1, 2), False), ((3,), False), ((3, 4), False)]
+)
+def test_a_gang_bundle_is_broken_by_some_of_its_pods_and_not_by_all_of_them_or_others(gone, broken):
+    _, whole = cut(make_job(tasks=members(), min_member=3))
+    assert whole.is_broken_by({f"ns/j/t{number}" for number in gone}) is broken
+
+
+def test_the_smallest_need_counts():
+    assert one("ns/a", Kind.GANG, 1, loss=4).worth((1,)) == pytest.approx(1 / 4000)
 
 
 def test_what_may_not_go_shrinks_a_safe_bundle_and_drops_a_whole_one():

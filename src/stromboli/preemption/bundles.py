@@ -154,7 +154,7 @@ def in_order(bundles: Sequence[Bundle], need: Vector, compare: Callable[[Job, Jo
     """
 
     def less(left: Bundle, right: Bundle) -> int:
-        first = left.kind - right.kind or (compare(left.job, right.job) if left.job is not right.job else 0)
+        first = left.kind - right.kind or compare(left.job, right.job)  # of one kind a job has one
         return first or order.compare(right.worth(need), left.worth(need)) or order.compare(_name(left), _name(right))
 
     return sorted(bundles, key=cmp_to_key(less))
