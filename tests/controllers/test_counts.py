@@ -8,7 +8,7 @@ import pytest
 
 from stromboli.api.batch import Job, JobStatus
 from stromboli.api.fields import Metadata
-from stromboli.api.kinds import JOBS
+from stromboli.api.kinds import JOBS, POD_GROUPS
 from stromboli.controllers.changes import Patch
 from stromboli.controllers.jobs.status import COUNTED_REST, COUNTED_WITHIN, OutdatedCounts
 from stromboli.controllers.work import About, Work
@@ -99,3 +99,38 @@ def test_a_job_rests_after_a_look_that_puts_its_count_off() -> None:
     look = Work(About.job, ("ns", "j"))
     assert cluster.manager.look(look, cluster.now).rest == COUNTED_REST
     assert cluster.manager.look(look, cluster.now + COUNTED_WITHIN).rest == 0.0
+
+
+def test_where_no_pods_may_be_made_a_count_is_put_off_for_a_moment_only() -> None:
+    cluster = started(task("a", 4, minAvailable=1), running=False)
+    cluster.pod_phase("j-a-0", "Running")
+    cluster.settle()
+    [group] = cluster.groups()
+    cluster.change(POD_GROUPS, group["metadata"]["name"], {"status": {"phase": "Pending"}})
+    cluster.wait(cluster.now + COUNTED_WITHIN)
+    cluster.writes.clear()
+    for number in (1, 2, 3):
+        cluster.pod_phase(f"j-a-{number}", "Running")
+        cluster.wait(cluster.now + 0.75 * COUNTED_WITHIN)
+    assert counts(cluster) == [(1, 3)]
+
+
+def test_a_job_whose_status_is_lost_counts_its_pods_with_the_first_status() -> None:
+    cluster = started(task("a", 2))
+    stored = cluster.job()
+    cluster.writes.clear()
+    cluster.store(JOBS, {**stored, "status": {}})
+    cluster.settle()
+    assert counts(cluster)[0] == (0, 2)
+
+
+def test_while_a_job_makes_pods_their_count_is_put_off_from_the_last() -> None:
+    cluster = started(task("a", 2, minAvailable=1))
+    cluster.wait(cluster.now + COUNTED_WITHIN)
+    cluster.writes.clear()
+    for replicas in (3, 4):
+        cluster.change(JOBS, "j", {"spec": {"tasks": [{**cluster.job()["spec"]["tasks"][0], "replicas": replicas}]}})
+        cluster.wait(cluster.now + 0.75 * COUNTED_WITHIN)
+    assert counts(cluster) == []
+    cluster.wait(cluster.now + COUNTED_WITHIN)
+    assert counts(cluster) == [(2, 0)]

@@ -61,6 +61,8 @@ def uses(found: Usage) -> dict[str, float | None]:
         (node(), node(zone="x"), True),
         (node(zone="x"), node(zone="y"), True),
         (node(zone="x"), node(), True),
+        (node(zone="x", rack="1"), node(zone="y", rack="1"), True),
+        (node(zone="x", rack="1"), node(zone="x", rack="2"), True),
         (node(cpu=4), node(cpu=6), False),
         (node(cpu=4), node(cpu="6001m"), True),
         (node(cpu=4), node(cpu=2), False),
@@ -70,8 +72,8 @@ def uses(found: Usage) -> dict[str, float | None]:
 )
 def test_which_news_of_a_node_matter(before: SizedNode, after: SizedNode, matters: bool) -> None:
     found = Usage()
-    assert found.put_node(before, ["zone"]) is True
-    assert found.put_node(after, ["zone"]) is matters
+    assert found.put_node(before, ["zone", "rack"]) is True
+    assert found.put_node(after, ["zone", "rack"]) is matters
     assert (len(found), found.drop_node("n"), found.drop_node("n"), len(found)) == (1, True, False, 0)
 
 
@@ -125,3 +127,12 @@ def test_what_holds_unless_it_is_said_otherwise() -> None:
     assert (Sharding().schedulers, Sharding().period, Sharding().follows_nodes) == ((), 60.0, True)
     nodes = [NodeUse(f"n{at}", 0.0, {}) for at in range(3)]
     assert (NodeLimit().least, NodeLimit().select(nodes), NodeLimit(most=2).select(nodes)) == (0, nodes, nodes[:2])
+
+
+def test_little_more_on_a_full_node_does_not_matter_and_nothing_on_one_that_is_gone_does() -> None:
+    found = Usage()
+    found.put_node(node(), ())
+    found.put_pod(pod(3))
+    assert uses(found) == {"n": 0.75}
+    assert found.put_pod(pod("500m", name="q")) is False
+    assert found.put_pod(pod(9, on="gone", name="r")) is False

@@ -9,7 +9,9 @@ import pytest
 
 from stromboli.api.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOB_TEMPLATES, JOBS, POD_GROUPS, QUEUES
 from stromboli.controllers.changes import Patch
+from stromboli.controllers.jobs.kept import Kept, KeptObjects
 from stromboli.controllers.work import About
+from stromboli.job_plugins.plugin import config_map
 from tests.controllers.cluster import Cluster, Manifest, job, queue, task
 
 NAME = "gone-in-the-end"
@@ -102,3 +104,14 @@ def test_other_objects_are_forgotten_too(resource: str) -> None:
     cluster.remove(resource, NAME, namespace)
     cluster.settle()
     assert mentions(cluster.manager, NAME) == []
+
+
+def test_a_job_is_known_by_its_objects_until_the_last_is_dropped() -> None:
+    kept = KeptObjects()
+    for name in ("a", "b"):
+        kept.note("u", Kept(config_map(name, {}), "uid", "1", 0.0))
+    kept.drop("u", ("configmaps", "a"))
+    assert list(kept.of("u")) == [("configmaps", "b")]
+    kept.drop("u", ("configmaps", "b"))
+    kept.drop("other", ("configmaps", "b"))
+    assert kept._of == {}

@@ -97,6 +97,77 @@ def test_a_task_without_a_limit_never_fails() -> None:
         assert events(cluster) == [told]
 
 
+@pytest.mark.parametrize(
+    ("of_task", "of_job", "told"),
+    [
+        ([], [], "OutOfSync"),
+        (["TaskCompleted"], ["PodFailed"], "TaskCompleted"),
+        (["PodFailed"], ["TaskCompleted"], "TaskCompleted"),
+        (["*"], [], "TaskCompleted"),
+        (["PodFailed"], ["PodEvicted"], "OutOfSync"),
+    ],
+)
+def test_a_task_has_succeeded_where_any_policy_asks_for_it(of_task: list[str], of_job: list[str], told: str) -> None:
+    policies = [{"event": event, "action": "AbortJob"} for event in of_task]
+    heeded = [{"event": event, "action": "AbortJob"} for event in of_job]
+    cluster = started(task("a", 1, policies=policies), policies=heeded)
+    cluster.pod_phase("j-a-0", "Succeeded")
+    assert events(cluster) == [told]
+
+
+@pytest.mark.parametrize(
+    ("others", "before", "told"),
+    [
+        ({}, 1, "OutOfSync"),
+        ({"j-a-1": ("Running", 1)}, 0, "TaskFailed"),
+        ({"j-a-1": ("Failed", 1)}, 0, "OutOfSync"),
+        ({"j-b-0": ("Running", 1)}, 0, "OutOfSync"),
+        ({"j-a-1": ("Pending", 1)}, 1, "OutOfSync"),
+    ],
+    ids=["too few", "with another of the task", "that has ended", "of another task", "not restarted again"],
+)
+def test_restarts_of_a_tasks_living_pods_count_together(
+    others: dict[str, tuple[str, int]], before: int, told: str
+) -> None:
+    heeded = [{"event": "TaskFailed", "action": "AbortJob"}]
+    cluster = started(task("a", 2, maxRetry=2), task("b", 1, maxRetry=2), policies=heeded)
+    cluster.pod_phase("j-a-0", "Running", restarts=before)
+    for name, (phase, restarts) in others.items():
+        cluster.pod_phase(name, phase, restarts=restarts)
+    cluster.settle()
+    cluster.pod_phase("j-a-0", "Running", restarts=1)
+    assert events(cluster) == [told]
+
+
+def test_what_waits_a_short_time_waits_no_longer() -> None:
+    found = with_policies(when("PodFailed", timeout="500ms"), when("PodEvicted", timeout="-1s"))
+    assert choose(found, HERE) == Choice("RestartJob", 0.5)
+    assert choose(found, HERE._replace(event="PodEvicted")) == Choice("RestartJob", 0.0)
+
+
+def test_the_pod_of_a_task_that_the_job_no_longer_has_tells_nothing_special() -> None:
+    cluster = started(task("a", 1), policies=[{"event": "*", "action": "AbortJob"}])
+    cluster.pod_phase("j-a-0", "Running", restarts=1)
+    cluster.change("pods", "j-a-0", {"metadata": {"annotations": {"volcano.sh/task-spec": "gone"}}})
+    events(cluster)
+    cluster.pod_phase("j-a-0", "Succeeded")
+    assert events(cluster) == ["OutOfSync"]
+
+
+@pytest.mark.parametrize(("phase", "code"), [("Failed", 7), ("Succeeded", 0), ("Running", 0)])
+def test_only_of_a_failed_pod_the_exit_code_counts(phase: str, code: int) -> None:
+    cluster = started(task("a", 1))
+    cluster.pod_phase("j-a-0", phase, 7, restarts=1)
+    assert [request.exit_code for request in cluster.manager._requests["ns", "j"]] == [code]
+
+
+def test_what_was_asked_meanwhile_is_judged_after_the_first_action() -> None:
+    cluster = started(task("a", 2), policies=[when("PodFailed", "RestartTask")])
+    requests = [Request(action="RestartPod", pod="j-a-0"), Request(action="RestartPod", pod="j-a-1")]
+    _, left = cluster.manager.jobs.look(("ns", "j"), requests, cluster.now)
+    assert list(left) == requests[1:]
+
+
 def test_pods_seen_for_the_first_time_only_tell_that_they_wait() -> None:
     """A controller that starts finds running pods: they are not pending."""
     cluster = started(task("a", 1), policies=[{"event": "PodPending", "action": "RestartJob", "timeout": "1m"}])

@@ -17,11 +17,12 @@ from stromboli.controllers.changes import Subject
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.sharding.configuration import KEY, PERIOD, Scheduler, Sharding, from_flags, read
 from stromboli.controllers.sharding.controller import WHOLE
-from stromboli.controllers.sharding.division import divide, is_worth_it
+from stromboli.controllers.sharding.division import divide, is_worth_it, too_few
 from stromboli.controllers.sharding.policies import POLICIES, AllocationRate, NodeLimit, NodeUse, Warmup
 from stromboli.controllers.sharding.usage import PodOnNode, SizedNode
 from stromboli.controllers.work import About
 from stromboli.errors import ManifestError
+from stromboli.model.names import LONGEST_NAME
 from tests.controllers.cluster import Cluster
 
 CONFIG_MAP = Subject("v1", "ConfigMap", "volcano-system", "volcano-sharding-configmap", "u")
@@ -148,7 +149,7 @@ def test_flags_are_read_as_the_reference_reads_them() -> None:
     found = from_flags(["a:x:-inf:Infinity:true:1:2"], 0)
     assert found.period == 120
     assert found.schedulers[0].policies[0] == (AllocationRate(0.0, 1.0), 1.0)
-    assert from_flags(["a:x:0:1:false:0:0"], 5.0).period == 5
+    assert [from_flags(["a:x:0:1:false:0:0"], period).period for period in (5.0, 1.0, 0.5, -1.0)] == [5, 1, 0.5, 120]
     for text in ("inf", "+Inf", "infinity", "+infinity", "-inf", "-infinity"):
         rate = AllocationRate(0.0 if text.startswith("-") else 1.0, 1.0)
         assert from_flags([f"a:x:{text}:1:false:0:0"]).schedulers[0].policies == ((rate, 1.0),)
@@ -189,6 +190,65 @@ def test_each_scheduler_chooses_in_turn_among_what_is_left() -> None:
     assert divide([first, second, last], nodes) == {
         "first": ("n9",), "second": ("hot", "warm"), "last": ("n10", "new"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("weights", "first"),
+    [((1.0, 2.0), "warm"), ((2.0, 1.0), "full"), ((0.0, 1.0), "warm"), ((1.0, 0.0), "full")],
+)
+def test_the_weight_of_a_policy_multiplies_its_score(weights: tuple[float, float], first: str) -> None:
+    nodes = [NodeUse("full", 0.8, {}), NodeUse("warm", 0.0, WARM)]
+    rate, warm = weights
+    found = Scheduler("s", ((AllocationRate(0, 1), rate), (Warmup(), warm), (NodeLimit(0, 1), 5.0)))
+    assert divide([found], nodes) == {"s": (first,)}
+
+
+@pytest.mark.parametrize(("nodes", "told"), [(1, 1), (2, 0), (3, 0)])
+def test_fewer_nodes_than_the_least_are_told(nodes: int, told: int) -> None:
+    found = Scheduler("s", ((NodeLimit(2, 0), 1.0),))
+    assert len(too_few([found], {"s": tuple(f"n{number}" for number in range(nodes))})) == told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "policy"),
+    [
+        ({}, Warmup()),
+        ({"warmupLabel": "hot"}, Warmup("hot", "true")),
+        ({"warmupLabelValue": "yes"}, Warmup(value="yes")),
+        ({"warmupLabelValue": "Yes"}, Warmup(value="Yes")),
+        ({"warmupLabelValue": True}, Warmup(value="true")),
+        ({"warmupLabel": "hot", "warmupLabelValue": 3}, Warmup("hot", "3")),
+    ],
+)
+def test_a_warm_node_is_known_by_the_label_that_is_given(arguments: dict[str, Any], policy: Warmup) -> None:
+    assert POLICIES["warmup"](arguments) == policy
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"name": "n" * LONGEST_NAME},
+        {"minNodes": 2, "maxNodes": 0},
+        {"minNodes": 2, "maxNodes": 2},
+        {"policies": [{"name": "warmup", "weight": 0}]},
+        {"policies": [{"name": "allocation-rate", "arguments": {"minCPUUtil": 0.5, "maxCPUUtil": 0.5}}]},
+        {"policies": [{"name": "allocation-rate", "arguments": {"minCPUUtil": 0, "maxCPUUtil": 1}}]},
+    ],
+)
+def test_what_lies_just_within_the_limits_is_taken(entry: dict[str, Any]) -> None:
+    found, problems = taken(json.dumps({"schedulerConfigs": [{"name": "n", **entry}]}))
+    assert (len(found.schedulers), problems) == (1, [])
+
+
+@pytest.mark.parametrize("least", [1, 2])
+def test_at_most_one_node_and_at_least_more_is_refused(least: int) -> None:
+    policy = {"name": "node-limit", "arguments": {"minNodes": least, "maxNodes": 1}}
+    text = json.dumps({"schedulerConfigs": [{"name": "n", "policies": [policy]}]})
+    if least > 1:
+        with pytest.raises(ManifestError, match=r"maxNodes \(1\) must be >= minNodes \(2\)"):
+            taken(text)
+    else:
+        assert taken(text)[0].schedulers[0].policies == ((NodeLimit(1, 1), 1.0),)
 
 
 policies = st.sampled_from(
@@ -345,6 +405,27 @@ def test_what_cannot_be_used_leaves_what_was_and_is_told_once() -> None:
         "the ConfigMap has no sharding.yaml, or an empty one; the configuration before stays"
     ]
     assert set(cluster.shards()) == {"a", "b"}
+
+
+def test_a_configuration_that_is_gone_takes_its_problems_along_and_stays() -> None:
+    cluster = Sharded(TWO)
+    for _ in range(2):
+        cluster.sharding.configure(CONFIG_MAP, {KEY: ""})
+        cluster.settle()
+        cluster.sharding.gone(("", CONFIG_MAP.name))
+        cluster.sharding.again()
+        cluster.settle()
+    assert len(cluster.events) == 2, "each time that it is unusable that is told"
+    assert cluster.shards() == {"a": ["n0", "n1"], "b": ["n2", "n3"]}
+
+
+def test_nodes_are_divided_from_the_start_and_again_only_for_another_share() -> None:
+    cluster = Sharded(nodes=0)
+    manager = Cluster(Settings(looks=frozenset({About.sharding}))).manager
+    assert About.sharding in {work.about for work in manager.ready}
+    stored = cluster.objects[NODE_SHARDS]["", "volcano"]
+    cluster.store(NODE_SHARDS, stored)
+    assert not cluster.is_asked(), "it says what it said"
 
 
 def test_an_unusable_configuration_at_start_leaves_what_flags_say() -> None:

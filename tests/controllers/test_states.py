@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from stromboli.api.batch import Job
@@ -11,6 +12,7 @@ from stromboli.api.read import read
 from stromboli.controllers.jobs.counting import Counts
 from stromboli.controllers.jobs.states import FINISHED, How, step_for
 from stromboli.controllers.jobs.status import running_duration
+from stromboli.controllers.pods import pod_view
 
 ALL, ALIVE, PART, SYNC = How.KILL_ALL, How.KILL_ALIVE, How.KILL_TARGET, How.SYNC
 
@@ -83,6 +85,7 @@ def test_a_phase_that_follows_whatever_the_pods_do(
         ({"pending": 1}, False),
         ({"running": 1}, False),
         ({"terminating": 1}, False),
+        ({"running": 1, "terminating": 1}, False),
     ],
 )
 def test_a_job_has_ended_once_no_pod_is_alive(phase: str, gone: str, pods: dict[str, int], is_gone: bool) -> None:
@@ -179,6 +182,15 @@ def test_pods_are_counted_by_phase_and_by_task() -> None:
     assert found.alive == 4
     phases = {"Pending": 1, "Running": 2, "Succeeded": 1, "Failed": 1, "Odd": 1, "Unknown": 1}
     assert {name: state.phase for name, state in found.task_states().items()} == {"t": phases, "u": {"Running": 1}}
+
+
+def test_pods_that_are_being_deleted_count_as_such_whatever_their_phase() -> None:
+    deleted = {"deletionTimestamp": "2023-11-14T22:13:21Z"}
+    pods = [{"metadata": {"name": "a"}, "status": {"phase": "Running"}}]
+    pods += [{"metadata": {"name": name, **deleted}, "status": {"phase": "Running"}} for name in ("b", "c", "d")]
+    found = Counts()
+    found.add_all(pod_view(msgspec.json.encode(pod)) for pod in pods)
+    assert (found.running, found.terminating) == (1, 3)
 
 
 @pytest.mark.parametrize(("later", "text"), [(90, "1m30s"), (0, "0s"), (-5, "0s")])

@@ -294,7 +294,7 @@ class Look:
         if needs is None or not needs.name:
             return True
         ready = [self._is_ready(name) for name in needs.name]
-        return any(ready) if needs.iteration == ANY_OF and len(ready) > 1 else all(ready)
+        return any(ready) if needs.iteration == ANY_OF else all(ready)
 
     def _is_ready(self, name: str) -> bool:
         task = next((task for task in self._job.spec.tasks if task.name == name), None)
