@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stromboli.preemption.eviction_policy import PREEMPT
@@ -49,8 +51,14 @@ def searches(change, *, asking="x-0"):
         search = Search(session, job, PREEMPT, lambda other: other is not job, minimal=True)
         kept = search.kept
         assert kept is not None
-        asked, vote = [], kept._vote
-        kept._vote = lambda *each: asked.append(each) or vote(*each)
+        asked: list[Any] = []
+        vote = kept._vote
+
+        def noting(*each):
+            asked.append(each)
+            return vote(*each)
+
+        kept._vote = noting
         first = [
             each.name for each in search.victims(task_of(session, "x-0"), 0, search.reach(task_of(session, "x-0")))
         ]
@@ -91,15 +99,17 @@ def test_victims_that_are_each_the_only_one_of_their_job(crowd, names, of):
     with fight([queue("q")], *crowd, waiting("x", 1), unlike).open() as session:
         job, task = session.jobs["default/x"], task_of(session, "x-0")
         search = Search(session, job, PREEMPT, lambda other: other is not job, minimal=True)
-        assert search.kept.one_each(0) == ([], "")
+        kept = search.kept
+        assert kept is not None
+        assert kept.one_each(0) == ([], "")
         victims = search.victims(task, 0, search.reach(task))
-        found, queue_name = search.kept.one_each(0)
+        found, queue_name = kept.one_each(0)
         expected = [each.name for each in victims if each.name in names or not names]
         if of and len(crowd[1]) == 3:
             expected = expected[: next(n for n, name in enumerate(expected) if name.startswith("b"))]
         assert ([each.name for each in found], queue_name) == (expected if of else [], of)
-        left = search.kept.left(task, 0)
+        left = kept.left(task, 0)
         assert left is not None
         assert left.victims == victims
-        assert search.kept.left(task_of(session, "y-0"), 0) is None
-        assert search.kept.left(task, 1) is None
+        assert kept.left(task_of(session, "y-0"), 0) is None
+        assert kept.left(task, 1) is None

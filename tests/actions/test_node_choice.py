@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stromboli.model.task import GRACE
-from stromboli.preemption import node_choice
 from stromboli.preemption.eviction_policy import PREEMPT, RECLAIM
 from stromboli.preemption.node_choice import FreeRoom, _cost, _evicted, _wanted, fewest
 from stromboli.preemption.victim_search import Search
+from stromboli.reservations.terminating import find
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench, conf, task_of
 from tests.acceptance.fights import CLASSES, fight, running, waiting
@@ -112,6 +114,16 @@ def test_how_many_pods_like_one_its_job_still_needs(victim, pods, least, unlike,
         assert _wanted(search, task) == wanted
 
 
+def noting(asked, function):
+    """``function``, noting with what it is called."""
+
+    def call(*arguments):
+        asked.append(arguments)
+        return function(*arguments)
+
+    return call
+
+
 @pytest.mark.parametrize(
     ("steps", "searches"),
     [
@@ -125,17 +137,16 @@ def test_how_many_pods_like_one_its_job_still_needs(victim, pods, least, unlike,
 def test_where_room_is_sought_in_vain_it_is_sought_again_once_it_may_have_come(monkeypatch, steps, searches):
     """Room for two cores: on n1 pods of half a core go, which is too little, on n2 one of two cores goes."""
     crowd = [*running("a", 4, "n1", cpu="500m"), *running("b", 1, "n2", cpu=2)]
-    asked = []
-    real = node_choice.find
-    monkeypatch.setattr(node_choice, "find", lambda *each: asked.append(each) or real(*each))
+    asked: list[Any] = []
+    monkeypatch.setattr("stromboli.preemption.node_choice.find", noting(asked, find))
     bench = fight(
         crowd, waiting("x", 1, cpu=2), waiting("y", 1, cpu=2, requests={"memory": "1Mi"}), cpu=2, nodes=2, text=TEXT
     )
     with bench.open() as session, session.statement() as plan:
         room, task = FreeRoom(session), task_of(session, "x-0")
-        looks = []
-        fitting = type(session.table.view()).fitting
-        monkeypatch.setattr(type(session.table.view()), "fitting", lambda *each: looks.append(each) or fitting(*each))
+        looks: list[Any] = []
+        rows = type(session.table.view())
+        monkeypatch.setattr(rows, "fitting", noting(looks, rows.fitting))
         assert (room.find(task), room.is_full) == (None, True)
         went = 0
         for step in steps:

@@ -7,8 +7,9 @@ from random import Random
 import numpy as np
 import pytest
 
+from stromboli.framework.books.candidates import FEW
 from stromboli.preemption.eviction_policy import PREEMPT, RECLAIM
-from stromboli.preemption.node_order import FEW, KeptOrder, any_of, best_first, first_ones, sample
+from stromboli.preemption.node_order import KeptOrder, any_of, best_first, first_ones, sample
 from stromboli.preemption.victim_search import Search
 from stromboli.testing.builders import node
 from tests.acceptance.bench import Bench, conf, task_of
@@ -53,7 +54,10 @@ def world(draw):
 
 
 def move(draw, session, plan):
-    """One pod is evicted, or one of those that wait gets a node."""
+    """One pod is evicted, or one of those that wait gets a node, or some of it is undone."""
+    if plan.operations and draw.random() < 0.3:
+        plan.rollback(draw.randrange(len(plan.operations)))
+        return
     if draw.random() < 0.5:
         there = [task for job in session.jobs.peek() if job.uid != "default/x" for task in job.tasks.values()]
         there = [task for task in there if str(task.status.name) == "RUNNING"]
