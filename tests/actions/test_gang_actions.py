@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from stromboli.framework.session.session import Session
 from stromboli.model.names import PREEMPTABLE
 from stromboli.narration.observe import Counting
 from stromboli.plugin import Plugin, hyper_node_gradient_for_job, unified_evictable
+from stromboli.preemption.gang_eviction import covers
 from stromboli.sim.between import apply_plan
 from stromboli.testing.builders import events, node, pod, pod_group, queue, state
 from tests.acceptance.bench import Bench
@@ -202,11 +204,85 @@ def test_a_budget_is_not_spent_on_a_gang_that_cannot_go_whole(allowed, evicted):
     assert gone(made) == evicted
 
 
+def budgets(**allowed):
+    """Disruption budgets by the label that they select, each of which allows so many."""
+    return [
+        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": app},
+         "spec": {"selector": {"matchLabels": {"app": app}}}, "status": {"disruptionsAllowed": count}}
+        for app, count in allowed.items()
+    ]  # fmt: skip
+
+
+def labelled(name, *apps, least):
+    """A running gang whose pods bear these labels."""
+    group, *pods = running(name, len(apps), least=least)
+    for each, app in zip(pods, apps, strict=True):
+        each["metadata"]["labels"] = {"app": app}
+    return [group, *pods]
+
+
+def test_a_gang_that_can_never_go_leaves_its_part_of_a_budget_to_another():
+    """Of b, which would go first, one pod may never go; without it the budget is enough for a."""
+    jobs = [*labelled("a", "web", "web", least=2), *labelled("b", "web", "web", "db", least=3)]
+    made = plan([node("n1", cpu=5), *budgets(web=3, db=0), *jobs, *waiting(count=2)], more=["pdb"])
+    assert sorted(gone(made)) == ["a-0", "a-1"]
+
+
+def test_a_gang_that_could_go_alone_stays_where_others_have_used_up_the_budget():
+    jobs = [*labelled("a", "web", "web", least=2), *labelled("c", "web", "web", least=1)]
+    made = plan([node("n1"), *budgets(web=2), *jobs, *waiting(count=1)], more=["pdb"])
+    assert sorted(gone(made)) == ["c-0"]
+
+
+def test_what_is_idle_in_a_domain_is_told():
+    told = Counting(["gang_domain"])
+    objects = [node("n1", cpu=6), node("n2", cpu=3), *racks(), *running("a", 4, "n1"), *running("b", 2, "n2")]
+    plan([*objects, *waiting(count=4)], more=["racks"], observer=told)
+    each: list[dict[str, Any]] = [fields for _, fields in told.told]
+    found = [(fields["domain"], fields["idle"].milli_cpu, fields["need"].milli_cpu) for fields in each]
+    assert found == [("r2", 1000, 4000), ("r1", 2000, 4000)]
+
+
 def test_a_nonsensical_number_of_domains_is_told():
     told = Counting(["max_domains_invalid"])
     made = plan([node("n1"), *running("low", 4), *waiting()], domains=0, observer=told)
     assert len(made.evictions) == 2
     assert told.counts == {"max_domains_invalid": 1}
+
+
+@pytest.mark.parametrize(
+    ("room", "need", "covered"),
+    [
+        ((1000, 50, 2), (1000, 50, 2), True), ((999, 50, 2), (1000, 50, 2), False), ((1000, 49), (1000, 50), False),
+        ((1000, 50, 1), (1000, 50, 2), False), ((1000, 50), (1000, 50, 1), False), ((1000, 50), (1000, 50, 0), True),
+        ((1000, 50, -1), (1000, 50, 0), True), ((-1, 50, 2), (0, 50, 2), False), ((1000, -1), (1000, 0), False),
+    ],
+)  # fmt: skip
+def test_room_covers_a_need_in_cpu_memory_and_what_is_asked_for(room, need, covered):
+    """Of other dimensions only those count that are asked for; cpu and memory count always."""
+    assert covers(room, need) is covered
+
+
+def test_an_eviction_for_a_gang_is_counted_and_told_with_its_domain():
+    told = Counting(["metric.eviction_transaction", "gang_evicts"])
+    plan([node("n1"), node("n2", cpu=2), *racks(), *running("a", 4, "n1"), *waiting(count=4)], more=["racks"],
+         observer=told)  # fmt: skip
+    [(_, counted)] = [each for each in told.told if each[0] == "metric.eviction_transaction"]
+    evicts: dict[str, Any]
+    [(_, evicts)] = [each for each in told.told if each[0] == "gang_evicts"]
+    assert counted["action"] == "gangpreempt"
+    assert (evicts["domain"], len(evicts["victims"])) == ("r1", 4)
+
+
+def test_a_pod_with_a_gate_needs_no_room_yet():
+    gated = pod("high-9", group="high", cpu=9, schedulingGates=[{"name": "later"}])
+    assert len(gone(plan([node("n1"), *running("low", 4), *waiting(count=2), gated]))) == 2
+
+
+def test_a_gang_of_which_a_pod_is_refused_beforehand_takes_nothing():
+    claim = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "missing"}}]}
+    made = plan([node("n1"), *running("low", 4), *waiting(count=2, **claim)])
+    assert (gone(made), made.reservations) == ([], [])
 
 
 def racks():

@@ -78,6 +78,33 @@ def test_more_may_be_waited_for():
     assert [goes(story, after) for after in (0, 89, 90)] == [[], [], ["a-0"]]
 
 
+@pytest.mark.parametrize("value", [0, 0.5, 1])
+def test_the_bounds_of_what_is_a_part(value):
+    assert eviction_delay.is_part(value) == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "part", "noted"),
+    [
+        pytest.param({}, 0.5, 100, id="slow victims"),
+        pytest.param({"grace": 30}, 0.5, None, id="usual ones"),
+        pytest.param({}, 0.0, None, id="no part is waited for"),
+        pytest.param({"compat": True}, 0.5, None, id="in the reference's way"),
+    ],
+)
+def test_nothing_is_noted_of_a_job_that_does_not_wait(options, part, noted):
+    with crowded(**options).open() as session, session.statement() as statement:
+        job, book = session.jobs["default/h"], session.reservations
+        delay = eviction_delay.EvictionDelay(session, part)
+        statement.evict(next(iter(session.jobs["default/a"].tasks.values())), "test")
+        assert delay.postpones(job, statement) is (noted is not None)
+        assert delay.rests(job) is False
+        delays = {} if book is None else book.delays
+        assert {uid: (each.since, each.excess) for uid, each in delays.items()} == (
+            {} if noted is None else {"default/h": (session.now, noted)}
+        )
+
+
 @pytest.mark.parametrize("value", [-1, 1.5, 1e300])
 def test_what_is_no_part_is_refused_and_the_default_stays(value):
     story = crowded(text=with_patience(value))
