@@ -267,9 +267,8 @@ def test_an_eviction_for_a_gang_is_counted_and_told_with_its_domain():
     told = Counting(["metric.eviction_transaction", "gang_evicts"])
     plan([node("n1"), node("n2", cpu=2), *racks(), *running("a", 4, "n1"), *waiting(count=4)], more=["racks"],
          observer=told)  # fmt: skip
-    [(_, counted)] = [each for each in told.told if each[0] == "metric.eviction_transaction"]
-    evicts: dict[str, Any]
-    [(_, evicts)] = [each for each in told.told if each[0] == "gang_evicts"]
+    said: dict[str, Any] = dict(told.told)
+    counted, evicts = said["metric.eviction_transaction"], said["gang_evicts"]
     assert counted["action"] == "gangpreempt"
     assert (evicts["domain"], len(evicts["victims"])) == ("r1", 4)
 
