@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from typing import Final, NamedTuple
 
 from stromboli.model.claims import Demand, DeviceObjects
 from stromboli.model.disruption import DisruptionBudget
@@ -55,18 +56,47 @@ class QueueSums:
         return twin
 
 
+class Evictable(NamedTuple):
+    """Tasks on one node that may be evicted at all, and what searches read of each of them, in the same order.
+
+    ``owners`` are the uids of their jobs; ``running`` has a byte for each, 1 for a task that runs and 0 for one that is
+    only bound.  ``lowest`` is the lowest priority among them, None where there are none.
+    """
+
+    tasks: Sequence[Task]
+    owners: Sequence[str]
+    templates: Sequence[PodTemplate]
+    running: bytes
+    lowest: int | None
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task]) -> Evictable:
+        """What is to be read of ``tasks``."""
+        owners, templates = [task.job for task in tasks], [task.template for task in tasks]
+        running, lowest = (
+            bytes(task.status is RUNNING for task in tasks),
+            min((task.priority for task in tasks), default=None),
+        )
+        return cls(tasks, owners, templates, running, lowest)
+
+
+NOTHING_EVICTABLE: Final = Evictable.of(())
+
+
 class NodeTasks(dict[str, Task]):
     """The tasks on one node by ``namespace/name``; those of a snapshot never change."""
 
     __slots__ = ("_evictable",)
+    _evictable: Evictable
 
     @property
-    def evictable(self) -> Sequence[Task]:
+    def evictable(self) -> Evictable:
         """Bound and running tasks of jobs that do not refuse eviction; found once, as most nodes stay as they are."""
         try:
             return self._evictable
         except AttributeError:
-            self._evictable: Sequence[Task] = [task for task in self.values() if _is_evictable(task)]
+            tasks = [task for task in self.values() if _is_evictable(task)]
+            self._evictable = Evictable.of(tasks) if tasks else NOTHING_EVICTABLE
             return self._evictable
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import resource
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +26,7 @@ from stromboli.framework.session.session import Session
 from stromboli.narration.observe import SILENT, Observer, Several
 from stromboli.plugins.network_topology_aware import NetworkTopologyAware
 from stromboli.sim.between import apply_plan
+from stromboli.sim.collecting import no_collecting
 from stromboli.sim.explanation.notes import Hushed, Notes
 from stromboli.sim.explanation.reasons import Cycle, Reason
 from stromboli.sim.ignored import KEEPS_CLOSE, NUMA_AWARE, Heeded, why_no_groups
@@ -62,18 +61,6 @@ def refuse_arguments(config: Config, registry: Registry) -> None:
     for complaint in check_arguments(config, registry):
         if complaint.kind != "tolerated":
             raise ConfigError(complaint.text, file=config.source, line=complaint.line, nearest=complaint.nearest)
-
-
-@contextmanager
-def _no_collecting() -> Iterator[None]:
-    """No garbage collection meanwhile: next to nothing of what is made is garbage, and looking for it takes long."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 class Planning:
@@ -114,7 +101,7 @@ class Planning:
     def load(self, paths: Iterable[str | Path], progress: Progress | None = None) -> None:
         """Read files and directories, and add what controllers would.  Raises ManifestError when strict."""
         start = time.process_time()
-        with _no_collecting():
+        with no_collecting():
             self.loading.take(paths, progress)
             self.loading.complete()
         self.load_cpu = time.process_time() - start
@@ -141,7 +128,7 @@ class Planning:
         observer = Several([notes, self.observer])
         cpu, wall = time.process_time(), time.perf_counter()
         observer.started("cycle", "")
-        with _no_collecting(), self._session(observer) as session:
+        with no_collecting(), self._session(observer) as session:
             figures = queue_figures(session)
             self._note_shares(session)
             notes.then = lambda action: self._ask_again(session, action, left_outside)

@@ -23,6 +23,7 @@ from stromboli.journal.segments import CHECKPOINT, ENTRIES, Frame, Segment, segm
 from stromboli.model.snapshot import Snapshot
 from stromboli.narration.observe import SILENT, Observer
 from stromboli.plugins.extender.calls import Recorded
+from stromboli.sim.collecting import seldom_collecting
 from stromboli.study.story import Story
 
 
@@ -87,6 +88,7 @@ class Reading:
         self.cycles = self.changes = self.refused = 0
         self._config: Config | None = None
 
+    @seldom_collecting()
     def read(
         self, segment: Segment, begun: Callable[[Moment], None], planned: Callable[[Planned], None] = lambda _: None,
         changed: Callable[[Rim, Change], None] = lambda rim, change: None, until: float = float("inf"),

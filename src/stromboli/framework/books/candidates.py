@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import accumulate, chain
-from operator import attrgetter
 
 import numpy as np
 
 from stromboli.framework.books.jobs import Jobs
 from stromboli.framework.books.ledger import Ledger
 from stromboli.framework.engine.rows import Bools
-from stromboli.model.job import RUNNING, Job
+from stromboli.model.job import Job
 from stromboli.model.resources.axes import PODS
-from stromboli.model.snapshot import Snapshot
+from stromboli.model.snapshot import Evictable, Snapshot
 from stromboli.model.table import Ints, NodeTable, Rows
 from stromboli.model.task import PodTemplate, Task
 
@@ -39,37 +38,37 @@ class Candidates:
 
     Arrays have one entry a task: ``job`` numbers its job, ``alive`` says that it still stands, ``running`` that it is
     more than bound, ``best_effort`` that it asks for nothing; ``amounts`` is its request, shape (resources, tasks).
-    ``row`` is its node, ``start[row]`` the place of the first task of a node.  ``changed`` lists the places that
-    evictions, and their ends, have touched, in order.
+    ``row`` is its node, ``start[row]`` the place of the first task of a node.  ``lowest`` is the lowest priority of
+    any of them.  ``changed`` lists the places that evictions, and their ends, have touched, in order.
     """
 
     __slots__ = (
-        "_by_queue", "_jobs", "_kept", "_largest", "_ledger", "_lowest", "_places", "_reaches", "_seen", "_serves",
-        "_uids", "alive", "amounts", "best_effort", "changed", "job", "jobs", "row", "running", "start", "tasks",
+        "_by_queue", "_jobs", "_kept", "_largest", "_ledger", "_places", "_reaches", "_seen", "_serves", "_uids",
+        "alive", "amounts", "best_effort", "changed", "job", "jobs", "lowest", "row", "running", "start", "tasks",
     )  # fmt: skip
 
     def __init__(self, snapshot: Snapshot, jobs: Jobs, ledger: Ledger) -> None:
         self._jobs, self._ledger, self._seen = jobs, ledger, 0
-        self._lowest: int | None = None
         self._largest: list[int] | None = None
         self._serves: dict[int, int] = {}
         self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
         self._kept: dict[Hashable, Said] = {}
         self._by_queue: dict[str, list[int]] | None = None
         by_node = [on_node.evictable for on_node in snapshot.node_tasks]
-        if not {task.job for task in chain.from_iterable(by_node)}.issubset(jobs.uids):
-            by_node = [[task for task in some if task.job in jobs] for some in by_node]
-        self.start: list[int] = [0, *accumulate(map(len, by_node))]
-        self.tasks: list[Task] = [*chain.from_iterable(by_node)]
-        tasks, owners = self.tasks, [task.job for task in self.tasks]
-        self.jobs: dict[str, int] = {uid: number for number, uid in enumerate(dict.fromkeys(owners))}
+        owners, self.jobs = _numbered(by_node)
+        if not all(map(jobs.__contains__, self.jobs)):  # hardly ever
+            by_node = [Evictable.of([task for task in some.tasks if task.job in jobs]) for some in by_node]
+            owners, self.jobs = _numbered(by_node)
         self._uids = list(self.jobs)
-        self.row: list[int] = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start)).tolist()
+        self.start: list[int] = [0, *accumulate([len(some.tasks) for some in by_node])]
+        self.tasks: list[Task] = [*chain.from_iterable([some.tasks for some in by_node])]
+        self.lowest = min([some.lowest for some in by_node if some.lowest is not None], default=0)
+        self.row = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
         self._places: dict[int, dict[str, int]] = {}
         self.job = np.fromiter(map(self.jobs.__getitem__, owners), dtype=np.intp, count=len(owners))
-        self.alive: Bools = np.ones(len(tasks), dtype=bool)
-        self.running: Bools = np.array([task.status is RUNNING for task in tasks], dtype=bool)
-        self.best_effort, self.amounts = _asked(list(map(attrgetter("template"), tasks)), ledger)
+        self.alive: Bools = np.ones(len(owners), dtype=bool)
+        self.running: Bools = np.frombuffer(bytearray().join([some.running for some in by_node]), dtype=bool)
+        self.best_effort, self.amounts = _asked([*chain.from_iterable([some.templates for some in by_node])], ledger)
         self.changed: list[int] = []
         self.catch_up()
 
@@ -98,13 +97,6 @@ class Candidates:
         return self._places[row].get(task.uid)
 
     @property
-    def lowest(self) -> int:
-        """The lowest priority of any of them."""
-        if self._lowest is None:
-            self._lowest = min([task.priority for task in self.tasks], default=0)
-        return self._lowest
-
-    @property
     def largest(self) -> list[int]:
         """The most that any of them asks for, by column."""
         if self._largest is None:
@@ -126,8 +118,8 @@ class Candidates:
         if self._by_queue is None:
             self._by_queue = {}
             for number, job in enumerate(self._jobs.peek_each(self.jobs)):
-                if job is not None and not job.group.evicted_whole:
-                    self._by_queue.setdefault(job.queue, []).append(number)
+                if job is not None and not (facts := job.facts).group.evicted_whole:
+                    self._by_queue.setdefault(facts.queue, []).append(number)
         return self._by_queue
 
     def jobs_at(self, numbers: Sequence[int]) -> list[Job]:
@@ -289,6 +281,12 @@ class Reach:
         first, end = candidates.start[row : row + 2]
         chosen = self._counted[first:end].tolist()
         return [candidates.own(place) for place, counts in enumerate(chosen, first) if counts]
+
+
+def _numbered(by_node: Sequence[Evictable]) -> tuple[list[str], dict[str, int]]:
+    """The jobs of all tasks, and their numbers, in the order in which they occur."""
+    owners = [*chain.from_iterable([some.owners for some in by_node])]
+    return owners, {uid: number for number, uid in enumerate(dict.fromkeys(owners))}
 
 
 def _asked(templates: Sequence[PodTemplate], ledger: Ledger) -> tuple[Bools, Ints]:

@@ -18,6 +18,7 @@ from stromboli.framework.books.plan import Plan
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
 from stromboli.reservations.memory import MEMORY
+from stromboli.sim.collecting import seldom_collecting
 from stromboli.sim.kubelets import Kubelets
 from stromboli.sim.scheduling import PERIOD, Scheduling
 from stromboli.sim.simulation.accounts import Accounts
@@ -84,6 +85,7 @@ class Simulation:
         """Seconds from the workload's beginning."""
         return self.timeline.now - self.began
 
+    @seldom_collecting()
     def run(self, until: float = inf) -> list[JobRun]:
         """Run until all jobs have ended, or nothing more can happen, or ``until`` seconds from the beginning."""
         self._arrive()
