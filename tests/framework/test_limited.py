@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
 
-from stromboli.framework.engine.limited import _by_turns
+from stromboli.framework.engine.limited import MOST_DOMAINS, _by_turns, _hopeful
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from tests.acceptance.bench import Bench, binds, conf
 
@@ -44,6 +45,57 @@ def test_each_task_takes_the_best_row_as_the_ones_before_have_left_it(
     """A row that has taken as many as there are levels ends the run where tasks are left: what follows is not known."""
     limit = AtMost(most)
     assert _by_turns(LEVELS, limit.domains, limit, count) == places
+
+
+FULL = -np.inf
+
+
+@pytest.mark.parametrize(
+    ("domains", "most", "count", "places"),
+    [
+        pytest.param([0, 0, 0], 9, 5, [0, 1, 1, 0], id="rows that are full are left"),
+        pytest.param([0, 0, 1], 2, 5, [0, 1, 2], id="a domain of two rows is barred after two tasks"),
+        pytest.param([0, 1, 1], 1, 5, [0, 1], id="and each other one after one"),
+    ],
+)
+def test_the_best_row_of_a_domain_is_the_next_one_once_the_first_is_full(
+    domains: list[int], most: int, count: int, places: list[int]
+) -> None:
+    levels = [[10.0, 8.0, FULL if len(set(domains)) == 1 else 1.0], [7.0, 7.5, FULL], [FULL, FULL, FULL]]
+    limit: Any = AtMost(most)
+    assert _by_turns(levels, np.array(domains, dtype=np.intp), limit, count) == places
+
+
+@pytest.mark.parametrize(
+    ("domains", "barred", "count", "rows"),
+    [
+        pytest.param([0, 1, 2, 3, 4], [], 2, [1, 3], id="the best of domains of one row each"),
+        pytest.param([0, 1, 2, 3, 4], [3], 1, [1, 3], id="and those that are barred at first"),
+        pytest.param([0, 1, 2, 3, 4], [0, 1, 2, 3, 4], 1, [0, 1, 2, 3], id="all are barred, and one is no member"),
+        pytest.param([0, 0, 1, 1, 1], [], 1, [1, 3], id="the best row of each domain"),
+        pytest.param([0, 0, 1, 1, 1], [0], 1, [1, 3], id="of a barred one as well"),
+        pytest.param([0, 0, 1, 1, 1], [], 2, [0, 1, 2, 3], id="the best two rows of each domain"),
+        pytest.param([0, 0, 0, 0, 0], [], 3, [1, 2, 3], id="of a single domain as many as tasks"),
+    ],
+)
+def test_which_rows_tasks_that_limit_each_other_can_reach(
+    domains: list[int], barred: list[int], count: int, rows: list[int]
+) -> None:
+    """Row 4, of the highest score, is no member."""
+    members, scores = np.array([True] * 4 + [False]), np.array([1.0, 5.0, 2.0, 4.0, FULL])
+    limit: Any = AtMost(1)
+    limit.domains, limit.placed = np.array(domains, dtype=np.intp), dict.fromkeys(barred, 1)
+    found = _hopeful(scores, members, limit, count)
+    assert found is not None
+    assert found.tolist() == rows
+
+
+@pytest.mark.parametrize(("domains", "rows"), [(MOST_DOMAINS, MOST_DOMAINS), (MOST_DOMAINS + 1, None)])
+def test_in_too_many_domains_of_several_nodes_tasks_are_placed_one_by_one(domains: int, rows: int | None) -> None:
+    limit: Any = AtMost(1)
+    limit.domains = np.repeat(np.arange(domains), 2)
+    found = _hopeful(np.arange(2.0 * domains), np.ones(2 * domains, dtype=bool), limit, 1)
+    assert (None if found is None else len(found)) == rows
 
 
 def apart_and_preferring() -> Manifest:
