@@ -31,8 +31,8 @@ MINIMUM, RELEASED = "minAvailable is satisfied", "resource is released and minAv
         (PIPELINED, False, ("Unschedulable", POSSIBLY + RELEASED, "")),
         (PIPELINED, True, ("Unschedulable", POSSIBLY + RELEASED, "n0")),
         (PENDING, False, ("Unschedulable", "the whole job", "")),
-        (RUNNING, False, ("RUNNING", "the whole job", "")),
-        (RELEASING, False, ("RELEASING", "the whole job", "")),
+        (RUNNING, False, ("Running", "the whole job", "")),
+        (RELEASING, False, ("Releasing", "the whole job", "")),
     ],
 )
 @pytest.mark.parametrize("discarded", [True, False])

@@ -1,0 +1,110 @@
+"""What the engine keeps of nodes for one kind of pod is what it would find anew, whatever has moved since."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stromboli.framework.engine.classes import FEW, Classes, TaskClass
+from stromboli.framework.session.session import Session
+from stromboli.framework.statement.statement import Statement
+from stromboli.model.table import Node
+from stromboli.model.task import Task
+from stromboli.plugin import Plugin, Reason, node_order, predicate
+from stromboli.testing.builders import node, pod, pod_group
+from tests.acceptance.bench import Bench, conf, task_of
+
+COUNT = 2 * FEW + 4
+
+
+class OneByOne(Plugin):
+    """Asked node by node: refuses those of which little is idle, and prefers those of which much is."""
+
+    name = "onebyone"
+
+    @predicate
+    def enough(self, task: Task, node: Node) -> Reason | None:
+        return None if node.idle.milli_cpu > 1500 else Reason("too full")
+
+    @node_order
+    def idle(self, task: Task, node: Node) -> float:
+        return node.idle.milli_cpu / 100
+
+
+NEAR = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+    {"weight": 10, "podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "x"}},
+                                       "topologyKey": "kubernetes.io/hostname"}}]}}  # fmt: skip
+APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+    {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}]}}  # fmt: skip
+KINDS = [
+    pytest.param("predicates nodeorder", {}, id="by amounts"),
+    pytest.param("predicates nodeorder binpack", {"nodeSelector": {"disk": "fast"}}, id="some nodes alone"),
+    pytest.param("predicates", {}, id="without scores"),
+    pytest.param("predicates nodeorder onebyone", {}, id="node by node"),
+    pytest.param("predicates nodeorder", {"affinity": NEAR}, id="close to others"),
+    pytest.param("predicates nodeorder", {"affinity": APART}, id="apart from others"),
+]
+
+
+def world(draw: Random, plugins: str, more: dict[str, Any]) -> Bench:
+    """Nodes of three sizes, pods that run there, and others that wait."""
+    machines = [
+        node(f"n{number}", cpu=draw.choice((2, 4, 8)), labels={"disk": draw.choice(("fast", "slow"))})
+        for number in range(COUNT)
+    ]
+    runs = [pod(f"r{number}", group="r", on=f"n{number}", cpu=1, labels={"app": "x"}) for number in range(0, COUNT, 2)]
+    waits = [pod(f"x{number}", group="x", cpu=1, labels={"app": "x"}, **more) for number in range(COUNT)]
+    groups = [pod_group("r", min_member=0, phase="Running"), pod_group("x", min_member=0)]
+    return Bench([*machines, *groups, *runs, *waits], conf("gang", plugins), OneByOne)
+
+
+def move(draw: Random, session: Session, plan: Statement, waiting: list[Task]) -> None:
+    """A pod gets a node, now or later, or one is evicted, or some of it is undone."""
+    kind = draw.random()
+    if kind < 0.15 and plan.operations:
+        before = {task.uid for operation in plan.operations for task in operation.tasks}
+        plan.rollback(draw.randrange(len(plan.operations)))
+        after = {task.uid for operation in plan.operations for task in operation.tasks}
+        job = session.jobs["default/x"]
+        waiting += [job.tasks[uid] for uid in sorted(before - after) if uid in job.tasks]
+    elif kind < 0.35:
+        runs = [task for task in session.jobs["default/r"].tasks.values() if task.status.name == "Running"]
+        if runs:
+            plan.evict(draw.choice(sorted(runs, key=lambda task: task.uid)), "test")
+    elif waiting:
+        row = draw.randrange(COUNT)
+        task = waiting.pop()
+        if session.table.idle[0, row] >= 1000 and draw.random() < 0.7:
+            plan.allocate(task, Node(session.table, row))
+        else:
+            plan.pipeline(task, session.table.statics.names[row], False)
+
+
+def assert_same(kept: TaskClass, fresh: TaskClass) -> None:
+    """Scores of rows that are not open are not kept up."""
+    for name in ("open", "now", "best_now"):
+        assert np.allclose(getattr(kept, name), getattr(fresh, name)), name
+    for name in ("score", "batch"):
+        assert np.allclose(getattr(kept, name)[kept.open], getattr(fresh, name)[kept.open]), name
+
+
+@pytest.mark.parametrize(("plugins", "more"), KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_kept_is_what_would_be_found_anew(seed: int, plugins: str, more: dict[str, Any]) -> None:
+    draw = Random(seed)
+    with world(draw, plugins, more).open() as session, session.statement() as plan:
+        classes: Classes = session.placer.classes  # type: ignore[attr-defined]
+        asking = task_of(session, "x0")
+        waiting = [task_of(session, f"x{number}") for number in range(1, COUNT)]
+        kept = classes.of(asking)
+        for steps in (1, 2, 3, 1, FEW + 3, 1, 2, COUNT, 1, 1):
+            for _ in range(steps):
+                move(draw, session, plan, waiting)
+            fresh = TaskClass(kept.hooks, kept.ledger, asking)
+            if kept.simple and draw.random() < 0.5:
+                assert np.allclose(classes.best_of(asking).best_now, fresh.best_now)
+            assert classes.of(asking) is kept
+            assert_same(kept, fresh)
