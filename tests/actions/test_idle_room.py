@@ -264,13 +264,52 @@ def test_why_a_node_is_refused_is_told_though_a_try_was_the_first_to_ask(action:
     assert {fields["node"] for fields in story.told("predicate_pod_number")} == {"full"}
 
 
+def test_room_is_left_to_all_of_some_tasks_or_to_none():
+    story = Story(QUEUES, waiting("h", 1, queue="q2"), waiting("k", 1, queue="q2", cpu=9), text=EARLY["reclaim"])
+    with story.open() as session, IdleRoom(session) as idle:
+        small, large = (session.jobs[f"default/{name}"].tasks[f"default/{name}-0"] for name in "hk")
+        assert not idle.takes((small, None), (large, None))
+        assert (used(session), small.status.name) == (0, "Pending")
+        assert idle.takes((small, None))
+        assert (used(session), small.status.name) == (1000, "Allocated")
+
+
+@pytest.mark.parametrize(("most", "takes"), [(2, True), (1, False)])
+def test_idle_room_is_left_to_no_task_that_its_queue_may_not_have(most: int, takes: bool):
+    queues = [queue("q1"), queue("q2", capability={"cpu": most})]
+    story = Story(queues, running("a", 1, queue="q2"), waiting("h", 1, queue="q2"), text=EARLY["reclaim"])
+    with story.open() as session, IdleRoom(session) as idle:
+        assert idle.takes((session.jobs["default/h"].tasks["default/h-0"], None)) is takes
+        assert used(session) == 1000 + 1000 * takes
+
+
+@pytest.mark.parametrize(
+    ("to_come", "gates", "status"),
+    [
+        pytest.param(("backfill",), [], "Allocated", id="backfill is to come"),
+        pytest.param((), [], "Pending", id="backfill has been"),
+        pytest.param(("backfill",), [{"name": "later"}], "Pending", id="it has a gate"),
+    ],
+)
+def test_a_pod_that_asks_for_nothing_is_left_to_backfill_where_it_is_to_come(to_come: Any, gates: Any, status: str):
+    job = [*running("h", 1, queue="q2", least=2, cls="high"),
+           pod("h-1", group="h", cpu=0, memory=0, schedulingGates=gates)]  # fmt: skip
+    with Story(QUEUES, job, text=EARLY["reclaim"]).open() as session:
+        session.to_come = to_come
+        with IdleRoom(session) as idle:
+            served = idle.serves(session.jobs["default/h"])
+            assert session.jobs["default/h"].tasks["default/h-1"].status.name == status
+        assert served is (status == "Allocated")
+
+
 def test_reservations_of_idle_room_alone_are_replaced():
     story = Story(QUEUES, waiting("h", 2, queue="q2"), text=EARLY["reclaim"])
-    with story.open() as session, IdleRoom(session) as idle, session.statement() as statement:
+    with story.open(observer=story.counts) as session, IdleRoom(session) as idle, session.statement() as statement:
         tasks = [*session.jobs["default/h"].tasks.values()]
         for task in tasks:
             statement.pipeline(task, "n1")
         assert idle.replaces(statement)
+        assert [fields["job"] for fields in story.told("idle_room_left")] == [session.jobs["default/h"]]
         assert (statement.operations, [task.status.name for task in tasks]) == ([], ["Allocated"] * 2)
 
 
