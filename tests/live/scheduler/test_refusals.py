@@ -102,6 +102,18 @@ def test_custom_metrics_of_another_form_are_an_error(items: Any, problem: str) -
         asyncio.run(CustomMetrics(client(200, items)).sample(["n"]))
 
 
+@pytest.mark.parametrize(("code", "versions"), [(404, ["v1beta2", "v1beta1"]), (403, ["v1beta2"])])
+def test_custom_metrics_are_asked_for_in_an_older_version_where_there_is_no_newer(
+    code: int, versions: list[str]
+) -> None:
+    server = Answering(code, {"message": "no", "reason": "R", "code": code})
+    with pytest.raises(ApiError) as caught:
+        asyncio.run(CustomMetrics(Client(cast(Any, server))).sample(["n"]))
+    assert caught.value.code == code
+    assert [path.split("/")[3] for path in server.asked][: len(versions)] == versions
+    assert {path.split("/")[3] for path in server.asked} == set(versions)
+
+
 def test_a_source_of_loads_that_never_answers_is_given_up_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     told, taken = list[tuple[str, str]](), list[Any]()
 
