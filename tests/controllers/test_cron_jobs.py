@@ -390,6 +390,34 @@ def test_what_cannot_be_planned_is_looked_at_again(spec: dict[str, Any]) -> None
     assert when - clock.now == LOOK_AGAIN
 
 
+@pytest.mark.parametrize("stamped", ["soon", "", None])
+def test_a_job_whose_time_cannot_be_read_was_not_made_by_the_schedule(stamped: str | None) -> None:
+    clock = Clock("2026-01-01T00:59:00Z")
+    clock.wait(at("2026-01-01T01:00:10Z"))
+    [name] = clock.names()
+    body = clock.objects[JOBS]["ns", name]
+    notes = {} if stamped is None else {"volcano.sh/cronjob-scheduled-timestamp": stamped}
+    owners = body["metadata"]["ownerReferences"]
+    meta = {"name": f"{name}0", "namespace": "ns", "annotations": notes, "ownerReferences": owners}
+    clock.store(JOBS, {"metadata": meta, "spec": body["spec"]})
+    clock.settle()
+    assert [text for text in clock.told("OrphanedJob") if f"{name}0" in text]
+    assert clock.active() == [name]
+
+
+def test_an_entry_that_names_a_job_made_again_is_dropped_and_told() -> None:
+    clock = Clock("2026-01-01T00:59:00Z")
+    clock.wait(at("2026-01-01T01:00:10Z"))
+    [name] = clock.names()
+    status = clock.objects[CRON_JOBS]["ns", "c"]["status"]
+    actual, entry = status["active"][0]["uid"], {**status["active"][0], "uid": "old"}
+    clock.change(CRON_JOBS, "c", {"status": {"active": [entry]}})
+    clock.settle()
+    text = f'Active job reference "{name}" points to a different UID (expected: old, actual: {actual})'
+    assert list(clock.told("StaleReference")) == [text]
+    assert [one["uid"] for one in clock.status()["active"]] == [actual]
+
+
 def test_a_job_of_the_slots_name_without_an_owner_stands_in_the_way() -> None:
     clock = Clock("2026-01-01T00:59:30Z")
     slot = at("2026-01-01T01:00:00Z")
