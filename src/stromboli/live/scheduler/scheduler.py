@@ -387,15 +387,14 @@ async def _created(client: Client, name: str, reclaimable: bool) -> Object | Non
     """The queue ``name``, made and opened; None where it is there already, and its state others' business."""
     spec = {"weight": 1, "reclaimable": reclaimable}
     body = {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": name}, "spec": spec}
-    tries = 0
+    left = QUEUE_TRIES
     while True:
-        tries += 1
         try:
             await client.create(QUEUES, body)
             return await client.patch(QUEUES, name, "", {"status": {"state": QUEUE_OPEN}}, subresource="status")
         except StromboliError as error:
             if isinstance(error, ApiError) and error.reason == "AlreadyExists":
                 return None
-            if tries == QUEUE_TRIES:
+            if not (left := left - 1):
                 raise
         await asyncio.sleep(1.0)
