@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import time
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import polars as pl
@@ -305,6 +307,7 @@ def _group(leader: int) -> bool:
 KILLER = """
 import os, signal
 from pathlib import Path
+from typing import Any
 from stromboli.plugin import Plugin, node_order
 
 FOLDER = Path({folder!r})
@@ -337,3 +340,13 @@ def test_a_killed_worker_costs_its_point_another_try(tmp_path, engine):
     assert (tmp_path / "killed").exists()
     assert found.problems == ()
     assert len(found.results) == 2
+
+
+@pytest.mark.parametrize(("bound_to", "cpus"), [(lambda _: {3}, 1), (lambda _: {0, 2}, 2), (None, 5)])
+def test_a_process_counts_the_cpus_it_is_bound_to(monkeypatch: pytest.MonkeyPatch, bound_to: Any, cpus: int) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 5)
+    if bound_to is None:
+        monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    else:
+        monkeypatch.setattr(os, "sched_getaffinity", bound_to, raising=False)
+    assert engines.usable_cpus() == cpus

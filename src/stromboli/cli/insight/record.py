@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -205,12 +204,13 @@ def _compare(
 ) -> bool:  # fmt: skip
     from stromboli.builtin import full_registry
     from stromboli.cli.insight.closed_loop import compare
+    from stromboli.study.sweeps.engines import usable_cpus
 
     compat, plugins_dir, queues, into, workers = more
     registry = full_registry(plugins_dir or "")
     config = registry.configured(conf, compat=compat is not None)
     times = _time(span[0], 0.0), _time(span[1], float("inf"))
-    return compare(record, config, registry, times, queues, job, into, workers or os.cpu_count() or 1)
+    return compare(record, config, registry, times, queues, job, into, workers or usable_cpus())
 
 
 def _time(text: str | None, otherwise: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,6 +54,7 @@ def sweep(
 ) -> None:  # fmt: skip
     """Simulate every trace at every load with every seed under every configuration; what is done already stays."""
     import stromboli.study.api as api
+    from stromboli.study.sweeps.engines import usable_cpus
 
     workloads = [api.read_trace(trace, nodes, form).window(span, since) for trace in traces]
     with _progress() as told:
@@ -62,7 +62,7 @@ def sweep(
             workloads, [api.Conf.of(one)._replace(compat=compat is not None) for one in conf or [""]],
             seeds=_numbers(seeds, "--seeds"), loads=_loads(loads), queues=queues or "", period=period,
             lives=api.PLAIN if lives is None else api.read_lives(lives), engine=engine,
-            workers=workers or os.cpu_count() or 1, into=into, told=told,
+            workers=workers or usable_cpus(), into=into, told=told,
         )  # fmt: skip
     _show(found)
     raise typer.Exit(BAD_INPUT if found.problems else 0)

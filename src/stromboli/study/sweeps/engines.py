@@ -19,6 +19,12 @@ RETRIES: Final = 2
 """How often Dask runs a point once more whose worker is gone."""
 
 
+def usable_cpus() -> int:
+    """How many CPUs this process may use: those it is bound to where the system tells, else all of the machine."""
+    bound_to = getattr(os, "sched_getaffinity", None)
+    return len(bound_to(0)) if bound_to else os.cpu_count() or 1
+
+
 @contextmanager
 def executor(engine: str, workers: int) -> Iterator[Executor]:
     """An executor: ``processes``, ``dask`` for a cluster on this machine, or the address of a Dask scheduler.
