@@ -9,7 +9,6 @@ four hours of 200 nodes and explains the job that waited longest; ``diff`` recor
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,7 @@ from stromboli.study.closed_loop import ClosedLoop
 from stromboli.study.history import History
 from stromboli.study.past import Past
 from stromboli.study.replay import Moment, Reading
+from stromboli.study.sweeps.engines import usable_cpus
 
 SEEK, EXPLAIN, DIFF = "seek", "explain", "diff"
 SPANS: Final = {SEEK: (0.25, 1000, EVERY, 2.0), EXPLAIN: (4.0, 200, EVERY, 10.0), DIFF: (2.5, 2000, 1.7, 60.0)}
@@ -60,7 +60,7 @@ def diffed(folder: Path) -> float:
     began = time.perf_counter()
     history = History(folder, registry).read()
     other = registry.configured_by(OTHER, "other")
-    found = ClosedLoop(history, other, registry, workers=os.cpu_count() or 1)
+    found = ClosedLoop(history, other, registry, workers=usable_cpus())
     print(f"{found.model_error.jobs} jobs, of which {len(found.losers(10**6))} would have started later")
     return time.perf_counter() - began
 

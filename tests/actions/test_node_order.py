@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from stromboli.framework.books.candidates import FEW
+from stromboli.model.job import RUNNING
 from stromboli.preemption.eviction_policy import PREEMPT, RECLAIM
 from stromboli.preemption.node_order import KeptOrder, any_of, best_first, first_ones, sample
 from stromboli.preemption.victim_search import Search
@@ -60,7 +61,7 @@ def move(draw, session, plan):
         return
     if draw.random() < 0.5:
         there = [task for job in session.jobs.peek() if job.uid != "default/x" for task in job.tasks.values()]
-        there = [task for task in there if str(task.status.name) == "RUNNING"]
+        there = [task for task in there if task.status is RUNNING]
         if there:
             victim = draw.choice(sorted(there, key=lambda task: task.uid))
             plan.evict(session.jobs[victim.job].tasks[victim.uid], "test")

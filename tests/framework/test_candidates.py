@@ -124,3 +124,14 @@ def test_what_may_be_evicted_is_found_again_on_nodes_that_have_changed() -> None
     assert names() == ["b-0", "a-2", "a-1"]
     bench.tell(pod_group("a", min_member=1, phase="Running", queue="none"))
     assert names() == ["b-0"]
+
+
+def test_what_is_read_of_the_tasks_of_a_node() -> None:
+    low = pod("a-0", group="a", on="n0", priority=1)
+    high = pod("b-0", group="b", on="n0", priority=5, phase="Pending")
+    with Bench([node("n0", cpu=3), *(pod_group(name, phase="Running") for name in "ab"), low, high]).open() as session:
+        found = session.snapshot.node_tasks[0].evictable
+        said = {task.name: (task.priority, bool(runs)) for task, runs in zip(found.tasks, found.running, strict=True)}
+        assert said == {"a-0": (1, True), "b-0": (5, False)}
+        assert found.lowest == session.candidates.lowest == 1
+        assert session.candidates.reach(lambda _: True, bound=False).count.tolist() == [1]

@@ -288,3 +288,26 @@ def test_what_follows_a_small_part_of_a_stream_is_read_together(
         assert found == parts
 
     asyncio.run(main())
+
+
+def test_a_stream_that_is_closed_while_it_is_not_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_transport, "GATHERED", 0.1)
+
+    async def main() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+            port = listening.sockets[0].getsockname()[1]
+            transport = HttpTransport(Access(f"http://127.0.0.1:{port}", Fixed(Login())), 2)
+            async with transport.stream(Request("GET", "/a", timeout=PATIENCE), Login()) as stream:
+                parts = stream.chunks()
+                assert await anext(parts) == b"first"
+                await transport.close()
+                with pytest.raises(Unreachable):
+                    await anext(parts)
+
+    asyncio.run(main())

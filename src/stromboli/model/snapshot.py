@@ -73,11 +73,8 @@ class Evictable(NamedTuple):
     def of(cls, tasks: Sequence[Task]) -> Evictable:
         """What is to be read of ``tasks``."""
         owners, templates = [task.job for task in tasks], [task.template for task in tasks]
-        running, lowest = (
-            bytes(task.status is RUNNING for task in tasks),
-            min((task.priority for task in tasks), default=None),
-        )
-        return cls(tasks, owners, templates, running, lowest)
+        running = bytes(task.status is RUNNING for task in tasks)
+        return cls(tasks, owners, templates, running, min((task.priority for task in tasks), default=None))
 
 
 NOTHING_EVICTABLE: Final = Evictable.of(())

@@ -329,7 +329,8 @@ class Look:
         patch = difference(builtins(self._job.status), builtins(status))
         if pause := self._outdated.pause(self._job, patch, self._now, makes_pods=self._makes_pods):
             self._outcome.again(pause)
-            self._outcome.rest = COUNTED_REST
+            if not self._outcome.batches:
+                self._outcome.rest = COUNTED_REST
         elif patch:
             body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
             self._outcome.then(Patch(JOBS, meta.namespace, meta.name, body, status=True))

@@ -21,7 +21,7 @@ COUNTED_WITHIN: Final = 2.0
 COUNTED_AT_LATEST: Final = 10.0
 """Seconds after which pods are counted even of a job that still makes some."""
 COUNTED_REST: Final = 0.25
-"""Seconds for which a job is not looked at again after a look that has only counted its pods."""
+"""Seconds for which a job is not looked at again after a look that did nothing but put a count of its pods off."""
 WRITTEN: Final = "lastTransitionTime"
 """The part of a status' state that says when it was written."""
 LONGEST_MESSAGE: Final = 1024

@@ -144,7 +144,7 @@ CONTROLLERS = (
     ),
     _row(
         "one-look",
-        "What happens to one object within a tenth of a second is looked at together.",
+        "What happens to one object within a tenth of a second is looked at together; a quarter while pods start.",
         "Every event is a look of its own.",
         "controllers",
         "A job of a thousand pods costs a few status writes instead of a thousand.",
@@ -152,7 +152,7 @@ CONTROLLERS = (
     _row(
         "counted-together",
         "Pods that come or start are counted within two seconds in the status of their Job, within five in that of"
-        " their PodGroup; a phase that changes is told at once.",
+        " their PodGroup; a phase that changes is told within a quarter of a second.",
         "Each look and each cycle writes what it counts.",
         "controllers, scheduler",
         "The status of a job of fifty pods would be written five times while it starts; writes bound how fast pods"

@@ -20,7 +20,7 @@ RETRIES: Final = 2
 
 
 def usable_cpus() -> int:
-    """How many CPUs this process may use: those it is bound to where the system tells, else all of the machine."""
+    """How many CPUs this process is bound to where the system tells, else how many the machine has."""
     bound_to = getattr(os, "sched_getaffinity", None)
     return len(bound_to(0)) if bound_to else os.cpu_count() or 1
 
