@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 
 import pytest
@@ -254,6 +254,28 @@ def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     told({"/base/a": [answer(b"{}")]}, story)
 
 
+def streamed(
+    answered: Callable[[asyncio.StreamWriter], Awaitable[None]],
+    story: Callable[[HttpTransport, AsyncIterator[bytes]], Awaitable[None]],
+) -> None:
+    """Run a story with a stream that a server has ``answered`` with, and then ends."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await answered(writer)
+        writer.close()
+
+    async def main() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+            port = listening.sockets[0].getsockname()[1]
+            transport = HttpTransport(Access(f"http://127.0.0.1:{port}", Fixed(Login())), 2)
+            async with transport.stream(Request("GET", "/a", timeout=PATIENCE), Login()) as stream:
+                await story(transport, stream.chunks())
+            await transport.close()
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize(
     ("much", "parts"), [(1 << 16, [b"first", b"second third "]), (1, [b"first", b"second ", b"third "])]
 )
@@ -263,51 +285,38 @@ def test_what_follows_a_small_part_of_a_stream_is_read_together(
     monkeypatch.setattr(http_transport, "GATHERED", 1.0)
     monkeypatch.setattr(http_transport, "MUCH", much)
 
-    async def main() -> None:
-        is_read = asyncio.Event()
+    is_read = asyncio.Event()
 
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.1 200 OK\r\n\r\nfirst")
-            await is_read.wait()
-            for text in (b"second ", b"third "):
-                writer.write(text)
-                await writer.drain()
-                await asyncio.sleep(0.05)
-            writer.close()
+    async def answered(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nfirst")
+        await is_read.wait()
+        for text in (b"second ", b"third "):
+            writer.write(text)
+            await writer.drain()
+            await asyncio.sleep(0.05)
 
-        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
-            port = listening.sockets[0].getsockname()[1]
-            transport = HttpTransport(Access(f"http://127.0.0.1:{port}", Fixed(Login())), 2)
-            found = list[bytes]()
-            async with transport.stream(Request("GET", "/a", timeout=PATIENCE), Login()) as stream:
-                async for part in stream.chunks():
-                    found.append(part)
-                    is_read.set()
-            await transport.close()
-        assert found == parts
+    async def story(transport: HttpTransport, found: AsyncIterator[bytes]) -> None:
+        assert await anext(found) == parts[0]
+        is_read.set()
+        assert [part async for part in found] == parts[1:]
 
-    asyncio.run(main())
+    streamed(answered, story)
 
 
 def test_a_stream_that_is_closed_while_it_is_not_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_transport, "GATHERED", 0.1)
 
-    async def main() -> None:
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
-            await reader.read()
-            writer.close()
+    is_closed = asyncio.Event()
 
-        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
-            port = listening.sockets[0].getsockname()[1]
-            transport = HttpTransport(Access(f"http://127.0.0.1:{port}", Fixed(Login())), 2)
-            async with transport.stream(Request("GET", "/a", timeout=PATIENCE), Login()) as stream:
-                parts = stream.chunks()
-                assert await anext(parts) == b"first"
-                await transport.close()
-                with pytest.raises(Unreachable):
-                    await anext(parts)
+    async def answered(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+        await is_closed.wait()
 
-    asyncio.run(main())
+    async def story(transport: HttpTransport, found: AsyncIterator[bytes]) -> None:
+        assert await anext(found) == b"first"
+        await transport.close()
+        is_closed.set()
+        with pytest.raises(Unreachable):
+            await anext(found)
+
+    streamed(answered, story)

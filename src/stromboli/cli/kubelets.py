@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import typer
@@ -33,7 +32,7 @@ def kubelets(
     """
     from stromboli.kube.access import find_access
     from stromboli.kube.client import Client
-    from stromboli.live.process.loops import fastest_loop
+    from stromboli.live.process.loops import run_in_fastest_loop
     from stromboli.live.up.kubelets import simulate
     from stromboli.server.kubelet.shapes import nodes_of
 
@@ -41,5 +40,4 @@ def kubelets(
         async with Client.reaching(find_access(kubeconfig), qps=qps, burst=0, agent="stromboli-kubelets") as client:
             await simulate(client, nodes_of(nodes), beat)
 
-    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-        runner.run(run())
+    run_in_fastest_loop(run())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -117,7 +116,7 @@ def up(
 
 
 def _run(setup: Setup, kubeconfig: Path | None) -> None:
-    from stromboli.live.process.loops import fastest_loop
+    from stromboli.live.process.loops import run_in_fastest_loop
     from stromboli.live.process.stopping import until_signal
     from stromboli.live.up.up import Errors
     from stromboli.metrics.logs import LogObserver
@@ -125,8 +124,7 @@ def _run(setup: Setup, kubeconfig: Path | None) -> None:
 
     errors = Errors()
     setup = replace(setup, observer=Several([LogObserver(_Present()), errors]))
-    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-        runner.run(until_signal(_up(setup, kubeconfig)))
+    run_in_fastest_loop(until_signal(_up(setup, kubeconfig)))
     if errors.count:
         typer.echo(f"{counted(errors.count, 'error')}, see above", err=True)
         raise typer.Exit(TROUBLED)

@@ -53,17 +53,22 @@ class _HttpStream:
         except _BROKEN as error:
             raise _unreachable(error, self._request) from error
         except RuntimeError as error:  # aiohttp's, of a stream that was closed while it was not read
-            if self._response.connection is not None and self._response.connection.transport is not None:
+            if self._transport is not None:
                 raise
             raise Unreachable("the connection was closed", request=str(self._request)) from error
+
+    @property
+    def _transport(self) -> asyncio.Transport | None:
+        """What the stream comes by; None once it has ended."""
+        connection = self._response.connection
+        return None if connection is None else connection.transport
 
     async def _let_gather(self) -> None:
         """Leave what comes unread for a moment; decrypting, parsing and waking the reader for each event costs more.
 
         What comes in that moment before a connection breaks may be lost; the next watch goes on from the last event.
         """
-        connection = self._response.connection
-        if connection is None or (transport := connection.transport) is None:  # it has ended
+        if (transport := self._transport) is None:
             return
         transport.pause_reading()
         try:

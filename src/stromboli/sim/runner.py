@@ -23,6 +23,7 @@ from stromboli.framework.session.session import Session
 from stromboli.model.objects.shard import HARD, SOFT
 from stromboli.narration.observe import SILENT, Observer
 from stromboli.sim.between import apply_change, apply_plan, leave_names, take, tentative_names
+from stromboli.sim.collecting import no_collecting
 from stromboli.sim.outcome import Json, close_figures, outcome, queue_figures
 
 NOW = 1_760_000_000.0
@@ -50,9 +51,9 @@ class Run:
         self.cycle_cpu: list[float] = []
         self.cycle_wall: list[float] = []
 
+    @no_collecting()
     def load(self) -> None:
         """Take all objects in."""
-        gc.disable()
         start = time.process_time()
         self.problems += take(self.state, self.scenario.taken())
         options = self.scenario.options
@@ -62,7 +63,6 @@ class Run:
         used = options.node_usage
         self.state.measured({name: sample.at(self.now) for name, sample in used.items()})
         self.load_cpu += time.process_time() - start
-        gc.enable()
 
     def go(self) -> None:
         """Run all cycles, with what happens between them."""
@@ -84,9 +84,9 @@ class Run:
         self.cycle_wall.pop()
         return self.cycle_cpu.pop()
 
+    @no_collecting()
     def _cycle(self) -> None:
         gc.collect()
-        gc.disable()
         self.observer.started("cycle", "")
         cpu, wall = time.process_time(), time.perf_counter()
         snapshot = self.state.snapshot()
@@ -102,7 +102,6 @@ class Run:
         self.cycle_cpu.append(time.process_time() - cpu - spent)
         self.cycle_wall.append(time.perf_counter() - wall)
         self.plans.append(session.plan)
-        gc.enable()
 
     def _look(self, session: Session) -> float:
         """Note the figures at open, for the answer; returns the CPU seconds that it took."""

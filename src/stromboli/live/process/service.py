@@ -18,7 +18,7 @@ from stromboli.live.process.events import Telling, flush
 from stromboli.live.process.flags import IDLE
 from stromboli.live.process.gauges import LogGauges
 from stromboli.live.process.leading import Leadership
-from stromboli.live.process.loops import fastest_loop
+from stromboli.live.process.loops import run_in_fastest_loop
 from stromboli.live.process.web import Pages
 from stromboli.metrics.logs import LogObserver
 from stromboli.metrics.prometheus import new_registry
@@ -158,5 +158,4 @@ def run_service(make: Callable[[], Service]) -> int:
         return await make().run()
 
     sys.setswitchinterval(SWITCH)
-    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-        return runner.run(main())
+    return run_in_fastest_loop(main())
