@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from stromboli.cluster.mirror import CONFIRMED_WITHIN
 from stromboli.errors import Unreachable
 from stromboli.framework.books.plan import Bind, Eviction, Plan, PodConditionUpdate, PodGroupUpdate
 from stromboli.kube.transport import Request, Response
 from stromboli.live.scheduler.context import ATTEMPTS
 from stromboli.live.scheduler.scheduler import LiveScheduler
-from stromboli.model.objects.storage import NODE, SELECTED_NODE
+from stromboli.live.writing.volumes import PAUSE
+from stromboli.model.claims import Allocation, DeviceResult, DeviceResults
+from stromboli.model.objects.storage import BIND_COMPLETED, NODE, SELECTED_NODE
+from tests.support.claiming import LOCK
 from tests.support.live_world import Directed, LiveWorld, group, pod, uid
 from tests.support.memory_server import status
 from tests.support.virtual import run
@@ -266,6 +270,209 @@ def test_a_pod_that_is_being_deleted_is_not_bound(tmp_path: Path) -> None:
         await asyncio.sleep(30)
         assert (len(fault.at), scheduler.executor.binder.failed) == (1, 1)
         assert scheduler.state.tasks["ns/job-0"].status.name == "Releasing"
+        await world.end()
+
+    run(story())
+
+
+# ---------------------------------------------------------------------- what is told and kept of a binding
+
+
+def claiming(world: LiveWorld, bind: Bind) -> Bind:
+    """The binding with a claim whose volume is to be made, and one that is to get a device."""
+    meta = {"name": "data", "namespace": "ns"}
+    world.server.put("persistentvolumeclaims", {"metadata": meta, "spec": {}, "status": {"phase": "Pending"}})
+    world.server.put("resourceclaims", {"metadata": {"name": "gpu", "namespace": "ns"}, "spec": {}})
+    device = Allocation(DeviceResults((DeviceResult("r", "driver", "pool", "d0"),)))
+    given = {"ns/data": f"{NODE}n1"}
+    return structs.replace(bind, volumes=given, volume_seconds=60, claims={"ns/gpu": device}, claim_seconds=60)
+
+
+def made_for(world: LiveWorld) -> None:
+    """The claim gets its volume."""
+    found = world.server.get("persistentvolumeclaims", "data", "ns")
+    meta = {**found["metadata"], "annotations": {**found["metadata"]["annotations"], BIND_COMPLETED: "yes"}}
+    bound = {"metadata": meta, "spec": {"volumeName": "made"}, "status": {"phase": "Bound"}}
+    world.server.put("persistentvolumeclaims", bound)
+
+
+def test_what_claims_are_about_to_get_is_known_until_the_binding_has_ended(tmp_path: Path) -> None:
+    async def story() -> None:
+        world, scheduler, bind = await one_pod(tmp_path)
+        bind = claiming(world, bind)
+        await asyncio.sleep(1)
+        world.server.faults.append(Answering("POST", "/binding", status(403, "Forbidden"), times=1))
+        scheduler.executor.bind([bind])
+        storage = scheduler.state.storage
+        assert storage.given == {bind.uid: bind.volumes}
+        assert storage.devices.given == {bind.uid: ("ns/job-0", bind.claims)}
+        await asyncio.sleep(0.3)
+        made_for(world)
+        await asyncio.sleep(0.5)
+        assert len(world.told.of("bind_failed")) == 1
+        assert (storage.given, storage.devices.given) == ({}, {})
+        await world.end()
+
+    run(story())
+
+
+def test_a_binding_is_told_with_the_time_that_it_took(tmp_path: Path) -> None:
+    async def story() -> None:
+        world, scheduler, bind = await one_pod(tmp_path)
+        scheduler.executor.bind([bind])
+        await asyncio.sleep(1)
+        (took,) = [row["seconds"] for row in world.told.of("metric.stage_duration") if row["stage"] == "Bind"]
+        assert isinstance(took, float)
+        assert took == pytest.approx(0.01)
+        assert world.told.of("bind_ok") == [{"latency": f"{took * 1000:.3f}ms"}]
+        made = scheduler.state.tasks["ns/job-0"].created
+        latency = [row for row in world.told.of("metric.task_latency") if row["stage"] == "Bound"]
+        assert latency == [{"stage": "Bound", "created": [float(made)]}]
+        await world.end()
+
+    run(story())
+
+
+def test_a_binding_that_no_watch_tells_of_is_overdue_after_a_while(tmp_path: Path) -> None:
+    async def story() -> None:
+        world, scheduler, bind = await one_pod(tmp_path)
+        world.server.watches = []
+        scheduler.executor.bind([bind])
+        await asyncio.sleep(1)
+        assert scheduler.executor.binder.bound == 1
+        assert scheduler.mirror.overdue(world.clock()) == []
+        assert scheduler.mirror.overdue(world.clock() + CONFIRMED_WITHIN) == [("ns/job-0", bind.uid)]
+        await world.end()
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("answer", "when", "binder", "reads"),
+    [
+        (CONFLICT, "before", (1, 0), 1),
+        (status(500, "InternalError"), "after", (1, 0), 1),  # carried out: nothing is to be sent again
+        (status(403, "Forbidden"), "before", (0, 1), 1),  # for its condition
+    ],
+    ids=["conflict", "carried out", "refused"],
+)
+def test_the_pod_is_read_where_the_answer_leaves_open_what_became_of_it(
+    tmp_path: Path, answer: Response, when: str, binder: tuple[int, int], reads: int
+) -> None:
+    async def story() -> None:
+        world, scheduler, bind = await one_pod(tmp_path)
+        left = [answer]
+
+        def fault(request: Request, at: str) -> Response | None:
+            return left.pop() if at == when and request.path.endswith("/binding") and left else None
+
+        world.server.faults.append(fault)
+        watches, world.server.watches = world.server.watches, []
+        scheduler.executor.bind([bind])
+        await asyncio.sleep(1)
+        assert (scheduler.executor.binder.bound, scheduler.executor.binder.failed) == binder
+        assert len(asked(world, "GET", "/job-0")) == reads
+        assert len(asked(world, "POST", "/binding")) == (2 if answer is CONFLICT else 1)
+        told = [(row["task"], row["node"]) for row in world.told.of("bind_retried")]
+        assert told == ([("ns/job-0", "n1")] if answer is CONFLICT else [])
+        world.server.watches = watches
+        await world.end()
+
+    run(story())
+
+
+def test_what_is_handed_back_is_under_way_no_more(tmp_path: Path) -> None:
+    async def story() -> None:
+        world, scheduler, bind = await one_pod(tmp_path)
+        scheduler.executor.bind([bind])
+        assert (scheduler.executor.binder.hand_back(), scheduler.executor.in_flight) == (1, 0)
+        await asyncio.sleep(1)
+        assert (world.pods(), scheduler.state.tasks["ns/job-0"].node_name) == ({"job-0": ""}, "")
+        await world.end()
+
+    run(story())
+
+
+def test_a_claim_that_waits_is_looked_at_again_in_a_moment(tmp_path: Path) -> None:
+    async def story() -> None:
+        world, scheduler, bind = await one_pod(tmp_path)
+        bind = claiming(world, bind)
+        await asyncio.sleep(1)
+        scheduler.executor.bind([bind])
+        await asyncio.sleep(0.1)
+        made_for(world)
+        await asyncio.sleep(2 * PAUSE)
+        assert world.pods() == {"job-0": "n1"}
+        binder = scheduler.executor.binder
+        kept = binder._volumes._written, binder._volumes._until, binder._claims._written, binder._taken
+        assert kept == ({}, {}, {}, {})
+        await world.end()
+
+    run(story())
+
+
+def test_each_binding_waits_for_its_devices_as_long_as_it_may(tmp_path: Path) -> None:
+    async def story() -> None:
+        world, scheduler, bind = await one_pod(tmp_path)
+        claiming(world, bind)
+        device = DeviceResult("r", "driver", "pool", "d0", binding_conditions=("Attached",))
+        given = {"ns/gpu": Allocation(DeviceResults((device,)))}
+        bind = structs.replace(bind, claims=given, claim_seconds=10)
+        await asyncio.sleep(1)
+        for number in range(2):
+            scheduler.executor.bind([bind])
+            await asyncio.sleep(9)
+            assert len(world.told.of("bind_failed")) == number
+            await asyncio.sleep(9)
+        assert len(world.told.of("bind_failed")) == 2
+        await world.end()
+
+    run(story())
+
+
+def gone(world: LiveWorld, bind: Bind) -> None:
+    """The pod is deleted."""
+    world.server.drop("pods", "job-0", "ns")
+
+
+def another_elsewhere(world: LiveWorld, bind: Bind) -> None:
+    """Another pod of the name stands on another node."""
+    body = pod("job-0", "job", nodeName="n2")
+    body["metadata"]["uid"] = "another"
+    world.server.drop("pods", "job-0", "ns")
+    world.server.put("pods", body)
+
+
+def node_gone(world: LiveWorld, bind: Bind) -> None:
+    """The node is deleted."""
+    world.server.drop("nodes", "n1", "")
+
+
+@pytest.mark.parametrize("code", [429, 503], ids=["waits", "reads"])
+@pytest.mark.parametrize("happens", [gone, another_elsewhere, node_gone])
+def test_a_binding_that_is_no_longer_wanted_counts_as_neither_and_gives_back_what_claims_got(
+    tmp_path: Path, happens: Any, code: int
+) -> None:
+    """The binding is answered with an error, and meanwhile there is nothing to bind, or nowhere."""
+
+    async def story() -> None:
+        world, scheduler, bind = await one_pod(tmp_path)
+        bind = structs.replace(claiming(world, bind), volumes={}, locks=(LOCK,))
+        await asyncio.sleep(1)
+
+        def fault(request: Request, when: str) -> Response | None:
+            if when == "before" and request.path.endswith("/binding"):
+                happens(world, bind)
+                return status(code, "Trouble")
+            return None
+
+        world.server.faults.append(fault)
+        scheduler.executor.bind([bind])
+        await asyncio.sleep(5)
+        assert (scheduler.executor.binder.bound, scheduler.executor.binder.failed) == (0, 0)
+        assert world.told.of("bind_failed") == []
+        assert not world.server.get("resourceclaims", "gpu", "ns")["status"].get("allocation")
+        assert scheduler.state.storage.devices.given == {}
         await world.end()
 
     run(story())

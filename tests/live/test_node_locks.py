@@ -64,6 +64,7 @@ def test_the_lock_is_there_before_the_pod_is_bound_and_stays_for_the_device_plug
         assert began - 1 <= seconds(lock(world), "") <= world.clock()
         writes = [(one.method, one.path.rpartition("/")[2]) for one in world.server.requests if one.method != "GET"]
         assert writes[:2] == [("PATCH", "n1"), ("POST", "binding")]
+        assert scheduler.executor.binder._locks._held == {}, "the lock is the device plugin's from now on"
         await world.end()
 
     run(story())
