@@ -12,7 +12,7 @@ from stromboli.api.flow import Probe
 from stromboli.api.read import read
 from stromboli.controllers.changes import Target
 from stromboli.controllers.job_flows import probes
-from stromboli.controllers.job_flows.probes import PERIOD, Answers, verdict
+from stromboli.controllers.job_flows.probes import LONGEST, PERIOD, Answers, verdict
 from stromboli.controllers.job_flows.steps import _patched
 from stromboli.controllers.pods import pod_view
 from stromboli.controllers.world import World
@@ -110,6 +110,14 @@ def test_so_many_addresses_are_asked_for_one_flow(most: int, asks: int, monkeypa
     world = pods(("a", "t", "10.0.0.1", False), ("b", "t", "10.0.0.2", False))
     found = verdict(read_probe({"tcpSocketList": [{"taskName": "t", "port": 80}]}), [job()], world, Answers(), 0.0)
     assert (len(found.ask), "too many to be asked" in found.waits) == (asks, not asks)
+
+
+def test_paths_and_headers_are_asked_up_to_so_many_characters() -> None:
+    long = "x" * (LONGEST + 1)
+    stated = {"taskName": "t", "port": 80, "path": long, "httpHeader": {"name": long, "value": f"/{long}"}}
+    world = pods(("a", "t", "10.0.0.1", False))
+    (target,) = verdict(read_probe({"httpGetList": [stated]}), [job()], world, Answers(), 0.0).ask
+    assert (LONGEST, target.path, target.header) == (1024, f"/{long[:-1]}", (long[:-1], f"/{long[:-2]}"))
 
 
 @pytest.mark.parametrize(

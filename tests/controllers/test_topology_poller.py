@@ -17,6 +17,7 @@ from stromboli.live.controllers import topology_poller
 from stromboli.live.controllers.controller_runner import Controllers
 from stromboli.live.controllers.options import CONFIG_MAP
 from stromboli.model.names import NAMESPACE
+from tests.support import virtual
 from tests.support.memory_server import MemoryServer
 
 Json = dict[str, Any]
@@ -201,3 +202,34 @@ def test_trees_in_files_and_config_maps(tmp_path: Path, monkeypatch: pytest.Monk
     in_map = api_server({"source": "file", "config": {"configMap": {"name": "tree"}}}, tree={"topology.conf": tree})
     for server in (in_file, in_map):
         assert asyncio.run(outcome(server)) == ({"s0": ["n0", "n1"]}, [])
+
+
+def test_a_polled_source_that_changes_or_goes_is_no_longer_asked_as_it_was() -> None:
+    """Sources by labels are not polled, and one that stays as it is keeps its pace."""
+
+    async def story() -> list[list[int]]:
+        server = MemoryServer()
+        for name in ("old", "new"):
+            meta = {"name": name, "namespace": NAMESPACE}
+            server.put("configmaps", {"metadata": meta, "data": {"t": f"SwitchName={name} Nodes=n0"}})
+        labels = {"source": "label", "enabled": True, "config": {"networkTopologyTypes": {"r": [{"nodeLabel": "x"}]}}}
+        controllers = Controllers(Client(server))
+        running = asyncio.create_task(controllers.run())
+        counts = []
+        for tree in ("old", "old", "new", ""):
+            trees = [
+                {"source": "file", "enabled": bool(tree), "interval": "10s", "config": {"configMap": {"name": tree}}}
+            ]
+            text = json.dumps({"networkTopologyDiscovery": [labels, *trees]})
+            meta = {"name": CONFIG_MAP, "namespace": NAMESPACE}
+            server.put("configmaps", {"metadata": meta, "data": {"volcano-controller.conf": text}})
+            server.requests.clear()
+            await asyncio.sleep(54)
+            paths = [request.path.rpartition("/")[2] for request in server.requests if request.method == "GET"]
+            counts.append([paths.count(name) for name in ("old", "new")])
+        controllers.stop()
+        await running
+        assert server.all("events") == []
+        return counts
+
+    assert virtual.run(story()) == [[6, 0], [5, 0], [0, 6], [0, 0]]

@@ -115,5 +115,6 @@ def test_a_disk_that_is_too_slow_ends_the_record(recorded: Recording, monkeypatc
     recorded.cut()
     for _ in range(WAITING + 2):
         recorded.cut()
+    assert recorded.recorder.waiting == WAITING
     goes_on.set()
     assert recorded.heard.lines == [("record_stopped", {"error": "the disk is too slow", "seconds": AGAIN})]

@@ -19,7 +19,7 @@ from stromboli.live.process.events import Telling
 from stromboli.live.scheduler.feed import Feed, asked_for
 from stromboli.narration.observe import Counting
 from stromboli.plugin import Plugin
-from tests.support.live_world import group, pod
+from tests.support.live_world import group, pod, queue
 
 
 class World:
@@ -165,3 +165,14 @@ def test_jobs_that_come_and_go_are_told_for_the_metrics_that_name_them() -> None
         tell(Change(what, ("ns", "job"), "u", "10", found))
     told = [(key, fields["job"]) for key, fields in world.told.told if key.startswith("metric.")]
     assert told == [("metric.job_started", "ns/job"), ("metric.job_deleted", "ns/job")]
+
+
+def test_a_queue_is_told_for_the_metrics_that_name_it_when_it_is_gone() -> None:
+    world = World()
+    tell = world.feed._subscriber("Queue")
+    made = queue("q")
+    made["metadata"] |= {"uid": "u", "resourceVersion": "10"}
+    for what in (What.added, What.modified, What.deleted):
+        tell(Change(what, ("", "q"), "u", "10", from_value("Queue", made)))
+    told = [(key, fields) for key, fields in world.told.told if key.startswith("metric.")]
+    assert told == [("metric.queue_deleted", {"queue": "q"})]

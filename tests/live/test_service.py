@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
+from stromboli.errors import AccessError
 from stromboli.kube.recorder import Regarding
 from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.live.process.control_process import control
@@ -20,6 +21,7 @@ from stromboli.live.process.loops import fastest_loop
 from stromboli.live.process.process import serve
 from stromboli.live.process.service import LOST, OK, Service
 from stromboli.live.process.stopping import Stop
+from stromboli.live.process.web import Pages
 from tests.support.controller_world import ControllerWorld, job
 from tests.support.virtual import run
 
@@ -185,6 +187,27 @@ def test_both_processes_run_in_the_fastest_loop(begin: Any, flags: Any, monkeypa
     expected = fastest()
     assert type(begin(parse(FLAGS, flags) if flags else parse(FLAGS))) is type(expected)
     expected.close()
+
+
+@pytest.mark.parametrize(("host", "served"), [("127.0.0.1", "127.0.0.1"), ("[::1]", "::1")])
+def test_pages_are_served_where_their_address_says(host: str, served: str) -> None:
+    async def main() -> None:
+        pages = Pages(f"{host}:0")
+        await pages.start()
+        try:
+            assert pages._runner is not None
+            assert [address[:2] for address in pages._runner.addresses] == [(served, pages.port)]
+            assert pages.port > 0
+        finally:
+            await pages.stop()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("address", ["", "here", "127.0.0.1:", "127.0.0.1:http", ":-1"])
+def test_an_address_without_a_port_is_refused(address: str) -> None:
+    with pytest.raises(AccessError, match=r"is no address; write host:port or :port"):
+        Pages(address)
 
 
 # ---------------------------------------------------------------------- the controllers' end
