@@ -319,6 +319,76 @@ def test_leadership_is_asked_for_right_before_each_attempt_is_sent() -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("versions", [("v1/",), ("v1/", "v1beta2/")])
+def test_a_version_that_is_refused_is_not_looked_for_in_another(versions: tuple[str, ...]) -> None:
+    """Only a version that the server does not have is; each is asked for one object."""
+    code = 403 if len(versions) == 1 else 404
+
+    async def story() -> None:
+        async with asking() as found:
+            found.server.faults += [refused(code, f"resource.k8s.io/{version}") for version in versions]
+            with pytest.raises(ApiError, match="not for you"):
+                await asyncio.to_thread(lambda: found.offered["shared_dra_manager"].resource_claims)
+            sent = [request for request in found.server.requests if "/resourceclaims" in request.path]
+            assert [request.path.split("/")[3] + "/" for request in sent] == list(versions)
+            assert {request.params["limit"] for request in sent} == {"1"}
+
+    asyncio.run(story())
+
+
+def test_of_several_versions_the_first_is_read() -> None:
+    async def story() -> None:
+        async with asking() as found:
+            await asyncio.to_thread(lambda: found.offered["shared_dra_manager"].resource_claims)
+            asked = {request.path for request in found.server.requests}
+            assert asked == {"/apis/resource.k8s.io/v1/resourceclaims"}
+
+    asyncio.run(story())
+
+
+def test_a_write_that_takes_too_long_is_no_longer_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stromboli.live.scheduler.outside.PATIENCE", 0.02)
+
+    async def story() -> None:
+        async with asking() as found:
+            found.server.latency = 0.1
+            with pytest.raises(Unreachable, match=r"no answer within 0\.02 s"):
+                await asyncio.to_thread(found.offered["kube_client"].create, "Pod", POD, "default")
+            await asyncio.sleep(0.2)
+            assert found.server.all("pods") == []
+
+    asyncio.run(story())
+
+
+def test_a_followed_kind_in_trouble_is_told_and_doubted_after_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch that has said nothing since requests got no answer is begun anew."""
+    monkeypatch.setattr("stromboli.live.scheduler.outside.DOUBT_EVERY", 0.01)
+    out: list[bool] = []
+
+    def fault(request: Request, when: str) -> Response | None:
+        if "/configmaps" in request.path and out:
+            raise Unreachable("no route", request=str(request))
+        return None
+
+    async def story() -> None:
+        async with asking() as found:
+            found.server.faults.append(fault)
+            await asyncio.to_thread(lambda: found.offered["informers"][MAPS])
+            out.append(True)
+            calls = found.offered["kube_client"]
+            with monkeypatch.context() as short:
+                short.setattr("stromboli.live.scheduler.outside.PATIENCE", 0.02)
+                with pytest.raises(Unreachable):
+                    await asyncio.to_thread(calls.get, MAPS, "guide", "default")
+            await asyncio.to_thread(calls.all, "Pod")
+            async with asyncio.timeout(5):
+                while not found.told.of("following_trouble"):
+                    await asyncio.sleep(0.01)
+            assert {row["kind"] for row in found.told.of("following_trouble")} == {"ConfigMap"}
+
+    asyncio.run(story())
+
+
 def test_S0_39_devices_are_read_in_the_version_that_the_server_has() -> None:
     async def story() -> None:
         async with asking() as found:
