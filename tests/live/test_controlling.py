@@ -269,6 +269,27 @@ def test_a_job_says_what_the_server_has_against_its_pods_until_it_gets_them() ->
     run(main())
 
 
+def test_what_hinders_a_job_may_be_refused_itself_and_is_told() -> None:
+    async def main() -> None:
+        world = ControllerWorld()
+        await world.go()
+
+        def refuses(request: Request, at: str) -> Response | None:
+            makes = request.method == "POST" and request.path.endswith("/pods")
+            hinders = request.path.endswith("/jobs/j/status") and b"FailedCreate" in (request.body or b"")
+            refused = at == "before" and (makes or hinders)
+            return status(403, "Forbidden", f"no {request.method} for you") if refused else None
+
+        world.server.put("jobs", job("j", 1))
+        world.server.faults.append(refuses)
+        await asyncio.sleep(5)
+        told = {str(row["error"]) for row in world.told.of("control_retried")}
+        assert told == {"no PATCH for you", "no POST for you"}
+        await world.end()
+
+    run(main())
+
+
 @pytest.mark.parametrize("on", ["memory", "embedded"])
 def test_after_a_cut_and_a_crash_everything_goes_on(on: str) -> None:
     async def main() -> None:

@@ -261,3 +261,20 @@ def test_a_stop_of_controllers_waits_for_no_server_that_is_not_there() -> None:
         await world.end()
 
     run(main())
+
+
+def test_controllers_whose_last_changes_get_no_answer_end_when_their_time_is_over() -> None:
+    async def main() -> None:
+        world = ControllerWorld()
+        running = await world.go(scheduling=False)
+        world.server.latency = 1000.0
+        world.server.put("jobs", job("gang", 5))
+        await asyncio.sleep(1)
+        began = asyncio.get_running_loop().time()
+        world.controllers.stop()
+        await running
+        assert asyncio.get_running_loop().time() - began == pytest.approx(world.controllers.options.stop_timeout)
+        assert world.told.of("write_failed") == [{"what": "the last changes", "error": "the time to stop is over"}]
+        await world.end()
+
+    run(main())

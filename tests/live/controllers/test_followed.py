@@ -107,6 +107,14 @@ def test_the_config_map_of_shards_is_followed() -> None:
     assert [one.name for one in sharding.config.schedulers] == ["only"]
 
 
+def test_what_is_followed_is_kept_once() -> None:
+    """The controllers have their own views of objects; those that list and watch keep versions only."""
+    controllers = Controllers(Client(MemoryServer()), Options())
+    informers = controllers._informers().by_kind.values()
+    assert len(informers) > 10
+    assert not [informer for informer in informers if informer.keep]
+
+
 @pytest.mark.parametrize(
     ("kind", "error", "told"),
     [
