@@ -233,6 +233,39 @@ def test_every_setting_is_in_the_values_file_and_in_its_schema() -> None:
     assert sum(len(group) for group in values.values()) == len(SETTINGS)
 
 
+NUMBERS = {
+    "basic.admission_port": 8443, "custom.scheduler_replicas": 1, "custom.controller_replicas": 1,
+    "custom.admission_replicas": 1, "custom.hypernode_controller_replicas": 1,
+    "custom.scheduler_kube_api_qps": 2000, "custom.scheduler_kube_api_burst": 2000,
+    "custom.controller_kube_api_qps": 50, "custom.controller_kube_api_burst": 100,
+    "custom.hypernode_controller_kube_api_qps": 50, "custom.hypernode_controller_kube_api_burst": 100,
+    "custom.scheduler_log_level": 2, "custom.controller_log_level": 2, "custom.admission_log_level": 2,
+    "custom.hypernode_controller_log_level": 2, "custom.scheduler_node_worker_threads": 20,
+    "custom.controller_worker_threads": 3, "custom.controller_worker_threads_for_gc": 5,
+    "custom.controller_worker_threads_for_podgroup": 5, "custom.admission_init_ttl": 3600,
+}  # fmt: skip
+ON = {
+    "custom.scheduler_enable", "custom.controller_enable", "custom.admission_enable",
+    "custom.scheduler_metrics_enable", "custom.controller_metrics_enable", "custom.admission_metrics_enable",
+    "custom.hypernode_controller_metrics_enable", "custom.sharding_configmap_enable",
+    "crds.enabled", "pdb.enabled", "topologySpread.enabled", "reservationGuard.enabled",
+}  # fmt: skip
+MEMORY = {
+    "scheduler": ("500m", "512Mi", "1536Mi"), "controller": ("100m", "256Mi", "1024Mi"),
+    "admission": ("100m", "128Mi", "512Mi"), "hypernode_controller": ("100m", "128Mi", "512Mi"),
+}  # fmt: skip
+
+
+def test_what_is_installed_where_nothing_is_chosen() -> None:
+    """The numbers are Volcano's, but for those of memory."""
+    by_kind = {kind: [one for one in SETTINGS if one.kind == kind] for kind in ("whole", "switch")}
+    assert {one.path: one.default for one in by_kind["whole"] if one.default is not None} == NUMBERS
+    assert {one.path for one in by_kind["switch"] if one.default} == ON
+    for part, (cpu, asked, most) in MEMORY.items():
+        (found,) = (one.default for one in SETTINGS if one.path == f"custom.{part}_resources")
+        assert found == {"requests": {"cpu": cpu, "memory": asked}, "limits": {"memory": most}}
+
+
 def test_the_files_of_the_chart_are_what_the_settings_say_today() -> None:
     """A default that changes is a change for those who install it."""
     assert [page.path for page in stale(chart_pages(), PROJECT)] == []
