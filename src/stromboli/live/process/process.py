@@ -225,14 +225,12 @@ class Process(Service):
                 self.tell("dump_failed", error=error)
             else:
                 self.tell("dumped", path=path)
-            self.log.flush()
 
     async def _log_state(self) -> None:
         busy = Slices()
         for line in summary(self.scheduler.state):
             self.tell("state_line", line=line)
             await busy.give_way()
-        self.log.flush()
 
 
 def serve(
