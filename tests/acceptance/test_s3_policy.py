@@ -355,6 +355,7 @@ def test_S3_68_the_figures_of_queues_are_metrics_and_empty_queues_show_0() -> No
     [
         ({"sla-waiting-time": "abc"}, "abc"),
         ({"volcano.sh/sla-waiting-time": "-1h"}, "invalid sla waiting time -1h"),
+        ({"volcano.sh/sla-waiting-time": "0s"}, "invalid sla waiting time 0s"),
         ({"sla-waiting-time": "9" * 10_000}, "999"),
         ({"sla-waiting-time": "1h"}, ""),
         ({}, ""),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stromboli.model.table import Node
@@ -38,6 +38,7 @@ def score_of(plugin, pod, where, row=0):
         pytest.param({"binpack.cpu": 0}, ("3500m", "2Gi"), ("1", "2Gi"), 50.0, id="weight-0-is-not-asked"),
         pytest.param({"binpack.cpu": 0, "binpack.memory": 0}, ("1", "1Gi"), ("1", "2Gi"), 0.0, id="no-weights"),
         pytest.param({}, ("1", "1Gi"), ("0", "0"), 0.0, id="asks-for-nothing"),
+        pytest.param({}, ("1", "1Gi"), ("1m", "0"), 25.025, id="asks-for-the-least"),
     ],
 )
 def test_score(arguments, used, asked, score):
@@ -50,15 +51,22 @@ def test_score(arguments, used, asked, score):
 
 @pytest.mark.parametrize(
     ("listed", "weight", "scores"),
-    [(f" {GPU} ,", 2, [(0.25 + 0.125 + 2 * 0.5) / 4 * 100, 9.375]), ("", 2, [18.75, 18.75]), (7, 2, [18.75, 18.75])],
-    ids=["listed", "not-listed", "no-text"],
+    [
+        (f" {GPU} ,", 2, [(0.25 + 0.125 + 2 * 0.5) / 4 * 100, 9.375]),
+        (GPU, None, [(0.25 + 0.125 + 0.5) / 3 * 100, 12.5]),
+        ("", 2, [18.75, 18.75]),
+        (7, 2, [18.75, 18.75]),
+    ],
+    ids=["listed", "listed-without-a-weight", "not-listed", "no-text"],
 )
 def test_further_resources_count_where_listed(listed, weight, scores):
     where = table([node("gpu", offer={GPU: 2}), node("plain")], (GPU,))
     pod = task(spec(containers=[{"resources": resources_of({"cpu": "1", "memory": "1Gi", GPU: 1})}]), axes=where.axes)
-    plugin = Binpack({"binpack.resources": listed, f"binpack.resources.{GPU}": weight})
+    weights = {} if weight is None else {f"binpack.resources.{GPU}": weight}
+    plugin = Binpack({"binpack.resources": listed, **weights})
     plugin.on_session_open(session(where))
-    assert [score_of(plugin, pod, where, row) for row in (0, 1)] == scores
+    assert [score_of(plugin, pod, where, row) for row in (0, 1)] == pytest.approx(scores)
+    assert score_of(plugin, task(spec("1", "1Gi")), where) == 18.75  # what it asks for alone
 
 
 def test_weight_0_switches_the_plugin_off():
@@ -72,6 +80,7 @@ def test_pipelined_tasks_do_not_count():
     assert score_of(opened(where), task(spec("1", "1Gi")), where) == (0.25 + 0.125) / 2 * 100
 
 
+@example([(1, 4, 4, 0, 0, 0)], (1, 0, 0), (1, 1, 1, 1))  # a node that offers one unit
 @given(
     st.lists(st.tuples(*[st.integers(0, 9)] * 6), min_size=1, max_size=5),
     st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4)),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from stromboli.model.names import COOLDOWN_TIME
+from stromboli.narration.observe import Counting
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import NOW, Bench, conf, task_of
 
@@ -48,6 +49,23 @@ def victims(*pods):
 def test_a_pod_keeps_its_place_for_a_while_after_it_was_scheduled(fields, goes):
     assert NOW == 1_000_000.0
     assert victims(running("p", **fields)) == (["p"] if goes else [])
+
+
+def test_at_its_end_a_pod_goes_and_nothing_is_said_of_it():
+    observer = Counting(("spared",))
+    pods = [running("a", label="60s"), running("b", label="61s")]
+    with Bench([node("n1"), pod_group("g"), *pods, pod("new", group="h")], conf("cdp")).open(observer) as session:
+        session.ask.preemptable(task_of(session, "new"), [task_of(session, name) for name in "ab"])
+    assert [(told["task"], told["why"]) for _, told in observer.told] == [
+        ("default/b", "its cooldown time ends in 1 s")
+    ]
+
+
+def test_a_pod_without_a_time_has_none_when_time_begins():
+    bench = Bench([node("n1"), pod_group("g"), running("p"), pod("new", group="h")], conf("cdp"))
+    with bench.open(now=0.0) as session:
+        tasks = [task_of(session, "p")]
+        assert session.ask.preemptable(task_of(session, "new"), tasks) == tasks
 
 
 def test_others_go():

@@ -14,10 +14,20 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize("point", ["preemptable", "reclaimable", "unified_evictable"])
+POINTS = ["preemptable", "reclaimable", "unified_evictable", "victim_tasks"]
+
+
+@pytest.mark.parametrize("point", POINTS)
 def test_the_clusters_own_pods_are_spared(point):
     plugin = opened(Conformance(), FakeSession())
-    assert asked(plugin, point)(make_task(), list(TASKS.values())) == [TASKS["plain"], TASKS["other-class"]]
+    actor = () if point == "victim_tasks" else (make_task(),)
+    assert asked(plugin, point)(*actor, list(TASKS.values())) == [TASKS["plain"], TASKS["other-class"]]
+
+
+@pytest.mark.parametrize(("compat", "points"), [(False, POINTS), (True, POINTS[:3])], ids=["ours", "compat"])
+def test_in_the_references_way_nothing_is_kept_from_being_moved(compat, points):
+    plugin = opened(Conformance(), FakeSession(compat=compat))
+    assert sorted(hook.point.name for hook, _ in plugin.hooks()) == points
 
 
 def test_its_refusals_are_absolute():

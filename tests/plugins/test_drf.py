@@ -81,6 +81,15 @@ def test_a_job_may_be_richer_where_one_of_its_tasks_alone_would_be_a_victim(thei
     assert any(alone) or plugin.richer(preemptor, tasks) == []
 
 
+def test_a_share_that_is_smaller_by_no_more_than_the_tolerance_counts_as_equal():
+    """One core in a million: 1e-6, against nothing."""
+    mine, theirs = make_task("p", "ns/a", asks={"cpu": "1m"}), make_task("t", "ns/b", RUNNING, asks={"cpu": "1m"})
+    job = make_job("ns/b", [theirs])
+    plugin, _ = plugin_with(make_job("ns/a", [mine]), job, total={"cpu": 1000})
+    assert plugin.richer(mine, [theirs]) == [theirs]
+    assert plugin.may_be_richer(mine, job)
+
+
 def test_candidates_not_chosen_are_taken_off_too():
     """The large task is refused, and yet the small one after it is looked at without it."""
     big, small = make_task("big", "ns/b", asks={"cpu": 4}), make_task("small", "ns/b", asks={"cpu": 1})
@@ -99,6 +108,7 @@ def test_orphans():
     plugin, session = plugin_with(job)
     assert plugin.richer(orphan, list(job.tasks.values())) == []
     assert plugin.richer(next(iter(job.tasks.values())), [orphan]) == []
+    assert plugin.may_be_richer(orphan, job) is False
     assert [told["what"] for told in session.told("orphan_skipped")] == ["preemptor", "preemptee"]
 
 
@@ -130,6 +140,21 @@ def test_what_is_told():
     ] == pytest.approx([0.3, 0.2])
     assert session.told("metric.job_share") == [{"shares": {"ns/j": 0.2}}]
     assert len(session.told("drf_total")) == 1
+    plugin.poorer_first(job, job)
+    order = {"left": "ns/j", "left_share": 0.2, "right": "ns/j", "right_share": 0.2}
+    assert session.told("drf_job_order") == [order]
+
+
+def test_nothing_is_told_to_an_observer_that_wants_nothing():
+    job = make_job(tasks={"Running": 1})
+    plugin, session = plugin_with(job, keys=())
+    assert plugin.poorer_first(job, job) == 0
+    assert session.observer.counts.total() == 0
+
+
+def test_without_a_hierarchy_no_queue_comes_first():
+    plugin, session = plugin_with(queues=QUEUES)
+    assert plugin.poorer_branch_first(*session.queues.values()) == 0
 
 
 # ---------------------------------------------------------------------- hierarchy
@@ -169,11 +194,14 @@ def test_undone_placements_count_no_more():
         make_job("ns/s", {"Running": 2, "Pending": 9}, "sci"),
     )
     plugin, session, (left, right) = tree_with(eng, sci)
-    task = sci.tasks["ns/s/pending-0"]
+    tasks = [sci.tasks[f"ns/s/pending-{number}"] for number in range(4)]
+    answers = []
     for status, note in ((ALLOCATED, plugin.note_allocation), (PENDING, plugin.note_deallocation)):
-        session.place(task, status)
-        note(TaskEvent(task))
-    assert plugin.poorer_branch_first(left, right) == 1
+        for task in tasks:
+            session.place(task, status)
+            note(TaskEvent(task))
+        answers.append(plugin.poorer_branch_first(left, right))
+    assert answers == [-1, 1]
 
 
 def test_reclaiming_looks_at_each_candidate_alone():
@@ -201,6 +229,49 @@ def test_a_job_that_would_have_all_it_asks_for_takes_nothing():
     eng, sci = make_job("ns/e", [make_task("p", "ns/e")], "eng"), make_job("ns/s", {"Running": 6, "Pending": 9}, "sci")
     plugin, _, _ = tree_with(eng, sci)
     assert plugin.from_richer_branches(eng.tasks["ns/e/p"], [sci.tasks["ns/s/running-0"]]) == []
+
+
+def test_where_nothing_is_left_what_a_job_holds_decides_though_it_is_all_that_it_asks_for():
+    """sci holds all ten cores; without one of them and with what eng asks for none is left, without two one would."""
+    eng, sci = make_job("ns/e", [make_task("p", "ns/e")], "eng"), make_job("ns/s", {"Running": 10, "Pending": 9}, "sci")
+    plugin, _, _ = tree_with(eng, sci)
+    candidates = [sci.tasks["ns/s/running-0"]]
+    assert plugin.from_richer_branches(eng.tasks["ns/e/p"], candidates) == candidates
+
+
+def test_what_is_tried_for_a_reclaimer_counts_no_more():
+    eng = make_job("ns/e", [make_task("p", "ns/e", asks={"cpu": 2}), make_task("q", "ns/e")], "eng")
+    sci = make_job("ns/s", {"Running": 3, "Pending": 9}, "sci")
+    plugin, _, queues = tree_with(eng, sci)
+    assert plugin.from_richer_branches(eng.tasks["ns/e/p"], [sci.tasks["ns/s/running-0"]]) == []
+    assert plugin.poorer_branch_first(*queues) == -1
+
+
+def test_candidates_of_one_branch_are_tried_one_without_the_other():
+    """Without the first candidate sci counts for 2 + 2 of weight 2, without the second alone for 3 + 3."""
+    eng = make_job("ns/e", [make_task("p", "ns/e", asks={"cpu": "2500m"}), make_task("q", "ns/e")], "eng")
+    sci = [make_job(f"ns/{name}", {"Running": count, "Pending": 9}, "sci") for name, count in (("s", 3), ("t", 5))]
+    plugin, _ = plugin_with(eng, *sci, queues=QUEUES, hierarchy=True, total={"cpu": 100, "pods": 1000})
+    candidates = [job.tasks[f"{job.uid}/running-0"] for job in sci]
+    assert plugin.from_richer_branches(eng.tasks["ns/e/p"], candidates) == candidates[1:]
+
+
+def test_reclaiming_sees_what_has_moved_since_queues_were_last_compared():
+    eng = make_job("ns/e", [make_task("p", "ns/e", asks={"cpu": 2}), make_task("q", "ns/e")], "eng")
+    one, other = (make_job(f"ns/{name}", {"Running": 4, "Pending": 9}, "sci") for name in "st")
+    plugin, session = plugin_with(eng, one, other, queues=QUEUES, hierarchy=True, total={"cpu": 100, "pods": 1000})
+    preemptor, candidates = eng.tasks["ns/e/p"], [one.tasks["ns/s/running-0"]]
+    assert plugin.from_richer_branches(preemptor, candidates) == candidates
+    for number in range(4):
+        task = other.tasks[f"ns/t/running-{number}"]
+        session.place(task, PENDING)
+        plugin.note_deallocation(TaskEvent(task))
+    assert plugin.from_richer_branches(preemptor, candidates) == []
+
+
+def test_a_job_that_holds_nothing_leaves_its_branch_at_nothing():
+    plugin, _, queues = tree_with(make_job("ns/e", {"Pending": 1}, "eng"))
+    assert plugin.poorer_branch_first(*queues) == 0
 
 
 def test_reclaiming_without_a_job_takes_nobody():

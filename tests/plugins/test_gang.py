@@ -87,6 +87,15 @@ def parts_of(parts, uid="ns/j"):
             None,
             id="a-policy-without-minimum",
         ),
+        pytest.param(
+            make_job(
+                tasks=parts_of({"a": {"Pending": 1}, "b": {"Pending": 1}}),
+                min_member=1,
+                sub_group_policy=(policy(least=2),),
+            ),
+            None,
+            id="sub-jobs-enough",
+        ),
     ],
 )
 def test_valid(job, answer):
@@ -134,6 +143,12 @@ def test_valid(job, answer):
             ),
             False, True, False, id="a-sub-job-will-be-there",
         ),
+        pytest.param(
+            make_job(
+                tasks=parts_of({"a": {"Running": 1}}), min_member=1, sub_group_policy=(policy(), policy("q")),
+            ),
+            False, False, False, id="one-of-two-policies-has-no-sub-job",
+        ),
     ],
 )  # fmt: skip
 def test_complete(job, ready, pipelined, starving):
@@ -152,6 +167,51 @@ def test_sub_jobs_answer_for_themselves():
     assert not plugin.part_is_complete(sub)
     assert plugin.part_will_be_complete(sub) == PERMIT
     assert not plugin.part_turn(sub)
+
+
+def test_a_sub_job_that_still_lacks_tasks_is_rejected_unless_they_have_second_places():
+    job = make_job(tasks=parts_of({"a": {"Running": 1, "Pending": 1}}), sub_group_policy=(policy(size=2),))
+    plugin, session = plugin_with(job)
+    (sub,) = session.sub_jobs(job).values()
+    answers = []
+    for counted in ((), sub.task_uids[:1], ["another"]):
+        session.ledger.second_places = SimpleNamespace(counted={*counted})
+        answers.append(plugin.part_will_be_complete(sub))
+    assert answers == [REJECT, PERMIT, REJECT]
+
+
+def test_best_effort_tasks_of_a_sub_job_count_before_they_are_placed_and_no_more_afterwards():
+    task = make_task("t", asks=NOTHING, labels={"part": "a"})
+    job = make_job(tasks=[task], sub_group_policy=(policy(size=2),))
+    plugin, session = plugin_with(job)
+    (sub,) = session.sub_jobs(job).values()
+    assert plugin.part_complete_after(sub, task, 1) == 2
+
+
+def test_tasks_are_in_vain_while_another_policy_has_no_sub_job():
+    (task,) = tasks = parts_of({"a": {"Pending": 1}})
+    job = make_job(tasks=tasks, min_member=1, sub_group_policy=(policy(), policy("q")))
+    plugin, _ = plugin_with(job)
+    assert plugin.complete_after(job, task, 1) == 2
+
+
+@pytest.mark.parametrize(
+    ("states", "after"),
+    [({"Running": 1, "Pipelined": 1}, 2), ({"Running": 4}, 1), ({}, 3)],
+    ids=["lacks", "has", "few"],
+)
+def test_minimum_is_reached_after_so_many_more(states, after):
+    job = make_job(tasks={**states, "Pending": 4}, min_member=4)
+    plugin, _ = plugin_with(job)
+    assert plugin.sated_after(job, job.tasks["ns/j/pending-0"], 2) == after
+
+
+@pytest.mark.parametrize(("running", "spare"), [(2, False), (3, False), (4, True)])
+def test_only_a_job_beyond_its_minimum_has_anything_to_spare(running, spare):
+    job = make_job(tasks={"Running": running}, min_member=3)
+    plugin, _ = plugin_with(job)
+    for point in ("preemptable", "reclaimable"):
+        assert asked(plugin, point, "job")(make_task("p", "ns/p"), job) is spare
 
 
 roles = st.fixed_dictionaries(
@@ -184,6 +244,7 @@ def some(role: str, **states: int) -> dict[str, dict[str, int]]:
 
 @example(some("worker", Pending=2), 1, 1, 1, True, 2)  # fewer are needed than all roles together: none is by its role
 @example(some("worker", Pending=3), 1, 1, 0, False, 3)  # none of them is of the role that lacks one
+@example(some("worker", Pending=1), 2, 0, 0, True, 1)  # it asks for nothing and counts already, and one is lacking
 @given(roles, st.integers(0, 9), st.integers(0, 3), st.integers(0, 3), st.booleans(), st.integers(1, 4))
 def test_many_is_asking_after_every_allocation(drawn, least, ps, workers, best_effort, k):
     tasks = tasks_of(drawn, asks=NOTHING if best_effort else {"cpu": 1})
@@ -257,7 +318,9 @@ def test_only_what_is_beyond_the_minimum_may_go(point, states, least, candidates
     plugin, session = plugin_with(job)
     running = list(job.of(TaskStatus.Running))[:candidates]
     assert asked(plugin, point)(make_task("p", "ns/p"), running) == running[:victims]
-    assert len(session.told("gang_refused")) == candidates - victims
+    told = session.told("gang_refused")
+    assert len(told) == candidates - victims
+    assert all((each["ready"], each["min_available"]) == (job.ready_task_num() - victims, least) for each in told)
 
 
 def test_jobs_are_counted_one_by_one_and_orphans_skipped():
@@ -303,6 +366,11 @@ def shown(condition):
             id="incomplete",
         ),
         pytest.param(
+            make_job(tasks={"Running": 2, "Pending": 1}, min_member=3),
+            ("Unschedulable", "True", "NotEnoughResources", f"1/3 {LACKS}", "session-1"),
+            id="lacks-one",
+        ),
+        pytest.param(
             make_job(
                 tasks=[
                     make_task("a", last=ALLOCATED), make_task("b", last=ALLOCATED), make_task("c", last=PIPELINED),
@@ -338,7 +406,10 @@ def test_figures():
         make_job("ns/done", {"Running": 1}, min_member=1), make_job("ns/waits", {"Pending": 2}, min_member=2),
         make_job("ns/ends", {"Releasing": 2}, min_member=2), make_job("ns/empty", min_member=2),
     )  # fmt: skip
-    assert session.told("metric.unschedule_task_count") == [{"counts": {"ns/done": 0, "ns/waits": 2}}]
+    (told,) = session.told("metric.unschedule_task_count")
+    assert told == {"counts": {"ns/done": 0, "ns/waits": 2}}
+    assert (len(told["counts"]), repr(told["counts"])) == (2, "{'ns/done': 0, 'ns/waits': 2}")
+    assert [uid in told["counts"] for uid in ("ns/ends", "ns/empty", "ns/unknown")] == [False] * 3
     assert session.told("metric.unschedule_job_count") == [{"count": 1}]
     assert session.told("metric.job_retry_counts") == [{"jobs": ["ns/waits"]}]
 

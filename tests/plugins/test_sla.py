@@ -19,6 +19,7 @@ def plugin_at(now=0.0, argument=None):
     ("argument", "seconds"),
     [
         pytest.param("2h30m", 150 * 60, id="S3-50"),
+        pytest.param("1ns", 1e-9, id="the-shortest"),
         pytest.param(None, None, id="S3-51-neither"),
         pytest.param("abc", None, id="S3-51-abc"),
         pytest.param("-1h", None, id="S3-51-negative"),
@@ -34,6 +35,8 @@ def test_global_waiting_time(argument, seconds):
     ("argument", "key", "fields"),
     [
         ("1h", "sla_global_time", {"duration": "1h0m0s"}),
+        ("1ns", "sla_global_time", {"duration": "1ns"}),
+        ("0s", "sla_global_invalid", {"duration": "0s"}),
         ("-1h", "sla_global_invalid", {"duration": "-1h0m0s"}),
         ("abc", "sla_global_invalid", {"duration": "0s"}),
     ],

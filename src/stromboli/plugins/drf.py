@@ -106,7 +106,7 @@ class Drf(Plugin, trusted=True):
             return False
         mine = dominant_share(added(own.sums.held, preemptor.template.vector), self.parts_of)
         return job.uid == own.uid or any(
-            mine <= dominant_share(added(job.sums.held, template.vector, -1), self.parts_of) + TOLERANCE
+            mine - dominant_share(added(job.sums.held, template.vector, -1), self.parts_of) <= TOLERANCE
             for template in self._templates(job)
         )
 
@@ -125,7 +125,7 @@ class Drf(Plugin, trusted=True):
             left[task.job] = job.sums.held.copy()
         add_to(left[task.job], task.template.vector, -1)
         theirs = dominant_share(left[task.job], self.parts_of)
-        if mine < theirs or abs(mine - theirs) <= TOLERANCE:
+        if mine - theirs <= TOLERANCE:
             return True
         if self.say_refused:
             self.say_refused(task=task.key, preemptor_share=mine, preemptee_share=theirs)
@@ -144,8 +144,8 @@ class Drf(Plugin, trusted=True):
         job = known_job(self.session, self.name, reclaimer, "reclaimer")
         if job is None or self.hierarchy is None:
             return []
-        known = [task for task in reclaimees if known_job(self.session, self.name, task, "reclaimee") is not None]
-        victims = self.hierarchy.richer(job, reclaimer, known)
+        found = ((task, known_job(self.session, self.name, task, "reclaimee")) for task in reclaimees)
+        victims = self.hierarchy.richer(job, reclaimer, [(task, owner) for task, owner in found if owner is not None])
         if self.say_hierarchical_victims:
             self.say_hierarchical_victims(victims=[task.key for task in victims])
         return victims
@@ -205,21 +205,20 @@ class Hierarchy:
         self._catch_up()
         return self.tree.compare(self.paths[left], self.paths[right])
 
-    def richer(self, job: Job, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
-        """Those candidates whose queue would come after that of ``job`` without them and with ``reclaimer``."""
+    def richer(self, job: Job, reclaimer: Task, candidates: Sequence[tuple[Task, Job]]) -> list[Task]:
+        """Those candidates whose queue would come after that of ``job`` without them and with ``reclaimer``.
+
+        Each comes with its job.
+        """
         self._catch_up()
         request = reclaimer.template.vector
         held = added(self._held(), request)
         self._place(job, added(job.sums.held, request))
-        victims = [task for task in candidates if self._is_richer(task, job, held)]
+        victims = [task for task, theirs in candidates if self._is_richer(task, theirs, job, held)]
         self._place(job, job.sums.held)
-        self.tree.update(self._held())
         return victims
 
-    def _is_richer(self, task: Task, mine: Job, held: Sequence[int]) -> bool:
-        job = self.session.job_of(task)
-        if job is None:
-            return False
+    def _is_richer(self, task: Task, job: Job, mine: Job, held: Sequence[int]) -> bool:
         self._place(job, added(job.sums.held, task.template.vector, -1))
         self.tree.update(added(held, task.template.vector, -1))
         first = self.tree.compare(self.paths[mine.queue], self.paths[job.queue]) < 0
