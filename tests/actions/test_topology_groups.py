@@ -140,6 +140,39 @@ def test_who_waits_for_its_group_is_told_why(gangs: list[list[Manifest]], text: 
 
 
 @pytest.mark.parametrize(
+    ("places", "text"),
+    [
+        (["b0-r0"], "topology group g lies in b0-r0, which has no room for job y"),
+        (
+            ["b0-r0", "b1-r1"],
+            "topology group g lies in several HyperNodes of tier 1: b0-r0, b1-r1; job y cannot join it",
+        ),
+    ],
+)
+def test_who_finds_no_room_with_its_group_is_told_where_that_lies(places: list[str], text: str) -> None:
+    objects = tree()
+    for number, rack in enumerate(places):
+        made, *_ = gang(f"x{number}", 1, group="g", policy="same", tier="1")
+        objects += [made, pod(f"x{number}-0", group=f"x{number}", on=f"{rack}-n0", cpu=4)]
+    waiting = gang("y", 4, group="g", policy="same", tier="1")
+    waiting[0]["spec"]["minResources"] = {"cpu": 16}
+    plan = Bench([*objects, *waiting], tiers()).cycle()
+    assert binds(plan) == {}
+    assert any(text in message for message in messages(plan, "default/y"))
+
+
+def test_of_a_job_of_which_parts_alone_are_close_the_whole_keeps_to_its_group() -> None:
+    """Its own domains are all nodes; those of the group's tier are looked at in their place."""
+    running = [gang("x", 1, group="g", policy="apart", tier="2")[0], pod("x-0", group="x", on="b0-r0-n0")]
+    part = {"mode": "hard", "highestTierAllowed": 1}
+    policy = {"name": "w", "subGroupSize": 2, "matchLabelKeys": ["app"], "networkTopology": part}
+    made = pod_group("y", min_member=2, subGroupPolicy=[policy], annotations={GROUP: "g", POLICY: "apart", TIER: "2"})
+    pods = [pod(f"y-{i}", group="y", cpu=4, labels={"app": "a"}) for i in range(2)]
+    found = where(binds(Bench([*tree(), *running, made, *pods], tiers()).cycle()), 1)
+    assert found == {"y": {"b1"}}
+
+
+@pytest.mark.parametrize(
     ("on", "notes", "why"),
     [
         (

@@ -15,6 +15,7 @@ from stromboli.model.codec import decode_snapshot, encode_snapshot
 from stromboli.model.numa import NumaSpec, cpus_of, mask_of
 from stromboli.plugins.numa_aware import NumaAware
 from stromboli.plugins.numa_aware.cpus import Hint, Layout, best, plan
+from stromboli.plugins.numa_aware.plugin import kind
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from stromboli.testing.check_plugin import check_plugin
 from tests.acceptance.bench import Bench, binds, conf, messages, task_of
@@ -24,6 +25,13 @@ TWO = tuple((cpu, cpu // 4, cpu // 4, cpu) for cpu in range(8))
 """Two NUMA nodes, a socket each, of four cores."""
 THREADS = tuple((cpu, cpu % 4 // 2, cpu % 4 // 2, cpu % 4) for cpu in range(8))
 """Two sockets of two cores with two threads: CPU 0 and 4 are one core."""
+
+
+EIGHT = tuple((cpu, cpu, 0, cpu) for cpu in range(8))
+"""As many NUMA nodes as are looked at, of one CPU each."""
+BACKWARDS = ((0, 1, 1, 3), (1, 1, 1, 2), (2, 0, 0, 1), (3, 0, 0, 0))
+"""NUMA nodes, sockets and cores are numbered against the CPUs."""
+FAR = ((4, 1, 1, 4), (5, 0, 0, 5))
 
 
 def numa(name: str, policy: str, free: str = "0-7", manager: str = "static", **spec: Any) -> Manifest:
@@ -79,6 +87,15 @@ def test_lists_of_cpus(listed, cpus):
         pytest.param(THREADS, "0,2-7", RESTRICTED, [2], "0,4", id="a-core-of-which-its-own-cpu-is-free"),
         pytest.param(THREADS, "1-7", RESTRICTED, [2], "1,5", id="no-core-whose-own-cpu-is-taken"),
         pytest.param((), "", RESTRICTED, [1], None, id="nothing-known"),
+        pytest.param(TWO, "0-7", RESTRICTED, [0, 4], "0-3", id="the-first-has-no-preference"),
+        pytest.param(THREADS, "0-2,4-6", "none", [4], "0,1,4,5", id="a-whole-socket-before-cores"),
+        pytest.param(THREADS, "0-6", "none", [3], "0,1,4", id="the-rest-where-some-are-taken"),
+        pytest.param(THREADS, "0-5,7", "none", [1], "2", id="a-core-of-the-fuller-socket"),
+        pytest.param(EIGHT, "0-7", RESTRICTED, [1], "0", id="as-many-numa-nodes-as-are-looked-at"),
+        pytest.param(BACKWARDS, "0-3", "none", [2], "2-3", id="sockets-by-number"),
+        pytest.param(BACKWARDS, "0-3", "none", [1], "3", id="cores-by-number"),
+        pytest.param(BACKWARDS, "0-3", RESTRICTED, [1], "3", id="numa-nodes-by-number"),
+        pytest.param(FAR, "4-5", RESTRICTED, [1], "5", id="the-lowest-numa-node"),
     ],
 )
 def test_plans(places, free, policy, counts, cpus):
@@ -137,8 +154,13 @@ def test_numbers_of_numa_nodes_and_cpus_have_no_price():
         ("none", "static", "restricted", 4, "0-7", "task topology policy[restricted] is different with node[none]"),
         ("restricted", "static", "restricted", 4, "", "cpu allocatable map is empty"),
         ("restricted", "static", "restricted", "500m", "0-2", ""),
+        ("restricted", "static", "", "500m", "", ""),
         (None, "", "restricted", 4, "", "numa info is empty"),
         (None, "", "", 4, "", ""),
+        *(
+            ("restricted", "static", "p" * 64, 4, "0-7", f"policy[{'p' * 63}] is different with node[restricted]"),
+            ("n" * 64, "static", "restricted", 4, "0-7", f"policy[restricted] is different with node[{'n' * 63}]"),
+        ),
     ],
 )
 def test_which_nodes_are_refused(node_policy, manager, pod_policy, cpu, free, why):
@@ -174,6 +196,55 @@ def test_few_numa_nodes_are_better():
     assert binds(Bench(objects, CONF).cycle()) == {"p": "whole"}
 
 
+def test_what_a_mismatched_node_would_give_and_pods_without_a_policy_are_not_scored():
+    described = [numa("static", "restricted"), numa("other", "best-effort")]
+    pods = [guaranteed("p", 4, "restricted"), guaranteed("q", 4), pod("r", group="g")]
+    pods[2]["metadata"]["annotations"]["volcano.sh/numa-topology-policy"] = "restricted"
+    objects = [*(node(name, cpu=8) for name in ("static", "other", "bare")), *described, pod_group("g"), *pods]
+    with Bench(objects, CONF).open() as session:
+        plugin: Any = session.plugins["numa-aware"]
+        raw = [plugin.numa_nodes(task_of(session, name), session.table.view()) for name in "pqr"]
+        assert (raw[0].tolist(), raw[1:]) == ([0, 0, 1], [None, None])
+
+
+def test_scores_follow_each_placement():
+    """Of eight CPUs on two NUMA nodes three are taken on each, and given back."""
+    objects = [node("n", cpu=16), numa("n", "best-effort"), pod_group("g", min_member=0)]
+    pods = [*(guaranteed(name, 3, "best-effort") for name in "ab"), guaranteed("c", 2, "best-effort")]
+    with Bench([*objects, *pods], CONF).open() as session:
+        plugin: Any = session.plugins["numa-aware"]
+
+        def spread() -> float:
+            return float(plugin.numa_nodes(task_of(session, "c"), session.table.view())[0])
+
+        found = [spread()]
+        with session.statement() as trial:
+            for name in "ab":
+                trial.pipeline(task_of(session, name), "n")
+            found.append(spread())
+        found.append(spread())
+    assert found == [1, 2, 1]
+
+
+def test_answers_depend_on_the_containers_and_the_policy():
+    objects = [node("n", cpu=16), pod_group("g"), guaranteed("a", 4), guaranteed("b", 4, "restricted")]
+    with Bench(objects, CONF).open() as session:
+        one, other = (task_of(session, name) for name in "ab")
+        assert (kind(one), kind(other)) == ((one.template, ""), (other.template, "restricted"))
+
+
+def test_what_is_remembered_of_a_whole_node_leaves_nothing_free():
+    objects = [node("n", cpu=16), numa("n", "restricted"), pod_group("g"), guaranteed("a", 8)]
+    bench = Bench(objects, CONF)
+    bench.cycle()
+    with bench.open() as session:
+        plugin: Any = session.plugins["numa-aware"]
+        assert plugin._sites[0].usable == 0
+    bench.tell(node("n", cpu=16), gone=True)
+    with bench.open() as session:
+        assert session.plan.memory.get("numa-aware", {}) == {}
+
+
 def test_pods_of_one_session_and_of_the_next_share_no_cpus():
     """Each takes four CPUs; the third finds three on each NUMA node, and is refused until one of the others is gone."""
     objects = [node("n", cpu=16), numa("n", "single-numa-node"), pod_group("g", min_member=0)]
@@ -189,7 +260,7 @@ def test_what_a_node_shows_is_not_remembered_any_more():
     bench = Bench(objects, CONF)
     bench.cycle()
     uid = next(iter(bench.state.tasks.values())).uid
-    assert list(bench.state.memory["numa-aware"]) == [f"n {uid} f"]
+    assert bench.state.memory["numa-aware"] == {f"n {uid} f": 1.0}
     bench.tell(numa("n", "single-numa-node", "4-7", podAllocations=[{"uid": uid, "name": "a", "namespace": "default"}]))
     bench.cycle()
     assert bench.state.memory["numa-aware"] == {}
@@ -243,6 +314,7 @@ def test_snapshots_keep_what_is_known():
 def test_bad_descriptions_count_as_none():
     assert NumaSpec(res_reserved={"cpu": "x"}).reserved == 0
     assert NumaSpec().free == 0
+    assert (Layout(FAR).all, Layout(()).all) == (0b110000, 0)
     odd = Layout(((0, 0, -1, -1), (1, 0, -1, -1)))
     assert plan(odd, 3, BEST_EFFORT, (2,)).cpus == 3
     assert NumaSpec(cpu_detail={"x": NumaSpec().cpu_detail.get("0")}).places == ()  # type: ignore[dict-item]

@@ -283,8 +283,8 @@ class NetworkTopologyAware(Plugin, trusted=True):
 
     def _move(self, task: Task, times: int, *, stays: bool) -> None:
         """Count ``task`` once more or less; one that ``stays`` is on its node before and after."""
-        row = self.session.table.statics.row.get(task.node_name, -1)
-        if row < 0:
+        row = self.session.table.statics.row.get(task.node_name)
+        if row is None:
             return
         self._notice(task, [row], times)
         self.domains.take(self.session.ledger.arrays(task.template)[0], [row], times)

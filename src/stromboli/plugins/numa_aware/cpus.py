@@ -44,13 +44,11 @@ class Layout:
 
     def take(self, free: int, count: int) -> int | None:
         """``count`` of ``free``: whole sockets, then whole cores, then single CPUs; None where they are too few."""
-        if count <= 0:
-            return 0
         if count > free.bit_count():
             return None
         taking = _Taking(self, free, count)
         for cpus, size in ((taking.sockets, self.per_socket), (taking.cores, self.per_core), (taking.singles, 1)):
-            if taking.missing >= max(size, 1):
+            if taking.missing:
                 taking.take(cpus(), size)
         return taking.taken
 
@@ -99,8 +97,7 @@ class _Taking:
                 -(whole & self.taken).bit_count(), (whole & self.free).bit_count(), left.bit_count(), socket, core
             )  # fmt: skip
 
-        cores = sorted((core for core, mask in layout.cores.items() if mask & self.free), key=turn)
-        return [1 << cpu for core in cores for cpu in cpus_of(layout.cores[core] & self.free)]
+        return [1 << cpu for core in sorted(layout.cores, key=turn) for cpu in cpus_of(layout.cores[core] & self.free)]
 
 
 class Hint(NamedTuple):
@@ -116,11 +113,10 @@ def best(layout: Layout, free: int, count: int, single: bool) -> Hint:
     Preferred where fewer would not do if all CPUs were free, with ``single`` only one node.  All nodes, not preferred,
     where none have as many.  The kubelet looks at each set of nodes; their sums, largest first, tell the same.
     """
-    numbers = sorted(layout.numa)
-    everywhere = Hint(tuple(numbers), preferred=False)
-    if len(numbers) > MOST_NUMA_NODES or count > free.bit_count():
+    everywhere = Hint(tuple(layout.numa), preferred=False)
+    if len(layout.numa) > MOST_NUMA_NODES or count > free.bit_count():
         return everywhere
-    room = {node: (layout.numa[node] & free).bit_count() for node in numbers}
+    room = {node: (layout.numa[node] & free).bit_count() for node in layout.numa}
     needed = _fewest(room.values(), count)
     least = _fewest((mask.bit_count() for mask in layout.numa.values()), count)
     if needed is None or (single and not least == needed == 1):

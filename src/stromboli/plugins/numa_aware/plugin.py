@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from stromboli.api.batch import NO_POLICY
-from stromboli.errors import QuantityError
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.extension.reason import StatusCode
 from stromboli.model.names import CPU, NUMA_TOPOLOGY_POLICY
@@ -95,8 +94,8 @@ class NumaAware(Plugin, trusted=True):
         living = {task.uid for task, _ in placed if task.status is not TaskStatus.Pipelined}
         rows = self.session.table.statics.row
         for key in list(kept):
-            node, uid, cpus = key.rsplit(" ", 2)
-            site = self._sites.get(rows.get(node, -1))
+            node, uid, cpus = key.split(" ")
+            site = self._sites.get(rows[node]) if node in rows else None
             if site is None or uid not in living or uid in site.info.listed:
                 del kept[key]
             else:
@@ -122,10 +121,7 @@ class NumaAware(Plugin, trusted=True):
     @staticmethod
     def _read(task: Task) -> Iterator[int]:
         for container in task.spec.containers:
-            try:
-                milli = quantity.milli(container.resources.requests.get(CPU, 0))
-            except QuantityError:
-                milli = 0
+            milli = quantity.milli(container.resources.requests[CPU])  # Guaranteed: it is there
             yield milli // 1000 if milli % 1000 == 0 else 0
 
     def _plan(self, task: Task, row: int) -> Plan | None:
@@ -180,12 +176,11 @@ class NumaAware(Plugin, trusted=True):
 
     def _spread_by_row(self, task: Task) -> Floats:
         """:meth:`_spread` of all rows; of those known already only rows whose CPUs have moved since are looked at."""
-        known, seen = self._spreads.pop(kind(task), (None, 0))
+        known = self._spreads.pop(kind(task), None)
         if known is None:
-            found = np.zeros(len(self.session.table))
-            rows = list(self._sites)
+            found, rows = np.zeros(len(self.session.table)), list(self._sites)
         else:
-            found, rows = known, list(dict.fromkeys(self._moved[seen:]))
+            found, rows = known[0], list(dict.fromkeys(self._moved[known[1] :]))
         for row in rows:
             found[row] = self._spread(task, row)
         self._spreads[kind(task)] = found, len(self._moved)
@@ -208,11 +203,10 @@ class NumaAware(Plugin, trusted=True):
     def placed(self, event: TaskEvent) -> None:
         """Take the CPUs that the task is to get; one whose eviction is undone has its own."""
         task = event.task
-        if task.status is TaskStatus.Running:
+        row = self.session.table.statics.row.get(task.node_name)
+        if task.status is TaskStatus.Running or task.uid in self._taken or row is None:
             return
-        row = self.session.table.statics.row.get(task.node_name, -1)
-        found = None if task.uid in self._taken else self._plan(task, row)
-        if found is not None:
+        if (found := self._plan(task, row)) is not None:
             self._taken[task.uid] = row, found.cpus
             self._sites[row].free &= ~found.cpus
             self._moved.append(row)
@@ -220,8 +214,8 @@ class NumaAware(Plugin, trusted=True):
     @on_deallocate
     def taken_back(self, event: TaskEvent) -> None:
         """Give the CPUs back that this session has taken."""
-        row, cpus = self._taken.pop(event.task.uid, (-1, 0))
-        if row >= 0:
+        if (taken := self._taken.pop(event.task.uid, None)) is not None:
+            row, cpus = taken
             self._sites[row].free |= cpus
             self._moved.append(row)
 
