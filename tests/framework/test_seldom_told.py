@@ -9,7 +9,7 @@ import pytest
 
 from stromboli.cycle import run_cycle
 from stromboli.errors import PlacementError
-from stromboli.framework.books.ledger import Ledger
+from stromboli.framework.books.ledger import Ledger, _stop_at_zero
 from stromboli.framework.extension.guarded import PluginFailed
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.session.reference import ReferenceView
@@ -65,6 +65,13 @@ def test_an_action_passes_over_a_job_whose_queue_the_session_lacks(action: str, 
     plan = run_cycle(snapshot, bench.config, bench.registry, observer=counting)
     assert [(fields["queue"], fields["job"].uid) for fields in counting.of(key)] == [("q", "default/g")]  # type: ignore[attr-defined]
     assert (plan.binds, plan.evictions) == ([], [])
+
+
+def test_sums_below_zero_are_raised_to_it_and_the_most_that_was_missing_is_known() -> None:
+    """A sum of which nothing was ever counted is empty."""
+    sums = [[], [0, -2, 5], [-1, -3], [4]]
+    assert _stop_at_zero(sums) == {0: 1, 1: 3}
+    assert sums == [[], [0, 0, 5], [0, 0], [4]]
 
 
 # ---------------------------------------------------------------------- operations that cannot be taken back

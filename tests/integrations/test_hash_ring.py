@@ -8,7 +8,7 @@ from zlib import crc32
 import pytest
 
 from stromboli.errors import ConfigError
-from stromboli.live.scheduler.hash_ring import HashRing, Replica, replica_of
+from stromboli.live.scheduler.hash_ring import MOST, HashRing, Replica, replica_of
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from tests.support.live_world import LiveWorld, group, pod
@@ -38,6 +38,17 @@ def test_the_environment_is_honoured_or_refused(enabled, number, name, found):
     with pytest.raises(ConfigError) as refused:
         replica_of(given)
     assert str(refused.value).startswith(found)
+
+
+def test_as_many_schedulers_as_may_be():
+    def found(number):
+        environment = {"SCHEDULER_NUM": str(number), "SCHEDULER_POD_NAME": "s-0", "MULTI_SCHEDULER_ENABLE": "1"}
+        return replica_of(environment)
+
+    assert [found(number) for number in (1, MOST)] == [Replica("s-0", 1), Replica("s-0", 1000)]
+    for number in (0, MOST + 1):
+        with pytest.raises(ConfigError, match=f"'{number}': with MULTI_SCHEDULER_ENABLE a number from 1 to 1000 is"):
+            found(number)
 
 
 def test_each_key_has_the_owner_of_the_first_point_above_it():

@@ -122,6 +122,18 @@ def test_a_restarted_scheduler_goes_on_to_keep_a_share(text: str) -> None:
 
 
 @ALL
+def test_what_the_cluster_had_is_remembered_as_long_as_some_of_it_is_guaranteed(text: str) -> None:
+    """Once nothing of it is, a guarantee is again one of what the cluster has."""
+    bench = Bench(cluster(greedy({"cpu": "6"})), text)
+    bench.cycle()
+    bench.tell(node("n2", cpu=4), gone=True)
+    bench.tell(greedy({"memory": "1Gi"}))
+    bench.cycle()
+    bench.tell(greedy({"cpu": "6"}))
+    assert bench.cycle().inconsistencies == [f"queue greedy: {FAULT.format('cpu')}"]
+
+
+@ALL
 def test_guarantees_that_exceed_the_cluster_only_together_are_told_of_each(text: str) -> None:
     second = queue("second", guarantee={"resource": {"cpu": "5"}}, deserved={"cpu": "5"})
     third = queue("third", guarantee={"resource": {"memory": "1Gi"}}, deserved={"memory": "1Gi"})
