@@ -96,7 +96,9 @@ def test_S4_26_a_pod_that_was_bound_elsewhere_is_said_to_be(tmp_path: Path) -> N
         assert scheduler.state.tasks["ns/job-0"].node_name == "n1"
         await asyncio.sleep(1)
         (failed,) = world.told.of("bind_failed")
-        assert str(failed["error"]) == "pod ns/job-0 is already bound to node n2, expected n1"
+        error, binder = failed["error"], scheduler.executor.binder
+        assert (getattr(error, "code", 0), binder.bound, binder.failed) == (409, 0, 1)
+        assert str(error) == "pod ns/job-0 is already bound to node n2, expected n1"
         assert world.told.of("metric.bind_already_bound") == [{"result": "other_node"}]
         assert scheduler.state.tasks["ns/job-0"].node_name == "n2"
         assert scheduler.mirror.assumed == {}
@@ -219,6 +221,8 @@ def test_a_binding_whose_answer_is_lost_and_that_the_watch_tells_of_is_one_like_
         assert (scheduler.executor.binder.bound, scheduler.executor.binder.failed) == (1, 0)
         events = [one["reason"] for one in world.server.all("events")]
         assert (events.count("Scheduled"), len(world.told.of("bind_ok"))) == (1, 1)
+        (took,) = [row["seconds"] for row in world.told.of("metric.stage_duration") if row["stage"] == "Bind"]
+        assert took == pytest.approx(1.5, abs=1.0)
         await world.end()
 
     run(story())
@@ -268,7 +272,7 @@ def test_a_pod_that_is_being_deleted_is_not_bound(tmp_path: Path) -> None:
         world.server.faults.append(fault)
         scheduler.executor.bind([bind])
         await asyncio.sleep(30)
-        assert (len(fault.at), scheduler.executor.binder.failed) == (1, 1)
+        assert (len(fault.at), scheduler.executor.binder.bound, scheduler.executor.binder.failed) == (1, 0, 1)
         assert scheduler.state.tasks["ns/job-0"].status.name == "Releasing"
         await world.end()
 
@@ -401,7 +405,9 @@ def test_a_claim_that_waits_is_looked_at_again_in_a_moment(tmp_path: Path) -> No
         scheduler.executor.bind([bind])
         await asyncio.sleep(0.1)
         made_for(world)
-        await asyncio.sleep(2 * PAUSE)
+        await asyncio.sleep(PAUSE / 3)
+        assert world.pods() == {"job-0": ""}
+        await asyncio.sleep(PAUSE)
         assert world.pods() == {"job-0": "n1"}
         binder = scheduler.executor.binder
         kept = binder._volumes._written, binder._volumes._until, binder._claims._written, binder._taken
@@ -430,12 +436,11 @@ def test_each_binding_waits_for_its_devices_as_long_as_it_may(tmp_path: Path) ->
     run(story())
 
 
-def gone(world: LiveWorld, bind: Bind) -> None:
-    """The pod is deleted."""
+def gone(world: LiveWorld, _: LiveScheduler) -> None:
     world.server.drop("pods", "job-0", "ns")
 
 
-def another_elsewhere(world: LiveWorld, bind: Bind) -> None:
+def another_elsewhere(world: LiveWorld, _: LiveScheduler) -> None:
     """Another pod of the name stands on another node."""
     body = pod("job-0", "job", nodeName="n2")
     body["metadata"]["uid"] = "another"
@@ -443,15 +448,20 @@ def another_elsewhere(world: LiveWorld, bind: Bind) -> None:
     world.server.put("pods", body)
 
 
-def node_gone(world: LiveWorld, bind: Bind) -> None:
-    """The node is deleted."""
+def node_gone(world: LiveWorld, _: LiveScheduler) -> None:
     world.server.drop("nodes", "n1", "")
 
 
+def evicted(world: LiveWorld, scheduler: LiveScheduler) -> None:
+    assert scheduler.mirror.assume_evicted(Eviction(uid(world, "job-0"), "ns/job-0", "ns/job", "n1", "preempt"))
+
+
 @pytest.mark.parametrize("code", [429, 503], ids=["waits", "reads"])
-@pytest.mark.parametrize("happens", [gone, another_elsewhere, node_gone])
+@pytest.mark.parametrize(
+    ("happens", "stays"), [(gone, False), (another_elsewhere, False), (node_gone, False), (evicted, True)]
+)
 def test_a_binding_that_is_no_longer_wanted_counts_as_neither_and_gives_back_what_claims_got(
-    tmp_path: Path, happens: Any, code: int
+    tmp_path: Path, happens: Any, stays: bool, code: int
 ) -> None:
     """The binding is answered with an error, and meanwhile there is nothing to bind, or nowhere."""
 
@@ -462,7 +472,7 @@ def test_a_binding_that_is_no_longer_wanted_counts_as_neither_and_gives_back_wha
 
         def fault(request: Request, when: str) -> Response | None:
             if when == "before" and request.path.endswith("/binding"):
-                happens(world, bind)
+                happens(world, scheduler)
                 return status(code, "Trouble")
             return None
 
@@ -471,7 +481,8 @@ def test_a_binding_that_is_no_longer_wanted_counts_as_neither_and_gives_back_wha
         await asyncio.sleep(5)
         assert (scheduler.executor.binder.bound, scheduler.executor.binder.failed) == (0, 0)
         assert world.told.of("bind_failed") == []
-        assert not world.server.get("resourceclaims", "gpu", "ns")["status"].get("allocation")
+        status_of = world.server.get("resourceclaims", "gpu", "ns")["status"]
+        assert bool(status_of.get("allocation")) is stays, "a pod that has a node may use it"
         assert scheduler.state.storage.devices.given == {}
         await world.end()
 
