@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from stromboli.cluster.events import Added
-from stromboli.cluster.files.documents import Document, Found, parse, split, whole_objects
+from stromboli.cluster.files import documents
+from stromboli.cluster.files.documents import Document, Found, Skipped, parse, split, whole_objects
 from stromboli.errors import ManifestError
 
 QUEUE = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: q}}"
@@ -62,6 +63,43 @@ def test_lists_of_lists_are_read_to_a_depth(depth: int, is_read: bool) -> None:
 def test_what_a_document_must_say(text: str, problem: str) -> None:
     [one] = found(text)
     assert problem in str(one)
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("batch/v9", "Job"),
+        ("scheduling.k8s.io/v9", "PodGroup"),
+        ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
+        ("v1", "NpuReport"),
+        ("scheduling.k8s.io/v1alpha1", "UpstreamPodGroup"),
+        ("v1", "Secret"),
+    ],
+)
+def test_kinds_of_others_and_those_that_manifests_know_by_another_name_are_left_out(version: str, kind: str) -> None:
+    assert found(f"{{apiVersion: {version}, kind: {kind}, metadata: {{name: n}}}}") == [Skipped(f"{version} {kind}")]
+
+
+def test_a_document_may_be_as_large_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "LARGEST", len(QUEUE))
+    assert [type(found(text)[0]) for text in (QUEUE, QUEUE + "\n")] == [Added, ManifestError]
+
+
+def test_json_is_read_as_json() -> None:
+    """YAML knows no pairs of surrogates."""
+    version = "scheduling.volcano.sh/v1beta1"
+    metadata = '{"name": "q", "labels": {"a": "\\ud83c\\udf0b"}}'
+    one = f'{{"apiVersion": "{version}", "kind": "Queue", "metadata": {metadata}}}'
+    for text in (one, f"[{one}]", f"\n {one}"):
+        (queue,) = found(text)
+        assert isinstance(queue, Added)
+        assert queue.object.metadata.labels == {"a": "\U0001f30b"}
+
+
+def test_what_cannot_be_read_at_all_is_named_by_its_kind() -> None:
+    (error,) = parse(Document(b'{"kind": "Queue", "metadata": {"name": "\xff"}}'))
+    assert isinstance(error, ManifestError)
+    assert (error.object, error.path) == ("Queue", "apiVersion")
 
 
 def test_a_list_says_what_its_items_leave_out() -> None:

@@ -187,7 +187,7 @@ def _is_json(text: bytes) -> bool:
 def _lines(text: bytes, first: int) -> list[Document]:
     """The lines of ``text`` when the first is a JSON value by itself, else ``text`` in one piece."""
     lines = [Document(line, number) for number, line in enumerate(text.split(b"\n"), start=first) if line.strip()]
-    return lines if len(lines) > 1 and _is_json(lines[0].text) else [Document(text, first)]
+    return lines if _is_json(lines[0].text) else [Document(text, first)]
 
 
 def parse(document: Document) -> Iterator[Found]:
