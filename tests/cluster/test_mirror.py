@@ -102,6 +102,27 @@ def test_old_news_changes_nothing(events: list[Event], expected: tuple[str, str]
     assert stands(mirror(*events)) == expected
 
 
+@pytest.mark.parametrize(
+    ("events", "took", "stale"),
+    [
+        ([a(1)], [True], 0),
+        ([a(1), a(1)], [True, False], 1),
+        ([a(10), a(9, "u2")], [True, False], 1),
+        ([a(10), a(10, "u2", Deleted)], [True, False], 1),
+        ([a(10), a(11, "u2", Deleted)], [True, True], 0),
+        ([a(10, event=Deleted)], [False], 0),
+        ([a(10), a(20, event=Deleted), a(15, "u2")], [True, True, False], 1),
+        ([a(10), a(0, event=Deleted), a(9, "u2")], [True, True, False], 1),
+        ([a(0, event=Deleted), a(1, "u2")], [False, True], 0),
+    ],
+)
+def test_what_is_taken_is_said_and_old_news_are_counted(events: list[Event], took: list[bool], stale: int) -> None:
+    """A deletion of what was never there is no old news, and changes nothing either."""
+    found = mirror()
+    assert [found.take(event) for event in events] == took
+    assert found.stale == stale
+
+
 def test_as_many_deleted_objects_are_remembered_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirrors, "REMEMBERED", 2)
     found = mirror(a(12, event=Deleted))
@@ -135,6 +156,18 @@ def test_an_assumed_binding_stands_until_it_is_confirmed() -> None:
     assert (stands(found), room(found)) == (("Binding", "n1"), 1000)
     found.take(a(12, nodeName="n1"))
     assert (stands(found), room(found), found.assumed) == (("Bound", "n1"), 1000, {})
+
+
+@pytest.mark.parametrize("more", [{}, {"scheduling.volcano.sh/cards": "0"}])
+def test_a_pod_has_the_annotations_of_its_binding_until_that_fails(more: dict[str, str]) -> None:
+    found = mirror(a(10))
+    before = dict(found.state.tasks["ns/a"].annotations)
+    assert found.assume_bound(Bind("u1", "ns/a", "ns/job", "n1", annotations=more))
+    assert found.state.tasks["ns/a"].annotations == before | more
+    found.take(a(11, nodeSelector={"x": "y"}))
+    assert found.state.tasks["ns/a"].annotations == before | more
+    found.forget("ns/a", "u1")
+    assert found.state.tasks["ns/a"].annotations == before
 
 
 def test_a_binding_that_failed_gives_its_room_back() -> None:
@@ -354,6 +387,30 @@ def test_a_statement_that_is_restored_unseen_counts_until_its_removal_is_known(
     found.reserved("ns/a", "u1", held)
     assert [each.reason for each in proofs.unproven.values()] == refused
     assert list(proofs.untold) == ["ns/a"] * len(refused)
+
+
+def test_what_a_pod_stated_means_nothing_once_it_is_gone_or_has_a_node() -> None:
+    """Nor is anything kept of one that is gone."""
+    for last in (a(12, event=Deleted), a(12, nodeName="n1"), a(12, schedulerName="other")):
+        proofs = Proofs()
+        proofs.keys = (KEY,)
+        found = mirror(a(10), proofs=proofs)
+        made = pod("a", "job")
+        made["metadata"]["annotations"] = restated(made["metadata"]["annotations"], Held("n1"), "forged")
+        found.take(at("Pod", made, 11))
+        proofs.wrote("u1", Held("n1"), proofs.sign("u1", Held("n1"), 1000.0))
+        found.assume_reserved("ns/a", "u1", Held("n1"))
+        assert (list(proofs.unproven), list(proofs._newest), list(found.unwritten)) == (["ns/a"], ["u1"], ["ns/a"])
+        found.take(last)
+        assert (proofs.unproven, proofs.untold, proofs._newest) == ({}, {}, {})
+        assert list(found.unwritten) == list(found.state.tasks)
+
+
+def test_nothing_is_kept_of_a_pod_that_goes_while_it_is_being_bound() -> None:
+    found = mirror(a(10))
+    assert found.assume_bound(BIND)
+    found.take(a(11, event=Deleted))
+    assert (found.assumed, found._real, room(found)) == ({}, {}, 0)
 
 
 # ---------------------------------------------------------------------- audit
