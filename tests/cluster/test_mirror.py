@@ -353,6 +353,13 @@ def test_nothing_piles_up_while_pods_come_and_go() -> None:
     assert found.objects == 2
 
 
+def test_nothing_is_evicted_that_is_another_or_gone() -> None:
+    found = mirror(a(10, "u2", nodeName="n1"))
+    assert not found.assume_evicted(EVICTION)
+    assert not found.assume_evicted(Eviction("u1", "ns/none", "ns/job", "n1", "preempt"))
+    assert (stands(found), found.assumed) == (("Bound", "n1"), {})
+
+
 # ---------------------------------------------------------------------- reservations
 
 
