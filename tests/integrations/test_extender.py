@@ -19,7 +19,7 @@ from stromboli.journal.segments import Segment
 from stromboli.plugins.extender import calls
 from stromboli.plugins.extender.calls import Recorded
 from stromboli.study.replay import Moment, Replay
-from stromboli.testing.builders import Manifest, node, pod, pod_group
+from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.acceptance.bench import NOW, Bench, binds, conf
 
 URL = "http://127.0.0.1:1/x/"
@@ -120,6 +120,44 @@ def test_a_session_that_cannot_be_opened_asks_nothing_more_unless_that_is_ignore
     assert (list(opened["Nodes"]), list(opened["Jobs"])) == (["n1", "n2"], ["default/g"])
 
 
+def test_what_is_said_of_queues_and_of_nodes_in_revocable_zones():
+    objects = [*TWO, node("lent", labels={"volcano.sh/revocable-zone": "z"})]
+    server = Server(onSessionOpen={}, queueOverused={"overused": False})
+    cycle(bench(objects, {}, "onSessionOpen", "queueOverused"), server)
+    said = dict(server.asked)
+    assert list(said["onSessionOpen"]["RevocableNodes"]) == ["lent"]
+    queue = said["queueOverused"]["queue"]
+    assert (queue["Name"], queue["Weight"]) == ("default", 1)
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("500ms", 0.5), ("0s", 1.0), ("20s", 20.0), ("2m", 30.0)],
+    ids=["less", "0", "more", "most"],
+)
+def test_how_long_an_answer_may_take(written, seconds):
+    waited: list[float] = []
+
+    def post(_url: str, _body: bytes, timeout: float) -> tuple[float, bytes]:
+        waited.append(timeout)
+        return 0.01, b"{}"
+
+    cycle(bench(TWO, {"extender.httpTimeout": written}, "onSessionOpen"), SimpleNamespace(post=post))
+    assert waited == [seconds]
+
+
+def test_an_eviction_is_told_and_another_queue_may_be_asked_for_room():
+    low = [*(pod(name, group="low", on="n1") for name in "ab"), pod("p", group="g")]
+    groups = [pod_group("low", min_member=0, queue="other"), pod_group("g")]
+    answer: Callable[[Any], Any] = lambda asked: {"status": 1, "victims": asked["evictees"][-1:]}  # noqa: E731
+    server = Server(reclaimable=answer, deallocateFunc={})
+    objects = [node("n1", cpu=2), queue("default"), queue("other"), *groups, *low]
+    found = bench(objects, {}, "reclaimable", "deallocateFunc", actions="enqueue, allocate, reclaim")
+    [gone] = cycle(found, server).evictions
+    asked = [(verb, request.get("task", {}).get("Name")) for verb, request in server.asked]
+    assert ("deallocateFunc", gone.key.partition("/")[2]) in asked
+
+
 def test_only_pods_with_managed_resources_are_asked_about():
     nodes = [*(node(name, resources={"nvidia.com/gpu": 4}) for name in ("n1", "n2"))]
     objects = [
@@ -128,8 +166,8 @@ def test_only_pods_with_managed_resources_are_asked_about():
         pod("p", group="g"),
         pod("q", group="g", requests={"nvidia.com/gpu": 1}),
     ]
-    server = Server(predicate=on_n2)
-    plan = cycle(bench(objects, {"extender.managedResources": ["nvidia.com/gpu"]}, "predicate"), server)
+    server = Server(predicate=on_n2, prioritize=prefers("n2"))
+    plan = cycle(bench(objects, {"extender.managedResources": ["nvidia.com/gpu"]}, "predicate", "prioritize"), server)
     assert binds(plan) == {"p": "n1", "q": "n2"}
     assert {request["task"]["Name"] for _, request in server.asked} == {"q"}
     task = server.asked[0][1]["task"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.plugins.nodegroup import Rules, read_rules
+from stromboli.plugins.nodegroup import Rules, read_rules, rules_of
 from stromboli.testing.builders import node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, binds, conf, messages, task_of
 
@@ -134,6 +134,29 @@ def test_limits_bound_what_a_queue_holds_of_a_group():
     found = binds(Bench([*nodes, q, *running, *new], text()).cycle())
     where = [{"na": "a", "na2": "a", "nb": "b"}[name] for name in found.values()]
     assert (where.count("a"), where.count("b")) == (2, 2)
+
+
+def test_limits_bound_what_they_name_alone():
+    """Two GPUs of group a, and of cpu no end; a pod without GPUs may come whatever its limit is."""
+    gpu = "nvidia.com/gpu"
+    limits = {"a": {gpu: 2, "example.com/none": 1, "cpu": "900"}}
+    q = queue("q", affinity=affinity(required=("a",)), annotations=limited(limits))
+    pods = [*(pod(f"p{i}", group="g", cpu=1, requests={gpu: 1}) for i in range(3)), pod("plain", group="g", cpu=1)]
+    objects = [grouped("na", "a", cpu=9, resources={gpu: 4}), q, pod_group("g", queue="q", min_member=0), *pods]
+    with Bench(objects, text()).open() as session:
+        plugin: Any = session.plugins["nodegroup"]
+        named = {session.axes.names[column]: most for column, most in plugin._limits["q"]["a"].items()}
+    assert named == {gpu: 2000, "example.com/none": 1000, "cpu": 900_000}
+    assert set(binds(Bench(objects, text()).cycle())) == {"p0", "p1", "plain"}
+
+
+def test_hooks_of_nodes_answer_by_queue():
+    objects = [*NODES, queue("q"), pod_group("g", queue="q"), pod("p", group="g")]
+    with Bench(objects, text()).open() as session:
+        plugin: Any = session.plugins["nodegroup"]
+        keys = [hook.key for hook, _ in plugin.hooks() if hook.point.per_node]
+        assert {key(task_of(session, "p")) for key in keys} == {"q"}
+        assert rules_of(session.queues, "gone", inherits=True) == Rules()
 
 
 def test_what_leaves_a_group_counts_no_longer():

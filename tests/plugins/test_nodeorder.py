@@ -9,8 +9,12 @@ from stromboli.errors import PluginError
 from stromboli.framework.config.compat import Compat
 from stromboli.model.spec import Image, LabelSelector, Taint
 from stromboli.model.table import Node
+from stromboli.narration.observe import Counting
+from stromboli.plugin import by_template
 from stromboli.plugins.nodeorder import NodeOrder
+from stromboli.testing import builders
 from stromboli.testing.builders import resources_of
+from tests.acceptance.bench import Bench, conf
 from tests.filters.builders import node, put, session, spec, table, task
 
 GPU = "nvidia.com/gpu"
@@ -112,6 +116,10 @@ def test_a_score_below_0_is_an_error():  # S3-09
     pod = task(spec(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}))
     with pytest.raises(PluginError, match="NodeAffinity returns an invalid score -5 for node b"):
         total(opened(where, nodeaffinity=2), pod, where)
+    liked = {"weight": 10, "preference": {"matchExpressions": [{"key": "disk", "operator": "DoesNotExist"}]}}
+    pod = task(spec(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term, liked]}}))
+    with pytest.raises(PluginError, match="NodeAffinity returns an invalid score -50 for node b"):
+        total(opened(where, nodeaffinity=2), pod, where)
 
 
 def test_fewer_preferences_against_the_pod_are_better():  # S3-08
@@ -128,6 +136,21 @@ def test_in_compat_mode_an_image_counts_as_when_its_node_was_last_heard_of(compa
     where = table([node(name, images=(Image(("app:1",), 800 * 2**20),)) for name in "ab"])
     plugin = opened(where, services={"compat": Compat(compat)}, imagelocality=1)
     assert total(plugin, task(spec(containers=[{"name": "c", "image": "app:1"}])), where) == expected
+
+
+def test_each_strategy_tells_its_scores_of_all_candidates():
+    term = {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+    near = {"weight": 1, "podAffinityTerm": {"topologyKey": "disk", "labelSelector": {"matchLabels": {"app": "web"}}}}
+    during = "preferredDuringSchedulingIgnoredDuringExecution"
+    affinity = {"nodeAffinity": {during: [term]}, "podAffinity": {during: [near]}}
+    objects = [builders.node("a", labels={"disk": "ssd"}), builders.node("b"), builders.pod_group("g"),
+               builders.pod("there", on="a", labels={"app": "web"}),
+               builders.pod("p", group="g", affinity=affinity)]  # fmt: skip
+    observer = Counting(("plugin_score",))
+    Bench(objects, conf("predicates nodeorder")).cycle(observer)
+    told = {fields["plugin"]: fields["scores"] for _, fields in observer.told}
+    assert told["NodeAffinity"] == told["InterPodAffinity"] == {"a": 200, "b": 0}
+    assert told["TaintToleration"] == {"a": 300, "b": 300}
 
 
 def test_images_are_a_score_of_the_node_alone():  # S3-03
@@ -161,6 +184,9 @@ def test_pods_draw_pods():  # S3-07
     assert total(plugin, pod, where) == [100.0, 100.0, 200.0, 0.0]
     assert total(plugin, web(), where) == [0.0, 0.0, 200.0, 0.0]
     assert total(plugin, task(spec()), where) is None
+    keys = {function.__name__: hook.key for hook, function in plugin.hooks()}
+    assert keys["attraction"] == plugin._inter_pod.identity
+    assert keys["usage"] is by_template
 
 
 @pytest.mark.parametrize(("follow", "expected"), [(True, [200.0, 0.0]), (False, [0.0, 200.0])])
@@ -207,6 +233,12 @@ def test_both_forms_of_usage_agree(amounts, asked):
     plugin = opened(where, leastrequested=1, mostrequested=2, balancedresource=3)
     rows = [plugin.usage_of_node(pod, Node(where, row)) for row in range(len(amounts))]
     assert plugin.usage(pod, where.view()).tolist() == rows
+
+
+@pytest.mark.parametrize("weight", [10**12, -(10**12)])
+def test_the_largest_weight_is_heeded(weight):
+    plugin = NodeOrder({"leastrequested.weight": weight})
+    assert (plugin.least_requested, plugin.complaints) == (weight, [])
 
 
 @pytest.mark.parametrize("key", WEIGHTS)

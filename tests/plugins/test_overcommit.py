@@ -50,6 +50,12 @@ def test_a_bad_factor_is_complained_of_and_not_used(factor, text):
     assert (plugin.factor, [complaint.text for complaint in plugin.complaints]) == (DEFAULT_FACTOR, [text])
 
 
+@pytest.mark.parametrize("key", ["overcommit-factor", "max-queue-overcommit-factor"])
+def test_a_factor_of_1_is_none_to_complain_of(key):
+    plugin = Overcommit({key: 1.0})
+    assert (plugin.complaints, 1.0 in (plugin.factor, plugin.max_queue_factor)) == ([], True)
+
+
 def with_gates():
     return make_task("gated", "ns/a", gates=("example.com/gate",), asks={"cpu": 1})
 
@@ -119,6 +125,24 @@ def test_shortages_are_named_cpu_memory_then_by_name():
     plugin.has_room(job)
     short = "overused cpu, overused memory, overused example.com/fpga, overused nvidia.com/gpu"
     assert session.events[0][3] == f"resource in cluster is overused: {short}"
+
+
+def test_all_that_is_asked_for_may_be_lacking():
+    job = make_job(phase="Pending", min_resources={"cpu": 1, "memory": 1, "pods": 1})
+    plugin, session = plugin_on({}, jobs=[job])
+    assert plugin.has_room(job) == REJECT
+    assert session.events[0][3] == "resource in cluster is overused: overused cpu, overused memory"
+
+
+def test_what_was_admitted_is_weighed_against_what_is_idle():
+    inqueue = make_job("ns/in", min_resources={"cpu": 2})
+    job = make_job(phase="Pending", min_resources={"cpu": 3})
+    plugin, _ = plugin_on({"cpu": 10}, {"cpu": 10}, [inqueue, job], **{"overcommit-factor": 1.5})
+    found = plugin.weighed(job)
+    assert {what: numbers["cpu"] for what, numbers in found.numbers.items()} == {
+        "request": 3000, "admitted": 2000, "idle": 5000,
+    }  # fmt: skip
+    assert (found.limit, found.words) == ("idle", "idle {} (overcommit-factor included)")
 
 
 def test_jobs_without_minimum_count_nothing():

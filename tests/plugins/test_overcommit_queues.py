@@ -44,12 +44,18 @@ def test_only_what_is_deserved_and_asked_for_is_compared():
 @pytest.mark.parametrize(
     ("factor", "deserved"),
     [("0.9", {"cpu": 9}), ("-2", {"cpu": 9}), ("inf", {"cpu": 9}), ("nan", {"cpu": 9}), ("1e3", {"cpu": 9}),
-     ("two", {"cpu": 9}), ("", {"cpu": 9}), ("2", {}), ("2", {"cpu": 0})],
+     ("two", {"cpu": 9}), ("", {"cpu": 9}), ("2", {}), ("2", {"cpu": 0}), ("9" * 400, {"cpu": 9})],
 )  # fmt: skip
 def test_an_annotation_that_cannot_be_used_admits_no_job(factor, deserved):
     found, plan = entering([factored("q", factor, deserved=deserved), asking("g", "q", 1), asking("h", "default", 1)])
     assert found == ["h"]
     assert "queue q has no usable volcano.sh/overcommit-factor" in messages(plan, "default/g")
+
+
+def test_in_a_tree_what_runs_below_a_queue_counts_for_it():
+    running = [pod_group("run", queue="A1", phase="Running"), pod("run-0", group="run", on="n1", cpu=3)]
+    queues = [queue("root"), factored("A", "1", deserved={"cpu": 5, "nvidia.com/gpu": 1}), queue("A1", parent="A")]
+    assert entering([*queues, *running, asking("a", "A1", 3), asking("b", "A1", 2)], text(tree=True))[0] == ["b"]
 
 
 def test_without_the_gate_the_annotation_is_not_looked_at():

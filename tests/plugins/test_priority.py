@@ -90,6 +90,12 @@ def test_starving_until_all_tasks_are_placed(tasks, starving):
     assert plugin.wants_all(job) == starving
 
 
+def test_all_are_placed_after_as_many_as_wait():
+    job = make_job(tasks={"Running": 1, "Pipelined": 1, "Pending": 3})
+    plugin, _ = plugin_with(job)
+    assert [plugin.all_wanted_after(job, make_task(), k) for k in (2, 3, 4)] == [3, 3, 3]
+
+
 def test_what_is_told():
     victim, preemptor = make_task("v", "ns/theirs"), make_task("p", "ns/mine")
     plugin, session = plugin_with(

@@ -301,6 +301,30 @@ def test_one_dimension_beyond_is_enough():
     assert plugin.beyond_share(make_task("r", "ns/b"), [running]) == [running]
 
 
+def test_a_queue_beyond_its_share_alone_may_have_victims():
+    plugin, session = plugin_with({"cpu": 4}, [make_queue("a"), make_queue("b")],
+                                  [make_job("ns/a", {"Running": 3}, "a"), asking("b", 9)])  # fmt: skip
+    jobs = [session.jobs["ns/a"], session.jobs["ns/b"], make_job("ns/stray", queue="nowhere")]
+    assert [plugin.queue_may_be_beyond_share(make_task(), job) for job in jobs] == [True, False, False]
+
+
+def test_a_queue_that_cannot_be_used_neither_gets_nor_gives_anything():
+    """It is guaranteed more than there is."""
+    jobs = [make_job("ns/q", {"Running": 2, "Pending": 1}, "q", min_resources={"cpu": 1}), asking("r", 9)]
+    plugin, session = plugin_with({"cpu": 9, "pods": 99}, [make_queue("q", {"cpu": 99}), make_queue("r")], jobs)
+    queue, task = session.queues["q"], jobs[0].tasks["ns/q/pending-0"]
+    running = [jobs[0].tasks[f"ns/q/running-{number}"] for number in range(2)]
+    assert not plugin.has_its_share(queue)
+    assert not plugin.stays_within_share(queue, task)
+    assert plugin.times_within_share(queue, task, 2) == 0
+    assert not plugin.may_take_back(queue, [task])
+    assert not plugin.would_stay_within_share(CycleState(), queue, task)
+    assert plugin.has_room(jobs[0]) == REJECT
+    assert plugin.beyond_share(make_task("t", "ns/r"), running) == []
+    assert not plugin.queue_may_be_beyond_share(make_task("t", "ns/r"), jobs[0])
+    assert (session.told("proportion_refused"), session.told("proportion_refused_simulated")) == ([], [])
+
+
 def test_orphans_are_nobodys_victims():
     plugin, session, _ = two_queues((9, 9))
     assert plugin.beyond_share(make_task("r", "ns/b"), [make_task("o", "ns/gone")]) == []
@@ -409,7 +433,31 @@ def test_lines_of_the_opening():
 
 def test_weights_exhausted():
     _, session = plugin_with({"cpu": 30, "pods": 99}, [make_queue("a")], [asking("a", 2)])
-    assert session.observer.counts["weights_exhausted"] == 1
+    assert (session.observer.counts["weights_exhausted"], session.observer.counts["remaining_exhausted"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("queue_weight", [("a", 1, 3), ("b", 2, 3), ("b", 2, 2)]),
+        ("queue_sums", ["a", "b"]),
+        ("queue_attributes_added", [{"queue": "a"}, {"queue": "b"}]),
+        ("queue_met", [{"queue": "a"}]),
+        ("remaining", [8.0, 0.0]),
+        ("queue_attributes", [2.0, 20.0, 28.0]),
+    ],
+)  # fmt: skip
+def test_each_line_is_told_though_no_other_is_wanted(key, told):
+    """Of 30 cores a asks for 2; b gets its 20 of the first round and the 8 that a leaves."""
+    queues = [make_queue("a"), make_queue("b", weight=2)]
+    _, session = plugin_with({"cpu": 30, "pods": 99}, queues, [asking("a", 2), asking("b", 60)], keys=(key,))
+    shown = {
+        "queue_weight": lambda fields: (fields["queue"], fields["weight"], fields["total_weight"]),
+        "queue_sums": lambda fields: fields["queue"],
+        "remaining": lambda fields: fields["remaining"].milli_cpu / 1000,
+        "queue_attributes": lambda fields: fields["deserved"].milli_cpu / 1000,
+    }.get(key, dict)
+    assert [shown(fields) for fields in session.told(key)] == told
 
 
 def test_events_are_heard_only_to_be_told_on():

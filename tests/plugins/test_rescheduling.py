@@ -79,6 +79,42 @@ def test_in_the_references_way_an_overdrawn_budget_goes_on(compat, number):
     assert len(moved(objects, {"a": HIGH, "b": (30, 0)}, limits, compat=compat)) == number
 
 
+def test_in_the_references_way_a_budget_that_is_used_up_exactly_ends():
+    limits = "{thresholds: {cpu: 40}, targetThresholds: {cpu: 50}}"
+    assert len(moved([*nodes("a", "b"), *pods(8)], {"a": HIGH, "b": (30, 0)}, limits, compat=True)) == 2
+
+
+@pytest.mark.parametrize(
+    ("loads", "found"),
+    [({"a": HIGH, "b": (20, 0)}, []), ({"a": (50, 0), "b": LOW}, []), ({"a": (51, 0), "b": (19, 0)}, ["p0"])],
+    ids=["not-low-at-the-threshold", "not-high-at-the-target", "beyond-both"],
+)
+def test_loads_at_a_limit_are_neither_low_nor_high(loads, found):
+    assert moved([*nodes("a", "b"), *pods(4)], loads) == found
+
+
+def test_priority_0_is_lower_than_1():
+    mixed = [pod(f"p{n}", group="g", on="a", cpu=1, memory=0, priority=n, created=9 - n) for n in (1, 0)]
+    assert moved([*nodes("a", "b"), *mixed], {"a": HIGH, "b": LOW}) == ["p0", "p1"]
+
+
+def test_what_a_node_does_not_offer_is_nothing():
+    assert (lnu.amount_of({}, "cpu"), lnu.amount_of({}, "memory")) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("strategies", "found"),
+    [
+        ([], {}),
+        (["lowNodeUtilization", {"name": "other", "params": {"a": 1}}], None),
+        ([{"name": lnu.NAME, "params": {"a": 1}}, {"name": "other", "params": {"b": 2}}], {"a": 1}),
+        ([{"name": lnu.NAME, "params": {"a": 1}}, {"name": lnu.NAME}], {}),
+    ],
+)
+def test_parameters_are_those_of_the_last_entry_of_the_name(strategies, found):
+    assert Rescheduling({"strategies": strategies}).params_of(lnu.NAME) == found
+
+
 def test_the_most_loaded_node_is_relieved_first():
     objects = [*nodes("a", "b", "c"), *pods(4, "a", "a"), *pods(4, "b", "b")]
     found = moved(objects, {"a": (70, 0), "b": (70, 10), "c": (10, 0)})

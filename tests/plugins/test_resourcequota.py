@@ -76,6 +76,23 @@ def test_event():
     assert session.told("quota_refused") == [{"job": "ns/j", "message": text}]
 
 
+def test_what_is_weighed_is_the_first_quota_that_is_exceeded_in_what_it_lacks():
+    hard = {"cpu": 10, GPU: 2, "requests.memory": 9, "pods": 9}
+    enough = quota({"cpu": 99}, name="enough")
+    small = quota(hard, {"cpu": 6, GPU: 0, "requests.memory": 4}, name="small")
+    plugin, _ = plugin_with(enough, small)
+    plugin.admit(pending({"cpu": 3, "requests.memory": 2}, "before"))
+    found = plugin.weighed(pending({"cpu": 2, GPU: 3, "requests.memory": 4, "pods": 1}))
+    assert found.numbers == {
+        "request": {"cpu": 2000, GPU: 3000, "requests.memory": 4},
+        "used": {"cpu": 6000, GPU: 0, "requests.memory": 4},
+        "hard": {"cpu": 10_000, GPU: 2000, "requests.memory": 9},
+        "admitted": {"cpu": 3000, "requests.memory": 2},
+    }
+    assert (found.limit, found.words) == ("hard", "limit {}")
+    assert plugin.weighed(pending({"cpu": 1})).numbers == {"request": {"cpu": 1000}}
+
+
 def test_event_as_the_reference_prints_it():
     plugin, session = plugin_with(quota({"cpu": 1}), compat=True)
     plugin.has_room(pending({"cpu": 2}))

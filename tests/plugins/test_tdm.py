@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from stromboli.framework.config.argument import parse_arguments
 from stromboli.model.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, PREEMPTABLE, REVOCABLE_ZONE
+from stromboli.narration.observe import Counting
 from stromboli.plugins.tdm import Hours, Tdm, count_of, hours_of, spare_of
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench, binds, conf, task_of
@@ -39,6 +40,7 @@ def plugin_of(session):
         ("10:00-21:00", Hours(36_000, 75_600)),
         (" 9:05-9:06 ", Hours(32_700, 32_760)),
         ("22:00-6:00", Hours(79_200, 21_600)),
+        ("23:00-23:59", Hours(82_800, 86_340)),
         *((bad, None) for bad in ("24:00-1:00", "1:60-2:00", "1:0-2:00", "10-11", "1:00-2:00-3:00", "", 7, None)),
     ],
 )
@@ -63,6 +65,14 @@ def test_a_zone_is_open_from_start_to_end_both_included(hours, open_at, closed_a
 def test_in_the_references_way_a_night_ends_at_midnight():
     night = Hours(79_200, 21_600)
     assert [night.hold(second, wraps=False) for second in (79_200, DAY - 1, 0, 21_600)] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("compat", "closed"), [(False, ""), (True, "current time beyond revocable zone o:20:00-13:00")]
+)
+def test_a_zone_is_open_after_midnight_but_in_the_references_way(compat, closed):
+    with Bench([zoned("n1", "o")], tdm(("o", "20:00-13:00")), compat=compat).open(now=NOON) as session:
+        assert plugin_of(session).closed("o") == closed
 
 
 def test_hours_are_local_time():
@@ -133,6 +143,10 @@ def test_more_zones_than_reasons_share_one():
         plugin, task = plugin_of(session), task_of(session, "w")
         assert all(plugin.in_open_zone(task, session.table.view()).tolist())
         assert str(plugin.refusal(task, session.nodes["n79"])) == "current time beyond revocable zone"
+        assert plugin.in_open_zone(task, session.table.view())[session.table.row("n79")] == 0b10
+        [reasons] = {len(hook.reasons) for hook, _ in plugin.hooks() if hook.reasons}
+        assert reasons == 64
+        assert {hook.point.name for hook, _ in plugin.hooks() if hook.reasons} == {"predicate"}
     assert len(bench.cycle().pod_conditions) == 1
 
 
@@ -158,6 +172,15 @@ def test_jobs_that_may_not_be_preempted_come_first_and_starve_while_any_task_wai
         assert plugin.steady_first(soft, soft) == 0
         assert (plugin.steady_and_waiting(hard), plugin.steady_and_waiting(soft)) == (True, False)
         assert (plugin.enough_placed(hard), plugin.enough_placed(soft)) == (1, -1)
+        task = task_of(session, "hard-1")
+        assert [plugin.none_waiting_after(job, task, 3) for job in (hard, soft)] == [1, 1]
+
+
+def test_as_many_tasks_as_wait_are_to_be_placed():
+    with Bench([node("n1"), pod_group("g"), *(pod(f"g-{i}", group="g") for i in range(3))], tdm()).open() as session:
+        job, task = session.jobs["default/g"], task_of(session, "g-0")
+        job.facts.preemptable = False
+        assert [plugin_of(session).none_waiting_after(job, task, k) for k in (2, 3, 4)] == [3, 3, 3]
 
 
 def job_with(counts, **annotations):
@@ -192,6 +215,7 @@ def test_a_jobs_budget_says_how_many_it_can_do_without(counts, annotations, spar
 )
 def test_numbers_of_tasks(written, found):
     assert count_of(written, 10) == found
+    assert count_of("100%", 1000) == 1000
 
 
 # ---------------------------------------------------------------------- victims
@@ -216,6 +240,25 @@ def test_pods_that_keep_their_place_take_it_from_preemptable_ones_outside_zones(
     assert preempted({PREEMPTABLE: "false"}) == ["g-0", "g-1", "h-0"]
     assert preempted({}) == []  # preemptable itself, as pods are unless they say otherwise
     assert preempted({PREEMPTABLE: "false", REVOCABLE_ZONE: "*"}) == []
+
+
+def test_running_preemptable_pods_outside_zones_go_and_jobs_that_are_gone_give_none():
+    groups = [pod_group(name, min_member=0) for name in ("g", "hard", "z")]
+    pods = [*crowd("n0", 1), *crowd("n0", 1, "hard", "false"), *crowd("closed", 1, "z"), *crowd("open", 1, "y")]
+    pods += [pod("new", group="g", annotations={PREEMPTABLE: "false"})]
+    observer = Counting(("spared", "tdm_budget"))
+    with Bench([*NODES, *groups, pod_group("y"), *pods], tdm(*ZONES)).open(observer, now=NOON) as session:
+        plugin, new = plugin_of(session), task_of(session, "new")
+        zones = {name: plugin._zone(session.table.row(name)) for name in session.nodes}
+        assert zones == {"n0": "", "open": "o", "closed": "c", "odd": "x", "unknown": "u", "blank": ""}
+        tasks = [task_of(session, name) for name in ("g-0", "hard-0", "z-0", "y-0")]
+        assert [task.name for task in plugin.outside_zones(new, tasks)] == ["g-0"]
+        assert plugin._spare("default/gone", tasks, {}) == []
+    why = "it is not running, not preemptable, or in a revocable zone"
+    told = [(fields["task"], fields["why"]) for key, fields in observer.told if key == "spared"]
+    assert told == [(f"default/{name}", why) for name in ("hard-0", "z-0", "y-0")]
+    [budget] = [fields for key, fields in observer.told if key == "tdm_budget"]
+    assert budget == {"job": "default/g", "most": 1, "potential": 1, "count": 1}
 
 
 def shuffled(bench, now):

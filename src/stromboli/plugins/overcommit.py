@@ -119,12 +119,9 @@ class Overcommit(Plugin, trusted=True):
 
     def _short_of(self, job: Job) -> list[str]:
         """Names of what the job asks for and the cluster lacks, in the order of shortages."""
-        amounts = zip(job.facts.min_vector, self.admitted, self.idle, strict=False)
-        over = [bool(wanted) and taken + wanted > idle for wanted, taken, idle in amounts]
-        if True not in over:
-            return []
-        columns = {column for column, exceeded in enumerate(over) if exceeded and column != PODS}
-        return self.axes.names_of(columns, job.facts.min_resources)
+        amounts = enumerate(zip(job.facts.min_vector, self.admitted, self.idle, strict=False))
+        over = {column for column, (wanted, taken, idle) in amounts if wanted and taken + wanted > idle}
+        return self.axes.names_of(over - {PODS}, job.facts.min_resources) if over else []
 
 
 def overused(what: str, dimensions: list[str]) -> str:

@@ -208,7 +208,7 @@ class Tdm(Plugin, trusted=True):
     @job_starving.many
     def none_waiting_after(self, job: Job, task: Task, k: int) -> int:
         """After how many more tasks, at least 1, none is pending; k + 1 if not within k."""
-        return min(max(0 if job.facts.preemptable else job.number(PENDING), 1), k + 1)
+        return 1 if job.facts.preemptable else min(max(job.number(PENDING), 1), k + 1)
 
     # ------------------------------------------------------------------ victims
 
