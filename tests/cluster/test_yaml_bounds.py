@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stromboli.cluster.files import yaml_values
 from stromboli.cluster.files.yaml_values import load
 from stromboli.errors import StromboliError
 from stromboli.framework.config.document import read_document
@@ -44,3 +45,23 @@ def test_all_readers_take_what_is_within_the_bounds_and_refuse_what_is_beyond(re
 def test_a_long_word_is_a_text_to_all_readers(read):
     assert read("{a: " + "0" * (LONGEST_WORD - 1) + "." + "}") == {"a": 0.0}
     assert read("{a: " + "0" * LONGEST_WORD + "." + "}") == {"a": "0" * LONGEST_WORD + "."}
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("{l: &a x, m: [*a, *a]}", 2),
+        ("{l: &a [x, y], m: *a}", 3),
+        ("{l: &a {k: v, n: [w]}, m: *a}", 4),
+        ("{l: &a {k: v}, m: {<<: *a}}", 2),
+        ("{l: &a [x], m: &b [*a, *a], n: *b}", 9),
+        ("{l: &a k, *a : [*a]}", 1),
+    ],
+)
+def test_aliases_count_with_all_that_they_stand_for(text, size, monkeypatch):
+    """A list or mapping is one more than what it holds, and a key is nothing."""
+    monkeypatch.setattr(yaml_values, "MOST_ALIASED", size)
+    assert load(text) is not None
+    monkeypatch.setattr(yaml_values, "MOST_ALIASED", size - 1)
+    with pytest.raises(StromboliError, match=f"aliases stand for more than {size - 1} values"):
+        load(text)
