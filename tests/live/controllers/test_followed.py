@@ -8,11 +8,13 @@ from typing import Any, cast
 import pytest
 
 from stromboli.api.fields import Metadata
+from stromboli.api.scheduling import Queue
 from stromboli.controllers.sharding.configuration import KEY as SHARDING
 from stromboli.controllers.work import About
 from stromboli.errors import ApiError, Unreachable
 from stromboli.kube.client import Client
 from stromboli.kube.informer import Change, What
+from stromboli.live.controllers import controlled
 from stromboli.live.controllers.controlled import (
     ConfigMap,
     Followed,
@@ -51,6 +53,17 @@ def test_kinds_without_which_nothing_works_are_needed_and_others_may_be_missing(
     assert needed == {"Job", "Queue", "PodGroup", "Pod", "Command", "Node"}
     optional = {kind for kind, row in found.items() if row.optional}
     assert optional == {"CronJob", "JobFlow", "JobTemplate"}
+
+
+def test_kinds_are_reached_and_read_as_they_are_declared() -> None:
+    queue = controlled._ours(Queue)
+    assert (queue.path(), queue.kind) == ("/apis/scheduling.volcano.sh/v1beta1/queues", "Queue")
+    assert queue.decode(b'{"metadata": {"name": "q"}, "spec": {"weight": null}}').metadata.name == "q"
+    nodes = controlled._core("nodes", "Node", namespaced=False)
+    assert (nodes.path(), nodes.kind) == ("/api/v1/nodes", "Node")
+    claims = controlled._core("persistentvolumeclaims", "PersistentVolumeClaim")
+    assert claims.path("ns") == "/api/v1/namespaces/ns/persistentvolumeclaims"
+    assert nodes.decode(b'{"metadata": {"name": "n"}}').metadata.name == "n"
 
 
 def named(name: str) -> Metadata:
