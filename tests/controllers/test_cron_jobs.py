@@ -8,12 +8,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from stromboli.api.batch import CronJob
+from stromboli.api.batch import CronJob, Job
 from stromboli.api.kinds import CRON_JOBS, JOBS
 from stromboli.api.read import read
 from stromboli.controllers.changes import Create, Delete, Patch
 from stromboli.controllers.cron_jobs.due import due, schedule_of
-from stromboli.controllers.cron_jobs.look import LOOK_AGAIN
+from stromboli.controllers.cron_jobs.history import _surplus
+from stromboli.controllers.cron_jobs.look import LOOK_AGAIN, Look
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.work import About, Work
 from stromboli.model.values.times import seconds, stamp
@@ -428,3 +429,36 @@ def test_a_job_of_the_slots_name_without_an_owner_stands_in_the_way() -> None:
         f"Job {name} exists but is not owned by this CronJob (current owner: none)"
     }
     assert not [one for one in clock.writes if isinstance(one, Create)]
+
+
+def test_a_job_that_has_ended_hinders_none_of_the_slot_at_which_that_is_seen() -> None:
+    clock = Clock("2026-01-01T00:59:59Z", concurrencyPolicy="Forbid")
+    clock.wait(at("2026-01-01T01:00:10Z"))
+    [first] = clock.names()
+    clock.now = float(at("2026-01-01T02:00:00Z"))
+    clock.end(first)
+    assert clock.names() == [first, named("2026-01-01T02:00:00Z")]
+    assert "ForbidConcurrent" not in clock.reasons()
+
+
+@pytest.mark.parametrize(
+    ("now", "after"),
+    [("2026-01-01T00:30:00Z", 1800.1), ("2026-01-01T00:59:59Z", 1.1), ("2026-01-01T01:00:00Z", 1.0)],
+)
+def test_the_next_look_is_a_moment_after_the_slot_or_soon_after_a_job_was_made(now: str, after: float) -> None:
+    made = cron_job()
+    made["metadata"] |= {"uid": "u", "creationTimestamp": "2026-01-01T00:10:00Z"}
+    found = Look(read(CronJob, made), Cluster(ONLY).manager.world, 0, float(at(now))).outcome()
+    assert found.after == pytest.approx(after)
+
+
+def test_the_oldest_jobs_beyond_a_limit_are_surplus_whatever_their_order() -> None:
+    def ended(name: str, created: str) -> Job:
+        meta = {"name": name, "namespace": "ns", "creationTimestamp": created}
+        return read(Job, {"metadata": meta, "status": {"state": {"phase": "Completed"}}})
+
+    hours = {"new": "03", "b": "01", "a": "01", "old": "00"}
+    own = [ended(name, f"2026-01-01T{hour}:00:00Z") for name, hour in hours.items()]
+    for limit, names in ((3, ["old"]), (2, ["old", "a"]), (4, [])):
+        found = _surplus(read(CronJob, cron_job(successfulJobsHistoryLimit=limit)), own)
+        assert [job.metadata.name for job in found] == names

@@ -177,6 +177,14 @@ def test_what_is_found_does_not_depend_on_the_order_in_which_nodes_come() -> Non
     assert ["not n0 (b9)" in found.problems[0], "not n4 (b9)" in found.problems[1]] == [True, True]
 
 
+def test_of_claims_that_are_equally_many_the_first_by_name_counts() -> None:
+    blocks = {"n0": "b1", "n1": "b0", "n2": "b1", "n3": "b0", "n4": "b2"}
+    nodes = {name: {RACK: "s", BLOCK: block} for name, block in blocks.items()}
+    for given_nodes in (nodes, dict(reversed(nodes.items()))):
+        [problem] = labels.discover(BY_LABEL, given_nodes, []).problems
+        assert "most say b0, but not n0 (b1), n2 (b1), n4 (b2);" in problem
+
+
 @pytest.mark.parametrize(("others", "named"), [(5, "n6 (b4), n7 (b5);"), (6, "n7 (b5) and 1 more;")])
 def test_some_of_the_nodes_that_disagree_are_named(others: int, named: str) -> None:
     nodes = {f"n{i}": {RACK: "s", BLOCK: "b0"} for i in range(3)}
@@ -502,6 +510,17 @@ def test_a_config_map_that_cannot_be_read_changes_nothing(data: dict[str, str], 
     cluster.manager.topology.gone_node("n0")
     cluster.settle()
     assert tree(cluster) != found, "the source still follows nodes"
+
+
+def test_a_source_that_is_not_known_is_told_until_it_is_gone() -> None:
+    cluster = Cluster()
+    assert cluster.manager.topology.discovery.namespace == "", "no ConfigMap was seen yet"
+    for source in ("roce", "label", "roce"):
+        configured(cluster, {"source": source, "enabled": True})
+        cluster.settle()
+    told = [text for text in cluster.told("NetworkTopologyDiscoveryFailed") if "discoverer type: roce" in text]
+    assert len(told) == 2
+    assert cluster.manager.topology.discovery.namespace == CONFIG_MAP.namespace
 
 
 def test_a_disabled_source_stops_and_its_hypernodes_stay() -> None:

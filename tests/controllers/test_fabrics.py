@@ -42,6 +42,7 @@ def leaves(*links: tuple[str, str], known: tuple[tuple[str, str], ...] = ()) -> 
         ([("a", "1"), ("b", "2"), ("c", "3"), ("a", "4"), ("b", "4"), ("c", "4"), ("d", "5")], ["abc", "d"]),
         ([("a", "1"), ("b", "2"), ("d", "3"), ("a", "4"), ("b", "4")], ["ab", "d"]),
         ([("d", "1"), ("a", "2"), ("b", "3"), ("a", "4"), ("b", "4")], ["d", "ab"]),
+        ([("a", "1"), ("b", "2"), ("c", "2"), ("a", "4"), ("b", "4")], ["abc"]),
     ],
 )
 def test_switches_that_share_a_node_are_one_group(links: list[tuple[str, str]], groups: list[str]) -> None:
@@ -54,6 +55,7 @@ def test_switches_that_share_a_node_are_one_group(links: list[tuple[str, str]], 
         ((), ["leaf-hn-0", "leaf-hn-1"]),
         ((("leaf-hn-1", "abc"),), ["leaf-hn-1", "leaf-hn-0"]),
         ((("leaf-hn-0", "xyz"),), ["leaf-hn-0", "leaf-hn-1"]),
+        ((("leaf-hn-7", "xyz"),), ["leaf-hn-0", "leaf-hn-1"]),
         ((("leaf-hn-0", "d"), ("leaf-hn-1", "ab")), ["leaf-hn-1", "leaf-hn-0"]),
         ((("leaf-hn-7", "ad"), ("leaf-hn-5", "abc")), ["leaf-hn-5", "leaf-hn-7"]),
         ((("leaf-hn-2", "cde"), ("leaf-hn-3", "c")), ["leaf-hn-3", "leaf-hn-2"]),
@@ -68,6 +70,15 @@ def test_a_group_keeps_the_name_that_shares_most_nodes_with_it(
 
 def tree(text: str) -> dict[str, tuple[int, tuple[str, ...]]]:
     return {one.name: (one.tier, one.members) for one in static_tree.discover(text).domains}
+
+
+def test_of_several_names_that_are_wrong_the_first_by_name_is_told() -> None:
+    names = [f"s{number}" for number in range(10, 40)]
+    twice = ", ".join(f"{name}: [n]" for name in names)
+    with pytest.raises(ManifestError, match="s10 stands there twice"):
+        static_tree.discover(f"tiers: [{{hypernodes: {{{twice}}}}}, {{hypernodes: {{{twice}}}}}]")
+    with pytest.raises(ManifestError, match="switch s10 contains itself"):
+        static_tree.discover("\n".join(f"SwitchName={name} Switches={name}" for name in names))
 
 
 def test_a_switch_stands_above_the_highest_of_those_below_it() -> None:

@@ -133,8 +133,8 @@ def _problem_of(name: str, labels: Sequence[str], used: Mapping[str, str]) -> st
 def _of_type(kind: TopologyType, nodes: Nodes, names: _Names) -> Found:
     members: defaultdict[_Place, set[str]] = defaultdict(set)
     parents: defaultdict[_Place, dict[str, _Place | None]] = defaultdict(dict)
-    for node in sorted(nodes):
-        places = list(_places(kind, nodes[node]))
+    for node, stated in nodes.items():
+        places = list(_places(kind, stated))
         for place, wider in zip_longest(places, places[1:]):
             parents[place][node] = wider
         if places:

@@ -101,7 +101,7 @@ def _switches(text: str) -> Iterator[tuple[str, tuple[tuple[str, ...], tuple[str
     """Each switch with its nodes and its switches."""
     budget = [MOST_NAMES]
     for line in text.replace("\\\n", " ").splitlines():
-        words = line.split("#", 1)[0].split()
+        words = line.partition("#")[0].split()
         settings = {key.lower(): value for key, _, value in (word.partition("=") for word in words)}
         nodes = tuple(sorted(set(hosts(settings.get("nodes", ""), budget))))
         children = tuple(sorted({_named(child) for child in hosts(settings.get("switches", ""), budget)}))
