@@ -7,9 +7,10 @@ from typing import ClassVar
 import pytest
 
 from stromboli.model.names import TASK_SPEC
+from stromboli.narration.observe import Counting
 from stromboli.plugin import Plugin, hyper_node_gradient_for_job, hyper_node_gradient_for_sub_job, hyper_node_order
 from stromboli.testing.builders import hyper_node, node, pod, pod_group
-from tests.acceptance.bench import Bench, binds, conf
+from tests.acceptance.bench import Bench, binds, conf, messages
 
 TEXT = conf("gang racks", "predicates", actions="allocate")
 
@@ -64,6 +65,63 @@ TRIED = [
 @pytest.mark.parametrize(("cores", "plugin", "role", "nodes"), TRIED)
 def test_a_part_lies_in_the_best_rack_that_takes_all_of_it(cores, plugin, role, nodes):
     assert placed(cores, plugin, role) == nodes
+
+
+class Parts(Later):
+    """Offers each part r1 and r2 side by side, of which r2 is tried first."""
+
+    @hyper_node_gradient_for_sub_job
+    def racks_of_part(self, _sub_job, _hyper_node, _purpose):
+        return [[self.racks["r1"], self.racks["r2"]]]
+
+
+class Whole(Later):
+    """Offers a job r1 and r2 side by side, of which r2 is tried first."""
+
+    @hyper_node_gradient_for_job
+    def offer(self, _job, _hyper_node, _purpose):
+        return [[self.racks["r1"], self.racks["r2"]]]
+
+    @hyper_node_gradient_for_sub_job
+    def racks_of_part(self, _sub_job, hyper_node, _purpose):
+        return [[hyper_node]]
+
+
+def two_racks(plugin, cpu):
+    racks = [hyper_node(f"r{i}", 1, f"n{i}") for i in (1, 2)]
+    nodes = [node(f"n{i}", cpu=2) for i in (1, 2)]
+    group = pod_group("g", networkTopology={"mode": "hard", "highestTierAllowed": 1})
+    return Bench([*nodes, *racks, group, pod("g-0", group="g", cpu=cpu, memory=0)], TEXT, plugin)
+
+
+@pytest.mark.parametrize("plugin", [Parts, Whole])
+def test_why_a_job_waits_is_said_of_the_last_rack_of_the_gradient_whichever_was_tried_last(plugin):
+    said = "In hyperNode r2: 0/1 nodes are unavailable: 1 Insufficient cpu."
+    assert messages(two_racks(plugin, 9).cycle(), "default/g-0") == [said]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "cpu", "found"),
+    [
+        (Whole, 1, [("sub_job_in_hyper_node", "r2"), ("job_in_hyper_node", "r2")]),
+        (Whole, 9, [("no_solution", "")]),
+    ],
+)
+def test_where_a_job_and_its_parts_go_is_told_and_that_there_is_nowhere(plugin, cpu, found):
+    observer = Counting(("no_solution", "job_in_hyper_node", "sub_job_in_hyper_node"))
+    two_racks(plugin, cpu).cycle(observer)
+    assert [(key, fields.get("hyper_node", "")) for key, fields in observer.told] == found
+    assert {fields.get("job", fields.get("sub_job")) for _, fields in observer.told} == {"default/g"}
+
+
+def test_a_part_that_fits_nowhere_keeps_no_other_from_its_place():
+    policy = [{"name": "part", "matchLabelKeys": ["part"], "subGroupSize": 1, "minSubGroups": 1}]
+    members = [pod(f"g-{i}", group="g", cpu=cpu, memory=0, labels={"part": str(i)}, created=i)
+               for i, cpu in enumerate((9, 1))]  # fmt: skip
+    group = pod_group("g", min_member=1, subGroupPolicy=policy)
+    racks = [hyper_node(f"r{i}", 1, f"n{i}") for i in (1, 2, 3)]
+    plan = Bench([*(node(f"n{i}", cpu=2) for i in (1, 2, 3)), *racks, group, *members], TEXT, Racks).cycle()
+    assert binds(plan) == {"g-1": "n1"}
 
 
 class Blocks(Plugin):
