@@ -58,6 +58,11 @@ def test_in_a_tree_what_runs_below_a_queue_counts_for_it():
     assert entering([*queues, *running, asking("a", "A1", 3), asking("b", "A1", 2)], text(tree=True))[0] == ["b"]
 
 
+def test_a_budget_may_name_what_no_job_could_ask_for_when_it_came():
+    q = factored("q", "1", deserved={"cpu": 5, "nvidia.com/gpu": 1})
+    assert entering([asking("a", "q", 5), asking("b", "q", 1), q])[0] == ["a"]
+
+
 def test_without_the_gate_the_annotation_is_not_looked_at():
     assert entering([factored("q", "two", deserved={"cpu": 1}), asking("g", "q", 50)], features=())[0] == ["g"]
 

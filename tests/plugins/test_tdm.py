@@ -261,6 +261,11 @@ def test_running_preemptable_pods_outside_zones_go_and_jobs_that_are_gone_give_n
     assert budget == {"job": "default/g", "most": 1, "potential": 1, "count": 1}
 
 
+def test_the_first_zone_is_one_as_well():
+    with Bench([zoned("a", "z"), zoned("b")], tdm()).open() as session:
+        assert [plugin_of(session)._zone(session.table.row(name)) for name in "ab"] == ["z", ""]
+
+
 def shuffled(bench, now):
     return [eviction.key.partition("/")[2] for eviction in bench.cycle(now=now).evictions]
 
