@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.flow import JobFlow
 from stromboli.api.kinds import JOB_FLOWS, JOB_TEMPLATES, JOBS
+from stromboli.api.read import read
 from stromboli.controllers.changes import Create, Delete, Patch, Query, Target
 from stromboli.controllers.job_flows import look
-from stromboli.controllers.job_flows.probes import MOST_TARGETS, PERIOD, may_be_asked
+from stromboli.controllers.job_flows.probes import MOST_TARGETS, PERIOD, Answers, may_be_asked
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.work import About
 from stromboli.model.values.times import stamp
@@ -214,6 +216,12 @@ def test_a_job_of_another_by_that_name_is_told() -> None:
     flows.template("a")
     flows.settle()
     assert "Job f-a exists but is not owned by this JobFlow (current owner: none)" in flows.told("ForeignJob")
+    flows = Flows({"a": []}, without="a")
+    owners = [{"kind": "X", "name": "one", "uid": "1"}, {"kind": "X", "name": "two", "uid": "2", "controller": True}]
+    flows.store(JOBS, {"metadata": {"name": "f-a", "namespace": "ns", "ownerReferences": owners}, "spec": {}})
+    flows.template("a")
+    flows.settle()
+    assert "Job f-a exists but is not owned by this JobFlow (current owner: two)" in flows.told("ForeignJob")
 
 
 # ---------------------------------------------------------------------- probes
@@ -325,6 +333,36 @@ def test_pods_that_never_answer_keep_no_other_step_waiting() -> None:
     assert "f-next" in flows.jobs()
 
 
+def test_of_more_questions_than_are_asked_at_once_those_come_first_that_were_answered_longest_ago() -> None:
+    """A step is asked about as a whole, and how long ago is that of its pod that was heard of longest ago."""
+
+    def probe(*ports: int) -> Manifest:
+        sockets = [{"taskName": "t", "port": port} for port in ports]
+        return {"dependsOn": {"targets": ["a"], "probe": {"tcpSocketList": sockets}}}
+
+    half = MOST_TARGETS // 2
+    steps = {"x": probe(1, 2), "y": probe(*range(10, 10 + half)), "z": probe(*range(100, 100 + half)), "w": {}}
+    flows = Flows({"a": [], **{name: step for name, step in steps.items() if step}})
+    flows.pod("p0", "f-a", "10.0.0.1")
+    answers = flows.manager.job_flows.answers
+    for port, heard in ((1, 5.0), (2, 900.0), *((port, 7.0) for port in range(10, 10 + half))):
+        answers.note(Target("10.0.0.1", port), False, heard)
+    for port in range(100, 100 + half):
+        answers.note(Target("10.0.0.1", port), False, 3.0)
+    flows.writes.clear()
+    flows.end("a", phase="Running")
+    first = next(change for change in flows.writes if isinstance(change, Query))
+    ports = [target.port for target in first.targets]
+    assert ports == [*range(100, 100 + half), 1, 2], "of the others there is no room for all"
+    del steps["x"]
+    flows = Flows({"a": [], **{name: step for name, step in steps.items() if step}})
+    flows.pod("p0", "f-a", "10.0.0.1")
+    flows.writes.clear()
+    flows.end("a", phase="Running")
+    first = next(change for change in flows.writes if isinstance(change, Query))
+    assert len(first.targets) == MOST_TARGETS, "as many as may be"
+
+
 def test_jobs_whose_turn_it_is_are_made_before_anything_is_asked() -> None:
     flows = Flows({"a": [], "b": {"dependsOn": {"targets": ["a"], "probe": TCP}}, "c": [], "d": ["c"]})
     flows.end("a", phase="Running")
@@ -351,6 +389,32 @@ def test_the_most_flows_are_not_too_many(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(look, "MOST_FLOWS", 2)
     assert Flows({name: [] for name in "ab"}).jobs() == ["f-a", "f-b"]
     assert Flows({name: [] for name in "abc"}).jobs() == []
+
+
+@pytest.mark.parametrize("names", ["bc", "cb"])
+def test_a_flow_with_something_to_ask_is_looked_at_soon_whatever_else_waits(names: str) -> None:
+    probes = {"b": TCP, "c": {"taskStatusList": [{"taskName": "t", "phase": "Running"}]}}
+    flows = Flows({"a": [], **{name: {"dependsOn": {"targets": ["a"], "probe": probes[name]}} for name in names}})
+    flows.end("a", phase="Running", taskStatusCount={"t": {"phase": {"Running": 1}}})
+    flows.pod("p0", "f-a", "10.0.0.1")
+    flow = flows.manager.world.job_flows.get("ns", "f")
+    assert flow is not None
+    assert look.Look(flow, flows.manager.world, Answers(), START).outcome().after == look.SOON
+
+
+@pytest.mark.parametrize(("count", "after"), [(2, None), (3, look.SOON)])
+def test_what_one_look_does_not_make_is_made_soon(
+    count: int, after: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look, "MOST_MADE", 2)
+    flows = Flows({})
+    for name in "abc":
+        flows.template(name)
+    steps = [{"name": name} for name in "abc"[:count]]
+    flow = read(JobFlow, {"metadata": {"name": "f", "namespace": "ns", "uid": "u"}, "spec": {"flows": steps}})
+    outcome = look.Look(flow, flows.manager.world, Answers(), START).outcome()
+    assert outcome.after == after
+    assert sum(isinstance(change, Create) for change in outcome.changes()) == 2
 
 
 def test_histories_of_jobs_are_bounded() -> None:

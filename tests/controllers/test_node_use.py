@@ -111,6 +111,14 @@ def test_pods_matter_once_they_move_a_node_by_more_than_half(cpu: object, matter
     assert found.put_pod(pod(cpu, on="")) is False
 
 
+def test_the_smallest_node_may_be_used_too() -> None:
+    found = Usage()
+    found.put_node(node(cpu="1m"), ())
+    assert uses(found) == {"n": 0.0}
+    found.put_pod(pod("1m"))
+    assert uses(found) == {"n": 1.0}
+
+
 def test_a_pod_that_moves_frees_the_node_that_it_leaves() -> None:
     found = Usage()
     for name in ("n", "m"):

@@ -47,12 +47,13 @@ class Answers:
 
     def known(self, target: Target, now: float) -> bool | None:
         """Whether an address has answered well of late; None if that is not known."""
-        well, when = self._said.get(target, (False, now - PERIOD))
-        return well if now - when < PERIOD else None
+        said = self._said.get(target)
+        return said[0] if said is not None and now - said[1] < PERIOD else None
 
     def heard(self, target: Target) -> float:
         """When it was last known whether an address answers, in seconds since 1970; 0 for never."""
-        return self._said.get(target, (False, 0.0))[1]
+        said = self._said.get(target)
+        return said[1] if said is not None else 0.0
 
 
 class Verdict(NamedTuple):

@@ -84,7 +84,7 @@ class Usage:
         self._nodes[metadata.name] = capacity, metadata.labels
         if known is None or any(metadata.labels.get(label) != known[1].get(label) for label in labels):
             return True
-        return capacity != known[0] and abs(capacity - known[0]) > MOVED * known[0]
+        return abs(capacity - known[0]) > MOVED * known[0]
 
     def __len__(self) -> int:
         """How many nodes there are."""
@@ -99,7 +99,7 @@ class Usage:
         metadata = pod.metadata
         key = (metadata.namespace, metadata.name)
         node, amount = pod.spec.node_name, pod.milli_cpu
-        if self._pods.get(key, ("", 0)) == (node, amount):
+        if self._pods.get(key) == (node, amount):
             return False
         moved = self.drop_pod(key)
         if not node or not amount:
@@ -110,9 +110,10 @@ class Usage:
 
     def drop_pod(self, key: Key) -> bool:
         """A pod is gone; whether that may change a division."""
-        node, amount = self._pods.pop(key, ("", 0))
-        if not node:
+        known = self._pods.pop(key, None)
+        if known is None:
             return False
+        node, amount = known
         self._requested[node] -= amount
         if not self._requested[node]:
             del self._requested[node]
