@@ -8,7 +8,7 @@ from stromboli.api.read import read
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.pod_groups import Grouping
 from stromboli.controllers.sharding.configuration import Sharding
-from stromboli.controllers.sharding.policies import NodeLimit, NodeUse
+from stromboli.controllers.sharding.policies import NodeLimit, NodeUse, Policy
 from stromboli.controllers.sharding.usage import PodOnNode, SizedNode, Usage
 from stromboli.errors import ManifestError
 
@@ -134,6 +134,9 @@ def test_what_holds_unless_it_is_said_otherwise() -> None:
     assert Settings().inherit_owner_annotations
     assert (Sharding().schedulers, Sharding().period, Sharding().follows_nodes) == ((), 60.0, True)
     nodes = [NodeUse(f"n{at}", 0.0, {}) for at in range(3)]
+    policy = Policy()
+    assert (policy.reads, [policy.accepts(node) for node in nodes]) == (frozenset(), [True] * 3)
+    assert ([policy.score(node) for node in nodes], policy.select(nodes)) == ([0.0] * 3, nodes)
     assert (NodeLimit().least, NodeLimit().select(nodes), NodeLimit(most=2).select(nodes)) == (0, nodes, nodes[:2])
 
 

@@ -95,6 +95,45 @@ def test_a_job_set_is_one_gang_of_its_jobs(settings: Settings, asked: dict[str, 
     assert cluster.pods()["p"]["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "podgroup-uid-of-js"
 
 
+QUEUE, LEAST = "scheduling.volcano.sh/queue-name", "scheduling.volcano.sh/group-min-member"
+MODE, TIER = "volcano.sh/network-topology-mode", "volcano.sh/network-topology-highest-tier"
+
+
+def told_by(job: dict[str, str], whole: dict[str, str]) -> Manifest:
+    """The group of a JobSet by its annotations, by those of its Job."""
+    cluster = Cluster(Settings(group_by=frozenset({"JobSet"})))
+    job_set(cluster, JOB_SET, ("example.com/v1", "Run", "r"), **whole)
+    cluster.objects["jobs.batch"]["ns", "js-workers-0"]["metadata"]["annotations"] = job
+    cluster.store("pods", pod("p", JOB, labels=LABELS))
+    cluster.settle()
+    (group,) = cluster.groups()
+    assert group["metadata"]["name"] == "podgroup-uid-of-js"
+    return group
+
+
+def test_of_what_owners_say_the_highest_counts_and_all_is_inherited() -> None:
+    group = told_by({QUEUE: "low", MODE: "hard", TIER: "1"}, {QUEUE: "high", TIER: "2"})
+    assert group["spec"]["queue"] == "high"
+    assert group["spec"]["networkTopology"] == {"mode": "hard", "highestTierAllowed": 2}
+    notes = group["metadata"]["annotations"]
+    assert {key: notes.get(key) for key in (MODE, TIER)} == {MODE: "hard", TIER: "2"}
+
+
+@pytest.mark.parametrize(
+    ("said", "least", "cpu", "parts"),
+    [
+        ("7", 7, "8", True),
+        ("3", 3, "3", False),
+        (str(2**31 - 1), 2**31 - 1, "2147483647", False),
+        (str(2**31), 1, "1", False),
+    ],
+)
+def test_a_gang_of_another_size_than_its_owners_has_no_parts(said: str, least: int, cpu: str, parts: bool) -> None:
+    spec = told_by({}, {LEAST: said})["spec"]
+    found = spec["minMember"], spec["minResources"]["cpu"], "subGroupPolicy" in spec
+    assert found == (least, cpu, parts)
+
+
 def test_without_a_word_each_job_is_a_gang_as_before() -> None:
     cluster, group = grouped()
     assert group["metadata"]["name"] == "podgroup-uid-of-js-workers-0"
