@@ -8,6 +8,7 @@ from stromboli.cluster.events import Added, Deleted
 from stromboli.cluster.state import ClusterState
 from stromboli.framework.config.gates import IN_PLACE_RESIZE, KINDS, PIPELINED_STATE, POD_LEVEL_RESOURCES
 from stromboli.model.resources.request import RequestGates
+from stromboli.model.usage import NodeUsage
 from tests.cluster.objects import made, pod
 
 
@@ -61,3 +62,16 @@ def test_jobs_without_a_class_have_the_priority_of_the_default_class_or_none() -
     assert priority() == 7
     state.apply(Deleted("PriorityClass", usual))
     assert priority() == 0
+
+
+def test_nothing_is_kept_of_nodes_queues_and_namespaces_that_are_gone() -> None:
+    state = ClusterState()
+    node, queue = made("Node", {"name": "n"}), made("Queue", {"name": "q"}, spec={"weight": 1})
+    namespace = made("Namespace", {"name": "ns", "labels": {"a": "b"}})
+    for kind, found in (("Node", node), ("Queue", queue), ("Namespace", namespace)):
+        state.apply(Added(kind, found))
+    state.usage["n"] = NodeUsage(1.8e9)
+    assert ([*state.nodes.entries()], [*state.queues], [*state.namespace_labels]) == (["n"], ["q"], ["ns"])
+    for kind, found in (("Node", node), ("Queue", queue), ("Namespace", namespace)):
+        state.apply(Deleted(kind, found))
+    assert (state.nodes.entries(), state.usage, state.queues, state.namespace_labels) == ({}, {}, {}, {})
