@@ -15,7 +15,7 @@ from pathlib import Path
 
 from stromboli.builtin import full_registry
 from stromboli.journal.segments import Segment, segments
-from stromboli.study.replay import Moment, Replay
+from stromboli.study.replay import Replay, SeenMoment
 
 
 class Timed(Replay):
@@ -25,7 +25,7 @@ class Timed(Replay):
         super().__init__(full_registry(""))
         self.times: list[float] = []
 
-    def _run(self, moment: Moment) -> None:
+    def _run(self, moment: SeenMoment) -> None:
         self.times.append(moment.cut.now)
         super()._run(moment)
 

@@ -86,7 +86,7 @@ def test_overcommit_takes_room_that_is_only_held_for_idle() -> None:
 def test_who_only_holds_room_is_nobodys_victim() -> None:
     story = Story(running("r", 1), holder(), cpu=8, text=ALLOCATE)
     with story.open() as session:
-        assert [task.name for task in session.candidates.tasks] == ["r-0"]
+        assert [task.name for task in session.candidates.columns.tasks] == ["r-0"]
 
 
 # ---------------------------------------------------------------------- its age

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec import structs
 
-from stromboli.framework.books.candidates import Candidates
+from stromboli.framework.books import candidates
+from stromboli.framework.books.candidates import Candidates, Columns
 from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
 from stromboli.testing.builders import node, pod, pod_group
@@ -114,7 +116,7 @@ def test_what_may_be_evicted_is_found_again_on_nodes_that_have_changed() -> None
 
     def names() -> list[str]:
         with bench.open() as session:
-            return [task.name for task in session.candidates.tasks]
+            return [task.name for task in session.candidates.columns.tasks]
 
     assert names() == names() == ["a-0", "b-0", "a-1", "b-1"]
     bench.tell(pod("a-2", group="a", on="n0"))
@@ -133,5 +135,39 @@ def test_what_is_read_of_the_tasks_of_a_node() -> None:
         found = session.snapshot.node_tasks[0].evictable
         said = {task.name: (task.priority, bool(runs)) for task, runs in zip(found.tasks, found.running, strict=True)}
         assert said == {"a-0": (1, True), "b-0": (5, False)}
-        assert found.lowest == session.candidates.lowest == 1
+        assert found.lowest == session.candidates.columns.lowest == 1
         assert session.candidates.reach(lambda _: True, bound=False).count.tolist() == [1]
+
+
+def test_what_no_job_is_in_reach_of_is_known_without_looking_at_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked_at(*_: object) -> Columns:
+        raise AssertionError("tasks were looked at")
+
+    monkeypatch.setattr(candidates, "Columns", looked_at)
+    with cluster().open() as session:
+        reach = session.candidates.reach(lambda _: False)
+        reach.refresh()
+        assert (reach.count.tolist(), reach.empty.tolist(), reach.tasks(1)) == ([0, 0], [True, True], [])
+        assert reach.freed.shape == (len(session.table.alloc), 2)
+        assert not reach.freed.any()
+        assert [reach.hopeful(session.table, [0], wanted).tolist() for wanted in REQUESTS] == [
+            [True] * 2,
+            [False] * 2,
+            [False] * 2,
+        ]
+        with pytest.raises(AssertionError, match="looked at"):
+            session.candidates.reach(of_a)
+
+
+def test_the_jobs_of_which_single_tasks_may_go_have_bound_or_running_tasks() -> None:
+    """Those of ``b`` go together; ``c`` waits, and ``d`` has ended."""
+    bench = cluster()
+    bench.tell(*(pod_group(name, phase="Running") for name in "cd"))
+    bench.tell(pod("c-0", group="c"), pod("d-0", group="d", on="n0", phase="Succeeded"))
+    b = bench.state.jobs["default/b"].facts
+    b.group = structs.replace(b.group, evicted_whole=True)
+    with bench.open() as session:
+        found = session.candidates
+        assert list(found.jobs) == ["default/a", "default/b"]
+        assert found.by_queue == {"default": [0]}
+        assert [job.name for job in session.jobs.values() if found.gives_single_tasks(job)] == ["a"]

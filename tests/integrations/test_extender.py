@@ -18,7 +18,7 @@ from stromboli.journal import entries
 from stromboli.journal.segments import Segment
 from stromboli.plugins.extender import calls
 from stromboli.plugins.extender.calls import Recorded
-from stromboli.study.replay import Moment, Replay
+from stromboli.study.replay import Replay, SeenMoment
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.acceptance.bench import NOW, Bench, binds, conf
 
@@ -239,7 +239,8 @@ def test_a_recorded_cycle_is_replayed_with_what_was_answered():
     written = entries.decode(entries.Batch([entries.Planned.of(plan)]).content())
     replay = Replay(found.registry)
     again = bench(TWO, {}, *verbs)
-    moment = Moment(Segment(Path("none")), 1, Cut(NOW, 0, 0), Rim(again.state), again.snapshot(), again.config)
+    at = Segment(Path("none")), 1, Cut(NOW, 0, 0), Rim(again.state), again.config
+    moment = SeenMoment(*at, again.snapshot())
     replay._run(moment)
     [planned] = written
     assert isinstance(planned, entries.Planned)

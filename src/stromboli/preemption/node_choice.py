@@ -6,7 +6,7 @@ Room that is made for a pod with a reservation is not lost to other pods, so it 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -52,8 +52,11 @@ def options(search: Search, task: Task, reach: Reach) -> Iterator[NodeOption]:
     The comparison ends at a node whose cost is that of the cheapest possible victim.
     """
     rows = search.nodes.rows(search, task, reach)
+    if (first := next(rows, None)) is None:
+        return
+    rows = chain((first,), rows)
     wanted = _wanted(search, task)
-    cheapest = False, False, search.session.candidates.lowest, 1 / wanted, 0
+    cheapest = False, False, search.session.candidates.columns.lowest, 1 / wanted, 0
     found: list[tuple[Cost, NodeOption]] = []
     left = COMPARED
     reach.refresh()
@@ -253,7 +256,7 @@ class SameNode:
     def _suffices(self, search: Search, task: Task, victim: Task) -> bool:
         """Whether no victim costs less than this one, and it makes the room that ``task`` lacks."""
         row = self.row
-        if victim.priority != search.session.candidates.lowest or victim.grace > GRACE:
+        if victim.priority != search.session.candidates.columns.lowest or victim.grace > GRACE:
             return False
         table, wanted, freed, lacks = search.session.table, task.template.vector, victim.template.vector, False
         for column in search.need(task):

@@ -55,10 +55,9 @@ class Reaches:
     def _in_scope(self) -> Sequence[int]:
         """The numbers of the jobs among which tasks are sought."""
         candidates, of = self._session.candidates, self._of
-        own = candidates.jobs.get(self._job.uid, -1)
         if of is None:
-            return [own] if own in candidates.by_queue.get(self._job.queue, ()) else []
-        found: list[int] = []
+            return [candidates.jobs[self._job.uid]] if candidates.gives_single_tasks(self._job) else []
+        own, found = candidates.jobs.get(self._job.uid, -1), list[int]()
         for numbers in candidates.by_queue.values():
             others = [number for number in numbers if number != own]
             if others and of(candidates.jobs_at(others[:1])[0]):

@@ -96,7 +96,7 @@ class Runs:
 
     def _costs_least(self, victim: Task) -> bool:
         """Whether no node could have a victim that costs less, so that no others are compared with this one."""
-        least = victim.priority == self._session.candidates.lowest and victim.grace <= GRACE
+        least = victim.priority == self._session.candidates.columns.lowest and victim.grace <= GRACE
         return least and not victim.best_effort
 
     def _length(

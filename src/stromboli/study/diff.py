@@ -15,7 +15,7 @@ from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
 from stromboli.journal.entries import Planned
 from stromboli.journal.segments import Segment
-from stromboli.study.replay import Moment, Reading
+from stromboli.study.replay import Reading, SeenMoment
 
 Decision = tuple[str, str, str, str]
 """Bind or evict, the pod, its node and its job."""
@@ -44,7 +44,7 @@ class PolicyDiff:
     def __init__(self, config: Config, registry: Registry, since: float = 0.0) -> None:
         self._config, self._since = config, since
         self._reading = Reading(registry)
-        self._last: tuple[Moment, Plan] | None = None
+        self._last: tuple[SeenMoment, Plan] | None = None
         self._seen: set[Decision] = set()
         self.rows: list[Row] = []
         self.cycles = 0
@@ -54,7 +54,7 @@ class PolicyDiff:
         self._last = None
         return self._reading.read(segment, self._run, self._compare, until=until)
 
-    def _run(self, moment: Moment) -> None:
+    def _run(self, moment: SeenMoment) -> None:
         if moment.cut.now >= self._since:
             config = replace(self._config, features=moment.config.features, sampling=moment.config.sampling)
             cut = moment.cut

@@ -178,7 +178,7 @@ class History:
         for segment in self._segments:
             self._dirty.update(dict.fromkeys(self._uid_of))
             self._fresh = True
-            if not self._reading.read(segment, self._begun, self._planned, self._changed, until=self._until):
+            if not self._reading.skim(segment, self._begun, self._planned, self._changed, until=self._until):
                 break
         return self
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from pdb import Pdb
 from typing import NamedTuple
@@ -53,8 +53,9 @@ def entries(segment: Segment) -> Iterator[tuple[ClusterState, None] | Entry]:
             raise RecordError(segment.path, frame.at, str(error)) from error
 
 
-class Moment(NamedTuple):
-    """A recorded cycle: the state behind ``rim`` and ``snapshot`` are as they were when it began, ``config`` too.
+@dataclass(frozen=True)
+class Moment:
+    """A recorded cycle: the state behind ``rim`` is as it was when the cycle began, ``config`` too.
 
     ``entry`` is its number in ``segment``.
     """
@@ -63,8 +64,14 @@ class Moment(NamedTuple):
     entry: int
     cut: Cut
     rim: Rim
-    snapshot: Snapshot
     config: Config
+
+
+@dataclass(frozen=True)
+class SeenMoment(Moment):
+    """A recorded cycle with the ``snapshot`` that it saw."""
+
+    snapshot: Snapshot
 
 
 def read_span(record: Path, since: float, until: float, read: Callable[[Segment, float], bool]) -> None:
@@ -88,12 +95,38 @@ class Reading:
         self.cycles = self.changes = self.refused = 0
         self._config: Config | None = None
 
-    @seldom_collecting()
     def read(
-        self, segment: Segment, begun: Callable[[Moment], None], planned: Callable[[Planned], None] = lambda _: None,
+        self, segment: Segment, begun: Callable[[SeenMoment], None],
+        planned: Callable[[Planned], None] = lambda _: None,
         changed: Callable[[Rim, Change], None] = lambda rim, change: None, until: float = float("inf"),
     ) -> bool:  # fmt: skip
         """Read a segment; False once a cycle begins later than ``until``.  Raises RecordError."""
+
+        def see(moment: Moment) -> None:
+            snapshot = self._make(moment.rim, moment.cut)
+            if isinstance(snapshot, Snapshot):
+                self.cycles += 1
+                begun(SeenMoment(**vars(moment), snapshot=snapshot))
+
+        return self._read(segment, see, planned, changed, until)
+
+    def skim(
+        self, segment: Segment, begun: Callable[[Moment], None], planned: Callable[[Planned], None],
+        changed: Callable[[Rim, Change], None], until: float,
+    ) -> bool:  # fmt: skip
+        """As :meth:`read`, without the snapshots, which are half of the work, where cycles are not run again."""
+
+        def note(moment: Moment) -> None:
+            self.cycles, self.changes = self.cycles + 1, self.changes + 1
+            begun(moment)
+
+        return self._read(segment, note, planned, changed, until)
+
+    @seldom_collecting()
+    def _read(
+        self, segment: Segment, begun: Callable[[Moment], None], planned: Callable[[Planned], None],
+        changed: Callable[[Rim, Change], None], until: float,
+    ) -> bool:  # fmt: skip
         rim = Rim(ClusterState())
         for found in entries(segment):
             if not isinstance(found, Entry):
@@ -107,19 +140,13 @@ class Reading:
             elif isinstance(change, Cut):
                 if change.now > until:
                     return False
-                self._begin(segment, found, change, rim, begun)
+                if self._config is None:
+                    raise RecordError(segment.path, found.frame.at, "a cycle begins before any configuration")
+                begun(Moment(segment, found.number, change, rim, self._config))
             else:
                 self._make(rim, change)
                 changed(rim, change)
         return True
-
-    def _begin(self, segment: Segment, entry: Entry, cut: Cut, rim: Rim, begun: Callable[[Moment], None]) -> None:
-        if self._config is None:
-            raise RecordError(segment.path, entry.frame.at, "a cycle begins before any configuration")
-        snapshot = self._make(rim, cut)
-        if isinstance(snapshot, Snapshot):
-            self.cycles += 1
-            begun(Moment(segment, entry.number, cut, rim, snapshot, self._config))
 
     def _make(self, rim: Rim, change: Change) -> object:
         self.changes += 1
@@ -181,7 +208,7 @@ class Replay:
         self._at: tuple[Segment, int] | None = None
         self.equal = self.outside = 0
         self.difference: Difference | None = None
-        self._last: Moment | None = None
+        self._last: SeenMoment | None = None
 
     def read(self, segment: Segment, until: float = float("inf")) -> bool:
         """Verify a segment; False once there is nothing more to do.  Raises RecordError."""
@@ -189,7 +216,7 @@ class Replay:
         more = self.reading.read(segment, self._run, self._compare, until=until)
         return more and self.difference is None
 
-    def _run(self, moment: Moment) -> None:
+    def _run(self, moment: SeenMoment) -> None:
         if self.difference is None and moment.cut.now >= self._since:
             self._last = moment  # the snapshot stands; what the cycle was answered comes with its plan
 
@@ -217,9 +244,9 @@ class Replay:
         if self._at is None:
             return
         segment, entry = self._at
-        moments: list[Moment] = []
+        moments: list[SeenMoment] = []
 
-        def begun(moment: Moment) -> None:
+        def begun(moment: SeenMoment) -> None:
             if moment.entry == entry:
                 moments.append(moment)
 

@@ -19,7 +19,7 @@ import numpy as np
 from stromboli.framework.books.jobs import Jobs
 from stromboli.framework.books.ledger import Ledger
 from stromboli.framework.engine.rows import Bools
-from stromboli.model.job import Job
+from stromboli.model.job import BOUND, RUNNING, Job
 from stromboli.model.resources.axes import PODS
 from stromboli.model.snapshot import Evictable, Snapshot
 from stromboli.model.table import Ints, NodeTable, Rows
@@ -33,7 +33,7 @@ FEW = 16
 """Up to so many touched nodes are looked at one by one: cheaper there than array operations."""
 
 
-class Candidates:
+class Columns:
     """Bound and running tasks of known jobs that do not refuse eviction, sorted by node.
 
     Arrays have one entry a task: ``job`` numbers its job, ``alive`` says that it still stands, ``running`` that it is
@@ -43,29 +43,21 @@ class Candidates:
     """
 
     __slots__ = (
-        "_by_queue", "_jobs", "_kept", "_largest", "_ledger", "_places", "_reaches", "_seen", "_serves", "_uids",
-        "alive", "amounts", "best_effort", "changed", "job", "jobs", "lowest", "row", "running", "start", "tasks",
+        "_largest", "_ledger", "_places", "_seen",
+        "alive", "amounts", "best_effort", "changed", "job", "lowest", "row", "running", "start", "tasks",
     )  # fmt: skip
 
-    def __init__(self, snapshot: Snapshot, jobs: Jobs, ledger: Ledger) -> None:
-        self._jobs, self._ledger, self._seen = jobs, ledger, 0
+    def __init__(self, snapshot: Snapshot, numbers: Mapping[str, int], ledger: Ledger) -> None:
+        self._ledger, self._seen = ledger, 0
         self._largest: list[int] | None = None
-        self._serves: dict[int, int] = {}
-        self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
-        self._kept: dict[Hashable, Said] = {}
-        self._by_queue: dict[str, list[int]] | None = None
-        by_node = [on_node.evictable for on_node in snapshot.node_tasks]
-        owners, self.jobs = _numbered(by_node)
-        if not all(map(jobs.__contains__, self.jobs)):  # hardly ever
-            by_node = [Evictable.of([task for task in some.tasks if task.job in jobs]) for some in by_node]
-            owners, self.jobs = _numbered(by_node)
-        self._uids = list(self.jobs)
+        self._places: dict[int, dict[str, int]] = {}
+        by_node = _of_known(numbers, [on_node.evictable for on_node in snapshot.node_tasks])
+        owners = _owners(by_node)
         self.start: list[int] = [0, *accumulate([len(some.tasks) for some in by_node])]
         self.tasks: list[Task] = [*chain.from_iterable([some.tasks for some in by_node])]
         self.lowest = min([some.lowest for some in by_node if some.lowest is not None], default=0)
         self.row = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
-        self._places: dict[int, dict[str, int]] = {}
-        self.job = np.fromiter(map(self.jobs.__getitem__, owners), dtype=np.intp, count=len(owners))
+        self.job = np.fromiter(map(numbers.__getitem__, owners), dtype=np.intp, count=len(owners))
         self.alive: Bools = np.ones(len(owners), dtype=bool)
         self.running: Bools = np.frombuffer(bytearray().join([some.running for some in by_node]), dtype=bool)
         self.best_effort, self.amounts = _asked([*chain.from_iterable([some.templates for some in by_node])], ledger)
@@ -103,14 +95,52 @@ class Candidates:
             self._largest = self.amounts.max(axis=1, initial=0).tolist()
         return self._largest
 
+
+class Candidates:
+    """The jobs of which tasks may be evicted, and those tasks as ``columns``, which are made when they are first read.
+
+    ``jobs`` numbers every job with a bound or running task: most searches find by their jobs alone that nothing is in
+    reach.
+    """
+
+    __slots__ = (
+        "_by_queue", "_columns", "_jobs", "_kept", "_ledger", "_reaches", "_serves", "_snapshot", "_uids", "jobs",
+    )  # fmt: skip
+
+    def __init__(self, snapshot: Snapshot, jobs: Jobs, ledger: Ledger) -> None:
+        self._snapshot, self._jobs, self._ledger = snapshot, jobs, ledger
+        self._columns: Columns | None = None
+        self._serves: dict[int, int] = {}
+        self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
+        self._kept: dict[Hashable, Said] = {}
+        self._by_queue: dict[str, list[int]] | None = None
+        self._uids = [uid for uid, job in snapshot.jobs.items() if RUNNING in job.index or BOUND in job.index]
+        self.jobs = {uid: number for number, uid in enumerate(self._uids)}
+
+    @property
+    def columns(self) -> Columns:
+        """The tasks, with what was evicted so far taken note of when it was last asked to."""
+        if self._columns is None:
+            self._columns = Columns(self._snapshot, self.jobs, self._ledger)
+        return self._columns
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many resources and nodes there are."""
+        return len(self._ledger.table.alloc), len(self._snapshot.node_tasks)
+
     def serves(self, template: PodTemplate, columns: Sequence[int]) -> int:
         """For how many pods of ``template`` the room of one of them could be enough, where ``columns`` decide."""
         found = self._serves.get(template.number)
         if found is None:
-            vector, largest = template.vector, self.largest
+            vector, largest = template.vector, self.columns.largest
             asked = [column for column in columns if vector[column] and column != PODS]  # pods are rarely short
             found = self._serves[template.number] = min([largest[c] // vector[c] for c in asked], default=1)
         return found
+
+    def gives_single_tasks(self, job: Job) -> bool:
+        """Whether single tasks of ``job`` may be evicted."""
+        return job.uid in self.jobs and not job.facts.group.evicted_whole
 
     @property
     def by_queue(self) -> Mapping[str, Sequence[int]]:
@@ -164,7 +194,7 @@ class Candidates:
 
     def own(self, place: int) -> Task:
         """The task at ``place`` as the session has it."""
-        task = self.tasks[place]
+        task = self.columns.tasks[place]
         job = self._jobs.peek_at(task.job)
         return task if job is None else job.tasks[task.uid]
 
@@ -179,6 +209,7 @@ class Reach:
     __slots__ = (
         "_asked",
         "_candidates",
+        "_columns",
         "_counted",
         "_hopeful",
         "_journal",
@@ -191,56 +222,65 @@ class Reach:
 
     def __init__(self, candidates: Candidates, jobs: Bools, bound: bool, only_best_effort: bool) -> None:
         self._candidates = candidates
-        candidates.catch_up()
         self._within = (jobs, bound, only_best_effort)
-        self._seen = len(candidates.changed)
         self._asked: tuple[tuple[int, ...], bytes] | None = None
         self._hopeful: Bools = np.zeros(0, dtype=bool)
-        self._journal = 0
-        chosen = self._counted = self._chosen()
-        start = candidates.start
-        # prefix sums over all tasks, nodes after nodes: what lies between two nodes' beginnings is the first one's
-        sums = np.zeros((candidates.amounts.shape[0], len(candidates.tasks) + 1), dtype=np.int64)
-        np.cumsum(candidates.amounts * chosen, axis=1, out=sums[:, 1:])
-        counts = np.concatenate(([0], np.cumsum(chosen, dtype=np.int64)))
-        self.freed: Ints = np.diff(sums[:, start], axis=1)
-        self.count: Ints = np.diff(counts[start])
+        self._journal = self._seen = 0
+        self._columns = candidates.columns if jobs.any() else None
+        if self._columns is None:
+            self._counted: Bools = np.zeros(0, dtype=bool)
+            self.freed: Ints = np.zeros(candidates.shape, dtype=np.int64)
+            self.count: Ints = np.zeros(candidates.shape[1], dtype=np.int64)
+        else:
+            self._count(self._columns)
         self.empty: Bools = self.count == 0
 
-    def _chosen(self) -> Bools:
-        candidates, (jobs, bound, only_best_effort) = self._candidates, self._within
-        if not len(jobs):
-            return np.zeros(0, dtype=bool)
-        chosen = candidates.alive & jobs[candidates.job]
+    def _count(self, columns: Columns) -> None:
+        columns.catch_up()
+        self._seen = len(columns.changed)
+        chosen = self._counted = self._chosen(columns)
+        start = columns.start
+        # prefix sums over all tasks, nodes after nodes: what lies between two nodes' beginnings is the first one's
+        sums = np.zeros((columns.amounts.shape[0], len(columns.tasks) + 1), dtype=np.int64)
+        np.cumsum(columns.amounts * chosen, axis=1, out=sums[:, 1:])
+        counts = np.concatenate(([0], np.cumsum(chosen, dtype=np.int64)))
+        self.freed = np.diff(sums[:, start], axis=1)
+        self.count = np.diff(counts[start])
+
+    def _chosen(self, columns: Columns) -> Bools:
+        jobs, bound, only_best_effort = self._within
+        chosen = columns.alive & jobs[columns.job]
         if not bound:
-            chosen &= candidates.running
+            chosen &= columns.running
         if only_best_effort:
-            chosen &= candidates.best_effort
+            chosen &= columns.best_effort
         return chosen
 
     def refresh(self) -> None:
         """Renew the nodes that evictions have touched."""
-        candidates = self._candidates
-        candidates.catch_up()
-        if self._seen == len(candidates.changed):
+        columns = self._columns
+        if columns is None:
             return
-        new = candidates.changed[self._seen :]
-        self._seen = len(candidates.changed)
+        columns.catch_up()
+        if self._seen == len(columns.changed):
+            return
+        new = columns.changed[self._seen :]
+        self._seen = len(columns.changed)
         for place in set(new):
-            chosen = self._is_chosen(place)
+            chosen = self._is_chosen(columns, place)
             if chosen is not bool(self._counted[place]):
-                self._counted[place], sign, row = chosen, 1 if chosen else -1, candidates.row[place]
+                self._counted[place], sign, row = chosen, 1 if chosen else -1, columns.row[place]
                 freed = self.freed[:, row]
-                (np.add if chosen else np.subtract)(freed, candidates.amounts[:, place], freed)
+                (np.add if chosen else np.subtract)(freed, columns.amounts[:, place], freed)
                 self.count[row] += sign
                 self.empty[row] = not self.count[row]
 
-    def _is_chosen(self, place: int) -> bool:
-        candidates, (jobs, bound, only_best_effort) = self._candidates, self._within
-        if not (candidates.alive[place] and jobs[candidates.job[place]]):
+    def _is_chosen(self, columns: Columns, place: int) -> bool:
+        jobs, bound, only_best_effort = self._within
+        if not (columns.alive[place] and jobs[columns.job[place]]):
             return False
-        runs = bound or bool(candidates.running[place])
-        return runs and (not only_best_effort or bool(candidates.best_effort[place]))
+        runs = bound or bool(columns.running[place])
+        return runs and (not only_best_effort or bool(columns.best_effort[place]))
 
     def hopeful(self, table: NodeTable, columns: Sequence[int], request: Ints) -> Bools:
         """Nodes that would have the room for ``request`` if all tasks in reach left them, shape (nodes,).
@@ -277,16 +317,23 @@ class Reach:
     def tasks(self, row: int) -> list[Task]:
         """The tasks in reach on one node, as the session's own copies."""
         self.refresh()
-        candidates = self._candidates
-        first, end = candidates.start[row : row + 2]
+        if self._columns is None:
+            return []
+        first, end = self._columns.start[row : row + 2]
         chosen = self._counted[first:end].tolist()
-        return [candidates.own(place) for place, counts in enumerate(chosen, first) if counts]
+        return [self._candidates.own(place) for place, counts in enumerate(chosen, first) if counts]
 
 
-def _numbered(by_node: Sequence[Evictable]) -> tuple[list[str], dict[str, int]]:
-    """The jobs of all tasks, and their numbers, in the order in which they occur."""
-    owners = [*chain.from_iterable([some.owners for some in by_node])]
-    return owners, {uid: number for number, uid in enumerate(dict.fromkeys(owners))}
+def _of_known(jobs: Mapping[str, object], by_node: Sequence[Evictable]) -> Sequence[Evictable]:
+    """What is evictable on each node, without the tasks of jobs that are left out."""
+    if jobs.keys() >= set(_owners(by_node)):
+        return by_node
+    return [Evictable.of([task for task in some.tasks if task.job in jobs]) for some in by_node]
+
+
+def _owners(by_node: Sequence[Evictable]) -> list[str]:
+    """The uids of the jobs of all tasks."""
+    return [*chain.from_iterable([some.owners for some in by_node])]
 
 
 def _asked(templates: Sequence[PodTemplate], ledger: Ledger) -> tuple[Bools, Ints]:
