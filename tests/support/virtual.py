@@ -52,7 +52,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _run_once(self) -> None:
         for call in self.before_turns:
             call()
+        self._reach_what_is_due()
         super()._run_once()  # type: ignore[misc]
+
+    def _reach_what_is_due(self) -> None:
+        """Move on to a timer that the loop takes for due a little early, so that no task finds its time not yet come.
+
+        Where such tasks wait once more, in turns of their own, one of them is always ready, and time stands still.
+        """
+        due = self._scheduled[0].when() if self._scheduled else 0.0  # type: ignore[attr-defined]
+        if self.moment < due < self.moment + self._clock_resolution:  # type: ignore[attr-defined]
+            self.moment = due
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
