@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -95,17 +95,44 @@ def truth(answers: Sequence[Answer], averaged: Sequence[float], at: int) -> Trut
     return Truth(len(said), len(held), mean(map(float, held)), loss, other)
 
 
-def week(trace: Path, nodes: str, options: argparse.Namespace) -> list[str]:
-    """A line of the table: one trace."""
+class Counted(NamedTuple):
+    """Of one trace: what it was run on, and the ``answers`` that count, each with what the moving average said."""
+
+    trace: str
+    nodes: str
+    jobs: int
+    mean_wait: float
+    asked: int
+    answers: list[tuple[Answer, float]]
+
+    @property
+    def cells(self) -> list[str]:
+        """A line of the table."""
+        head = [self.trace, self.nodes, f"{self.jobs}", f"{self.mean_wait:.0f} s"]
+        return [*head, f"{len(self.answers)} of {self.asked}", *truths(self.answers)]
+
+
+def truths(answers: Sequence[tuple[Answer, float]]) -> Iterator[str]:
+    """For each level the part of ``answers`` that held, and the loss as a part of the moving average's."""
+    for at in range(len(LEVELS)):
+        found = truth([one for one, _ in answers], [said for _, said in answers], at)
+        given = "" if found.given == found.answers else f" of {found.given}"
+        yield from (f"{found.covers:.1%}{given}", f"{found.loss / max(found.averaged, 1e-9):.2f}")
+
+
+def week(trace: Path, nodes: str, options: argparse.Namespace) -> Counted:
+    """One trace."""
     answers, runs, first = answered(trace, nodes, options.days, options.every, options.seed)
     counted = [(one, said) for one, said in zip(answers, averages(answers, runs, first), strict=True) if one.calibrated]
     waits = [run.start - run.job.submit for run in runs if run.start is not None]
-    cells = [trace.name, nodes, f"{len(runs)}", f"{mean(waits):.0f} s", f"{len(counted)} of {len(answers)}"]
-    for at in range(len(LEVELS)):
-        found = truth([one for one, _ in counted], [said for _, said in counted], at)
-        given = "" if found.given == found.answers else f" of {found.given}"
-        cells += [f"{found.covers:.1%}{given}", f"{found.loss / max(found.averaged, 1e-9):.2f}"]
-    return cells
+    return Counted(trace.name, nodes, len(runs), mean(waits), len(answers), counted)
+
+
+def together(weeks: Sequence[Counted]) -> list[str]:
+    """The line of all traces: every answer counts once, so that traces with long waits decide what the losses are."""
+    answers = [answer for one in weeks for answer in one.answers]
+    asked = sum(one.asked for one in weeks)
+    return ["all", "", f"{sum(one.jobs for one in weeks)}", "", f"{len(answers)} of {asked}", *truths(answers)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -123,8 +150,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     levels = [f"P{level * 100:.0f} {what}" for level in LEVELS for what in ("covers", "ratio")]
     print("Ratios are of the pinball loss over that of a moving average of the queue's last waits.\n")
     print(head(("trace", "nodes", "jobs", "mean wait", "predictions calibrated", *levels)))
+    weeks = []
     for trace, some in zip(options.traces, nodes, strict=True):
-        print(row(week(trace, some, options)), flush=True)
+        weeks.append(week(trace, some, options))
+        print(row(weeks[-1].cells), flush=True)
+    if len(weeks) > 1:
+        print(row(together(weeks)))
     return 0
 
 
