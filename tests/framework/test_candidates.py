@@ -139,7 +139,7 @@ def test_what_is_read_of_the_tasks_of_a_node() -> None:
         assert session.candidates.reach(lambda _: True, bound=False).count.tolist() == [1]
 
 
-def test_what_no_job_is_in_reach_of_is_known_without_looking_at_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_reach_is_known_without_looking_at_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     def looked_at(*_: object) -> Columns:
         raise AssertionError("tasks were looked at")
 
@@ -160,14 +160,16 @@ def test_what_no_job_is_in_reach_of_is_known_without_looking_at_tasks(monkeypatc
 
 
 def test_the_jobs_of_which_single_tasks_may_go_have_bound_or_running_tasks() -> None:
-    """Those of ``b`` go together; ``c`` waits, and ``d`` has ended."""
+    """Those of ``b`` go together; ``c`` waits, ``d`` has ended, ``e`` is being bound, and ``f`` refuses eviction."""
     bench = cluster()
-    bench.tell(*(pod_group(name, phase="Running") for name in "cd"))
+    bench.tell(*(pod_group(name, phase="Running") for name in "cdef"))
     bench.tell(pod("c-0", group="c"), pod("d-0", group="d", on="n0", phase="Succeeded"))
+    bench.tell(pod("e-0", group="e", on="n0", phase="Pending"))
+    bench.tell(pod("f-0", group="f", on="n0", annotations={"volcano.sh/preemptable": "false"}))
     b = bench.state.jobs["default/b"].facts
     b.group = structs.replace(b.group, evicted_whole=True)
     with bench.open() as session:
         found = session.candidates
-        assert list(found.jobs) == ["default/a", "default/b"]
-        assert found.by_queue == {"default": [0]}
-        assert [job.name for job in session.jobs.values() if found.gives_single_tasks(job)] == ["a"]
+        assert list(found.jobs) == ["default/a", "default/b", "default/e"]
+        assert found.by_queue == {"default": [0, 2]}
+        assert [job.name for job in session.jobs.values() if found.gives_single_tasks(job)] == ["a", "e"]

@@ -14,6 +14,7 @@ from stromboli.plugin import Plugin
 from stromboli.study.closed_loop import ClosedLoop
 from stromboli.study.history import History, stem
 from stromboli.study.recorded_trace import recorded_trace
+from stromboli.study.replay import Reading
 from tests.support.filled_record import PERIOD
 from tests.support.filled_record import filled_record as filled_record
 from tests.support.live_world import PREEMPTING
@@ -33,6 +34,17 @@ def test_a_record_tells_when_jobs_came_started_and_ended(filled_record: Path) ->
     assert [change.object["metadata"]["name"] for change in history.changes if change.object["kind"] == "Node"] == [
         "more"
     ]
+
+
+def test_a_history_is_the_same_with_the_snapshots_of_its_cycles(
+    filled_record: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skimmed = History(filled_record, REGISTRY).read()
+    monkeypatch.setattr(Reading, "skim", Reading.read)
+    seen = History(filled_record, REGISTRY).read()
+    assert seen.jobs == skimmed.jobs != {}
+    assert seen.cuts == skimmed.cuts != []
+    assert (seen.objects, seen.changes, seen.config) == (skimmed.objects, skimmed.changes, skimmed.config)
 
 
 def test_the_own_configuration_gives_the_recorded_starts(filled_record: Path) -> None:

@@ -266,6 +266,16 @@ def test_what_a_node_shows_is_not_remembered_any_more():
     assert bench.state.memory["numa-aware"] == {}
 
 
+def test_plans_of_pods_whose_uids_have_blanks_are_remembered():
+    """As files may say; a server gives others."""
+    wanted = guaranteed("a", 4)
+    wanted["metadata"]["uid"] = "a  b"
+    bench = Bench([node("n", cpu=16), numa("n", "single-numa-node"), pod_group("g", min_member=0), wanted], CONF)
+    for _ in range(2):
+        bench.cycle()
+        assert bench.state.memory["numa-aware"] == {"n a  b f": 1.0}
+
+
 def test_cpus_are_given_back():
     objects = [node("n", cpu=16), numa("n", "restricted"), pod_group("g", min_member=3)]
     bench = Bench([*objects, guaranteed("a", 4), guaranteed("b", 4), guaranteed("c", 4)], CONF)

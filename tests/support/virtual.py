@@ -56,9 +56,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super()._run_once()  # type: ignore[misc]
 
     def _reach_what_is_due(self) -> None:
-        """Move on to a timer that the loop takes for due a little early, so that no task finds its time not yet come.
+        """Move on to the first timer that the loop takes for due a little early, so that time moves on in each turn.
 
-        Where such tasks wait once more, in turns of their own, one of them is always ready, and time stands still.
+        Tasks that wait once more for what is left, in turns of their own, keep one of them ready at all times.
         """
         due = self._scheduled[0].when() if self._scheduled else 0.0  # type: ignore[attr-defined]
         if self.moment < due < self.moment + self._clock_resolution:  # type: ignore[attr-defined]

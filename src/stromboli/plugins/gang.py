@@ -216,6 +216,7 @@ class Gang(Plugin, trusted=True):
         if left > 0:
             spare[task.job] = left - 1
             return True
+        spare[task.job] = left
         if (say := self.say_refused) and (job := self.session.jobs.peek_at(task.job)):
             ready = left + job.min_available
             say(task=task.key, name=job.name, ready=ready, min_available=job.min_available)

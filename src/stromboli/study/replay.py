@@ -114,7 +114,11 @@ class Reading:
         self, segment: Segment, begun: Callable[[Moment], None], planned: Callable[[Planned], None],
         changed: Callable[[Rim, Change], None], until: float,
     ) -> bool:  # fmt: skip
-        """As :meth:`read`, without the snapshots, which are half of the work, where cycles are not run again."""
+        """As :meth:`read`, where cycles are not run again: without the snapshots, which are half of the work.
+
+        What only a snapshot renews stays as it was counted last: priorities of jobs, and the UTC offset.  A cycle
+        counts even if the state refused its snapshot.
+        """
 
         def note(moment: Moment) -> None:
             self.cycles, self.changes = self.cycles + 1, self.changes + 1

@@ -19,7 +19,7 @@ import numpy as np
 from stromboli.framework.books.jobs import Jobs
 from stromboli.framework.books.ledger import Ledger
 from stromboli.framework.engine.rows import Bools
-from stromboli.model.job import BOUND, RUNNING, Job
+from stromboli.model.job import Job
 from stromboli.model.resources.axes import PODS
 from stromboli.model.snapshot import Evictable, Snapshot
 from stromboli.model.table import Ints, NodeTable, Rows
@@ -47,11 +47,11 @@ class Columns:
         "alive", "amounts", "best_effort", "changed", "job", "lowest", "row", "running", "start", "tasks",
     )  # fmt: skip
 
-    def __init__(self, snapshot: Snapshot, numbers: Mapping[str, int], ledger: Ledger) -> None:
+    def __init__(self, by_node: Sequence[Evictable], numbers: Mapping[str, int], ledger: Ledger) -> None:
         self._ledger, self._seen = ledger, 0
         self._largest: list[int] | None = None
         self._places: dict[int, dict[str, int]] = {}
-        by_node = _of_known(numbers, [on_node.evictable for on_node in snapshot.node_tasks])
+        by_node = _of_known(numbers, by_node)
         owners = _owners(by_node)
         self.start: list[int] = [0, *accumulate([len(some.tasks) for some in by_node])]
         self.tasks: list[Task] = [*chain.from_iterable([some.tasks for some in by_node])]
@@ -99,35 +99,36 @@ class Columns:
 class Candidates:
     """The jobs of which tasks may be evicted, and those tasks as ``columns``, which are made when they are first read.
 
-    ``jobs`` numbers every job with a bound or running task: most searches find by their jobs alone that nothing is in
-    reach.
+    ``jobs`` numbers the jobs, in the order in which their tasks occur on nodes.  Most searches find by the jobs alone
+    that nothing is in reach.
     """
 
     __slots__ = (
-        "_by_queue", "_columns", "_jobs", "_kept", "_ledger", "_reaches", "_serves", "_snapshot", "_uids", "jobs",
+        "_by_node", "_by_queue", "_columns", "_jobs", "_kept", "_ledger", "_reaches", "_serves", "_uids", "jobs",
     )  # fmt: skip
 
     def __init__(self, snapshot: Snapshot, jobs: Jobs, ledger: Ledger) -> None:
-        self._snapshot, self._jobs, self._ledger = snapshot, jobs, ledger
+        self._jobs, self._ledger = jobs, ledger
+        self._by_node = [on_node.evictable for on_node in snapshot.node_tasks]
         self._columns: Columns | None = None
         self._serves: dict[int, int] = {}
         self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
         self._kept: dict[Hashable, Said] = {}
         self._by_queue: dict[str, list[int]] | None = None
-        self._uids = [uid for uid, job in snapshot.jobs.items() if RUNNING in job.index or BOUND in job.index]
+        self._uids = [uid for uid in dict.fromkeys(_owners(self._by_node)) if uid in jobs]
         self.jobs = {uid: number for number, uid in enumerate(self._uids)}
 
     @property
     def columns(self) -> Columns:
-        """The tasks, with what was evicted so far taken note of when it was last asked to."""
+        """The tasks; evictions since :meth:`Columns.catch_up` was last called are not noted yet."""
         if self._columns is None:
-            self._columns = Columns(self._snapshot, self.jobs, self._ledger)
+            self._columns = Columns(self._by_node, self.jobs, self._ledger)
         return self._columns
 
     @property
     def shape(self) -> tuple[int, int]:
         """How many resources and nodes there are."""
-        return len(self._ledger.table.alloc), len(self._snapshot.node_tasks)
+        return len(self._ledger.table.alloc), len(self._by_node)
 
     def serves(self, template: PodTemplate, columns: Sequence[int]) -> int:
         """For how many pods of ``template`` the room of one of them could be enough, where ``columns`` decide."""
@@ -139,7 +140,7 @@ class Candidates:
         return found
 
     def gives_single_tasks(self, job: Job) -> bool:
-        """Whether single tasks of ``job`` may be evicted."""
+        """Whether some tasks of ``job`` may be evicted, and without the others."""
         return job.uid in self.jobs and not job.facts.group.evicted_whole
 
     @property

@@ -48,7 +48,7 @@ class Layout:
             return None
         taking = _Taking(self, free, count)
         for cpus, size in ((taking.sockets, self.per_socket), (taking.cores, self.per_core), (taking.singles, 1)):
-            if taking.missing:
+            if taking.missing >= max(size, 1):
                 taking.take(cpus(), size)
         return taking.taken
 
@@ -113,10 +113,11 @@ def best(layout: Layout, free: int, count: int, single: bool) -> Hint:
     Preferred where fewer would not do if all CPUs were free, with ``single`` only one node.  All nodes, not preferred,
     where none have as many.  The kubelet looks at each set of nodes; their sums, largest first, tell the same.
     """
-    everywhere = Hint(tuple(layout.numa), preferred=False)
-    if len(layout.numa) > MOST_NUMA_NODES or count > free.bit_count():
+    numbers = sorted(layout.numa)
+    everywhere = Hint(tuple(numbers), preferred=False)
+    if len(numbers) > MOST_NUMA_NODES or count > free.bit_count():
         return everywhere
-    room = {node: (layout.numa[node] & free).bit_count() for node in layout.numa}
+    room = {node: (layout.numa[node] & free).bit_count() for node in numbers}
     needed = _fewest(room.values(), count)
     least = _fewest((mask.bit_count() for mask in layout.numa.values()), count)
     if needed is None or (single and not least == needed == 1):

@@ -94,7 +94,8 @@ class NumaAware(Plugin, trusted=True):
         living = {task.uid for task, _ in placed if task.status is not TaskStatus.Pipelined}
         rows = self.session.table.statics.row
         for key in list(kept):
-            node, uid, cpus = key.split(" ")
+            node, _, rest = key.partition(" ")
+            uid, _, cpus = rest.rpartition(" ")  # files may say uids with blanks in them; names of nodes have none
             site = self._sites.get(rows[node]) if node in rows else None
             if site is None or uid not in living or uid in site.info.listed:
                 del kept[key]
