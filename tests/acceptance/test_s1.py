@@ -19,7 +19,7 @@ from stromboli.model.status import TaskStatus
 from stromboli.model.table import Node, NodeTable
 from stromboli.narration.observe import SILENT, Counting, Observer
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
-from tests.acceptance.bench import Bench, binds, conf, task_of
+from tests.acceptance.bench import NOW, Bench, binds, conf, task_of
 
 GPU = "nvidia.com/gpu"
 GIB = 2**30
@@ -163,6 +163,19 @@ def test_S1_06_what_is_taken_off_below_zero_is_an_error_line(level: int) -> None
     assert line.startswith("E")
     assert "resources <[cpu]> are not sufficient to do operation: <cpu 1000.00, " in line
     assert "> sub <cpu 2000.00, " in line
+
+
+def test_S1_06_a_session_begins_with_a_line_on_what_too_much_is_reserved_of() -> None:
+    """As after a node has become smaller: more is pipelined to it than is idle or about to become so."""
+    bench = Bench([node("n1", cpu=3), pod_group("g"), pod("p", group="g", cpu=1)])
+    snapshot, stream = bench.snapshot(), StringIO()
+    snapshot.table.pipelined[0, 0] = 4000
+    log = LogObserver(stream, 0)
+    with Session.open(snapshot, bench.config, bench.registry, NOW, observer=log):
+        log.flush()
+    (line,) = [text for text in stream.getvalue().splitlines() if "not sufficient" in text]
+    assert "<cpu 3000.00, " in line
+    assert "> sub <cpu 4000.00, " in line
 
 
 def test_S1_06_a_cycle_never_takes_off_what_is_not_there() -> None:

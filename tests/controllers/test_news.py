@@ -11,6 +11,7 @@ from stromboli.api.bus import Command
 from stromboli.api.fields import Metadata
 from stromboli.api.kinds import COMMANDS, JOBS, POD_GROUPS, QUEUES
 from stromboli.api.read import read
+from stromboli.controllers.commands import Commands
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.work import About, Work
 from tests.controllers.cluster import Cluster, job, queue
@@ -112,6 +113,21 @@ def test_commands_are_taken_for_what_is_looked_at(kind: str, looks: About, is_as
     [value] = cluster.objects[COMMANDS].values()
     cluster.manager.seen_command(read(Command, value))
     assert asked(cluster) == set(), "no news"
+
+
+def test_a_command_that_is_being_carried_out_is_not_taken_again() -> None:
+    """Its deletion has succeeded, and news of that has not come yet."""
+    command = read(Command, {
+        "metadata": {"name": "c", "namespace": "ns", "uid": "u", "resourceVersion": "1"},
+        "target": {"kind": "Job", "name": "j", "uid": "ju"}, "action": "AbortJob",
+    })  # fmt: skip
+    commands, key = Commands(), ("ns", "c")
+    commands.put(command)
+    assert len(commands.take(key, 0.0).batches) == 1
+    order = commands.taken(key)
+    assert (order and order.action, commands.get("ns", "c")) == ("AbortJob", None)
+    assert commands.take(key, 0.0).batches == []
+    assert commands.taken(key) is None
 
 
 def test_the_annotations_of_a_pods_owner_count() -> None:
