@@ -105,6 +105,17 @@ def test_what_a_task_keeps_is_forgotten_when_it_is_deleted() -> None:
     assert (state.get("a"), state.get("a", 2)) == (None, 2)
 
 
+def test_a_clone_leaves_out_the_same_plugins_and_more_by_itself() -> None:
+    state = CycleState()
+    state.skip_filter_plugins.add("a")
+    state.skip_score_plugins.add("b")
+    twin = state.clone()
+    assert (twin.skip_filter_plugins, twin.skip_score_plugins) == ({"a"}, {"b"})
+    twin.skip_filter_plugins.add("c")
+    twin.skip_score_plugins.add("c")
+    assert (state.skip_filter_plugins, state.skip_score_plugins) == ({"a"}, {"b"})
+
+
 def test_clones_of_queues_go_on_from_the_same_place_by_themselves() -> None:
     queue = HeapQueue[Any](compare)
     for number in (3, 1, 2):

@@ -445,6 +445,8 @@ def test_extenders_are_asked_in_the_event_loop_for_a_bounded_answer(monkeypatch:
         found = (await request.json())["say"]
         if found == "nothing":
             await over.wait()
+        if found == "elsewhere":  # nothing is sent where no configuration says
+            raise web.HTTPTemporaryRedirect("/x/other")
         return web.Response(text=found, status=500 if found == "500" else 200)
 
     over = asyncio.Event()
@@ -464,7 +466,9 @@ def test_extenders_are_asked_in_the_event_loop_for_a_bounded_answer(monkeypatch:
         found = []
         for say, limit, at in (
             ("yes", 30, port),
+            ("ten bytes!", 30, port),
             ("long" * 3, 30, port),
+            ("elsewhere", 30, port),
             ("500", 30, port),
             ("nothing", 0.01, port),
             ("", 30, 1),
@@ -483,6 +487,7 @@ def test_extenders_are_asked_in_the_event_loop_for_a_bounded_answer(monkeypatch:
         return found
 
     assert asyncio.run(story()) == [
-        *("yes", "the answer is larger than 10 bytes", "answered with code 500", "no answer within 0.01 s"),
+        *("yes", "ten bytes!", "the answer is larger than 10 bytes", "answered with code 307"),
+        *("answered with code 500", "no answer within 0.01 s"),
         "ClientConnectorError",
     ]
