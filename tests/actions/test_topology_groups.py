@@ -149,7 +149,7 @@ def test_who_waits_for_its_group_is_told_why(gangs: list[list[Manifest]], text: 
         ),
     ],
 )
-def test_who_finds_no_room_with_its_group_is_told_where_that_lies(places: list[str], text: str) -> None:
+def test_a_job_without_room_beside_its_group_is_told_where_that_lies(places: list[str], text: str) -> None:
     objects = tree()
     for number, rack in enumerate(places):
         made, *_ = gang(f"x{number}", 1, group="g", policy="same", tier="1")

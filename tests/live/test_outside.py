@@ -361,7 +361,7 @@ def test_a_write_that_takes_too_long_is_no_longer_made(monkeypatch: pytest.Monke
 
 
 def test_a_followed_kind_in_trouble_is_told_and_doubted_after_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A watch that has said nothing since requests got no answer is begun anew."""
+    """A watch that has said nothing since requests got no answer begins again."""
     monkeypatch.setattr("stromboli.live.scheduler.outside.DOUBT_EVERY", 0.01)
     out: list[bool] = []
 

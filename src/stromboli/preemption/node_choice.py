@@ -52,7 +52,7 @@ def options(search: Search, task: Task, reach: Reach) -> Iterator[NodeOption]:
     The comparison ends at a node whose cost is that of the cheapest possible victim.
     """
     rows = search.nodes.rows(search, task, reach)
-    if (first := next(rows, None)) is None:
+    if (first := next(rows, None)) is None:  # mostly, and what follows looks at all candidates
         return
     rows = chain((first,), rows)
     wanted = _wanted(search, task)

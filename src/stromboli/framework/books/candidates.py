@@ -51,7 +51,6 @@ class Columns:
         self._ledger, self._seen = ledger, 0
         self._largest: list[int] | None = None
         self._places: dict[int, dict[str, int]] = {}
-        by_node = _of_known(numbers, by_node)
         owners = _owners(by_node)
         self.start: list[int] = [0, *accumulate([len(some.tasks) for some in by_node])]
         self.tasks: list[Task] = [*chain.from_iterable([some.tasks for some in by_node])]
@@ -109,13 +108,13 @@ class Candidates:
 
     def __init__(self, snapshot: Snapshot, jobs: Jobs, ledger: Ledger) -> None:
         self._jobs, self._ledger = jobs, ledger
-        self._by_node = [on_node.evictable for on_node in snapshot.node_tasks]
+        self._by_node = _of_known(jobs, [on_node.evictable for on_node in snapshot.node_tasks])
         self._columns: Columns | None = None
         self._serves: dict[int, int] = {}
         self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
         self._kept: dict[Hashable, Said] = {}
         self._by_queue: dict[str, list[int]] | None = None
-        self._uids = [uid for uid in dict.fromkeys(_owners(self._by_node)) if uid in jobs]
+        self._uids = [*dict.fromkeys(_owners(self._by_node))]
         self.jobs = {uid: number for number, uid in enumerate(self._uids)}
 
     @property
@@ -149,8 +148,8 @@ class Candidates:
         if self._by_queue is None:
             self._by_queue = {}
             for number, job in enumerate(self._jobs.peek_each(self.jobs)):
-                if job is not None and not (facts := job.facts).group.evicted_whole:
-                    self._by_queue.setdefault(facts.queue, []).append(number)
+                if job is not None and self.gives_single_tasks(job):
+                    self._by_queue.setdefault(job.facts.queue, []).append(number)
         return self._by_queue
 
     def jobs_at(self, numbers: Sequence[int]) -> list[Job]:
@@ -327,7 +326,7 @@ class Reach:
 
 def _of_known(jobs: Mapping[str, object], by_node: Sequence[Evictable]) -> Sequence[Evictable]:
     """What is evictable on each node, without the tasks of jobs that are left out."""
-    if jobs.keys() >= set(_owners(by_node)):
+    if all(map(jobs.__contains__, dict.fromkeys(_owners(by_node)))):
         return by_node
     return [Evictable.of([task for task in some.tasks if task.job in jobs]) for some in by_node]
 

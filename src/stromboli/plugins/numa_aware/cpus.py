@@ -97,7 +97,8 @@ class _Taking:
                 -(whole & self.taken).bit_count(), (whole & self.free).bit_count(), left.bit_count(), socket, core
             )  # fmt: skip
 
-        return [1 << cpu for core in sorted(layout.cores, key=turn) for cpu in cpus_of(layout.cores[core] & self.free)]
+        cores = sorted((core for core, mask in layout.cores.items() if mask & self.free), key=turn)
+        return [1 << cpu for core in cores for cpu in cpus_of(layout.cores[core] & self.free)]
 
 
 class Hint(NamedTuple):
