@@ -108,13 +108,15 @@ class Candidates:
 
     def __init__(self, snapshot: Snapshot, jobs: Jobs, ledger: Ledger) -> None:
         self._jobs, self._ledger = jobs, ledger
-        self._by_node = _of_known(jobs, [on_node.evictable for on_node in snapshot.node_tasks])
         self._columns: Columns | None = None
         self._serves: dict[int, int] = {}
         self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
         self._kept: dict[Hashable, Said] = {}
         self._by_queue: dict[str, list[int]] | None = None
-        self._uids = [*dict.fromkeys(_owners(self._by_node))]
+        by_node = [on_node.evictable for on_node in snapshot.node_tasks]
+        owners = dict.fromkeys(_owners(by_node))
+        self._uids = [uid for uid in owners if uid in jobs]
+        self._by_node = by_node if len(self._uids) == len(owners) else _of_known(jobs, by_node)
         self.jobs = {uid: number for number, uid in enumerate(self._uids)}
 
     @property
@@ -324,10 +326,8 @@ class Reach:
         return [self._candidates.own(place) for place, counts in enumerate(chosen, first) if counts]
 
 
-def _of_known(jobs: Mapping[str, object], by_node: Sequence[Evictable]) -> Sequence[Evictable]:
+def _of_known(jobs: Mapping[str, object], by_node: Sequence[Evictable]) -> list[Evictable]:
     """What is evictable on each node, without the tasks of jobs that are left out."""
-    if all(map(jobs.__contains__, dict.fromkeys(_owners(by_node)))):
-        return by_node
     return [Evictable.of([task for task in some.tasks if task.job in jobs]) for some in by_node]
 
 
