@@ -76,6 +76,10 @@ async def ended(service: Service, *signals: int) -> int:
     return await running
 
 
+def test_a_stop_is_a_success_and_a_lost_lease_is_none() -> None:
+    assert (OK, LOST) == (0, 1)
+
+
 def test_a_stop_lets_parts_and_dumps_end_before_the_lease_is_given_back() -> None:
     told: list[str] = []
 

@@ -79,6 +79,12 @@ def test_a_file_counts_and_is_shown_unless_a_user_has_changed_the_config_map(tmp
     assert [line.endswith(f"but the configuration is that of {file}") for line in caplog.messages] == [True]
 
 
+def test_the_built_in_configuration_never_changes():
+    configuration = _configuration(Source(""))
+    assert configuration.refresh() is False
+    assert _actions(configuration) == ["enqueue", "allocate", "backfill"]
+
+
 @pytest.mark.parametrize("text", ["actions: [", "actions: nothing-that-is-known\n", "plugins: 5\n"])
 def test_a_config_map_that_cannot_be_used_keeps_no_start_and_counts_once_it_is_mended(tmp_path, caplog, text):
     with _started(tmp_path) as (browser, _):

@@ -93,6 +93,24 @@ def test_a_reservation_that_is_let_go_and_taken_back_leaves_no_trace():
         assert plugin.expected.of(0) == before
 
 
+def test_a_pod_that_is_placed_again_is_expected_as_the_node_is_loaded_by_then():
+    bench = measured(Bench([BIG, pod_group("g"), POD], usage()), n1=(40, 20))
+    with bench.open() as session:
+        plugin, task, there = plugin_of(session), task_of(session, "p"), session.nodes["n1"]
+        for load_, factor in ((40.0, 1), (90.0, 1.2)):
+            plugin.cpu[0] = plugin.memory[0] = load_
+            with session.statement() as statement:
+                statement.allocate(task, there)
+                assert plugin.expected.of(0) == pytest.approx((1400 * factor, 7 * GB * factor))
+
+
+def test_a_node_that_was_never_measured_has_the_load_of_its_young_pods_alone():
+    with Bench(
+        [BIG, node("n2"), pod_group("g"), pod("q", group="g", cpu=2, memory="10Gi", on="n1")], usage()
+    ).open() as s:
+        assert [plugin_of(s).loads(row) for row in (0, 1)] == [pytest.approx((0.14, 0.07)), (0, 0)]
+
+
 @pytest.mark.parametrize(
     ("phase", "started", "counts"),
     [("Running", 29, True), ("Running", 30, False), ("Running", None, True), ("Pending", 999, True)],
@@ -276,6 +294,7 @@ def test_loads_stay_between_0_and_1():
         (150.0, 0.0, 10.0, 1.0),
         (0.0, 20.0, 10.0, 1.0),
         (50.0, 1.0, 0.0, 0.0),
+        (0.0, 0.25, 0.5, 0.5),
     ):
         assert load(percent, expected, capacity) == found
         assert load(np.array([percent]), np.array([expected]), np.array([capacity])).tolist() == [found]

@@ -56,6 +56,10 @@ def test_a_pod_that_cannot_be_read_is_told_and_keeps_no_other_waiting(browser: B
         "huge": "FailedScheduling", "usual": "Scheduled", "large": "FailedScheduling",
     }  # fmt: skip
     assert "spec.containers[0].resources.requests.cpu: '9e18' is too large" in told.events["huge"][1]
+    [condition] = browser("GET", f"{PODS}/large").body["status"]["conditions"]
+    assert {key: condition[key] for key in ("type", "status", "reason", "message")} == {
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": told.events["large"][1],
+    }  # fmt: skip
 
 
 def test_pods_of_workloads_are_placed_and_none_is_made_up(browser: Browser) -> None:

@@ -55,7 +55,7 @@ def test_queues_are_made_in_so_many_tries(
     else:
         assert run(story()) == made
         assert server.get("queues", "mine")["status"]["state"] == "Open"
-        assert server.get("queues", "mine")["spec"]["reclaimable"] is True
+        assert server.get("queues", "mine")["spec"] == {"weight": 1, "reclaimable": True}
     assert len(seen) == tries
 
 
@@ -75,6 +75,27 @@ def test_a_scheduler_ends_though_writes_do_not_and_says_so() -> None:
         [told] = world.told.of("write_failed")
         assert (told["what"], told["error"]) == ("the last decisions", "the time to stop is over")
         assert world.told.counts["stopped"] == 1
+
+    run(story())
+
+
+def test_each_cycle_asks_again_what_is_to_be_told() -> None:
+    """As a log does whose level is raised."""
+
+    async def story() -> None:
+        world = LiveWorld()
+        scheduler = world.scheduler()
+        world.told.keys = frozenset()
+        world.start(scheduler)
+        await scheduler.ready.wait()
+        scheduler.tell("stopped")
+        world.told.keys = frozenset({"stopped"})
+        scheduler.tell("stopped")
+        assert world.told.counts["stopped"] == 0
+        await asyncio.sleep(3)
+        scheduler.tell("stopped")
+        assert world.told.counts["stopped"] == 1
+        await world.end()
 
     run(story())
 

@@ -172,3 +172,32 @@ def test_what_is_written_is_known_at_once_and_protected_until_it_is_given_back(t
         await claims.world.end()
 
     run(story())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_over"),
+    [(0.0, 59.9, False), (0.0, 60.0, True), (50.0, 9.9, False), (50.0, 10.0, True)],
+    ids=["soon", "after its time", "soon after a restart", "after its time with a restart in it"],
+)
+def test_a_device_has_its_time_to_become_ready_and_no_more(
+    before: float, after: float, is_over: bool, tmp_path: Path
+) -> None:
+    """``before`` an earlier scheduler has waited, ``after`` the present one."""
+
+    async def story() -> None:
+        claims = await Claims.of(tmp_path, SLOW)
+        now = 1_800_000_000.0
+        claims.scheduler.executor._context.clock = lambda: now
+        if before:
+            assert not await claims.ready()
+            claims.writer, now = ClaimWriter(claims.scheduler.executor._context), now + before
+        assert not await claims.ready()
+        now += after
+        if is_over:
+            with pytest.raises(ApiError, match="device binding timeout: claim=ns/slow, not ready within 60 seconds"):
+                await claims.ready()
+        else:
+            assert not await claims.ready()
+        await claims.world.end()
+
+    run(story())

@@ -124,6 +124,76 @@ def test_nodes_are_better_the_more_of_the_bucket_they_take(offers, on, score):
         assert found.tolist() == [score]
 
 
+def test_a_bucket_of_one_has_all_of_it_with_it_and_what_is_in_none_has_no_score():
+    objects = [*job({"a": 1, "b": 1}, {AFFINITY: "a"}), pod_group("h"), pod("h-0", group="h", role="a")]
+    with opened([node("n1"), *objects], weight=10) as session:
+        score = plugin_of(session).with_its_bucket
+        view = session.table.view()
+        found = {name: score(task_of(session, name), view) for name in ("g-a-0", "g-b-0", "h-0")}
+        assert (found["g-b-0"], found["h-0"]) == (None, None)
+        assert np.asarray(found["g-a-0"]).tolist() == [1000]
+
+
+GPU = {"nvidia.com/gpu": 1}
+
+
+@pytest.mark.parametrize(
+    ("asking", "other", "offers", "fit"),
+    [
+        pytest.param({"requests": GPU}, {}, {}, 1, id="it has no room at all"),
+        pytest.param({"requests": GPU}, {}, GPU, 3, id="it has the one there is"),
+        pytest.param({}, {"cpu": 2, "requests": GPU}, {}, 2, id="the largest of the others finds none"),
+        pytest.param({}, {"cpu": 2, "requests": GPU}, GPU, 3, id="the largest of the others has the one there is"),
+        pytest.param({"requests": GPU}, {"cpu": 2, "requests": GPU}, GPU, 2, id="two want the one there is"),
+    ],
+)
+def test_a_resource_that_only_some_request_is_counted(asking, other, offers, fit):
+    """Those that come before the first that requests it know nothing of it."""
+    bench = Bench([pod_group("g", annotations={AFFINITY: "a"})], CONF)
+    bench.tell(*(pod(f"p{at}", group="g", role="a", **asks) for at, asks in ((2, {}), (1, other), (0, asking))))
+    bench.tell(node("n1", resources=offers))
+    with bench.open() as session:
+        [bucket] = plugin_of(session)._jobs["default/g"].all
+        assert bucket.fitting(task_of(session, "p0"), session.table.view(), waits=True).tolist() == [fit]
+
+
+def test_room_of_pods_that_end_counts():
+    """On four cores that a pod holds which ends, one of a core has room, and one of two others of two cores."""
+    ends = pod("ends", on="n1", cpu=4)
+    ends["metadata"]["deletionTimestamp"] = "2027-01-01T00:00:00Z"
+    pods = [pod(f"p{at}", group="g", role="a", cpu=2 if at else 1) for at in range(3)]
+    objects = [node("n1", cpu=4), ends, pod_group("g", annotations={AFFINITY: "a"}), *pods]
+    with opened(objects) as session:
+        plugin, asking = plugin_of(session), task_of(session, "p0")
+        [bucket] = plugin._jobs["default/g"].all
+        some = session.table.view(np.array([0]))
+        assert bucket.fitting(asking, some, waits=True).tolist() == [2]
+        room = plugin._rooms.of(asking.template, some)
+        assert (room.fits.tolist(), room.more.tolist()) == ([True], [3])
+
+
+def test_a_pod_that_has_its_place_and_none_waiting_beside_it_is_one():
+    objects = [node("n1", cpu=1), *job({"a": 2}, {ANTI_AFFINITY: "a"}, {"g-a-0": "n1"})]
+    with opened(objects) as session:
+        task = task_of(session, "g-a-0")
+        bucket = plugin_of(session)._jobs["default/g"].of[task.uid]
+        assert bucket.fitting(task, session.table.view(), waits=False).tolist() == [1]
+
+
+def test_pods_that_are_evicted_or_taken_back_count_with_those_that_are_unlike_them():
+    """The one that runs is put off after the first question, and is of another size than the two that wait."""
+    objects = [node("n1", cpu=9), *job({"a": 2, "b": 1}, {AFFINITY: "a,b"}, {"g-b-0": "n1"})]
+    objects[-1]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "7"
+    with opened(objects) as session:
+        [bucket] = plugin_of(session)._jobs["default/g"].all
+        asking, other, view = task_of(session, "g-a-0"), task_of(session, "g-b-0"), session.table.view()
+        assert bucket.fitting(asking, view, waits=True).tolist() == [2]
+        bucket.wait(other, 1)
+        assert bucket.fitting(asking, view, waits=True).tolist() == [2]
+        bucket.wait(other, -1)
+        assert bucket.fitting(asking, view, waits=True).tolist() == [2]
+
+
 def test_those_that_need_most_are_left_out_first():
     objects = job({"ps": 1, "w": 2}, {AFFINITY: "ps,w"})
     objects[1]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "7"

@@ -64,6 +64,16 @@ def test_tasks_on_a_node_share_a_bucket_and_those_that_wait_join_by_rank() -> No
         assert made.most == max(bucket.number for bucket in made.all)
 
 
+def test_a_bucket_is_as_large_as_what_waits_in_it_requests() -> None:
+    """A core counts a thousand, a mebibyte and a pod one: 3025 in the first, 3024 in the second with ``c-0``."""
+    asked = [("a-0", "a", "2", "1Gi"), ("a-1", "a", "1", "1000Mi"), ("c-0", "c", "1022m", "0"), ("c-1", "c", "1", "0")]
+    pods = [pod(name, group="g", role=role, cpu=cpu, memory=memory) for name, role, cpu, memory in asked]
+    with opened([node("n"), job("g", "a,c", "a"), *pods]) as session:
+        made = plugin_of(session)._jobs["default/g"].of
+        found = [made[task_of(session, name).uid].index for name, *_ in asked]
+        assert found == [0, 1, 1, 1]
+
+
 def test_answers_are_shared_by_pods_of_a_bucket_that_are_alike() -> None:
     pods = [pod(f"{role}-{at}", group="g", role=role) for role in "abc" for at in (0, 1)]
     with opened([node("n"), job("g", "a,b", "a"), pod_group("h"), *pods, pod("other", group="h")]) as session:
@@ -101,6 +111,7 @@ def check_counts(session: Session, placed: set[str], evicted: set[str]) -> None:
     made = plugin_of(session)._jobs["default/g"]
     tasks = session.jobs["default/g"].tasks
     repels: dict[str, Counter[int]] = {}
+    assert made._waits == {uid for uid in made.of if tasks[uid].status is TaskStatus.Pending}
     for bucket in made.all:
         mine = [tasks[uid] for uid, one in made.of.items() if one is bucket]
         waiting = [task for task in mine if task.status is TaskStatus.Pending]
