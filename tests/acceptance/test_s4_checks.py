@@ -11,7 +11,7 @@ from stromboli.framework.books.cluster_view import ClusterView
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.session.session import Session
-from stromboli.model.job import PIPELINED
+from stromboli.model.job import PIPELINED, Job
 from stromboli.model.names import TASK_SPEC
 from stromboli.model.reservation import Held
 from stromboli.model.task import Task
@@ -216,3 +216,14 @@ def test_a_plugin_that_raises_while_reservations_are_checked_is_put_aside_and_th
     plan = story.cycle()
     assert (written(plan), story.nodes_held()) == ({}, {"h-0": "n1"})
     assert ["breaks" in each and "no idea" in each for each in plan.inconsistencies] == [True]
+
+
+def test_what_makes_no_sense_is_given_up_also_where_a_plugin_raises_first() -> None:
+    def no_idea(job: Job) -> None:
+        raise ValueError("no idea")
+
+    text = conf("gang breaks", "predicates", actions="allocate")
+    story = Story(ending("a", "n1"), holder(), text=text, extra=[answering("breaks", job_valid=no_idea)])
+    story.tell(node("n1", cpu=1))
+    assert written(story.cycle()) == {"h-0": None}
+    assert story.told("metric.pipelined_given_up") == [{"reason": "node"}]

@@ -8,8 +8,9 @@ import pytest
 
 from stromboli.model.resources.axes import CPU
 from stromboli.narration.observe import Counting
+from stromboli.plugin import Reason
 from stromboli.testing.builders import Manifest, hyper_node, node, pod, pod_group, queue
-from tests.acceptance.bench import Bench, conf
+from tests.acceptance.bench import Bench, answering, conf
 
 CLOSE = {"mode": "hard", "highestTierAllowed": 1}
 
@@ -88,3 +89,19 @@ def test_each_node_that_is_looked_at_is_told_with_what_it_has_left() -> None:
     assert compared == [
         ("default/g-0", "full", 2000, 0), ("default/g-0", "n", 2000, 4000), ("default/g-0", "small", 2000, 1000)
     ]  # fmt: skip
+
+
+def test_one_refused_before_the_nodes_are_looked_at_is_told_with_the_reason() -> None:
+    observer = Counting(("pre_predicate_failed",))
+    refuses = answering("refuses", pre_predicate=lambda task: Reason("not yet") if task.name == "g-0" else None)
+    text = conf("gang refuses", "predicates", actions="allocate")
+    Bench([node("n"), *gang(count=2, min_member=1)], text, refuses).cycle(observer)
+    ((_, fields),) = observer.told
+    assert (str(fields["task"]), fields["error"]) == ("Task(default/g-0, Pending)", "not yet")
+
+
+def test_nodes_are_told_once_for_a_run_of_equal_pods() -> None:
+    """Though each of the three placements is told."""
+    observer = Counting(("nodes_for_job", "binding"))
+    Bench([node("n", cpu=4), *gang(count=3)], conf("gang", "predicates", actions="allocate")).cycle(observer)
+    assert observer.counts == {"nodes_for_job": 1, "binding": 3}

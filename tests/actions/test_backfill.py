@@ -8,6 +8,7 @@ import pytest
 
 from stromboli.framework.books.plan import Plan
 from stromboli.framework.session.session import Session
+from stromboli.narration.observe import Counting, Placed
 from stromboli.plugin import Reason
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, acting, answering, binds, conf, task_of
@@ -148,3 +149,11 @@ def test_who_is_placed_by_an_action_holds_room_no_longer(node_name: str, members
     story = Story([group, *pods], nodes=2, text=text, extra=[acting("start", start)])
     assert binds(story.cycle()) == ({"g-0": node_name} if members == 1 else {})
     assert story.nodes_held() == ({} if members == 1 else {"g-1": "n1"})
+
+
+def test_whoever_is_placed_is_counted() -> None:
+    observer = Counting(["metric.e2e_job"])
+    plan = Bench([node("n1"), *idle_pods("g", 2, created=7)], TEXT).cycle(observer)
+    assert len(plan.binds) == 2
+    ((_, told),) = observer.told
+    assert told["placed"] == [Placed("default/g", "default", 7.0, 1)] * 2

@@ -8,6 +8,8 @@ import pytest
 
 import stromboli
 from stromboli.framework.config.compat import DIFFERENCES, Compat, generate_page
+from stromboli.testing.builders import node, pod, pod_group
+from tests.acceptance.bench import Bench, binds, conf
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
@@ -41,3 +43,15 @@ def test_every_row_is_complete_and_on_the_page(name):
     cells = [cell.strip() for cell in line.strip("|").split(" | ")]
     assert cells[1:5] == [row.ours, row.reference, row.where, row.why]
     assert all(cells)
+
+
+@pytest.mark.parametrize(
+    ("compat", "plugins", "spread"),
+    [(False, "nodeorder", True), (True, "nodeorder", False), (True, "predicates nodeorder", True)],
+)
+def test_scorers_see_what_the_session_places_unless_the_reference_does_not_tell_them(compat, plugins, spread):
+    """The least requested node is the best: n1 while it is as empty as n2, which is smaller."""
+    objects = [node("n1", cpu=8), node("n2", cpu=6), pod_group("g", min_member=2)]
+    objects += [pod(f"g-{i}", group="g", cpu=2, memory=0) for i in (0, 1)]
+    plan = Bench(objects, conf("gang", plugins, actions="enqueue, allocate"), compat=compat).cycle()
+    assert len(set(binds(plan).values())) == 1 + spread

@@ -111,3 +111,38 @@ def test_victims_are_tasks():
     assert plan.inconsistencies == [
         "plugin outsider: TypeError: preemptable must answer a list of tasks, or None to abstain, not ['default/low-0']"
     ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "usable"),
+    [
+        pytest.param(None, True, id="says nothing"),
+        pytest.param(a_row(0.0, 0.0), True, id="one a placement"),
+        pytest.param([0.0, 0.0], False, id="no array"),
+        pytest.param(a_row(0.0), False, id="too few"),
+        pytest.param(a_row(0.0, math.inf), False, id="not finite"),
+    ],
+)
+def test_scores_that_all_nodes_have_in_common_are_one_a_placement(answer, usable):
+    class Outsider(Plugin):
+        name = "outsider"
+
+        @points.batch_node_order.raw(key=lambda task: None, reads=("job",), normalise="as_it_is", alike="of_all")
+        def raw(self, task, nodes):
+            return np.zeros(len(nodes))
+
+        def as_it_is(self, task, raw, low, high):
+            return raw
+
+        def of_all(self, task, nodes, count):
+            return answer
+
+    gang = [pod_group("g", min_member=2), *(pod(f"g-{i}", group="g") for i in (0, 1))]
+    snapshot = cluster(node("n1"), node("n2"), *gang)
+    registry = builtin_registry()
+    registry.add(Outsider)
+    config = load_config(CONF, source="test", known_plugins=registry.plugin_names, known_actions=registry.action_names)
+    plan = run_cycle(snapshot, config, registry)
+    told = "plugin outsider: TypeError: batch_node_order.raw must answer None or a finite number a placement, not "
+    assert [each.startswith(told) for each in plan.inconsistencies] == [True] * (not usable)
+    assert len(plan.binds) == 2

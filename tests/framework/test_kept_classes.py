@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from stromboli.framework.engine.classes import FEW, Classes, TaskClass
+from stromboli.framework.engine.rows import Bools
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.statement import Statement
-from stromboli.model.table import Node
+from stromboli.model.resources.axes import CPU
+from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
 from stromboli.plugin import Plugin, Reason, node_order, predicate
 from stromboli.testing.builders import node, pod, pod_group
@@ -108,3 +110,49 @@ def test_what_is_kept_is_what_would_be_found_anew(seed: int, plugins: str, more:
                 assert np.allclose(classes.best_of(asking).best_now, fresh.best_now)
             assert classes.of(asking) is kept
             assert_same(kept, fresh)
+
+
+GONE = Reason("never again", resolvable=False)
+
+
+class Shy(Plugin):
+    """Refuses nodes while much of them is idle, which an eviction may cure."""
+
+    name = "shy"
+
+    @predicate.vector(key=lambda task: None, reasons=(Reason("too empty"),))
+    def empty(self, task: Task, nodes: NodeRows) -> Bools:
+        return np.asarray(nodes.idle[CPU] <= 3000)
+
+
+class Never(Plugin):
+    """Refuses all nodes for good."""
+
+    name = "never"
+
+    @predicate.vector(key=lambda task: None, static=True, reasons=(GONE,))
+    def anywhere(self, task: Task, nodes: NodeRows) -> Bools:
+        return np.zeros(len(nodes), dtype=bool)
+
+
+class Shrinks(Shy):
+    """Refuses nodes for good once something is on them."""
+
+    name = "shrinks"
+
+    @predicate.vector(key=lambda task: None, reasons=(GONE,))
+    def taken(self, task: Task, nodes: NodeRows) -> Bools:
+        return np.asarray(nodes.idle[CPU] == 4000)
+
+
+@pytest.mark.parametrize("plugins", ["shrinks", "shy never"])
+def test_which_nodes_evictions_may_open_is_found_anew_after_each_placement(plugins: str) -> None:
+    """Also where only a plugin before the one that refuses for good says something else then."""
+    objects = [node("n0", cpu=4), node("n1", cpu=4), pod_group("x", min_member=0), pod("x0", group="x", cpu=1)]
+    with Bench(objects, conf("gang", plugins), Shy, Never, Shrinks).open() as session, session.statement() as plan:
+        task = task_of(session, "x0")
+        assert list(session.placer.curable(task)) == [True, True]
+        plan.allocate(task, session.nodes["n1"])
+        assert list(session.placer.curable(task)) == [True, False]
+        plan.rollback(0)
+        assert list(session.placer.curable(task)) == [True, True]

@@ -134,3 +134,18 @@ def test_scores_that_compare_the_nodes_left_are_asked_for_at_each_step() -> None
     ]
     plan = Bench([*nodes, *filler, pod_group("p", min_member=2, phase="Inqueue"), *pods], text).cycle()
     assert binds(plan) == {"p-0": "n3", "p-1": "n1"}
+
+
+@pytest.mark.parametrize("count", [2, 12])
+def test_a_run_is_placed_at_once_however_many_of_it_come_to_lie_on_one_node(count: int) -> None:
+    even = {"topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "maxSkew": 1,
+            "labelSelector": {"matchLabels": {"app": "a"}}}  # fmt: skip
+    pods = [
+        pod(f"p-{number}", group="p", cpu="100m", memory=0, labels={"app": "a"}, topologySpreadConstraints=[even])
+        for number in range(count)
+    ]
+    nodes = [node(name, cpu=8, labels={"kubernetes.io/hostname": name}) for name in ("n1", "n2")]
+    with Bench([*nodes, pod_group("p", min_member=count), *pods], conf("gang", "predicates")).open() as session:
+        choice = session.placer.place_run(list(session.jobs["default/p"].tasks.values()))
+        assert choice is not None
+        assert choice.rows == [0, 1] * (count // 2)

@@ -17,6 +17,7 @@ from hypothesis.strategies import DrawFn
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.framework.books.plan import Plan
+from stromboli.framework.session.session import Session
 from stromboli.model.codec import decode_snapshot, encode_snapshot
 from stromboli.testing.builders import Manifest, events, node, pod, pod_group, queue
 from stromboli.testing.plain.cycle import run_plain_cycle
@@ -159,3 +160,12 @@ def test_what_running_pods_hold_is_told_by_name():
         "example.com/d-0": "4",
         "example.com/d-1": "4",
     }
+
+
+def test_a_run_of_pods_that_ask_for_what_is_nowhere_gets_no_nodes():
+    pods = [pod(f"g-{i}", group="g", requests={RDMA: "1"}) for i in range(2)]
+    snapshot = of([node("n0"), queue("default"), pod_group("g", min_member=2), *pods]).snapshot()
+    with Session.open(snapshot, config_of(NODES_ALONE), REGISTRY, NOW) as session:
+        choice = session.placer.place_run(list(session.jobs["default/g"].tasks.values()))
+        assert choice is not None
+        assert choice.rows == []

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
 from stromboli.errors import SnapshotError
-from stromboli.framework.books.plan import Plan
+from stromboli.framework.books.plan import Answer, Plan, PodGroupUpdate, Reservation
 from stromboli.framework.books.plan_codec import decode_plan, encode_plan
 from stromboli.framework.config.config import DEFAULT_CONFIG, load_config
 from stromboli.model.codec import decode_snapshot, encode_snapshot
@@ -125,6 +125,23 @@ def test_a_plan_comes_back_as_it_was() -> None:
     assert plan.binds
     assert plan.pod_groups
     assert decode_plan(encode_plan(plan)) == plan
+
+
+@pytest.mark.parametrize(
+    ("record", "said", "left_out"),
+    [
+        (
+            PodGroupUpdate, {"key": "default/g", "phase": "Pending"},
+            {"conditions": (), "running": 0, "succeeded": 0, "failed": 0, "annotations": None},
+        ),
+        (Reservation, {"uid": "u", "key": "default/p", "job": "default/g", "node": "n"}, {"evicted": False}),
+        (Answer, {"url": "http://e", "request": "0"}, {"body": "", "problem": "", "seconds": 0.0}),
+        (Plan, {}, {"binds": [], "evictions": [], "replayable": True, "is_empty": True}),
+    ],
+)  # fmt: skip
+def test_what_a_plan_does_not_say_is_nothing(record: type, said: dict[str, Any], left_out: dict[str, Any]) -> None:
+    found: Any = msgspec.convert(said, record)
+    assert {name: getattr(found, name) for name in left_out} == left_out
 
 
 SNAPSHOT, PLAN = encode_snapshot(a_cluster()), encode_plan(Plan("s"))

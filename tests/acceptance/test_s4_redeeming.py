@@ -1,0 +1,114 @@
+"""Acceptance rows S4: what pods that hold room get when their job has its turn, and what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from stromboli.framework.extension.handlers import TaskEvent
+from stromboli.framework.extension.reason import Reason
+from stromboli.model.reservation import Held
+from stromboli.model.status import TaskStatus
+from stromboli.model.table import Node
+from stromboli.model.task import Task
+from stromboli.narration.observe import Placed
+from stromboli.plugin import Plugin, on_allocate
+from stromboli.reservations.bind_reserved import bind_reserved
+from stromboli.testing.builders import Manifest, node, pod, pod_group
+from tests.acceptance.bench import answering, binds, conf, task_of
+from tests.acceptance.stories import ALLOCATE, Story, ending, held_on, reserved_pod, written
+
+
+def holders(*nodes: str, least: int | None = None, cpus: Sequence[int] = ()) -> list[Manifest]:
+    """A gang whose pods hold room on a node each."""
+    sizes = cpus or [4] * len(nodes)
+    pods = [pod(f"g-{i}", group="g", cpu=sizes[i], memory=0, annotations=held_on(on)) for i, on in enumerate(nodes)]
+    return [pod_group("g", min_member=least or len(nodes)), *pods]
+
+
+def leaves(task: Task, node: Node) -> Reason | None:
+    """What a plugin says that lets a reservation stand, and refuses for good when it is to be redeemed."""
+    return Reason("no", resolvable=False) if task.status is TaskStatus.Pending else None
+
+
+@pytest.mark.parametrize(
+    ("busy", "plugins", "lost", "status"),
+    [
+        pytest.param([], "predicates", False, TaskStatus.Allocated, id="the room is free"),
+        pytest.param(ending("a", "n2"), "predicates", False, TaskStatus.Pipelined, id="it is not free yet"),
+        pytest.param([], "predicates late", True, TaskStatus.Pending, id="it is refused for good"),
+    ],
+)
+def test_whether_a_pod_has_lost_its_room_is_said(
+    busy: list[Manifest], plugins: str, lost: bool, status: TaskStatus
+) -> None:
+    text = conf("gang", plugins, actions="allocate")
+    story = Story(busy, reserved_pod(), nodes=2, text=text, extra=[answering("late", predicate=leaves)])
+    with story.open() as session, session.statement() as statement:
+        book = session.reservations
+        assert book is not None
+        assert bind_reserved(session, book, statement, session.jobs["default/h"]) is lost
+        assert task_of(session, "h-0").status is status
+
+
+def test_pods_that_are_tried_in_vain_keep_their_places_among_those_that_wait() -> None:
+    """Only the first has its room free, and is refused there for now."""
+
+    def not_now(task: Task, node: Node) -> Reason | None:
+        return Reason("later") if node.name == "n1" and task.status is TaskStatus.Pending else None
+
+    text = conf("gang", "predicates late", actions="allocate")
+    story = Story(
+        ending("a", "n2"), holders("n1", "n2"), nodes=2, text=text, extra=[answering("late", predicate=not_now)]
+    )
+    plan = story.cycle()
+    assert [(held.key, held.node) for held in plan.reservations] == [("default/g-0", "n1"), ("default/g-1", "n2")]
+
+
+def test_all_pods_of_a_gang_move_at_once_where_there_is_idle_room_for_all() -> None:
+    story = Story(ending("a", "n1"), ending("b", "n2"), holders("n1", "n2"), nodes=4, text=ALLOCATE)
+    assert binds(story.cycle()) == {"g-0": "n3", "g-1": "n4"}
+
+
+def test_a_pod_moves_where_others_of_its_gang_find_no_idle_room() -> None:
+    """Of the four, only the small one fits on n4."""
+    busy = [each for i in range(1, 4) for each in ending(f"e{i}", f"n{i}")]
+    story = Story(busy, holders("n1", "n2", "n3", cpus=(4, 4, 1)), nodes=3, text=ALLOCATE)
+    story.tell(node("n4", cpu=1))
+    assert written(story.cycle()) == {"g-2": Held("n4")}
+
+
+class Objects(Plugin):
+    """Objects to each placement of the first pod."""
+
+    name = "objects"
+
+    @on_allocate
+    def came(self, event: TaskEvent) -> None:
+        event.err = "not this one" if event.task.name == "g-0" else None
+
+
+def test_where_a_plugin_objects_to_the_move_of_a_pod_it_and_those_like_it_wait_on_as_they_stood() -> None:
+    text = conf("gang", "predicates objects", actions="allocate")
+    story = Story(ending("a", "n1"), ending("b", "n2"), holders("n1", "n2"), nodes=3, text=text, extra=[Objects])
+    plan = story.cycle()
+    assert [(held.key, held.node) for held in plan.reservations] == [("default/g-0", "n1"), ("default/g-1", "n2")]
+    assert written(plan) == {}
+
+
+@pytest.mark.parametrize(
+    ("busy", "told"),
+    [
+        pytest.param([], {"reservation_redeemed": ["n2"]}, id="redeemed"),
+        pytest.param(ending("a", "n2"), {"reservation_kept": ["n2"], "binding": ["n1"]}, id="moved"),
+        pytest.param([*ending("a", "n2"), *ending("b", "n1")], {"reservation_kept": ["n2"]}, id="kept"),
+    ],
+)
+def test_what_becomes_of_a_reservation_is_told_with_the_node(busy: list[Manifest], told: dict[str, list[str]]) -> None:
+    story = Story(busy, reserved_pod(), nodes=2, text=ALLOCATE)
+    bound = len(story.cycle().binds)
+    keys = ("reservation_redeemed", "reservation_kept", "binding")
+    assert {key: [each["node"] for each in found] for key in keys if (found := story.told(key))} == told
+    placed = [each["placed"] for each in story.told("metric.e2e_job")]
+    assert placed == [[Placed("default/h", "default", 0.0, 1)]] * bound
