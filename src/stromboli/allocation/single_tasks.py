@@ -78,7 +78,7 @@ class SingleTasks:
             self.hand_over()
             return False
         task = sheet.tasks[sheet.next]
-        if (row := self._row(job, task)) < 0:
+        if (row := self._row(job, task)) is None:
             self.hand_over()
             return False
         sheet.next += 1
@@ -90,26 +90,27 @@ class SingleTasks:
             self.hand_over()
         return True
 
-    def _row(self, job: Job, task: Task) -> int:
-        """The best node for the one task that is left, if it is sure to be bound there; else -1."""
+    def _row(self, job: Job, task: Task) -> int | None:
+        """The best node for the one task that is left; None unless it is sure to be bound there."""
         session = self._session
         if not is_plain(job, task) or self._full.get(task.template.number) == len(session.table.journal):
-            return -1
+            return None
         queue = session.queues[job.queue]
         for times in self._allocatable:
             if times(queue, task, 1) < 1:
-                return -1
+                return None
         for after in self._ready:
             if after(job, task, 1) > 1:
-                return -1
+                return None
         if session.ask.pre_predicate(task) is not None:
-            return -1
+            return None
         try:
             row = session.placer.idle_row(task)
         except PluginError:
-            return -1
+            return None
         if row < 0:
             self._full[task.template.number] = len(session.table.journal)
+            return None
         return row
 
     def hand_over(self) -> None:
