@@ -26,6 +26,8 @@ STROMBOLI: Final = (sys.executable, "-m", "stromboli.cli.main")
 MERGE: Final = "application/merge-patch+json"
 _READY_SECONDS: Final = 120.0
 _PASSING: Final = frozenset({429, 500, 503, 504})
+_INITIALIZING: Final = "storage is (re)initializing"
+"""What a server says of objects of a definition, with code 429, for a moment after its start."""
 _AUDIT: Final = """apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -76,10 +78,20 @@ class Api:
         self._trust = ssl.create_default_context(cadata=login.authority)
 
     def call(self, method: str, path: str, body: Json | None = None, media: str = "application/json") -> Json:
-        """One request.  Raises Refused, and one of UNREACHABLE while the server is away."""
-        with self.open(method, path, body, media) as answer:
-            found: Json = json.loads(answer.read())
-        return found
+        """One request, repeated while the server prepares itself for it, as clients do.
+
+        Raises Refused, and one of UNREACHABLE while the server is away.
+        """
+        ready_by = time.monotonic() + _READY_SECONDS
+        while True:
+            try:
+                with self.open(method, path, body, media) as answer:
+                    found: Json = json.loads(answer.read())
+                return found
+            except Refused as error:
+                if _INITIALIZING not in str(error) or time.monotonic() > ready_by:
+                    raise
+                time.sleep(1.0)
 
     def open(
         self, method: str, path: str, body: Json | None = None, media: str = "application/json", seconds: float = 20.0

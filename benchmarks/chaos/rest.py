@@ -74,6 +74,18 @@ def _partly(found: Found, jobs: Mapping[str, Json]) -> Iterator[str]:
             yield f"job {name}: {status.get('succeeded', 0)} of {size} pods have succeeded"
 
 
+def orphans(dependents: Iterable[Json], jobs: Iterable[Json]) -> Iterator[Json]:
+    """Pods and PodGroups of Jobs that are gone, which a cluster's garbage collector deletes.
+
+    ``jobs`` are those that were there after ``dependents`` were read.
+    """
+    present = {one["metadata"]["uid"] for one in jobs}
+    for dependent in dependents:
+        owners = [one for one in dependent["metadata"].get("ownerReferences") or () if one["kind"] == "Job"]
+        if owners and not any(one["uid"] in present for one in owners):
+            yield dependent
+
+
 def _of(pod: Json) -> str:
     name: str = pod["metadata"].get("labels", {}).get(JOB_LABEL, "")
     return name

@@ -13,7 +13,7 @@ from typing import Final
 from benchmarks.chaos.drawn import NODES, PRIORITIES, QUEUES, Schedule, schedule
 from benchmarks.chaos.faults import World
 from benchmarks.chaos.outcomes import Effort, Outcome
-from benchmarks.chaos.rest import Found, told, unrest
+from benchmarks.chaos.rest import Found, orphans, told, unrest
 from e2e.clusters import SERVERS, Refused
 from e2e.dumps import differences
 from e2e.laws import Recorder
@@ -92,16 +92,21 @@ class _Judge:
         print(f"{drawn.space}: {'violated' if wrong else 'survived'} in {took:.1f} s", flush=True)
 
     def _collect_garbage(self, present: str = "") -> None:
-        """Delete PodGroups that controllers made once more for Jobs of which they did not know yet that they were gone.
+        """Delete what is left of Jobs that are gone, as a cluster does; a bare API server leaves it.
 
-        A bare API server leaves them, and the queue would go on counting them as admitted.  Those of the namespace
-        ``present`` stay.
+        Queues would go on counting their PodGroups as admitted.  Outside the namespace ``present`` all Jobs are gone.
         """
         for group in self._stage.items("/apis/scheduling.volcano.sh/v1beta1/podgroups"):
-            if group["metadata"]["namespace"] == present:
-                continue
-            path = GROUPS.format(group["metadata"]["namespace"])
-            self._stage.delete(f"{path}/{group['metadata']['name']}")
+            if group["metadata"]["namespace"] != present:
+                self._stage.delete(f"{GROUPS.format(group['metadata']['namespace'])}/{group['metadata']['name']}")
+        if not present:
+            return
+        paths = (GROUPS.format(present), f"/api/v1/namespaces/{present}/pods")
+        found = [(path, self._stage.items(path)) for path in paths]
+        jobs = self._stage.items(JOBS.format(present))
+        for path, dependents in found:
+            for one in orphans(dependents, jobs):
+                self._stage.delete(f"{path}/{one['metadata']['name']}")
 
     def _played(self, drawn: Schedule) -> list[str]:
         self._world.play(drawn)
@@ -141,7 +146,7 @@ class _Judge:
         return differences(self._stage, leader) if leader else ["no scheduler leads"]
 
     def _found(self, drawn: Schedule) -> Found:
-        self._collect_garbage(drawn.space)  # of the schedule before some may come late
+        self._collect_garbage(drawn.space)
         jobs, pods = self._stage.items(JOBS.format(drawn.space)), self._stage.pods(drawn.space)
         wanted = [step.detail for step in drawn.steps if step.kind == "create"]
         return Found(jobs, pods, wanted, self._world.deleted)

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from benchmarks.chaos.drawn import FAULTS, LENGTH, schedule
-from benchmarks.chaos.rest import Found, gave_up_leading, refused_conf, told, unrest
+from benchmarks.chaos.rest import Found, gave_up_leading, orphans, refused_conf, told, unrest
 from benchmarks.chaos.soak import trend
 from e2e.objects import job, plain_pod
 
@@ -36,6 +36,19 @@ def _pod(name, phase, of="", **annotations):
 
 def _job(name, phase, size, **status):
     return {**job("s", name, size), "status": {"state": {"phase": phase}, **status}}
+
+
+def _owned(name, kind, uid):
+    owners = [{"kind": kind, "name": "o", "uid": uid}]
+    return {"metadata": {"name": name, "uid": f"{name}-1", "ownerReferences": owners}}
+
+
+@pytest.mark.parametrize(
+    ("owner", "collected"), [(("Job", "gone"), True), (("Job", "there"), False), (("ReplicaSet", "gone"), False)]
+)
+def test_what_is_left_of_a_job_that_is_gone_is_collected(owner, collected):
+    left, without = _owned("left", *owner), {"metadata": {"name": "alone", "uid": "alone-1"}}
+    assert list(orphans([left, without], [{"metadata": {"name": "o", "uid": "there"}}])) == [left] * collected
 
 
 WANTED = (job("s", "gang", 2), plain_pod("s", "alone"))
