@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from stromboli.cluster.body import stamp
+from stromboli.model.names import PIPELINED_PROOF
+from stromboli.model.proof import KEY_BYTES, sign
 from stromboli.model.reservation import Held
 from stromboli.testing.builders import pod, pod_group
 from tests.acceptance.bench import NOW, conf
 from tests.acceptance.fights import waiting
-from tests.acceptance.stories import ALLOCATE, MINUTE, TIERS, Story, ending, written
+from tests.acceptance.stories import ALLOCATE, MINUTE, TIERS, Story, ending, holder, written
 
 GRACE = "1970-01-12T14:16:40Z"  # NOW + 30 minutes
 
@@ -92,3 +94,29 @@ def test_a_reservation_that_is_given_up_and_taken_again_in_a_session_goes_on_age
     assert story.told("metric.pipelined_given_up") == [{"reason": "job"}] * 2
     assert written(story.cycle(now=NOW + 24.9 * MINUTE)) == {}
     assert written(story.cycle(now=NOW + 25 * MINUTE)) == {"h-0": None, "h-1": None}
+
+
+@pytest.mark.parametrize(("minutes", "change"), [(59.9, {}), (60, {"h-0": None})])
+def test_after_a_restart_room_is_held_no_longer_than_an_hour_after_what_its_proof_says(
+    minutes: float, change: dict[str, None]
+) -> None:
+    proof = sign(b"k" * KEY_BYTES, "default/h-0", Held("n1"), 1, int(1000 * (NOW - minutes * MINUTE)))
+    held = holder()
+    held[1]["metadata"]["annotations"][PIPELINED_PROOF] = str(proof)
+    assert written(Story(ending("a", "n1"), held, text=ALLOCATE).cycle()) == change
+
+
+@pytest.mark.parametrize(("until", "change"), [(NOW + 1, {}), (NOW, {"h-0": Held("n1")})])
+def test_a_job_cools_down_until_the_very_moment_that_is_noted_and_that_is_forgotten_then(
+    until: float, change: dict[str, Held]
+) -> None:
+    story = Story(ending("a", "n1"), waiting("h", 1, cpu=4), text=ALLOCATE)
+    story.state.memory["stromboli/reservations"] = {"cooling default/h": until}
+    plan = story.cycle()
+    assert written(plan) == change
+    assert "cooling default/h" not in plan.memory.get("stromboli/reservations", {})
+
+
+def test_in_the_first_second_of_time_room_is_held_as_ever() -> None:
+    story = Story(ending("a", "n1"), waiting("h", 1, cpu=4), text=ALLOCATE)
+    assert written(story.cycle(now=0.0)) == {"h-0": Held("n1")}

@@ -224,7 +224,9 @@ def test_a_higher_job_that_may_hold_nothing_takes_nothing(plugins: str, least: i
     text = conf(plugins, "predicates", actions="allocate")
     story = Story(ending("a", "n1"), one_pod("h", "low", "n1"), newcomer, text=text, extra=[lax])
     story.state.memory["stromboli/reservations"] = memory
-    assert written(story.cycle()) == {}
+    plan = story.cycle()
+    assert written(plan) == {}
+    assert [held.key for held in plan.reservations] == ["default/h-0"]
 
 
 @pytest.mark.parametrize("may_hold", [True, False], ids=["may hold", "gated"])

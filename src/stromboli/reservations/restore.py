@@ -59,7 +59,6 @@ def restore(session: SessionState, book: Reservations | None) -> None:
 def _check(session: SessionState, book: Reservations, held: list[Task]) -> None:
     uids = dict.fromkeys(task.job for task in held)
     holders = {uid: session.jobs[uid] for uid in uids if session.jobs[uid].number(PIPELINED)}
-    book.holders = holders
     checks = Checks(session, book)
     for job in reversed(Precedence(session, holders).in_turn()):
         checks.revalidate(job)
