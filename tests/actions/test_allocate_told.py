@@ -105,3 +105,12 @@ def test_nodes_are_told_once_for_a_run_of_equal_pods() -> None:
     observer = Counting(("nodes_for_job", "binding"))
     Bench([node("n", cpu=4), *gang(count=3)], conf("gang", "predicates", actions="allocate")).cycle(observer)
     assert observer.counts == {"nodes_for_job": 1, "binding": 3}
+
+
+@pytest.mark.parametrize("key", ["pipelining", "limited_resources"])
+def test_a_pod_that_waits_for_room_is_told_with_its_node(key: str) -> None:
+    objects = [pod_group("e", phase="Running"), pod("e-0", group="e", on="n", cpu=3, deleting=True), *gang(cpu=2)]
+    (fields,) = told(key, *objects)
+    assert (fields["task"], fields["node"]) == ("g-0", "n")
+    if key == "pipelining":
+        assert (fields["request"].milli_cpu, fields["releasing"].vector[CPU]) == (2000, 3000)

@@ -13,8 +13,9 @@ from stromboli.framework.config.config import load_config
 from stromboli.framework.config.gates import ADMISSION
 from stromboli.model.names import QUEUE_ALLOCATION_GATE, QUEUE_ALLOCATION_GATE_REMOVED
 from stromboli.model.values.times import stamp
+from stromboli.narration.observe import Counting
 from stromboli.plugins.capacity import Capacity
-from stromboli.testing.builders import cluster, node, pod, queue
+from stromboli.testing.builders import cluster, node, pod, pod_group, queue
 from tests.acceptance.bench import NOW, Bench, conf, task_of
 from tests.acceptance.fights import priority_class
 from tests.plugins.queue_jobs import job
@@ -172,3 +173,13 @@ def test_who_was_let_in_gives_its_part_back_when_it_is_evicted(compat, goes):
     bench = Bench(objects, conf("priority gang", "predicates capacity", actions="preempt"), compat=compat)
     bench.config = replace(bench.config, features=bench.config.features | {ADMISSION})
     assert len(bench.cycle().evictions) == goes
+
+
+def test_that_our_gate_goes_is_told():
+    gated = pod("p", group="g", annotations={QUEUE_ALLOCATION_GATE: "true"},
+                schedulingGates=[{"name": QUEUE_ALLOCATION_GATE}])  # fmt: skip
+    bench = Bench([node("n"), pod_group("g"), gated], conf("gang", "predicates", actions="allocate"))
+    bench.config = replace(bench.config, features=frozenset([ADMISSION]))
+    observer = Counting(["queue_gate_removed"])
+    bench.cycle(observer)
+    assert [str(fields["task"]) for fields in observer.of("queue_gate_removed")] == ["Task(default/p, Pending)"]

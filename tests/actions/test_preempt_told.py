@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from stromboli.narration.observe import Counting
-from tests.acceptance.bench import conf
-from tests.acceptance.fights import evicted, fight, running, waiting
+from stromboli.plugin import Reason
+from stromboli.testing.builders import node, pod
+from tests.acceptance.bench import Bench, answering, conf
+from tests.acceptance.fights import CLASSES, evicted, fight, running, waiting
 
 
 @pytest.mark.parametrize(
@@ -34,3 +36,24 @@ def test_a_job_that_idle_room_serves_keeps_no_other_from_its_victim() -> None:
     jobs = waiting("h", 1), waiting("i", 1, cpu=4)
     plan = fight(running("l", 4), running("m", 3, "n2"), *jobs, text=text, nodes=2).cycle()
     assert sorted(evicted(plan)) == [f"l-{number}" for number in range(4)]
+
+
+def test_one_refused_before_the_nodes_are_looked_at_evicts_nobody_and_is_told_with_the_reason() -> None:
+    observer = Counting(("pre_predicate_failed",))
+    refuses = answering("refuses", pre_predicate=lambda task: Reason("not yet") if task.name == "h-0" else None)
+    text = conf("conformance gang priority refuses", "predicates", actions="preempt")
+    plan = Bench([node("n1", cpu=4), *CLASSES, *running("l", 4), *waiting("h", 1)], text, refuses).cycle(observer)
+    assert {(str(each["task"]), each["error"]) for each in observer.of("pre_predicate_failed")} == {
+        ("Task(default/h-0, Pending)", "not yet")
+    }
+    assert evicted(plan) == []
+
+
+def test_what_a_job_takes_from_itself_is_counted() -> None:
+    """Its second pod is more important than its first, and gang lets it take what it will."""
+    observer = Counting(("metric.preemption_victims", "metric.preemption_attempt"))
+    job = [*running("j", 1, cpu=4, least=2, priorities=(1,)), pod("j-1", group="j", cpu=4, memory=0, priority=10)]
+    text = conf("[{name: gang, enablePreemptable: false}]", "priority", "predicates", actions="preempt")
+    assert evicted(fight(job, text=text).cycle(observer)) == ["j-0"]
+    assert observer.of("metric.preemption_victims") == [{"count": 1}]
+    assert len(observer.of("metric.preemption_attempt")) == 1

@@ -20,7 +20,7 @@ from stromboli.model.status import TaskStatus
 from stromboli.model.task import Task
 from stromboli.narration.observe import Counting
 from stromboli.plugin import Reason
-from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
+from stromboli.testing.builders import Manifest, hyper_node, node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, answering, conf, task_of
 
 LOW_AND_HIGH: list[Manifest] = [
@@ -299,3 +299,30 @@ def test_victims_along_a_hierarchy_of_queues_are_told() -> None:
     assert said
     assert {name for fields in said for name in fields["victims"]} <= {f"default/r{number}" for number in range(4)}
     assert said[0]["victims"]
+
+
+# ---------------------------------------------------------------------- as the session opens
+
+
+def test_what_the_session_finds_is_told_in_numbers() -> None:
+    objects = [node("n1"), node("n2"), node("n3"), queue("q"), pod_group("g"), pod("p", group="g")]
+    bench = Bench(objects)
+    assert told(bench, "snapshot_taken") == [{"jobs": 1, "queues": len(bench.snapshot().queues), "nodes": 3}]
+
+
+def test_a_plugin_that_is_put_aside_is_told_with_its_error() -> None:
+    def fail(job: object) -> None:
+        raise ValueError("no idea")
+
+    bench = Bench([node("n1"), pod_group("g"), pod("p", group="g")], conf("gang bad"), answering("bad", job_valid=fail))
+    assert told(bench, "plugin_failed") == [{"name": "bad", "error": "bad: ValueError: no idea"}]
+
+
+def test_a_job_that_asks_for_a_tier_which_no_hypernode_bears_is_complained_of() -> None:
+    """Tiers have names of their own; one that a HyperNode bears is fine."""
+    rack = hyper_node("s1", 1, "n1", tier_name="rack")
+    for name, complaints in (("rack", 0), ("row", 1)):
+        topology = {"mode": "hard", "highestTierName": name}
+        bench = Bench([node("n1"), rack, pod_group("g", networkTopology=topology), pod("p", group="g")])
+        found = [each["text"] for each in told(bench, "complaint")]
+        assert found == ["job default/g asks for hypernode tier row, which no HyperNode bears"] * complaints
