@@ -93,6 +93,7 @@ def keeps(timeout, *ages, created=600):
         pytest.param("5m", (200, 299), 2, id="in time"),
         pytest.param("5m", (301, 299), 1, id="one too late"),
         pytest.param("5m", (301, 301), 0, id="both too late"),
+        pytest.param("1s", (2, 1), 1, id="a second"),
         pytest.param("5m", (None, 200), 1, id="not noted: since its creation"),
         pytest.param("5m", ("soon", -9000), 0, id="unreadable, or yet to come: since its creation"),
         pytest.param("5m", (10**6, 200), 1, id="before its creation: since that"),

@@ -158,12 +158,13 @@ def test_S4_23_the_devices_of_root_are_inherited_and_limit_no_others(limits, pla
         pytest.param({"min_member": 3}, ["a", "b", "c"], False, id="three"),
         pytest.param({"min_member": 3, "minTaskMember": {"w": 3}}, ["a"], False, id="one-of-a-role-stands-for-all"),
         pytest.param({"min_member": 3, "minTaskMember": {"w": 2}}, ["a"], True, id="two-of-a-role"),
+        pytest.param({"min_member": 3, "minResources": {}}, ["a", "b", "c"], False, id="nothing-else-is-stated"),
     ],
 )
 def test_admission(fields, claims, enters):
     """Two devices; each claim asks for one."""
     made = [claim(name, 1) for name in claims]
-    group = job("g", "q", claims, phase="Pending", minResources={"memory": "1Mi"}, **fields)
+    group = job("g", "q", claims, phase="Pending", **{"minResources": {"memory": "1Mi"}, **fields})
     bench = Bench([node("n1"), limited("q", 2), *made, *group], text(actions="enqueue"))
     plan = bench.cycle()
     assert bool([u for u in plan.pod_groups if u.phase == "Inqueue"]) is enters
@@ -192,6 +193,7 @@ def test_tried_moves():
         assert not session.ask.simulate_allocatable(state, session.queues["q"], waiting)
         assert session.ask.simulate_remove_task(state, waiting, held, where) is None
         assert session.ask.simulate_allocatable(state, session.queues["q"], waiting)
+        assert not session.ask.allocatable(session.queues["q"], waiting), "it was only tried"
         assert session.ask.simulate_add_task(state, waiting, held, where) is None
         assert not session.ask.simulate_allocatable(state, session.queues["q"], waiting)
 

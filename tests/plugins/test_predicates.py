@@ -16,7 +16,7 @@ from stromboli.plugins.predicates import Predicates
 from stromboli.testing.builders import resources_of
 from tests.filters.builders import node, put, session, spec, table, task
 
-GPU = "nvidia.com/gpu"
+GPU, FPGA = "nvidia.com/gpu", "xilinx.com/fpga"
 CORDONED = "node(s) were unschedulable"
 AFFINITY = "node(s) didn't match Pod's node affinity/selector"
 TAINTED = "node(s) had untolerated taint(s)"
@@ -231,6 +231,9 @@ def test_sidecars_need_their_gate_which_is_open_by_default(gate):  # S3-33
     reason = plugin.pre_filter(pod)
     assert (reason and (reason.text, reason.code)) == ((text, StatusCode.ERROR) if gate is False else None)
     assert plugin.pre_filter(task(spec(initContainers=[{"name": "plain"}]))) is None
+    assert plugin.pre_filter(task(spec())) is None
+    both = task(spec(initContainers=[{"name": "plain"}, {"name": "s", "restartPolicy": "Always"}]))
+    assert bool(plugin.pre_filter(both)) is (gate is False)
 
 
 def test_conflicting_names_rule_out_every_node():
@@ -272,6 +275,21 @@ def test_proportions(rates, request_, expected):
     assert refusals(opened(where, {**RATES, **rates}), pod, where) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("cpu", "asked", "refused"), [("8", {}, [FPGA]), ("9", {}, []), ("3", {}, [GPU]), ("3", {FPGA: 1}, [])]
+)
+def test_the_first_device_for_which_too_little_is_kept_is_named(cpu, asked, refused):
+    """A GPU keeps two cores, an FPGA eight; the pod asks for one, and of who asks for a device nothing is kept."""
+    rates = {"predicate.ProportionalEnable": True, "predicate.resources": f"{GPU},{FPGA}"}
+    for name, cores in ((GPU, 2), (FPGA, 8)):
+        rates |= {f"predicate.resources.{name}.cpu": cores, f"predicate.resources.{name}.memory": 1}
+    where = table([node(offer={"cpu": cpu, "memory": "20G", GPU: 1, FPGA: 1})], (GPU, FPGA))
+    request = {"cpu": "1" if cpu != "3" else "2", "memory": "1G", **asked}
+    pod = task(spec(containers=[{"resources": resources_of(request)}]), axes=where.axes)
+    expected = [f"proportional of resource {name} check failed" for name in refused]
+    assert refusals(opened(where, rates), pod, where) == [expected]
+
+
 # -- Equivalence cache -----------------------------------------------------------------------------------------------
 
 
@@ -289,6 +307,13 @@ def test_the_cache_answers_for_the_whole_template():  # S3-36
     assert refusals(plugin, of_template("t"), where) == [[CACHED], []]
     assert refusals(plugin, of_template("other"), where) == [[], []]
     assert refusals(plugin, of_template("", nodeSelector={"disk": "ssd"}), where) == [[AFFINITY], []]
+
+
+def test_the_cache_knows_of_cordoned_nodes():
+    where = table([node("n1", unschedulable=True), node("n2")])
+    plugin = opened(where, {"predicate.CacheEnable": True})
+    assert refusals(plugin, of_template("t"), where) == [[CORDONED], []]
+    assert refusals(plugin, of_template("t"), where) == [[CACHED], []]
 
 
 def test_the_cache_lives_for_one_session():

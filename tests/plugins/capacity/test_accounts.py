@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from stromboli.framework.session.session import Session
+from stromboli.model.reservation import Held, stated
+from stromboli.model.resources.resource import INFINITE
 from stromboli.plugins.capacity.accounts import Account, ancestor_at, shared_levels
 from stromboli.testing.builders import Manifest, node, queue
 from tests.acceptance.bench import GPU, Bench, conf, task_of
@@ -66,6 +68,32 @@ def test_a_queue_with_others_below_it_keeps_its_place_among_its_siblings() -> No
     assert after == {**before, "A1": (2 / 4, False)}
 
 
+def test_what_is_only_reserved_does_not_move_a_queue_with_others_below_it() -> None:
+    """One pod runs and one has a reservation; a queue that deserves nothing comes as one that has all of it."""
+    objects = [queue("A", deserved={"cpu": 8}), below("A1", "A"), queue("B"), below("B1", "B")]
+    bench = opened(*objects, *job("j", "A1", 3, running=1))
+    reserved = job("j", "A1", 3)[2]
+    reserved["metadata"]["annotations"] |= stated(Held("n1"))
+    bench.tell(reserved)
+    with bench.open() as session:
+        found = accounts(session)
+        assert (found["A"].held[0], found["A1"].held[0]) == (2000, 2000)
+        assert (found["A"].turn(), found["B"].turn()) == ((1 / 8, False), (1.0, True))
+
+
+def test_of_what_came_before_a_resource_was_known_none_is_beyond_and_none_is_guaranteed() -> None:
+    """The pod of ``old`` was read when nothing had named the widgets that its queue deserves and is guaranteed."""
+    widgets = {"example.com/widget": 1}
+    bench = Bench([node("n1", cpu=4), queue("old"), *job("o", "old", running=1)], FLAT)
+    bench.tell(queue("old", deserved={"cpu": 2, **widgets}, guarantee={"resource": widgets}))
+    bench.tell(queue("mine", deserved={"cpu": 2}), *job("m", "mine"))
+    with bench.open() as session:
+        found, task = accounts(session)["old"], task_of(session, "o-0")
+        assert not found.exceeds(found.held, task.template.vector)
+        assert found.exceeds([3000, *found.held[1:]], task.template.vector)
+        assert session.ask.reclaimable(task_of(session, "m-0"), [task]) == [], "less widgets than it is guaranteed"
+
+
 @pytest.mark.parametrize(("running", "share", "overused"), [(1, 0.5, False), (2, 1.0, False), (3, 1.5, True)])
 def test_a_queue_is_shown_as_overused_beyond_what_it_deserves(running: int, share: float, overused: bool) -> None:
     objects = [queue("A"), below("q", "A", deserved={"cpu": 2}), *job("j", "q", 3, running=running)]
@@ -101,3 +129,11 @@ def test_how_far_queues_are_related() -> None:
 
 
 RELATED = {("A11", "A11"): 2, ("A11", "A2"): 1, ("A11", "A1"): 1, ("A11", "B1"): 0, ("A", "B"): 0, ("root", "A"): 0}
+
+
+@pytest.mark.parametrize(("compat", "memory"), [(False, INFINITE), (True, 0)])
+def test_what_the_root_leaves_out_is_not_limited_but_in_compat_mode(compat: bool, memory: float) -> None:
+    root = queue("root", capability={"cpu": 4})
+    with Bench([node("n1", cpu=16), root, queue("A")], TREE, compat=compat).open() as session:
+        found = accounts(session)["A"].quota.real_capability
+        assert (found.milli_cpu, found.memory) == (4000, memory)

@@ -65,16 +65,16 @@ class DeviceBooks:
         inherit = not session.compat.asks("root-queue")
         self._books = {name: Book(limits) for name, limits in _named(accounts.values(), inherit)}
         for job in session.jobs.peek() if self._books else ():
-            account = accounts.get(job.queue)
-            for task in job.of(*HELD_STATUS) if account is not None else ():
-                self.count(account, task, 1)
+            if (account := accounts.get(job.queue)) is not None:
+                for task in job.of(*HELD_STATUS):
+                    self.count(account, task, 1)
 
     def __bool__(self) -> bool:
         return bool(self._books)
 
-    def count(self, account: Account | None, task: Task, times: int) -> None:
+    def count(self, account: Account, task: Task, times: int) -> None:
         """A pod of the queue comes or goes, in the queues above, too."""
-        if account is not None and task.claims:
+        if task.claims:
             for book in self._of((account, *account.ancestors)):
                 book.count(task, times)
 
