@@ -161,6 +161,18 @@ def test_a_job_without_room_beside_its_group_is_told_where_that_lies(places: lis
     assert any(text in message for message in messages(plan, "default/y"))
 
 
+def test_of_the_places_where_a_group_lies_the_first_eight_are_named_in_order() -> None:
+    """Its PodGroups came from the last rack to the first."""
+    racks = [f"r{number}" for number in range(9)]
+    objects = [each for name in racks for each in (node(f"{name}-n0", cpu=16), hyper_node(name, 1, f"{name}-n0"))]
+    for place, rack in enumerate(reversed(racks)):
+        made, *_ = gang(f"x{place}", 1, group="g", policy="same", tier="1")
+        objects += [made, pod(f"x{place}-0", group=f"x{place}", on=f"{rack}-n0", cpu=4)]
+    plan = Bench([*objects, *gang("y", 2, group="g", policy="same", tier="1")], tiers()).cycle()
+    text = "topology group g lies in several HyperNodes of tier 1: r0, r1, r2, r3, r4, r5, r6, r7; job y cannot join it"
+    assert any(text in message for message in messages(plan, "default/y"))
+
+
 def test_of_a_job_of_which_parts_alone_are_close_the_whole_keeps_to_its_group() -> None:
     """Its own domains are all nodes; those of the group's tier are looked at in their place."""
     running = [gang("x", 1, group="g", policy="apart", tier="2")[0], pod("x-0", group="x", on="b0-r0-n0")]

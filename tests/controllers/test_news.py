@@ -9,12 +9,13 @@ import pytest
 from stromboli.api.batch import Job
 from stromboli.api.bus import Command
 from stromboli.api.fields import Metadata
+from stromboli.api.fields import OwnerReference as Reference
 from stromboli.api.kinds import COMMANDS, JOBS, POD_GROUPS, QUEUES
 from stromboli.api.read import read
 from stromboli.controllers.commands import Commands
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.work import About, Work
-from tests.controllers.cluster import Cluster, job, queue
+from tests.controllers.cluster import Cluster, job, queue, started, task
 
 MADE_OF = "volcano.sh/createdByJobTemplate"
 
@@ -139,3 +140,27 @@ def test_the_annotations_of_a_pods_owner_count() -> None:
     cluster.store("pods", {"metadata": meta, "spec": {"schedulerName": "volcano", "containers": [{"name": "c"}]}})
     cluster.settle()
     assert cluster.groups()[0]["spec"]["minMember"] == 3
+
+
+@pytest.mark.parametrize(("uid", "phase"), [("", "Aborted"), ("own", "Aborted"), ("another", "Running")])
+def test_a_command_for_another_job_of_the_name_is_carried_out_on_none(uid: str, phase: str) -> None:
+    cluster = started(task("t", 1))
+    own = cluster.job()["metadata"]["uid"]
+    target = {"name": "j", "kind": "Job", "apiVersion": "", "uid": own if uid == "own" else uid}
+    meta = {"name": "c", "namespace": "ns"}
+    cluster.store(COMMANDS, {"metadata": meta, "action": "AbortJob", "target": target})
+    cluster.settle()
+    cluster.reap()
+    cluster.settle()
+    assert cluster.phase() == phase
+
+
+def test_who_controls_an_owner_is_known_until_that_changes() -> None:
+    cluster, key = Cluster(), ("ReplicaSet", "ns", "o")
+    above = Reference("apps/v1", "Deployment", "d", "ud", controller=True)
+    other = Reference("v1", "ConfigMap", "c", "uc")
+    cluster.manager.seen_owner("ReplicaSet", Metadata(name="o", namespace="ns", owner_references=(other, above)), 1)
+    found = cluster.manager.world.owners_above[key]
+    assert (found.kind, found.name, found.uid, found.controller) == ("Deployment", "d", "ud", True)
+    cluster.manager.seen_owner("ReplicaSet", Metadata(name="o", namespace="ns", owner_references=(other,)), 1)
+    assert key not in cluster.manager.world.owners_above

@@ -357,6 +357,19 @@ def test_a_train_job_is_as_large_as_its_job_set_and_a_cron_job_keeps_runs_apart(
     assert group["spec"]["networkTopology"] == {"mode": "soft"}
 
 
+def test_owners_above_the_one_that_the_gang_is_made_for_say_nothing_of_it() -> None:
+    """A TrainJob above the JobSet is read to see whether it asks for more, and does not."""
+    cluster = Cluster(Settings(group_by=frozenset({"JobSet"})))
+    job_set(cluster, JOB_SET, ("trainer.kubeflow.org/v1alpha1", "TrainJob", "tj"))
+    cluster.objects["trainjobs.trainer.kubeflow.org"] = {
+        ("ns", "tj"): {"metadata": owned("tj", annotations={QUEUE: "team"}), "spec": {}}
+    }
+    cluster.store("pods", pod("p", JOB, labels=LABELS))
+    cluster.settle()
+    (group,) = cluster.groups()
+    assert (group["metadata"]["name"], group["spec"].get("queue")) == ("podgroup-uid-of-js", None)
+
+
 @pytest.mark.parametrize(("leader", "cpu"), [({}, "4"), ({"leaderTemplate": container("3")}, "6")])
 def test_a_leader_takes_what_its_own_template_says(leader: Manifest, cpu: str) -> None:
     workers = {"size": 4, "workerTemplate": container(), **leader}

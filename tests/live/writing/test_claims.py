@@ -201,3 +201,31 @@ def test_a_device_has_its_time_to_become_ready_and_no_more(
         await claims.world.end()
 
     run(story())
+
+
+def test_of_claims_that_are_waited_for_those_that_have_lost_their_devices_get_them_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        claims = await Claims.of(tmp_path, PLAIN, SLOW)
+        assert not await claims.ready()
+        claims.world.server.put("resourceclaims", {**claims.found(PLAIN), "status": {}})
+        await asyncio.sleep(0.1)
+        assert not await claims.ready()
+        assert claims.found(PLAIN)["status"]["allocation"]
+        await claims.world.end()
+
+    run(story())
+
+
+def test_others_that_use_a_claim_stay_its_users(tmp_path: Path) -> None:
+    async def story() -> None:
+        claims = await Claims.of(tmp_path, PLAIN)
+        other = {"resource": "pods", "name": "other", "uid": "uid-of-other"}
+        status = {"allocation": to_builtins(claims.bind.claims["ns/plain"]), "reservedFor": [other]}
+        claims.world.server.put("resourceclaims", {**claims.found(PLAIN), "status": status})
+        await asyncio.sleep(0.1)
+        assert await claims.ready()
+        users = claims.found(PLAIN)["status"]["reservedFor"]
+        assert [one["uid"] for one in users] == ["uid-of-other", claims.bind.uid]
+        await claims.world.end()
+
+    run(story())
