@@ -12,7 +12,7 @@ from stromboli.framework.engine.classes import FEW, Classes, TaskClass
 from stromboli.framework.engine.rows import Bools
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.statement import Statement
-from stromboli.model.resources.axes import CPU
+from stromboli.model.resources.axes import CPU, MEMORY
 from stromboli.model.table import Node, NodeRows
 from stromboli.model.task import Task
 from stromboli.plugin import Plugin, Reason, node_order, predicate
@@ -112,6 +112,7 @@ def test_what_is_kept_is_what_would_be_found_anew(seed: int, plugins: str, more:
             assert_same(kept, fresh)
 
 
+GIB = 2**30
 GONE = Reason("never again", resolvable=False)
 
 
@@ -156,3 +157,47 @@ def test_which_nodes_evictions_may_open_is_found_anew_after_each_placement(plugi
         assert list(session.placer.curable(task)) == [True, False]
         plan.rollback(0)
         assert list(session.placer.curable(task)) == [True, True]
+
+
+class Twice(Plugin):
+    """Has nothing to say at first; refuses n0 for good, which has 2 GiB, and n0 and n1, which has 3, for now."""
+
+    name = "twice"
+
+    @predicate.vector(key=lambda task: None, static=True, reasons=(Reason("other"),))
+    def silent(self, task: Task, nodes: NodeRows) -> Bools | None:
+        return None
+
+    @predicate.vector(key=lambda task: None, static=True, reasons=(GONE,))
+    def first(self, task: Task, nodes: NodeRows) -> Bools:
+        return np.asarray(nodes.alloc[MEMORY] > 2 * GIB)
+
+    @predicate.vector(key=lambda task: None, static=True, reasons=(Reason("not now"),))
+    def second(self, task: Task, nodes: NodeRows) -> Bools:
+        return np.asarray(nodes.alloc[MEMORY] > 3 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("within", "counts"),
+    [
+        (None, {"never again": 1, "not now": 1, "too empty": 1}),
+        ([False, True, True], {"not now": 1, "too empty": 1}),
+        ([True, False, False], {"never again": 1}),
+    ],
+)
+def test_of_each_node_the_first_plugin_that_refuses_it_says_why_and_no_more_once_it_is_for_good(
+    within: list[bool] | None, counts: dict[str, int]
+) -> None:
+    """All of them have just the room that is asked for; said again, it is the same."""
+    machines = [node(f"n{number}", cpu=4, memory=f"{number + 2}Gi") for number in range(3)]
+    objects = [*machines, pod_group("x", min_member=0), pod("x0", group="x", cpu=4, memory=0)]
+    with Bench(objects, conf("gang", "twice shy"), Shy, Twice).open() as session:
+        task, rows = task_of(session, "x0"), None if within is None else np.array(within)
+        for _ in range(2):
+            found = session.placer.refusals(task, rows)
+            assert {reason.text: count for reason, count in found.counts.items()} == counts
+            assert found.nodes == (3 if within is None else sum(within))
+        with session.statement() as plan:
+            plan.allocate(task, session.nodes["n2"])
+            short = session.placer.refusals(task, rows).counts.get(Reason("Insufficient cpu"), 0)
+            assert short == (within is None or within[2])

@@ -113,3 +113,10 @@ def test_queues_name_what_their_pods_hold_and_no_node_offers_but_no_zero() -> No
     plan = Bench(objects).cycle()
     [found] = [update for update in plan.queues if update.name == "q"]
     assert {name for name in found.allocated if "example" in name} == {"example.com/x"}
+
+
+def test_the_numbers_of_a_job_that_waits_are_told_in_the_order_of_their_texts() -> None:
+    pods = [pod(f"g-{number}", group="g") for number in range(3)]
+    with Bench([node("n1"), pod_group("g", min_member=2), *pods]).open() as session:
+        text = fit_error(session.jobs["default/g"])
+    assert text.startswith("pod group is not ready, 2 minAvailable, 3 Pending; ")

@@ -21,6 +21,7 @@ from stromboli.framework.session.session import Session
 from stromboli.model.codec import decode_snapshot, encode_snapshot
 from stromboli.testing.builders import Manifest, events, node, pod, pod_group, queue
 from stromboli.testing.plain.cycle import run_plain_cycle
+from tests.acceptance.bench import Bench, answering, conf
 from tests.laws.crowds import configurations
 from tests.laws.pictures import picture
 from tests.laws.scenes import CONFIGURATIONS, NOW, REGISTRY, WITH_CAPACITY, config_of, digest
@@ -169,3 +170,26 @@ def test_a_run_of_pods_that_ask_for_what_is_nowhere_gets_no_nodes():
         choice = session.placer.place_run(list(session.jobs["default/g"].tasks.values()))
         assert choice is not None
         assert choice.rows == []
+
+
+def test_what_pods_lack_that_ask_for_what_is_nowhere_is_counted_anew_after_each_placement():
+    """n0 has a core for g-0, which g-1 lacks then before all else."""
+    pods = [pod("g-0", group="g", cpu=1, memory=0), pod("g-1", group="g", cpu=1, memory=0, requests={RDMA: "1"})]
+    snapshot = of([node("n0", cpu=1), queue("default"), pod_group("g", min_member=2), *pods]).snapshot()
+    with Session.open(snapshot, config_of(NODES_ALONE), REGISTRY, NOW) as session, session.statement() as plan:
+        first, asking = session.jobs["default/g"].tasks.values()
+        lacking = f"0/1 nodes are unavailable: 1 Insufficient {RDMA}."
+        assert session.placer.refusals(asking).text == session.placer.refusals(asking).text == lacking
+        plan.allocate(first, session.nodes["n0"])
+        assert session.placer.refusals(asking).text == "0/1 nodes are unavailable: 1 Insufficient cpu."
+        plan.rollback(0)
+        assert session.placer.refusals(asking).text == lacking
+
+
+def test_predicates_are_not_asked_of_pods_that_ask_for_what_is_nowhere():
+    asked: list[str] = []
+    spy = answering("spy", predicate=lambda task, node: asked.append(task.name))
+    pods = [pod("g-0", group="g", cpu=1), pod("g-1", group="g", cpu=1, requests={RDMA: "1"})]
+    plan = Bench([node("n0"), pod_group("g"), *pods], conf("gang spy", "predicates", actions="allocate"), spy).cycle()
+    assert [bind.key for bind in plan.binds] == ["default/g-0"]
+    assert set(asked) == {"g-0"}
