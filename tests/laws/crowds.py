@@ -224,7 +224,7 @@ def uneven(draw: DrawFn, texts: Sequence[str] = EVERY) -> Scene:
 
 @st.composite
 def unlike(draw: DrawFn) -> Scene:
-    """A full node, and jobs some of whose pods run there and some wait, all of different importance.
+    """A full node, and jobs with some pods running there and some waiting, all of different priority.
 
     Jobs want all of their pods, and can do without those beyond the first: they take room from their own.
     """
@@ -300,7 +300,7 @@ def staffed(draw: DrawFn) -> Scene:
 def lending(draw: DrawFn, texts: Sequence[str] = EVERY) -> Scene:
     """Full nodes, now and then ten of them, where one queue holds more than it deserves and another has nothing yet.
 
-    The gangs that come to the other one mostly deserve what they ask for.  Now and then everybody wants devices, too,
+    The gangs that come to the other one mostly deserve what they ask for.  Now and then all jobs want devices, too,
     the queues lie in a tree, and there are switches.
     """
     text, many = draw(st.sampled_from(list(texts))), draw(st.sampled_from((False, False, True)))
@@ -337,7 +337,7 @@ def _lending_queues(half: Mapping[str, Any], tree: bool) -> list[Manifest]:
 
 @dataclass
 class Decision:
-    """A statement with evictions at the moment of its commit: whom, for which job, and what the job's gang had then."""
+    """A statement with evictions as it commits: its victims, the job they go for, and what the job's gang has then."""
 
     reason: str
     actor: str
@@ -390,7 +390,7 @@ def _decision(statement: Statement, questions: dict[str, Question]) -> Decision:
 
 
 def spareable(session: SessionState, statement: Statement) -> list[str]:
-    """Victims without whom every pod of the statement would have its place all the same.
+    """Victims that were not needed: every pod of the statement would have its place without their eviction.
 
     Each is tried by itself; what breaks a gang goes together in gang actions, so it is tried together.  The statement
     is taken back, done again without them, and left as it was found.
@@ -410,7 +410,7 @@ def spareable(session: SessionState, statement: Statement) -> list[str]:
 
 
 def _unit(session: SessionState, victim: Task) -> str:
-    """The victim itself, or its job where a gang action breaks the gang with it; nobody is evicted yet."""
+    """The victim itself, or its job where a gang action breaks the gang with it; nothing is evicted yet."""
     job = session.job_of(victim)
     assert job is not None
     spare = job.ready_task_num() - job.min_available

@@ -84,14 +84,14 @@ HAPPENINGS = (*CALM, *NODES, *WRITES)
 GRACES = (0, 5, 30, 90, 90)
 OVERSTAYS = ("", "", "", "", "30s", "10m")
 STAY = ("30s", "1h")
-"""Nobody ends when told to: who takes room from them holds a reservation for a while."""
+"""Pods stay after their eviction, so that jobs that take room from them hold reservations for a while."""
 
 
 def member(
     draw: DrawFn, name: str, group: str, importance: str, size: int, on: str = "", runs: str = "",
     overstays: Sequence[str] = OVERSTAYS,
 ) -> Manifest:  # fmt: skip
-    """A pod that takes its whole grace to end, and perhaps longer; somebody may own it."""
+    """A pod that takes its whole grace period to end, and perhaps longer; it may have a controller."""
     over = draw(st.sampled_from(overstays))
     lives = {STOP_AFTER: "1h", **({OVERSTAY: over} if over else {}), **({RUN_FOR: runs} if runs else {})}
     made = pod(
@@ -150,7 +150,7 @@ def histories(draw: DrawFn, happenings: Sequence[str] = HAPPENINGS, confs: Seque
 
 @st.composite
 def rivalries(draw: DrawFn, happenings: Sequence[str] = (*CALM, "comes", "grows", "restart")) -> History:
-    """One node or two whose pods do not end when they are told to, and equal gangs that all want the room."""
+    """One or two nodes whose pods stay after their eviction, and equal gangs that all want the room."""
     nodes = [machine(number, draw(st.integers(2, 4))) for number in range(draw(st.integers(1, 2)))]
     objects = [*classes(), queue("q1"), queue("q2"), *nodes, *draw(full(nodes, STAY))]
     work = [draw(arriving(name, ranks=("high", "high", "mid"))) for name in "tuvw"]
@@ -166,7 +166,7 @@ Look = Callable[[Session], object]
 
 @dataclass
 class Looks:
-    """Whom to show a session when it is open, when its actions have run, and when its plan is made."""
+    """Functions that see a session when it opens, after its actions, and once its plan is made and carried out."""
 
     opened: list[Look] = field(default_factory=list)
     acted: list[Look] = field(default_factory=list)
@@ -199,7 +199,7 @@ class Ear:
 
 
 class Shown(Scheduling):
-    """A scheduler whose sessions are shown."""
+    """A scheduler that passes each of its sessions to the functions in ``looks``."""
 
     looks: Looks
     ear: Ear

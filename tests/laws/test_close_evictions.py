@@ -105,8 +105,8 @@ def test_close_while_others_go(scene: Scene) -> None:
 
 
 @pytest.mark.law(
-    "nobody is evicted for a close gang without a whole domain: it has its room, and then its nodes, or a whole gang "
-    "of a queue that comes first does"
+    "pods are evicted for a gang with a hard topology only if it gains a whole domain: the gang keeps that room, and "
+    "then its nodes, unless a complete gang of a preceding queue takes them"
 )
 @given(full_scenes(), st.booleans())
 def test_evictions_lead_to_a_whole_domain(scene: Scene, slow: bool) -> None:

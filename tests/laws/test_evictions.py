@@ -1,4 +1,4 @@
-"""What holds whenever somebody is evicted: for whom, whom not, no more than needed, and without end never."""
+"""What must hold for every eviction: its purpose, the pods it must spare, that none is needless and that all end."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def key_of(each: Manifest) -> str:
     return f"{each['metadata']['namespace']}/{each['metadata']['name']}"
 
 
-# ---------------------------------------------------------------------- for whom
+# ---------------------------------------------------------------------- what evictions are for
 
 
-@pytest.mark.law("nobody is evicted for another job unless that job is whole with what it took")
+@pytest.mark.law("pods of other jobs are evicted only for a job that is complete with the room it takes")
 @given(
     st.one_of(*(lending(LENDING) for _ in range(4)), contested(RECLAIMING), uneven(PLAIN), crowds()), steps, newcomers
 )
@@ -137,7 +137,7 @@ def test_idle_room(scene: Scene, happenings: list[Step], fresh: list[list[Manife
     assert len(list(lived(scene, happenings, fresh, cycle))) == len(happenings)
 
 
-# ---------------------------------------------------------------------- whom not
+# ---------------------------------------------------------------------- what must not be evicted
 
 
 @pytest.mark.law("a queue within its deserved share in every dimension loses nothing to reclaim")
@@ -175,14 +175,14 @@ class Stubborn(Plugin):
 @given(crowds())
 def test_no_trace(scene: Scene) -> None:
     config, registry = with_plugins(scene.config, Counts, Stubborn)
-    config = replace(config, tiers=(config.tiers[-1], *config.tiers[:-1]))  # who votes last is not asked
+    config = replace(config, tiers=(config.tiers[-1], *config.tiers[:-1]))  # a plugin in the last tier is not asked
     with Session.open(scene.snapshot(), config, registry, NOW) as session, watching() as found:
         for number, name in enumerate(config.actions, 1):
             session.to_come = config.actions[number:]
             before, decisions = books(session), len(found)
             commits = committed(session)
             run_action(session, REGISTRY.action(name)(config.arguments_of(name)))
-            assert all(made.within for made in found), "only the search within a job asks nobody"
+            assert all(made.within for made in found), "only the search within a job evicts without asking the plugins"
             if name not in ("enqueue", "allocate", "backfill") and (len(found), committed(session)) == (
                 decisions,
                 commits,
@@ -191,7 +191,7 @@ def test_no_trace(scene: Scene) -> None:
 
 
 def committed(session: Session) -> int:
-    """How many tasks hold room for which they wait: what a search within a job has taken without evicting anybody."""
+    """How many tasks hold room for which they wait: what a search within a job has taken without an eviction."""
     return sum(
         len(job.index.get(status, ()))
         for job in session.jobs.peek()
@@ -210,7 +210,7 @@ def test_repeated(scene: Scene) -> None:
 
 
 CYCLES, STILL = 30, 4
-"""How long a cluster may take to come to rest, and for how many cycles nobody must be evicted to call it that."""
+"""The cycles within which a cluster must come to rest, and how many cycles without an eviction count as rest."""
 
 
 def settles(scene: Scene) -> list[int]:

@@ -155,7 +155,7 @@ def test_remembered(scene: Scene) -> None:
         assert scene.plan() == known
 
 
-@pytest.mark.law("who listens changes nothing")
+@pytest.mark.law("observing a cycle changes nothing")
 @given(st.one_of(tight_scenes(), scenes()))
 def test_listeners(scene: Scene) -> None:
     heard = run_cycle(scene.snapshot(), scene.config, REGISTRY, NOW, observer=Counting())

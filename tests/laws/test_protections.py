@@ -93,10 +93,10 @@ NAMER = answering(
     reclaimable=lambda _reclaimer, tasks: tasks,
     unified_evictable=lambda _context, tasks: tasks,
 )
-"""A plugin that would evict everybody, always."""
+"""A plugin that would always evict every candidate."""
 
 
-@pytest.mark.law("whatever evicts, nobody critical goes and no disruption budget is overdrawn")
+@pytest.mark.law("no action evicts a critical pod or overdraws a disruption budget")
 @pytest.mark.parametrize("plugins", PLUGINS)
 @settings(max_examples=25)
 @given(objects=crowded(), actions=st.sampled_from(ORDERS))
@@ -110,7 +110,7 @@ def test_no_critical_pod_is_evicted_and_no_budget_is_overdrawn(
 
 
 def check(plan: Plan, objects: list[Manifest]) -> None:
-    """Nobody critical is evicted, and of each budget's pods no more than it allows."""
+    """No critical pod is evicted, and no more of a budget's pods than it allows."""
     pods = {f"default/{each['metadata']['name']}": each for each in objects if each["kind"] == "Pod"}
     evicted = [pods[eviction.key] for eviction in plan.evictions]
     assert not [each for each in evicted if each["spec"].get("priorityClassName") in CRITICAL]
@@ -122,12 +122,12 @@ def check(plan: Plan, objects: list[Manifest]) -> None:
             assert covered <= each["status"]["disruptionsAllowed"]
 
 
-@pytest.mark.law("whoever could go besides the victims is a victim")
+@pytest.mark.law("every candidate that could be evicted besides the victims is a victim")
 @pytest.mark.parametrize("plugins", ["pdb gang priority conformance", "conformance priority gang pdb"])
 @settings(max_examples=40)
 @given(objects=crowded())
 def test_every_candidate_that_could_be_evicted_is_a_victim(plugins: str, objects: list[Manifest]) -> None:
-    """No budget is kept for somebody whom gang or priority spare: to those who may go nobody could be added.
+    """No budget is kept for pods that gang or priority spare: no other candidate could be added to the victims.
 
     Budgets over several applications are left out: with them the first of a list may cost two later ones their place.
     """

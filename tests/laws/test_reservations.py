@@ -50,7 +50,7 @@ some, few = settings(max_examples=25), settings(max_examples=15)
 
 
 class Events(Plugin):
-    """Counts by events alone who holds a place, and what each queue holds."""
+    """Counts from events alone which tasks hold a place and what each queue holds."""
 
     name = "events"
 
@@ -161,7 +161,7 @@ def test_recount(history: History) -> None:  # S4-34
     lived(history, opened=agree, acted=agree)
 
 
-@pytest.mark.law("whoever is bound was told to the plugins exactly once, whether it held a reservation or not")
+@pytest.mark.law("plugins hear of each bound task exactly once, whether it held a reservation or not")
 @few
 @given(histories())
 def test_events(history: History) -> None:
@@ -209,7 +209,7 @@ def halves(life: Life) -> list[str]:
 class Ages:
     """How long each reservation has stood, as a scheduler that never forgets would count it.
 
-    Time in which somebody who ends on a node of the gang may still be there does not count.  A refused write may leave
+    Time in which a terminating pod may still occupy a node of the gang does not count.  A refused write may leave
     what was given up on its pod for one cycle more.
     """
 
@@ -226,7 +226,7 @@ class Ages:
             counted = max(0.0, now - max(self.looked, self.ends.get(gang_of(each), 0.0)))
             ages[key] = self.ages[key] + counted if key in self.ages else 0.0
         self.looked, self.ages, self.ends = now, ages, {}
-        for each, node in holding:  # a gang waits for the slowest of all who end on its nodes
+        for each, node in holding:  # a gang waits for the slowest of all pods that terminate on its nodes
             self.ends[gang_of(each)] = max([self.ends.get(gang_of(each), 0.0), *endings(life, node)])
         late = TIMEOUT + (2 + life.refusals) * PERIOD
         return [uid for (uid, _, _), age in ages.items() if age > late]
@@ -260,14 +260,14 @@ def test_in_time(history: History) -> None:
 
 
 class Patience:
-    """Hears who waits for slow victims, and since when, as a scheduler that never forgets would count it."""
+    """Hears which jobs wait for slow victims, and since when, as a scheduler that never forgets would count it."""
 
     def __init__(self) -> None:
         self.heard = Counting({"eviction_postponed", "eviction_not_sought"})
         self.since: dict[tuple[str, int], float] = {}
 
     def look(self, life: Life, session: Session) -> None:
-        """Nobody who waits has waited for longer than the slowest victim there can be allows."""
+        """No waiting job has waited for longer than the slowest possible victim allows."""
         wanting = {job.uid for job in session.jobs.peek() if not job.is_ready() or session.ask.job_starving(job)}
         self.since = {key: when for key, when in self.since.items() if key[0] in wanting}
         patient = {str(fields["job"].uid) for _, fields in self.heard.told}  # type: ignore[attr-defined]
@@ -277,7 +277,7 @@ class Patience:
             assert session.now - began < PATIENCE * (max(GRACES) - GRACE), uid
 
 
-@pytest.mark.law("nobody waits for slow victims for longer than patience says")
+@pytest.mark.law("no job waits for slow victims for longer than the patience argument allows")
 @few
 @given(histories(confs=[*CONFS[::2], *[ELASTIC] * 3]), st.sampled_from((0, 1, MAX_RECHECKS)))
 def test_patience(history: History, looks: int) -> None:

@@ -209,7 +209,7 @@ SMALL, BIG = {"memory": "512Mi"}, {"cpu": "1500m"}
         ("reclaim", "ranked", {"x-03": {"labels": {"odd": "yes"}}}, [2, 4]),
         ("reclaim", "ranked", {"x-03": {"nominated": "n0"}}, [2, 2, 4]),
         ("reclaim", "ranked", {"x-03": {"preemptionPolicy": "Never"}}, [2, 2, 4]),
-        # at first nobody knows what a node will say
+        # at first no search has found how many victims a node yields
         ("preempt", "ranked", {}, [3, 4]),
         ("preempt", "ranked", {"r2-1": SMALL}, [3]),
         ("preempt", "ranked", {"x-08": {"role": "worker"}}, [4]),

@@ -1,4 +1,4 @@
-"""What is passed over would have changed nothing: whoever takes the long way gets the same plan."""
+"""What is passed over would have changed nothing: without the shortcuts the plan is the same."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Curious:
 
 
 def heard_or_not(snapshot: Snapshot, config: Config, registry: Registry, now: float) -> Plan:
-    """The plan of a cycle, which is the same whether somebody listens or not."""
+    """The plan of a cycle, which is the same with and without an observer."""
     plan = run_cycle(snapshot, config, registry, now)
     assert digest(run_cycle(snapshot, config, registry, now, 0, Curious())) == digest(plan)
     return plan

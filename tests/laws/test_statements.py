@@ -29,7 +29,7 @@ from tests.laws.bookkeeping import Counts, books, trimmed
 from tests.laws.scenes import NOW, Scene, held_scenes, scenes, tight_scenes, with_plugins
 
 Picks = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=14)
-"""Operations: which one, and two numbers that pick whom and where."""
+"""Operations: the kind, and two numbers that pick the task and the node."""
 
 
 def opened(scene: Scene) -> Session:
@@ -73,13 +73,13 @@ class Walk:
         self.session, self.statement = session, Statement(session)
         self.marks: list[int] = []
 
-    def take(self, what: int, whom: int, where: int) -> None:
+    def take(self, what: int, which: int, where: int) -> None:
         kinds: list[Callable[[int, int], None]] = [
             self.allocate, self.pipeline, self.evict, self.let_go, self.mark, self.back, self.again, self.merge,
             self.run,
         ]  # fmt: skip
         with suppress(PlacementError):
-            kinds[what](whom, where)
+            kinds[what](which, where)
 
     def tasks(self, *statuses: Any) -> list[Task]:
         names = self.session.table.statics.row
@@ -89,50 +89,50 @@ class Walk:
     def row(self, where: int) -> int:
         return where % len(self.session.table)
 
-    def allocate(self, whom: int, where: int) -> None:
+    def allocate(self, which: int, where: int) -> None:
         if waiting := self.tasks(PENDING, PIPELINED):
-            self.statement.allocate(waiting[whom % len(waiting)], Node(self.session.table, self.row(where)))
+            self.statement.allocate(waiting[which % len(waiting)], Node(self.session.table, self.row(where)))
 
-    def pipeline(self, whom: int, where: int) -> None:
+    def pipeline(self, which: int, where: int) -> None:
         if waiting := self.tasks(PENDING, PIPELINED):
             name = self.session.table.statics.names[self.row(where)]
-            self.statement.pipeline(waiting[whom % len(waiting)], name, eviction_occurred=bool(where % 2))
+            self.statement.pipeline(waiting[which % len(waiting)], name, eviction_occurred=bool(where % 2))
 
-    def evict(self, whom: int, _where: int) -> None:
+    def evict(self, which: int, _where: int) -> None:
         if running := self.tasks(RUNNING):
-            self.statement.evict(running[whom % len(running)], "law")
+            self.statement.evict(running[which % len(running)], "law")
 
-    def let_go(self, whom: int, _where: int) -> None:
+    def let_go(self, which: int, _where: int) -> None:
         """A reservation, be it of this statement or of an earlier session."""
         if holding := self.tasks(PIPELINED):
-            self.statement.unpipeline(holding[whom % len(holding)])
+            self.statement.unpipeline(holding[which % len(holding)])
 
-    def run(self, whom: int, where: int) -> None:
+    def run(self, which: int, where: int) -> None:
         if waiting := self.tasks(PENDING):
-            first = waiting[whom % len(waiting)]
+            first = waiting[which % len(waiting)]
             equal = [task for task in waiting if task.job == first.job and task.template is first.template]
-            rows = [self.row(where + i * whom) for i in range(len(equal))]
+            rows = [self.row(where + i * which) for i in range(len(equal))]
             kind = OperationKind.ALLOCATE if where % 3 else OperationKind.PIPELINE
             self.statement.place(self.session.jobs[first.job], equal, rows, kind)
 
-    def mark(self, _whom: int, _where: int) -> None:
+    def mark(self, _which: int, _where: int) -> None:
         self.marks.append(self.statement.checkpoint())
 
-    def back(self, _whom: int, _where: int) -> None:
+    def back(self, _which: int, _where: int) -> None:
         if self.marks:
             self.statement.rollback(self.marks.pop())
 
-    def again(self, _whom: int, _where: int) -> None:
+    def again(self, _which: int, _where: int) -> None:
         """Everything taken back, and done once more."""
         saved = self.statement.save()
         self.statement.discard()
         self.marks.clear()
         self.statement.recover(saved)
 
-    def merge(self, whom: int, where: int) -> None:
+    def merge(self, which: int, where: int) -> None:
         """An operation recorded elsewhere and taken over."""
         other = Walk(self.session)
-        other.take(whom % 4, whom, where)
+        other.take(which % 4, which, where)
         self.statement.merge(other.statement)
 
 
@@ -160,11 +160,11 @@ def test_rollback(scene: Scene, picks: list[tuple[int, int, int]], ending: str) 
 def test_marks(scene: Scene, first: list[tuple[int, int, int]], then: list[tuple[int, int, int]]) -> None:
     with opened(scene) as session:
         walk = Walk(session)
-        for what, whom, where in first:
-            walk.take(what % 4, whom, where)
+        for what, which, where in first:
+            walk.take(what % 4, which, where)
         said, before, mark = answers(session), books(session), walk.statement.checkpoint()
-        for what, whom, where in then:
-            walk.take(what % 4, whom, where)
+        for what, which, where in then:
+            walk.take(what % 4, which, where)
         walk.statement.rollback(mark)
         assert books(session) == before
         assert answers(session) == said

@@ -48,13 +48,13 @@ def clusters(draw: DrawFn) -> list[Manifest]:
         limits: dict[str, Any] = {"cpu": "6", "memory": "16Gi", **draw(amounts)}
         found.append(queue(name, **draw(st.sampled_from(({}, {"capability": limits}, {"deserved": limits})))))
     for i in range(draw(st.integers(1, 4))):
-        phase, whose = (
+        phase, home = (
             draw(st.sampled_from(("Pending", "Inqueue", "Running"))),
             draw(st.sampled_from(("default", "other"))),
         )
         least: Any = draw(st.sampled_from(({}, {"minResources": {"cpu": "1", **draw(amounts)}})))
         found.append(
-            pod_group(f"g{i}", queue=whose, phase=phase, created=i, min_member=draw(st.integers(1, 2)), **least)
+            pod_group(f"g{i}", queue=home, phase=phase, created=i, min_member=draw(st.integers(1, 2)), **least)
         )
         for k in range(draw(st.integers(1, 3))):
             asked = draw(amounts)
