@@ -35,7 +35,7 @@ def with_spec(objects: list[Manifest], **spec: Any) -> list[Manifest]:
     ("objects", "bound"),
     [
         pytest.param(idle_pods("g", 2), ["g-0", "g-1"], id="full-nodes-take-them"),
-        pytest.param([pod_group("g"), pod("g-0", group="g", cpu=1)], [], id="only-who-asks-for-nothing"),
+        pytest.param([pod_group("g"), pod("g-0", group="g", cpu=1)], [], id="only-pods-that-ask-for-nothing"),
         pytest.param(idle_pods("g", phase="Pending"), [], id="not-admitted"),
         pytest.param(idle_pods("g", least=2), [], id="too-few-pods-for-its-minimum"),
         pytest.param(with_spec(idle_pods("g"), schedulingGates=[{"name": "wait"}]), [], id="gated"),
@@ -98,7 +98,7 @@ def test_the_better_queue_and_the_better_job_come_first() -> None:
 def test_one_that_holds_room_starts_where_there_is_some_and_else_goes_on_holding(
     nodes: int, bound: dict[str, str]
 ) -> None:
-    """n1 takes one pod, and somebody is still ending there."""
+    """n1 takes one pod, and another pod still terminates there."""
     machines = [node(f"n{i + 1}", pods=1) for i in range(nodes)]
     ends = [pod_group("e", phase="Running"), pod("e-0", group="e", on="n1", cpu=1, memory=0, deleting=True)]
     group, holds = idle_pods("g")

@@ -1,4 +1,4 @@
-"""Bundles of victims: who is safe, what is worth how much, and which goes first."""
+"""Bundles of victims: which tasks are safe, what a bundle is worth, and which goes first."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ QUEUES = [queue("q1"), queue("q2")]
 
 
 def unequal(action: str, gate: bool, *more: str) -> Story:
-    """A pod of one core, the first to go, and one of two cores on a full node; somebody needs two."""
+    """A pod of one core, the first to go, and one of two cores on a full node; a waiting pod needs two."""
     own = "q1" if action == "preempt" else "q2"
     crowd = [
         pod_group("low", min_member=0, queue="q1", phase="Running", priorityClassName="low"),
@@ -48,7 +48,7 @@ def test_who_went_on_the_way_to_the_decisive_victim_is_spared(action: str) -> No
 
 
 class ByName(Plugin):
-    """Compares tasks by their names, and gives no key: whose name comes first has its turn first."""
+    """Compares tasks by their names, and gives no key: tasks have their turns in the order of their names."""
 
     name = "byname"
 
@@ -117,7 +117,7 @@ def test_without_keys_the_task_whose_turn_comes_last_goes_first() -> None:
 def test_a_task_of_an_unknown_job_goes_first() -> None:
     with mixed().open() as session:
         known, stray = task_of(session, "x-0"), copy(task_of(session, "x-1"))
-        stray.job = "default/nobody"
+        stray.job = "default/unknown"
         order = VictimOrder(session, None)
         assert (order.compare(stray, known), order.compare(known, stray)) == (-1, 1)
         assert order.sorted([known, stray]) == [stray, known]

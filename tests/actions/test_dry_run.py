@@ -1,4 +1,4 @@
-"""The topology-aware search on one node and among nodes: who is named, what is said of the others."""
+"""The topology-aware search on one node and among nodes: the victims it names, and its reasons for other nodes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def refusing(*names):
 
 
 def refused_without(count):
-    """Refuses the pod where fewer than ``count`` have been removed, as filters do whom a pod that stays keeps off."""
+    """Filters that refuse the node until ``count`` pods have been removed, as when a pod there repels the new one."""
     removed = []
 
     def remove(state, asking, victim, where):
@@ -77,14 +77,14 @@ KEPT = running("k", 2, annotations={PREEMPTABLE: "false"})
         pytest.param([TWO, LARGE], {"simulate_remove_task": refusing("l-1")}, [], "removing default/l-1 failed",
                      id="a plugin keeps the second"),
         pytest.param([TWO, ASKS], {"simulate_remove_task": refusing("l-1")}, ["l-0"], "",
-                     id="a plugin keeps one whom the search does not need"),
+                     id="a plugin keeps a pod that the search does not need"),
         pytest.param([TWO, ASKS], {"simulate_predicate": lambda *_: Reason("too close")}, [], "too close",
                      id="filters refuse in any case"),
         pytest.param([TWO, ASKS], refused_without(2), ["l-1", "l-0"], "", id="filters refuse until both are gone"),
         pytest.param([TWO, ASKS], {"simulate_allocatable": lambda *_: False}, ["l-1", "l-0"], "",
                      id="the quota refuses in any case, which the action has asked before"),
         pytest.param([TWO, ASKS], {**refused_without(1), "simulate_add_task": lambda *_: Reason("no way back")},
-                     ["l-0"], "", id="one who cannot come back is not reprieved"),
+                     ["l-0"], "", id="a pod that cannot come back is not reprieved"),
     ],
 )  # fmt: skip
 def test_who_goes_from_a_node(objects, points, names, why):
@@ -93,7 +93,7 @@ def test_who_goes_from_a_node(objects, points, names, why):
 
 
 def test_where_all_are_reprieved_the_node_is_none():
-    """Filters refuse at first, whoever goes, and admit the pod later with all of them there."""
+    """Filters refuse the node at first, whichever pods go, and later admit the pod while all of them are there."""
     asked = []
 
     def refuse(*_):

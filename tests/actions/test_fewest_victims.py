@@ -40,7 +40,7 @@ def test_a_large_victim_goes_where_its_job_needs_all_of_its_room(least, pods, ru
 
 @pytest.mark.parametrize("observer", [SILENT, Counting()])
 def test_nodes_without_victims_do_not_count_among_those_compared(observer):
-    """Two of ten nodes run what stays; an observer, who is told of them as well, does not change the choice."""
+    """Two of ten nodes run pods that stay; an observer, which hears of those nodes too, does not change the choice."""
     crowd = [*running("stays-0", 1, "n0", cls="high"), *running("stays-1", 1, "n1", cls="high")]
     for number in range(2, 10):
         rank = "low" if number == 9 else "mid"

@@ -1,4 +1,4 @@
-"""gangpreempt and gangreclaim: whose tasks go for a gang, where, and what becomes of the room."""
+"""gangpreempt and gangreclaim: which tasks go for a gang, from which nodes, and what becomes of the room."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Racks(Plugin):
 
 
 class Spares(Plugin):
-    """Lets nobody go whose name ends in 0."""
+    """Spares every pod with a name that ends in 0."""
 
     name = "spares"
 
@@ -165,7 +165,7 @@ def test_bundles_are_added_until_the_gang_is_placed():
     made = plan(objects)
     assert set(gone(made)) == {"c-5", "a-0"}
     assert [held.node for held in made.reservations] == ["n1"]
-    assert set(gone(plan(objects, compat=True))) == {"c-5", "b-0", "a-0"}, "in compat mode nobody is spared"
+    assert set(gone(plan(objects, compat=True))) == {"c-5", "b-0", "a-0"}, "in compat mode no pod is spared"
 
 
 def test_nothing_is_taken_where_the_gang_cannot_be_placed_whole():

@@ -1,4 +1,4 @@
-"""Scheduling gates: who is placed, who waits, when our own gate comes off, and what is kept for those let in."""
+"""Scheduling gates: which pods are placed or wait, when our own gate comes off, and the room of admitted pods."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plan(gates, annotations=None, features=()):
     ("gates", "opted_in", "features", "bound", "removed"),
     [
         pytest.param([], True, [ADMISSION], 1, 0, id="no-gate"),
-        pytest.param(["example.com/wait"], True, [ADMISSION], 0, 0, id="somebody-elses"),
+        pytest.param(["example.com/wait"], True, [ADMISSION], 0, 0, id="another-gate"),
         pytest.param([QUEUE_ALLOCATION_GATE], True, [ADMISSION], 0, 1, id="ours"),
         pytest.param([QUEUE_ALLOCATION_GATE], False, [ADMISSION], 0, 0, id="ours-without-opt-in"),
         pytest.param([QUEUE_ALLOCATION_GATE], True, [], 0, 0, id="ours-feature-off"),

@@ -1,4 +1,4 @@
-"""What keeping reservations lets actions do: move to what is free first, wait for who ends anyway, evict the fewest."""
+"""What reservations allow: moving to free room first, waiting for terminating pods, evicting as few as possible."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_who_moves_is_not_its_own_neighbour(zone, bound):
 @pytest.mark.parametrize("pods", [1, 2])
 @pytest.mark.parametrize(("zone", "held"), [("west", True), ("east", False)])
 def test_a_pod_that_holds_room_near_another_needs_more_neighbours_than_itself(pods, zone, held):
-    """Of those whom it has to be near one runs, in the west; all hold room in the same zone, there or elsewhere."""
+    """Of the pods that it must be near one runs, in the west; all hold room in the same zone, there or elsewhere."""
     near = {"topologyKey": TOPOLOGY_ZONE, "labelSelector": {"matchLabels": {"app": "x"}}}
     together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
     names = [f"n{i + 2}" for i in range(pods)]
@@ -128,7 +128,7 @@ CIRCLE = [({"app": "z"}, "w"), ({"app": "w"}, "z")]
     ],
 )
 def test_of_a_job_that_runs_each_reservation_needs_its_neighbours(pods, held):
-    """The job runs with one pod; whoever has the label y is in the west, and room is held in the east."""
+    """The job runs with one pod; pods with the label y are in the west, and room is held in the east."""
     gang = [pod_group("g", min_member=1, phase="Running"), pod("g-r", group="g", cpu=1, memory=0, on="n0")]
     for number, (labels, wanted) in enumerate(pods):
         near = {"topologyKey": TOPOLOGY_ZONE, "labelSelector": {"matchLabels": {"app": wanted}}}
@@ -158,7 +158,7 @@ def test_what_is_held_does_not_fill_a_limit_against_its_holder():
     assert (story.nodes_held(), story.told("reservation_given_up")) == ({"h-0": "n1"}, [])
 
 
-# ---------------------------------------------------------------------- waiting for who ends anyway
+# ---------------------------------------------------------------------- waiting for terminating pods
 
 
 def listening(on, *, deleting=False, name="a"):
@@ -195,7 +195,7 @@ def test_a_port_that_stays_in_use_is_not_waited_for():
 @pytest.mark.parametrize("gate", [True, False])
 @pytest.mark.parametrize("taking", ["default", "q2"], ids=["preempt", "reclaim"])
 def test_a_gang_waits_for_terminating_pods_and_evicts_for_the_rest_alone(taking, gate):
-    """Two of three nodes are enough; somebody ends on n3 already, whose port stands in the way until then."""
+    """Two of three nodes are enough; a pod terminates on n3 already and holds the port until it is gone."""
     own = "q1" if taking == "q2" else "default"
     goes = 1 if gate else 0 if taking == "q2" else 2  # the share of q1 lets one go, without n3 that is of no use
     nodes = [running(f"l{i}", 1, f"n{i}", cpu=4, queue=own, **with_port()) for i in (1, 2)]
@@ -219,7 +219,7 @@ def test_gang_actions_wait_for_terminating_pods_too(taking):
 
 
 def test_a_pod_that_goes_on_listening_is_not_spared_as_another_ends():
-    """Of two ports one will be free anyway; idle room is there, but for the other port somebody has to go."""
+    """Of two ports one becomes free without an eviction; there is idle room, but the other port needs an eviction."""
     ends = [pod_group("e", phase="Running", min_member=0),
             pod("e-0", group="e", on="n1", cpu=1, memory=0, deleting=True, **with_port(81))]  # fmt: skip
     both = {"ports": [*with_port(80)["container"]["ports"], *with_port(81)["container"]["ports"]]}
@@ -228,7 +228,7 @@ def test_a_pod_that_goes_on_listening_is_not_spared_as_another_ends():
 
 
 def test_room_that_is_of_no_use_to_one_pod_may_be_of_use_to_another_like_it():
-    """Nobody may take room back for the second pod as well: it has to see that n1 is only closed to the first."""
+    """No pod may be moved for the second pod as well: the search must see that n1 is closed only to the first."""
     keeps_out = [{"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "a"}}}]
     alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": keeps_out}}
     full = [each for i, count in ((2, 2), (3, 1)) for each in
@@ -263,7 +263,7 @@ def test_rather_more_victims_than_an_important_one():
 
 
 def test_one_victim_rather_than_several_that_are_no_less_important():
-    """Who came last goes first; with both small ones of them gone there would be room, too."""
+    """The latest pods go first; the eviction of both small ones would make room, too."""
     big = running("a", 1, cpu=2)
     small = running("b", 2)
     full = running("c", 1, "n2", cpu=4, cls="high", priorities=(10,))
@@ -412,7 +412,7 @@ def test_who_must_stay_close_together_does_not_move(bounds):
 
 
 def test_what_is_vain_for_pods_with_one_label_is_tried_for_pods_with_another():
-    """Somebody on n1 keeps pods like the first gang's away from it."""
+    """A pod on n1 repels pods with the first gang's label."""
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "a"}}}]}}  # fmt: skip
     keeps_out = running("k", 1, "n1", cpu=0, cls="high", priorities=(10,), affinity=apart)
@@ -422,7 +422,7 @@ def test_what_is_vain_for_pods_with_one_label_is_tried_for_pods_with_another():
     assert story.nodes_held() == {"b-0": "n1"}
 
 
-# ---------------------------------------------------------------------- from lower holders before from those who run
+# ---------------------------------------------------------------------- lower holders give before running pods
 
 
 def lower_holder(cls="low", on="n1", cpu=4, name="l"):
@@ -458,7 +458,7 @@ def test_a_gang_takes_back_what_a_queue_after_its_own_holds():
 
 
 def test_lower_holders_keep_what_is_of_no_use():
-    """The gang needs whole nodes; the holder has a core of n1, which is enough for nobody but it."""
+    """The gang needs whole nodes; the holder has a core of n1, which is enough only for itself."""
     stays = running("s", 1, "n1", cpu=3, cls="high", priorities=(10,))
     nodes = [running(f"v{i}", 1, f"n{i}", cpu=4) for i in (2, 3)]
     story = Story(stays, ending("e", "n1", cpu=1), lower_holder(cpu=1), *nodes, waiting("h", 2, cpu=4), nodes=3)

@@ -50,7 +50,7 @@ class Racks(Plugin):
 
 
 def home(action: str) -> str:
-    """Of which queue those are whom the action evicts for a job of q2."""
+    """The queue of the pods that the action evicts for a job of q2."""
     return "q2" if action.endswith("preempt") else "q1"
 
 
@@ -74,7 +74,7 @@ def test_a_job_that_comes_later_does_not_count_on_room_that_is_left_for_another(
 
 @pytest.mark.parametrize("action", ["preempt", "reclaim"])
 def test_idle_room_is_reserved_for_a_gang_that_cannot_run_without_an_eviction(action: str):
-    """A gang is held whole: were its part of the idle room lost, somebody would have gone in vain."""
+    """A gang is held whole: if its part of the idle room were lost, the eviction would have been in vain."""
     crowd = running("a", 4, "n1", queue=home(action)), waiting("h", 5, queue="q2")
     story = Story(QUEUES, *crowd, text=EARLY[action], nodes=2)
     plan = story.cycle()
@@ -125,7 +125,7 @@ def test_after_allocate_idle_room_is_not_reserved_either():
 
 
 def test_idle_room_is_not_reserved_for_a_gang_whose_victims_are_spared():
-    """As above; h could take from q3, but needs nobody's room."""
+    """As above; h could take from q3, but needs no room of other jobs."""
     queues = [queue("q1", deserved={"cpu": 3}, capability={"cpu": 3}), queue("q2", deserved={"cpu": 2}), queue("q3")]
     crowd = running("a", 2, queue="q1", cpu=2), waiting("h", 1, queue="q1"), waiting("k", 1, queue="q2", cpu=2)
     text = conf(TIERS[0], "predicates capacity", actions="allocate, gangreclaim")
@@ -198,7 +198,7 @@ def test_a_gang_that_evicts_because_its_queue_is_full_holds_idle_room_for_one_cy
 
 @pytest.mark.parametrize(("close", "gone"), [("n2", 0), ("n1", 1)], ids=["in one rack", "in two"])
 def test_idle_room_in_several_hypernodes_is_none_for_a_job_that_must_stay_in_one(close: str, gone: int):
-    """As allocate sees it, who would not place the job there."""
+    """As allocate sees it, which would not place the job there."""
     other = "n1" if close == "n2" else "n2"
     racks = [hyper_node("r1", 1, "n3", close), hyper_node("r2", 1, other)]
     topology = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
@@ -211,7 +211,7 @@ def test_idle_room_in_several_hypernodes_is_none_for_a_job_that_must_stay_in_one
 
 
 def test_a_gang_takes_what_it_was_nominated_for_and_evicts_no_more_pods():
-    """Without the gate nothing but the nomination tells whose room it is."""
+    """Without the gate only the nomination says for which job the room was made."""
     crowd = running("a", 4, "n1"), waiting("h", 2)
     story = Story(*crowd, text=EARLY["gangpreempt"], gate=False)
     first = story.cycle()

@@ -1,4 +1,4 @@
-"""A plugin objects to a placement: the pod is placed nowhere, and nobody goes for it, whatever action tries."""
+"""A plugin objects to a placement: no action places the pod or evicts pods for it."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def half(rank=10, least=1):
 
 
 def goes(story, after=0.0):
-    """Who is evicted so many seconds after the first cycle."""
+    """The pods evicted so many seconds after the first cycle."""
     return evicted(story.cycle(now=NOW + after))
 
 
@@ -162,7 +162,7 @@ def test_nobody_goes_where_room_turns_up_meanwhile():
 
 
 def test_a_waiting_job_holds_nothing_and_costs_no_other_job_its_turn():
-    """The one victim who ends sooner goes for the second job in the very cycle in which the first goes on waiting."""
+    """The one victim that ends sooner goes for the second job in the very cycle in which the first goes on waiting."""
     story = Story(slow(), slow("b", "n2", grace=30), waiting("h", 2, cpu=4), waiting("l", 1, cls="mid", cpu=4), nodes=2)
     assert goes(story) == ["b-0"]
     assert story.nodes_held() == {"l-0": "n2"}
@@ -273,7 +273,7 @@ def test_quicker_victims_of_another_action_go_and_are_explained():
     assert [goes(story), len(story.told("eviction_postponed"))] == [["b-0"], 1]
 
 
-# ---------------------------------------------------------------------- very many who wait
+# ---------------------------------------------------------------------- very many waiting jobs
 
 
 def many(count, **fields):
@@ -285,7 +285,7 @@ def many(count, **fields):
 def test_of_very_many_waiting_jobs_some_look_for_quicker_victims(monkeypatch):
     monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", 2)
     story = many(4, text=conf(*TIERS, actions="allocate, preempt"))
-    assert [goes(story), len(story.told("eviction_postponed"))] == [[], 4]  # whoever waits has looked once
+    assert [goes(story), len(story.told("eviction_postponed"))] == [[], 4]  # each waiting job has looked once
     assert [goes(story, 10), len(story.told("eviction_postponed"))] == [[], 4 + 2]
     assert [str(each["job"].name) for each in story.told("eviction_not_sought")] == ["h2", "h3"]
     assert len(goes(story, WAITED)) == 4
@@ -316,7 +316,7 @@ def test_who_does_not_look_waits_by_the_patience_of_the_moment(monkeypatch, valu
 
 @pytest.mark.parametrize("looks", [0, 1])
 def test_of_two_actions_the_one_with_the_quicker_victims_says_for_how_long_no_job_looks(monkeypatch, looks):
-    """preempt finds some for whom 50 s are waited, reclaim, whether preempt rests or not, some for whom 135 s are."""
+    """preempt finds victims worth a wait of 50 s; reclaim, whether preempt rests or not, some worth one of 135 s."""
     monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", looks)
     others = [slow(name, on, grace=300, queue="q2") for name, on in (("b", "n2"), ("c", "n3"), ("d", "n4"))]
     crowd = [slow(queue="q1"), *others, waiting("h", 1, cpu=4, queue="q1")]

@@ -19,7 +19,7 @@ def reprieved(
     *, victims: int = 1, cpu: int = 4, asks: dict[str, Any] | None = None, has: dict[str, Any] | None = None,
     quota: bool = False, most: int = 9, extra: Any = None, units: bool = False,
 ) -> tuple[list[str], str, bool]:  # fmt: skip
-    """Who still goes from n1 for x-0, where x-0 waits, and whether pods go for it."""
+    """The victims that still go from n1 for x-0, where x-0 waits, and whether pods go for it."""
     objects = [
         node("n1", cpu=cpu), queue("q", capability={"cpu": most}), pod_group("v", queue="q", min_member=0),
         *(pod(f"v-{number}", group="v", on="n1", cpu=1, **(has or {})) for number in range(victims)),
@@ -45,7 +45,7 @@ CASES = [
     pytest.param({"cpu": 1}, ["v-0"], id="there is room for one of them"),
     pytest.param({"asks": with_port(), "has": with_port()}, ["v-0"], id="it holds the port of the pod that waits"),
     pytest.param({"asks": WEB, "has": {"labels": {"app": "web"}}}, ["v-0"], id="the pod that waits keeps away from it"),
-    pytest.param({"asks": {"nodeSelector": {"no": "where"}}}, [], id="filters refuse the node whoever goes"),
+    pytest.param({"asks": {"nodeSelector": {"no": "where"}}}, [], id="filters refuse the node whichever pods go"),
     pytest.param({"victims": 3, "cpu": 3}, ["v-0"], id="the last ones that were added, as far as there is room"),
     pytest.param({"victims": 2, "cpu": 2, "units": True}, ["v-0", "v-1"], id="of two that go together both or none"),
     pytest.param({"victims": 2, "cpu": 3, "units": True}, [], id="there is room for two that go together"),

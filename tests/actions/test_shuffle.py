@@ -1,4 +1,4 @@
-"""shuffle: asks once, evicts whom plugins name, one by one."""
+"""shuffle: asks the plugins once and evicts the pods that they name, one by one."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ OBJECTS = [
 def test_it_asks_about_running_tasks_alone() -> None:
     asked: list[list[str]] = []
 
-    def nobody(tasks: list[Task]) -> list[Task]:
+    def none(tasks: list[Task]) -> list[Task]:
         asked.append([task.name for task in tasks])
         return []
 
-    stub = answering("stub", victim_tasks=nobody)
+    stub = answering("stub", victim_tasks=none)
     assert Bench(OBJECTS, conf("stub", actions="shuffle"), stub).cycle().evictions == []
     assert asked == [["a", "b", "c"]]
 

@@ -1,4 +1,4 @@
-"""What the search for victims passes over: a pod like the last one in vain, nodes whose jobs have nobody left."""
+"""What the search for victims passes over: a pod like the one just tried in vain, nodes without pods to evict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_pod_that_finds_no_room_does_not_keep_a_smaller_one_from_trying():
 
 
 class Asked:
-    """Counts how often anybody is asked for victims; names those of ``names``, or everybody."""
+    """Counts how often plugins are asked for victims; names those of ``names``, or all candidates if there are none."""
 
     def __init__(self, *names):
         self.names, self.times = names, 0
@@ -54,7 +54,7 @@ PODS = [
 
 @pytest.mark.parametrize(("pods", "expected"), PODS)
 def test_a_pod_like_the_last_one_is_not_tried_again(pods, expected):
-    asked = Asked("nobody")
+    asked = Asked("no such pod")
     made = [pod(f"x-{i}", group="x", **{"memory": 0, "priority": 10, **each}) for i, each in enumerate(pods)]
     gang = [pod_group("x", min_member=3, priorityClassName="high"), *made]
     assert times(asked, running("l", 1), gang) == expected
@@ -74,9 +74,9 @@ def test_after_many_fruitless_nodes_jobs_without_candidates_are_not_asked_about(
 
 QUEUES = [queue("q1"), queue("q2")]
 INHABITED = [
-    pytest.param(running("a", 1, queue="q1", least=1), {"x-0": "n1"}, id="somebody whom gang keeps"),
-    pytest.param(running("a", 1, queue="q2", least=0), {}, id="nobody of another queue"),
-    pytest.param([], {}, id="nobody"),
+    pytest.param(running("a", 1, queue="q1", least=1), {"x-0": "n1"}, id="a pod that gang keeps"),
+    pytest.param(running("a", 1, queue="q2", least=0), {}, id="no pod of another queue"),
+    pytest.param([], {}, id="no pod"),
 ]
 
 
@@ -92,7 +92,7 @@ def test_reclaim_takes_idle_room_next_to_a_pod_of_another_queue_whether_it_may_b
 
 
 def test_where_a_gang_would_be_placed_is_told_without_victims():
-    """x-0 would have room beside a-0, whom reclaim need not evict and could not; for x-1 there is none."""
+    """x-0 would have room next to a-0, which reclaim need not evict and could not; for x-1 there is none."""
     scene = QUEUES, running("a", 1, queue="q1", least=1), waiting("x", 2, queue="q2", cpu=2)
     text = conf("conformance gang priority proportion", actions="allocate, reclaim")
     said = {update.key: update.message for update in fight(*scene, text=text, cpu=3).cycle().pod_conditions}

@@ -180,7 +180,7 @@ def test_many_placements_at_once_are_those_of_one_by_one():
     assert bound(*objects, *queues, *job("j", "A1", 5), *job("k", "A1", 20, cpu="500m"), text=tree()) == {"A1": 13}
 
 
-# ---------------------------------------------------------------------- whose turn it is
+# ---------------------------------------------------------------------- the order of queues
 
 
 def placed_first(text, *objects):
@@ -313,13 +313,13 @@ def test_worked_example_of_reclaim():
         pytest.param({"deserved": {"cpu": 2}}, {"deserved": {"cpu": 3}}, 1, id="beyond"),
         pytest.param({"deserved": {"cpu": 2}}, {}, 2, id="deserves-nothing"),
         pytest.param({"deserved": {"cpu": 2}}, {"guarantee": {"resource": {"cpu": 3}}}, 1, id="guaranteed"),
-        pytest.param({}, {"deserved": {"cpu": 1}}, 0, id="who-deserves-nothing-takes-nothing"),
+        pytest.param({}, {"deserved": {"cpu": 1}}, 0, id="a-queue-that-deserves-nothing-takes-nothing"),
         pytest.param({"deserved": {"cpu": 2}, "capability": {"cpu": 1}}, {}, 1, id="not-beyond-its-limit"),
         pytest.param({"deserved": {"memory": "1Gi"}}, {}, 0, id="not-for-what-it-does-not-deserve"),
         pytest.param({"deserved": {"cpu": 2}, "state": "Closed"}, {}, 0, id="not-open"),
         pytest.param({"deserved": {"cpu": 2}}, {"reclaimable": False}, 0, id="others-keep-it"),
         pytest.param({"deserved": {"cpu": 2}}, {"deserved": {"cpu": 0}}, 2, id="a-written-0"),
-        pytest.param({"deserved": {"cpu": 2}}, {"deserved": {"cpu": 4, GPU: 1}}, 0, id="what-nobody-asks-for"),
+        pytest.param({"deserved": {"cpu": 2}}, {"deserved": {"cpu": 4, GPU: 1}}, 0, id="what-no-job-asks-for"),
     ],
 )  # fmt: skip
 def test_which_queues_give_and_which_take(mine, theirs, victims):

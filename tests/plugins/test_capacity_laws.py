@@ -167,7 +167,7 @@ def protected(name, own, levels):
 
 @given(clusters(), st.sampled_from((0, 1)))
 def test_many_at_once_are_placed_as_one_by_one(objects, tree):
-    """With the gate on the plugin is asked for each task, as parts may be kept; nobody opted in, so nothing differs."""
+    """With the gate on the plugin is asked for each task, as parts may be kept; no job opted in: nothing differs."""
     bench = Bench(objects, text(tree))
     together = bench.open()
     with together as session:

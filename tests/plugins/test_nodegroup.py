@@ -104,12 +104,12 @@ def test_what_waiting_jobs_are_told():
     bench = Bench([*NODES, *queues, *jobs], text())
     bench.cycle()
     said = {name: messages(bench.plan, f"default/{name}-0")[0] for name in ("none", "bad", "odd", "full")}
-    nobody = "0/3 nodes are unavailable: "
+    unavailable = "0/3 nodes are unavailable: "
     assert said == {
-        "none": f"{nobody}1 {UNLABELLED}, 2 {UNRULED}.",
-        "bad": f"{nobody}3 {INVALID}.",
-        "odd": f"{nobody}3 {INVALID}.",
-        "full": f"{nobody}1 {ELSEWHERE}, 1 {UNLABELLED}, 1 {EXCEEDED}.",
+        "none": f"{unavailable}1 {UNLABELLED}, 2 {UNRULED}.",
+        "bad": f"{unavailable}3 {INVALID}.",
+        "odd": f"{unavailable}3 {INVALID}.",
+        "full": f"{unavailable}1 {ELSEWHERE}, 1 {UNLABELLED}, 1 {EXCEEDED}.",
     }
 
 

@@ -217,7 +217,7 @@ def test_services_spread_their_pods():
     assert total(opened(where, pods=there, pending=[web()], podtopologyspread=1), web(), where) is None
 
 
-@pytest.mark.parametrize("weights", [{}, {"podaffinity": 2, "podtopologyspread": 2}], ids=["off", "nobody-asks"])
+@pytest.mark.parametrize("weights", [{}, {"podaffinity": 2, "podtopologyspread": 2}], ids=["off", "no-pod-asks"])
 def test_other_pods_are_not_looked_at_without_need(weights):
     plugin = opened(table([node()]), pods=[(web(), 0)], **weights)
     assert {"attraction", "evenness"}.isdisjoint(function.__name__ for _, function in plugin.hooks())

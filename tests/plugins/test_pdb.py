@@ -29,10 +29,10 @@ WEB = {"app": "web"}
 PODS = [*(pod(f"w{i}", group="g", on="n1", labels=WEB) for i in range(3)), pod("bare", group="g", on="n1"),
         pod("db", group="g", on="n1", labels={"app": "db"})]  # fmt: skip
 OBJECTS = [node("n1", cpu=9, memory="64Gi"), pod_group("g"), *PODS, pod("new", group="h")]
-EVERYBODY = ["w0", "w1", "w2", "bare", "db"]
+ALL = ["w0", "w1", "w2", "bare", "db"]
 
 
-def spared(budgets, names=EVERYBODY, compat=False, point="preemptable"):
+def spared(budgets, names=ALL, compat=False, point="preemptable"):
     with Bench([*OBJECTS, *budgets], conf("pdb"), compat=compat).open() as session:
         tasks = [task_of(session, name) for name in names]
         actor = () if point == "victim_tasks" else (task_of(session, "new"),)
@@ -49,7 +49,7 @@ METHODS = {
 
 @pytest.mark.parametrize("point", METHODS)
 @pytest.mark.parametrize(
-    ("budgets", "who"),
+    ("budgets", "victims"),
     [
         ([], ["w0", "w1", "w2", "db"]),
         ([budget("b", 1, WEB)], ["w0", "db"]),
@@ -64,8 +64,8 @@ METHODS = {
     ],
     ids=["none", "one", "used-up", "namespace", "empty", "no-selector", "invalid", "all", "disrupted", "two"],
 )
-def test_the_first_ones_of_a_budget_may_go_and_pods_without_labels_never(budgets, who, point):
-    assert spared(budgets, point=point) == who
+def test_the_first_ones_of_a_budget_may_go_and_pods_without_labels_never(budgets, victims, point):
+    assert spared(budgets, point=point) == victims
 
 
 @pytest.mark.parametrize("compat", [False, True])

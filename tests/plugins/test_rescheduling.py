@@ -20,7 +20,7 @@ LIMITS = "{thresholds: {cpu: 20, memory: 20}, targetThresholds: {cpu: 50, memory
 
 
 def moved(objects, loads, params=LIMITS, more="", compat=False):
-    """Who is evicted in the first cycle that is due, given (cpu, memory) loads, or (cpu, memory, age)."""
+    """The pods evicted in the first cycle that is due, given (cpu, memory) loads, or (cpu, memory, age)."""
     bench = Bench([*objects, pod_group("g")], conf(strategy(params), *more.split(), actions="shuffle"), compat=compat)
     bench.cycle()
     bench.state.measured(

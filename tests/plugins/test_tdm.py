@@ -227,7 +227,7 @@ def crowd(zone, number, group="g", preemptable="true"):
 
 
 def preempted(preemptor):
-    """Whom a pod may evict among two jobs' pods outside zones and one in a zone."""
+    """The pods that a pod may evict among two jobs' pods outside zones and one in a zone."""
     groups = [pod_group("g", annotations={JDB_MAX_UNAVAILABLE: "2"}), pod_group("h"), pod_group("z"), pod_group("new")]
     pods = [*crowd("n0", 4), *crowd("n0", 2, "h"), *crowd("open", 1, "z"), *crowd("n0", 1, "hard", "false")]
     objects = [*NODES, *groups, pod_group("hard"), *pods, pod("new", group="new", annotations=preemptor)]

@@ -81,7 +81,7 @@ class Browser:
         async def receive() -> dict[str, Any]:
             nonlocal told
             if told:
-                await asyncio.sleep(0.02)  # who watches has seen what was there by then, and goes
+                await asyncio.sleep(0.02)  # a watch has sent what was there by then, and ends
                 return {"type": "http.disconnect"}
             told = True
             return {"type": "http.request", "body": content}

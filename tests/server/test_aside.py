@@ -48,7 +48,7 @@ def test_dependents_of_an_owner_set_aside_are_kept_at_this_start_and_later_ones(
         caplog.clear()
         caplog.set_level(logging.WARNING)
         browser, journal = _start(tmp_path / "base", *rows)
-        assert _names(browser) == {"a", "b"}, "the one whose owner is gone is collected"
+        assert _names(browser) == {"a", "b"}, "the dependent without an owner is collected"
         kept = [line for line in caplog.messages if line.startswith("configmaps default/owner was set aside")]
         assert len(kept) == 1, "once, however many it owns"
         journal.close()

@@ -1,4 +1,4 @@
-"""Large bodies are decoded beyond the event loop, few at a time, and everybody else is answered meanwhile."""
+"""Large bodies are decoded outside the event loop, few at a time, and other requests are answered meanwhile."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.server.browser import LEASES, PODS, STRATEGIC, Browser, pod
 
 
 class Cluster(Browser):
-    """A server with one node whose kubelet renews its Lease when it is told to."""
+    """A server with one node; its kubelet renews its Lease when the test says so."""
 
     def __init__(self, **lease):
         super().__init__()

@@ -115,7 +115,7 @@ def test_a_look_reads_what_has_changed_alone(browser: Browser, monkeypatch: pyte
     read.clear()
     browser("DELETE", f"{PODS}/late")
     scheduler.look()
-    assert read == [], "nobody waits"
+    assert read == [], "no pod waits"
 
 
 def picture(state: ClusterState) -> Any:

@@ -411,7 +411,7 @@ def test_what_is_owned_goes_with_its_owner(browser, policy, left):
 
 
 def test_objects_without_an_owner_are_collected(browser):
-    _owned(browser, "b", name="a", uid="nobody")
+    _owned(browser, "b", name="a", uid="unknown")
     assert browser.get(f"{CONFIGS}/b").code == 404
 
 

@@ -165,7 +165,7 @@ def _play(story):
 def test_a_pod_that_no_kubelet_can_run_keeps_no_other_from_running(monkeypatch, caplog):
     def life(body):
         if body["metadata"]["name"] == "bad":
-            raise ZeroDivisionError("nobody foresaw this")
+            raise ZeroDivisionError("an unforeseen error")
         return life_of(body)
 
     monkeypatch.setattr(kubelets, "life_of", life)

@@ -1,4 +1,4 @@
-"""The OpenAPI document of version 2: what version 3 says, in its words, and of use to those who read it."""
+"""The OpenAPI document of version 2 says what version 3 says, in its own form, and clients can use it."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class Shelves:
         self.store = store
 
     def body(self, group, plural, namespace, name):
-        raise AssertionError("nobody asks")
+        raise AssertionError("the test reads no single object")
 
     def bodies(self, group, plural, namespace=""):
         return [entry.body for entry in self.store.of((group, plural)).sorted(namespace)]

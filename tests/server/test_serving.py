@@ -125,7 +125,7 @@ def test_secrets_are_their_owners_alone(tmp_path):
 
 def test_what_is_kept_is_its_owners_alone_and_one_servers(tmp_path):
     folder = tmp_path / "new"
-    (tmp_path / "kubeconfig").write_text("someone reads this")
+    (tmp_path / "kubeconfig").write_text("an older file, readable for other users")
 
     async def story():
         async with serving(folder, durable=True) as found:
@@ -247,7 +247,7 @@ def test_a_base_that_cannot_be_read_is_refused(tmp_path, spoil):
 
 
 def test_what_a_kill_left_undone_is_done_at_the_next_start(tmp_path):
-    """Objects whose owner went, and a namespace that was being emptied, when the process ended."""
+    """Objects with a deleted owner, and a namespace that was being emptied, when the process ended."""
     journal = SqliteJournal(tmp_path / "base")
     undone: list[Callable[[], None]] = []
     api = Api(undone.append, journal=journal)

@@ -1,4 +1,4 @@
-"""Tokens of service accounts: issued, told who they are, good for their time and while the account is there."""
+"""Tokens of service accounts: they are issued, name their account, and are valid for their time while it exists."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _issued(browser, seconds=None):
 
 def test_an_issued_token_lets_its_account_in_for_its_time(browser):
     token = _issued(browser, 700)
-    who = browser("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, token=token).body["status"]
-    assert who["userInfo"]["username"] == "system:serviceaccount:default:bob"
+    review = browser("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, token=token).body["status"]
+    assert review["userInfo"]["username"] == "system:serviceaccount:default:bob"
     assert browser("GET", PODS, token=token).code == 200
     browser.now += 701
     assert browser("GET", PODS, token=token).code == 401
@@ -76,4 +76,4 @@ def test_what_cannot_be_issued_is_refused(browser, spec, text):
     answer = browser.post(f"{ACCOUNTS}/bob/token", {"spec": {"audiences": [], **spec}})
     assert answer.code in (400, 422)
     assert text in answer.text
-    assert browser.post(f"{ACCOUNTS}/nobody/token", {"spec": {}}).code == 404
+    assert browser.post(f"{ACCOUNTS}/missing/token", {"spec": {}}).code == 404

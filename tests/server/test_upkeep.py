@@ -21,12 +21,12 @@ def browser():
 
 
 def breaks(monkeypatch, holder, name):
-    """Let a function of ``holder`` fail as nobody foresaw, for what mentions ``bad``."""
+    """Let a function of ``holder`` fail with an unforeseen error for every argument that mentions ``bad``."""
     original = getattr(holder, name)
 
     def fails(*given, **more):
         if "'bad'" in repr(given):
-            raise ZeroDivisionError("nobody foresaw this")
+            raise ZeroDivisionError("an unforeseen error")
         return original(*given, **more)
 
     monkeypatch.setattr(holder, name, fails)

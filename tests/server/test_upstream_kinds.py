@@ -50,8 +50,8 @@ WRONG: dict[str, tuple[Json, str]] = {
         {"schedulingPolicy": {"basic": {}, "gang": {"minCount": 1}}},
         f'spec.schedulingPolicy: Invalid value: "{{basic, gang}}": {EXACTLY}: `basic`, `gang`',
     ),
-    "nobody": (gang(0), "spec.schedulingPolicy.gang.minCount: Required value"),
-    "fewer than nobody": (
+    "no pods": (gang(0), "spec.schedulingPolicy.gang.minCount: Required value"),
+    "fewer than no pods": (
         gang(-1),
         "spec.schedulingPolicy.gang.minCount: Invalid value: -1: must be greater than or equal to 1",
     ),

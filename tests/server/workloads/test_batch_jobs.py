@@ -218,7 +218,7 @@ def test_an_interruption_counts_no_pod_twice_and_forgets_none(
     monkeypatch.setattr(cluster.api.store, "put", written)
     cluster.settle()
     monkeypatch.undo()
-    for name in names[:3]:  # whoever reads the phases has seen them, and deletes what may go
+    for name in names[:3]:  # a client that has seen these phases deletes the pods that may go
         if "finalizers" not in cluster.pods[name]["metadata"]:
             drop(POD_NAMES, ("default", name))
     jobs.sync(cluster.room._objects, cluster.get(f"{JOBS}/j"))

@@ -46,7 +46,7 @@ class Cluster:
         self.settle()
 
     def settle(self) -> None:
-        """Everything that follows without anybody else's doing."""
+        """Run the controllers until nothing is left for them to do."""
         before = -1
         while before != self.api.store.version:
             before = self.api.store.version
