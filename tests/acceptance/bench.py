@@ -120,7 +120,7 @@ class Bench:
 
 
 def binds(plan: Plan) -> dict[str, str]:
-    """Who is bound where, by the pods' names."""
+    """The node of each bound pod, by the pods' names."""
     return {bind.key.partition("/")[2]: bind.node for bind in plan.binds}
 
 

@@ -1,4 +1,4 @@
-"""Clusters in which somebody must go for somebody else: what tests of evicting actions are made with."""
+"""Clusters in which pods are evicted for others: the parts that tests of evicting actions are made of."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def fight(
 
 
 def evicted(plan: Plan) -> list[str]:
-    """Who is evicted, by the pods' names, in order."""
+    """The evicted pods, by their names, in order."""
     return [eviction.key.partition("/")[2] for eviction in plan.evictions]
 
 
 def reserved(plan: Plan) -> dict[str, str]:
-    """Who waits for which node, by the pods' names."""
+    """The node that each pod waits for, by the pods' names."""
     return {held.key.partition("/")[2]: held.node for held in plan.reservations}
 
 

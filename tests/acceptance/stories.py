@@ -24,13 +24,13 @@ ALLOCATE = conf(*TIERS, actions="allocate, backfill")
 NO_QUEUES = conf("conformance gang priority", "predicates", actions="allocate, preempt")
 """Without a queue plugin, so that room alone decides."""
 NO_VICTIMS = conf("conformance gang priority", "predicates", actions="allocate")
-"""The same where nobody is evicted."""
+"""The same without evictions."""
 TWO_QUEUES = [queue("q1"), queue("q2")]
 MINUTE = 60.0
 
 
 class Story(Bench):
-    """A cluster whose evicted pods stay, marked, until the test says that they are gone; time passes as told.
+    """A cluster whose evicted pods stay, marked, until the test says that they are gone; the test sets the time.
 
     Without the ``gate`` a reservation ends with its session.
     """

@@ -132,7 +132,7 @@ VICTIMS = [
     pytest.param([[None, T["234"]]], T["234"], T["234"], id="S0-30-vote-0-abstains"),
     pytest.param([[[]], [T["1"]]], T["1"], T["1"], id="S0-31-an-empty-list-ends-only-its-tier"),
     pytest.param([[T["12"], []], [T["1"]]], T["1"], T["1"], id="S0-31-a-later-empty-list-too"),
-    pytest.param([[T["1"], T["2"], T["12"]]], [], T["12"], id="S0-32-nobody-whom-not-all-accept"),
+    pytest.param([[T["1"], T["2"], T["12"]]], [], T["12"], id="S0-32-none-that-not-all-accept"),
 ]
 
 

@@ -328,7 +328,7 @@ def test_S0_14_a_recorded_hypernode_that_is_invalid_is_cleared(recorded: str, po
     [
         ({"mode": "hard", "highestTierAllowed": 1}, 1), ({"mode": "hard", "highestTierName": "block"}, 2),
         ({"mode": "soft", "highestTierName": "block"}, 3), ({"mode": "soft"}, 3), ({"mode": "hard"}, None),
-        ({"mode": "hard", "highestTierName": "nobody"}, None),
+        ({"mode": "hard", "highestTierName": "unknown"}, None),
     ],
 )  # fmt: skip
 def test_S0_12_soft_topologies_and_tier_names_become_tiers(stated: dict[str, Any], tier: int | None) -> None:
@@ -507,8 +507,8 @@ def test_S0_38_either_half_of_a_handler_may_be_missing(part: str) -> None:
         statement.allocate(task_of(session, "p"), session.nodes["n1"])
         statement.evict(task_of(session, "run"), "test")
         statement.commit()
-    who = "p" if part == "allocate" else "run"
-    assert heard == [("1", who), ("2", who)]
+    name = "p" if part == "allocate" else "run"
+    assert heard == [("1", name), ("2", name)]
 
 
 def test_S0_38_a_handlers_objection_takes_the_placement_back() -> None:

@@ -1,4 +1,4 @@
-"""Shards: whose nodes a scheduler takes, and that they change what nothing is worth."""
+"""Shards: which nodes a scheduler takes, and that shards change nothing in the scores."""
 
 from __future__ import annotations
 

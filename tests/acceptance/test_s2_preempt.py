@@ -1,4 +1,4 @@
-"""Acceptance rows S2: who preempts whom within a queue, and what is decided in the end."""
+"""Acceptance rows S2: which pods preempt which within a queue, and what is decided in the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FREE = conf("conformance gang priority", actions="preempt")
 """Without a queue plugin, so that room alone decides."""
 
 
-# ---------------------------------------------------------------------- whom, and where
+# ---------------------------------------------------------------------- which pods, and where
 
 
 def test_S2_01_preempt_evicts_in_its_own_queue_alone_and_reclaim_in_others() -> None:
@@ -182,7 +182,7 @@ def test_S2_14_best_effort_pods_evict_only_their_like_and_marked_pods_nobody() -
 
 
 def test_S2_15_an_important_task_takes_the_place_of_another_of_its_job() -> None:
-    """The job is whole afterwards only because one more waits: within a job nobody asks whether it is."""
+    """The job is complete afterwards only because one more waits: within a job no action asks whether it is."""
     own = [
         *running("j", 1, priorities=(1,), cls="mid", least=2, cpu=4),
         pod("j-9", group="j", cpu=4, memory=0, priority=10),

@@ -117,9 +117,9 @@ def test_S2_32_S2_34_victims_leave_until_quota_room_and_predicates_fit() -> None
     assert [name for point, name in said if point == "remove"][:2] == ["l-3", "l-2"]
     assert {point for point, _ in said} == {"remove", "add", "predicate", "quota"}
     with Bench(objects, conf("proportion predicates")).open() as session:
-        who = {point: {a.plugin.name for a in session.hooks.answers.of(f"simulate_{point}")} for point in
+        named = {point: {a.plugin.name for a in session.hooks.answers.of(f"simulate_{point}")} for point in
                ("add_task", "remove_task", "allocatable")}  # fmt: skip
-    assert all("proportion" in plugins for plugins in who.values())
+    assert all("proportion" in plugins for plugins in named.values())
 
 
 def candidate(row: int, *victims: tuple[int, int]) -> Candidate:
@@ -295,7 +295,7 @@ def test_S2_48_S2_49_S2_53_lines_of_the_actions() -> None:
 
 
 def test_S2_49_a_job_without_a_task_left_is_told() -> None:
-    gated = waiting("h", 2, schedulingGates=[{"name": "somebody/else"}])
+    gated = waiting("h", 2, schedulingGates=[{"name": "example.com/else"}])
     assert "No preemptor task in job <default/h>." in fight(running("l", 4), gated).logged(3)
 
 
@@ -360,7 +360,7 @@ def test_S2_60_the_queue_says_what_it_has_and_deserves() -> None:
     wanted = (
         r"Queue <default>: deserved <cpu 4000.00.*>, allocated <cpu 4000.00.*>; Candidates total request <cpu 1000.*"
     )
-    assert not any(re.match(wanted, line) for line in lines)  # nobody may go, so the quota is never asked about
+    assert not any(re.match(wanted, line) for line in lines)  # no pod may go, so the quota is never asked about
     lines = fight(running("l", 4), waiting("h", 1)).logged(3)
     assert any(re.match(wanted, line) for line in lines)
 
@@ -375,5 +375,5 @@ def test_S2_62_policy_never_is_told() -> None:
 
 
 def test_S2_38_pods_of_one_group_alone() -> None:
-    """A group without any pod on a node is nobody's victim."""
+    """A group without any pod on a node is a victim of no job."""
     assert evicted(fight([pod_group("x", phase="Running")], waiting("h", 1), text=AWARE).cycle()) == []

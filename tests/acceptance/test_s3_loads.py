@@ -39,7 +39,7 @@ def loaded_and_idle() -> list[Manifest]:
 
 
 def moved(bench: Bench, loads: dict[str, float], now: float = DUE) -> list[str]:
-    """Who is evicted in a cycle that is due, given loads of cpu."""
+    """The pods evicted in a cycle that is due, given loads of cpu."""
     bench.cycle(now=NOW)
     bench.state.measured({name: sample(cpu, 0, now=now) for name, cpu in loads.items()})
     plan = bench.cycle(now=now)

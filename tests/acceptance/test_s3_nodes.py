@@ -47,7 +47,7 @@ def one_pod(*nodes: Manifest, **fields: Any) -> list[Manifest]:
 
 
 def placed(objects: list[Manifest], arguments: str = "", scores: str = "") -> dict[str, str]:
-    """Who is bound where by predicates and nodeorder with these arguments."""
+    """The nodes to which pods are bound with these arguments of predicates and nodeorder."""
     plugins = f"[{{name: predicates, arguments: {{{arguments}}}}}, {{name: nodeorder, arguments: {{{scores}}}}}]"
     return binds(Bench(objects, conf("gang", plugins)).cycle())
 

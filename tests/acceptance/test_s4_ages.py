@@ -1,4 +1,4 @@
-"""How old reservations become: the time that those have who are ending where it is held does not count."""
+"""The age of reservations: time in which pods on their nodes terminate does not count."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_age_does_not_run_while_a_victim_may_still_be_there() -> None:
 
 
 def test_age_of_a_gang_does_not_run_while_a_victim_may_still_be_on_any_of_its_nodes() -> None:
-    """n1 is idle from the start: given up after ten minutes, it would be lost, and somebody evicted for it again."""
+    """n1 is idle from the start: given up after ten minutes, it would be lost and need another eviction."""
     slow = pod("a-0", group="a", on="n2", cpu=4, memory=0, deleting=True)
     slow["metadata"]["deletionTimestamp"] = GRACE
     story = Story([pod_group("a", phase="Running"), slow], waiting("h", 2, cpu=4), text=ALLOCATE, nodes=2)
@@ -58,7 +58,7 @@ def test_the_time_that_a_victim_had_does_not_count_once_it_has_gone_either(gone:
 
 
 def test_who_ends_on_the_node_of_a_reservation_now_and_then_takes_off_no_more_than_the_time_he_has() -> None:
-    """A node that is stuck is not kept for ever: every three minutes somebody ends within half a minute."""
+    """A stuck node is not kept for ever: every three minutes a pod starts to terminate and is gone in half a minute."""
     story = Story(ending("a", "n1"), ending("b", "n2"), waiting("h", 2, cpu=4), text=ALLOCATE, nodes=2)
     assert written(story.cycle()) == {"h-0": Held("n1"), "h-1": Held("n2")}
     assert written(story.cycle(now=NOW + 0.1 * MINUTE)) == {}

@@ -1,4 +1,4 @@
-"""Acceptance rows S4: what a session asks of reservations as it opens, and of whom; what it tells of them."""
+"""Acceptance rows S4: what an opening session checks of which reservations, and what it reports of them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def of_parts() -> list[Manifest]:
 
 @pytest.mark.parametrize("gang", [of_roles, of_parts])
 def test_a_gang_without_its_minimum_of_a_role_or_of_parts_holds_nothing(gang: Callable[[], list[Manifest]]) -> None:
-    """Two pods are left, which are enough in number; nobody places them anew."""
+    """Two pods are left, which are enough in number; no action places them again."""
     text = conf("gang", "predicates", actions="backfill")
     story = Story(*(ending(f"e{i}", f"n{i}") for i in (1, 2, 3)), gang(), nodes=3, text=text)
     assert (written(story.cycle()), len(story.held())) == ({}, 3)
@@ -76,7 +76,7 @@ def test_a_gang_without_its_minimum_of_a_role_or_of_parts_holds_nothing(gang: Ca
 
 
 def test_overcommit_takes_room_that_is_only_held_for_idle() -> None:
-    """Eight cores, four in use by who ends, and those four held."""
+    """Eight cores, four in use by a terminating pod, and those four held."""
     new = [pod_group("x", phase="Pending", minResources={"cpu": 4}), pod("x-0", group="x", cpu=4, memory=0)]
     text = conf("[{name: gang}, {name: overcommit, arguments: {overcommit-factor: 1.0}}]", actions="enqueue")
     story = Story(ending("a", "n1"), holder(), new, nodes=2, text=text)
@@ -95,7 +95,7 @@ LATE = "1970-01-12T14:16:40Z"  # NOW + 30 minutes
 
 
 def test_a_ready_jobs_surplus_waits_for_pods_that_end_on_its_own_node() -> None:
-    """On n2 somebody may take half an hour; on n3 he should be gone."""
+    """The pod on n2 may take half an hour to end; the one on n3 should be gone."""
     slow = pod("a-0", group="a", on="n2", cpu=4, memory=0, deleting=True)
     slow["metadata"]["deletionTimestamp"] = LATE
     story = Story([pod_group("a", phase="Running"), slow], ending("b", "n3"), surplus("n2", "n3"), nodes=3,
@@ -120,7 +120,7 @@ def test_a_gang_gives_up_all_as_one_is_too_old_even_if_the_others_are_enough(old
 
 
 class Books(Plugin):
-    """Who holds a place, told by events alone; a queue may have one."""
+    """The tasks that hold a place, counted from events alone; a queue may have one."""
 
     name = "books"
 

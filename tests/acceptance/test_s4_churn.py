@@ -134,7 +134,7 @@ class Walk:
         self.seen["held"] += bool(session.table.pipelined.any())
 
     def twice(self, session: Session) -> None:
-        """Somebody gives back more than he holds."""
+        """Evict a task twice, so that it gives back more than it holds."""
         running = [task for job in session.jobs.peek() for task in job.of(TaskStatus.Running)]
         if running and self.dice.random() < 0.1:
             task = self.dice.choice(running)

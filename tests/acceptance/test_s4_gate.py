@@ -68,7 +68,7 @@ GANGS: dict[str, tuple[Callable[[bool], Story], list[str], list[set[str]], list[
     "that evicts": (against(1), ["l-3", "l-2"], [set(), set(), TWO], ["l-2", "l-3"]),
     "that may not break another": (against(4), [], [set()], []),
 }  # fmt: skip
-"""Stories, whose room becomes free before which cycle, who is bound in which, and who goes."""
+"""Stories: the room that becomes free before each cycle, the pods bound in each, and the pods evicted."""
 
 
 @pytest.mark.parametrize("scene", GANGS)
@@ -92,7 +92,7 @@ def test_S4_36_what_is_tested_of_gangs_holds_without_the_gate_too() -> None:
 
 
 def decided(story: Story, ends: Sequence[str]) -> list[Decisions]:
-    """What is decided in each cycle; before each but the first one of ``ends`` is gone, before the last two nobody."""
+    """What each cycle decides; before each but the first one pod of ``ends`` is gone, before the last two none."""
     return [after(story, *gone) for gone in ([], *([name] for name in ends), [], [])]
 
 
@@ -100,7 +100,7 @@ Decisions = tuple[dict[str, str], list[str], Mapping[str, str]]
 
 
 def after(story: Story, *gone: str) -> Decisions:
-    """Who is bound where, who is evicted, and phases of the groups."""
+    """The node of each bound pod, the evicted pods, and the phases of the groups."""
     story.gone(*gone)
     plan = story.cycle()
     return binds(plan), sorted(evicted(plan)), phases(plan)

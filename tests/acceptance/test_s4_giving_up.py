@@ -1,4 +1,4 @@
-"""Acceptance rows S4: who comes first among those that hold reservations, and when a reservation is given up."""
+"""Acceptance rows S4: the order of jobs that hold reservations, and when a reservation is given up."""
 
 from __future__ import annotations
 
@@ -80,15 +80,15 @@ def test_a_holder_is_compared_without_what_it_holds() -> None:
         assert written(story.cycle()) == {}
 
 
-def turns(story: Story, whose: str, which: str) -> tuple[list[str], list[str]]:
-    """In which order jobs ``whose``, and queues ``which``, have their turns."""
+def turns(story: Story, owners: str, which: str) -> tuple[list[str], list[str]]:
+    """The order in which jobs ``owners``, and queues ``which``, have their turns."""
     with story.open() as session:
         book = session.reservations
         assert book is not None
         order = Precedence(session, book.holders)
         jobs, queues = order.jobs(), order.queues()
         for job in session.jobs.peek():
-            if job.name in whose:
+            if job.name in owners:
                 jobs.push(job)
         for name in which:
             queues.push(session.queues[name])
@@ -187,7 +187,7 @@ def test_a_limit_that_reservations_fill_keeps_no_higher_job_from_asking_for_them
 
 
 class Picky(Plugin):
-    """Lets no pod with a label onto nodes, whoever else is like it."""
+    """Refuses every node to pods with a label, whatever other pods are like them."""
 
     name = "picky"
 
@@ -342,7 +342,7 @@ def test_a_gang_that_cools_down_holds_all_it_has_once_pods_were_evicted_for_a_pa
 
 
 def test_a_gang_that_cools_down_goes_on_holding_all_it_has_when_a_pod_of_it_moves() -> None:
-    """h-1, for which alone somebody goes, moves to n3; left behind, h-0 would be half a gang."""
+    """h-1, the only one that needs an eviction, moves to n3; left behind, h-0 would be half a gang."""
     gang = [pod_group("h", min_member=2, priorityClassName="high")]
     gang += [pod(f"h-{i}", group="h", cpu=4, memory=0, priority=10, nodeSelector={"z": str(i)}) for i in (0, 1)]
     story = Story(ending("a", "n1"), running("l", 1, on="n2", cpu=4), gang, nodes=2, text=NO_QUEUES)
@@ -375,7 +375,7 @@ def test_a_restart_resets_the_age() -> None:
 
 
 class Books(Plugin):
-    """Whom an outsider's books have, told by events alone."""
+    """The tasks that hold a place in the books of another plugin, kept from events alone."""
 
     name = "books"
 
@@ -497,7 +497,7 @@ def test_who_is_placed_without_a_statement_lets_go_of_its_reservation_first(call
     assert written(session.plan) == {"h-0": None if call == "allocate" else Held("n3")}
 
 
-@pytest.mark.parametrize("asked", [True, False], ids=["asked-for", "nobody-asks"])
+@pytest.mark.parametrize("asked", [True, False], ids=["asked-for", "not-asked-for"])
 def test_hypernodes_that_drift_apart_end_a_reservation_where_a_plugin_looks_at_them(asked: bool) -> None:
     topology: dict[str, Any] = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
     pods = [pod(f"h-{i}", group="h", cpu=4, memory=0, annotations=held_on(f"n{i + 1}")) for i in range(2)]

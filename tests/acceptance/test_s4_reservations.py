@@ -309,31 +309,31 @@ class Fickle(Plugin):
     """Lets a reservation stand, and objects when it is to be redeemed."""
 
     name = "fickle"
-    who = "handler"
+    refuses = "handler"
     why = Reason("no", resolvable=False)
 
     @pre_predicate
     def beforehand(self, task: Task) -> Reason | None:
-        return self.why if self.who == "beforehand" else None
+        return self.why if self.refuses == "beforehand" else None
 
     @predicate
     def of_node(self, task: Task, node: Node) -> Reason | None:
-        return self.why if self.who == "of_node" and task.status is TaskStatus.Pending else None
+        return self.why if self.refuses == "of_node" and task.status is TaskStatus.Pending else None
 
     @on_allocate
     def came(self, event: TaskEvent) -> None:
-        event.err = "not now" if self.who == "handler" else None
+        event.err = "not now" if self.refuses == "handler" else None
 
 
 @pytest.mark.parametrize("lasts", [True, False])
-@pytest.mark.parametrize("who", ["beforehand", "of_node", "handler"])
+@pytest.mark.parametrize("refuses", ["beforehand", "of_node", "handler"])
 def test_what_is_refused_for_good_at_the_last_moment_is_given_up_and_what_else_is_objected_to_waits(
-    who: str, lasts: bool
+    refuses: str, lasts: bool
 ) -> None:
     text = conf("gang", "predicates fickle", actions="allocate")
-    fickle = type("Fickle", (Fickle,), {"who": who, "why": Reason("no", resolvable=not lasts)})
+    fickle = type("Fickle", (Fickle,), {"refuses": refuses, "why": Reason("no", resolvable=not lasts)})
     story = Story(running("r", 1, cpu=4), reserved_pod(), nodes=2, text=text, extra=(fickle,))
-    released = lasts and who != "handler"
+    released = lasts and refuses != "handler"
     assert written(story.cycle()) == ({"h-0": None} if released else {})
     assert story.plan.binds == []
     assert story.told("metric.pipelined_fast_path") == [{"result": "released" if released else "waiting"}]

@@ -76,14 +76,14 @@ def _loops(arguments):
 
 
 def _raises(arguments):
-    raise ValueError("nobody foresaw it")
+    raise ValueError("an unforeseen error")
 
 
 @pytest.mark.parametrize(
     ("code", "told"),
     [
         (_loops, "hangs"),
-        (_raises, "nobody foresaw it"),
+        (_raises, "an unforeseen error"),
         (lambda arguments: 3, "ended with 3"),
         (sys.exit, "SystemExit"),
     ],

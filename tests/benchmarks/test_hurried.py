@@ -26,7 +26,7 @@ def test_pods_are_created_with_their_times_shortened() -> None:
         assert abs((now.run.seconds or 0) * SPEED - (was.run.seconds or 0)) < 1
         assert 1 <= grace <= TRAINERS.grace[1] / SPEED
         assert "ownerReferences" not in created(made)["metadata"]
-        assert life_of(created(made)) == now  # who comes in its place takes as long
+        assert life_of(created(made)) == now  # a pod that replaces it takes as long
     assert bodies[0]["metadata"]["ownerReferences"]
 
 
@@ -40,9 +40,9 @@ def test_no_node_leaves_and_all_else_stays() -> None:
 
 
 def seen(*, after: float, moves_to: str = "", evicted: str = "", late: bool = True, taken: int = 0) -> tuple[int, int]:
-    """Evictions, and those for a pod with room, after a pod that holds n1 for so long moves, or somebody goes.
+    """Evictions, and those for a pod with room, after a pod that has held n1 for so long moves, or a pod is evicted.
 
-    That it moves is heard of ``late``, after the eviction, or before; somebody of priority ``taken`` comes to n1.
+    The news of the move come ``late``, after the eviction, or before; a pod of priority ``taken`` comes to n1.
     """
     world = SimWorld(Timeline(BEGINNING))
     counted = Seen(world)
@@ -79,7 +79,7 @@ def test_evictions_next_to_a_reservation_and_moves_that_are_paid_for_are_counted
 def lost(
     *, after: float = SETTLED + 1, priority: int = 0, comes_to: str = "n1", bound: bool = False, by_rule: str = ""
 ) -> int:
-    """Reservations that were taken, where that of n1 ends and somebody else comes; one was given up ``by_rule``."""
+    """Reservations that were taken, where that of n1 ends and another pod comes; one was given up ``by_rule``."""
     world = SimWorld(Timeline(BEGINNING))
     counted = Seen(world)
     for each in (node("n1"), node("n2"), pod("holder", annotations=stated(Held("n1")))):

@@ -37,7 +37,7 @@ VARYING: Mapping[str, str] = {
             ),
             "unit:preempt/topologyawarepreempt-func1--preempt-one-task-of-different-job-to-fit-both-jobs-on-one-node",
         ),
-        "proportion and capacity are both configured; whose figures were recorded differs from run to run",
+        "proportion and capacity are both configured; which of them recorded its figures differs from run to run",
     ),
 }
 """Cases whose recorded arithmetic is a matter of chance, with the reason; their other levels count."""

@@ -185,14 +185,14 @@ def test_a_job_is_explained_before_it_has_pods(server: MemoryServer, capsys: pyt
 
 
 def noted(manager: str, time: object, *annotations: str, **more: Any) -> Json:
-    """What an API server notes in ``managedFields`` of who has written annotations of a pod."""
+    """What an API server notes in ``managedFields`` of the client that has written annotations of a pod."""
     fields: Json = {"f:metadata": {"f:annotations": {f"f:{name}": {} for name in annotations}}}
     return {"manager": manager, "operation": "Update", "apiVersion": "v1", "time": time, "fieldsType": "FieldsV1",
             "fieldsV1": fields, **more}  # fmt: skip
 
 
 def made_by_controllers() -> Json:
-    """What it notes of who has made the pod, later than the reservation."""
+    """What it notes of the client that created the pod, later than the reservation."""
     made = noted("kube-controller-manager", "2026-05-01T00:00:00Z", ".", "scheduling.k8s.io/group-name")
     made["fieldsV1"]["f:spec"] = {"f:containers": {'k:{"name":"c"}': {".": {}, "f:image": {}}}, "f:schedulerName": {}}
     return made
@@ -206,7 +206,7 @@ CONDITION = noted("stromboli", "2026-06-01T00:00:00Z", subresource="status") | {
 NOTED: dict[str, tuple[list[Json], str]] = {
     "by the scheduler": ([made_by_controllers(), HELD_AT, CONDITION], " since 2026-01-02T03:04:05Z"),
     "by two": ([noted("kubectl", "2026-02-01T00:00:00Z", *HELD), HELD_AT], " since 2026-02-01T00:00:00Z"),
-    "by nobody": ([made_by_controllers(), CONDITION], ""),
+    "by no client": ([made_by_controllers(), CONDITION], ""),
     "without a time": ([noted("stromboli", "", *HELD)], ""),
     "at no time": ([HELD_AT, noted("kubectl", "yesterday", *HELD)], ""),
     "at a number": ([noted("stromboli", 7, *HELD)], ""),

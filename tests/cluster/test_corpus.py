@@ -103,13 +103,13 @@ def test_a_document_that_cannot_be_read(name, text, said, tmp_path):
         assert len(str(problem)) < LONGEST_MESSAGE
 
 
-@pytest.mark.parametrize(("name", "objects", "who", "field", "said"), TOGETHER, ids=[case[0] for case in TOGETHER])
-def test_objects_that_do_not_go_together(name, objects, who, field, said, tmp_path):
+@pytest.mark.parametrize(("name", "objects", "subject", "field", "said"), TOGETHER, ids=[case[0] for case in TOGETHER])
+def test_objects_that_do_not_go_together(name, objects, subject, field, said, tmp_path):
     (tmp_path / "objects.json").write_bytes(as_list([*objects, *BESIDE]))
     names, problems = delivered(tmp_path)
     assert len(names) == len(objects) + len(BESIDE)
     (problem,) = problems
-    assert (problem.object, problem.path.endswith(field)) == (who, True)
+    assert (problem.object, problem.path.endswith(field)) == (subject, True)
     assert said in problem.problem
 
 

@@ -53,7 +53,7 @@ class _Jobs:
     """Jobs, and a listing that is told as a state tells it."""
 
     def __init__(self, there: Sequence[Step] = ()) -> None:
-        """``there`` are jobs that nobody told of, as a record's beginning has them."""
+        """``there`` are jobs that were there without an event, as a record's beginning has them."""
         self.jobs = {uid: Job(uid, _facts(uid, one)) for one in there for uid in [f"ns/{one.number}"]}
         self.queues = {"a", "b"}
         self.listing = Listing()

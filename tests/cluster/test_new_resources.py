@@ -1,4 +1,4 @@
-"""Resources that are first named after the node table was made disturb nobody."""
+"""Resources that are first named after the node table was made disturb no other pod."""
 
 from __future__ import annotations
 

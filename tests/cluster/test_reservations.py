@@ -1,4 +1,4 @@
-"""Reservations in the state of a cluster: who holds one, what it counts in, and how it comes and goes."""
+"""Reservations in the state of a cluster: which pods hold one, what it counts in, and how it starts and ends."""
 
 from __future__ import annotations
 

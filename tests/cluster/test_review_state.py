@@ -59,7 +59,7 @@ def test_nodes_that_come_change_or_go_leave_every_row_its_own():
     found.apply(Deleted("Node", gone.object))
     assert rows() == [("n2", "a", 4000, []), ("n10", None, 1000, ["default/p"])]
     (widened,) = events([node("n4", cpu=4, resources={"nvidia.com/gpu": 8})])
-    found.apply(widened)  # whose resource is a column that the table did not have
+    found.apply(widened)  # the table had no column for its resource
     assert [cpu for _, _, cpu, _ in rows()] == [4000, 4000, 1000]
 
 

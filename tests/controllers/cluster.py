@@ -303,7 +303,7 @@ class Cluster:
                 self.pod_phase(name, phase, code)
 
     def command(self, action: str, kind: str, name: str) -> None:
-        """Somebody issues a command."""
+        """Issue a command, as a user does."""
         self._version += 1
         value = {"metadata": {"name": f"command-{self._version}", "namespace": "ns"}, "action": action,
                  "target": {"kind": kind, "name": name, "apiVersion": "", "uid": ""}}  # fmt: skip
@@ -314,7 +314,7 @@ class Cluster:
         return {name: pod for (_, name), pod in self.objects.get("pods", {}).items()}
 
     def names(self) -> list[str]:
-        """Names of the pods that nobody has asked to end."""
+        """Names of the pods that are not terminating."""
         return sorted(name for name, pod in self.pods().items() if "deletionTimestamp" not in pod["metadata"])
 
     def job(self, name: str = "j") -> Any:

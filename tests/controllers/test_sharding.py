@@ -272,7 +272,7 @@ def test_no_node_is_in_two_shards(nodes: list[NodeUse], wishes: list[list[Any]],
     dice.shuffle(shuffled)
     assert divide(schedulers, shuffled) == found
     if any(not policies for policies in wishes):
-        assert len(named) == len(nodes), "who takes every node leaves none unserved"
+        assert len(named) == len(nodes), "a scheduler that takes every node leaves none unserved"
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ Command:
 - metadata: {name: whole, namespace: default}
   action: AbortJob
   reason: Asked
-  message: somebody asked for it
+  message: a user asked for it
   target:
     {apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: j, uid: u, controller: true, blockOwnerDeletion: true}
 """,

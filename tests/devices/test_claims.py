@@ -1,4 +1,4 @@
-"""Claimed devices: what nodes offer, what claims get, who waits and why, and what is given back."""
+"""Claimed devices: what nodes offer, what claims get, which pods wait and why, and what is given back."""
 
 from __future__ import annotations
 

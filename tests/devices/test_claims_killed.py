@@ -25,13 +25,13 @@ from tests.support.virtual import run
 ELSEWHERE = {
     "_try: turn",  # a lock that is free: the claims of the story belong to one pod each
     "take: self._remove(held)",  # told by test_node_locks: a pod that goes elsewhere
-    # where somebody else has bound or deleted the pod, which is where pods are deleted below
+    # where another client has bound or deleted the pod, which is where pods are deleted below
     "_as_it_stands: self._give_up(bind, ApiError(409, 'Conflict', text))", "_as_it_stands: self._give_up(bind, error)",
     "_as_it_stands: self._leave(bind)", "_carry_out: self._leave(bind)", "_leave: self._take_back(bind)",
 }  # fmt: skip
 """Awaits at which nothing of these stories stands."""
 AWHILE = 12.0
-"""Seconds after which a story is over that nobody disturbs."""
+"""Seconds after which an undisturbed story is over."""
 PARTS = 3
 """The moments of a story are shared out to so many tests."""
 UNDONE = "forbidden after it was done"
@@ -47,7 +47,7 @@ WRITERS = ("live/writing/binds.py", "live/writing/claims.py", "live/writing/volu
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever gives way now and then does so each time."""
+    """Coroutines that give way now and then do so each time."""
     monkeypatch.setattr(turns, "SLICE", -1.0)
     monkeypatch.setattr(state, "COUNTED_AT_ONCE", 1)
 
@@ -117,7 +117,7 @@ async def check_next(world: Claiming, *, stays: bool) -> None:
         await asyncio.sleep(1)
         assert world.allocated() == {}
         world.arrive()
-    world.clock.jump += LOCKED_FOR  # a lock whose pod was not bound is nobody's by then
+    world.clock.jump += LOCKED_FOR  # by then a lock without a bound pod has expired
     second = world.mortal()
     world.start(second)
     await asyncio.sleep(AWHILE)

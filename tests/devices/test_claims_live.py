@@ -108,7 +108,7 @@ def sharing(name: str, group: str) -> Manifest:
 
 
 def users(api: Any) -> list[list[tuple[str, str]]]:
-    """For whom each claim is reserved, by its oldest first."""
+    """The pods or groups for which each claim is reserved, by its oldest first."""
     claims = sorted(api.bodies(*CLAIMS), key=lambda one: int(one["metadata"]["resourceVersion"]))
     found = [one.get("status", {}).get("reservedFor", ()) for one in claims]
     return [[(user["resource"], user["name"]) for user in one] for one in found]
@@ -148,7 +148,7 @@ def test_pods_that_come_before_their_group_wait_for_it_with_their_claims(shared:
     async def story() -> None:
         async with cluster_of(CLASS, TEMPLATE, sharing("a-0", "a"), sharing("a-1", "a")) as api:
             await asyncio.sleep(0.5)
-            assert not list(api.bodies(*CLAIMS)), "whose they are is not known"
+            assert not list(api.bodies(*CLAIMS)), "the owner of the claims is not known yet"
             make(api, upstream("a", 2, **({"resourceClaims": SHARED} if shared else {})))
             await until(lambda: len(placed(api)) == 2)
             owners = [("podgroups", "a")] if shared else [("pods", "a-0"), ("pods", "a-1")]

@@ -1,4 +1,4 @@
-"""Devices that several requests share: what a share takes, who waits, and that no device or counter is overdrawn."""
+"""Devices that several requests share: what a share takes, which pods wait, and that nothing is overdrawn."""
 
 from __future__ import annotations
 

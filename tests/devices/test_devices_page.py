@@ -63,7 +63,7 @@ def asking(name: str, **amounts: int) -> list[Manifest]:
 
 
 def test_cards_are_cut_as_the_configmap_of_the_page_says() -> None:
-    """Large instances make the card one of the geometry ``mixed``, whose last instance is the small one."""
+    """Large instances make the card one of the geometry ``mixed``, with the small one as its last instance."""
     offer = {f"volcano.sh/vgpu-{name}": amount for name, amount in (("number", 10), ("memory", 40960), ("cores", 100))}
     notes = {"volcano.sh/node-vgpu-register": "GPU-0,10,40960,NVIDIA-A100-SXM4-40GB,true,mig:"}
     objects = [node("n", resources=offer, annotations=notes), settings()]

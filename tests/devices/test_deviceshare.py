@@ -146,7 +146,7 @@ def test_a_locked_node_takes_one_pod() -> None:
     locked = conf(GPUSharingEnable="true", NodeLockEnable="true")
     assert binds(Bench(objects, locked).cycle()) == {"a": "n"}
     held = cards("n", 16000, 2, gpu="1970-01-12T13:46:30Z")
-    assert binds(Bench([held, *objects[1:]], locked).cycle()) == {}, "somebody else has locked it ten seconds ago"
+    assert binds(Bench([held, *objects[1:]], locked).cycle()) == {}, "another scheduler has locked it ten seconds ago"
     stale = cards("n", 16000, 2, gpu="1970-01-12T13:30:00Z")
     assert binds(Bench([stale, *objects[1:]], locked).cycle()) == {"a": "n"}
 

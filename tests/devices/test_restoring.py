@@ -134,7 +134,7 @@ def test_a_restart_restores_exactly_what_was_held(name: str, steps: list[int]) -
     for task in held.values():
         again.restore(task)
     assert again.cards() == pool.cards()
-    if name != "mind-cluster":  # whose device plugin has its own say while it makes slices
+    if name != "mind-cluster":  # its device plugin decides by itself while it makes slices
         waiting = [kind.demand_of(task) for task in tasks if task.uid not in held]
         assert [again.refusal(one) for one in waiting] == [pool.refusal(one) for one in waiting]
     for task in held.values():
@@ -159,7 +159,7 @@ def test_every_kind_has_pods_that_fit(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_annotations_of_pods_that_ask_for_nothing_hold_nothing(name: str) -> None:
-    """Anybody may annotate a pod; what its demand does not name is not given back with it either."""
+    """Every user may annotate a pod; what its demand does not name is not given back with it either."""
     case, (first, *_, stranger) = CASES[name], tasks_of(name)
     pool, fresh = case.kind.pool_of(case.node), case.kind.pool_of(case.node)
     assert pool is not None

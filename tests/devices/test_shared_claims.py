@@ -17,7 +17,7 @@ USER = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "
 
 
 def world_of(*refused: str) -> LiveWorld:
-    """A node with a device, a claim of it that two pods share, and the names of those whose bindings are refused."""
+    """A node with a device, a claim of it that two pods share, and the names of pods whose bindings are refused."""
     world = LiveWorld(nodes=1)
     put = world.server.put
     put("deviceclasses", {"metadata": {"name": "gpu"}, "spec": {}})

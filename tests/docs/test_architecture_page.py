@@ -19,7 +19,7 @@ BIND, VICTIM, RESERVATION = (
 
 
 def rows(head: str) -> list[list[str]]:
-    """The rows of the table whose head begins so, as cells."""
+    """The cells of each row of the table with this head."""
     table = TEXT.partition(head)[2].partition("\n\n")[0]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
 

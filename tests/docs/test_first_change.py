@@ -34,7 +34,7 @@ DIFFERENCES = [block for block in blocks() if block.language == "diff"]
 
 
 def changed(text: str, difference: str) -> str:
-    """A text with a difference applied, whose lines must stand in it once."""
+    """The text with a difference applied; the difference's old lines must stand in the text exactly once."""
     lines = difference.splitlines(keepends=True)
     before = "".join(line[1:] or "\n" for line in lines if not line.startswith("+"))
     after = "".join(line[1:] or "\n" for line in lines if not line.startswith("-"))

@@ -41,7 +41,7 @@ def share_out(total, *claims):
         pytest.param(100, [("a", 1, 200, 100, 20), ("b", 9, 200, 80)], [20, 80], id="S1-35"),
         pytest.param(30, [("a", 0, 5), ("b", 1, 40)], [0, 30], id="no-weight-no-share"),
         pytest.param(30, [("a", 0, 5)], [0], id="no-weights-at-all"),
-        pytest.param(30, [], [], id="nobody"),
+        pytest.param(30, [], [], id="no-queues"),
         pytest.param(0, [("a", 1, 5)], [0], id="no-cluster"),
         pytest.param(10, [("a", 1, 20, 4), ("b", 1, 20)], [4, 6], id="capped-leaves-the-rest-to-others"),
         pytest.param(10, [("a", 1, 3), ("b", 1, 3)], [3, 3], id="all-satisfied"),

@@ -54,8 +54,8 @@ def _satisfied(needs: Sequence[PodTerm], task: Task, node: NodeSpec, others: Seq
     matching = [at for other, at in others if all(term.pods.takes(other) for term in needs)]
     if all(any(_together(term, node, at) for at in matching) for term in needs):
         return True
-    nobody = not any(term.topology_key in at.labels for at in matching for term in needs)
-    return nobody and all(term.pods.takes(task) for term in needs)
+    first = not any(term.topology_key in at.labels for at in matching for term in needs)
+    return first and all(term.pods.takes(task) for term in needs)
 
 
 def _together(term: PodTerm, node: NodeSpec, other: NodeSpec) -> bool:

@@ -75,7 +75,7 @@ def scores(world, one):
     [
         pytest.param(pod(), [], [None] * 4, id="no-terms"),
         pytest.param(pod(need=[about("web")]), [(web(), 0)], [None, None, AFFINITY, AFFINITY], id="S3-28-zone"),
-        pytest.param(pod(need=[about("web")]), [], [AFFINITY] * 4, id="nobody-there"),
+        pytest.param(pod(need=[about("web")]), [], [AFFINITY] * 4, id="no-pod-there"),
         pytest.param(pod(need=[about("web")], labels={"app": "web"}), [], [None, None, None, AFFINITY], id="first-one"),
         pytest.param(
             pod(need=[about("web")], labels={"app": "web"}), [(web(), 3)], [None, None, None, AFFINITY], id="no-key"
@@ -180,7 +180,7 @@ term_lists = st.lists(st.sampled_from(TERMS), max_size=2)
 weighted_lists = st.lists(st.tuples(st.integers(1, 5), st.sampled_from(TERMS)), max_size=2)
 pods = st.builds(
     pod,
-    need=st.one_of(st.just([]), st.just([]), term_lists),  # a need that nobody meets hides all other reasons
+    need=st.one_of(st.just([]), st.just([]), term_lists),  # a need that no pod meets hides all other reasons
     avoid=term_lists,
     like=weighted_lists,
     dislike=weighted_lists,

@@ -80,7 +80,7 @@ def test_a_reach_that_is_kept_names_the_remaining_tasks_after_each_eviction() ->
 @pytest.mark.parametrize("evicted", [1, 2, 16, 17, 40])
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_hopeful_nodes_are_kept_up_with_few_and_with_many_evictions(request_: np.ndarray, evicted: int) -> None:
-    """Forty nodes of three cores, on each a pod of one core that may go; those who come want two cores."""
+    """Forty nodes of three cores, on each a pod of one core that may go; the waiting pods want two cores."""
     names = [f"n{number:02}" for number in range(40)]
     groups = [pod_group("a", min_member=0, phase="Running"), pod_group("c")]
     pods = [pod(f"a-{name}", group="a", on=name) for name in names]

@@ -1,4 +1,4 @@
-"""What an outsider's plugin may answer: anything else puts it aside, told by name, and everybody else goes on."""
+"""What an external plugin may answer: anything else disables it, with its name in the log, and the rest goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Votes on victims, and what plugins say of whole jobs, are kept only where all who decide promise ``own=``."""
+"""Votes on victims, and answers about whole jobs, are kept only where all plugins that decide promise ``own=``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Outsider(NamedTuple):
     allows: bool = True
 
     def made(self, asked: list[Task], asked_of: set[tuple[str, str]]) -> type[Plugin]:
-        """The plugin; it notes for whom it was asked to vote, and for which job it was asked of which others."""
+        """The plugin; it notes the tasks for which it votes, and for which job it was asked about which others."""
         abstains, allows = self.abstains, self.allows
 
         class Made(Plugin):
@@ -59,7 +59,7 @@ class Outsider(NamedTuple):
         return Made
 
     def bench(self, *gangs: Any) -> tuple[Bench, list[Task], set[tuple[str, str]]]:
-        """A node full of jobs of one pod, those who wait, and what the plugin notes."""
+        """A node full of jobs of one pod and of waiting gangs, and the plugin's notes of what it was asked."""
         asked, asked_of = list[Task](), set[tuple[str, str]]()
         crowd = [each for number in range(PODS) for each in running(f"v{number}", 1)]
         text, plugin = conf(*self.tiers, actions="preempt"), self.made(asked, asked_of)

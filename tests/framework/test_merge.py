@@ -49,7 +49,7 @@ def saying(tiers, make=lambda answer: answer):
         pytest.param([[0, 1], [-1]], -1, 1, id="S0-26 zero passes on within the tier"),
         pytest.param([[0], [-1]], 1, -1, id="S0-26 zero passes on to the next tier"),
         pytest.param([[0, 0], [0]], -1, -1, id="S0-27 all zero: the tie-breaker"),
-        pytest.param([], 1, 1, id="S0-27 nobody asked: the tie-breaker"),
+        pytest.param([], 1, 1, id="S0-27 no plugin asked: the tie-breaker"),
     ],
 )
 def test_first_opinion(tiers, tie, expected):
@@ -86,7 +86,7 @@ def test_no_key_form_where_the_tie_breaker_has_none():
         pytest.param([[1], [-1]], True, id="S0-29 a permit makes lower tiers irrelevant"),
         pytest.param([[0], [1], [-1]], True, id="S0-29 an abstaining tier passes on"),
         pytest.param([[0, 0], [0]], True, id="S0-29 only abstentions"),
-        pytest.param([], True, id="S0-29 nobody asked"),
+        pytest.param([], True, id="S0-29 no plugin asked"),
     ],
 )
 def test_vote(tiers, expected):
@@ -105,11 +105,11 @@ AGREE = [
     pytest.param([[None], ["1"]], "1", "1", id="S0-30 a tier of abstentions passes on"),
     pytest.param([[""], ["1"]], "1", "1", id="S0-31 an empty list ends its tier, the next is asked"),
     pytest.param([["12", "", "2"], ["3"]], "3", "3", id="S0-31 an empty list ends its tier at once"),
-    pytest.param([["1", "2", "12"]], "", "12", id="S0-32 empty intersection: nobody; the reference starts afresh"),
+    pytest.param([["1", "2", "12"]], "", "12", id="S0-32 empty intersection: none; the reference starts afresh"),
     pytest.param([["1", "2", "12"], ["3"]], "3", "12", id="S0-32 empty intersection: the next tier is asked"),
     pytest.param([["1", "2"], ["3"]], "3", "3", id="S0-32 empty intersection at the tier's end"),
-    pytest.param([[None, None]], "", "", id="nobody votes"),
-    pytest.param([], "", "", id="nobody asked"),
+    pytest.param([[None, None]], "", "", id="no plugin votes"),
+    pytest.param([], "", "", id="no plugin asked"),
 ]
 
 
@@ -134,8 +134,8 @@ def test_agree_shows_every_plugin_the_full_list():
     ("guard", "expected"),
     [
         pytest.param("24", "2", id="the refusal holds for a tier that never asked the guard"),
-        pytest.param(None, "12", id="an abstaining guard spares nobody"),
-        pytest.param("", "", id="a guard that refuses everybody ends the question"),
+        pytest.param(None, "12", id="an abstaining guard spares no candidate"),
+        pytest.param("", "", id="a guard that refuses every candidate ends the question"),
         pytest.param("9", "", id="a guard cannot add candidates"),
     ],
 )
@@ -148,7 +148,7 @@ def test_agree_takes_the_guarded_out_first(guard, expected):
 
 
 def first_ones(most, of):
-    """A guard, or a voter, that is for the first ``most`` of those ``of`` it counts, and for everybody else."""
+    """A guard, or a voter, that permits the first ``most`` of the candidates ``of``, and all others."""
 
     def answer(*asked):
         counted = [task for task in asked[-1] if task.uid in of]
@@ -160,11 +160,11 @@ def first_ones(most, of):
 @pytest.mark.parametrize(
     ("voters", "guards", "expected"),
     [
-        pytest.param([first_ones(0, "ab")], [(1, "abcd")], "c", id="nothing is kept for somebody whom voters spare"),
-        pytest.param([first_ones(2, "abc")], [(1, "ab")], "acd", id="whoever is refused leaves his place to another"),
-        pytest.param([first_ones(1, "ab")], [(1, "bcd"), (0, "b")], "ac", id="nothing is kept for whom another guards"),
+        pytest.param([first_ones(0, "ab")], [(1, "abcd")], "c", id="nothing is kept for a pod that voters spare"),
+        pytest.param([first_ones(2, "abc")], [(1, "ab")], "acd", id="a refused pod leaves its place to another"),
+        pytest.param([first_ones(1, "ab")], [(1, "bcd"), (0, "b")], "ac", id="nothing is kept for what another guards"),
         pytest.param([], [(1, "ab"), (1, "bc")], "acd", id="what a guard refuses costs another nothing"),
-        pytest.param([first_ones(0, "abcd")], [(1, "ab")], "", id="nobody is named"),
+        pytest.param([first_ones(0, "abcd")], [(1, "ab")], "", id="no pod is named"),
     ],
 )
 def test_guards_count_only_named_victims(voters, guards, expected):
@@ -180,8 +180,8 @@ def test_a_guard_that_abstains_does_not_vote():
         return candidates[:1]
 
     assert uids(Agree().compile(((silent,), (low,)), [silent])("actor", items("ab"))) == "a"
-    everybody = first_ones(2, "ab")
-    assert uids(Agree().compile(((everybody,), (low,)), [everybody])("actor", items("ab"))) == "ab"
+    both = first_ones(2, "ab")
+    assert uids(Agree().compile(((both,), (low,)), [both])("actor", items("ab"))) == "ab"
 
 
 def test_the_next_tier_is_asked_where_guards_refuse_all_that_a_tier_of_a_union_names():
@@ -201,21 +201,21 @@ def test_victims_are_named_by_every_voter_of_one_tier(tiers):
     [
         pytest.param(All(), [[True], [False]], False, id="all: a no of any tier"),
         pytest.param(All(), [[True], [True]], True, id="all: only yes"),
-        pytest.param(All(), [], True, id="all: nobody asked"),
+        pytest.param(All(), [], True, id="all: no plugin asked"),
         pytest.param(All(silent=False, by_tier=True), [[], [True], [False]], True, id="first tier with a function"),
         pytest.param(All(silent=False, by_tier=True), [[True, False], [True]], False, id="all of that tier"),
         pytest.param(All(silent=False, by_tier=True), [[], []], False, id="no function anywhere"),
         pytest.param(AnyOf(), [[False], [True]], True, id="any: one yes"),
         pytest.param(AnyOf(), [[False]], False, id="any: only no"),
-        pytest.param(AnyOf(), [], False, id="any: nobody asked"),
+        pytest.param(AnyOf(), [], False, id="any: no plugin asked"),
         pytest.param(FirstAnswer(), [[None, "no"], ["never"]], "no", id="the first answer"),
         pytest.param(FirstAnswer(), [[None], [None]], None, id="no answer"),
         pytest.param(Only(lambda *_args: "silent"), [[], [None], ["b"]], None, id="only: the first that has the point"),
-        pytest.param(Only(lambda *_args: "silent"), [[], []], "silent", id="only: nobody asked"),
+        pytest.param(Only(lambda *_args: "silent"), [[], []], "silent", id="only: no plugin asked"),
         pytest.param(Sum(), [[10], [20.5]], 30.5, id="sum over all tiers"),
         pytest.param(Sum(), [], 0.0, id="sum of nothing"),
         pytest.param(SumByName(), [[{"a": 1}], [{"b": 2, "a": 3}]], {"a": 4, "b": 2}, id="sum by name"),
-        pytest.param(Tell(), [["dropped"]], None, id="nobody answers"),
+        pytest.param(Tell(), [["dropped"]], None, id="no answer counts"),
     ],
 )
 def test_other_strategies(merge, tiers, expected):
@@ -227,9 +227,9 @@ def test_other_strategies(merge, tiers, expected):
 @pytest.mark.parametrize(
     ("tiers", "expected"),
     [
-        pytest.param([["12", "23"], ["4"]], "123", id="joined within the first tier that names anybody"),
+        pytest.param([["12", "23"], ["4"]], "123", id="joined within the first tier that names a candidate"),
         pytest.param([["", ""], ["4", "4"]], "4", id="an empty tier passes on"),
-        pytest.param([[""]], "", id="nobody"),
+        pytest.param([[""]], "", id="no candidate"),
     ],
 )
 def test_union(tiers, expected):
@@ -279,5 +279,5 @@ def test_guards_of_a_union_name_no_victims_and_permit_what_they_like():
     assert uids(ask(items("abcd"))) == "c"
     assert uids(Union().compile(((guard,), (namer("bd"),)), [guard])(items("abcd"))) == "d"
     assert uids(Union().compile(((guard,),), [guard])(items("abcd"))) == ""
-    # all together, and whom it refuses then by himself; whoever is named besides, too
+    # all together, then the refused one alone; and each one that is named besides
     assert shown[:2] == ["abcd", "b"]

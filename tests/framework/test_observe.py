@@ -1,4 +1,4 @@
-"""Observers hear what they want, and nothing is told that nobody wants."""
+"""Observers hear what they want, and nothing is reported that no observer wants."""
 
 from __future__ import annotations
 

@@ -65,23 +65,23 @@ class Shards(LiveWorld):
 def test_nodes_handed_over_again_and_again_have_one_scheduler_each() -> None:
     async def story() -> None:
         world, dice = Shards(nodes=6, cpu=8), random.Random(5)
-        everyone = [f"n{number}" for number in range(6)]
-        world.divide({name: everyone[index::3] for index, name in enumerate(NAMES)})
+        nodes = [f"n{number}" for number in range(6)]
+        world.divide({name: nodes[index::3] for index, name in enumerate(NAMES)})
         schedulers = [world.sharded(name) for name in NAMES]
         for scheduler in schedulers:
             world.start(scheduler)
         watch = asyncio.create_task(world.watch())
         for number in range(12):
-            dice.shuffle(everyone)
-            world.divide({name: everyone[index::3] for index, name in enumerate(NAMES)})
+            dice.shuffle(nodes)
+            world.divide({name: nodes[index::3] for index, name in enumerate(NAMES)})
             world.submit(f"j{number}", NAMES[number % 3])
             await asyncio.sleep(dice.uniform(0.0, 2.5))
         await world.settled(schedulers[0])
         await asyncio.sleep(5)
         assert not watch.done()
         watch.cancel()
-        assert {name: sorted(nodes) for name, nodes in world.used().items()} == {
-            name: sorted(everyone[index::3]) for index, name in enumerate(NAMES)
+        assert {name: sorted(served) for name, served in world.used().items()} == {
+            name: sorted(nodes[index::3]) for index, name in enumerate(NAMES)
         }
         world.check()
         assert not world.waiting()
@@ -119,7 +119,7 @@ def test_three_schedulers_share_the_embedded_cluster_that_the_controller_divides
 
     async def story() -> None:
         world = Shards(nodes=6, cpu=4, on="embedded")
-        everyone = {f"n{number}" for number in range(6)}
+        nodes = {f"n{number}" for number in range(6)}
         a, b, c = ("{name: a, maxNodes: 2}", "{name: b, maxNodes: 2}", "{name: c}")
         world.configure(a, b, c)
         world.control()
@@ -132,12 +132,12 @@ def test_three_schedulers_share_the_embedded_cluster_that_the_controller_divides
         for number in range(24):  # as many as there are cores
             world.submit(f"j{number}", NAMES[number % 3])
         await world.settled(schedulers["a"])
-        assert set(world.pods().values()) == everyone, "every node is served"
+        assert set(world.pods().values()) == nodes, "every node is served"
         for number in range(24):
             place = world.pods()[f"j{number}-0"]
             assert place in world.used()[NAMES[number % 3]]
 
-        world.server.drop("nodeshards", "b")  # somebody deletes it: the controller makes it again
+        world.server.drop("nodeshards", "b")  # a user deletes it: the controller makes it again
         await asyncio.sleep(5)
         assert world.used()["b"] == ["n2", "n3"]
 
@@ -149,7 +149,7 @@ def test_three_schedulers_share_the_embedded_cluster_that_the_controller_divides
             world.submit(f"k{number}", "acc"[number % 3])
         await world.settled(schedulers["a"])
         assert [shard["metadata"]["name"] for shard in world.server.all("nodeshards")] == ["a", "c"]
-        assert set(world.pods().values()) == everyone
+        assert set(world.pods().values()) == nodes
         assert not watch.done()
         watch.cancel()
         world.check()

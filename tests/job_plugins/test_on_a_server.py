@@ -269,7 +269,7 @@ def test_pods_that_are_being_made_keep_no_other_write_waiting() -> None:
 
 
 def test_an_object_goes_and_its_replacement_by_a_user_is_left_alone() -> None:
-    """The first time it is taken for the job's own, whose uid it has not; then nobody asks for that uid any more."""
+    """At first it is taken for the job's own, whose uid it lacks; then no deletion asks for that uid any more."""
 
     async def story() -> None:
         world, kept = World(), KeptObjects()

@@ -239,7 +239,7 @@ def test_a_pod_is_what_its_plugin_makes_of_it(row: str) -> None:
     found = job(*tasks, plugins=plugins)
     before = json.dumps(pod_of(job(*tasks), name, index))
     assert json.loads(json.dumps(pod_of(found, name, index))) == expected
-    assert json.dumps(pod_of(job(*tasks), name, index)) == before, "the template is nobody's to change"
+    assert json.dumps(pod_of(job(*tasks), name, index)) == before, "no plugin may change the template"
 
 
 def test_plugins_change_a_pod_in_one_order_however_the_job_names_them() -> None:

@@ -27,7 +27,7 @@ class Greeting(JobPlugin):
     word = flag("word", "hello")
 
     def pod(self, pod, place):
-        """A word for everybody."""
+        """A word for every pod."""
         yield AddEnv(({"name": "GREETING", "value": self.word},))
 '''
 

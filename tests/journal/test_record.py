@@ -379,7 +379,7 @@ def test_a_past_wait_is_explained_with_its_numbers(hour: Path, capsys: pytest.Ca
     waiting = next(text for text in explanations if "0 of 2 pods on nodes" in text)
     assert "job ns/high: waits: 2 pods without a node, 2 needed at once" in waiting
     assert "idle cpu 0" in waiting
-    assert main(["job", "explain", "nobody", "-n", "ns", "--record", segment]) == 2
+    assert main(["job", "explain", "missing", "-n", "ns", "--record", segment]) == 2
 
 
 def test_the_cycle_that_is_explained_is_the_recorded_one(hour: Path) -> None:

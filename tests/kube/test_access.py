@@ -1,4 +1,4 @@
-"""How to reach a server and as whom: kubeconfig in its forms, pods, plugins, files that change."""
+"""How to reach a server, and with which identity: kubeconfig in its forms, pods, plugins, files that change."""
 
 from __future__ import annotations
 
@@ -231,8 +231,8 @@ def test_plugins_that_fail_are_named_and_secrets_are_not(tmp_path: Path, answer:
     assert "plugin.py" in str(refused.value)
 
 
-@pytest.mark.parametrize("whose", ["its own", "that of who waits"])
-def test_a_plugin_whose_time_is_over_is_ended(tmp_path: Path, whose: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limit", ["its own", "the caller's"])
+def test_a_plugin_whose_time_is_over_is_ended(tmp_path: Path, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = tmp_path / "pid"
     code = f"import os, time; open({str(ids)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     entry = {"apiVersion": EXEC, "command": sys.executable, "args": ["-c", code]}
@@ -240,7 +240,7 @@ def test_a_plugin_whose_time_is_over_is_ended(tmp_path: Path, whose: str, monkey
 
     async def begun(seconds: float) -> asyncio.Task[Login]:
         """The asking, once the plugin runs; it takes a busy machine long to start one."""
-        if whose == "its own":
+        if limit == "its own":
             monkeypatch.setattr("stromboli.kube.credentials.PLUGIN_TIME", seconds)
         asking = asyncio.create_task(credentials.current())
         while not (ids.exists() and ids.read_text()):
@@ -251,10 +251,10 @@ def test_a_plugin_whose_time_is_over_is_ended(tmp_path: Path, whose: str, monkey
 
     async def main() -> None:
         asking = await begun(0.5)
-        if whose != "its own":
+        if limit != "its own":
             asking.cancel()
         (end,) = await asyncio.gather(asking, return_exceptions=True)
-        assert isinstance(end, AccessError if whose == "its own" else asyncio.CancelledError)
+        assert isinstance(end, AccessError if limit == "its own" else asyncio.CancelledError)
         with pytest.raises(ProcessLookupError):
             os.kill(int(ids.read_text()), 0)
 

@@ -102,7 +102,7 @@ def test_what_is_tried_again_succeeds(verb, fault, tries) -> None:
 @pytest.mark.parametrize(
     ("verb", "fault", "error"),
     [
-        ("bind", once(BUSY), ApiError),  # whoever binds may lead no longer by then
+        ("bind", once(BUSY), ApiError),  # the scheduler may have lost its lead by then
         ("bind", once(BROKEN), ApiError),
         ("bind", once(TIMEOUT), Unreachable),
         ("bind", once(TIMEOUT, "after"), Unreachable),

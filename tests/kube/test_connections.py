@@ -187,10 +187,10 @@ def test_no_whole_answer_leaves_everything_open(parts: list[bytes | None], word:
 
 def test_nobody_listens() -> None:
     async def story(_server: Server, _transport: HttpTransport) -> None:
-        nobody = HttpTransport(Access("http://127.0.0.1:1", Fixed(Login())))
+        closed = HttpTransport(Access("http://127.0.0.1:1", Fixed(Login())))
         with pytest.raises(Unreachable, match="Connect"):
-            await get(nobody, "/a")
-        await nobody.close()
+            await get(closed, "/a")
+        await closed.close()
 
     told({}, story)
 

@@ -138,7 +138,7 @@ def test_after_410_only_differences_are_told(by_event: bool, keep: bool) -> None
 
 
 def test_silence_is_no_trouble() -> None:
-    """A quiet kind of a server that has no bookmarks to send: the watch is resumed, and nobody hears of it."""
+    """A quiet kind of a server that has no bookmarks to send: the watch is resumed without a report."""
 
     async def main() -> None:
         world = World()
@@ -402,7 +402,7 @@ def test_an_object_that_cannot_be_read_stops_nobody() -> None:
 def test_an_object_whose_reading_breaks_unexpectedly_stops_no_other() -> None:
     def reads(raw: Any) -> Any:
         if b"bad" in bytes(raw):
-            raise ZeroDivisionError("nobody foresaw this")
+            raise ZeroDivisionError("an unforeseen error")
         return PODS.decode(raw)
 
     async def main() -> None:
@@ -413,7 +413,7 @@ def test_an_object_whose_reading_breaks_unexpectedly_stops_no_other() -> None:
             world.server.put("pods", pod("good"))
             await asyncio.sleep(1)
             assert world.told == [("added", "good")]
-            assert str(world.troubles[0]) == "Pod ns/bad: cannot be read: ZeroDivisionError: nobody foresaw this"
+            assert str(world.troubles[0]) == "Pod ns/bad: cannot be read: ZeroDivisionError: an unforeseen error"
 
     run(main())
 
@@ -424,7 +424,7 @@ def test_an_unexpected_error_in_taking_news_in_is_told_and_following_goes_on() -
 
         def breaks(change: Change[Any]) -> None:
             if change.key[1].startswith("bad"):
-                raise ZeroDivisionError("nobody foresaw this")
+                raise ZeroDivisionError("an unforeseen error")
 
         world.informer.subscribe(breaks)
         world.server.put("pods", pod("bad-listed"))
@@ -434,7 +434,7 @@ def test_an_unexpected_error_in_taking_news_in_is_told_and_following_goes_on() -
             world.server.put("pods", pod("good-watched"))
             await asyncio.sleep(5)
             assert world.agrees()
-            assert [str(one) for one in world.troubles] == ["ZeroDivisionError: nobody foresaw this"] * 2
+            assert [str(one) for one in world.troubles] == ["ZeroDivisionError: an unforeseen error"] * 2
 
     run(main())
 

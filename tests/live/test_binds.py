@@ -1,4 +1,4 @@
-"""Binding on a server that others use as well: once, whoever asks how often, and never a pod of the same name."""
+"""Binding on a server with other clients: once, however often it is asked for, and never a later pod of the name."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Answering:
 CONFLICT = status(409, "Conflict")
 
 
-# ---------------------------------------------------------------------- who has a node
+# ---------------------------------------------------------------------- which pod has a node
 
 
 def test_S4_25_a_pod_that_stands_on_its_target_is_bound(tmp_path: Path) -> None:  # S4-37: bind twice

@@ -184,16 +184,16 @@ def test_a_job_whose_end_was_written_but_not_answered_counts_once(lost: Unreacha
 
 @pytest.mark.parametrize(("process", "flags"), [(ControlProcess, CONTROL_FLAGS), (Process, FLAGS)])
 def test_what_ends_leading_unforeseen_is_told(process: Any, flags: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lost Lease is an answer; whatever nobody foresaw must not look like one."""
+    """A lost Lease is an answer; an unforeseen error must not look like one."""
 
     async def main() -> None:
         one = process(parse(["--master=http://127.0.0.1:1", "--leader-elect=false"], flags))
 
         async def fails() -> None:
-            raise TypeError("nobody foresaw this")
+            raise TypeError("an unforeseen error")
 
         monkeypatch.setattr(one.leadership, "lead", fails)
-        with pytest.raises(TypeError, match="nobody foresaw this"):
+        with pytest.raises(TypeError, match="an unforeseen error"):
             await one.run()
 
     asyncio.run(main())

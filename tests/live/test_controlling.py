@@ -165,7 +165,7 @@ def test_a_job_says_what_its_last_look_was_refused_for() -> None:
             if at != "before" or request.method != "POST" or not request.path.endswith("/pods"):
                 return None
             if asyncio.get_running_loop().time() < away:
-                raise Unreachable("nobody listens")
+                raise Unreachable("connection refused")
             return status(422, "Invalid", text)
 
         world.server.faults.append(refuses)
@@ -173,7 +173,7 @@ def test_a_job_says_what_its_last_look_was_refused_for() -> None:
         world.server.put("jobs", job("j", 1))
         await asyncio.sleep(60)
         assert text in world.server.get("jobs", "j", "ns")["status"]["state"]["message"]
-        assert not [body for body in writes if b"nobody listens" in body]
+        assert not [body for body in writes if b"connection refused" in body]
         await world.end()
 
     run(main())
@@ -217,7 +217,7 @@ def test_every_write_may_fail_once(fault: Any, when: str, on: str) -> None:
 
 
 def test_a_plain_pod_is_told_why_it_gets_no_pod_group() -> None:
-    """It would wait for ever, and nobody could tell why."""
+    """Otherwise it would wait for ever without a stated reason."""
 
     async def main() -> None:
         world = ControllerWorld()
@@ -372,7 +372,7 @@ def test_a_kind_that_the_server_has_only_later_is_followed_from_then_on() -> Non
 
 
 NOT_HEARD = {
-    "nobody is there": lambda: raised(Unreachable("nobody there")),
+    "no server answers": lambda: raised(Unreachable("connection refused")),
     "no credentials are to be had": lambda: raised(AccessError("the credential plugin ended with 1")),
     "the credentials are refused": lambda: status(401, "Unauthorized"),
     "there is too much to do": lambda: status(429, "TooManyRequests", retry_after="1"),
@@ -418,12 +418,12 @@ def test_what_asked_for_a_look_that_fails_is_not_forgotten(monkeypatch: pytest.M
 
         def failing(*given: Any) -> Any:
             monkeypatch.setattr(world.controllers.manager.jobs, "look", look)
-            raise TypeError("nobody foresaw this")
+            raise TypeError("an unforeseen error")
 
         monkeypatch.setattr(world.controllers.manager.jobs, "look", failing)
         world.command("AbortJob", "Job", "j")
         await asyncio.sleep(8)
-        assert "TypeError: nobody foresaw this" in str(world.told.of("control_retried")[-1]["error"])
+        assert "TypeError: an unforeseen error" in str(world.told.of("control_retried")[-1]["error"])
         assert world.phase("j") == "Aborted"
         await world.end()
 
@@ -482,7 +482,7 @@ def test_an_unexpected_object_troubles_no_other(monkeypatch: pytest.MonkeyPatch)
 
         def failing(work: Work, now: float) -> Outcome:
             if work.key[1] == "odd":
-                raise TypeError("nobody foresaw this")
+                raise TypeError("an unforeseen error")
             return look(work, now)
 
         monkeypatch.setattr(world.controllers.manager, "look", failing)
@@ -491,7 +491,7 @@ def test_an_unexpected_object_troubles_no_other(monkeypatch: pytest.MonkeyPatch)
             world.server.put("jobs", job(name, 2))
         await asyncio.sleep(8)
         assert (world.phase("odd"), world.phase("even")) == ("", "Running")
-        assert "TypeError: nobody foresaw this" in str(world.told.of("control_retried")[-1]["error"])
+        assert "TypeError: an unforeseen error" in str(world.told.of("control_retried")[-1]["error"])
         await world.end()
 
     run(main())

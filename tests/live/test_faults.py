@@ -262,7 +262,7 @@ def test_the_clock_jumps(jump: float, on: str) -> None:
 
 
 class Wire:
-    """A connection of one process, which can be cut; notes who writes what when."""
+    """A connection of one process, which can be cut; notes each write with its time and its writer."""
 
     def __init__(self, server: MemoryServer, name: str, writes: list[tuple[float, str]]) -> None:
         self.server, self.name, self.writes = server, name, writes
@@ -309,7 +309,7 @@ class Candidate:
 
 
 def no_two_at_once(writes: list[tuple[float, str]]) -> None:
-    """Between the writes of one leader nobody else writes."""
+    """Between the writes of one leader no other process writes."""
     changes = sum(before[1] != after[1] for before, after in itertools.pairwise(writes))
     assert changes == len({name for _, name in writes}) - 1, writes
 

@@ -152,7 +152,7 @@ def moments() -> tuple[Moment, ...]:
 
 @pytest.fixture
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who gives way now and then does so each time."""
+    """Coroutines that give way now and then do so each time."""
     monkeypatch.setattr(turns, "SLICE", -1.0)
 
 

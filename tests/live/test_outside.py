@@ -79,7 +79,7 @@ GUIDE = {
 
 @pytest.fixture
 def conf(tmp_path: Path) -> Path:
-    """A configuration that names the plugin, in whose folder it is."""
+    """A configuration that names the plugin, in the same folder as the plugin's module."""
     (tmp_path / "guided.py").write_text(PLUGIN)
     (tmp_path / "scheduler.conf").write_text(CONF)
     return tmp_path / "scheduler.conf"
@@ -168,12 +168,12 @@ def test_what_is_asked_in_vain_is_told() -> None:
         offered: Any = outside.offered()
         calls, recorder = offered["kube_client"], offered["recorder"]
         with pytest.raises(ApiError, match="not found"):
-            await asyncio.to_thread(calls.get, "Pod", "nobody", "default")
+            await asyncio.to_thread(calls.get, "Pod", "missing", "default")
         with pytest.raises(NotFoundError, match="kind Thing is not known"):
             await asyncio.to_thread(calls.all, "Thing")
         things = Resource("example.com/v1", "things", "Thing", True, plain)
         with pytest.raises(ApiError, match="not found"):
-            await asyncio.to_thread(calls.get, things, "nobody", "default")
+            await asyncio.to_thread(calls.get, things, "missing", "default")
         leads = False
         for call in (lambda: calls.create("Pod", POD, "default"), lambda: calls.delete("Pod", "p", "default"),
                      lambda: calls.patch("Pod", "p", {}, "default"),

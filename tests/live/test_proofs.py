@@ -371,7 +371,7 @@ def test_whoever_begins_to_lead_believes_what_the_leader_before_has_written_with
         world, leads = Waiting(), {"first": True, "second": False}
         first = await world.begun(tmp_path, may_write=lambda: leads["first"])
         second = await world.again(tmp_path, may_write=lambda: leads["second"])
-        assert key_requests(world).count("GET") == 1  # who does not lead reads no key
+        assert key_requests(world).count("GET") == 1  # only the leader reads a key
         world.server.put("secrets", key_secret(b"n" * KEY_BYTES, KEY))
         await asyncio.sleep(LOOK_EVERY + 5)
         said = await says(world, first, N1)

@@ -93,7 +93,7 @@ def test_S4_27_S4_37_a_patch_names_the_keys_and_the_uid_and_nothing_else(
     async def story() -> None:
         world, scheduler = await one_pod(tmp_path)
         scheduler.executor.finish(wish(world, N2))
-        found = world.server.get("pods", "job-0", "ns")  # somebody writes another annotation meanwhile
+        found = world.server.get("pods", "job-0", "ns")  # another client writes an annotation meanwhile
         marked = {**found["metadata"], "annotations": {**found["metadata"]["annotations"], "example.com/new": "1"}}
         world.server.put("pods", {**found, "metadata": marked})
         await asyncio.sleep(1)
@@ -246,7 +246,7 @@ def test_a_write_that_meets_another_is_dropped(tmp_path: Path, answer: Response,
 
 
 def test_after_a_conflict_what_the_pod_says_is_read_again(tmp_path: Path) -> None:
-    """Somebody else has written a reservation, and no watch has told of it."""
+    """Another scheduler has written a reservation, and no watch has told of it."""
 
     async def story() -> None:
         world, scheduler = await one_pod(tmp_path)
@@ -351,7 +351,7 @@ def test_a_reservation_lasts_until_the_end_of_its_binding_is_known(tmp_path: Pat
 
 
 def bound_by_another(world: LiveWorld, node: str) -> None:
-    """Somebody binds the pod, and no watch tells of it."""
+    """Another scheduler binds the pod, and no watch tells of it."""
     found = world.server.get("pods", "job-0", "ns")
     with unseen(world):
         world.server.put("pods", {**found, "spec": {**found["spec"], "nodeName": node}})

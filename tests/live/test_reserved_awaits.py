@@ -23,7 +23,7 @@ from tests.support.memory_server import status
 from tests.support.virtual import run
 
 AWHILE = GRACE + 5
-"""Seconds after which a story is over that nobody disturbs."""
+"""Seconds after which an undisturbed story is over."""
 
 PARTS = 3
 """The moments of a story are shared out to so many tests."""
@@ -86,7 +86,7 @@ def once(trouble: Callable[[], Response | None], at: str) -> Callable[[Request, 
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever gives way now and then does so each time."""
+    """Coroutines that give way now and then do so each time."""
     monkeypatch.setattr(turns, "SLICE", -1.0)
     monkeypatch.setattr(state, "COUNTED_AT_ONCE", 1)
 
@@ -175,7 +175,7 @@ ELSEWHERE = {
     "_carry_out: self._locks.take(bind)", "_take_back: self._locks.give_back(bind)",
     # where there are NodeShards: here there is none to write to
     "_cycle: self.sharding.publish()",
-    # where nobody ever waits
+    # where there is never a wait
     "_synced: asyncio.timeout(timeout)",
 }  # fmt: skip
 """Awaits at another time than between keep and bind."""

@@ -1,4 +1,4 @@
-"""A reservation outlives its scheduler, killed between keep, patch, redeem and bind, and nobody goes twice for it.
+"""A reservation outlives a scheduler killed between keep, patch, redeem and bind, and needs no second eviction.
 
 Two pods of high priority take the room of four of low priority that end slowly.  Writes are counted at the server.
 """

@@ -58,10 +58,10 @@ def test_a_pod_that_cannot_be_used_is_told_why() -> None:
         world = LiveWorld()
         gang(world.server, "job", 2)
         sick = {"name": "main", "resources": {"requests": {"cpu": "9e18"}}}
-        for name, whose in (("sick", "volcano"), ("foreign", "default-scheduler")):
+        for name, scheduler_name in (("sick", "volcano"), ("foreign", "default-scheduler")):
             pod = {
                 "metadata": {"name": name, "namespace": "ns"},
-                "spec": {"schedulerName": whose, "containers": [sick]},
+                "spec": {"schedulerName": scheduler_name, "containers": [sick]},
             }
             world.server.put("pods", pod)
         scheduler = world.scheduler()

@@ -434,7 +434,7 @@ def test_a_dump_keeps_no_copies_of_what_was_applied_and_no_secrets(tmp_path: Pat
 def test_a_dump_is_not_written_through_what_others_put_in_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The usual folder is one that everybody may write to, and the name can be guessed."""
+    """The usual folder is one that every user may write to, and the name can be guessed."""
     target, unlink = tmp_path / "target", Path.unlink
     target.write_text("mine")
 
@@ -509,7 +509,7 @@ def test_a_stop_waits_for_no_server_that_is_not_there(unreachable: str) -> None:
 
         def fails(request: Request, when: str) -> None:
             if request.method == unreachable:
-                raise Unreachable("nobody there", request=str(request))
+                raise Unreachable("connection refused", request=str(request))
 
         world.server.faults.append(fails)
         scheduler = world.scheduler(resource_sync_timeout=60.0)
@@ -525,7 +525,7 @@ def test_a_stop_waits_for_no_server_that_is_not_there(unreachable: str) -> None:
 
 
 def test_garbage_is_looked_for_however_busy_a_scheduler_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody else looks at the oldest: without a pause between cycles it would pile up for ever."""
+    """Nothing else looks at the oldest: without a pause between cycles it would pile up for ever."""
     looks: list[int] = []
     monkeypatch.setattr("stromboli.live.scheduler.scheduler.tidy", lambda: looks.append(1))
 

@@ -51,7 +51,7 @@ class Part:
 
 
 class Framed(Service):
-    """A process whose ends are noted."""
+    """A process that notes how its parts end."""
 
     def __init__(self, told: list[str], failure: Exception | None = None) -> None:
         super().__init__(parse(FLAGS), "test")
@@ -94,7 +94,7 @@ def test_what_a_signal_asks_for_may_fail_and_ends_nothing(capsys: pytest.Capture
     told: list[str] = []
 
     async def breaks() -> None:
-        raise KeyError("nobody foresaw this")
+        raise KeyError("an unforeseen error")
 
     async def main() -> int:
         service = Framed(told)
@@ -103,7 +103,7 @@ def test_what_a_signal_asks_for_may_fail_and_ends_nothing(capsys: pytest.Capture
 
     assert asyncio.run(main()) == OK
     assert told == ["part is done", "part is done", "lease is given back"]
-    assert "What SIGUSR1 asks for failed: KeyError: 'nobody foresaw this'" in capsys.readouterr().err
+    assert "What SIGUSR1 asks for failed: KeyError: 'an unforeseen error'" in capsys.readouterr().err
 
 
 BEGINNING = """
@@ -151,7 +151,7 @@ def test_what_the_log_could_not_say_is_a_figure_of_the_process() -> None:
 @pytest.mark.parametrize("place", ["part", "logs", "beside"])
 def test_whatever_fails_ends_the_process_in_order(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    failure = TypeError("nobody foresaw this")
+    failure = TypeError("an unforeseen error")
 
     async def fails(*_: object) -> None:
         raise failure
@@ -162,7 +162,7 @@ def test_whatever_fails_ends_the_process_in_order(place: str, monkeypatch: pytes
             monkeypatch.setattr("stromboli.live.process.service.flush", fails)
         if place == "beside":
             service.background = [fails()]
-        with pytest.raises(TypeError, match="nobody foresaw this"):
+        with pytest.raises(TypeError, match="an unforeseen error"):
             await ended(service)
 
     asyncio.run(main())

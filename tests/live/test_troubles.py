@@ -139,12 +139,12 @@ def test_a_bind_beyond_what_can_be_counted_leaves_the_pod_as_it_was(tmp_path: Pa
 
 
 def broken(holder: Any, name: str, about: str = "") -> None:
-    """Let a function of ``holder`` fail as nobody foresaw, for what mentions ``about``."""
+    """Let a function of ``holder`` fail with an unforeseen error for every argument that mentions ``about``."""
     original = getattr(holder, name)
 
     def fails(*given: Any, **more: Any) -> Any:
         if about in "".join(map(repr, given)):
-            raise ZeroDivisionError("nobody foresaw this")
+            raise ZeroDivisionError("an unforeseen error")
         return original(*given, **more)
 
     holder.__dict__[name] = fails
@@ -173,15 +173,15 @@ PLACES = {
     ),
     "binding": Place(lambda one: broken(one.client, "bind", "bad-0"), "bind_failed", "ns/bad-0", ("bad-0",)),
     "an event": Place(lambda one: broken(one.client, "create", "ns/bad-0"), "bind_ok", ""),
-    "the audit": Place(lambda one: broken(one.audit, "run"), "duty_failed", "nobody foresaw this"),
-    "strays": Place(lambda one: broken(one.strays, "look"), "duty_failed", "nobody foresaw this"),
+    "the audit": Place(lambda one: broken(one.audit, "run"), "duty_failed", "an unforeseen error"),
+    "strays": Place(lambda one: broken(one.strays, "look"), "duty_failed", "an unforeseen error"),
     "overdue pods": Place(
-        lambda one: broken(one.executor, "ask_for_overdue"), "duty_failed", "nobody foresaw this"
+        lambda one: broken(one.executor, "ask_for_overdue"), "duty_failed", "an unforeseen error"
     ),
     "the keys of reservations": Place(
-        lambda one: broken(one.proving, "refresh"), "duty_failed", "nobody foresaw this"
+        lambda one: broken(one.proving, "refresh"), "duty_failed", "an unforeseen error"
     ),
-    "loads of nodes": Place(lambda one: broken(one.usage, "_current"), "node_metrics_failed", "nobody foresaw this"),
+    "loads of nodes": Place(lambda one: broken(one.usage, "_current"), "node_metrics_failed", "an unforeseen error"),
 }  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def reading_badly(informer: Informer[Any]) -> Informer[Any]:
 
     def reads(raw: Any) -> Any:
         if b'"bad-0"' in bytes(raw):
-            raise ZeroDivisionError("nobody foresaw this")
+            raise ZeroDivisionError("an unforeseen error")
         return PODS.decode(raw)
 
     informer.resource = PODS.read_as(reads)
@@ -239,7 +239,7 @@ def test_so_many_tracebacks_are_told_in_all(monkeypatch: pytest.MonkeyPatch) -> 
     told, ready = Counting(keep=10), asyncio.Event()
 
     def fails(kind: type[Exception]) -> None:
-        raise kind("nobody foresaw this")
+        raise kind("an unforeseen error")
 
     async def story() -> None:
         some = duties.Duties(ready, Telling(told))
@@ -321,7 +321,7 @@ def test_a_binding_that_breaks_gives_its_room_back_and_all_others_go_on() -> Non
         assert (world.waiting(), running.done(), scheduler.executor.binder.failed > 0) == (["job-1"], False, True)
         assert {fields["task"] for fields in world.told.of("bind_failed")} == {"ns/job-1"}
         (said, *_) = world.server.get("pods", "job-1", "ns")["status"]["conditions"]
-        assert said["message"].endswith("failed to bind to node n0: nobody foresaw this")
+        assert said["message"].endswith("failed to bind to node n0: an unforeseen error")
         world.server.drop("pods", "job-1", "ns")
         world.server.put("pods", pod("other", "job"))
         await world.settled(scheduler)
@@ -359,7 +359,7 @@ def test_a_status_that_breaks_is_told_and_a_newer_one_is_said(tmp_path: Path) ->
 
         async def breaks() -> None:
             await asyncio.sleep(1)
-            raise ZeroDivisionError("nobody foresaw this")
+            raise ZeroDivisionError("an unforeseen error")
 
         async def says() -> None:
             said.append("newer")
@@ -383,7 +383,7 @@ def test_news_that_controllers_cannot_take_in_is_named_and_all_other_news_is(mon
 
     def fails(manager: Manager, found: Any) -> None:
         if found.metadata.name == "bad":
-            raise ZeroDivisionError("nobody foresaw this")
+            raise ZeroDivisionError("an unforeseen error")
         seen(manager, found)
 
     monkeypatch.setattr(Manager, "seen_job", fails)
@@ -396,7 +396,7 @@ def test_news_that_controllers_cannot_take_in_is_named_and_all_other_news_is(mon
         await asyncio.sleep(6)
         assert (world.phase("good"), world.phase("bad"), running.done()) == ("Running", "", False)
         told = str(world.told.of("object_refused")[0]["error"])
-        assert told == "Job ns/bad: cannot be taken in: ZeroDivisionError: nobody foresaw this"
+        assert told == "Job ns/bad: cannot be taken in: ZeroDivisionError: an unforeseen error"
         await world.end()
 
     run(story())
@@ -467,7 +467,7 @@ def test_a_cycle_that_goes_on_for_too_long_makes_the_process_sick_whatever_the_c
 
 def spoil(scheduler: LiveScheduler) -> None:
     """A job that is noted as changed, and not there."""
-    scheduler.state.sums.dirty["ns/nobody"] = None
+    scheduler.state.sums.dirty["ns/missing"] = None
 
 
 def test_a_state_that_cannot_be_counted_is_rebuilt_and_scheduling_goes_on() -> None:
@@ -481,7 +481,7 @@ def test_a_state_that_cannot_be_counted_is_rebuilt_and_scheduling_goes_on() -> N
         gang(world.server, "second", 4)
         await world.settled(scheduler)
         assert not running.done()
-        assert "KeyError: 'ns/nobody'" in str(world.told.of("cycle_failed")[0]["error"])
+        assert "KeyError: 'ns/missing'" in str(world.told.of("cycle_failed")[0]["error"])
         assert world.told.of("read_anew") == [{"times": 1}]
         assert scheduler.stuck() == ""
         world.check(scheduler)

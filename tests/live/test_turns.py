@@ -1,4 +1,4 @@
-"""Nobody keeps the event loop for long: what comes in large numbers is worked off in slices."""
+"""No part keeps the event loop for long: large amounts of work are done in slices."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_large_gang_is_handed_over_in_parts() -> None:
             parts.append([bind.key for bind in binds])
 
         def evict(self, evictions: Any) -> None:
-            raise AssertionError("nobody goes")
+            raise AssertionError("nothing is evicted")
 
         def finish(self, plan: Plan) -> None:
             raise AssertionError("not here")
@@ -270,7 +270,7 @@ def test_who_holds_a_cluster_has_old_objects_looked_at_between_cycles_alone() ->
 
 
 class Cyclic:
-    """What refers to itself, as an exception does whose traceback holds the frame that caught it."""
+    """An object that refers to itself, like an exception with a traceback that holds the frame that caught it."""
 
     def __init__(self) -> None:
         self.itself = self

@@ -173,7 +173,7 @@ def test_the_examples_are_objects_that_the_cluster_takes():
 
 async def _fails(part):
     async with asyncio.TaskGroup():
-        raise KeyError("nobody foresaw this")
+        raise KeyError("an unforeseen error")
 
 
 async def _returns(part):
@@ -181,7 +181,7 @@ async def _returns(part):
 
 
 @pytest.mark.parametrize(("part", "name"), [(LiveScheduler, "scheduler"), (Controllers, "controllers")])
-@pytest.mark.parametrize(("run", "why"), [(_fails, "KeyError: 'nobody foresaw this'"), (_returns, "before its time")])
+@pytest.mark.parametrize(("run", "why"), [(_fails, "KeyError: 'an unforeseen error'"), (_returns, "before its time")])
 def test_a_part_that_dies_ends_the_cluster_and_is_told(monkeypatch, capsys, part, name, run, why):
     monkeypatch.setattr(part, "run", run)
     assert main(["up"]) == 3

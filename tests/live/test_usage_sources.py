@@ -369,12 +369,12 @@ def test_loads_that_cannot_be_taken_in_are_told_and_asked_for_again(tmp_path: Pa
     file.write_text('{"n1": {"cpu": 1, "memory": 2}}')
 
     def breaks(_: object) -> None:
-        raise ZeroDivisionError("nobody foresaw this")
+        raise ZeroDivisionError("an unforeseen error")
 
     settings = {"type": "file", "address": str(file)}
     poller = UsagePoller(lambda: settings, lambda: NODES, breaks, lambda key, **fields: told.append((key, fields)))
     asyncio.run(poller.once())
-    assert told == [("node_metrics_failed", {"error": "ZeroDivisionError: nobody foresaw this"})]
+    assert told == [("node_metrics_failed", {"error": "ZeroDivisionError: an unforeseen error"})]
 
 
 def test_the_poller_asks_until_it_is_cancelled() -> None:

@@ -1,4 +1,4 @@
-"""Which lines two cycles of a busy cluster tell: who takes one out, or tells one more, changes the table."""
+"""Which lines two cycles of a busy cluster tell: a line removed or added in the code changes the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of hypernodes: who belongs where, and what cannot be."""
+"""The tree of hypernodes: which nodes belong where, and what cannot be."""
 
 from __future__ import annotations
 

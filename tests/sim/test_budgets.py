@@ -1,4 +1,4 @@
-"""Disruption budgets in files, whose status nobody has written, are completed as their controller would."""
+"""Disruption budgets in files without a status are completed as their controller would do it."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ tiers:
 
 
 def answered(workload: str, conf: str = "") -> dict[str, list[str]]:
-    """What a fresh process imported during the cycles of a small workload, and whom it evicted."""
+    """What a fresh process imported during the cycles of a small workload, and the pods it evicted."""
     with tempfile.TemporaryFile() as file:
         case_named(workload).quick().workload.write(file)
         file.seek(0)

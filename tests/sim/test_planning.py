@@ -82,7 +82,7 @@ CASES: dict[str, tuple[list[Obj], str, str, tuple[str, ...]]] = {
         [*ABOVE, m.queue("x", parent="gone"), *m.gang("j", 1, "x")], TREE, "queue quota",
         ("queue x cannot be used: the queue x has invalid parent queue gone",),
     ),
-    "bad queue that admits nobody": (
+    "bad queue that admits no job": (
         [*ABOVE, m.queue("x", parent="gone"), *m.gang("j", 1, "x", group={"minResources": {"cpu": "1"}})], TREE,
         "not admitted", ("queue x cannot be used: the queue x has invalid parent queue gone",),
     ),

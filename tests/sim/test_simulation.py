@@ -138,7 +138,7 @@ TOO_EARLY = Reason("too early")
 
 
 class Late(Plugin):
-    """As somebody writes it who does not come with Stromboli."""
+    """A plugin that does not come with Stromboli, as its author writes it."""
 
     name = "late"
 

@@ -204,7 +204,7 @@ def test_any_failure_is_that_of_its_point_alone(tmp_path, here, monkeypatch):
 
 
 def given_up(pool, fn, /, *args):
-    """As Dask does whose workers have died of a point again and again."""
+    """Fails as Dask does after its workers have died of a point again and again."""
     future: Future = Future()
     future.set_exception(RuntimeError("a worker died four times"))
     return future
@@ -293,7 +293,7 @@ def test_a_killed_sweep_goes_on(tmp_path):
 
 
 def _group(leader: int) -> bool:
-    """Whether a process of the session is left that has not ended; what nobody has waited for yet has."""
+    """Whether a process of the session has not ended; one that has ended but was not waited for does not count."""
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, _, group = status.read_text(encoding="utf-8").rpartition(")")[2].split()[:3]

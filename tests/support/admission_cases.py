@@ -103,7 +103,7 @@ NEW_JOBS = {
         job(task("a", dependsOn={"name": ["b"]}), task("b", dependsOn={"name": ["a"]})),
         "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG);",
     ),
-    "waits for nobody": (
+    "waits for an unknown task": (
         job(task("a", dependsOn={"name": ["x"]})),
         "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG);",
     ),
@@ -235,8 +235,8 @@ NEW_QUEUES = {
     ),
     "own parent": (queue("q", "q"), "queue q cannot use itself as parent"),
     "no parent": (
-        queue("q", "nobody"),
-        'failed to get parent queue nobody of queue q: queue.scheduling.volcano.sh "nobody" not found',
+        queue("q", "missing"),
+        'failed to get parent queue missing of queue q: queue.scheduling.volcano.sh "missing" not found',
     ),
     "deep enough": (queue("q", "d4"), ""),
     "too deep": (queue("q", "d5"), "queue q exceeds the maximum allowed depth of 5"),

@@ -1,7 +1,7 @@
 """An independent judge of plans: Kubernetes' and Volcano's laws, written down once more from their definitions.
 
 It imports nothing of the package under test and computes with exact fractions. It assumes a configuration with the
-plugins gang and predicates, and judges one cycle; what the laws leave to policy (who goes first, which node is best)
+plugins gang and predicates, and judges one cycle; what the laws leave to policy (which job first, which node is best)
 is not its business.
 """
 
@@ -74,7 +74,7 @@ def wrongly_evicted(world: World) -> Iterator[str]:
 
 
 def over_capacity(world: World) -> Iterator[str]:
-    """A bound pod finds room now: everybody who still stands on the node counts, those leaving too. Only resources that
+    """A bound pod finds room now: every pod that is still on the node counts, terminating ones too. Only resources that
     a newly bound pod asks for are judged; a node may have been too full before."""
     for name, pods in world.by_place().items():
         wanted = total(pod for pod in pods if pod.bound)

@@ -44,7 +44,7 @@ CHANGEABLE = (
 
 @dataclass(frozen=True)
 class Claim:
-    """One `0/N nodes are unavailable` of a text: whom it is about, N, and nodes per reason."""
+    """One `0/N nodes are unavailable` of a text: the pod or job it is about, N, and nodes per reason."""
 
     subject: str
     nodes: int
@@ -85,7 +85,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Scene:
-    """The end of the plan as a waiting pod may have seen it: who is where, what every node has left."""
+    """The end of the plan as a waiting pod may have seen it: the pods on each node, and what every node has left."""
 
     world: World
     placed: dict[str, list[Pod]]
@@ -93,7 +93,7 @@ class Scene:
 
     @cached_property
     def others(self) -> list[tuple[Pod, str]]:
-        """Everybody with the node."""
+        """Every placed pod with its node."""
         return [(pod, node) for node, pods in self.placed.items() for pod in pods]
 
     @cached_property
@@ -120,7 +120,7 @@ def scene_from(world: World, placed: dict[str, list[Pod]]) -> Scene:
 
 
 def final_scene(world: World) -> Scene:
-    """The end of the plan: everybody placed, bound or promised a place."""
+    """The end of the plan: every pod that is placed, bound or promised a place."""
     placed: dict[str, list[Pod]] = {name: [] for name in world.nodes}
     for pod in world.pods.values():
         where = pod.place or (None if pod.finished else pod.reserved)
@@ -143,7 +143,7 @@ def too_many_pods(pod: Pod, node: Node, scene: Scene) -> bool:
 
 
 def no_free_port(pod: Pod, node: Node, scene: Scene) -> bool:
-    """Whether somebody on the node holds a port that the pod wants."""
+    """Whether a pod on the node holds a port that the pod wants."""
     return bool(host_ports(pod)) and any(ports_collide(pod, other) for other in scene.placed[node.name])
 
 
@@ -154,7 +154,7 @@ def repelled_by_own(pod: Pod, node: Node, scene: Scene) -> bool:
 
 
 def repelled_by_others(pod: Pod, node: Node, scene: Scene) -> bool:
-    """Whether somebody else's anti-affinity keeps it from the node."""
+    """Whether another pod's anti-affinity keeps it from the node."""
     return any(repels(other, pod, at, node.name, scene.world) for other, at in scene.repelling)
 
 

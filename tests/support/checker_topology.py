@@ -1,4 +1,4 @@
-"""Laws about who may stand beside whom: host ports, pod affinity and anti-affinity, topology spread.
+"""Laws about pods that may share a node or domain: host ports, pod affinity and anti-affinity, topology spread.
 
 All are asked about the final state. Each comment says why that is sound though the scheduler placed one pod after
 another and judged the state it saw at that moment.
@@ -108,7 +108,7 @@ def places(left: Pod, right: Pod) -> tuple[str, str]:
 
 
 def anti_affinity_broken(world: World) -> Iterator[str]:
-    """Kubernetes tests both directions, so whoever of a pair came second was refused: the final state decides. Pods
+    """Kubernetes tests both directions, so the later pod of a pair was refused: the final state decides. Pods
     that the plan evicts are left out, as a pod may be placed in the belief that they are gone. In compat mode a pair
     placed in this cycle must repel one another both ways, as the reference tests then only the later one's terms."""
     settled = [pod for pod in world.pods.values() if pod.place and not pod.evicted]
@@ -138,8 +138,8 @@ def has_company(pod: Pod, terms: list[Obj], others: Iterable[Pod], world: World)
 
 def affinity_broken(world: World) -> Iterator[str]:
     """Other pods only arrive, so a pod whose domains are empty of company at the end found none when it was placed
-    either. It may then only be a founder: one that matches its own terms while nobody else did. Who stood there before
-    the cycle rules that out, and of two founders that match one another the later one was wrong. Reserved and evicted
+    either. It may then only be a founder: one that matches its own terms while no other pod did. Pods there before the
+    cycle rule that out, and of two founders that match one another the later one was wrong. Reserved and evicted
     pods count as company, and so does a place that an earlier cycle held: the pod may have seen them there before they
     moved, as in the reference."""
     founders: list[Pod] = []
@@ -182,7 +182,7 @@ def hard_spreads(pod: Pod) -> list[Obj]:
 
 
 def spread_matches(constraint: Obj, owner: Pod, other: Pod) -> bool:
-    """Whether the other pod is counted: same namespace, selector (an empty one counts nobody) and label keys."""
+    """Whether the other pod is counted: same namespace, selector (an empty one counts no pod) and label keys."""
     selector = constraint.get("labelSelector") or {}
     named = bool(selector.get("matchLabels") or selector.get("matchExpressions"))
     agree = keys_agree({"matchLabelKeys": constraint.get("matchLabelKeys")}, owner, other)

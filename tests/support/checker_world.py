@@ -54,11 +54,11 @@ class World:
         return self.is_ours(pod) and not elsewhere and pod.phase == "Pending"
 
     def by_place(self) -> dict[str, list[Pod]]:
-        """Who holds resources of each node when the plan is done, those on their way out included."""
+        """The pods that hold resources of each node when the plan is done, terminating ones included."""
         return grouped((pod.place, pod) for pod in self.pods.values())
 
     def by_promise(self) -> dict[str, list[Pod]]:
-        """Who is given a place on each node without standing there yet."""
+        """The pods that are promised a place on each node without being there yet."""
         return grouped((pod.reserved, pod) for pod in self.pods.values() if not pod.place)
 
     def by_group(self) -> dict[str, list[Pod]]:

@@ -1,4 +1,4 @@
-"""A cluster full of pods that end slowly, whom others take the room of, and schedulers of it that can be killed."""
+"""A cluster full of pods that end slowly, whose room other pods take, and schedulers of it that can be killed."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Halved(Contested):
 class Mortal:
     """A connection of a scheduler that is killed before it hears of its nth write: nothing more is sent then.
 
-    What is under way at that moment is lost, or, with ``arrives``, carried out although nobody hears of it.
+    What is under way at that moment is lost, or, with ``arrives``, carried out although no answer arrives.
     """
 
     def __init__(self, server: MemoryServer, number: int = 0, *, arrives: bool = False) -> None:
@@ -214,7 +214,7 @@ async def finished(world: Contested, scheduler: LiveScheduler, victims: int = VI
 
 
 async def quiet_for_minutes(world: Contested, scheduler: LiveScheduler) -> None:
-    """Five minutes later no pod that runs says anything of a reservation, and nobody has written anything meanwhile."""
+    """Five minutes later no running pod has an annotation of a reservation, and nothing was written meanwhile."""
     before, world.look_every, world.server.bookmarks = world.patches(), 20.0, False
     scheduler.options = replace(scheduler.options, schedule_period=20.0)
     with pytest.MonkeyPatch.context() as patch:

@@ -105,7 +105,7 @@ class EmbeddedServer(Faulty):
         async def receive() -> Json:
             found = next(bodies, None)
             if found is None:
-                await asyncio.Event().wait()  # nobody goes away
+                await asyncio.Event().wait()  # the client never disconnects
             return found or {}
 
         async def send(message: Any) -> None:

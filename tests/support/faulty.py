@@ -65,7 +65,7 @@ class Confused:
 
 
 class Faulty(ABC):
-    """Notes the requests and who made them, asks the faults, and takes ``latency`` seconds for each.
+    """Notes the requests and their senders, asks the faults, and takes ``latency`` seconds for each.
 
     With dice in ``confused`` watches tell everything twice or more.
     """

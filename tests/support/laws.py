@@ -104,8 +104,8 @@ class LawRunner:
         now = time.monotonic()
         self.started = now if self.started is None else self.started
         left = self.started + self.seconds - now
-        everyone = sum(self.waiting.values())
-        return left * self.waiting.pop(nodeid) / everyone
+        all_shares = sum(self.waiting.values())
+        return left * self.waiting.pop(nodeid) / all_shares
 
 
 def between(items: list[pytest.Item]) -> list[pytest.Item]:

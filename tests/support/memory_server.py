@@ -59,7 +59,7 @@ class _Watch:
                     line = await self.queue.get()
             except TimeoutError:
                 line = self.server.bookmark() if until < end else None
-            if self.muffled:  # it is over for who has heard nothing for too long
+            if self.muffled:  # a watch that has been silent for too long ends
                 await asyncio.sleep(said + self.request.timeout - loop.time())
                 return
             if line is None:
@@ -276,5 +276,5 @@ def _collection(path: str) -> tuple[str, str, str, str]:
     if rest[0] == "namespaces" and len(rest) > 2:
         namespace, rest = rest[1], rest[2:]
     name, below = [*rest[1:], "", ""][:2]
-    whose = f".{parts[1]}" if (parts[1], rest[0]) == ("scheduling.k8s.io", "podgroups") else ""
-    return rest[0] + whose, namespace, name, below
+    suffix = f".{parts[1]}" if (parts[1], rest[0]) == ("scheduling.k8s.io", "podgroups") else ""
+    return rest[0] + suffix, namespace, name, below

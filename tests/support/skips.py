@@ -1,4 +1,4 @@
-"""A pytest plugin: every skipped test is listed with its reason, and one that nobody allowed fails the run.
+"""A pytest plugin: every skipped test is listed with its reason, and a skip that is not allowed fails the run.
 
 tests/allowed_skips.txt holds the allowed ones, a line each: `test id | reason`. Both may contain `*` for any text.
 Tests marked as expected failures count as skipped.

@@ -164,7 +164,7 @@ LAWFUL: dict[str, tuple[list[Manifest], Manifest]] = {
         [node("n1"), group("job"), pod("a")], plan(says={"a": unavailable(1, "1 node group label not found")})
     ),
     "a gated pod needs no reason": ([node("n1"), group("job"), pod("a", schedulingGates=[{"name": "g"}])], plan()),
-    "somebody else's pod needs no reason": (
+    "another scheduler's pod needs no reason": (
         [node("n1"), group("job"), pod("a", schedulerName="default-scheduler")], plan()
     ),
 }  # fmt: skip
@@ -220,7 +220,7 @@ BROKEN: dict[str, tuple[list[Manifest], Manifest, list[str]]] = {
                                    ["n1 is over capacity: ephemeral-storage 1.08448e+11 of 1.07374e+11"]),
     "a resource the node does not have": ([*ONE, pod("a", requests={"rdma/hca": "1"})], plan({"a": "n1"}),
                                           ["n1 is over capacity: rdma/hca 1 of 0"]),
-    "promised room that nobody leaves": (
+    "promised room that no pod leaves": (
         [node("n1", "1"), group("job"), pod("old", on="n1"), pod("a")],
         plan(pipelined={"ns/a": "n1"}, says={"a": LATER.format("a", "n1")}),
         ["promised: n1 is over capacity: cpu 2 of 1"],
@@ -260,12 +260,12 @@ BROKEN: dict[str, tuple[list[Manifest], Manifest, list[str]]] = {
          pod("a", affinity=with_terms("podAntiAffinity", "web"))],
         plan({"a": "n1"}), ["ns/old on n1 breaks the anti-affinity of ns/a on n1"],
     ),
-    "anti-affinity of one who is there": (
+    "anti-affinity of a pod that is there": (
         [*ZONES, node("n4", labels={"zone": "a"}), group("job"), pod("a", labels=WEB),
          pod("old", on="n1", affinity=with_terms("podAntiAffinity", "web"))],
         plan({"a": "n4"}), ["ns/a on n4 breaks the anti-affinity of ns/old on n1"],
     ),
-    "affinity to nobody near": (
+    "affinity to a pod that is not near": (
         [*ZONES, group("job"), pod("old", on="n1", labels=WEB), pod("a", affinity=with_terms("podAffinity", "web"))],
         plan({"a": "n2"}), ["ns/a on n2 has no pod near that its affinity requires"],
     ),

@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     def noted(observer: Observer, key: str) -> list[Observer]:
         ends = wanting(observer, key)
-        if not sys._getframe(2).f_code.co_filename.startswith(PACKAGE):  # who asked for the teller
+        if not sys._getframe(2).f_code.co_filename.startswith(PACKAGE):  # the code that asked for the teller
             return ends
         if key not in KNOWN:
             unknown.add(key)

@@ -1,4 +1,4 @@
-"""Time that passes only when nobody has anything to do: coroutines that wait for hours end at once, in order."""
+"""Time that passes only when there is nothing to do: coroutines that wait for hours end at once, in order."""
 
 from __future__ import annotations
 

@@ -445,7 +445,7 @@ class OneInAll(Flawed):
 
 
 class Busy(Flawed):
-    """Names everybody while nothing has been placed."""
+    """Names every candidate while nothing has been placed."""
 
     name = "busy"
 
@@ -489,7 +489,7 @@ class Pairs(Flawed):
 
 
 class Greedy(Flawed):
-    """Promises that jobs whose pods run are content, and says that they starve."""
+    """Promises that jobs with all pods running are content, and says that they starve."""
 
     name = "greedy"
 

@@ -1,4 +1,4 @@
-"""Sound objects that do not go together: (name, objects as YAML, who is named, which field, what is said)."""
+"""Sound objects that do not go together: (name, objects as YAML, the object at fault, its field, the message)."""
 
 from __future__ import annotations
 

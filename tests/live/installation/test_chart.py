@@ -267,7 +267,7 @@ def test_what_is_installed_where_nothing_is_chosen() -> None:
 
 
 def test_the_files_of_the_chart_are_what_the_settings_say_today() -> None:
-    """A default that changes is a change for those who install it."""
+    """A default that changes is a change for every installation."""
     assert [page.path for page in stale(chart_pages(), PROJECT)] == []
     assert left_over(chart_pages(), PROJECT) == []
 

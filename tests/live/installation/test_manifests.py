@@ -54,7 +54,7 @@ MAKERS = (("batch.volcano.sh", "jobs"), ("batch.volcano.sh", "cronjobs"), ("flow
 NOT_SEEN: dict[str, Uses] = {
     name_of(SCHEDULER): {
         *LEADING,
-        ("", "pods", "delete"),  # here nobody is evicted; the next test has it
+        ("", "pods", "delete"),  # here nothing is evicted; the next test has it
         ("", "nodes", "patch"),  # no pod has cards whose nodes are locked
         *(("", plural, "patch") for plural in ("persistentvolumes", "persistentvolumeclaims")),  # no pod has a claim
         *(("resource.k8s.io", f"resourceclaims{part}", "patch") for part in ("", "/status", "/binding")),

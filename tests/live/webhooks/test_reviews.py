@@ -260,7 +260,7 @@ def test_a_queue_that_is_newer_than_what_has_been_heard_counts() -> None:
 
 
 def test_refusals_do_not_become_requests() -> None:
-    """Whoever creates jobs that are refused, as fast as they can, has queues listed now and then."""
+    """A client that creates refused jobs as fast as it can has queues listed only now and then."""
 
     async def story() -> None:
         world = WebhookWorld()
@@ -462,7 +462,7 @@ def test_a_certificate_is_replaced_while_reviews_go_on() -> None:
         secret = world.api.get("secrets", SECRET, NAMESPACE)
         world.ahead += 301
         world.api.put("secrets", {**secret, "metadata": {**secret["metadata"], "annotations": {ROTATE: "now"}}})
-        await until(2, first)  # a pair is made, nobody shows it yet
+        await until(2, first)  # a pair is made, but not served yet
         following = world.secret["next.crt"]
         world.ahead += 301
         await until(2, following)

@@ -105,6 +105,6 @@ def test_a_pod_that_the_server_does_not_have_is_gone() -> None:
     assert asyncio.run(world.context.look("ns/p")) is None
     assert "ns/p" not in tasks
     assert world.context.waiting("ns/p", "u") is None
-    assert asyncio.run(world.context.look("ns/p")) is None, "who is not known cannot go"
+    assert asyncio.run(world.context.look("ns/p")) is None, "a pod that is not known cannot go"
     with pytest.raises(ApiError, match="broken"):
         asyncio.run(world.context.look("ns/p"))

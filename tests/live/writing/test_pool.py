@@ -60,7 +60,7 @@ def test_what_fails_again_as_its_failure_is_dealt_with_is_told_and_all_other_wor
         pool = Pool(1, Telling(told))
 
         async def breaks() -> None:
-            raise ZeroDivisionError("nobody foresaw this")
+            raise ZeroDivisionError("an unforeseen error")
 
         def breaks_too(error: Exception) -> None:
             raise KeyError("nor that") from error
@@ -73,7 +73,7 @@ def test_what_fails_again_as_its_failure_is_dealt_with_is_told_and_all_other_wor
         running = asyncio.create_task(pool.run())
         await pool.quiet()
         assert (done, running.done()) == (["other"], False)
-        error = "ZeroDivisionError: nobody foresaw this; then KeyError: 'nor that'"
+        error = "ZeroDivisionError: an unforeseen error; then KeyError: 'nor that'"
         assert told.of("write_failed") == [{"what": "Pod ns/bad", "error": error}]
         running.cancel()
 
