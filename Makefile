@@ -107,7 +107,7 @@ image-tools: ## install what `make image` needs: buildah and mmdebstrap, from De
 image: install image-tools ## make the container image, build/image/stromboli.tar, without a daemon (ARGS="--target vc-scheduler")
 	@$(PY) -m tools.image.build $(ARGS)
 
-test-image: image ## look through the image for what nobody needs, and start its programs, as root
+test-image: image ## look through the image for unneeded files, and start its programs, as root
 	@$(PY) -m tools.image.scan
 
 sbom: install ## say what the image is made of, as CycloneDX: build/image/sbom.json (after `make image`)

@@ -1,1 +1,1 @@
-"""Measures what a scheduling cycle costs on clusters that anybody can rebuild from a formula."""
+"""Measures what a scheduling cycle costs on clusters that can be rebuilt from a formula."""

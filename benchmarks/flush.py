@@ -66,7 +66,7 @@ class Answers:
         return Response(200, {}, json.dumps(self.pods[metadata["name"]]).encode())
 
     def stream(self, request: Request, login: Login) -> AbstractAsyncContextManager[Stream]:
-        """Nobody follows anything here."""
+        """No client watches anything here."""
         raise NotImplementedError(request.path)
 
     async def close(self) -> None:

@@ -23,7 +23,7 @@ _AGAIN: Final = 3
 _FIELDS: Final = {"pods": ("pods",), "nodes": ("nodes",), "arriving": ("waiting",), "cluster": ("nodes", "pods")}
 _PLACING: Final = (("default", 100), ("default", 1), ("hetero", 100))
 _MIDDLE: Final = {"nodes": 5000, "pods": 25_000}
-# Of a full cluster no more than a fifth of its pods may arrive: overcommit lets nobody else in.
+# Of a full cluster no more than a fifth of its pods may arrive: overcommit admits no more.
 _FULL: Final = {"nodes": 2500, "pods": 25_000, "waiting": 2000}
 _QUICK_MIDDLE: Final = {"nodes": 400, "pods": 2000}
 _QUICK_FULL: Final = {"nodes": 240, "pods": 2400, "waiting": 200}

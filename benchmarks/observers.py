@@ -35,16 +35,16 @@ def _watched(level: int) -> Callable[[TextIO], Observer]:
 
 
 SETTINGS: Final[tuple[tuple[str, Callable[[TextIO], Observer]], ...]] = (
-    ("nobody", lambda log: SILENT),
+    ("none", lambda log: SILENT),
     ("level 0", _watched(0)),
     ("level 3", _watched(3)),
 )
-"""Who listens, by the name of the column."""
+"""The observers, by the name of the column."""
 
 
 def show(cases: Sequence[Case], quick: bool) -> bool:
     """Print the table; answers whether level 3 is within its limit everywhere (always, when quick)."""
-    print("\n" + head(["workload", "nobody CPU s", "level 0 CPU s", "level 3 CPU s", "0 : nobody", "3 : 0", "verdict"]))
+    print("\n" + head(["workload", "none CPU s", "level 0 CPU s", "level 3 CPU s", "0 : none", "3 : 0", "verdict"]))
     fine = True
     for case in cases:
         ways = [partial(_seconds, text_of(case.workload), setting) for setting in range(len(SETTINGS))]

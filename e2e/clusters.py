@@ -36,7 +36,7 @@ rules:
 - {level: None, users: ["system:apiserver", "admin"]}
 - {level: Metadata}
 """
-"""Who asked for what, and what came of it; the administrator's requests are those of the stories themselves."""
+"""Each request, its client and its outcome; the administrator's requests are those of the stories themselves."""
 
 
 class Refused(Exception):
@@ -173,7 +173,7 @@ class Embedded(Server):
 
 @dataclass
 class Real(Server):
-    """A kube-apiserver with its etcd, RBAC on, that writes down who asks for what; ``flags`` are more of its own."""
+    """A kube-apiserver with its etcd, RBAC and an audit log of all requests; ``flags`` are more of its own."""
 
     flags: Sequence[str] = ()
     _starts: list[tuple[datetime, datetime]] = field(default_factory=list)
@@ -198,7 +198,7 @@ class Real(Server):
         return [json.loads(line) for line in lines if line.endswith(b"\n")]
 
     def forbidden(self) -> list[Json]:
-        """Requests that were refused for want of rights; not while it started and did not know yet who has which."""
+        """Requests refused for want of rights; not those of its start, when it does not know all rights yet."""
         refused = [entry for entry in self.audit() if entry["responseStatus"]["code"] in (401, 403)]
         return [entry for entry in refused if not any(began <= _moment(entry) <= end for began, end in self._starts)]
 

@@ -36,9 +36,9 @@ def plain_pod(space: str, name: str, cpu: str = "1", owner: Json | None = None) 
     """A pod without a job; of ``owner``, as its controller would make it."""
     metadata: Json = {"name": name, "namespace": space}
     if owner is not None:
-        who = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True}
+        reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True}
         metadata["ownerReferences"] = [
-            {**who, "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]},
+            {**reference, "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]},
         ]
     spec = {**pod_spec(cpu, "serve"), "schedulerName": "volcano", "restartPolicy": "Always"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

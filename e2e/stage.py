@@ -26,7 +26,7 @@ GONE: Final = 404
 ALREADY_THERE: Final = 409
 NAMESPACE: Final = "volcano-system"
 ACCOUNTS: Final = {"webhooks": "stromboli-admission", "controllers": CONTROLLERS}
-"""Whose the processes of those names are; all others are schedulers."""
+"""The accounts of the processes of those names; all others are schedulers."""
 PATIENCE: Final = 150.0
 """Seconds until a story gives up waiting; nothing takes that long unless it is broken."""
 
@@ -309,7 +309,7 @@ class Stage:
         return until(look, f"{count} pods of {space}/{job} bound", seconds)
 
     def clear(self, space: str) -> None:
-        """Delete what a story made in its namespace; nobody collects garbage on a bare API server."""
+        """Delete what a story made in its namespace; a bare API server collects no garbage."""
         for path in (JOBS.format(space), f"/apis/apps/v1/namespaces/{space}/replicasets"):
             for found in self.items(path):
                 self.delete(f"{path}/{found['metadata']['name']}")

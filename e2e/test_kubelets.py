@@ -23,7 +23,7 @@ PODS = f"/api/v1/namespaces/{SPACE}/pods"
 
 def _pod(name: str, command: list[str]) -> Body:
     container = {"name": "main", "image": "busybox", "command": command}
-    spec = {"containers": [container], "restartPolicy": "Never", "schedulerName": "nobody"}
+    spec = {"containers": [container], "restartPolicy": "Never", "schedulerName": "none"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 

@@ -101,7 +101,7 @@ def explained(stage: Stage, space: str) -> str:
 
 
 def ends_well(stage: Stage, space: str, nodes: dict[str, str], before: set[str]) -> None:
-    """The gang gets the room that it held, nobody else has gone for it, and nothing is left over."""
+    """The gang gets the room that it held, no other pod has been evicted for it, and nothing is left over."""
     stage.until_phase(space, "high", "Running")
     assert {_name(pod): pod["spec"]["nodeName"] for pod in stage.pods(space, "high")} == nodes
     assert len(going(stage, space, before)) == TAKEN
@@ -160,7 +160,7 @@ def refusal(stage: Stage, method: str, path: str, body: Json) -> str:
 
 
 def test_nobody_but_the_scheduler_states_reservations(stage: Stage, space: str) -> None:
-    """Our policy refuses it; what gets past it, as where nobody has applied it, is taken off."""
+    """Our policy refuses it; what gets past it, as on clusters without the policy, is taken off."""
     path = f"/api/v1/namespaces/{space}/pods"
     with stage.scheduler(GATE.format("true"), conf=CONF):
         told = until(lambda: refusal(stage, "POST", f"{path}?dryRun=All", forged(space, "f")), "the policy holds")

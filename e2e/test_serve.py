@@ -176,7 +176,7 @@ def test_gangs_reloads_dumps_and_a_graceful_stop(serving: Serving) -> None:
 
 @pytest.mark.parametrize(("how", "lease"), [(signal.SIGTERM, 2 * PATIENCE), (signal.SIGKILL, 15)])
 def test_another_one_takes_the_lead(serving: Serving, how: signal.Signals, lease: float) -> None:
-    """Who ends in order hands the Lease back: until it runs out by itself nobody waits so long."""
+    """A process that ends in order hands the Lease back; the next one need not wait until the Lease runs out."""
 
     async def tell(cluster: Cluster) -> None:
         name = f"story-{int(how)}"

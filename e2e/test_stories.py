@@ -144,7 +144,7 @@ def test_a_leader_that_was_stopped_writes_no_more(stage: Stage, space: str) -> N
             assert frozen.wait(PATIENCE) == 1
             stage.until_phase(space, "after", "Running")
             writers = {_credential(entry) for entry in stage.server.audit()[since:] if _binds(entry)}
-            assert len(writers) == (1 if stage.kind == "real" else 0)  # only the real server writes down who asked
+            assert len(writers) == (1 if stage.kind == "real" else 0)  # only the real server logs the clients
 
 
 def _binds(entry: dict[str, object]) -> bool:

@@ -29,6 +29,9 @@ CHAPTERS: Mapping[str, str] = {
 REWORDED = {
     "HEAD spelling enableX works and wins over the seed's": "The spelling enableX works and wins over the other one",
     "generated page lists seed name, Go name, Python name, equal to NM 2": "generated page lists all names",
+    "No room yet -> stays Pipelined, nothing written, nobody evicted": (
+        "No room yet -> stays Pipelined, nothing written and no pod evicted"
+    ),
     "seed's text": "the text",
 }
 

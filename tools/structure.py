@@ -21,7 +21,7 @@ def module_name(path: PurePath) -> str:
 
 
 def import_graph(trees: Mapping[str, ast.Module]) -> Graph:
-    """Answer who imports whom among `trees`, which hold each module by its name."""
+    """Answer which modules of `trees`, which hold each module by its name, import which others."""
     return {name: frozenset(imports(tree, trees.keys()) - {name}) for name, tree in trees.items()}
 
 

@@ -1,4 +1,4 @@
-"""Broken files: manifests, configurations, traces and dumps that somebody wrote in good faith, and then broke."""
+"""Broken files: manifests, configurations, traces and dumps that were sound before they were broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that nobody expects, and how they get into objects that somebody wrote in good faith."""
+"""Unexpected values, and how they get into objects that were sound before."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEYS: Final = (*WORDS["odd keys"], "a" * 300)
 
 
 def odd(dice: Random) -> Any:
-    """One of the values that nobody expects."""
+    """One of the unexpected values."""
     if dice.random() < 0.02:
         return nested(dice)
     return deepcopy(dice.choice(ODD))

@@ -38,7 +38,7 @@ class _Entry(msgspec.Struct):
     target: _Target | None = msgspec.field(default=None, name="objectRef")
 
     def __str__(self) -> str:
-        """Who asked and what for."""
+        """The client, and what it asked for."""
         what = "" if self.target is None else "/".join(filter(None, (self.target.resource, self.target.subresource)))
         return f"{self.agent.split('/')[0]} {self.verb} {what}"
 
@@ -56,7 +56,7 @@ class Audit:
     async def until_quiet(self, seconds: float, limit: float) -> str:
         """Return when nothing was written to the cluster for so many seconds, or after ``limit`` seconds.
 
-        The answer is empty, or says who wrote last and what.
+        The answer is empty, or names the last write and its client.
         """
         self._read = self._log.stat().st_size
         quiet, last = 0.0, ""

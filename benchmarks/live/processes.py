@@ -51,7 +51,7 @@ class Processes:
             )
 
     def adopt(self, name: str, process: subprocess.Popen[bytes]) -> None:
-        """Count a process that somebody else started and will have ended by then."""
+        """Count a process that another part started and will have ended by then."""
         self._running[name] = process
 
     def pid(self, name: str) -> int:

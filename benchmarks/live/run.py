@@ -41,7 +41,7 @@ QUIET_LIMIT: Final = 60.0
 
 @dataclass(frozen=True)
 class Spent:
-    """What a load has cost up to a moment: CPU seconds and MiB by process, requests by who asked and what for."""
+    """What a load has cost up to a moment: CPU seconds and MiB by process, requests by client, verb and resource."""
 
     costs: Mapping[str, Cost]
     requests: Counter[str]

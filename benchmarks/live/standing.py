@@ -158,7 +158,7 @@ class Standing:
     # ------------------------------------------------------------------ mischief
 
     def forget(self) -> None:
-        """Watches of pods cannot go on (410): whoever follows lists anew."""
+        """Watches of pods cannot go on (410): clients that watch list anew."""
         pods = self._store.of(PODS)
         pods.floor = self._store.version = self._store.version + 1
         pods.changes.clear()

@@ -1,4 +1,4 @@
-"""``stromboli serve`` with somebody who looks at its event loop: ``python -m benchmarks.live.watched FILE FLAGS...``.
+"""``stromboli serve`` with a watch on its event loop: ``python -m benchmarks.live.watched FILE FLAGS...``.
 
 Whenever the loop stood still for long, a line of JSON goes to FILE (:class:`Stall`).
 """
@@ -37,7 +37,7 @@ class Stall(msgspec.Struct):
 
     ``loop`` and ``process`` are CPU of the loop's thread and of all.  ``waited`` is for how long the loop's thread
     could have run, but the machine had no CPU for it.  ``collecting`` is the garbage collector's part of ``lasted``;
-    ``where`` counts by function what ran, as far as somebody could look.
+    ``where`` counts by function what ran, as far as it could be sampled.
     """
 
     at: float

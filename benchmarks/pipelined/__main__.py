@@ -51,8 +51,8 @@ def _in_virtual_time(options: argparse.Namespace) -> int:
 def _on_server(options: argparse.Namespace) -> int:
     """Print what a server tells, and virtual time of the same histories.
 
-    The exit code is 1 when somebody goes for a pod with room, or takes it.  Both ways of a history run side by side, so
-    that neither has it easier.
+    The exit code is 1 when a pod is evicted for a pod with room, or takes such room.  Both ways of a history run side
+    by side, so that neither has it easier.
     """
     chosen = [workload for workload in WORKLOADS if workload.name in (options.names or ["preempt, trainers"])]
     print(f"{options.seeds} histories of {options.seconds:g} s each\n\n{head(SERVED_COLUMNS)}")

@@ -17,7 +17,7 @@ COLUMNS: Final = (
 )  # fmt: skip
 
 SERVED_COLUMNS: Final = ("server", *COLUMNS[:4], *COLUMNS[6:])
-"""What can be counted from the watches of a server: with nothing kept nobody says who holds room."""
+"""What can be counted from the watches of a server: where nothing is kept no pod states that it holds room."""
 
 FEWER: Final = 1 / 3
 """The part of the evictions of slow victims that must be saved."""

@@ -31,7 +31,7 @@ _FINISHED: Final = ("Succeeded", "Failed")
 
 
 def hurried(pod: Body) -> Body:
-    """A pod of a workload with its times shortened; whoever is made anew in its place has them from it."""
+    """A pod of a workload with its times shortened; a pod that replaces it takes over its times."""
     notes = dict(meta(pod)["annotations"])
     for key in _LIVES:
         if key in notes:
@@ -67,8 +67,8 @@ class Seen:
     """Counts the evictions that a world tells of, those for pods that state room which they had already, and room lost.
 
     On nodes that one pod fills the second are evictions beside a reservation that has settled, and those on a node to
-    which one moves, unless somebody more important has come to the node that it leaves: that one has taken it.  Room is
-    lost where a settled reservation ends without a bind, nobody of those who come to that node then is more important,
+    which one moves, unless a more important pod has come to the node that it leaves: that one has taken it.  Room is
+    lost where a settled reservation ends without a bind, no pod that comes to that node then is more important,
     and the scheduler's log doesn't say that it was given up.  Nothing but the scheduler deletes pods that have not
     finished.
     """
@@ -112,14 +112,14 @@ class Seen:
     def read(self, given_up: Collection[tuple[str, str]] = ()) -> Outcome:
         """What it came to, where reservations of these pods, by key and node, were given up by rule."""
         taken = sum(
-            bool(who) and not any(who) and (loss.pod, loss.node) not in given_up
-            for loss, who in zip(self._lost, map(self._higher, self._lost), strict=True)
+            bool(higher) and not any(higher) and (loss.pod, loss.node) not in given_up
+            for loss, higher in zip(self._lost, map(self._higher, self._lost), strict=True)
         )
         paid_for = sum(not any(self._higher(move)) for move in self._suspected)
         return replace(self.outcome, repeated=self.outcome.repeated + paid_for, taken=taken)
 
     def _higher(self, loss: _Moment) -> list[bool]:
-        """Of the others who came to that node at about that time, whether each is more important."""
+        """Of the other pods that came to that node at about that time, whether each is more important."""
         return [
             one.priority > loss.priority
             for one in self._came
@@ -155,7 +155,7 @@ class Seen:
             self._moved.setdefault(node, []).append(loss)
 
     def _just_left(self, node: str) -> bool:
-        """Whether somebody was evicted on ``node`` in this session or the one before."""
+        """Whether a pod was evicted on ``node`` in this session or the one before."""
         return node in self._left and not self._settled(self._left[node])
 
     def _settled(self, since: float) -> bool:

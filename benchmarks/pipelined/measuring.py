@@ -36,9 +36,9 @@ class Outcome:
     """What a workload came to.
 
     ``evictions`` counts pods, ``slow`` those of :data:`SLOW` seconds and more among them, ``repeated`` those that went
-    for a pod which held room already, ``taken`` reservations that ended because somebody of no higher class took the
-    room.  ``waits`` are seconds until gangs ran, by name; those
-    that never did waited to the end.  ``use`` is the share of the cluster's cores that worked.
+    for a pod which held room already, ``taken`` reservations that ended because a pod of no higher class took the
+    room.  ``waits`` are seconds until gangs ran, by name; those that never did waited to the end.  ``use`` is the share
+    of the cluster's cores that worked.
     """
 
     evictions: int = 0
@@ -165,7 +165,7 @@ def _offer(node: Body) -> int:
 
 
 class Decisions:
-    """Hears statements and plans: whom is whoever is evicted for, and what becomes of reservations."""
+    """Hears statements and plans: the pods that each eviction is for, and what becomes of reservations."""
 
     _STATEMENTS: Final = frozenset({"committing", "keeping", "discarding", "evict_operation", "pipeline_operation"})
 
@@ -228,7 +228,7 @@ class Decisions:
         self._ended = set()
 
     def _stands(self, one: Reservation) -> bool:
-        """Whether a reservation still stood when a cycle began: its pod and node are there, and nobody gave it up.
+        """Whether a reservation still stood when a cycle began: its pod and node are there, and it was not given up.
 
         Where reservations are kept it is also written on its pod; those of a job that cools down are not.
         """
@@ -239,7 +239,7 @@ class Decisions:
         return one.uid not in self._ended and (not self._keep or (held is not None and held.node == one.node))
 
     def _taken(self, plan: Plan, held: Mapping[str, Reservation]) -> int:
-        """How many reservations are no more although somebody of no higher class has come to that node."""
+        """How many reservations are no more although a pod of no higher class has come to that node."""
         placed: list[Bind | Reservation] = [*plan.binds, *_waiting(plan)]
         has = {one.uid for one in placed}
         came: dict[str, int] = {}
@@ -256,5 +256,5 @@ class Decisions:
 
 
 def _waiting(plan: Plan) -> list[Reservation]:
-    """Whoever has room at the end of a cycle without being bound."""
+    """The tasks that have room at the end of a cycle without being bound."""
     return [*plan.reservations, *plan.allocated_not_bound]

@@ -1,6 +1,6 @@
 """Plays a workload on real processes: an API server, ``stromboli serve``, controllers and simulated kubelets.
 
-What happens, who makes evicted pods anew and what is counted are those of virtual time; the world that they look at
+The events, the replacement of evicted pods and the counts are those of virtual time; the world that they look at
 follows the server's watches, and writes to the server.
 """
 

@@ -40,7 +40,7 @@ class Workload:
     """One kind of crowd.
 
     ``fills`` are the queues whose work fills the cluster, ``asks`` those of the gangs that come, of class ``urgent``,
-    to take their room; ``queues`` gives weights.  Whoever has to go ends within ``grace`` seconds, one and the other
+    to take their room; ``queues`` gives weights.  Evicted pods end within ``grace`` seconds, one and the other
     included; the share ``hangs`` of them overstays that.  ``between`` are mean seconds between two such gangs,
     ``leaves`` those between two departures of a node, which comes back.  ``trainers`` take a whole node each and listen
     on the same port of it, as pods on the host's network do.
@@ -172,7 +172,7 @@ class _Dice:
     ) -> Iterator[Body]:  # fmt: skip
         """A PodGroup and its pods, a gang if it ends by itself.
 
-        It states no minResources: what does not fit into a full cluster would be kept outside, and nobody would go.
+        It states no minResources: a job that does not fit into a full cluster would not be admitted, and evict no pod.
         """
         least = size if runs else 1
         yield pod_group(name, min_member=least, queue=queue_name, phase="Pending", priorityClassName=importance)

@@ -1,7 +1,7 @@
 """A thousand damaged records, read by every command: ``python -m benchmarks.records.damage --files 1000 --seed 1``.
 
 A file may be cut or lack parts, have some twice or in another's place; bits may be turned over, with a checksum that is
-wrong or, as of one who means it, right; and a frame may be small in the file and huge once it is unpacked.
+wrong or, as in an attack, right; and a frame may be small in the file and huge once it is unpacked.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Drivers:
         )  # fmt: skip
         while not self._ended.wait(PAUSE):
             for act in acts:
-                with suppress(Refused, *UNREACHABLE):  # somebody else has changed the object, or the server is away
+                with suppress(Refused, *UNREACHABLE):  # another client has changed the object, or the server is away
                     act()
 
     def _all(self, plural: str, group: str = "api/v1") -> list[Json]:

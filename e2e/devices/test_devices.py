@@ -144,7 +144,7 @@ def on(node_name: str, body: Json) -> Json:
 
 
 def gone(stage: Stage, space: str, name: str) -> None:
-    """Delete a job and its pods; nobody collects garbage on a bare API server."""
+    """Delete a job and its pods; a bare API server collects no garbage."""
     stage.delete(f"{JOBS.format(space)}/{name}")
     for pod in stage.pods(space, name):
         stage.delete(f"/api/v1/namespaces/{space}/pods/{pod['metadata']['name']}")

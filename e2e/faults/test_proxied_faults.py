@@ -146,7 +146,7 @@ def test_a_leader_that_is_cut_off_ends_before_another_one_leads(stage: Stage, sp
 
 
 def test_watches_that_stay_open_without_news_are_taken_up_again(stage: Stage, space: str, proxy: Proxy) -> None:
-    """As a proxy does whose server goes away and comes back: nobody ends the watches, requests fail meanwhile."""
+    """As behind a proxy whose server goes away and comes back: watches stay open, and requests fail meanwhile."""
     with stage.scheduler(*TERMS, name="muffled", through=proxy.url):
         stage.create(job(space, "before", 2))
         stage.until_phase(space, "before", "Running")

@@ -1,4 +1,4 @@
-"""What is in the image: our programs under Volcano's names, nothing that nobody needs."""
+"""What is in the image: our programs under Volcano's names, and nothing unneeded."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def lease() -> Json:
 
 @pytest.fixture(scope="module", params=["embedded", "real"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A server with the kinds, the other scheduler, and no webhook that somebody would have to answer."""
+    """A server with the kinds and the other scheduler, and without webhooks, as no webhook server runs."""
     with begun(*place_of(request, tmp_path_factory)) as stage:
         stage.install()
         stage.create(deployment(), lease(), QUEUE)

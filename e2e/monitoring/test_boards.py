@@ -27,7 +27,7 @@ VALUES: Final = {"$queue": ".*", "$__rate_interval": "20s"}
 NAME: Final = re.compile(r"\b(?:volcano|stromboli|process)_[a-z0-9_]+")
 EMPTY: Final = {
     "Reservations given up": "none is held for longer than its time",
-    "Reservations not proven": "nobody forges one",
+    "Reservations not proven": "no client forges one",
 }
 """Panels that have no data here, and why."""
 CONF: Final = """actions: "enqueue, allocate, preempt, reclaim, backfill"

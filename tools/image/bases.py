@@ -82,7 +82,7 @@ def _wanted(member: tarfile.TarInfo) -> bool:
 
 
 def _swept(source: Path, file: Path) -> None:
-    """Copy an archive, without the files that nobody needs, and with the folders that a runtime mounts on."""
+    """Copy an archive, without the unneeded files, and with the folders that a runtime mounts on."""
     with tarfile.open(source) as old, tarfile.open(file, "w") as new:
         members = {member.name: member for member in old}
         links = {name: one for name, one in members.items() if one.issym() and one.name.count("/") == 1}

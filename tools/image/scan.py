@@ -1,4 +1,4 @@
-"""Look through an unpacked image for what nobody needs: `python -m tools.image.scan` unpacks it and says what there is.
+"""Look through an unpacked image for unneeded files: `python -m tools.image.scan` unpacks it and says what there is.
 
 It prints the sizes of the parts, what each program costs to start, and whatever should not be there; the exit code is 1
 if anything is.
@@ -25,7 +25,7 @@ from tools.image.unpack import unpack
 USER: Final = 65532
 SHELLS: Final = ("sh", "bash", "dash", "ash", "busybox")
 TOOLS: Final = ("pip*", "apt*", "dpkg*", "tar", "curl", "wget", "perl*", "gcc*", "ld", "git", "setpriv", "su", "mount")
-"""Programs by which somebody who got in could go further, and that ours never start."""
+"""Programs that would help an intruder to go further, and that ours never start."""
 UNNEEDED: Final = ("*/tests/*", "*.pyi", "*.h", "*.a", "*/ensurepip/*", "*/pip/*", "*/setuptools/*", "*/man/*", "*.c")
 ROOMS: Final = ("opt/stromboli", "usr/lib/python3.11", "usr/lib", "lib", "usr/bin", "var", "usr/share")
 
@@ -42,7 +42,7 @@ def surplus(root: Path) -> Iterator[str]:
         if any(fnmatch(f"/{name}", pattern) for pattern in UNNEEDED):
             yield f"/{name} is opened by no program"
         if mode & (stat.S_ISUID | stat.S_ISGID):
-            yield f"/{name} runs as somebody else"
+            yield f"/{name} runs as another user"
         if mode & stat.S_IWOTH and not path.is_symlink():
             yield f"/{name} can be written by all"
         if path.is_symlink() and not _target(root, path).exists():
@@ -100,7 +100,7 @@ def main(archive: Path) -> int:
         for program in programs(root):
             print(f"  {min(cpu_of(root, program, '--version') for _ in range(3)):.2f} CPU s  {program} --version")
         found = [*surplus(root), *uncompiled(root)]
-    print("\n".join(found) or "nothing that nobody needs")
+    print("\n".join(found) or "nothing unneeded")
     return 1 if found else 0
 
 

@@ -176,5 +176,5 @@ def run_anew(mutation: Mutation, tests: Sequence[str], limits: Limits, project: 
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )  # fmt: skip
         status = waited(started.pid, limits.wall + 60)
-        started.wait()  # else it would be said, in every fork that follows, that nobody has waited for it
+        started.wait()  # else every later fork would warn that this process has not been waited for
         return status, json.loads(Path(order.name).read_text()).get("failed", "")
