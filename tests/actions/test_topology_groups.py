@@ -246,7 +246,7 @@ def test_a_job_goes_where_the_largest_whole_domain_stays_free() -> None:
     assert where(binds(Bench(objects, tiers(keep=True)).cycle()), 1)["x"] == {"b1"}
 
 
-@pytest.mark.law("kept whole domains and groups never cost a placement, and groups hold")
+@pytest.mark.law("whole domains that are kept free and groups never cost a placement, and groups stay together")
 @given(
     st.lists(
         st.tuples(st.integers(1, 3), st.sampled_from([2, 4, 8]), st.sampled_from(["", *POLICIES])),
@@ -273,7 +273,7 @@ def test_groups_hold_whatever_is_asked(jobs: list[tuple[int, int, str]], keep: b
         assert placed == binds(Bench(objects, tiers(groups=False)).cycle())
 
 
-@pytest.mark.law("placements taken back leave groups and whole domains as they were")
+@pytest.mark.law("placements that are reverted restore groups and whole domains")
 @given(st.integers(0, 7), st.sampled_from(POLICIES))
 def test_what_is_taken_back_counts_no_more(row: int, policy: str) -> None:
     objects = [*tree(), *(one for name in "xy" for one in gang(name, 1, group="g", policy=policy, tier="2"))]

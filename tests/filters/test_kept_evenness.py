@@ -43,7 +43,7 @@ def assert_rows(found: Ints | None, wanted: list[int]) -> None:
     assert found.tolist() == wanted
 
 
-@pytest.mark.law("the evenness that is kept is that of the amounts")
+@pytest.mark.law("the evenness that is kept equals that computed from the amounts")
 @given(
     st.lists(st.tuples(st.lists(uses, max_size=2 * ONE_BY_ONE), st.sampled_from(COLUMNS), st.booleans()), max_size=6)
 )

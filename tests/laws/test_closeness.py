@@ -47,7 +47,7 @@ def close_gangs(draw: DrawFn, name: str) -> list[Manifest]:
     return [group, *(pod(f"{name}-{number}", labels=labels[number], **one) for number in range(count))]
 
 
-@pytest.mark.law("a gang, or a part of one, that must lie close together is placed below one switch of its tier")
+@pytest.mark.law("a gang or subgroup with a hard topology is placed in one domain of its tier")
 @given(close_scenes())
 def test_closeness(scene: Scene) -> None:
     assert_close(planned(scene))
@@ -73,7 +73,7 @@ class Lines:
         """Not of interest."""
 
 
-@pytest.mark.law("a run of a gang that must lie close together is placed, and told, as its pods one by one")
+@pytest.mark.law("a run of a gang with a hard topology is placed, and reported, as its pods one by one")
 @given(close_scenes())
 def test_close_runs(scene: Scene) -> None:
     silent, at_once, singly = SILENT, Lines(), Lines()
@@ -85,7 +85,7 @@ def test_close_runs(scene: Scene) -> None:
     assert at_once.heard == singly.heard
 
 
-@pytest.mark.law("a gang that must lie close together still does when a node dies and the scheduler starts again")
+@pytest.mark.law("a gang with a hard topology stays in one domain when a node fails and the scheduler restarts")
 @given(close_scenes(), st.integers(0, 3))
 def test_closeness_outlives_a_node(scene: Scene, lost: int) -> None:
     dead, places = f"n{lost}", assert_close(planned(scene))

@@ -123,7 +123,7 @@ def waiting_in_vain(session: Session, decisions: Sequence[Decision]) -> list[str
     return [uid for uid, nodes in waiting.items() if nodes and not nodes & ending and uid not in excused]
 
 
-@pytest.mark.law("no job waits for idle room alone unless it needs evictions all the same")
+@pytest.mark.law("a job that needs no eviction does not wait for idle room")
 @given(st.one_of(roomy(EARLY), roomy(EARLY), crowds()), steps, newcomers)
 def test_idle_room(scene: Scene, happenings: list[Step], fresh: list[list[Manifest]]) -> None:
     """A gang holds idle room only along with its evictions; what needs none is bound, whatever the order of actions."""

@@ -144,7 +144,7 @@ def test_batched(scene: Scene) -> None:
         assert scene.plan() == at_once
 
 
-@pytest.mark.law("what nodes have said, remembered by their amounts, equals what they say when they are asked")
+@pytest.mark.law("answers of nodes that are kept by the nodes' amounts equal fresh answers")
 @given(st.one_of(tight_scenes(), scenes()))
 def test_remembered(scene: Scene) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -154,7 +154,7 @@ def agree(session: Session) -> None:
     assert {uid for uid, number in events.held.items() if number} == held
 
 
-@pytest.mark.law("what plugins count is what a fresh count of the tasks gives, reservations included")
+@pytest.mark.law("the sums that plugins keep equal a fresh count of the tasks, reservations included")
 @some
 @given(histories())
 def test_recount(history: History) -> None:  # S4-34
@@ -185,7 +185,7 @@ def partly(session: Session) -> list[str]:
     return [job.uid for job in waiting if not job.is_ready() and not (job.is_pipelined() and roles_pipelined(job))]
 
 
-@pytest.mark.law("a gang holds reservations for all that it lacks, or none")
+@pytest.mark.law("a gang holds reservations for all tasks that it lacks, or for none")
 @some
 @given(histories())
 def test_whole(history: History) -> None:
@@ -293,7 +293,7 @@ QUIET = 3
 """Cycles after which decisions that follow from each other have been made."""
 
 
-REST = "where nothing happens reservations come to rest: no two jobs take them from each other for ever"
+REST = "without events reservations settle: no two jobs take them from each other for ever"
 
 
 def resting(history: History) -> tuple[Life, Callable[[], None]]:

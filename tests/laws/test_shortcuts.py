@@ -82,7 +82,7 @@ def heard_or_not(snapshot: Snapshot, config: Config, registry: Registry, now: fl
     return plan
 
 
-@pytest.mark.law("listening to evictions changes none")
+@pytest.mark.law("observing evictions changes no eviction")
 @given(
     st.one_of(*(lending([*RECLAIMING, TREE]) for _ in range(5)), contested(EVICTING), crowds(), uneven(EVICTING)),
     steps,
@@ -115,7 +115,7 @@ def kept_or_not(snapshot: Snapshot, config: Config, registry: Registry, now: flo
     return plan
 
 
-@pytest.mark.law("what a search keeps from task to task is what it would find anew")
+@pytest.mark.law("what a search keeps from task to task equals what a fresh search finds")
 @given(st.one_of(staffed(), staffed(), contested(EVICTING)), steps)
 def test_keeping(scene: Scene, happenings: list[Step]) -> None:
     for _ in lived(scene, happenings, [], kept_or_not):
@@ -186,7 +186,7 @@ def standing(draw: DrawFn, name: str) -> list[Manifest]:
     return [group, *pods]
 
 
-@pytest.mark.law("settled jobs need no look")
+@pytest.mark.law("passing over settled jobs changes no plan")
 @given(standing("a"), standing("b"), standing("c"), st.sampled_from(SETTLING))
 def test_settled(first: list[Manifest], second: list[Manifest], third: list[Manifest], conf: str) -> None:
     scene = Scene([node("n0", cpu=9), queue("default"), queue("q1"), *first, *second, *third], conf)

@@ -118,7 +118,7 @@ def cycle(scene: Scene, keys: tuple[str, ...] = FIGURES) -> tuple[Plan, list[tup
     return plan, [(key, repr(fields)) for key, fields in heard.told] + heard.spans
 
 
-@pytest.mark.law("one task is bound straight away as in general")
+@pytest.mark.law("a single task is bound by the short path as by the general one")
 @given(st.one_of(*(crowds_of_singles() for _ in range(5)), scenes(), tight_scenes(), held_scenes()))
 def test_straight(scene: Scene) -> None:
     with patch.object(remembered, "WORTH_IT", 0):  # these clusters have few tasks of a kind

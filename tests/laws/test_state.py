@@ -129,12 +129,12 @@ class Events(RuleBasedStateMachine):
             assert picture(snapshot) == seen
 
 
-@pytest.mark.law("after any events the state is what its objects add up to, and old snapshots stand")
+@pytest.mark.law("after any events the state equals a fresh one of its objects, and old snapshots do not change")
 def test_events() -> None:
     run_state_machine_as_test(Events, settings=settings(stateful_step_count=20))
 
 
-@pytest.mark.law("a node that was too full heals as soon as the events say so")
+@pytest.mark.law("a node above its capacity counts correctly again as soon as pods leave or it grows")
 @given(
     sizes=st.lists(st.integers(1, 4), min_size=1, max_size=6),
     order=st.randoms(use_true_random=False),
@@ -155,7 +155,7 @@ def test_healing(sizes: list[int], order: Any, grown: bool) -> None:
     assert (known.snapshot().table.idle >= 0).all()
 
 
-@pytest.mark.law("what comes true between cycles adds up in the next snapshot")
+@pytest.mark.law("what is carried out between cycles is counted in the next snapshot")
 @given(st.one_of(scenes(), tight_scenes()), st.sampled_from(("", "Bound")), st.sampled_from(("", "terminating")))
 def test_cycles(scene: Scene, bound_become: str, evicted_become: str) -> None:
     known = scene.state()

@@ -136,7 +136,7 @@ class Walk:
         self.statement.merge(other.statement)
 
 
-@pytest.mark.law("a statement that is taken back leaves every sum as it was")
+@pytest.mark.law("a statement that is reverted restores every sum")
 @given(st.one_of(scenes(), tight_scenes(), held_scenes()), Picks, st.sampled_from(("discard", "rollback", "leave")))
 def test_rollback(scene: Scene, picks: list[tuple[int, int, int]], ending: str) -> None:
     with opened(scene) as session:
@@ -155,7 +155,7 @@ def test_rollback(scene: Scene, picks: list[tuple[int, int, int]], ending: str) 
         assert answers(session) == said
 
 
-@pytest.mark.law("going back to a mark leaves every sum as it was at the mark")
+@pytest.mark.law("rolling back to a checkpoint restores every sum")
 @given(st.one_of(tight_scenes(), scenes(), held_scenes()), Picks, Picks)
 def test_marks(scene: Scene, first: list[tuple[int, int, int]], then: list[tuple[int, int, int]]) -> None:
     with opened(scene) as session:
@@ -170,7 +170,7 @@ def test_marks(scene: Scene, first: list[tuple[int, int, int]], then: list[tuple
         assert answers(session) == said
 
 
-@pytest.mark.law("what the engine has renewed row by row is what it would work out anew")
+@pytest.mark.law("arrays that the engine updates row by row equal arrays computed from scratch")
 @given(st.one_of(scenes(), tight_scenes(), held_scenes()), Picks)
 def test_renewed(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
     with opened(scene) as session:
@@ -182,7 +182,7 @@ def test_renewed(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
             assert kept == (answers(session), scores(session))
 
 
-@pytest.mark.law("what a session knows of nodes, jobs and queues adds up after any operations")
+@pytest.mark.law("a session's sums of nodes, jobs and queues add up after any operations")
 @given(st.one_of(scenes(), tight_scenes(), held_scenes()), Picks)
 def test_sums(scene: Scene, picks: list[tuple[int, int, int]]) -> None:
     with opened(scene) as session:

@@ -78,7 +78,7 @@ def planned(state: ClusterState, conf: str) -> Plan:
     return run_cycle(state.snapshot(), config_of(conf), REGISTRY, NOW)
 
 
-@pytest.mark.law("whether a resource that no node offers has a column changes no decision and no word")
+@pytest.mark.law("whether a resource that no node offers has a column changes no decision and no message")
 @given(clusters(), st.sampled_from(CONFS), st.sampled_from(("", "compat: volcano\n")))
 def test_columns_change_nothing(objects: list[Manifest], conf: str, way: str) -> None:
     one, other = planned(of(objects), conf + way), planned(of(objects, *NAMES), conf + way)
@@ -108,7 +108,7 @@ def test_crowded_nodes_take_what_they_have_room_for() -> None:
     assert [bind.key for bind in planned(of(CROWDED), NODES_ALONE).binds] == ["default/g-0", "default/g-2"]
 
 
-@pytest.mark.law("a name that comes to be offered counts as if it always had been")
+@pytest.mark.law("a resource that nodes offer later counts as if they had always offered it")
 @given(clusters(), st.randoms(use_true_random=False), st.sampled_from(CONFS), st.booleans())
 def test_names_that_come_later(objects: list[Manifest], chance: Any, conf: str, looked_at: bool) -> None:
     late = [node("n3", resources=dict.fromkeys(NAMES, "3")), queue("default", capability={"cpu": "8", NAMES[2]: "2"})]

@@ -199,7 +199,7 @@ def test_what_cannot_be_written_says_why() -> None:
         encode_snapshot(snapshot)
 
 
-@pytest.mark.law("a damaged record is refused with a sentence")
+@pytest.mark.law("a damaged record is refused with a message")
 @given(place=st.integers(0, len(SNAPSHOT) - 1), byte=st.integers(0, 255), cut=st.booleans())
 def test_damage_raises_nothing_else(place: int, byte: int, cut: bool) -> None:
     data = SNAPSHOT[:place] if cut else SNAPSHOT[:place] + bytes([byte]) + SNAPSHOT[place + 1 :]

@@ -79,7 +79,7 @@ def test_a_year_of_each_zone_has_the_minutes_that_its_clocks_show(zone: str) -> 
     assert found == shown
 
 
-@pytest.mark.law("the latest slot is the last of those that follow")
+@pytest.mark.law("the latest slot of a span is the last that follows its start")
 @given(
     st.sampled_from(["*/20 1-3 * * *", "30 2 * * sun", "5 4 31 * *", "@every 50m"]),
     st.sampled_from([NEW_YORK, BERLIN, LORD_HOWE]),

@@ -38,7 +38,7 @@ class Said:
 SAID = st.builds(Said, KEYS, TEXTS, TEXTS, st.booleans(), TIMES, TIMES)
 
 
-@pytest.mark.law("a proof is of one statement alone")
+@pytest.mark.law("a proof is valid for exactly one statement")
 @given(SAID, SAID)
 def test_a_proof_is_of_one_statement_alone(one: Said, other: Said) -> None:
     assert is_genuine([one.key], one.uid, Held(one.node, one.evicted), one.proof)

@@ -358,7 +358,7 @@ class Broken(Plugin):
             raise ValueError("no b today")
 
 
-@pytest.mark.law("the engine plans as the plain evaluation does with plugins of other people")
+@pytest.mark.law("the engine plans as the plain evaluation does with external plugins")
 @pytest.mark.parametrize("plugin", [Odd, Fractions, Shifting])
 @given(objects=clusters())
 def test_same_plan_with_others(plugin: type[Plugin], objects) -> None:

@@ -111,7 +111,7 @@ class Preempt(Action):
         return not error
 
     def _ineligible(self, search: Search, task: Task) -> str:
-        """Why ``task`` may not preempt anybody; empty if it may."""
+        """Why ``task`` may not preempt any pod; empty if it may."""
         if never_preempts(search.job, task):
             return POLICY_NEVER
         return self._waits_for_nomination(search, task) if task.nominated_node else ""

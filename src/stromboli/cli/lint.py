@@ -1,4 +1,4 @@
-"""``stromboli lint``: what is wrong with a configuration and with queue objects, before anybody applies them."""
+"""``stromboli lint``: what is wrong with a configuration and with queue objects, before they are applied."""
 
 from __future__ import annotations
 

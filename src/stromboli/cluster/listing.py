@@ -17,7 +17,7 @@ Place = tuple[int, str]
 
 
 class Shown(NamedTuple):
-    """What a snapshot shows: ``jobs``, what each of them has ``held``, and who is left out for want of a queue.
+    """What a snapshot shows: ``jobs``, what each of them has ``held``, and the jobs left out for want of a queue.
 
     The first two are by uid and never change; ``queueless`` names the queue that does not exist.
     """

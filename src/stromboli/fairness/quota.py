@@ -1,7 +1,7 @@
 """What each queue is guaranteed, deserves and may have, worked out from what the Queue objects say.
 
 ``flat`` looks at every queue alone; ``tree`` lets queues below another one inherit its limits and share them.  Nothing
-here depends on what anybody holds.
+here depends on what queues or jobs hold.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def refuse_guarantee(quota: Quota, most: Resource) -> None:
 def warn_of_shortage(quotas: Collection[Quota], total: Resource) -> None:
     """Say of queues side by side which are guaranteed something that the cluster lacks for all of them together.
 
-    No one of them is at fault: they go on, and get what there is.
+    None of them is at fault: they go on, and get what there is.
     """
     short = _not_there(total_guarantee(quotas), total)
     for quota in quotas:

@@ -26,7 +26,7 @@ class Trust(NamedTuple):
     """How a server is recognised.
 
     ``authorities`` are PEM certificates, those of the machine when None; ``server_name`` is the name that the server's
-    certificate must bear where it differs from the address; ``insecure`` believes anybody.
+    certificate must bear where it differs from the address; ``insecure`` accepts any server.
     """
 
     authorities: bytes | None = None

@@ -103,7 +103,7 @@ class Job:
     def __init__(self, uid: str, facts: JobFacts | None = None) -> None:
         self.uid = uid
         self.namespace, _, self.name = uid.partition("/")
-        self.facts = facts or _nobody(uid)
+        self.facts = facts or _no_group(uid)
         self.tasks: dict[str, Task] = {}
         self.index: dict[TaskStatus, dict[str, Task]] = {}
         self.sums = Sums()
@@ -281,6 +281,6 @@ class Job:
         return self.waiting_task_num() + self.ready_task_num() < self.min_available
 
 
-def _nobody(uid: str) -> JobFacts:
+def _no_group(uid: str) -> JobFacts:
     namespace, _, name = uid.partition("/")
     return JobFacts(PodGroup(uid="", namespace=namespace, name=name), queue="")

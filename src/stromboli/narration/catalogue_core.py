@@ -131,9 +131,9 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
         ),
         (
             "eviction_not_sought", 3,
-            "Job <{job}> waits until {until} before it evicts anybody: {looks} others that wait seek quicker victims",
+            "Job <{job}> waits until {until} before it evicts a pod: {looks} others that wait seek quicker victims",
         ),
-        ("idle_room_left", 3, "Job <{job}> evicts nobody: the idle room for it is left to allocate and backfill"),
+        ("idle_room_left", 3, "Job <{job}> evicts no pod: the idle room for it is left to allocate and backfill"),
         ("max_domains_invalid", "W", "Invalid maxDomains value {value} for action {action}, falling back to default 8"),
         ("reservation_redeemed", 3, "Redeeming Task <{task}> on its reserved node <{node}>"),
         ("reservation_kept", 3, "Task <{task}> keeps its reservation on node <{node}>: <{request}> vs. <{idle}>"),

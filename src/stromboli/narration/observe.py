@@ -272,14 +272,14 @@ class OneOrMany:
 
     def __init__(self, one: Teller | None, many: BulkTeller | None) -> None:
         self._wanted = one is not None
-        self.one: Teller = one or _nobody
-        self.many: BulkTeller = many or _nobody
+        self.one: Teller = one or _unwanted
+        self.many: BulkTeller = many or _unwanted
 
     def __bool__(self) -> bool:
         return self._wanted
 
 
-def _nobody(*_columns: object, **_fields: object) -> None:
+def _unwanted(*_columns: object, **_fields: object) -> None:
     """The key is unwanted."""
 
 

@@ -187,7 +187,7 @@ class Gang(Plugin, trusted=True):
 
     @preemptable.job(own=True)
     def has_spare_tasks(self, preemptor: Task, job: Job) -> bool:
-        """Whether the job has anybody beyond its minMember; evictions only make that less."""
+        """Whether the job has tasks beyond its minMember; evictions only make that less."""
         return job.ready_task_num() > job.min_available
 
     @reclaimable.job(own=True)

@@ -57,7 +57,7 @@ class ScoreLines(NamedTuple):
 
     @property
     def wanted(self) -> bool:
-        """Whether anybody listens."""
+        """Whether an observer wants any of them."""
         return any(self)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stromboli.framework.session.session import Session
     from stromboli.preemption.eviction_policy import EvictionPolicy
 
-ALL_TASKS: Final = "everybody"
+ALL_TASKS: Final = "all tasks"
 """The key of all tasks that could be evicted if no plugin objected."""
 
 

@@ -50,7 +50,7 @@ class ClaimFromLower:
         self._moment = -1
 
     def place(self, job: Job, attempt: Attempt) -> tuple[Statement | None, list[Job]]:
-        """Place ``job``, which has found no room, on that of lower holders, who lose it; returns these as well."""
+        """Place ``job``, which has found no room, on room that lower holders lose; returns these as well."""
         taken, placed = self.find(job, attempt)
         for claim in taken:
             _report_taken(self.session, self.book, claim)

@@ -342,7 +342,7 @@ CLUSTER_RULES: Final[tuple[Rule[Cluster], ...]] = (
          "Not all guarantees can be kept, and other queues get nothing at all.",
          "Lower guarantees, or add nodes."),
     Rule("deserved-beyond-cluster", "warning", _deserved_beyond_cluster,
-         "Queues may stay below what they deserve without anybody having too much, so nothing is reclaimed for them.",
+         "Queues may stay below what they deserve without any queue having too much, so nothing is reclaimed for them.",
          "Let the deserved amounts add up to the cluster."),
     Rule("children-beyond-parent", "error", _children_beyond_parent,
          "The parent's values limit its children, so what they are promised beyond it cannot be given.",

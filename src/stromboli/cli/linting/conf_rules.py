@@ -171,13 +171,13 @@ def _two_share_keepers(setup: Setup) -> Iterator[Spot]:
         yield Spot("proportion and capacity", max(proportion.option.line, capacity.option.line))
 
 
-def _nobody_can_be_evicted(setup: Setup) -> Iterator[Spot]:
+def _no_victims(setup: Setup) -> Iterator[Spot]:
     for action, point in NAMING_VICTIMS.items():
         if setup.acts(action) and not setup.answering(point):
             yield Spot(f"action {action}, but no plugin answers {point}")
 
 
-def _nobody_starves(setup: Setup) -> Iterator[Spot]:
+def _no_starving_jobs(setup: Setup) -> Iterator[Spot]:
     if setup.acts(*EVICTING) and not setup.answering("job_starving"):
         yield Spot(f"action {_first_evicting(setup)}, but no plugin answers job_starving")
 
@@ -274,13 +274,13 @@ def _moving(setup: Setup) -> list[Entry]:
     return [entry for entry in setup.answering("victim_tasks") if entry.option.name not in PROTECTING]
 
 
-def _moved_by_nobody(setup: Setup) -> Iterator[Spot]:
+def _no_shuffle(setup: Setup) -> Iterator[Spot]:
     if not setup.acts("shuffle"):
         for entry in _moving(setup):
             yield Spot(f"{entry.option.name}, but no action shuffle", entry.option.line)
 
 
-def _nobody_to_move(setup: Setup) -> Iterator[Spot]:
+def _nothing_to_shuffle(setup: Setup) -> Iterator[Spot]:
     if setup.acts("shuffle") and not _moving(setup):
         yield Spot("shuffle, but no plugin names pods to be moved")
 
@@ -345,10 +345,10 @@ CONF_RULES: Final[tuple[Rule[Setup], ...]] = (
     Rule("two-share-keepers", "error", _two_share_keepers,
          "Both decide what a queue may hold, and a pod needs the consent of both: the smaller share counts everywhere.",
          "Keep capacity for amounts and hierarchy, or proportion for weights."),
-    Rule("nobody-can-be-evicted", "error", _nobody_can_be_evicted,
+    Rule("nobody-can-be-evicted", "error", _no_victims,
          "An action that evicts needs a plugin that names victims; without one it never evicts a pod.",
          "Add priority, drf or gang for preempt, proportion or capacity for reclaim, and leave its switch on."),
-    Rule("nobody-starves", "error", _nobody_starves,
+    Rule("nobody-starves", "error", _no_starving_jobs,
          "Only starving jobs may preempt or reclaim; without a plugin that answers job_starving, no job starves.",
          "Add gang or priority, and leave enableJobStarving on."),
     Rule("surplus-never-starves", "warning", _surplus_never_starves,
@@ -381,10 +381,10 @@ CONF_RULES: Final[tuple[Rule[Setup], ...]] = (
     Rule("loads-without-source", "warning", _loads_without_source,
          "Without measurements usage lets every node pass and scores it 0, and rescheduling moves no pod.",
          "Set metrics: type (prometheus, prometheus_adaptor, elasticsearch) and address."),
-    Rule("moved-by-nobody", "warning", _moved_by_nobody,
+    Rule("moved-by-nobody", "warning", _no_shuffle,
          "The pods that the plugin wants elsewhere are evicted by the action shuffle alone.",
          "Add shuffle to the actions."),
-    Rule("nobody-to-move", "warning", _nobody_to_move,
+    Rule("nobody-to-move", "warning", _nothing_to_shuffle,
          "shuffle evicts the pods that plugins name, and no plugin names any.",
          "Add rescheduling or tdm, or take shuffle out."),
     Rule("odd-order", "warning", _odd_order,

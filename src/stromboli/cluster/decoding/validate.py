@@ -1,4 +1,4 @@
-"""Whether an object can be used at all, before anybody uses it: what ``lint`` asks, and what decoding would raise."""
+"""Whether an object can be used at all, checked beforehand: what ``lint`` asks, and what decoding would raise."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Usage:
         self.drawn: Counter[CounterKey] = Counter()
 
     def uses(self, key: Key) -> bool:
-        """Whether anybody has the device, or a share of it."""
+        """Whether a pod has the device, or a share of it."""
         return key in self.whole or key in self.shares
 
     def count(self, key: Key, share: Takes | None, draws: Draws, times: int) -> None:

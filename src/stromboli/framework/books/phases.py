@@ -74,16 +74,16 @@ def _is_told(job: Job) -> bool:
     """Whether the status says what the session's close would, and what the gang plugin would."""
     index, status = job.index, job.facts.group.status
     if (
-        status.running != len(index.get(RUNNING, _NOBODY))
-        or status.succeeded != len(index.get(SUCCEEDED, _NOBODY))
-        or status.failed != len(index.get(FAILED, _NOBODY))
+        status.running != len(index.get(RUNNING, _NO_TASKS))
+        or status.succeeded != len(index.get(SUCCEEDED, _NO_TASKS))
+        or status.failed != len(index.get(FAILED, _NO_TASKS))
     ):
         return False
     phase = phase_of(job, unschedulable=False)
     return status.phase == phase and (phase not in WAITING or BINDING in index) and _says_complete(job)
 
 
-_NOBODY: Final[Mapping[str, object]] = {}
+_NO_TASKS: Final[Mapping[str, object]] = {}
 
 
 def _says_complete(job: Job) -> bool:

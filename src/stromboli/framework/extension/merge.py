@@ -164,7 +164,7 @@ class Agree:
             for guard in guards:
                 if guard(actor, candidates) != candidates:
                     return settled(guards, partial(elect, actor), candidates, actor)
-            # mostly guards let everybody go; then they have had their say, none has abstained, and none is asked again
+            # mostly guards permit every candidate; then none of them has abstained, and none is asked again
             return unguarded(actor, candidates)
 
         return agree
@@ -229,13 +229,13 @@ class All:
         functions = next((tier for tier in chain if tier), ()) if self.by_tier else flat(chain)
         silent = self.silent
 
-        def everybody(*args: P.args, **kwargs: P.kwargs) -> bool:
+        def all_agree(*args: P.args, **kwargs: P.kwargs) -> bool:
             for function in functions:
                 if not function(*args, **kwargs):
                     return False
             return True if functions else silent
 
-        return everybody
+        return all_agree
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,13 +248,13 @@ class AnyOf:
         if len(functions) == 1:
             return functions[0]
 
-        def anybody(*args: P.args, **kwargs: P.kwargs) -> bool:
+        def any_agrees(*args: P.args, **kwargs: P.kwargs) -> bool:
             for function in functions:  # noqa: SIM110 - asked at every turn, and any() takes twice as long
                 if function(*args, **kwargs):
                     return True
             return False
 
-        return anybody
+        return any_agrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +321,7 @@ class SumByName:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """The first tier that names anybody decides; the lists of its plugins are joined, each uid once."""
+    """The first tier that names a candidate decides; the lists of its plugins are joined, each uid once."""
 
     def compile(
         self,

@@ -171,7 +171,7 @@ SETTINGS: Final = (
     Setting("prometheusRule.enabled", "switch", False, "A PrometheusRule with alerts."),
     Setting("prometheusRule.labels", "map", {}, "Labels by which Prometheus finds it."),
     Setting("networkPolicy.enabled", "switch", False, "NetworkPolicies: what may reach the programs."),
-    Setting("networkPolicy.metricsFrom", "list", [], "Peers that may scrape metrics; anybody if empty."),
+    Setting("networkPolicy.metricsFrom", "list", [], "Peers that may scrape metrics; all if empty."),
     # ------------------------------------------------------------------------------- taken, without effect
     Setting("basic.agent_scheduler_image_name", "text", "", "Image of the agent scheduler.", idle="not asked for"),
     Setting("basic.agent_scheduler_image_tag_version", "text", "", "Tag of it.", idle="not asked for"),

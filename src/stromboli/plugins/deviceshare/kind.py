@@ -99,7 +99,7 @@ class Pool(Protocol[Asked]):
         """Give a pod its cards; returns the annotations that tell the node's device plugin which."""
 
     def restore(self, task: Task) -> None:
-        """Count what a pod's annotations say that it holds, if it asks for any: anybody may annotate a pod."""
+        """Count what a pod's annotations say that it holds, if it asks for any: every user may annotate a pod."""
 
     def release(self, task: Task) -> None:
         """Take back what a pod holds, if anything."""

@@ -76,7 +76,7 @@ class Clockwork:
     """Looks after what is due; ``clock`` gives seconds since 1970.
 
     A kubelet is heard when its Lease or its node's Ready condition is renewed, whatever time they bear: clocks differ,
-    and after a start of the server everybody has the whole grace again.
+    and after a start of the server every kubelet has the whole grace again.
     """
 
     store: Store

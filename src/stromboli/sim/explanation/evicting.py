@@ -141,7 +141,7 @@ def _node_and_quota(job: Job, trace: EvictionTrace) -> Step:
 
 
 def _after(look: Look) -> str:
-    return f" after evicting {', '.join(look.tried)}" if look.tried else " without evicting anybody"
+    return f" after evicting {', '.join(look.tried)}" if look.tried else " without evicting a pod"
 
 
 def _why_not(look: Look) -> str:
