@@ -60,7 +60,7 @@ class Profile(_Watcher):
         self._profile = cProfile.Profile()
 
     def started(self, kind: str, name: str) -> None:
-        """Begin anew with each cycle."""
+        """Start again with each cycle."""
         if kind == "cycle":
             self._profile = cProfile.Profile()
             self._profile.enable()

@@ -15,7 +15,7 @@ RUN_FOR: Final = {"simulation.stromboli.dev/run-for": "20s"}
 
 
 def _objects(stage: Stage, space: str) -> Iterator[Json]:
-    """What stands beside the pods and belongs to jobs."""
+    """The objects besides the pods that belong to jobs."""
     for kind, path in KINDS.items():
         yield from ({"kind": kind, **one} for one in stage.items(path.format(space)) if _owner(one))
 

@@ -89,7 +89,7 @@ def main(arguments: list[str], pages: Iterable[Page] = (), project: Path = PROJE
             path.unlink()
         return 0
     for page in outdated:
-        print(f"{page.path}: stale; `make docs` writes it anew from {page.generator}")
+        print(f"{page.path}: stale; `make docs` rewrites it from {page.generator}")
     for path in extra:
         print(f"{path.relative_to(project)}: left over; `make docs` removes it")
     return 1 if outdated or extra else 0

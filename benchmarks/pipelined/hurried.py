@@ -66,7 +66,7 @@ class _Moment(NamedTuple):
 class Seen:
     """Counts the evictions that a world tells of, those for pods that state room which they had already, and room lost.
 
-    On nodes that one pod fills the second are evictions beside a reservation that has settled, and those on a node to
+    On nodes that one pod fills the second are evictions next to a reservation that has settled, and those on a node to
     which one moves, unless a more important pod has come to the node that it leaves: that one has taken it.  Room is
     lost where a settled reservation ends without a bind, no pod that comes to that node then is more important,
     and the scheduler's log doesn't say that it was given up.  Nothing but the scheduler deletes pods that have not

@@ -71,7 +71,7 @@ def test_S0_44_the_next_session_knows_where_a_topology_job_lies() -> None:
     bench.tell(hyper_node("s2", 2), gone=True)
     with bench.open() as session:
         job = session.jobs["default/g"]
-        assert job.hyper_nodes.allocated == "s0", "what is gone is forgotten and looked for anew"
+        assert job.hyper_nodes.allocated == "s0", "a domain that is gone is forgotten and looked for again"
         assert [part.allocated_hyper_node for part in session.sub_jobs(job).values()] == ["s0"]
 
 

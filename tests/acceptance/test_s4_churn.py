@@ -44,7 +44,7 @@ def member(
 def reclaimed(grace: int, least: int) -> History:
     """q1 has lent itself all six nodes, a port on each; every 80 seconds a job comes that has a right to two of them.
 
-    It can begin with ``least``. While a victim ends, for ``grace`` seconds, nothing can be promised anew on its node.
+    It can begin with ``least``. While a victim ends, for ``grace`` seconds, nothing more can be promised on its node.
     """
     nodes = [machine(number, 2) for number in range(6)]
     web = [member(f"web-{i}", "web", 2, on=f"n{i}", owner="ReplicaSet", grace=grace, **with_port()) for i in range(6)]

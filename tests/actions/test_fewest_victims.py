@@ -70,7 +70,7 @@ def test_a_small_victim_is_reprieved_where_a_large_one_that_goes_too_makes_all_t
 
 ROOM = [
     pytest.param("1Gi", 1, "n1", ["v-0"], id="its memory is free, a core is not"),
-    pytest.param("1Gi", 2, "n1", [], id="it fits exactly beside the pod that waits"),
+    pytest.param("1Gi", 2, "n1", [], id="it fits exactly next to the pod that waits"),
     pytest.param("1Gi", 1, "n2", [], id="nothing waits on its node"),
     pytest.param("2Gi", 2, "n2", ["v-0"], id="its node has less memory than it takes, whatever waits where"),
 ]

@@ -300,7 +300,7 @@ def test_without_minimal_victims_the_order_of_nodes_decides():
     assert len(goes) == 4
 
 
-# ---------------------------------------------------------------------- what is undone, and what would be in vain
+# ---------------------------------------------------------------------- what is undone, and what would be useless
 
 
 def test_a_placement_that_is_undone_says_of_evictions_what_was_said_before():

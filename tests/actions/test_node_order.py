@@ -1,4 +1,4 @@
-"""The order in which a search tries nodes: kept from pod to pod, it is the one that would be found anew."""
+"""The order in which a search tries nodes: kept from pod to pod, it equals a fresh order."""
 
 from __future__ import annotations
 

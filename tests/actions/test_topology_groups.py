@@ -238,7 +238,7 @@ def test_a_group_is_found_again_from_the_nodes_of_its_pods() -> None:
 
 
 def test_a_job_goes_where_the_largest_whole_domain_stays_free() -> None:
-    """The fullest rack alone would be in a free block; a rack beside a running job leaves that block whole."""
+    """The fullest rack alone would be in a free block; a rack next to a running job leaves that block whole."""
     runs = [pod_group("old", min_member=1), pod("old-0", group="old", cpu=1, on="b1-r1-n0")]
     daemons = [pod(f"daemon-{i}", on=place, cpu=3) for i, place in enumerate(["b0-r0-n0", "b0-r0-n1"])]
     objects = [*tree(), *runs, *daemons, *gang("x", 2, cpu=5)]

@@ -62,7 +62,7 @@ def test_a_pod_like_the_last_one_is_not_tried_again(pods, expected):
 
 @pytest.mark.parametrize(("nodes", "expected"), [(MAX_FAILED_NODES, 1), (MAX_FAILED_NODES - 1, 2)])
 def test_after_many_fruitless_nodes_jobs_without_candidates_are_not_asked_about(nodes, expected):
-    """The job on all nodes can spare one pod, for x-0; x-1 looks everywhere in vain, and so that x-2 need not."""
+    """The job on all nodes can spare one pod, for x-0; x-1 looks everywhere without success, so x-2 need not look."""
     asked = Asked()
     spread = [pod_group("l", min_member=nodes, phase="Running", priorityClassName="low"),
               *(pod(f"l-{i}", group="l", on=f"n{i + 1}", memory=0) for i in range(nodes + 1))]  # fmt: skip

@@ -218,7 +218,7 @@ NOTED: dict[str, tuple[list[Json], str]] = {
 def test_job_explain_says_since_when_a_pod_holds_room_as_the_server_has_noted(
     server: MemoryServer, capsys: pytest.CaptureFixture[str], case: str
 ) -> None:
-    """However long ago that is: the clock of the timeout is the scheduler's, and begins anew when that does."""
+    """However long ago that is: the clock of the timeout is the scheduler's, and restarts with it."""
     managers, since = NOTED[case]
     server.put("nodes", node("n1", cpu=4))
     for name, cpu in (("old", 4), ("new", 4)):

@@ -1,6 +1,6 @@
 """What commands print, word for word: transcripts/*.txt hold the command, its exit code, and what it wrote.
 
-RECORD_TRANSCRIPTS=1 writes them anew from what the commands print now.
+RECORD_TRANSCRIPTS=1 rewrites them from what the commands print now.
 """
 
 from __future__ import annotations

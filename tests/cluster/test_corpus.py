@@ -1,4 +1,4 @@
-"""Broken input: each mistake is told by object and field, and what stands beside it is delivered all the same."""
+"""Broken input: each mistake is reported by object and field, and sound objects next to it are delivered."""
 
 from __future__ import annotations
 

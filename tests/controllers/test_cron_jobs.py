@@ -258,7 +258,7 @@ def test_jobs_of_others_and_stale_entries_are_told() -> None:
 @pytest.mark.parametrize("policy", ["Allow", "Forbid", "Replace"])
 @pytest.mark.parametrize("broken", [Create, Patch, Delete])
 def test_a_failed_write_is_made_good(policy: str, broken: type[Any]) -> None:
-    """A write that fails, or a controller that starts anew in the middle, makes no second job and forgets none."""
+    """A write that fails, or a controller that restarts in the middle, makes no second job and forgets none."""
     clock = Clock("2026-01-01T00:59:00Z", concurrencyPolicy=policy)
     clock.breaking[broken] = 1
     clock.wait(at("2026-01-01T01:00:30Z"))

@@ -312,7 +312,7 @@ class Sharded(Cluster):
         self.sharding.seen_node(read_kind(SizedNode, {"metadata": meta, "status": {"capacity": {"cpu": cpu}}}))
 
     def is_asked(self) -> bool:
-        """Whether the nodes are to be divided anew."""
+        """Whether the nodes are to be divided again."""
         return About.sharding in {work.about for work in self.manager.ready}
 
     def pod(self, name: str, on: str, cpu: str, phase: str = "Running") -> None:

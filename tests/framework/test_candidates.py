@@ -1,4 +1,4 @@
-"""A reach that one job leaves to the next says the same as one counted anew."""
+"""A reach that one job leaves to the next equals a fresh one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine keeps of nodes for one kind of pod is what it would find anew, whatever has moved since."""
+"""What the engine keeps of nodes for one kind of pod equals a fresh result, whatever has moved since."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ KINDS = {"": ("configmaps", "services", "secrets"), "networking.k8s.io": ("netwo
 
 
 def objects(cluster: Up) -> dict[str, set[str]]:
-    """What stands beside the pods, by the job that owns it."""
+    """The objects besides the pods, by the job that owns them."""
     found: dict[str, set[str]] = {}
     for group, plurals in KINDS.items():
         for plural in plurals:

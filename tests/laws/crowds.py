@@ -196,7 +196,7 @@ def crowds(draw: DrawFn, texts: Sequence[str] = EVERY, calm: bool | None = None)
 
 @st.composite
 def roomy(draw: DrawFn, texts: Sequence[str] = EVERY) -> Scene:
-    """A crowd beside one to three empty nodes, too small for some of the pods that come."""
+    """A crowd next to one to three empty nodes, too small for some of the pods that come."""
     scene = draw(crowds(texts))
     spare = [node(f"s{number}", cpu=draw(st.integers(1, 4))) for number in range(draw(st.integers(1, 3)))]
     return Scene([*scene.objects, *spare], scene.conf)
@@ -543,7 +543,7 @@ def renamed(objects: Sequence[Manifest], number: int) -> list[Manifest]:
 
 
 def resubmit(state: ClusterState, manifest: Manifest) -> None:
-    """The victim's controller makes the pod anew: it waits."""
+    """The victim's controller replaces the pod: the new one waits."""
     old = state.tasks.get(key(manifest))
     if old is not None:
         state.remove_task(old)

@@ -317,7 +317,7 @@ class Life:
         self.restarts += 1
 
     def other_leader(self, _first: int, _second: int) -> None:
-        """The one that has followed all along decides from now on, having read everything anew."""
+        """The one that has followed all along decides from now on, after it has read everything again."""
         self.leader, self.standby = self.standby, self.leader
         self.leader.freshen()
         self.restarts += 1

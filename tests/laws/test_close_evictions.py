@@ -1,4 +1,4 @@
-"""Gangs that must stay close together where others have to go for them, and beside soft ones; queues in trees."""
+"""Gangs with hard topologies for which pods are evicted, also next to soft ones; queues in trees."""
 
 from __future__ import annotations
 

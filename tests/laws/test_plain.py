@@ -40,7 +40,7 @@ def test_plain_with_drawn_ties(scene: Scene, conf: str, seed: int) -> None:
 
 
 def test_tasks_that_are_moved_in_vain_keep_their_order() -> None:
-    """One of two tasks that wait for one node is tried elsewhere, in vain; the other, of its class, is not."""
+    """One of two tasks that wait for one node is tried elsewhere without success; the other, of its class, is not."""
 
     def waiting(name: str, group: str, on: str) -> Manifest:
         notes = stated(Held(on))

@@ -104,7 +104,7 @@ def total(vectors: Iterable[Sequence[int]]) -> tuple[int, ...]:
 
 
 def recounted(session: Session) -> dict[str, Any]:
-    """What nodes, jobs and queues hold, counted anew from the tasks."""
+    """What nodes, jobs and queues hold, counted afresh from the tasks."""
     tasks = [task for job in session.jobs.peek() for task in job.tasks.values()]
     apart = [task for task, _ in session.snapshot.pods_on_nodes() if session.job_of(task) is None]
     found: dict[str, Any] = {}

@@ -103,7 +103,7 @@ def plainly_or_not(snapshot: Snapshot, config: Config, registry: Registry, now: 
 
 
 def kept_or_not(snapshot: Snapshot, config: Config, registry: Registry, now: float) -> Plan:
-    """The plan of a cycle, which is the same whether a search keeps victims and nodes or looks for them anew."""
+    """The plan of a cycle, which is the same whether a search keeps victims and nodes or looks for them again."""
     plan = run_cycle(snapshot, config, registry, now)
     with (
         patch.object(KeptVictims, "of", return_value=None),

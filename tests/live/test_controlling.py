@@ -1,4 +1,4 @@
-"""The controllers on a server: alone, and with a scheduler and simulated kubelets beside them."""
+"""The controllers on a server: alone, and with a scheduler and simulated kubelets."""
 
 from __future__ import annotations
 

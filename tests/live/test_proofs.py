@@ -37,7 +37,7 @@ def notes_of(world: LiveWorld, name: str = "job-0") -> dict[str, str]:
 
 
 def annotate(world: LiveWorld, notes: dict[str, str], name: str = "job-0") -> None:
-    """As the pod's author may: these are its annotations from now on, beside that of its group."""
+    """As the pod's author may: from now on these are its annotations, besides that of its group."""
     found = world.server.get("pods", name, "ns")
     mine = {key: text for key, text in found["metadata"]["annotations"].items() if key.startswith("scheduling")}
     world.server.put("pods", {**found, "metadata": {**found["metadata"], "annotations": {**mine, **notes}}})

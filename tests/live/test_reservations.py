@@ -230,7 +230,7 @@ def answering(answers: list[Response | Exception]) -> Any:
     ],
 )
 def test_a_write_that_meets_another_is_dropped(tmp_path: Path, answer: Response, tries: int, told: str) -> None:
-    """What the pod says counts then, and the next session decides anew."""
+    """Then the pod's annotations count, and the next session decides again."""
 
     async def story() -> None:
         world, scheduler = await one_pod(tmp_path, N1)

@@ -85,7 +85,7 @@ def test_a_gang_that_finds_no_room_is_not_placed_and_told_so() -> None:
         version = world.server.get(GROUPS, "g", "ns")["metadata"]["resourceVersion"]
         await asyncio.sleep(20)
         assert world.server.get(GROUPS, "g", "ns")["metadata"]["resourceVersion"] == version, (
-            "what stands is not said anew"
+            "a condition that stands is not written again"
         )
         events = [one for one in world.server.all("events") if one["involvedObject"]["name"] == "g"]
         assert {one["involvedObject"]["apiVersion"] for one in events} == {"scheduling.k8s.io/v1beta1"}

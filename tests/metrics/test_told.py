@@ -98,7 +98,7 @@ MORE = """[
 
 
 def tiers(actions: str) -> tuple[str, ...]:
-    """The plugins that are asked beside the actions."""
+    """The plugins that are asked besides the actions."""
     first = "priority gang conformance pdb"
     if "shuffle" in actions:
         return first, MORE, "drf predicates nodeorder proportion"

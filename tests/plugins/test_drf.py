@@ -284,7 +284,7 @@ def test_reclaiming_without_a_job_takes_nobody():
 
 @given(st.lists(st.tuples(st.sampled_from("es"), st.integers(0, 4), st.booleans()), max_size=12))
 def test_the_tree_follows_every_placement(moves):
-    """After any moves the order is that of a tree built anew."""
+    """After any moves the order is that of a tree built from scratch."""
     jobs = make_job("ns/e", {"Running": 1, "Pending": 5}, "eng"), make_job("ns/s", {"Running": 2, "Pending": 5}, "sci")
     plugin, session, queues = tree_with(*jobs)
     for name, number, ask in moves:

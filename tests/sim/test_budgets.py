@@ -25,7 +25,7 @@ def budget(status: Any = None, **spec: Any) -> dict[str, Any]:
 
 
 def loaded(tmp_path: Path, one: dict[str, Any], *, strict: bool = False) -> Loading:
-    """Four running pods, one that waits and one that has ended, of one application; another one beside it."""
+    """Four running pods, one that waits and one that has ended, of one application; and another application."""
     labels = {"app": "a"}
     pods = [pod(f"r{i}", group="g", on="n1", labels=labels) for i in range(4)]
     pods += [pod("w", group="g", labels=labels), pod("e", group="g", on="n1", phase="Succeeded", labels=labels)]

@@ -64,7 +64,7 @@ def ran(
 
 
 def test_no_cycle_runs_while_nothing_that_waits_has_room() -> None:
-    """Seven small jobs end one by one beside one that lasts, and one waits for the whole of their node."""
+    """Seven small jobs end one by one next to one that lasts, and one waits for the whole of their node."""
     small = [job(number, 0, 10.0 * (number + 1), 1) for number in range(7)]
     jobs = [*small, job(7, 0, 200, 1), job(8, 0, 300, 8), job(9, 1, 5, 8)]
     found, every = (ran(jobs, "2x8cpu", PLAIN, skips) for skips in (True, False))
@@ -87,7 +87,7 @@ waiting = st.lists(
 
 
 def test_a_job_that_was_placed_before_another_comes_counts_as_running_for_its_admission() -> None:
-    """Three cores and five are more than overcommit admits beside five that are counted twice."""
+    """Three cores and five are more than overcommit admits next to five that are counted twice."""
     jobs = [job(0, 1, 4, 5, queue="a"), job(1, 3, 4, 3, queue="b")]
     found, every = (ran(jobs, "2x5cpu", USUAL, skips) for skips in (True, False))
     assert [run.start for run in found.runs] == [run.start for run in every.runs] == [1, 3]

@@ -120,7 +120,7 @@ def done(result):
 
 
 def test_a_point_that_ends_its_worker_is_named_and_the_others_are_done(tmp_path, here, monkeypatch):
-    """It is told from those that ran beside it, as each of these is run alone after a loss."""
+    """It is told from those that ran next to it, as each of these is run alone after a loss."""
     good = points.run_point
 
     def run_point(point):

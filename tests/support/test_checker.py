@@ -203,7 +203,7 @@ BROKEN: dict[str, tuple[list[Manifest], Manifest, list[str]]] = {
     ),
     "too much cpu": ([*ONE, pod("a", requests={"cpu": "2"}), pod("b", requests={"cpu": "2001m"})],
                      plan({"a": "n1", "b": "n1"}), ["n1 is over capacity: cpu 4.001 of 4"]),
-    "too much memory beside a leaving pod": (
+    "too much memory next to a terminating pod": (
         [*ONE, pod("old", on="n1", deleted=True, requests={"memory": "7Gi"}), pod("a", requests={"memory": "2Gi"})],
         plan({"a": "n1"}), ["n1 is over capacity: memory 9.66368e+09 of 8.58993e+09"],
     ),

@@ -78,7 +78,7 @@ class Replica:
 
 @dataclass
 class WebhookWorld:
-    """The API server, and the replicas beside it."""
+    """The API server, and the replicas next to it."""
 
     api: EmbeddedServer = field(default_factory=lambda: EmbeddedServer(time.time))
     settings: Settings = Settings()  # noqa: RUF009

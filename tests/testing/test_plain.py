@@ -321,7 +321,7 @@ class Fractions(Plugin):
 
 
 class Shifting(Plugin):
-    """Scores that all nodes have alike and that grow with each placement, and hardly different ones beside them."""
+    """Scores that all nodes have alike and that grow with each placement, and hardly different ones next to them."""
 
     name = "shifting"
 

@@ -50,7 +50,7 @@ def surplus(root: Path) -> Iterator[str]:
 
 
 def uncompiled(root: Path) -> Iterator[str]:
-    """Modules that are compiled anew at each start, a sentence each."""
+    """Modules that are compiled again at each start, a sentence each."""
     for path in _files(root):
         if path.suffix != ".py" or "lib" not in path.parts or UNUSED_LIBRARY & {*path.parts}:
             continue

@@ -85,7 +85,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="which lines (0)")
     parser.add_argument("--at", action="append", default=[], metavar="PATH:LINE", help="break this line in every way")
     parser.add_argument("--seconds", type=float, default=60, help="most CPU seconds of tests for one mutant (60)")
-    parser.add_argument("--fresh", action="store_true", help="record anew which tests execute which line")
+    parser.add_argument("--fresh", action="store_true", help="record again which tests execute which line")
     parser.add_argument(
         "--as-recorded",
         action="store_true",

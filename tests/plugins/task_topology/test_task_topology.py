@@ -328,7 +328,7 @@ def test_how_many_fit_follows_those_that_come_and_go():
 
 @pytest.mark.parametrize("compat", [False, True])
 def test_what_is_taken_back_does_not_count(compat):
-    """Two that repel themselves: where one was tried in vain the other is as welcome as before; not so with compat."""
+    """Two that repel themselves: where one was refused the score of the other stays as before; not so with compat."""
     objects = [node("n1"), *job({"a": 2}, {AFFINITY: "a", ANTI_AFFINITY: "a"})]
     with opened(objects, compat=compat) as session:
         before = scores(session)

@@ -23,7 +23,7 @@ def shared() -> Iterator[Browser]:
 
 
 def defined(browser: Browser, spec: Json, *rules: Json, code: int = 201) -> Answer:
-    """A kind Thing anew, its spec with these rules."""
+    """The kind Thing, created again with these rules for its spec."""
     browser("DELETE", f"{DEFINITIONS}/things.example.com")
     schema = {
         "type": "object",
