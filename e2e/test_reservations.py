@@ -91,7 +91,7 @@ def patched(stage: Stage, space: str) -> list[Json]:
 
 
 def explained(stage: Stage, space: str) -> str:
-    """What is told of the gang, in one line."""
+    """The explanation of the gang by ``stromboli job explain``, in one line."""
     command = [*stage.command, "job", "explain", "-N", "high", "-n", space, f"--kubeconfig={stage.server.kubeconfig}"]
     conf = ["-c", str(stage.folder / "scheduler" / "volcano-scheduler.conf")]
     found = subprocess.run(

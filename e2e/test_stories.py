@@ -1,4 +1,4 @@
-"""What users rely on, told once and played on each kind of server with real processes."""
+"""What users rely on: stories written once and played on each kind of server with real processes."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def cells(workload: Workload, pairs: Sequence[Pair]) -> list[str]:
 
 
 def served_cells(workload: Workload, pairs: Sequence[Pair]) -> list[str]:
-    """The same of what a server has told."""
+    """The same of what the watches of a server have shown."""
     name, evictions, fewer, more, _slow, _slower, _repeated, _taken, *others = cells(workload, pairs)
     kept = (sum(figures) for figures in zip(*((pair.on.repeated, pair.on.taken) for pair in pairs), strict=True))
     return [name, evictions, fewer, more, *(f"- → {figure}" for figure in kept), *others]

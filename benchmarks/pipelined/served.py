@@ -42,7 +42,7 @@ _TICK: Final = 0.01
 
 
 class Served(SimWorld):
-    """The objects of a server, as far as watches have told; writes go to the server one after the other.
+    """The objects of a server, as far as watches have shown them; writes go to the server one after the other.
 
     The timeline goes :data:`SPEED` times as fast as the clock.
     """

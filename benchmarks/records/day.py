@@ -147,7 +147,7 @@ class Day(LiveWorld):
         asyncio.get_running_loop().call_later(seconds, call, *given)
 
     async def end_victims(self) -> None:
-        """Pods that are told to go are gone seconds later, and come again where their job is still there."""
+        """Evicted pods are gone seconds later, and come again where their job is still there."""
         going: set[str] = set()
         while True:
             await asyncio.sleep(2)

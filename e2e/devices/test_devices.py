@@ -287,7 +287,7 @@ def say(stage: Stage, space: str, claim: Json, condition: str) -> None:
 
 
 def test_a_pod_waits_until_its_device_is_attached(equipped: Stage, space: str, staged: Stage) -> None:
-    """Where that fails the device is given back, the pod is told, and gets the one that is offered instead."""
+    """Where that fails the device is given back, the pod gets a condition, and then the device offered instead."""
     staged.apply([template(space, "slow", "attached")])
     with staged.scheduler(conf=CONF):
         staged.create(claiming(space, "job", 1, "slow"))

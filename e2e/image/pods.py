@@ -22,7 +22,7 @@ _PATH: Final = "/opt/stromboli/bin:/usr/local/bin:/usr/bin:/bin"
 
 @dataclass(frozen=True)
 class Access:
-    """How a pod reaches the API server, as every pod is told: a port of loopback, an authority, and a token."""
+    """The way to the API server that every pod is given: a port of loopback, an authority, and a token."""
 
     port: int
     authority: str

@@ -178,7 +178,7 @@ def test_books_hear_that_a_reservation_stands_again() -> None:
         assert books(session).held == {"h-0"}
 
 
-# ---------------------------------------------------------------------- what is told
+# ---------------------------------------------------------------------- what is reported
 
 
 def test_what_stands_is_counted_and_what_a_restart_finds_is_told_once() -> None:

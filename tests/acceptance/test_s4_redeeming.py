@@ -1,4 +1,4 @@
-"""Acceptance rows S4: what pods that hold room get when their job has its turn, and what is told of it."""
+"""Acceptance rows S4: what pods that hold room get when their job has its turn, and how it is reported."""
 
 from __future__ import annotations
 

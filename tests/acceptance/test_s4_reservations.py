@@ -472,7 +472,7 @@ def test_explain_tells_what_is_held_since_when_and_which_pods_have_to_end() -> N
 
 
 def test_explain_tells_it_of_a_pod_that_has_taken_room_from_others_too() -> None:
-    """In the cycle in which it takes it that is what is told, also where an action after that finds it content."""
+    """The explanation of the cycle that evicts for the job says so, also where a later action finds the job content."""
     registry = builtin_registry()
     planning = Planning(loaded(ALL, registry), registry, now=NOW)
     for event in events(

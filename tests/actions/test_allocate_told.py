@@ -101,7 +101,7 @@ def test_one_refused_before_the_nodes_are_looked_at_is_told_with_the_reason() ->
 
 
 def test_nodes_are_told_once_for_a_run_of_equal_pods() -> None:
-    """Though each of the three placements is told."""
+    """Although each of the three placements is reported."""
     observer = Counting(("nodes_for_job", "binding"))
     Bench([node("n", cpu=4), *gang(count=3)], conf("gang", "predicates", actions="allocate")).cycle(observer)
     assert observer.counts == {"nodes_for_job": 1, "binding": 3}

@@ -1,4 +1,4 @@
-"""Slow victims are not told to go at once: a job goes on waiting for a part of the time that they would take."""
+"""Slow victims are not evicted at once: a job first waits for a part of the time that they would take to end."""
 
 from __future__ import annotations
 

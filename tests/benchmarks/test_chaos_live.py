@@ -1,4 +1,4 @@
-"""Schedules are drawn alike again, the checker finds what is planted, and memory that grows is told from flat."""
+"""Equal seeds draw equal schedules, the checker finds planted faults, and growing memory is told from flat memory."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def of_part(name: str) -> int:
 
 
 def compared(part: int) -> tuple[dict[str, list[str]], list[str]]:
-    """The levels on which cases of a part are told to differ, by name, and those whose named rows do not explain it."""
+    """The levels on which cases of a part differ, by name, and the cases whose named rows do not explain it."""
     judge, known = judge_module(), listed()
     found: dict[str, list[str]] = {}
     unexplained: list[str] = []

@@ -50,7 +50,7 @@ def _facts(uid: str, step: Step) -> JobFacts:
 
 
 class _Jobs:
-    """Jobs, and a listing that is told as a state tells it."""
+    """Jobs, and a listing that is kept up to date as a state does it."""
 
     def __init__(self, there: Sequence[Step] = ()) -> None:
         """``there`` are jobs that were there without an event, as a record's beginning has them."""

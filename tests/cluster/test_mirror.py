@@ -380,7 +380,7 @@ def test_each_statement_has_a_number_above_the_one_before_though_the_clock_stand
 def test_a_statement_that_is_restored_unseen_counts_until_its_removal_is_known(
     held: Held | None, refused: list[str]
 ) -> None:
-    """The pod is told of as it stands after both, as in a new list, before the answer to the removal arrives."""
+    """The pod is seen as it is after both, as in a new list, before the answer to the removal arrives."""
     proofs = Proofs()
     proofs.keys = (KEY,)
     found = mirror(a(10), proofs=proofs)

@@ -1,4 +1,4 @@
-"""CronJobs in virtual time: slots, policies, history, deadlines, and what is told."""
+"""CronJobs in virtual time: slots, policies, history, deadlines, and events."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_forbidden_slot_starts_late_once_the_running_job_has_ended() -> None:
     ],
 )
 def test_missed_slots(schedule: str, deadline: int | None, away: int, made: str, many: bool) -> None:
-    """Of all that were missed the latest runs, unless it is too late for it; a hundred of them are told."""
+    """Of all missed slots the latest one runs, unless it is too late for it; a hundred missed ones are reported."""
     clock = Clock("2026-01-01T00:30:00Z", schedule, suspend=True, startingDeadlineSeconds=deadline)
     clock.wait(clock.now + away)
     clock.change(CRON_JOBS, "c", {"spec": {"suspend": False}})

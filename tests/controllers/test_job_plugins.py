@@ -1,4 +1,4 @@
-"""Jobs with plugins: their objects come before the pods, are put right, and go; what fails is told."""
+"""Jobs with plugins: their objects are made before the pods, repaired, and deleted; failures are reported."""
 
 from __future__ import annotations
 

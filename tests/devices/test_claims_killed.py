@@ -24,7 +24,7 @@ from tests.support.virtual import run
 
 ELSEWHERE = {
     "_try: turn",  # a lock that is free: the claims of the story belong to one pod each
-    "take: self._remove(held)",  # told by test_node_locks: a pod that goes elsewhere
+    "take: self._remove(held)",  # tested in test_node_locks: a pod that goes elsewhere
     # where another client has bound or deleted the pod, which is where pods are deleted below
     "_as_it_stands: self._give_up(bind, ApiError(409, 'Conflict', text))", "_as_it_stands: self._give_up(bind, error)",
     "_as_it_stands: self._leave(bind)", "_carry_out: self._leave(bind)", "_leave: self._take_back(bind)",

@@ -1,4 +1,4 @@
-"""deviceshare: cards shared by memory, given whole, and vGPUs; what pods are told, and what is given back."""
+"""deviceshare: cards shared by memory, given whole, and vGPUs; what pods get as annotations, and what is given back."""
 
 from __future__ import annotations
 

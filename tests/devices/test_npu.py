@@ -1,4 +1,4 @@
-"""Ascend NPUs with HAMi: which devices have room, which are taken, how nodes score, and what is told of them."""
+"""Ascend NPUs with HAMi: which devices have room, which are taken, how nodes score, and the log lines about them."""
 
 from __future__ import annotations
 

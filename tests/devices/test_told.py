@@ -1,4 +1,4 @@
-"""What users are told of cards that refuse a pod: explanations with numbers per node, and the linter."""
+"""What users read about cards that refuse a pod: explanations with numbers per node, and the linter."""
 
 from __future__ import annotations
 

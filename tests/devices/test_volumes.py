@@ -138,7 +138,7 @@ def test_limits_of_ignored_provisioners(compat: bool, ignored: tuple[str, ...], 
 
 @pytest.mark.parametrize(("count", "bound"), [(1, {}), (2, {"b": "n0"})])
 def test_volumes_that_change_are_counted_again_where_they_are_a_resource(count: int, bound: dict[str, str]) -> None:
-    """The volume of a pod that runs is told of after the pod: another pod may have no room for its own any more."""
+    """The volume of a running pod is seen after the pod: there may be no room left for another pod's volume."""
     limit = {"drivers": [{"name": CSI, "allocatable": {"count": count}}]}
     held = [volume(f"v{n}", claim=f"c{n}", csi={"driver": CSI, "volumeHandle": f"h{n}"}) for n in range(2)]
     claims = [claim(f"c{n}", bound=f"v{n}") for n in range(2)]

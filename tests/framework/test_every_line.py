@@ -1,4 +1,4 @@
-"""Every line of the catalogue is told by the code: the rules run, and what they tell is collected."""
+"""The code writes every line of the catalogue: the rules run, and their lines are collected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Silence while something is tried: blocks within blocks, and what is told all the same."""
+"""Silence during trials: nested blocks, and the keys that are reported all the same."""
 
 from __future__ import annotations
 

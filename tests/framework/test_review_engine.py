@@ -252,7 +252,7 @@ class FailsLate(Plugin):
 
 
 class FailsTold(Plugin):
-    """Raises when it is told of the second pod, and of every end."""
+    """Raises at the event of the second pod, and of every end."""
 
     name = "failstold"
 
@@ -267,7 +267,7 @@ class FailsTold(Plugin):
 
 
 class Books(Plugin):
-    """Counts what it is told of."""
+    """Counts the events that it gets."""
 
     name = "books"
     held: ClassVar[dict] = {}

@@ -1,4 +1,4 @@
-"""Lines for what seldom goes wrong: each is told where its rule acts, with what it is about."""
+"""Log lines for rare failures: each is written where its rule acts, with its subject."""
 
 from __future__ import annotations
 

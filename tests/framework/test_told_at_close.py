@@ -87,7 +87,7 @@ PART = {"name": "part", "matchLabelKeys": ["part"], "networkTopology": {"mode": 
 
 
 def opened(places: JobHyperNodes, *pods: Any, **spec: Any) -> list[tuple[str, dict[str, object]]]:
-    """What is told as a session opens on a job that is said to lie in hypernodes."""
+    """The lines of an opening session on a job that is said to lie in hypernodes."""
     bench = Bench([*TREE, pod_group("g", min_member=1, **spec), *pods])
     snapshot = bench.snapshot()
     snapshot.jobs["default/g"].hyper_nodes = places

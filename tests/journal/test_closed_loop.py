@@ -87,7 +87,7 @@ BOTH, AGAIN = "simulating both configurations", "simulating the other configurat
 
 
 def compared(record: Path, registry: Registry, workers: int) -> tuple[list[str], object]:
-    """What was told, and what was found, with a plugin named ``later`` that no table knows."""
+    """The log and the findings, with a plugin named ``later`` that no table knows."""
     config = registry.configured_by(PREEMPTING.replace("{name: priority}", "{name: later}"), "other.conf")
     history, told = History(record, registry).read(), list[str]()
     found = ClosedLoop(history, config, registry, tell=told.append, workers=workers)

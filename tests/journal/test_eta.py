@@ -1,4 +1,4 @@
-"""When jobs will start: on paper, calibrated, and not told where there is no basis."""
+"""When jobs will start: by hand-made examples, calibrated, and without an answer where there is no basis."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ TOO_LARGE: dict[str, dict[str, float]] = {"p": {"a": 2**70}}
 
 
 class Heard(Silent):
-    """What the log is told."""
+    """What the log says."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, dict[str, object]]] = []

@@ -1,4 +1,4 @@
-"""Following objects: nothing is missed, nothing told twice, whatever happens to the watch."""
+"""Informers: no change is missed or reported twice, whatever happens to the watch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pod(name: str, **labels: str) -> dict[str, Any]:
 
 
 class World:
-    """A server, an informer on its pods, and what the informer told."""
+    """A server, an informer on its pods, and what the informer reported."""
 
     def __init__(self, keep: bool = True) -> None:
         self.server = MemoryServer()
@@ -53,7 +53,7 @@ class World:
         await asyncio.gather(self.task, return_exceptions=True)
 
     def agrees(self) -> bool:
-        """Whether what was told adds up to what the server has."""
+        """Whether the reported changes add up to what the server has."""
         held = {o["metadata"]["name"]: o["metadata"]["resourceVersion"] for o in self.server.all("pods")}
         known = {key[1]: known.version for key, known in self.informer.store.items()}
         return held == self.view == known

@@ -175,7 +175,7 @@ class Looks:
 
 
 class Ear:
-    """Between the world and a scheduler: loses and repeats what it is told to."""
+    """Stands between the world and a scheduler: loses and repeats as many changes as it is told to."""
 
     def __init__(self) -> None:
         self.loses = self.repeats = 0

@@ -147,7 +147,7 @@ def moving(jobs: Mapping[str, Job], _among: object) -> dict[str, None]:
 
 
 def told(pair: tuple[str, Mapping[str, object]]) -> tuple[str, dict[str, object]]:
-    """What was told, in a form that compares: figures worked out, everything else as text."""
+    """What observers heard, in a form that compares: figures worked out, everything else as text."""
     key, fields = pair
     plain = {name: list(value.items()) if isinstance(value, Mapping) else str(value) for name, value in fields.items()}
     return key, {name: value for name, value in plain.items() if name != "plan"}

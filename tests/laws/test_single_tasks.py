@@ -112,7 +112,7 @@ def small_pods(draw: DrawFn) -> Mapping[str, Any]:
 
 
 def cycle(scene: Scene, keys: tuple[str, ...] = FIGURES) -> tuple[Plan, list[tuple[str, str]]]:
-    """The plan, and what is told on the way: figures of jobs and tasks, and which spans end, in order."""
+    """The plan, and what observers hear meanwhile: figures of jobs and tasks, and which spans end, in order."""
     heard = Counting(keys, keep=100_000)
     plan = run_cycle(scene.snapshot(), scene.config, REGISTRY, NOW, 7, heard)
     return plan, [(key, repr(fields)) for key, fields in heard.told] + heard.spans

@@ -279,7 +279,7 @@ def test_a_pod_that_is_being_deleted_is_not_bound(tmp_path: Path) -> None:
     run(story())
 
 
-# ---------------------------------------------------------------------- what is told and kept of a binding
+# ---------------------------------------------------------------------- what is reported and kept of a binding
 
 
 def claiming(world: LiveWorld, bind: Bind) -> Bind:

@@ -1,4 +1,4 @@
-"""PodGroups that must lie close together are told where no plugin sees to it."""
+"""PodGroups with topologies that no plugin of the configuration reads get a condition that says so."""
 
 from __future__ import annotations
 

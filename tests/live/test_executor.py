@@ -167,7 +167,7 @@ def test_S0_21_one_write_that_fails_does_not_stop_the_others(tmp_path: Path) -> 
 def test_a_server_that_has_just_begun_and_allows_nothing_yet_is_asked_again(
     tmp_path: Path, seconds: float, phase: str
 ) -> None:
-    """It gets the status once it allows the write; one that goes on forbidding it does not, which is told."""
+    """It gets the status once it allows the write; one that goes on forbidding it does not, which is reported."""
 
     async def story() -> None:
         world = Directed()

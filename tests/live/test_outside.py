@@ -229,7 +229,7 @@ def test_a_plugin_that_waits_when_the_scheduler_ends_is_told() -> None:
 
 
 class Asking(NamedTuple):
-    """What plugins are offered on ``server``, and what is told meanwhile; ``leads`` may be changed."""
+    """What plugins are offered on ``server``, and what is logged meanwhile; ``leads`` may be changed."""
 
     server: MemoryServer
     offered: Any

@@ -1,4 +1,4 @@
-"""Reservations that the scheduler has not written: ignored, removed and told; and the key that proves those it has."""
+"""Reservations not written by the scheduler are ignored, removed and reported; and the key that proves its own ones."""
 
 from __future__ import annotations
 

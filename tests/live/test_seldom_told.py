@@ -1,4 +1,4 @@
-"""Lines of a live process for what seldom happens: told where it happens."""
+"""Log lines of a live process for rare events: written where they happen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods that no cycle looks at are told why, on a live cluster and on the embedded one."""
+"""Pods that no cycle looks at get the reason as a condition, on a live cluster and on the embedded one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One object's trouble is told by its name, and everything else goes on: nothing unforeseen ends the scheduler."""
+"""One object's trouble is reported by its name, and everything else goes on: nothing unforeseen ends the scheduler."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def broken(holder: Any, name: str, about: str = "") -> None:
 
 
 class Place(NamedTuple):
-    """Where something breaks, what is told of it under which key, and which of the pods bad-0 and good-… then waits."""
+    """Where something breaks, the key and text that report it, and which of the pods bad-0 and good-… then waits."""
 
     breaks: Callable[[LiveScheduler], object]
     key: str

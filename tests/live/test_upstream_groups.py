@@ -1,4 +1,4 @@
-"""PodGroups of scheduling.k8s.io, Kubernetes' own: gangs as ours, told in their own words."""
+"""PodGroups of scheduling.k8s.io, Kubernetes' own: gangs as ours, with statuses in their own words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts name metrics that are shown and log lines that are written; whether they fire is told in e2e/monitoring."""
+"""Alerts name metrics that are shown and log lines that are written; e2e/monitoring tests whether they fire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dashboards name metrics that are shown; what their queries answer is told in e2e/monitoring."""
+"""Dashboards name metrics that are shown; e2e/monitoring tests what their queries answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics bear the reference's names, labels and buckets, and show what was told."""
+"""Metrics bear the reference's names, labels and buckets, and show what observers heard."""
 
 from __future__ import annotations
 

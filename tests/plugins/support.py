@@ -1,4 +1,4 @@
-"""A session small enough to ask single hooks of the policy plugins: jobs, queues, sums, and what was told."""
+"""A session small enough to ask single hooks of the policy plugins: jobs, queues, sums, and what observers heard."""
 
 from __future__ import annotations
 

@@ -415,7 +415,7 @@ def test_tried_moves_of_orphans():
     assert str(other.try_removing(CycleState(), None, task, None)) == "[proportion] queue nowhere not found"
 
 
-# ---------------------------------------------------------------------- what is told
+# ---------------------------------------------------------------------- what is reported
 
 
 def test_lines_of_the_opening():

@@ -1,4 +1,4 @@
-"""Simulated kubelets: what nodes look like, how long pods run, and what the cluster is told of it."""
+"""Simulated kubelets: what nodes look like, how long pods run, and what they write to the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users may do to a cluster keeps no later start: it is told, and the cluster is there."""
+"""Whatever users have done to a cluster, it starts again: what is wrong is reported."""
 
 from __future__ import annotations
 

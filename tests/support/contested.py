@@ -23,7 +23,7 @@ from tests.support.memory_server import CREATED, MemoryServer, status
 GRACE = 6.0
 """Seconds that a victim takes to end."""
 SLOW = 32
-"""Seconds that it says it may take: enough to be waited for a second before it is told to go."""
+"""Seconds that it says it may take: enough to be waited for a second before it is evicted."""
 VICTIMS = 4
 HIGH = ("high-0", "high-1")
 
@@ -89,7 +89,7 @@ class Contested(LiveWorld):
         )  # fmt: skip
 
     def torn(self) -> bool:
-        """Whether some of the victims have been told to go, and some have not."""
+        """Whether some of the victims have been evicted, and some have not."""
         staying = [one for one in self.server.all("pods") if "deletionTimestamp" not in one["metadata"]]
         return 8 - VICTIMS < len([one for one in staying if one["metadata"]["name"].startswith("low")]) < 8
 

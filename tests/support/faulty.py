@@ -39,7 +39,7 @@ class Refused:
 
 
 class Confused:
-    """A watch that tells everything twice, and old news again; only the newest of an object is always told last."""
+    """A watch that sends everything twice, and old events again; only the newest of an object always comes last."""
 
     def __init__(self, stream: Stream, dice: random.Random) -> None:
         self.status, self.headers, self._stream, self._dice = stream.status, stream.headers, stream, dice

@@ -49,7 +49,7 @@ def filled(folder: Path) -> Path:
 
 
 def evict(world: LiveWorld) -> None:
-    """Pods that are told to go are gone, and come again."""
+    """Evicted pods are gone, and come again."""
     for found in world.server.all("pods"):
         if "deletionTimestamp" in found["metadata"]:
             name, job = found["metadata"]["name"], found["metadata"]["annotations"]["scheduling.k8s.io/group-name"]

@@ -66,7 +66,7 @@ class Stage:
             await self.world.end()
 
     async def _kubelets(self) -> None:
-        """Pods that were told to go do so."""
+        """Evicted pods end."""
         while True:
             await asyncio.sleep(0.5)
             for pod in self.world.server.all("pods"):

@@ -24,7 +24,7 @@ KNOWN = {*LINES, *METRIC_KEYS, *WORK_KEYS}
 
 
 class Noting:
-    """Wants every line, and notes the keys that it is told."""
+    """Wants every line, and notes the keys that it hears."""
 
     def __init__(self) -> None:
         self.told: set[str] = set()

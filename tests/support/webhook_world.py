@@ -38,7 +38,7 @@ BOTH = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 
 class Told(Silent):
-    """An observer that keeps what it is told."""
+    """An observer that keeps what it hears."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, Json]] = []

@@ -340,7 +340,7 @@ class WrongKeyOrder(Flawed):
 
 
 class Counting(Flawed):
-    """Counts what it is told of."""
+    """Counts the events that it gets."""
 
     name = "counting"
 

@@ -64,7 +64,7 @@ class Target:
 
     @property
     def options(self) -> list[str]:
-        """What pytest is told; slow tests are not asked."""
+        """The arguments of pytest; slow tests are left out."""
         quiet = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow", "--rootdir", str(self.project)]
         return [*quiet, *(str(self.project / folder) for folder in self.tests)]
 

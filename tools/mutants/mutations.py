@@ -27,7 +27,7 @@ ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
 TWINS = {"any": "all", "all": "any", "min": "max", "max": "min"}
 SILENT_NAMES = {"__slots__", "__all__"}
 SILENT_ARGUMENTS = {"strict"}
-"""What ``zip`` is told where lengths are equal anyhow."""
+"""The argument of ``zip`` where lengths are equal anyhow."""
 LONGEST_WORD = 40
 """Characters; a longer text is no name that a test would repeat."""
 

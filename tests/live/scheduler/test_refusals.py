@@ -1,4 +1,4 @@
-"""What cannot be read, or is refused for good, is told in words, and nothing else comes of it."""
+"""Objects that cannot be read, or are refused for good, are reported in words, without other consequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong at a webhook server is told, and what went well before stays."""
+"""Failures of a webhook server are reported, and what was right before stays."""
 
 from __future__ import annotations
 

@@ -63,13 +63,13 @@ class Claims:
         await asyncio.sleep(0.1)
 
     def pending(self) -> int:
-        """How often the pod was told that it waits for its devices."""
+        """How often the pod got the condition that it waits for its devices."""
         events = self.world.server.all("events")
         return sum(one.get("count", 1) for one in events if one["reason"] == "BindingConditionsPending")
 
 
 def test_a_device_that_is_not_ready_is_written_once_and_waited_for(tmp_path: Path) -> None:
-    """One claim of two has such a device; the pod is told once that it waits."""
+    """One claim of two has such a device; the pod's condition says once that it waits."""
 
     async def story() -> None:
         claims = await Claims.of(tmp_path, PLAIN, SLOW)

@@ -1,4 +1,4 @@
-"""Writes that are refused or come to nothing: what is told, what the state says then, and what is tried again."""
+"""Writes that are refused or come to nothing: the reports, the state afterwards, and what is tried again."""
 
 from __future__ import annotations
 
