@@ -17,8 +17,9 @@ from stromboli.builtin import full_registry
 from stromboli.sim.simulation.metrics import mean
 from stromboli.sim.simulation.pods import JobRun
 from stromboli.sim.simulation.simulation import Simulation
-from stromboli.study.calibration import LEVELS, SLACK
+from stromboli.study.calibration import SLACK
 from stromboli.study.eta import rules_of
+from stromboli.study.head_of_line import LEVELS, pinball
 from stromboli.study.learning import Answer, Learner
 from stromboli.study.simulating import read_trace
 
@@ -63,11 +64,6 @@ def averages(answers: Sequence[Answer], runs: Sequence[JobRun], began: float) ->
             at += 1
         found.append(mean(waits[answer.queue]))
     return found
-
-
-def pinball(outcome: float, said: float, level: float) -> float:
-    """The loss of a quantile."""
-    return max(level * (outcome - said), (level - 1) * (outcome - said))
 
 
 class Truth(NamedTuple):

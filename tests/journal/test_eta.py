@@ -19,10 +19,11 @@ from stromboli.fairness.waterfill import Claim, pour
 from stromboli.model.values.times import stamp
 from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of
-from stromboli.study.calibration import ENOUGH, LARGEST, LEVELS, SCALE, SLACK, STEP, Calibration
+from stromboli.study.calibration import ENOUGH, LARGEST, SCALE, SLACK, STEP, Calibration, Open
 from stromboli.study.eta import Forecaster, Rules, Scene, rules_of, scene_of, sort_of
 from stromboli.study.forecast import FAR, MOST_KINDS, Holding, Sharing, Situation, Waiting, deserved, starts
-from stromboli.study.learning import Learner, _Seen
+from stromboli.study.head_of_line import DISCOUNT, LEVELS, HeadOfLine, Quantiles
+from stromboli.study.learning import Learner
 from stromboli.study.runtimes import EXPECTED, LEAST, Floats, Runtimes, Sort, expected
 from stromboli.testing.builders import node, pod, pod_group, queue, state
 from tests.support.filled_record import filled_record as filled_record
@@ -163,7 +164,8 @@ def test_so_many_different_amounts_are_sketched_and_jobs_behind_them_are_told() 
     found = Situation(np.full((1, 1), 9.0), [], waiting, np.zeros((1, 1)), np.full((1, 1), FAR))
     assert sorted(found.sketched) == [*range(MOST_KINDS), MOST_KINDS + 1, MOST_KINDS + 2]
     sort = Sort("q", "ns/j", 1)
-    scene = Scene(found, [], [(f"u{number}", sort, 5.0) for number in range(MOST_KINDS + 3)])
+    waits = [(f"u{number}", sort, 5.0) for number in range(MOST_KINDS + 3)]
+    scene = Scene(found, [], waits, [None] * len(waits))
     (eta,) = Forecaster(Runtimes(), Calibration(), draws=2).etas(scene, [f"u{MOST_KINDS}"])
     assert eta.position == MOST_KINDS
     assert eta.why == f"no basis: jobs before it ask for {MOST_KINDS} different amounts, and no more are sketched"
@@ -335,23 +337,59 @@ def test_answers_say_how_often_such_answers_have_come_true() -> None:
         calibration.add(np.full(4, 600.0), 600.0)
     assert calibration.basis == "calibrated by 20 jobs"
     for covered in (True, True, False):
-        calibration.came(1, covered=covered)
-        calibration.came(0, covered=False)
+        calibration.told_came(1, covered=covered)
+        calibration.told_came(0, covered=False)
     assert calibration.basis == "calibrated by 20 jobs; P80 held 67% of 3 times"
 
 
-def test_a_wait_that_goes_on_tells_before_it_ends() -> None:
-    """Its quantile is known to be exceeded; once it ends it counts no more."""
-    learner, told = Learner(), list[tuple[int, bool]]()
-    learner.calibration.came = lambda number, covered: told.append((number, covered))  # type: ignore[method-assign]
-    seen = _Seen(SORT, 0.0, predicted=np.array([10.0]), said=(50.0, 100.0, None), open=[0, 1], asked=1000.0)
-    learner._exceeded(seen, 60.0)
+def test_a_quantile_that_is_exceeded_is_known_before_the_wait_ends() -> None:
+    """Once the wait ends it counts no more."""
+    told = list[tuple[int, bool]]()
+    quantiles = Open((50.0, 100.0, None), lambda number, covered: told.append((number, covered)))
+    quantiles.waits(50.0 + SLACK)
     assert told == []
-    learner._exceeded(seen, 61.0)
+    quantiles.waits(51.0 + SLACK)
     assert told == [(0, False)]
-    learner._last = 1090.0
-    learner._starts("ns/a", seen, None)
+    quantiles.started(100.0 + SLACK)
     assert told == [(0, False), (1, True)]
+
+
+SAID: Quantiles = (300.0, 600.0, None)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "ahead", "told"),
+    [
+        ([], 3900.0, SAID),
+        ([3900.0], 3900.0, (3900.0, 3900.0, None)),
+        ([3900.0], 500.0, (500.0, 500.0, None)),
+        ([300.0], 3900.0, SAID),
+        ([3900.0], None, SAID),
+        ([3900.0] + [600.0] * 5, 3900.0, SAID),  # nine tenths of what was lost long ago are forgotten
+        ([2000.0], 3900.0, (300.0, 3900.0, None)),  # too long is the smaller fault of a P80 only
+    ],
+    ids=["no outcome", "head of line", "a shorter queue", "sketch", "first in its queue", "of late", "level by level"],
+)
+def test_the_prediction_is_told_that_has_lost_less(outcomes: list[float], ahead: float | None, told: Quantiles) -> None:
+    head = HeadOfLine()
+    for outcome in outcomes:
+        head.add(SAID, 3900.0, outcome)
+    assert head.or_else(SAID, ahead) == told
+
+
+def test_losses_of_long_ago_count_less() -> None:
+    head, losses = HeadOfLine(), [0.0, 0.0]
+    outcomes = [3900.0, *[300.0] * 40]
+    for outcome in outcomes:
+        head.add((300.0, 300.0, 300.0), 3900.0, outcome)
+        losses = [DISCOUNT * one + abs(outcome - said) / 2 for one, said in zip(losses, (300.0, 3900.0), strict=True)]
+        assert (head.or_else((300.0,) * 3, 3900.0)[0] == 3900.0) == (losses[1] < losses[0])
+
+
+def test_a_quantile_that_is_told_is_not_below_a_lower_one() -> None:
+    head = HeadOfLine()
+    head.add((0.0, 4000.0, 4000.0), 4000.0, 4000.0)
+    assert head.or_else((100.0, 500.0, 5000.0), 900.0) == (900.0, 900.0, 5000.0)
 
 
 def run_of(jobs: list[SimJob], until: float) -> Simulation:
@@ -390,6 +428,28 @@ def test_what_ran_before_the_record_began_has_run_since_its_pods_started() -> No
     found.apply(Deleted("PodGroup", from_value("PodGroup", pod_group("long"))))
     learner.look(found, 10_200.0)
     assert max(learner.runtimes._known["default",]) == 1_200.0
+
+
+def test_what_a_learner_told_of_a_start_is_weighed_by_its_outcome() -> None:
+    """The sketch says 100 seconds, the first of the queue has waited for 990: the job starts after 990."""
+    learner, full = Learner(every=1.0), [node("n1", cpu=4), pod_group("long", created=9_000)]
+    first = [pod_group("first", created=9_000), pod("first-0", group="first", cpu=9)]
+    for _ in range(ENOUGH):
+        learner.calibration.add(np.full(4, 100.0), 100.0)
+    for _ in range(LEAST):
+        learner.runtimes.add(Sort("default", "default/long", 1), 1_130.0)
+    holder = pod("long-0", group="long", cpu=4, on="n1")
+    holder["status"]["startTime"] = stamp(9_000)
+    waits = [pod_group("waits", created=9_990), pod("waits-0", group="waits", cpu=4)]
+    for now in (10_000.0, 10_030.0, 10_060.0):
+        learner.look(state(*full, holder, *waits, *first), now)
+    learner.look(state(*full, holder, *waits, *first), 11_020.0)
+    learner.look(state(*full, waits[0], pod("waits-0", group="waits", cpu=4, on="n1"), *first), 11_050.0)
+    (answer,) = learner.answers
+    assert (answer.job, answer.outcome) == ("default/waits", 990.0)
+    assert answer.quantiles == pytest.approx((100.0,) * 3)
+    assert learner.calibration.told(np.full(4, 100.0), 990.0) == (990.0,) * 3
+    assert learner.calibration.basis.endswith("P80 held 0% of 1 times")
 
 
 UID = "1f5c886f-abcd-462d-9e8e-a688b6d2427e"
@@ -516,3 +576,14 @@ def test_a_scene_knows_weights_ranks_and_admitted_jobs() -> None:
     admitted = {uid: one.admitted for (uid, _, _), one in zip(scene.waiting, scene.situation.waiting, strict=True)}
     assert admitted == {"default/in": True, "default/out": False, "default/free": True}
     assert scene_of(found, 0.0).situation.sharing is None
+
+
+def test_a_scene_knows_how_much_longer_the_first_of_a_queue_has_waited() -> None:
+    """A job that has started and would have more pods does not wait."""
+    objects = [node("n1", cpu=1), queue("other"), pod_group("runs", created=100), pod("runs-0", group="runs", on="n1")]
+    groups = {"runs": ("default", 100), "a": ("default", 200), "b": ("default", 260), "c": ("other", 300)}
+    for name, (of, created) in groups.items():
+        objects += [pod_group(name, queue=of, created=created), pod(f"{name}-1", group=name)]
+    scene = scene_of(state(*objects), 1000.0)
+    ahead = {uid: one for (uid, _, _), one in zip(scene.waiting, scene.ahead, strict=True)}
+    assert ahead == {"default/runs": None, "default/a": None, "default/b": 60.0, "default/c": None}

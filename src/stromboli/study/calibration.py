@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil, exp, inf, log
 from typing import Final
 
+from stromboli.study.head_of_line import LEVELS, HeadOfLine, Quantiles, ascending
 from stromboli.study.runtimes import Floats
 
-LEVELS: Final = (0.5, 0.8, 0.95)
-"""Which quantiles are told."""
 TOLD: Final = LEVELS.index(0.8)
 """The one whose past answers show how far the present ones are to be trusted."""
 SLACK: Final = 10.0
@@ -43,8 +43,9 @@ class Calibration:
     def __init__(self) -> None:
         self._first: list[tuple[tuple[float, ...], float]] = []
         self._logs = [0.0] * len(LEVELS)
-        self._came = [[0, 0] for _ in LEVELS]
+        self._told = [[0, 0] for _ in LEVELS]
         self._jobs = 0
+        self.head_of_line = HeadOfLine()
 
     def __len__(self) -> int:
         return self._jobs
@@ -75,7 +76,7 @@ class Calibration:
         """What answers rest on: by how many jobs they are calibrated, and how often P80 has come true."""
         if not self.is_ready:
             return "not calibrated"
-        held, missed = self._came[TOLD]
+        held, missed = self._told[TOLD]
         told = f"; P80 held {held / (held + missed):.0%} of {held + missed} times" if held + missed else ""
         return f"calibrated by {len(self)} jobs{told}"
 
@@ -83,13 +84,21 @@ class Calibration:
         """The calibrated quantile of level ``number`` covered an outcome, or did not."""
         moved = self._logs[number] + STEP * (LEVELS[number] - covered)
         self._logs[number] = min(max(moved, -LARGEST), LARGEST)
-        self._came[number][not covered] += 1
+
+    def told_came(self, number: int, covered: bool) -> None:
+        """The quantile of level ``number`` that was told covered an outcome, or did not."""
+        self._told[number][not covered] += 1
 
     def quantiles(self, predicted: Floats) -> tuple[float | None, ...]:
         """The calibrated quantiles of a prediction; None where they are infinite."""
-        found = [self._stretched(quantile(predicted, level), number) for number, level in enumerate(LEVELS)]
-        ordered = [max(found[: number + 1]) for number in range(len(found))]
-        return tuple(None if one == inf else one for one in ordered)
+        return ascending([self._stretched(quantile(predicted, level), number) for number, level in enumerate(LEVELS)])
+
+    def told(self, predicted: Floats, ahead: float | None) -> tuple[float | None, ...]:
+        """What is told of a prediction: its calibrated quantiles, or how long the first of the queue has waited.
+
+        ``ahead`` is as for :meth:`~stromboli.study.head_of_line.HeadOfLine.or_else`.
+        """
+        return self.head_of_line.or_else(self.quantiles(predicted), ahead)
 
     def _stretched(self, raw: float, number: int) -> float:
         if not self.is_ready or raw == inf:
@@ -97,6 +106,26 @@ class Calibration:
         return max((raw + SCALE) * exp(self._logs[number]) - SCALE, 0.0)
 
 
-def quantile(ascending: Floats, level: float) -> float:
-    """The least value that a part ``level`` does not exceed."""
-    return float(ascending[max(ceil(level * len(ascending)) - 1, 0)])
+class Open:
+    """Quantiles of a start that has not come yet; ``came`` hears of each level once whether it covered the outcome."""
+
+    def __init__(self, quantiles: Quantiles, came: Callable[[int, bool], None]) -> None:
+        self._open = {number: one for number, one in enumerate(quantiles) if one is not None}
+        self._came = came
+
+    def waits(self, waited: float) -> None:
+        """So long was waited by now: what is exceeded is told at once, as to tell it in the end favours short waits."""
+        for number in [number for number, said in self._open.items() if waited > said + SLACK]:
+            del self._open[number]
+            self._came(number, False)
+
+    def started(self, outcome: float) -> None:
+        """The start came after so many seconds."""
+        self.waits(outcome)
+        for number in self._open:
+            self._came(number, True)
+
+
+def quantile(draws: Floats, level: float) -> float:
+    """The least of ``draws``, which ascend, that a part ``level`` of them does not exceed."""
+    return float(draws[max(ceil(level * len(draws)) - 1, 0)])

@@ -27,8 +27,9 @@ from stromboli.model.spec import Amount
 from stromboli.model.status import ALLOCATED_STATUS, COMPLETED_STATUS, TaskStatus
 from stromboli.model.task import Task
 from stromboli.sim.explanation.reasons import waits
-from stromboli.study.calibration import LEVELS, Calibration
+from stromboli.study.calibration import Calibration
 from stromboli.study.forecast import FAR, MOST_KINDS, Holding, Sharing, Situation, Waiting, starts
+from stromboli.study.head_of_line import LEVELS
 from stromboli.study.history import stem
 from stromboli.study.runtimes import Floats, Runtimes, Sort, expected
 
@@ -89,11 +90,16 @@ class Eta(NamedTuple):
 
 @dataclass(frozen=True)
 class Scene:
-    """A situation with names: the running and waiting jobs by number, and how long each of the former has run."""
+    """A situation with names: the running and waiting jobs by number, and how long each of the former has run.
+
+    ``ahead`` is by how many seconds the job that has waited longest in its queue has waited longer than each waiting
+    job; None where no other has.
+    """
 
     situation: Situation
     running: Sequence[tuple[Sort, float, float | None]]
     waiting: Sequence[tuple[str, Sort, float | None]]
+    ahead: Sequence[float | None]
 
     def number(self, job: str) -> int | None:
         """The number of a waiting job; None where it does not wait."""
@@ -155,6 +161,8 @@ class _Scene:
         self._running: list[Holding] = []
         self._about: list[tuple[Sort, float, float | None]] = []
         self._waiting: list[tuple[tuple[float, float, str], Waiting, tuple[str, Sort, float | None]]] = []
+        self._oldest: dict[int, float] = {}
+        """By queue, when the first of the jobs was created that have not started."""
 
     def limit(self, queue: str, axes: Axes, capability: Mapping[str, Amount]) -> None:
         """A queue has at most so much."""
@@ -175,7 +183,8 @@ class _Scene:
         if off:
             least = min(max(job.facts.min_available - len(on), 1), len(off))
             each = np.array([self._vector(one.template.vector) for one in off]).max(axis=0)
-            self._waits(job, Waiting(each, len(off), least, queue, _is_admitted(job)), said, off[0].created)
+            waiting = Waiting(each, len(off), least, queue, _is_admitted(job))
+            self._waits(job, waiting, said, off[0].created, started=len(on) >= max(job.facts.min_available, 1))
         elif awaits_pods(job):
             count = job.facts.min_available
             each = np.ceil(self._vector(job.facts.min_vector) / count)
@@ -189,9 +198,13 @@ class _Scene:
         self._running.append(Holding(tuple(self._rows[one.node_name] for one in on), held, queue))
         self._about.append((sort_of(job), max(self._now - since, 0.0), said))
 
-    def _waits(self, job: Job, waiting: Waiting, said: float | None, created: float = 0.0) -> None:
-        place = (-job.facts.priority, job.facts.group.created or created, job.uid)
-        self._waiting.append((place, waiting, (job.uid, sort_of(job), said)))
+    def _waits(
+        self, job: Job, waiting: Waiting, said: float | None, created: float = 0.0, *, started: bool = False
+    ) -> None:
+        created = job.facts.group.created or created
+        if created and not started:
+            self._oldest[waiting.queue] = min(created, self._oldest.get(waiting.queue, created))
+        self._waiting.append(((-job.facts.priority, created, job.uid), waiting, (job.uid, sort_of(job), said)))
 
     def _vector(self, vector: Sequence[int]) -> Floats:
         found = np.zeros(self._width)
@@ -204,7 +217,13 @@ class _Scene:
         self._waiting.sort(key=lambda one: one[0])
         waiting = [one for _, one, _ in self._waiting]
         situation = Situation(free, self._running, waiting, self._used, self._most, sharing)
-        return Scene(situation, self._about, [about for _, _, about in self._waiting])
+        ahead = [self._ahead(one.queue, created) for (_, created, _), one, _ in self._waiting]
+        return Scene(situation, self._about, [about for _, _, about in self._waiting], ahead)
+
+    def _ahead(self, queue: int, created: float) -> float | None:
+        """By how much the first of a queue has waited longer than a job of that age."""
+        ahead = created - self._oldest.get(queue, created)
+        return ahead if ahead > 0 else None
 
 
 def _is_admitted(job: Job) -> bool:
@@ -267,4 +286,5 @@ class Forecaster:
             if target not in scene.situation.sketched:
                 why = f"no basis: jobs before it ask for {MOST_KINDS} different amounts, and no more are sketched"
             return self._unknown(scene, target, why)
-        return Eta(*scene.standing(target), self.calibration.quantiles(found), self.calibration.basis)
+        told = self.calibration.told(found, scene.ahead[target])
+        return Eta(*scene.standing(target), told, self.calibration.basis)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,7 +13,7 @@ from stromboli.errors import RecordError
 from stromboli.framework.config.registry import Registry
 from stromboli.journal.segments import segments
 from stromboli.model.job import Job
-from stromboli.study.calibration import SLACK, Calibration
+from stromboli.study.calibration import Calibration, Open
 from stromboli.study.eta import DRAWS, HOLDS, NONE, Forecaster, Rules, awaits_pods, rules_of, scene_of, sort_of
 from stromboli.study.replay import Moment, Reading
 from stromboli.study.runtimes import Floats, Runtimes, Sort
@@ -25,7 +25,7 @@ EVERY: Final = 60.0
 class Answer(NamedTuple):
     """A prediction that has come true or not: made ``asked`` (seconds since 1970) of a job of ``queue``.
 
-    ``quantiles`` are what it said, calibrated by what was known then, unless that was too little (``calibrated``);
+    ``quantiles`` are what was told, calibrated by what was known then, unless that was too little (``calibrated``);
     ``outcome`` is what came, in seconds from then.
     """
 
@@ -37,18 +37,28 @@ class Answer(NamedTuple):
     calibrated: bool
 
 
+class _Prediction(NamedTuple):
+    """A prediction of a start: its ``draws``, the calibrated quantiles ``said``, and the answer ``told``.
+
+    ``ahead`` is as in a scene; ``open`` are those of either quantiles of which the outcome is not known yet.
+    """
+
+    draws: Floats
+    said: tuple[float | None, ...]
+    ahead: float | None
+    told: tuple[float | None, ...]
+    calibrated: bool
+    open: tuple[Open, ...]
+
+
 @dataclass
 class _Seen:
     sort: Sort
     since: float
     started: float | None = None
-    predicted: Floats | None = None
-    said: tuple[float | None, ...] = ()
-    open: list[int] = field(default_factory=list)
-    """Levels whose calibrated quantiles have neither covered the outcome nor been exceeded yet."""
+    prediction: _Prediction | None = None
     asked: float = 0.0
     tried: bool = False
-    calibrated: bool = False
 
 
 class Learner:
@@ -99,7 +109,8 @@ class Learner:
             self._jobs.pop(uid)
             self._over(seen, now)
         elif job.tasks or awaits_pods(job):
-            self._exceeded(seen, now - seen.asked)
+            for quantiles in seen.prediction.open if seen.prediction else ():
+                quantiles.waits(now - seen.asked)
             return not seen.tried
         return False
 
@@ -109,19 +120,17 @@ class Learner:
         Of a job that was never seen waiting its pods may say that it had started before.
         """
         seen.started = self._last if ran_since is None else min(self._last, ran_since)
-        if seen.predicted is not None and (outcome := self._last - seen.asked) > 0:
-            self.answers.append(Answer(uid, seen.sort.queue, seen.asked, seen.said, outcome, seen.calibrated))
-            self.calibration.add(seen.predicted, outcome)
-            self._exceeded(seen, outcome)
-            for number in seen.open:
-                self.calibration.came(number, covered=True)
-        seen.predicted = None
+        if seen.prediction is not None and (outcome := self._last - seen.asked) > 0:
+            self._came_true(uid, seen, seen.prediction, outcome)
+        seen.prediction = None
 
-    def _exceeded(self, seen: _Seen, waited: float) -> None:
-        """Note which quantiles a wait exceeds by now: to count them when it ends would favour short ones."""
-        for number in [number for number in seen.open if waited > (seen.said[number] or 0.0) + SLACK]:
-            seen.open.remove(number)
-            self.calibration.came(number, covered=False)
+    def _came_true(self, uid: str, seen: _Seen, found: _Prediction, outcome: float) -> None:
+        self.answers.append(Answer(uid, seen.sort.queue, seen.asked, found.told, outcome, found.calibrated))
+        self.calibration.add(found.draws, outcome)
+        if found.calibrated:
+            self.calibration.head_of_line.add(found.said, found.ahead, outcome)
+        for quantiles in found.open:
+            quantiles.started(outcome)
 
     def _over(self, seen: _Seen, now: float) -> None:
         if seen.started is not None:
@@ -133,11 +142,14 @@ class Learner:
         target = scene.number(uid)
         seen.tried, seen.asked = True, now
         found = "" if target is None else self.forecaster.predict(scene, [target])
-        if not isinstance(found, str) and np.isfinite(found).any():
-            seen.predicted, seen.said = found[0], self.calibration.quantiles(found[0])
-            seen.calibrated = self.calibration.is_ready
-            if seen.calibrated:
-                seen.open = [number for number, said in enumerate(seen.said) if said is not None]
+        if target is not None and not isinstance(found, str) and np.isfinite(found).any():
+            seen.prediction = self._predicted(found[0], scene.ahead[target])
+
+    def _predicted(self, draws: Floats, ahead: float | None) -> _Prediction:
+        calibration = self.calibration
+        said, told = calibration.quantiles(draws), calibration.told(draws, ahead)
+        followed = (Open(said, calibration.came), Open(told, calibration.told_came)) if calibration.is_ready else ()
+        return _Prediction(draws, said, ahead, told, calibration.is_ready, followed)
 
 
 def _ran_since(job: Job) -> float | None:
