@@ -14,8 +14,8 @@ from benchmarks.records.day import recorded
 from benchmarks.records.replayed import Timed, whole
 from stromboli.builtin import full_registry
 from stromboli.journal.segments import Segment
+from stromboli.study.calibration import LEVELS
 from stromboli.study.closed_loop import ClosedLoop
-from stromboli.study.head_of_line import LEVELS
 from stromboli.study.history import History
 
 Line = tuple[str, str, str]

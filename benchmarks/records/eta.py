@@ -17,9 +17,8 @@ from stromboli.builtin import full_registry
 from stromboli.sim.simulation.metrics import mean
 from stromboli.sim.simulation.pods import JobRun
 from stromboli.sim.simulation.simulation import Simulation
-from stromboli.study.calibration import SLACK
+from stromboli.study.calibration import LEVELS, SLACK, pinball
 from stromboli.study.eta import rules_of
-from stromboli.study.head_of_line import LEVELS, pinball
 from stromboli.study.learning import Answer, Learner
 from stromboli.study.simulating import read_trace
 

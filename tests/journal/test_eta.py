@@ -19,10 +19,21 @@ from stromboli.fairness.waterfill import Claim, pour
 from stromboli.model.values.times import stamp
 from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of
-from stromboli.study.calibration import ENOUGH, LARGEST, SCALE, SLACK, STEP, Calibration, Open
+from stromboli.study.calibration import (
+    DISCOUNT,
+    ENOUGH,
+    LARGEST,
+    LEVELS,
+    SCALE,
+    SLACK,
+    STEP,
+    Calibration,
+    HeadOfLine,
+    Open,
+    Quantiles,
+)  # fmt: skip
 from stromboli.study.eta import Forecaster, Rules, Scene, rules_of, scene_of, sort_of
 from stromboli.study.forecast import FAR, MOST_KINDS, Holding, Sharing, Situation, Waiting, deserved, starts
-from stromboli.study.head_of_line import DISCOUNT, LEVELS, HeadOfLine, Quantiles
 from stromboli.study.learning import Learner
 from stromboli.study.runtimes import EXPECTED, LEAST, Floats, Runtimes, Sort, expected
 from stromboli.testing.builders import node, pod, pod_group, queue, state

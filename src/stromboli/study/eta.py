@@ -27,9 +27,8 @@ from stromboli.model.spec import Amount
 from stromboli.model.status import ALLOCATED_STATUS, COMPLETED_STATUS, TaskStatus
 from stromboli.model.task import Task
 from stromboli.sim.explanation.reasons import waits
-from stromboli.study.calibration import Calibration
+from stromboli.study.calibration import LEVELS, Calibration
 from stromboli.study.forecast import FAR, MOST_KINDS, Holding, Sharing, Situation, Waiting, starts
-from stromboli.study.head_of_line import LEVELS
 from stromboli.study.history import stem
 from stromboli.study.runtimes import Floats, Runtimes, Sort, expected
 

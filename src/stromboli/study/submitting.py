@@ -12,8 +12,8 @@ from stromboli.framework.config.registry import Registry
 from stromboli.journal.checkpoint import Checkpoint, restored
 from stromboli.sim.loading import Loading
 from stromboli.sim.planning import Planning
+from stromboli.study.calibration import LEVELS
 from stromboli.study.eta import Eta
-from stromboli.study.head_of_line import LEVELS
 from stromboli.study.replay import Moment
 
 
