@@ -350,6 +350,65 @@ def test_a_recreated_object_is_another_one() -> None:
     run(main())
 
 
+def test_an_object_that_only_an_answer_told_of_is_missed_in_the_next_list() -> None:
+    """It was created and deleted while no watch was open."""
+
+    async def main() -> None:
+        world = World()
+        async with world:
+            watches, world.server.watches = world.server.watches, []
+            made, stays = (world.server.put("pods", pod(name))["metadata"] for name in ("a", "b"))
+            for meta in (made, stays):
+                assert world.informer.answered(("ns", meta["name"]), meta["uid"], meta["resourceVersion"])
+                world.view[meta["name"]] = meta["resourceVersion"]
+            world.server.drop("pods", "a", "ns")
+            world.server.forget()
+            world.server.watches = watches
+            world.server.cut()
+            await asyncio.sleep(10)
+            assert world.told[-1] == ("deleted", "a")
+            assert world.view == {"b": stays["resourceVersion"]}
+            world.informer.refresh()
+            await asyncio.sleep(1)
+            assert world.told.count(("deleted", "a")) == 1
+
+    run(main())
+
+
+def test_an_answer_that_is_newer_than_a_list_is_not_missed_in_it() -> None:
+    async def main() -> None:
+        world = World()
+        async with world:
+            version = str(world.server.version + 1)
+            assert world.informer.answered(("ns", "a"), "u", version)
+            world.informer.refresh()
+            await asyncio.sleep(1)
+            assert world.told == []
+            found = world.server.put("pods", pod("a"))
+            assert found["metadata"]["resourceVersion"] == version
+            world.server.put("pods", pod("b"))
+            world.informer.refresh()
+            await asyncio.sleep(1)
+            assert sorted(world.told) == [("added", "a"), ("added", "b")]
+
+    run(main())
+
+
+def test_an_answer_about_an_object_that_is_gone_again_is_no_news() -> None:
+    async def main() -> None:
+        world = World()
+        async with world:
+            meta = world.server.put("pods", pod("a"))["metadata"]
+            await asyncio.sleep(1)
+            known = ("ns", "a"), meta["uid"], meta["resourceVersion"]
+            assert world.informer.answered(*known)
+            world.server.drop("pods", "a", "ns")
+            await asyncio.sleep(1)
+            assert not world.informer.answered(*known)
+
+    run(main())
+
+
 def test_duplicates_and_stale_events_are_told_once() -> None:
     async def main() -> None:
         world = World()

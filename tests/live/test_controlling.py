@@ -45,6 +45,35 @@ def test_jobs_run_and_complete() -> None:
     run(main())
 
 
+def test_a_pod_that_is_deleted_while_no_watch_is_open_is_made_again() -> None:
+    """Only the answer to its creation told of it, and the list that comes after shows it no more."""
+
+    async def main() -> None:
+        world, away = ControllerWorld(), [False]
+
+        def pods_are_not_read(request: Request, _when: str) -> Response | None:
+            is_read = request.method == "GET" and request.path == "/api/v1/pods"
+            return status(503, "ServiceUnavailable", "later") if away[0] and is_read else None
+
+        await world.go()
+        world.server.faults.append(pods_are_not_read)
+        away[0] = True
+        world.server.cut()
+        world.server.put("jobs", job("j", 3))
+        await asyncio.sleep(5)
+        first = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.server.all("pods")}
+        assert len(first) == 3
+        world.server.drop("pods", "j-t-1", "ns")
+        world.server.forget()
+        away[0] = False
+        await asyncio.sleep(30)
+        assert world.phase("j") == "Running"
+        assert world.server.get("pods", "j-t-1", "ns")["metadata"]["uid"] != first["j-t-1"]
+        await world.end()
+
+    run(main())
+
+
 def test_of_two_times_to_look_again_the_sooner_counts() -> None:
     """A schedule that was yearly is of each minute, and then yearly again."""
 

@@ -126,6 +126,7 @@ class Informer(Generic[T]):
         self._again = self._is_unknown = False
         self._watching: asyncio.Future[None] | None = None
         self._heard = float("-inf")
+        self._answered: dict[Key, Known[T]] = {}
 
     def subscribe(self, subscriber: Subscriber[T]) -> None:
         """Tell ``subscriber`` every change from now on; first, as added, everything that is known already."""
@@ -141,6 +142,19 @@ class Informer(Generic[T]):
     def objects(self) -> Iterator[T]:
         """All objects as last seen, if they are kept."""
         return (known.object for known in self.store.values() if known.object is not None)
+
+    def answered(self, key: Key, uid: str, version: str) -> bool:
+        """The server has answered a write with an object in this version; False where it is known to be gone again.
+
+        It may be created, and deleted, between the end of a watch and the next list, which only differs from what was
+        known: so it counts as known until a list or a watch that has come as far says more.
+        """
+        if key in self.store:
+            return True
+        if self.resource_version and not newer(version, self.resource_version):
+            return False
+        self._answered[key] = Known(uid, version)
+        return True
 
     # ------------------------------------------------------------------ following
 
@@ -272,10 +286,18 @@ class Informer(Generic[T]):
             if key not in seen and key in self.store:  # what is forgotten meanwhile is not missed
                 self._missing(key)
             await busy.give_way()
+        self._settle_answered(version)
         self.resource_version = version
         self._is_unknown = False
         if not self._again:  # else a caller wants to know what has happened since this list was begun
             self.synced.set()
+
+    def _settle_answered(self, version: str) -> None:
+        """Of what was answered, report as deleted what a list in this version would have shown."""
+        for key, known in list(self._answered.items()):
+            if not newer(known.version, version):
+                del self._answered[key]
+                self._tell(Change(What.deleted, key, known.uid, known.version, None))
 
     async def _pages(self) -> AsyncIterator[Page]:
         """All pages; when the rest expires on the way, everything once more at one go."""
@@ -299,6 +321,7 @@ class Informer(Generic[T]):
             self._missing(key)
             known = None
         self.store[key] = Known(stub.uid, stub.resource_version, found if self.keep else None)
+        self._answered.pop(key, None)
         if found is not None:
             what = What.added if known is None else What.modified
             self._tell(Change(what, key, stub.uid, stub.resource_version, found, known.object if known else None))

@@ -25,7 +25,7 @@ from stromboli.controllers.regarding import regarding
 from stromboli.controllers.work import About, Work
 from stromboli.errors import ApiError, ObjectInTheWay, StromboliError, in_words
 from stromboli.job_plugins.registry import offered
-from stromboli.kube.client import Client
+from stromboli.kube.client import ALL, Client
 from stromboli.kube.informer import Informer, Informers, unforeseen
 from stromboli.kube.recorder import Recorder, Regarding
 from stromboli.live.controllers.controlled import Followed, division_sources, followed, topology_sources, writable
@@ -74,7 +74,10 @@ class Controllers:
         self.ready = asyncio.Event()
         self.looks = 0
         self._client, self._clock, self._may_write = client, clock, may_write
-        self._writer = Writer(client, self.manager, writable(self.options.scheduler_names), clock, ask or Prober().ask)
+        self._whole: dict[str, Informer[Any]] = {}
+        """The informers of all objects of a kind, by what the resource is called."""
+        resources = writable(self.options.scheduler_names)
+        self._writer = Writer(client, self.manager, resources, clock, ask or Prober().ask, self._whole)
         self._wake = asyncio.Event()
         self._poller = TopologyPoller(client, self.manager.topology, self._wake, may_write)
         self._stop = Stop()
@@ -128,6 +131,8 @@ class Controllers:
             )  # fmt: skip
             informer.subscribe(self._hearing(row))
             informers.by_kind[f"{row.resource} {len(informers.by_kind)}"] = informer  # some kinds are followed twice
+            if not row.namespace and row.select == ALL:
+                self._whole.setdefault(str(row.resource), informer)
         return informers
 
     def _followed(self) -> Iterator[Followed]:

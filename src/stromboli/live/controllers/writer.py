@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
+from stromboli.api.fields import Resource as Object
 from stromboli.api.kinds import (
     COMMANDS,
     CRON_JOBS,
@@ -32,9 +34,12 @@ from stromboli.controllers.changes import (
     Target,
 )  # fmt: skip
 from stromboli.controllers.manager import Manager
+from stromboli.controllers.pods import PodView
 from stromboli.controllers.work import About
+from stromboli.controllers.world import Key, key_of
 from stromboli.errors import ApiError, StromboliError
 from stromboli.kube.client import Client
+from stromboli.kube.informer import Informer
 from stromboli.kube.resources import Resource, nothing
 from stromboli.live.controllers.keeper import Keeper
 from stromboli.live.controllers.owner_reading import read_owner
@@ -52,14 +57,15 @@ class Writer:
     """Carries out changes, and lets the ``manager`` know at once what has become of each.
 
     ``resources`` are those that may be written, by the names that changes use; ``ask`` says whether an address answers
-    well.
+    well.  ``informers`` follow the resources, by what these are called; they are asked about each answer.
     """
 
     def __init__(
         self, client: Client, manager: Manager, resources: Mapping[str, Resource[Any]], clock: Callable[[], float],
-        ask: Callable[[Target], Awaitable[bool]],
+        ask: Callable[[Target], Awaitable[bool]], informers: Mapping[str, Informer[Any]] = MappingProxyType({}),
     ) -> None:  # fmt: skip
         self._client, self._manager, self._resources, self._clock, self._ask = client, manager, resources, clock, ask
+        self._informers = informers
         self._writes, self._pods = asyncio.Semaphore(WRITES_AT_ONCE), asyncio.Semaphore(PODS_AT_ONCE)
         self._made = asyncio.Semaphore(MADE_AT_ONCE)
         self._unsure: set[str] = set()
@@ -159,8 +165,10 @@ class Writer:
         self._manager.world.pods.ending((change.namespace, change.name))
 
     def _take(self, resource: str, found: Any) -> None:
-        """Let the controllers see the answer to a write, as if it had been watched."""
-        manager = self._manager
+        """Let the controllers see the answer to a write, as if it had been watched, unless it is gone already."""
+        manager, informer = self._manager, self._informers.get(str(self._resources[resource]))
+        if informer is not None and not informer.answered(*_version_of(found)):
+            return
         seen: dict[str, Callable[[Any], None]] = {
             JOBS: manager.seen_job,
             POD_GROUPS: manager.seen_pod_group,
@@ -174,3 +182,10 @@ class Writer:
         }
         if resource in seen:
             seen[resource](found)
+
+
+def _version_of(found: PodView | Object) -> tuple[Key, str, str]:
+    """The key of an object, its uid, and in which version it is."""
+    if isinstance(found, PodView):
+        return found.key, found.uid, found.resource_version
+    return key_of(found), found.metadata.uid, found.metadata.resource_version
