@@ -10,7 +10,8 @@ import pytest
 
 from stromboli.errors import StromboliError, Unreachable
 from stromboli.kube.client import WATCH_SECONDS, Client
-from stromboli.kube.informer import UNKNOWN_PAUSE, Change, Informer, Informers
+from stromboli.kube.informer import UNKNOWN_PAUSE, Change, Informer
+from stromboli.kube.informers import Informers
 from stromboli.kube.resources import PODS
 from stromboli.kube.transport import Request, Response
 from tests.support.memory_server import MemoryServer, status

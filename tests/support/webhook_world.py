@@ -19,7 +19,7 @@ from stromboli.crds.admission import Settings
 from stromboli.crds.admission.paths import ALL_PATHS, Path
 from stromboli.crds.registration import Registration, configurations
 from stromboli.kube.client import Client
-from stromboli.kube.informer import Informers
+from stromboli.kube.informers import Informers
 from stromboli.live.process.events import Telling
 from stromboli.live.webhooks.bundles import Bundles
 from stromboli.live.webhooks.certificates import Terms as CertificateTerms

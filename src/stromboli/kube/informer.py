@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
@@ -36,9 +36,6 @@ UNKNOWN_PAUSE: Final = 10.0
 
 AT_ONCE: Final = 1.0
 """Seconds within which a watch that ends without a word has failed."""
-
-DOUBT_EVERY: Final = 5.0
-"""Seconds between looks whether watches may say nothing because the server has gone and come back."""
 
 
 class What(StrEnum):
@@ -365,51 +362,3 @@ def unforeseen(what: str, error: Exception, kind: str, key: Key) -> ManifestErro
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-class Informers:
-    """Several informers that run together, by kind."""
-
-    def __init__(self) -> None:
-        self.by_kind: dict[str, Informer[object]] = {}
-        self._running: asyncio.TaskGroup | None = None
-
-    def add(self, informer: Informer[T], name: str = "") -> Informer[T]:
-        """Take one in, under its kind or another ``name``, which runs at once if the others do; returns it."""
-        self.by_kind[name or informer.resource.kind] = informer  # type: ignore[assignment]  # its objects are not looked at here
-        if self._running is not None:
-            self._running.create_task(informer.run())
-        return informer
-
-    async def synced(self) -> None:
-        """Return when all have told what there was."""
-        await asyncio.gather(*(informer.synced.wait() for informer in self.by_kind.values()))
-
-    def refresh(self) -> None:
-        """List everything again."""
-        for informer in self.by_kind.values():
-            informer.refresh()
-
-    def late(self) -> list[str]:
-        """Kinds that have not been listed yet."""
-        return [kind for kind, informer in self.by_kind.items() if not informer.synced.is_set()]
-
-    async def run(self) -> None:
-        """Run all until cancelled."""
-        try:
-            async with asyncio.TaskGroup() as self._running:
-                for informer in self.by_kind.values():
-                    self._running.create_task(informer.run())
-                self._running.create_task(self._doubt())
-        finally:
-            self._running = None
-
-    async def _doubt(self) -> None:
-        while True:
-            await asyncio.sleep(DOUBT_EVERY)
-            for informer in self.by_kind.values():
-                informer.doubt()
-
-    def figures(self) -> Mapping[str, tuple[int, int]]:
-        """By kind, how often objects were listed and watches opened."""
-        return {kind: (informer.relists, informer.watches) for kind, informer in self.by_kind.items()}

@@ -21,7 +21,7 @@ from stromboli.crds.admission.paths import ALL_PATHS
 from stromboli.errors import ApiError, ManifestError, MeasurementError, Unreachable
 from stromboli.framework.config.config import load_config
 from stromboli.kube.client import Client
-from stromboli.kube.informer import Informers
+from stromboli.kube.informers import Informers
 from stromboli.kube.transport import Request, Response
 from stromboli.live.controllers.controlled import decoder
 from stromboli.live.controllers.owner_reading import read_owner

@@ -26,7 +26,8 @@ from stromboli.controllers.work import About, Work
 from stromboli.errors import ApiError, ObjectInTheWay, StromboliError, in_words
 from stromboli.job_plugins.registry import offered
 from stromboli.kube.client import ALL, Client
-from stromboli.kube.informer import Informer, Informers, unforeseen
+from stromboli.kube.informer import Informer, unforeseen
+from stromboli.kube.informers import Informers
 from stromboli.kube.recorder import Recorder, Regarding
 from stromboli.live.controllers.controlled import Followed, division_sources, followed, topology_sources, writable
 from stromboli.live.controllers.failures import failure_of, is_away

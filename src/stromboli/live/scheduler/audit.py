@@ -12,7 +12,8 @@ from stromboli.cluster.mirror import Version
 from stromboli.cluster.objects import absent
 from stromboli.errors import ApiError, Unreachable, in_words
 from stromboli.kube.client import Client
-from stromboli.kube.informer import Informer, Informers, identity
+from stromboli.kube.informer import Informer, identity
+from stromboli.kube.informers import Informers
 from stromboli.kube.resources import RESOURCES
 from stromboli.kube.turns import Slices
 from stromboli.live.scheduler.feed import Feed

@@ -14,7 +14,8 @@ from stromboli.errors import ApiError, ManifestError, PluginError, StromboliErro
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
 from stromboli.kube.client import ALL, Client, Select
-from stromboli.kube.informer import Change, Informer, Informers, What, unforeseen
+from stromboli.kube.informer import Change, Informer, What, unforeseen
+from stromboli.kube.informers import Informers
 from stromboli.kube.resources import RESOURCES, Resource, versions_of
 from stromboli.live.process.events import Telling
 from stromboli.model.resources.device_settings import DEVICE_CONFIG

@@ -18,7 +18,8 @@ from stromboli.framework.books.plan import GateRemoval
 from stromboli.framework.config.gates import ADMISSION
 from stromboli.framework.extension.capabilities import WRITING
 from stromboli.kube.client import ALL, Client, Select
-from stromboli.kube.informer import DOUBT_EVERY, Informer
+from stromboli.kube.informer import Informer
+from stromboli.kube.informers import DOUBT_EVERY
 from stromboli.kube.recorder import Recorder, Regarding
 from stromboli.kube.resources import COMMANDS, EVENTS, JOBS, LEASES, RESOURCES, Resource, plain
 from stromboli.kube.transport import Checked

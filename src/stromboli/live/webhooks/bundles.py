@@ -11,7 +11,8 @@ from stromboli.crds.admission.paths import ALL_PATHS, Path
 from stromboli.crds.registration import API_VERSION, MUTATING_KIND, VALIDATING_KIND
 from stromboli.errors import StromboliError
 from stromboli.kube.client import Client, Patch
-from stromboli.kube.informer import Informer, Informers
+from stromboli.kube.informer import Informer
+from stromboli.kube.informers import Informers
 from stromboli.kube.resources import Resource, plain, plural_of
 from stromboli.live.process.events import Telling
 

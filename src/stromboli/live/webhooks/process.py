@@ -17,7 +17,7 @@ from stromboli.crds.admission.paths import Path, chosen
 from stromboli.errors import ConfigError
 from stromboli.framework.config.gates import ADMISSION, QUEUE_OVERCOMMIT
 from stromboli.job_plugins.registry import offered
-from stromboli.kube.informer import Informers
+from stromboli.kube.informers import Informers
 from stromboli.live.process.gauges import PREFIX
 from stromboli.live.process.service import Service, Values, run_service
 from stromboli.live.process.web import Pages, health_pages, metrics_page

@@ -14,7 +14,8 @@ from stromboli.crds.admission.paths import Path
 from stromboli.crds.admission.world import KnownQueue, Object, Objects
 from stromboli.errors import StromboliError
 from stromboli.kube.client import Client
-from stromboli.kube.informer import Informer, Informers
+from stromboli.kube.informer import Informer
+from stromboli.kube.informers import Informers
 from stromboli.kube.resources import Raw, Resource, plain
 from stromboli.live.process.events import Telling
 

@@ -17,7 +17,7 @@ from stromboli.crds.admission import Settings, World
 from stromboli.crds.admission.paths import Path
 from stromboli.crds.admission.reviews import Request, Response, answer, is_refusal, read_review, written
 from stromboli.errors import ManifestError, StromboliError, in_words
-from stromboli.kube.informer import Informers
+from stromboli.kube.informers import Informers
 from stromboli.live.process.events import Telling
 from stromboli.live.process.stopping import Stop
 from stromboli.live.webhooks.bundles import Bundles
