@@ -19,12 +19,14 @@ from random import Random
 from benchmarks.tables import head, machine, row
 
 POINTS = 60
+SPAN = 3 * 86_400
+"""Seconds of the log in each point: a second of simulation or so, beside which starting processes counts little."""
 
 
 def command(log: Path, into: Path, workers: int) -> list[str]:
     """A sweep of 60 points: two loads, thirty seeds."""
     return [
-        sys.executable, "-m", "stromboli.cli.main", "sweep", str(log), "--nodes", "1x256cpu", "--for", "28800",
+        sys.executable, "-m", "stromboli.cli.main", "sweep", str(log), "--nodes", "1x256cpu", "--for", str(SPAN),
         "--seeds", str(POINTS // 2), "--loads", "0.8,1.2", "--workers", str(workers), "--into", str(into),
     ]  # fmt: skip
 
