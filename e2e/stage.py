@@ -23,6 +23,7 @@ from stromboli.live.process.process import AGENT as SCHEDULER
 
 NODES: Final = "4x8cpu,32Gi"
 GONE: Final = 404
+CONFLICT: Final = 409
 ALREADY_THERE: Final = 409
 NAMESPACE: Final = "volcano-system"
 ACCOUNTS: Final = {"webhooks": "stromboli-admission", "controllers": CONTROLLERS}
@@ -254,12 +255,12 @@ class Stage:
             return error.code == ALREADY_THERE
         return True
 
-    def delete(self, path: str, **options: str) -> None:
-        """Delete an object, which may be gone by now."""
+    def delete(self, path: str, **options: object) -> None:
+        """Delete an object, which may be gone by now, or another one where ``preconditions`` name its uid."""
         try:
             self.api.call("DELETE", path, options)
         except Refused as error:
-            if error.code != GONE:
+            if error.code != GONE and not (error.code == CONFLICT and "preconditions" in options):
                 raise
 
     def queue(self, name: str, **spec: object) -> None:

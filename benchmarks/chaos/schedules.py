@@ -106,7 +106,8 @@ class _Judge:
         jobs = self._stage.items(JOBS.format(present))
         for path, dependents in found:
             for one in orphans(dependents, jobs):
-                self._stage.delete(f"{path}/{one['metadata']['name']}")
+                meta = one["metadata"]  # another one may have its name by now
+                self._stage.delete(f"{path}/{meta['name']}", preconditions={"uid": meta["uid"]})
 
     def _played(self, drawn: Schedule) -> list[str]:
         self._world.play(drawn)

@@ -17,7 +17,7 @@ from stromboli.model.reservation import Held
 from stromboli.model.task import Task
 from stromboli.plugin import Plugin, allocatable, job_valid, on_allocate, on_deallocate
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
-from tests.acceptance.bench import NOW, answering, conf, phases, task_of
+from tests.acceptance.bench import NOW, answering, binds, conf, phases, task_of
 from tests.acceptance.fights import running, waiting
 from tests.acceptance.stories import ALLOCATE, MINUTE, Story, ending, held_on, holder, written
 
@@ -227,3 +227,18 @@ def test_what_makes_no_sense_is_given_up_also_where_a_plugin_raises_first() -> N
     story.tell(node("n1", cpu=1))
     assert written(story.cycle()) == {"h-0": None}
     assert story.told("metric.pipelined_given_up") == [{"reason": "node"}]
+
+
+def test_a_reservation_on_a_node_that_is_gone_ends_where_task_topology_counts_its_pods() -> None:
+    """Plugins hear that the pod has lost its room on a node that no row stands for."""
+    apart = {"volcano.sh/task-topology-affinity": "w,ps"}
+    group = [
+        pod_group("h", annotations=apart),
+        pod("h-0", group="h", role="w", cpu=4, memory=0, annotations=held_on("n1")),
+        pod("h-1", group="h", role="ps", cpu=4, memory=0),
+    ]
+    story = Story(ending("a", "n1"), group, nodes=2, text=conf("gang task-topology", "predicates", actions="allocate"))
+    story.tell(node("n1"), gone=True)
+    plan = story.cycle()
+    assert story.told("metric.pipelined_given_up") == [{"reason": "node"}]
+    assert set(binds(plan).values()) == {"n2"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,17 +21,8 @@ from stromboli.model.values.times import stamp
 from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Pods, SimJob, Workload, nodes_of
 from stromboli.study.calibration import (
-    DISCOUNT,
     ENOUGH,
-    LARGEST,
-    LEVELS,
-    SCALE,
-    SLACK,
-    STEP,
     Calibration,
-    HeadOfLine,
-    Open,
-    Quantiles,
 )  # fmt: skip
 from stromboli.study.eta import Forecaster, Rules, Scene, rules_of, scene_of, sort_of
 from stromboli.study.forecast import FAR, MOST_KINDS, Holding, Sharing, Situation, Waiting, deserved, starts
@@ -289,120 +281,6 @@ def test_estimates_of_users_are_read_and_nonsense_is_not() -> None:
     assert expected({EXPECTED: "soon"}) is expected({}) is None
 
 
-@pytest.mark.parametrize("change", [0.995, 1.0, 1.005])
-def test_quantiles_cover_what_they_say_also_of_waits_that_become_shorter_and_longer(change: float) -> None:
-    dice, calibration = np.random.default_rng(5), Calibration()
-    covered = list[list[bool]]()
-    for number in range(400):
-        outcome = 300.0 * change**number * float(dice.exponential(1.0))
-        predicted = np.sort(dice.exponential(600.0, 64))
-        if calibration.is_ready:
-            said = [one or 0.0 for one in calibration.quantiles(predicted)]
-            covered.append([outcome <= one + SLACK for one in said])
-            for level, one in enumerate(covered[-1]):
-                calibration.came(level, covered=one)
-        calibration.add(predicted, outcome)
-    assert len(calibration) == 400
-    assert np.abs(np.mean(covered, axis=0) - LEVELS).max() < 0.05
-
-
-@given(st.lists(st.booleans(), min_size=1, max_size=200))
-def test_of_any_outcomes_a_part_is_covered_that_the_moves_of_the_factor_bound(covered: list[bool]) -> None:
-    """The law of quantile tracking: level - part covered is how far the logarithm has moved over the steps taken."""
-    calibration, predicted = Calibration(), np.full(4, 600.0)
-    for _ in range(ENOUGH):
-        calibration.add(predicted, 600.0)
-    for one in covered:
-        calibration.came(0, covered=one)
-    p50 = calibration.quantiles(predicted)[0]
-    assert p50 is not None
-    moved = np.log((p50 + SCALE) / (600.0 + SCALE))
-    if p50 and np.abs(np.cumsum([STEP * (0.5 - one) for one in covered])).max() < LARGEST:
-        assert np.mean(covered) == pytest.approx(0.5 - moved / (STEP * len(covered)), abs=1e-6)
-
-
-def test_late_misses_stretch_no_further_than_seven_times() -> None:
-    """Hundreds of predictions may have been made before the first of them is known to have been too low."""
-    calibration, predicted = Calibration(), np.full(4, 700.0)
-    for _ in range(ENOUGH):
-        calibration.add(predicted, 700.0)
-    for _ in range(300):
-        calibration.came(1, covered=False)
-    assert calibration.quantiles(predicted)[1] == pytest.approx(1000.0 * np.exp(2.0) - SCALE)
-
-
-def test_the_first_factor_is_that_of_the_first_predictions() -> None:
-    calibration = Calibration()
-    for number in range(ENOUGH):
-        assert calibration.basis == "not calibrated"
-        assert calibration.quantiles(np.full(4, 600.0)) == (600.0,) * 3
-        calibration.add(np.full(4, 600.0), 600.0 * (number + 1))
-    ratios = [(600.0 * (number + 1) + SCALE) / (600.0 + SCALE) for number in range(ENOUGH)]
-    expected_quantiles = [(1200.0 + SCALE) * ratios[place] - SCALE for place in (10, 16, 19)]
-    assert calibration.quantiles(np.full(4, 1200.0)) == pytest.approx(expected_quantiles)
-
-
-def test_answers_say_how_often_such_answers_have_come_true() -> None:
-    calibration = Calibration()
-    for _ in range(ENOUGH):
-        calibration.add(np.full(4, 600.0), 600.0)
-    assert calibration.basis == "calibrated by 20 jobs"
-    for covered in (True, True, False):
-        calibration.told_came(1, covered=covered)
-        calibration.told_came(0, covered=False)
-    assert calibration.basis == "calibrated by 20 jobs; P80 held 67% of 3 times"
-
-
-def test_a_quantile_that_is_exceeded_is_known_before_the_wait_ends() -> None:
-    """Once the wait ends it counts no more."""
-    told = list[tuple[int, bool]]()
-    quantiles = Open((50.0, 100.0, None), lambda number, covered: told.append((number, covered)))
-    quantiles.waits(50.0 + SLACK)
-    assert told == []
-    quantiles.waits(51.0 + SLACK)
-    assert told == [(0, False)]
-    quantiles.started(100.0 + SLACK)
-    assert told == [(0, False), (1, True)]
-
-
-SAID: Quantiles = (300.0, 600.0, None)
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "ahead", "told"),
-    [
-        ([], 3900.0, SAID),
-        ([3900.0], 3900.0, (3900.0, 3900.0, None)),
-        ([3900.0], 500.0, (500.0, 500.0, None)),
-        ([300.0], 3900.0, SAID),
-        ([3900.0], None, SAID),
-        ([3900.0] + [600.0] * 5, 3900.0, SAID),  # nine tenths of what was lost long ago are forgotten
-        ([2000.0], 3900.0, (300.0, 3900.0, None)),  # too long is the smaller fault of a P80 only
-    ],
-    ids=["no outcome", "head of line", "a shorter queue", "sketch", "first in its queue", "of late", "level by level"],
-)
-def test_the_prediction_is_told_that_has_lost_less(outcomes: list[float], ahead: float | None, told: Quantiles) -> None:
-    head = HeadOfLine()
-    for outcome in outcomes:
-        head.add(SAID, 3900.0, outcome)
-    assert head.or_else(SAID, ahead) == told
-
-
-def test_losses_of_long_ago_count_less() -> None:
-    head, losses = HeadOfLine(), [0.0, 0.0]
-    outcomes = [3900.0, *[300.0] * 40]
-    for outcome in outcomes:
-        head.add((300.0, 300.0, 300.0), 3900.0, outcome)
-        losses = [DISCOUNT * one + abs(outcome - said) / 2 for one, said in zip(losses, (300.0, 3900.0), strict=True)]
-        assert (head.or_else((300.0,) * 3, 3900.0)[0] == 3900.0) == (losses[1] < losses[0])
-
-
-def test_a_quantile_that_is_told_is_not_below_a_lower_one() -> None:
-    head = HeadOfLine()
-    head.add((0.0, 4000.0, 4000.0), 4000.0, 4000.0)
-    assert head.or_else((100.0, 500.0, 5000.0), 900.0) == (900.0, 900.0, 5000.0)
-
-
 def run_of(jobs: list[SimJob], until: float) -> Simulation:
     registry = full_registry("")
     workload = Workload("waits", tuple(jobs), tuple(nodes_of("1x4cpu")))
@@ -459,7 +337,7 @@ def test_what_a_learner_told_of_a_start_is_weighed_by_its_outcome() -> None:
     (answer,) = learner.answers
     assert (answer.job, answer.outcome) == ("default/waits", 990.0)
     assert answer.quantiles == pytest.approx((100.0,) * 3)
-    assert learner.calibration.told(np.full(4, 100.0), 990.0) == (990.0,) * 3
+    assert learner.calibration.told(np.full(4, 100.0), "default", 990.0) == (990.0,) * 3
     assert learner.calibration.basis.endswith("P80 held 0% of 1 times")
 
 
@@ -589,12 +467,21 @@ def test_a_scene_knows_weights_ranks_and_admitted_jobs() -> None:
     assert scene_of(found, 0.0).situation.sharing is None
 
 
-def test_a_scene_knows_how_much_longer_the_first_of_a_queue_has_waited() -> None:
-    """A job that has started and would have more pods does not wait."""
-    objects = [node("n1", cpu=1), queue("other"), pod_group("runs", created=100), pod("runs-0", group="runs", on="n1")]
-    groups = {"runs": ("default", 100), "a": ("default", 200), "b": ("default", 260), "c": ("other", 300)}
-    for name, (of, created) in groups.items():
-        objects += [pod_group(name, queue=of, created=created), pod(f"{name}-1", group=name)]
+def test_a_scene_knows_how_much_longer_the_first_before_each_job_has_waited() -> None:
+    """A job that has started and would have more pods does not wait, and pods that are made again wait anew."""
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
+    runs = (
+        pod_group("runs", created=100),
+        pod("runs-0", group="runs", on="n1"),
+        pod("runs-1", group="runs", created=100),
+    )
+    objects = [node("n1", cpu=1), queue("other"), high, *runs]
+    for name, (of, created, made) in {
+        "a": ("default", 200, 200), "b": ("default", 260, 260), "again": ("default", 120, 700),
+        "c": ("other", 300, 300), "urgent": ("other", 400, 400), "d": ("other", 500, 500),
+    }.items():  # fmt: skip
+        urgent: dict[str, Any] = {"priorityClassName": "high"} if name == "urgent" else {}
+        objects += [pod_group(name, queue=of, created=created, **urgent), pod(f"{name}-0", group=name, created=made)]
     scene = scene_of(state(*objects), 1000.0)
-    ahead = {uid: one for (uid, _, _), one in zip(scene.waiting, scene.ahead, strict=True)}
-    assert ahead == {"default/runs": None, "default/a": None, "default/b": 60.0, "default/c": None}
+    ahead = {uid.removeprefix("default/"): one for (uid, _, _), one in zip(scene.waiting, scene.ahead, strict=True)}
+    assert ahead == {"runs": None, "again": None, "a": None, "b": 60.0, "urgent": None, "c": None, "d": 200.0}

@@ -520,6 +520,33 @@ def test_a_page_that_has_expired_is_listed_at_one_go() -> None:
     run(main())
 
 
+def test_what_goes_between_a_page_and_the_list_in_its_place_is_missed() -> None:
+    """The first page of the list that has expired shows it."""
+
+    async def main() -> None:
+        world, expires = World(), [False]
+        for number in range(1200):
+            world.server.put("pods", pod(f"p{number}"))
+
+        def fault(request: Request, when: str) -> Response | None:
+            if "continue" in request.params and expires[0]:
+                expires[0] = False
+                world.server.drop("pods", "p0", "ns")
+                return status(410, "Expired")
+            return None
+
+        world.server.faults.append(fault)
+        async with world:
+            expires[0] = True
+            world.informer.refresh()
+            await asyncio.sleep(5)
+            assert not expires[0]
+            assert ("ns", "p0") not in world.informer.store
+            assert world.agrees()
+
+    run(main())
+
+
 def test_a_server_that_is_gone_is_found_again() -> None:
     async def main() -> None:
         world = World()

@@ -150,7 +150,9 @@ class Informer(Generic[T]):
             return True
         if self.resource_version and not newer(version, self.resource_version):
             return False
-        self._answered[key] = Known(uid, version)
+        before = self._answered.get(key)
+        if before is None or newer(version, before.version):
+            self._answered[key] = Known(uid, version)
         return True
 
     # ------------------------------------------------------------------ following
@@ -273,6 +275,8 @@ class Informer(Generic[T]):
         busy = Slices()
         with not_collecting():
             async for page in self._pages():
+                if page.resource_version != version:  # another list, which begins with this page
+                    seen.clear()
                 version = page.resource_version
                 for raw in page.items:
                     stub = identity(raw)

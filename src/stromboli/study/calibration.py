@@ -48,41 +48,43 @@ def ascending(found: Sequence[float]) -> tuple[float | None, ...]:
 
 
 class HeadOfLine:
-    """Which of two predictions is told, level by level: the one that has lost less of late.
+    """Which of two predictions is told, level by level: the one that has lost less of late, in the queue and in all.
 
     The calibrated sketch knows no jobs that come later: where more come than end, it says too little for days, and too
     much once its factor has followed.  The wait of a queue's first job grows with the queue, and a job that joins a
     queue that moves steadily waits about as long (R. Ibrahim, W. Whitt, "Real-Time Delay Estimation Based on Delay
     History", M&SOM 11(3), 2009).
 
-    As long as neither has lost more than the other, that is the sketch.
+    As long as neither has lost more than the other, that is the sketch.  What the first job has waited is not
+    calibrated: where it is told, its coverage is what it is.
     """
 
     def __init__(self) -> None:
-        self._losses = [(0.0, 0.0) for _ in LEVELS]
+        self._all = [(0.0, 0.0)] * len(LEVELS)
+        self._queues: dict[str, list[tuple[float, float]]] = {}
 
-    def or_else(self, said: Quantiles, ahead: float | None) -> tuple[float | None, ...]:
-        """The quantiles that are told.
+    def or_else(self, said: Quantiles, queue: str, ahead: float | None) -> tuple[float | None, ...]:
+        """The quantiles that are told of a job of ``queue``.
 
-        ``said`` are those of the sketch; the job that has waited longest in the queue has waited ``ahead`` seconds
-        longer than the one that is asked about, None where no other has.
+        ``said`` are those of the sketch; of the jobs before it in its queue the one that has waited longest has waited
+        ``ahead`` seconds longer, None where there is none.
         """
-        if ahead is None:
+        if ahead is None or queue not in self._queues:
             return tuple(said)
-        found = [ahead if other < mine else one for one, (mine, other) in zip(said, self._losses, strict=True)]
+        losses = zip(said, self._all, self._queues[queue], strict=True)
+        found = [ahead if all(other < mine for mine, other in both) else one for one, *both in losses]
         return ascending([inf if one is None else one for one in found])
 
-    def add(self, said: Quantiles, ahead: float | None, outcome: float) -> None:
+    def add(self, said: Quantiles, queue: str, ahead: float | None, outcome: float) -> None:
         """A start of which was ``said`` so much came after ``outcome`` seconds."""
         if ahead is None:
             return
-        for at, one in enumerate(said):
-            if one is not None:
-                mine, other = (DISCOUNT * loss for loss in self._losses[at])
-                self._losses[at] = (
-                    mine + pinball(outcome, one, LEVELS[at]),
-                    other + pinball(outcome, ahead, LEVELS[at]),
-                )
+        for losses in (self._all, self._queues.setdefault(queue, [(0.0, 0.0)] * len(LEVELS))):
+            for at, one in enumerate(said):
+                if one is not None:
+                    mine, other = (DISCOUNT * loss for loss in losses[at])
+                    mine += pinball(outcome, one, LEVELS[at])
+                    losses[at] = (mine, other + pinball(outcome, ahead, LEVELS[at]))
 
 
 class Calibration:
@@ -151,12 +153,12 @@ class Calibration:
         """The calibrated quantiles of a prediction; None where they are infinite."""
         return ascending([self._stretched(quantile(predicted, level), number) for number, level in enumerate(LEVELS)])
 
-    def told(self, predicted: Floats, ahead: float | None) -> tuple[float | None, ...]:
+    def told(self, predicted: Floats, queue: str, ahead: float | None) -> tuple[float | None, ...]:
         """What is told of a prediction: its calibrated quantiles, or how long the first of the queue has waited.
 
-        ``ahead`` is as for :meth:`HeadOfLine.or_else`.
+        ``queue`` and ``ahead`` are as for :meth:`HeadOfLine.or_else`.
         """
-        return self.head_of_line.or_else(self.quantiles(predicted), ahead)
+        return self.head_of_line.or_else(self.quantiles(predicted), queue, ahead)
 
     def _stretched(self, raw: float, number: int) -> float:
         if not self.is_ready or raw == inf:

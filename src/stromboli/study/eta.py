@@ -7,7 +7,7 @@ or from jobs alike that have ended.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -91,8 +91,8 @@ class Eta(NamedTuple):
 class Scene:
     """A situation with names: the running and waiting jobs by number, and how long each of the former has run.
 
-    ``ahead`` is by how many seconds the job that has waited longest in its queue has waited longer than each waiting
-    job; None where no other has.
+    ``ahead`` is for each waiting job by how many seconds the one that has waited longest has waited longer than it, of
+    those that stand before it in its queue; None where none has.
     """
 
     situation: Situation
@@ -149,6 +149,10 @@ def scene_of(state: ClusterState, now: float, began: Mapping[str, float] = {}, r
     return making.done(free, rules.sharing([queue.spec for queue in state.queues.values()], total))
 
 
+_Place = tuple[float, float, str]
+"""Less priority, the time of creation, and the uid: the order in which jobs wait."""
+
+
 class _Scene:
     def __init__(
         self, rows: Mapping[str, int], queues: Sequence[str], width: int, now: float, began: Mapping[str, float]
@@ -159,9 +163,8 @@ class _Scene:
         self._most = np.full((len(queues) + 1, width), FAR)
         self._running: list[Holding] = []
         self._about: list[tuple[Sort, float, float | None]] = []
-        self._waiting: list[tuple[tuple[float, float, str], Waiting, tuple[str, Sort, float | None]]] = []
-        self._oldest: dict[int, float] = {}
-        """By queue, when the first of the jobs was created that have not started."""
+        self._waiting: list[tuple[_Place, Waiting, tuple[str, Sort, float | None], float | None]] = []
+        """In what order jobs wait, and since when; None for those that have started and would have more pods."""
 
     def limit(self, queue: str, axes: Axes, capability: Mapping[str, Amount]) -> None:
         """A queue has at most so much."""
@@ -183,7 +186,8 @@ class _Scene:
             least = min(max(job.facts.min_available - len(on), 1), len(off))
             each = np.array([self._vector(one.template.vector) for one in off]).max(axis=0)
             waiting = Waiting(each, len(off), least, queue, _is_admitted(job))
-            self._waits(job, waiting, said, off[0].created, started=len(on) >= max(job.facts.min_available, 1))
+            made = min(one.created for one in off)
+            self._waits(job, waiting, said, made, started=len(on) >= max(job.facts.min_available, 1))
         elif awaits_pods(job):
             count = job.facts.min_available
             each = np.ceil(self._vector(job.facts.min_vector) / count)
@@ -200,10 +204,10 @@ class _Scene:
     def _waits(
         self, job: Job, waiting: Waiting, said: float | None, created: float = 0.0, *, started: bool = False
     ) -> None:
-        created = job.facts.group.created or created
-        if created and not started:
-            self._oldest[waiting.queue] = min(created, self._oldest.get(waiting.queue, created))
-        self._waiting.append(((-job.facts.priority, created, job.uid), waiting, (job.uid, sort_of(job), said)))
+        first = job.facts.group.created or created
+        place = (-job.facts.priority, first, job.uid)
+        since = max(first, created)  # pods that were made again wait since then
+        self._waiting.append((place, waiting, (job.uid, sort_of(job), said), None if started else since))
 
     def _vector(self, vector: Sequence[int]) -> Floats:
         found = np.zeros(self._width)
@@ -214,15 +218,18 @@ class _Scene:
     def done(self, free: Floats, sharing: Sharing | None) -> Scene:
         """The scene."""
         self._waiting.sort(key=lambda one: one[0])
-        waiting = [one for _, one, _ in self._waiting]
+        waiting = [one for _, one, _, _ in self._waiting]
         situation = Situation(free, self._running, waiting, self._used, self._most, sharing)
-        ahead = [self._ahead(one.queue, created) for (_, created, _), one, _ in self._waiting]
-        return Scene(situation, self._about, [about for _, _, about in self._waiting], ahead)
+        return Scene(situation, self._about, [about for _, _, about, _ in self._waiting], list(self._ahead()))
 
-    def _ahead(self, queue: int, created: float) -> float | None:
-        """By how much the first of a queue has waited longer than a job of that age."""
-        ahead = created - self._oldest.get(queue, created)
-        return ahead if ahead > 0 else None
+    def _ahead(self) -> Iterator[float | None]:
+        """By how much the job that has waited longest of those before each job of its queue has waited longer."""
+        oldest: dict[int, float] = {}
+        for _, one, _, since in self._waiting:
+            before = oldest.get(one.queue, np.inf)
+            yield since - before if since is not None and since > before else None
+            if since:
+                oldest[one.queue] = min(before, since)
 
 
 def _is_admitted(job: Job) -> bool:
@@ -285,5 +292,7 @@ class Forecaster:
             if target not in scene.situation.sketched:
                 why = f"no basis: jobs before it ask for {MOST_KINDS} different amounts, and no more are sketched"
             return self._unknown(scene, target, why)
-        told = self.calibration.told(found, scene.ahead[target])
-        return Eta(*scene.standing(target), told, self.calibration.basis)
+        uid, queue, position = scene.standing(target)
+        told = self.calibration.told(found, queue, scene.ahead[target])
+        by_head = "" if told == self.calibration.quantiles(found) else "; as long as the first before it has waited"
+        return Eta(uid, queue, position, told, self.calibration.basis + by_head)

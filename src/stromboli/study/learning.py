@@ -128,7 +128,7 @@ class Learner:
         self.answers.append(Answer(uid, seen.sort.queue, seen.asked, found.told, outcome, found.calibrated))
         self.calibration.add(found.draws, outcome)
         if found.calibrated:
-            self.calibration.head_of_line.add(found.said, found.ahead, outcome)
+            self.calibration.head_of_line.add(found.said, seen.sort.queue, found.ahead, outcome)
         for quantiles in found.open:
             quantiles.started(outcome)
 
@@ -143,11 +143,11 @@ class Learner:
         seen.tried, seen.asked = True, now
         found = "" if target is None else self.forecaster.predict(scene, [target])
         if target is not None and not isinstance(found, str) and np.isfinite(found).any():
-            seen.prediction = self._predicted(found[0], scene.ahead[target])
+            seen.prediction = self._predicted(found[0], seen.sort.queue, scene.ahead[target])
 
-    def _predicted(self, draws: Floats, ahead: float | None) -> _Prediction:
+    def _predicted(self, draws: Floats, queue: str, ahead: float | None) -> _Prediction:
         calibration = self.calibration
-        said, told = calibration.quantiles(draws), calibration.told(draws, ahead)
+        said, told = calibration.quantiles(draws), calibration.told(draws, queue, ahead)
         followed = (Open(said, calibration.came), Open(told, calibration.told_came)) if calibration.is_ready else ()
         return _Prediction(draws, said, ahead, told, calibration.is_ready, followed)
 

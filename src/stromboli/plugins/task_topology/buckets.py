@@ -203,7 +203,7 @@ class Buckets:
         """``task`` has its node, or its eviction is undone."""
         if (bucket := self.of.get(task.uid)) is None:
             return
-        bucket.on_row[self.rows[task.node_name]] += 1
+        bucket.on_row[self.rows.get(task.node_name, -1)] += 1
         if task.uid in self._evicted:
             self._evicted.remove(task.uid)
             return
@@ -217,7 +217,7 @@ class Buckets:
         """``task`` waits again; one that is evicted ends, and does not."""
         if (bucket := self.of.get(task.uid)) is None:
             return
-        bucket.on_row[self.rows[task.node_name]] -= 1
+        bucket.on_row[self.rows.get(task.node_name, -1)] -= 1
         if task.status is TaskStatus.Releasing:
             self._evicted.add(task.uid)
             return
@@ -228,7 +228,7 @@ class Buckets:
         bucket.wait(task, 1)
 
     def _repel(self, task: Task, change: int) -> None:
-        row = self.rows[task.node_name]
+        row = self.rows.get(task.node_name, -1)
         for name in self.wishes.apart.get(name_of(task), ()):
             self.repulsion.setdefault(name, Counter())[row] += change
 
