@@ -337,7 +337,8 @@ def test_what_a_learner_told_of_a_start_is_weighed_by_its_outcome() -> None:
     (answer,) = learner.answers
     assert (answer.job, answer.outcome) == ("default/waits", 990.0)
     assert answer.quantiles == pytest.approx((100.0,) * 3)
-    assert learner.calibration.told(np.full(4, 100.0), "default", 990.0) == (990.0,) * 3
+    said = learner.calibration.quantiles(np.full(4, 100.0))
+    assert learner.calibration.head_of_line.or_else(said, "default", 990.0) == (990.0,) * 3
     assert learner.calibration.basis.endswith("P80 held 0% of 1 times")
 
 

@@ -153,13 +153,6 @@ class Calibration:
         """The calibrated quantiles of a prediction; None where they are infinite."""
         return ascending([self._stretched(quantile(predicted, level), number) for number, level in enumerate(LEVELS)])
 
-    def told(self, predicted: Floats, queue: str, ahead: float | None) -> tuple[float | None, ...]:
-        """What is told of a prediction: its calibrated quantiles, or how long the first of the queue has waited.
-
-        ``queue`` and ``ahead`` are as for :meth:`HeadOfLine.or_else`.
-        """
-        return self.head_of_line.or_else(self.quantiles(predicted), queue, ahead)
-
     def _stretched(self, raw: float, number: int) -> float:
         if not self.is_ready or raw == inf:
             return raw

@@ -293,6 +293,7 @@ class Forecaster:
                 why = f"no basis: jobs before it ask for {MOST_KINDS} different amounts, and no more are sketched"
             return self._unknown(scene, target, why)
         uid, queue, position = scene.standing(target)
-        told = self.calibration.told(found, queue, scene.ahead[target])
-        by_head = "" if told == self.calibration.quantiles(found) else "; as long as the first before it has waited"
+        said = self.calibration.quantiles(found)
+        told = self.calibration.head_of_line.or_else(said, queue, scene.ahead[target])
+        by_head = "" if told == said else "; as long as the first before it has waited"
         return Eta(uid, queue, position, told, self.calibration.basis + by_head)

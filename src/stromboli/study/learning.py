@@ -40,14 +40,14 @@ class Answer(NamedTuple):
 class _Prediction(NamedTuple):
     """A prediction of a start: its ``draws``, the calibrated quantiles ``said``, and the answer ``told``.
 
-    ``ahead`` is as in a scene; ``open`` are those of either quantiles of which the outcome is not known yet.
+    ``ahead`` is as in a scene; ``open`` are those of either quantiles of which the outcome is not known yet, none where
+    too little was known to calibrate by.
     """
 
     draws: Floats
     said: tuple[float | None, ...]
     ahead: float | None
     told: tuple[float | None, ...]
-    calibrated: bool
     open: tuple[Open, ...]
 
 
@@ -125,9 +125,9 @@ class Learner:
         seen.prediction = None
 
     def _came_true(self, uid: str, seen: _Seen, found: _Prediction, outcome: float) -> None:
-        self.answers.append(Answer(uid, seen.sort.queue, seen.asked, found.told, outcome, found.calibrated))
+        self.answers.append(Answer(uid, seen.sort.queue, seen.asked, found.told, outcome, bool(found.open)))
         self.calibration.add(found.draws, outcome)
-        if found.calibrated:
+        if found.open:
             self.calibration.head_of_line.add(found.said, seen.sort.queue, found.ahead, outcome)
         for quantiles in found.open:
             quantiles.started(outcome)
@@ -147,9 +147,10 @@ class Learner:
 
     def _predicted(self, draws: Floats, queue: str, ahead: float | None) -> _Prediction:
         calibration = self.calibration
-        said, told = calibration.quantiles(draws), calibration.told(draws, queue, ahead)
+        said = calibration.quantiles(draws)
+        told = calibration.head_of_line.or_else(said, queue, ahead)
         followed = (Open(said, calibration.came), Open(told, calibration.told_came)) if calibration.is_ready else ()
-        return _Prediction(draws, said, ahead, told, calibration.is_ready, followed)
+        return _Prediction(draws, said, ahead, told, followed)
 
 
 def _ran_since(job: Job) -> float | None:
