@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from benchmarks.fragmentation import POLICIES, arrivals, main, read, run
+from benchmarks import fragmentation
+from benchmarks.fragmentation import POLICIES, Outcome, arrivals, main, read, run
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\ncpus,64000,262144,0,\nold,32000,65536,2,T4\nnew,32000,65536,4,V100M16\n"
 PODS = (
@@ -46,6 +47,31 @@ def test_a_mean_out_of_bounds_is_a_failure(files: tuple[Path, Path], capsys: pyt
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("| random | ")
     assert (code, last.endswith("| ok |")) in {(0, True), (1, False)}
+
+
+@pytest.mark.parametrize(
+    ("allocated", "verdicts"),
+    [
+        ({"random": 80.0, "best-fit": 90.0, "gradient": 95.0}, ["ok", "ok"]),
+        ({"random": 91.0, "best-fit": 90.0, "gradient": 95.0}, ["MISSED", "MISSED"]),
+        ({"random": 80.0, "best-fit": 95.0, "gradient": 95.0}, ["MISSED", "MISSED"]),
+    ],
+)
+def test_policies_come_in_the_published_order_on_each_trace(
+    files: tuple[Path, Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    allocated: dict[str, float],
+    verdicts: list[str],
+) -> None:
+    found = {POLICIES[name].conf: Outcome(share, 5, 1.0) for name, share in allocated.items()}
+    monkeypatch.setattr(fragmentation, "run", lambda _trace, policy, _seed: found[policy.conf])
+    nodes, pods = files
+    code = main([str(nodes), str(pods), str(pods), "--seeds", "1"])
+    *rows, last = capsys.readouterr().out.splitlines()[3:]
+    assert [line.split(" | ")[-1].removesuffix(" |") for line in rows] == verdicts
+    assert last == f"{verdicts.count('ok')} of 2 traces in the published order, 1 seeds each"
+    assert code == ("MISSED" in verdicts)
 
 
 @pytest.mark.parametrize(
