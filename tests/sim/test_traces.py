@@ -163,6 +163,17 @@ def test_times_and_membership_are_annotations(openb: Importer) -> None:
     assert (third["status"], third["spec"]["schedulerName"]) == ({"phase": "Pending"}, "volcano")
 
 
+def test_a_list_that_tells_only_sizes_has_pods_of_any_gpu_at_best_effort(openb: Importer) -> None:
+    pods = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\nopenb-pod-0001,6000,12288,1,460\n"
+    manifests = openb(OPENB_NODES, pods)
+    assert [one["kind"] for one in manifests[2:]] == ["Queue", "PriorityClass", "PodGroup", "Pod"]
+    group, found = manifests[-2:]
+    assert group["spec"] == {"minMember": 1, "queue": "be", "priorityClassName": "be"}
+    assert found["metadata"]["annotations"] == {"scheduling.k8s.io/group-name": "openb-pod-0001"}
+    assert "affinity" not in found["spec"]
+    assert found["spec"]["containers"][0]["resources"]["limits"]["volcano.sh/vgpu-memory"] == "460"
+
+
 def test_equal_times_keep_the_order_of_the_file(openb: Importer) -> None:
     rows = [f"pod-{i},1,1,0,0,,BE,Running,7,8,7\n" for i in (10, 9, 100)]
     pods = [

@@ -32,10 +32,11 @@ from stromboli.sim.traces.trace_objects import (
 from stromboli.sim.traces.trace_rows import Row, distinct, read_rows
 
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
-POD_COLUMNS: Final = (
-    "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase", "creation_time",
-    "deletion_time", "scheduled_time",
-)  # fmt: skip
+POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+WITHOUT: Final = {
+    "gpu_spec": "", "qos": "BE", "pod_phase": "", "creation_time": "", "deletion_time": "", "scheduled_time": "",
+}  # fmt: skip
+"""The cells of columns that some of the published lists of tasks lack: any GPU, best effort, times unknown."""
 
 GPU: Final = 1000
 """The memory of every GPU in MB, as its node registers it: a MB is a thousandth, and so many pods may share it."""
@@ -54,12 +55,13 @@ def import_openb(nodes_csv: Path, pods_csv: Path) -> Iterator[Manifest]:
     A task asks for `volcano.sh/vgpu-number` GPUs and of each for `volcano.sh/vgpu-memory`, in thousandths: its
     gpu_milli. The plugin deviceshare gives them, with `deviceshare.VGPUEnable: true`. `gpu_spec` becomes required node
     affinity to the GPU models it lists, `qos` a Queue and a PriorityClass, which come right before the first task that
-    has it. All pods are pending, whatever phase the trace recorded; their times are annotations. Raises ManifestError,
+    has it. All pods are pending, whatever phase the trace recorded; their times are annotations. What a list has no
+    column for is as in :data:`WITHOUT`. Raises ManifestError,
     naming file, line and column, at a row that does not hold what it should.
     """
     yield from map(node_of, distinct(read_rows(nodes_csv, NODE_COLUMNS), "sn"))
     known: set[str] = set()
-    for row in distinct(read_rows(pods_csv, POD_COLUMNS), "name"):
+    for row in distinct(read_rows(pods_csv, POD_COLUMNS, WITHOUT), "name"):
         qos = row.name("qos")
         if qos not in known:
             known.add(qos)
@@ -96,7 +98,8 @@ def task_of(row: Row, qos: str) -> Manifest:
         SCHEDULED_TIME: row.seconds("scheduled_time"),
         DELETION_TIME: row.seconds("deletion_time"),
     }
-    annotations = {**membership(row.name("name")), RECORDED_PHASE: row.text("pod_phase")}
+    phase = {RECORDED_PHASE: row.text("pod_phase")} if row.text("pod_phase") else {}
+    annotations = {**membership(row.name("name")), **phase}
     spec = {"priorityClassName": qos, **on_gpu_models(row.labels("gpu_spec"))}
     requests = {CPU: f"{row.whole('cpu_milli')}m", MEMORY: f"{row.whole('memory_mib')}Mi", **gpu_request(row)}
     return pod(row.name("name"), row.line, times, annotations, spec, requests)

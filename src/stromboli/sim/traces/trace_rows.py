@@ -82,21 +82,24 @@ class Row:
         return value
 
 
-def read_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+def read_rows(path: Path, columns: Sequence[str], without: Mapping[str, str] = {}) -> Iterator[Row]:
     """The rows of a CSV file that has (at least) these columns, one at a time.
 
-    Raises ManifestError when the file cannot be read, lacks a column, or has a row with more or fewer cells.
+    ``without`` says what the cells of further columns are in a file that lacks the column.  Raises ManifestError when
+    the file cannot be read, lacks a column, or has a row with more or fewer cells.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            yield from checked_rows(path.name, csv.DictReader(file, strict=True), columns)
+            yield from checked_rows(path.name, csv.DictReader(file, strict=True), columns, without)
     except OSError as error:
         raise ManifestError(f"cannot be read: {error.strerror}", file=str(path)) from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise ManifestError(f"is no CSV file in UTF-8: {error}", file=str(path)) from error
 
 
-def checked_rows(file: str, reader: csv.DictReader[str], columns: Sequence[str]) -> Iterator[Row]:
+def checked_rows(
+    file: str, reader: csv.DictReader[str], columns: Sequence[str], without: Mapping[str, str] = {}
+) -> Iterator[Row]:
     """Rows of a reader, its header and the length of each row checked first. Raises ManifestError."""
     header = reader.fieldnames or ()
     missing = [column for column in columns if column not in header]
@@ -104,7 +107,7 @@ def checked_rows(file: str, reader: csv.DictReader[str], columns: Sequence[str])
         problem = f"the header lacks it; it names {', '.join(header) or 'nothing'}"
         raise ManifestError(problem, file=file, object="line 1", path=f"column {missing[0]}")
     for cells in reader:
-        yield Row(file, reader.line_num, complete(file, reader.line_num, cells))
+        yield Row(file, reader.line_num, {**without, **complete(file, reader.line_num, cells)})
 
 
 def complete(file: str, line: int, cells: dict[str | None, str | None]) -> dict[str, str]:
