@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 Image = tuple[Path, dict[str, Any]]
 
 
-def test_it_runs_as_nobody_and_says_what_it_is(image: Image) -> None:
+def test_the_image_runs_without_root_and_its_labels_name_its_version(image: Image) -> None:
     _, config = image
     assert (config["User"], config["Entrypoint"]) == ("65532:65532", ["/opt/stromboli/bin/stromboli"])
     labels = {name.rpartition(".")[2]: value for name, value in config["Labels"].items()}
@@ -80,7 +80,7 @@ def test_a_file_that_is_not_needed_is_found(tmp_path: Path) -> None:
         "/opt/stromboli/bin/vcctl",
     ],
 )
-def test_its_programs_start_as_nobody(image: Image, program: str) -> None:
+def test_its_programs_start_without_root(image: Image, program: str) -> None:
     jail = ["chroot", "--userspec=65532:65532", str(image[0])]
     word = "--help" if program.endswith("vcctl") else "--version"
     done = subprocess.run([*jail, program, word], capture_output=True, text=True, check=False)

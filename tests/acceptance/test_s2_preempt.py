@@ -76,7 +76,9 @@ def counted(*states: tuple[str, str]) -> list[Manifest]:
         pytest.param(counted(("n1", "Running"), ("n1", "Failed")), 2, True, id="S2-04 failed ones are not"),
     ],
 )
-def test_who_starves(pods: list[Manifest], least: int, starves: bool) -> None:
+def test_a_job_starves_while_fewer_of_its_pods_are_ready_than_its_minimum(
+    pods: list[Manifest], least: int, starves: bool
+) -> None:
     bench = Bench([node("n1", cpu=2), pod_group("j", min_member=least), *pods], conf("gang", actions="preempt"))
     with bench.open() as session:
         assert bool(session.ask.job_starving(session.jobs["default/j"])) is starves
@@ -156,7 +158,7 @@ def test_S2_11_no_pod_is_evicted_once_the_job_starves_no_more() -> None:
 
 
 @pytest.mark.parametrize(("least", "victims", "places"), [(0, ["l-3", "l-2"], 2), (3, [], 0)])
-def test_S2_12_a_whole_gang_or_nobody(least: int, victims: list[str], places: int) -> None:
+def test_S2_12_victims_go_for_a_whole_gang_or_not_at_all(least: int, victims: list[str], places: int) -> None:
     """P1 and P2: four of one core each, two asked for; a minimum of 3 gives one victim, which is not enough."""
     plan = fight(running("l", 4, priorities=(10, 9, 8, 7), least=least), waiting("h", 2)).cycle()
     assert evicted(plan) == victims
@@ -172,7 +174,7 @@ def test_S2_13_bound_and_running_pods_of_other_jobs_go() -> None:
     assert evicted(plan) == ["l-9"]
 
 
-def test_S2_14_best_effort_pods_evict_only_their_like_and_marked_pods_nobody() -> None:
+def test_S2_14_best_effort_pods_evict_only_their_like_and_marked_pods_stay() -> None:
     marked = running("l", 4, annotations={PREEMPTABLE: "false"})
     assert evicted(fight(marked, waiting("h", 1)).cycle()) == []
     full = [node("n1", cpu=4, pods=2), *CLASSES, *running("l", 1), *running("e", 1, cpu=0), *waiting("h", 1, cpu=0)]
@@ -193,7 +195,7 @@ def test_S2_15_an_important_task_takes_the_place_of_another_of_its_job() -> None
 
 
 @pytest.mark.parametrize("text", [PREEMPT, RECLAIM])
-def test_S2_16_pods_whose_policy_is_never_take_from_nobody(text: str) -> None:
+def test_S2_16_pods_whose_policy_is_never_evict_no_pod(text: str) -> None:
     for policy, number in (("Never", 0), ("PreemptLowerPriority", 1)):
         asker = "q2" if text is RECLAIM else "default"
         bench = fight([queue("q2")], LOWS, waiting("h", 1, queue=asker, preemptionPolicy=policy), text=text)
@@ -284,7 +286,7 @@ def test_S2_21_the_node_with_evictions_is_nominated() -> None:
     assert (evicted(plan), reserved(plan), nominated(plan)) == ([], {"h-0": "n1"}, {})
 
 
-def test_S2_22_a_queue_beyond_its_share_preempts_nobody() -> None:
+def test_S2_22_a_queue_beyond_its_share_preempts_no_pod() -> None:
     """q1 deserves 2 of 4 cores and its protected pods hold 3: not even without the fourth there is quota."""
     queues = [queue("q1"), queue("q2")]
     kept = running("keep", 3, queue="q1", annotations={PREEMPTABLE: "false"})

@@ -75,7 +75,7 @@ def test_S3_44_unknown_strategies_name_no_victims() -> None:
     assert not [line for line in bench.logged(5, DUE + 301) if line.startswith("strategy: x")]
 
 
-def test_S3_44_low_node_utilization_is_known_and_the_default_moves_nobody() -> None:
+def test_S3_44_low_node_utilization_is_known_and_the_default_moves_no_pod() -> None:
     bench = Bench(loaded_and_idle(), shuffling())
     bench.cycle()
     bench.state.measured({"a": sample(80, 0, now=DUE), "b": sample(10, 0, now=DUE)})

@@ -279,7 +279,7 @@ def test_S3_23_the_log_says_how_many_pods_a_full_node_has() -> None:
     assert line in bench.logged(4)
 
 
-def test_S3_23_a_node_that_the_session_does_not_know_takes_nobody() -> None:
+def test_S3_23_a_node_that_the_session_does_not_know_takes_no_pod() -> None:
     told = Counting()
     with Bench(one_pod(node("gone"))).open() as other, Bench(one_pod(node("n1"))).open(told) as session:
         refusal = session.ask.predicate(task_of(session, "p"), other.nodes["gone"])

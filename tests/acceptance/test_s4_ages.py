@@ -57,7 +57,7 @@ def test_the_time_that_a_victim_had_does_not_count_once_it_has_gone_either(gone:
     assert written(story.cycle(now=NOW + until * MINUTE)) == {"h-0": None, "h-1": None}
 
 
-def test_who_ends_on_the_node_of_a_reservation_now_and_then_takes_off_no_more_than_the_time_he_has() -> None:
+def test_pods_that_end_beside_a_reservation_take_their_own_grace_period_off_its_age_and_no_more() -> None:
     """A stuck node is not kept for ever: every three minutes a pod starts to terminate and is gone in half a minute."""
     story = Story(ending("a", "n1"), ending("b", "n2"), waiting("h", 2, cpu=4), text=ALLOCATE, nodes=2)
     assert written(story.cycle()) == {"h-0": Held("n1"), "h-1": Held("n2")}

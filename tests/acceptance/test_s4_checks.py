@@ -83,7 +83,7 @@ def test_overcommit_takes_room_that_is_only_held_for_idle() -> None:
     assert phases(story.cycle())["x"] == "Inqueue"
 
 
-def test_who_only_holds_room_is_nobodys_victim() -> None:
+def test_a_pod_that_only_holds_room_is_no_victim() -> None:
     story = Story(running("r", 1), holder(), cpu=8, text=ALLOCATE)
     with story.open() as session:
         assert [task.name for task in session.candidates.columns.tasks] == ["r-0"]
@@ -197,7 +197,7 @@ def test_what_stands_is_counted_and_what_a_restart_finds_is_told_once() -> None:
     assert story.told("metric.pipelined_tasks")[-1] == {"count": 0}
 
 
-def test_who_runs_is_not_counted() -> None:
+def test_a_pod_that_runs_is_not_counted_among_reservations() -> None:
     story = Story(running("h", 1, annotations=held_on("n1")), text=ALLOCATE)
     story.cycle()
     assert story.told("metric.pipelined_tasks") == [{"count": 0}]

@@ -231,7 +231,9 @@ def test_a_higher_job_that_may_hold_nothing_takes_nothing(plugins: str, least: i
 
 @pytest.mark.parametrize("may_hold", [True, False], ids=["may hold", "gated"])
 @pytest.mark.parametrize("cooling", [False, True], ids=["", "cooling down"])
-def test_who_is_taken_from_holds_other_room_only_if_it_may_hold_anything_new(may_hold: bool, cooling: bool) -> None:
+def test_a_pod_that_loses_its_room_holds_other_room_only_if_its_gang_may_hold_any(
+    may_hold: bool, cooling: bool
+) -> None:
     """In its own turn, after that of x, the room that will be free on n2 is all that is left for it."""
     gated = [] if may_hold else [pod("h-9", group="h", cpu=9, memory=0, schedulingGates=[{"name": "wait"}])]
     newcomer = waiting("x", 1, cpu=4, nodeSelector={HOSTNAME: "n1"})
@@ -354,7 +356,7 @@ def test_a_gang_that_cools_down_goes_on_holding_all_it_has_when_a_pod_of_it_move
     assert written(story.cycle()) == {}
 
 
-def test_who_lost_its_room_and_finds_some_that_becomes_free_anyway_says_of_no_eviction() -> None:
+def test_a_pod_that_finds_other_room_that_becomes_free_anyway_states_no_eviction() -> None:
     held = [
         pod_group("h", priorityClassName="low"),
         pod("h-0", group="h", cpu=4, memory=0, annotations=held_on("n1", evicted=True)),
@@ -484,7 +486,7 @@ def test_a_ready_jobs_surplus_ages_singly() -> None:
 
 
 @pytest.mark.parametrize("call", ["allocate", "pipeline"])
-def test_who_is_placed_without_a_statement_lets_go_of_its_reservation_first(call: str) -> None:
+def test_a_pod_placed_without_a_statement_lets_go_of_its_reservation_first(call: str) -> None:
     story = Story(ending("a", "n2"), reserved_pod(), nodes=3)
     with story.open() as session:
         task = task_of(session, "h-0")

@@ -339,7 +339,7 @@ def test_what_is_refused_for_good_at_the_last_moment_is_given_up_and_what_else_i
     assert story.told("metric.pipelined_fast_path") == [{"result": "released" if released else "waiting"}]
 
 
-def test_who_loses_its_room_at_the_last_moment_is_placed_like_any_other() -> None:
+def test_a_pod_that_loses_its_room_at_the_last_moment_is_placed_like_any_other() -> None:
     def not_there(task: Task, node: Node) -> Reason | None:
         leaves = node.name == "n2" and task.status is TaskStatus.Pending
         return Reason("no", resolvable=False) if leaves else None

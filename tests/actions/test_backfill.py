@@ -48,7 +48,9 @@ def with_spec(objects: list[Manifest], **spec: Any) -> list[Manifest]:
         pytest.param(idle_pods("g", queue="gone"), [], id="a-queue-that-is-not-there"),
     ],
 )
-def test_whom_it_places(objects: list[Manifest], bound: list[str]) -> None:
+def test_it_places_pods_that_ask_for_nothing_in_admitted_gangs_that_are_complete(
+    objects: list[Manifest], bound: list[str]
+) -> None:
     full = [node("n1", cpu=1), pod_group("old", phase="Running"), pod("old-0", group="old", on="n1", cpu=1)]
     assert sorted(binds(Bench([*full, *objects], TEXT).cycle())) == bound
 
@@ -137,7 +139,7 @@ def test_without_lasting_reservations_what_waits_is_placed_as_any_other(
 
 @pytest.mark.parametrize("members", [1, 2])
 @pytest.mark.parametrize("node_name", ["n1", "n2"])
-def test_who_is_placed_by_an_action_holds_room_no_longer(node_name: str, members: int) -> None:
+def test_a_pod_placed_by_an_action_holds_room_no_longer(node_name: str, members: int) -> None:
     """Also where its gang is not whole yet, so that it is not bound."""
 
     def start(session: Any) -> None:
@@ -151,7 +153,7 @@ def test_who_is_placed_by_an_action_holds_room_no_longer(node_name: str, members
     assert story.nodes_held() == ({} if members == 1 else {"g-1": "n1"})
 
 
-def test_whoever_is_placed_is_counted() -> None:
+def test_every_pod_placed_is_counted() -> None:
     observer = Counting(["metric.e2e_job"])
     plan = Bench([node("n1"), *idle_pods("g", 2, created=7)], TEXT).cycle(observer)
     assert len(plan.binds) == 2

@@ -38,7 +38,7 @@ def unequal(action: str, gate: bool, *more: str) -> Story:
 
 
 @pytest.mark.parametrize("action", ["preempt", "reclaim"])
-def test_who_went_on_the_way_to_the_decisive_victim_is_spared(action: str) -> None:
+def test_victims_chosen_before_the_decisive_one_are_spared(action: str) -> None:
     assert evicted(unequal(action, gate=False).cycle()) == ["b"]
     unwanted = f"configurations: [{{name: {action}, arguments: {{minimal-victims: false}}}}]"
     assert evicted(unequal(action, False, unwanted).cycle()) == ["a", "b"]

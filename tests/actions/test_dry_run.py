@@ -87,7 +87,7 @@ KEPT = running("k", 2, annotations={PREEMPTABLE: "false"})
                      ["l-0"], "", id="a pod that cannot come back is not reprieved"),
     ],
 )  # fmt: skip
-def test_who_goes_from_a_node(objects, points, names, why):
+def test_a_dry_run_names_the_victims_of_a_node_or_the_reason_for_none(objects, points, names, why):
     found, said = on_node(*objects, **points)
     assert (found, said[: len(why)], bool(said)) == (names, why, bool(why))
 

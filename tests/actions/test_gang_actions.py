@@ -143,7 +143,7 @@ def test_a_gang_takes_what_a_less_important_one_can_spare():
         pytest.param([queue("q1"), *running("low", 4, queue="q1")], {}, 0, id="another-queue"),
     ],
 )  # fmt: skip
-def test_whose_tasks_may_go(objects, options, evicted):
+def test_gangpreempt_evicts_less_important_tasks_of_its_queue_that_may_be_preempted(objects, options, evicted):
     made = plan([node("n1"), *objects, *waiting(count=4 if evicted == 4 else 2)], **options)
     assert (len(made.evictions), len(made.reservations)) == (evicted, evicted)
 
@@ -325,7 +325,7 @@ def reclaiming(count=2, reclaimable=True, **more):
         pytest.param([node("n1"), *running("a", 4, cls="low"), *waiting("b")], 0, id="never-in-its-own-queue"),
     ],
 )
-def test_whose_room_is_taken_back(objects, evicted):
+def test_gangreclaim_takes_back_up_to_the_share_from_reclaimable_queues(objects, evicted):
     made = plan(objects, action="gangreclaim")
     assert {eviction.reason for eviction in made.evictions} <= {"gangreclaim"}
     assert (len(made.evictions), len(made.reservations)) == (evicted, evicted)
@@ -410,7 +410,7 @@ def with_port(port):
     return {"ports": [{"hostPort": port}]}
 
 
-def test_nobody_goes_for_a_pod_that_would_not_fit_afterwards():
+def test_no_pod_goes_for_one_that_would_not_fit_afterwards():
     # the port is taken by a pod that stays; evicting the others would not help
     keeper = pod("keeper", on="n1", cpu="100m", container=with_port(80), annotations={PREEMPTABLE: "false"})
     objects = [node("n1", cpu="4100m"), keeper, *running("low", 4), *waiting(count=1, container=with_port(80))]
@@ -418,7 +418,7 @@ def test_nobody_goes_for_a_pod_that_would_not_fit_afterwards():
     assert len(gone(plan(objects, compat=True))) == 3, "the reference takes such a refusal for cured"
 
 
-def test_who_holds_what_a_pod_needs_is_not_spared():
+def test_a_victim_that_holds_a_port_the_pod_needs_is_not_spared():
     # idle room is enough, but the port is not free until its holder goes
     holder = pod("low-9", on="n1", group="low", container=with_port(80))
     objects = [node("n1", cpu=6), *running("low", 3), holder, *waiting(count=1, container=with_port(80))]

@@ -164,7 +164,7 @@ def test_what_is_kept_with_a_task_is_a_running_sum():
 
 
 @pytest.mark.parametrize(("compat", "goes"), [(False, 1), (True, 0)])
-def test_who_was_let_in_gives_its_part_back_when_it_is_evicted(compat, goes):
+def test_an_admitted_pod_gives_its_part_of_the_queue_back_when_it_is_evicted(compat, goes):
     """The queue is full of pods that opted in; another job of it may have the part of one that goes."""
     full = job("low", "q", 2, running=2, min_member=0)
     for each in full[1:]:

@@ -32,7 +32,7 @@ def held_gang(*nodes, **fields):
 # ---------------------------------------------------------------------- moving
 
 
-def test_who_waits_takes_room_that_is_free_elsewhere():
+def test_a_pod_that_holds_room_moves_to_room_that_is_free_elsewhere():
     plan = Story(ending("a", "n2"), reserved_pod(), nodes=2).cycle()
     assert [(bind.key, bind.node) for bind in plan.binds] == [("default/h-0", "n1")]
     assert written(plan) == {"h-0": None}
@@ -71,7 +71,7 @@ def spread():
 
 
 @pytest.mark.parametrize(("zone", "bound"), [("west", {}), ("east", {"g-0": "n3"})])
-def test_who_moves_is_not_its_own_neighbour(zone, bound):
+def test_a_pod_that_moves_is_not_its_own_neighbour(zone, bound):
     """One of its kind runs in the west; counted in the east, where it only waits, it would be welcome there, too."""
     there = running("o", 1, "n1", labels={"app": "x"})
     story = Story(there, ending("e", "n2"), held_gang("n2", **spread()), nodes=0)
@@ -401,7 +401,7 @@ def test_what_is_vain_for_a_gang_of_parts_is_tried_for_one_without(bounds):
 
 
 @pytest.mark.parametrize("bounds", PARTS[:2])
-def test_who_must_stay_close_together_does_not_move(bounds):
+def test_pods_that_must_stay_close_together_do_not_move(bounds):
     """n3 is free, below another switch than what is held."""
     held = [pod_group("g", min_member=2, priorityClassName="high", **bounds),
             *(pod(f"g-{i}", group="g", cpu=4, memory=0, labels={"app": "x"}, annotations=held_on(f"n{i}"))

@@ -244,7 +244,7 @@ def test_compat_mode_writes_none() -> None:
     assert cluster.cycle().pod_groups == []
 
 
-def test_who_is_admitted_at_once_is_told_nothing() -> None:
+def test_a_group_admitted_at_once_gets_no_condition() -> None:
     cluster = Cluster(node("n", cpu="8"), waiting())
     assert [(one.phase, one.conditions) for one in cluster.cycle().pod_groups] == [("Inqueue", ())]
 

@@ -55,7 +55,7 @@ def cluster(of: str, pods: int) -> list[Manifest]:
         ("gangpreempt", "a"), ("gangreclaim", "b"),
     ],
 )  # fmt: skip
-def test_a_pod_that_a_plugin_objects_to_is_placed_nowhere_and_nobody_goes(
+def test_a_pod_that_a_plugin_objects_to_is_placed_nowhere_and_evicts_no_other(
     action: str, of: str, pods: int, first: str, compat: bool
 ) -> None:
     text = conf(first, "predicates proportion", actions=action)

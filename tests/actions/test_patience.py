@@ -111,7 +111,7 @@ def test_what_is_no_part_is_refused_and_the_default_stays(value):
     assert [goes(story), goes(story, WAITED)] == [[], ["a-0"]]
 
 
-def test_nobody_is_waited_for_longer_than_a_reservation_is_kept():
+def test_an_eviction_is_delayed_no_longer_than_a_reservation_is_kept():
     """Else a pod that gives itself a year to end could not be evicted."""
     story = crowded(grace=2**63 - 1)
     assert [goes(story, after) for after in (0, 599, 600)] == [[], [], ["a-0"]]
@@ -125,13 +125,13 @@ def test_a_job_that_has_its_minimum_waits_no_longer_than_any_other():
     assert [goes(story, after) for after in (0, WAITED - 1, WAITED)] == [[], [], ["a-0"]]
 
 
-def test_who_waits_takes_nothing_from_its_own_less_important_pods():
+def test_a_job_that_waits_evicts_none_of_its_own_less_important_pods():
     text = conf("conformance priority", "predicates proportion", actions="allocate, preempt")
     story = Story(slow(), half(rank=1, least=2), nodes=2, text=text)
     assert [goes(story, after) for after in (0, WAITED)] == [[], ["a-0"]]
 
 
-def test_who_waits_in_one_action_takes_nothing_from_its_own_less_important_pods_in_the_next():
+def test_a_job_that_waits_in_one_action_evicts_none_of_its_own_pods_in_the_next():
     others = [slow(name, on, queue="q2") for name, on in (("a", "n1"), ("c", "n3"), ("d", "n4"))]
     own = half(rank=1, least=2)
     own[0]["spec"]["queue"] = "q1"
@@ -153,7 +153,7 @@ def test_of_several_victims_the_slowest_counts():
     assert [goes(story), sorted(goes(story, WAITED))] == [[], ["a-0", "b-0"]]
 
 
-def test_nobody_goes_where_room_turns_up_meanwhile():
+def test_no_pod_is_evicted_once_room_turns_up_meanwhile():
     story = Story(slow(), slow("b", "n2"), waiting("h", 1, cpu=4), nodes=2)
     assert goes(story) == []
     story.gone("b-0")
@@ -291,7 +291,7 @@ def test_of_very_many_waiting_jobs_some_look_for_quicker_victims(monkeypatch):
     assert len(goes(story, WAITED)) == 4
 
 
-def test_who_does_not_look_takes_nothing_from_its_own_less_important_pods_either(monkeypatch):
+def test_a_job_that_skips_its_recheck_evicts_none_of_its_own_pods_either(monkeypatch):
     monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", 0)
     text = conf("conformance priority", "predicates proportion", actions="allocate, preempt")
     story = Story(slow(), half(rank=1, least=2), nodes=2, text=text)
@@ -306,7 +306,7 @@ def test_a_clock_that_goes_back_has_jobs_that_do_not_look_wait_again(monkeypatch
 
 
 @pytest.mark.parametrize(("value", "then"), [(0, ["a-0"]), (0.1, ["a-0"]), (0.9, [])])
-def test_who_does_not_look_waits_by_the_patience_of_the_moment(monkeypatch, value, then):
+def test_a_job_that_skips_its_recheck_waits_by_the_present_setting(monkeypatch, value, then):
     monkeypatch.setattr(eviction_delay, "MAX_RECHECKS", 0)
     story = crowded()
     story.cycle()

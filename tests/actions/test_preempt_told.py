@@ -38,7 +38,7 @@ def test_a_job_that_idle_room_serves_keeps_no_other_from_its_victim() -> None:
     assert sorted(evicted(plan)) == [f"l-{number}" for number in range(4)]
 
 
-def test_one_refused_before_the_nodes_are_looked_at_evicts_nobody_and_is_told_with_the_reason() -> None:
+def test_a_task_refused_before_its_nodes_are_tried_evicts_no_pod_and_its_reason_is_logged() -> None:
     observer = Counting(("pre_predicate_failed",))
     refuses = answering("refuses", pre_predicate=lambda task: Reason("not yet") if task.name == "h-0" else None)
     text = conf("conformance gang priority refuses", "predicates", actions="preempt")

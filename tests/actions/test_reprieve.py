@@ -53,7 +53,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("options", "gone"), CASES)
-def test_who_still_goes(options: dict[str, Any], gone: list[str]) -> None:
+def test_reprieve_keeps_victims_that_need_not_go(options: dict[str, Any], gone: list[str]) -> None:
     assert reprieved(**options) == (gone, "n1", bool(gone))
 
 

@@ -131,7 +131,7 @@ def test_room_for_all_of_a_group_is_looked_for_before_the_first_is_placed() -> N
         ),
     ],
 )
-def test_who_waits_for_its_group_is_told_why(gangs: list[list[Manifest]], text: str) -> None:
+def test_a_gang_that_waits_for_its_topology_group_states_the_reason(gangs: list[list[Manifest]], text: str) -> None:
     plan = Bench([*tree(), *(one for each in gangs for one in each)], tiers()).cycle()
     waiting = {each[0]["metadata"]["name"] for each in gangs} - where(binds(plan), 1).keys()
     assert waiting
@@ -205,7 +205,7 @@ def test_what_has_no_effect_is_told(on: bool, notes: dict[str, Any], why: str) -
 
 
 @pytest.mark.parametrize("tier", ["0", "nonsense"])
-def test_a_tier_that_no_hypernode_bears_stops_nobody(tier: str) -> None:
+def test_a_tier_that_no_hypernode_bears_stops_no_gang(tier: str) -> None:
     """A member without an object has no tier, not tier 0."""
     rack = hyper_node("rack", 1, "n", member("HyperNode", exactMatch={"name": "missing"}))
     objects = [queue("default"), node("n", cpu=8, memory="64Gi"), rack, *gang("x", 1, group="g", tier=tier)]

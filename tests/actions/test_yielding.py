@@ -39,7 +39,7 @@ def only_n4(story: Story) -> Story:
     return story
 
 
-def test_who_holds_what_is_of_no_use_keeps_it_and_hears_nothing_of_it() -> None:
+def test_a_holder_of_room_that_is_of_no_use_keeps_it_and_nothing_is_reported() -> None:
     """The gang needs whole nodes, and m holds a core of n4."""
     story = Story(
         ending("e", "n1"), holds("l", "n1"), running("s", 1, "n4", cpu=3, cls="high"), ending("f", "n4", cpu=1),
@@ -100,7 +100,7 @@ def test_what_a_gang_cannot_keep_whole_is_left_to_the_next() -> None:
     assert story.nodes_held() == {"l-0": "n4", "h-0": "n1", "h-1": "n2", "h-2": "n4"}
 
 
-def test_who_may_not_be_placed_again_yields_as_well() -> None:
+def test_a_holder_that_may_not_be_placed_again_yields_as_well() -> None:
     """A plugin objects to it, which leaves its core to the next."""
     story = only_n4(
         shared(*holds("w", "n1"), *holds("m", "n4", cpu=1, cls="mid"), *holds("l", "n4", cpu=1), more="objects")

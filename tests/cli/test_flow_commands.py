@@ -191,7 +191,7 @@ def test_a_job_is_run_and_waited_for(
     assert ("was deleted before it had ended: Running, 2 running of 2" in text) == (end == "Running")
 
 
-def test_who_waits_too_long_for_the_history_looks_at_the_job(
+def test_a_wait_that_outlasts_the_history_reads_the_job_instead(
     server: MemoryServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def forget(request: Request, when: str) -> Response | None:

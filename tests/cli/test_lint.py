@@ -137,9 +137,7 @@ def test_every_rule_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("text", [m.CHART, DEFAULT_CONFIG], ids=["chart", "built-in"])
-def test_the_configurations_that_everybody_has_are_sound(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_default_configurations_are_sound(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lint_conf(text, tmp_path, capsys) == (0, [])
 
 
@@ -449,7 +447,7 @@ def test_a_file_that_is_no_text_holds_no_configuration(data: bytes, tmp_path: Pa
     assert held_in([str(file)]) == []
 
 
-def test_a_guard_whose_switch_is_off_guards_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_guard_whose_switch_is_off_guards_no_pod(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = ("priority", "gang", entry("conformance", enablePreemptable=False))
     for actions, told in ((EVICTING, ["conformance is not asked at preemptable, so not by action preempt"]),
                           ("enqueue, allocate, reclaim, backfill", [])):  # fmt: skip

@@ -24,7 +24,7 @@ def planned(files: Path, usage: str) -> int:
     return main(["plan", str(files / "cluster.json"), "-c", str(files / "conf"), "--usage", str(files / "usage")])
 
 
-def test_a_loaded_node_takes_nobody(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_loaded_node_takes_no_pod(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert planned(files, "n1: {cpu: 95, memory: 3}") == 0
     assert "the CPU load of the node exceeds the upper limit." in capsys.readouterr().out
     assert planned(files, "n1: {cpu: 5, memory: 3}") == 0

@@ -81,7 +81,7 @@ def test_a_pod_that_asks_for_too_much_is_refused_also_where_no_node_offers_it(on
     assert known.tasks == {}
 
 
-def test_pods_that_ask_for_the_most_of_what_comes_later_hold_up_nobody() -> None:
+def test_pods_that_ask_for_the_most_of_what_comes_later_hold_up_no_others() -> None:
     """Their amounts fill 64 bits of the node: whatever was taken in stays when the resource gets its column."""
     crowd = [asking(f"p-{number}", MOST, on="n1") for number in range(150)]
     known = state(node("n1"), pod_group("g"), pod("q", group="h"), pod_group("h"))

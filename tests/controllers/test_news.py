@@ -155,7 +155,7 @@ def test_a_command_for_another_job_of_the_name_is_carried_out_on_none(uid: str, 
     assert cluster.phase() == phase
 
 
-def test_who_controls_an_owner_is_known_until_that_changes() -> None:
+def test_the_controller_of_an_owner_is_known_until_that_changes() -> None:
     cluster, key = Cluster(), ("ReplicaSet", "ns", "o")
     above = Reference("apps/v1", "Deployment", "d", "ud", controller=True)
     other = Reference("v1", "ConfigMap", "c", "uc")

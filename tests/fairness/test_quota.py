@@ -53,7 +53,7 @@ def test_every_queue_has_a_way_to_root_or_a_fault(queues):
 
 
 @given(sound)
-def test_nobody_may_have_more_than_the_queue_above(queues):
+def test_no_queue_may_have_more_than_the_queue_above(queues):
     """Where guarantees fit into the queue above, and its scalars are known."""
     quotas = tree(queues, TOTAL)
     for quota in quotas.values():

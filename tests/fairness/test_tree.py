@@ -57,7 +57,7 @@ def test_saturation_of_a_job(held, request_, everything, saturated):
     assert node(tree, "root/q").saturated == saturated
 
 
-def test_a_saturated_child_is_not_scaled_and_scales_nobody():
+def test_a_saturated_child_is_not_scaled_and_scales_no_other():
     tree = grow(("root/q", "1/1", [1, 0], [1, 0]), ("root/q", "1/1", [0, 4], [0, 9]))
     assert node(tree, "root/q").allocated == pytest.approx([1, 4])
     assert not node(tree, "root/q").saturated

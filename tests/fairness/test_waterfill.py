@@ -85,7 +85,7 @@ claims = st.lists(st.tuples(st.integers(1, 5), amounts, amounts), min_size=1, ma
 
 
 @given(amounts, claims)
-def test_nobody_gets_more_than_asked_or_allowed_and_all_get_no_more_than_there_is(total, drawn):
+def test_no_claim_gets_more_than_asked_or_allowed_and_all_get_no_more_than_there_is(total, drawn):
     them = [Claim(str(i), weight, request, limit, [0.0] * 3) for i, (weight, request, limit) in enumerate(drawn)]
     list(pour(total, them))
     for one in them:

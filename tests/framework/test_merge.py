@@ -259,7 +259,7 @@ def test_all_and_any_stop_at_the_decision():
     assert asked == [False, True]
 
 
-def test_everybody_is_told_in_order():
+def test_all_handlers_are_called_in_order():
     told = []
     Tell().compile(((told.append,), (lambda event: told.append(event * 2),)))(3)
     assert told == [3, 6]

@@ -75,7 +75,7 @@ class Taking(Counting):
         self.taken.append((key, count, columns))
 
 
-def test_who_does_not_take_many_at_once_is_told_one_by_one() -> None:
+def test_an_observer_that_takes_single_events_gets_one_event_at_a_time() -> None:
     one, many = Counting(), Taking()
     columns = {"task": ["ns/a", "ns/b"], "node": ("n1",)}
     for observer in (one, many, Several([one, Several([many])])):

@@ -85,7 +85,7 @@ def test_by_key_the_least_comes_first_and_of_equals_the_one_pushed_first(pushed:
 
 
 @pytest.mark.parametrize("made", [lambda: SortedQueue(lambda item: (item,)), lambda: HeapQueue(lambda a, b: a - b)])
-def test_nobody_waits(made: Callable[[], PriorityQueue[int]]) -> None:
+def test_an_empty_queue_raises_index_error(made: Callable[[], PriorityQueue[int]]) -> None:
     turns = made()
     with pytest.raises(IndexError):
         turns.pop()

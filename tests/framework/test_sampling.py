@@ -120,7 +120,7 @@ def test_compat_mode_samples_as_the_reference_does(best: int, is_seen: bool) -> 
 @pytest.mark.parametrize(
     ("sampling", "on"), [(None, "n2"), (Sampling(minimum=1, percent=1), "n0"), (Sampling(percent=100), "n2")]
 )
-def test_who_may_evict_looks_at_some_nodes_too(sampling: Sampling | None, on: str) -> None:
+def test_evicting_actions_sample_nodes_too(sampling: Sampling | None, on: str) -> None:
     """The task fits everywhere once the one pod there goes, and best on the last node."""
     text = conf("gang priority nodeorder", actions="preempt")
     names = ("n0", "n1", "n2")

@@ -61,7 +61,7 @@ def test_starts_on_paper(
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_who_waits_for_a_quota_starts_on_any_node_once_somebody_of_the_queue_ends(count: int) -> None:
+def test_a_gang_that_waits_for_quota_starts_on_any_node_once_a_pod_of_its_queue_ends(count: int) -> None:
     """The pod that ends is on the second node, the room on the first; before, a pod of another queue ends."""
     running = [Holding((1,), np.array([[1.0]]), queue) for queue in (0, 1)]
     waiting = [Waiting(np.array([4.0 / count]), count, count, 0)]

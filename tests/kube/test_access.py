@@ -351,7 +351,7 @@ def test_servers_and_clients_recognise_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["https", "http"])
-def test_a_proxy_is_logged_in_to_and_its_password_told_to_nobody(scheme: str) -> None:
+def test_a_proxy_is_logged_in_to_and_no_message_holds_its_password(scheme: str) -> None:
     asked: list[bytes] = []
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -185,7 +185,7 @@ def test_no_whole_answer_leaves_everything_open(parts: list[bytes | None], word:
     told({"/base/a": parts}, story)
 
 
-def test_nobody_listens() -> None:
+def test_a_port_without_a_listener_is_unreachable() -> None:
     async def story(_server: Server, _transport: HttpTransport) -> None:
         closed = HttpTransport(Access("http://127.0.0.1:1", Fixed(Login())))
         with pytest.raises(Unreachable, match="Connect"):

@@ -214,7 +214,7 @@ def test_a_dead_watch_is_noticed_by_its_silence_while_others_live(quiet: bool) -
     run(main())
 
 
-def test_who_asks_for_a_new_list_amid_one_waits_for_the_second() -> None:
+def test_a_new_list_asked_for_amid_one_is_synced_with_the_second() -> None:
     async def main() -> None:
         world = World()
         async with world:
@@ -249,7 +249,7 @@ def test_what_is_forgotten_amid_a_list_is_not_missed_in_it() -> None:
 
 
 @pytest.mark.parametrize("served", [True, False])
-def test_who_asks_for_a_new_list_gets_it_though_the_server_is_away_meanwhile(served: bool) -> None:
+def test_a_new_list_arrives_though_the_server_is_away_meanwhile(served: bool) -> None:
     """A leader that began to lead just then waited for it for ever."""
 
     async def main() -> None:
@@ -271,7 +271,7 @@ def test_who_asks_for_a_new_list_gets_it_though_the_server_is_away_meanwhile(ser
     run(main())
 
 
-def test_nobody_waits_for_a_new_list_of_a_kind_that_is_not_served() -> None:
+def test_a_kind_that_is_not_served_needs_no_new_list_to_be_synced() -> None:
     async def main() -> None:
         world = World()
         world.server.faults.append(lambda *_: status(404, "NotFound"))
@@ -445,7 +445,7 @@ def test_old_news_of_an_object_before_the_one_that_is_gone_ends_with_the_deletio
     run(main())
 
 
-def test_an_object_that_cannot_be_read_stops_nobody() -> None:
+def test_an_object_that_cannot_be_read_stops_no_other() -> None:
     async def main() -> None:
         world = World()
         async with world:

@@ -63,7 +63,7 @@ def test_beginning_and_stopping_to_lead_is_said_once() -> None:
     run(main())
 
 
-def test_who_never_led_has_nothing_to_say() -> None:
+def test_a_candidate_that_never_led_writes_nothing_at_its_release() -> None:
     async def main() -> None:
         server = MemoryServer()
         first, _ = candidate(server, "first")

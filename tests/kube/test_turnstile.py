@@ -85,7 +85,7 @@ def test_they_pass_in_the_order_of_coming() -> None:
     assert asyncio.run(story()) == list(range(10))
 
 
-def test_who_waits_no_more_takes_nobodys_room() -> None:
+def test_a_cancelled_waiter_takes_no_room_from_the_next() -> None:
     async def story() -> int:
         stile = Turnstile(1)
         await stile.passed()

@@ -55,7 +55,9 @@ class Other(Plugin):
         (Registers, "", True), (Other, "", False),
     ],
 )  # fmt: skip
-def test_who_may_keep_jobs_close(plugin: type[Plugin], switch: str, expected: bool) -> None:
+def test_plugins_with_a_gradient_or_an_opening_of_their_own_may_keep_jobs_close(
+    plugin: type[Plugin], switch: str, expected: bool
+) -> None:
     registry = builtin_registry()
     registry.add(plugin)
     names = registry.plugin_names

@@ -341,7 +341,7 @@ def test_after_a_cut_and_a_crash_everything_goes_on(on: str) -> None:
     run(main())
 
 
-def test_who_does_not_lead_writes_nothing_and_takes_over() -> None:
+def test_controllers_that_do_not_lead_write_nothing_until_they_take_over() -> None:
     async def main() -> None:
         server = MemoryServer()
         server.put("queues", queue("default"))

@@ -90,7 +90,7 @@ async def says(world: LiveWorld, scheduler: LiveScheduler, held: Held | None, na
 # ---------------------------------------------------------------------- forged
 
 
-def test_whoever_writes_the_annotations_by_hand_does_not_get_ahead(tmp_path: Path) -> None:
+def test_annotations_written_by_hand_give_no_precedence(tmp_path: Path) -> None:
     """The older of two equal jobs gets the room, as it would if the younger one had stated nothing."""
 
     async def story() -> None:
@@ -366,7 +366,7 @@ def test_a_key_is_rotated_and_the_one_before_is_still_accepted(tmp_path: Path) -
     run(story())
 
 
-def test_whoever_begins_to_lead_believes_what_the_leader_before_has_written_with_a_newer_key(tmp_path: Path) -> None:
+def test_a_new_leader_believes_what_the_leader_before_has_written_with_a_newer_key(tmp_path: Path) -> None:
     async def story() -> None:
         world, leads = Waiting(), {"first": True, "second": False}
         first = await world.begun(tmp_path, may_write=lambda: leads["first"])

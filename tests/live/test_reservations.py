@@ -453,7 +453,7 @@ def test_a_bind_that_is_handed_back_leaves_the_reservation(tmp_path: Path) -> No
 # ---------------------------------------------------------------------- leading, and the gate
 
 
-def test_who_does_not_lead_writes_nothing_and_believes_the_pods_when_it_leads_again(tmp_path: Path) -> None:
+def test_a_scheduler_that_does_not_lead_writes_nothing_and_reads_the_pods_when_it_leads_again(tmp_path: Path) -> None:
     async def story() -> None:
         leads = [True]
         world, scheduler = await one_pod(tmp_path, N1, may_write=lambda: leads[0])

@@ -121,13 +121,13 @@ sys.exit(main.main(["serve", "--version"]))
 """
 
 
-def test_who_asks_a_process_that_has_only_begun_does_not_end_it() -> None:
+def test_a_dump_signal_to_a_process_that_has_only_begun_does_not_end_it() -> None:
     done = subprocess.run([sys.executable, "-c", BEGINNING], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("stromboli ")
 
 
-def test_who_has_lost_the_lease_cuts_its_parts_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_has_lost_the_lease_cuts_its_parts_off(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
 
     async def main() -> int:

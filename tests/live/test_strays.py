@@ -119,7 +119,7 @@ def test_the_loop_has_its_turn_during_a_look_and_what_changes_meanwhile_is_not_t
     run(main())
 
 
-def test_who_does_not_lead_tells_nothing() -> None:
+def test_a_scheduler_that_does_not_lead_writes_no_events() -> None:
     async def main() -> None:
         world = LiveWorld()
         world.server.put("pods", pod("p", "g"))

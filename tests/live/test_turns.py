@@ -245,7 +245,7 @@ def test_a_session_goes_with_its_cycle_without_the_garbage_collector(queues: str
 
 
 @pytest.mark.usefixtures("freezing")
-def test_who_holds_a_cluster_has_old_objects_looked_at_between_cycles_alone() -> None:
+def test_a_process_that_holds_a_cluster_collects_old_objects_between_cycles_alone() -> None:
     before = gc.get_threshold()
     with holding_a_cluster():
         assert gc.get_threshold() == GENERATIONS

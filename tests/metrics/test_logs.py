@@ -395,7 +395,7 @@ class Full(Written):
         return super().write(text)
 
 
-def test_nobodys_work_fails_because_it_cannot_be_told_and_it_is_told_how_much_was_not() -> None:
+def test_lines_that_cannot_be_written_fail_no_work_and_their_number_is_logged() -> None:
     stream = Full()
     log = LogObserver(stream, 5, clock=lambda: NOW, pid=1)
     log.tell("session_closed", {"session": "s"})

@@ -63,7 +63,7 @@ def test_which_nodes_the_members_stand_for(members: list[dict[str, Any]], rows: 
     assert tree(h=spec(1, *members)).infos["h"].rows == rows
 
 
-def test_nodes_of_members_count_for_everybody_above() -> None:
+def test_nodes_of_members_count_for_all_hypernodes_above() -> None:
     found = tree(
         top=spec(3, hyper("left"), hyper("right")),
         left=spec(2, hyper("leaf"), exact("b-1"), name="block"),

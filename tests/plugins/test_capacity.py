@@ -245,7 +245,7 @@ def test_admission_looks_at_all_queues_above_and_counts_there():
     assert entering(node("n1", cpu=40), *queues, *asked, text=tree())[0] == {"g", "i"}
 
 
-def test_without_minimum_everybody_enters_an_open_leaf():
+def test_without_minimum_every_job_enters_an_open_leaf():
     queues = [root(), queue("A"), queue("A1", parent="A"), queue("shut", state="Closed")]
     groups = [pod_group(f"g-{name}", queue=name, phase="Pending", minResources={}) for name in ("A1", "shut")]
     assert entering(node("n1"), *queues, *groups, text=tree())[0] == {"g-A1"}
@@ -371,7 +371,7 @@ def test_levels_of_the_tree_that_count(level, queue_, others, victims):
 
 
 @pytest.mark.parametrize("bad", [[], [queue("x", parent="gone")], job("g", "A", phase="Pending")])
-def test_in_compat_mode_a_bad_queue_keeps_everybody_from_taking_back(bad):
+def test_in_compat_mode_a_bad_queue_keeps_all_queues_from_taking_back(bad):
     objects = [node("n1", cpu=4), *FAMILY, *many(4, "A1"), *job("new", "B1"), *bad]
     assert len(evicted(*objects, text=tree(0, "reclaim", compat=True), compat=True)) == (0 if bad else 1)
 
@@ -432,7 +432,7 @@ def test_why_a_queue_may_not_take_back_so_much_is_told(mine, key, limit):
     assert all(fields[limit].milli_cpu < 3000 for fields in told)
 
 
-def test_whom_a_queue_may_take_from_is_told():
+def test_the_victims_that_a_queue_may_take_are_logged():
     observer = Counting(("capacity_victims",))
     objects = [node("n1"), queue("mine", deserved={"cpu": 2}), queue("theirs"), *many(2, "theirs"), *job("new", "mine")]
     with Bench(objects, conf("capacity")).open(observer) as session:
@@ -442,7 +442,7 @@ def test_whom_a_queue_may_take_from_is_told():
 
 
 @pytest.mark.parametrize("bad", [False, True])
-def test_in_compat_mode_a_bad_queue_protects_everybody_from_gangs(bad):
+def test_in_compat_mode_a_bad_queue_protects_all_pods_from_gangs(bad):
     class Context:
         kind = "GangReclaim"
 

@@ -110,7 +110,7 @@ def test_what_is_above_holds_what_is_below(objects):
 
 
 @given(clusters(), st.sampled_from((0, 1, 2)), st.randoms(use_true_random=False))
-def test_who_is_within_what_it_deserves_loses_nothing_and_guarantees_are_kept(objects, tree, random):
+def test_queues_within_what_they_deserve_lose_nothing_and_guarantees_are_kept(objects, tree, random):
     """Whatever the order of the candidates, victims are of queues with more than they deserve of what these ask for."""
     with Bench(objects, text(tree)).open() as session:
         accounts = accounts_of(session)

@@ -274,7 +274,7 @@ def test_a_job_that_holds_nothing_leaves_its_branch_at_nothing():
     assert plugin.poorer_branch_first(*queues) == 0
 
 
-def test_reclaiming_without_a_job_takes_nobody():
+def test_reclaiming_without_a_job_takes_no_victims():
     sci = make_job("ns/s", {"Running": 6}, "sci")
     plugin, _, _ = tree_with(sci)
     candidates = list(sci.tasks.values())

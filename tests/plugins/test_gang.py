@@ -333,7 +333,7 @@ def test_jobs_are_counted_one_by_one_and_orphans_skipped():
     assert session.told("gang_victims") == [{"victims": ["ns/running-0", "ns/running-0"], "task": "ns/p"}]
 
 
-def test_gang_actions_may_take_anybody():
+def test_gang_actions_may_take_any_task():
     plugin, _ = plugin_with()
     tasks = [make_task()]
     assert plugin.allow_bundles(None, tasks) == tasks

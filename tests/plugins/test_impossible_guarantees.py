@@ -78,7 +78,7 @@ def test_what_the_whole_cluster_has_may_be_guaranteed(text: str) -> None:
 
 
 @ALL
-def test_resources_that_no_node_has_yet_take_nothing_from_anybody(text: str) -> None:
+def test_resources_that_no_node_has_yet_take_nothing_from_any_queue(text: str) -> None:
     bench = Bench([*cluster(greedy({"nvidia.com/gpu": "8"})), *gang("a", "greedy"), *gang("b", "other")], text)
     plan = bench.cycle()
     assert (sorted(bind.job for bind in plan.binds), plan.inconsistencies) == (["default/a", "default/b"], [])

@@ -69,7 +69,7 @@ def test_the_first_ones_of_a_budget_may_go_and_pods_without_labels_never(budgets
 
 
 @pytest.mark.parametrize("compat", [False, True])
-def test_whom_a_budget_keeps_is_told_with_the_budgets_that_are_used_up(compat):
+def test_pods_spared_by_a_budget_are_logged_with_the_budgets_that_are_used_up(compat):
     observer = Counting(("pdb_violated", "spared", "pdb_entered", "pdb_left"))
     objects = [*OBJECTS, budget("b", 1, WEB), budget("c", 2, WEB)]
     with Bench(objects, conf("pdb"), compat=compat).open(observer) as session:

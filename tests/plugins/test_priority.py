@@ -65,7 +65,7 @@ def test_reclaiming_gangs_do_not_look_at_priorities():
     assert plugin.less_important_for_gang(context, [victim]) == [victim]
 
 
-def test_orphans_are_nobodys_victims_and_no_preemptors():
+def test_orphans_are_no_victims_and_no_preemptors():
     orphan, task = make_task("o", "ns/gone"), make_task("v", "ns/here")
     plugin, session = plugin_with(make_job("ns/here", [task], priority=9))
     assert plugin.less_important(orphan, [task]) == []

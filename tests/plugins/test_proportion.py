@@ -325,7 +325,7 @@ def test_a_queue_that_cannot_be_used_neither_gets_nor_gives_anything():
     assert (session.told("proportion_refused"), session.told("proportion_refused_simulated")) == ([], [])
 
 
-def test_orphans_are_nobodys_victims():
+def test_orphans_are_no_victims():
     plugin, session, _ = two_queues((9, 9))
     assert plugin.beyond_share(make_task("r", "ns/b"), [make_task("o", "ns/gone")]) == []
     assert session.told("orphan_skipped")[0]["what"] == "reclaimee"

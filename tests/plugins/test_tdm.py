@@ -102,7 +102,7 @@ TEXTS = {
 WITH, WITHOUT = pod("w", group="g", annotations={REVOCABLE_ZONE: "*"}), pod("s", group="h")
 
 
-def test_who_may_go_where_and_what_else_is_said():
+def test_revocable_nodes_take_only_pods_that_opt_in_and_texts_name_the_rest():
     bench = Bench([*NODES, pod_group("g"), pod_group("h"), WITH, WITHOUT], tdm(*ZONES))
     with bench.open(now=NOON) as session:
         plugin, nodes = plugin_of(session), session.table.view()

@@ -293,7 +293,7 @@ def test_functions_are_broken_in_a_fork_even_if_the_objects_are_frozen(project: 
     assert "a process of its own" not in ways
 
 
-def test_who_names_what_is_bound_at_import_is_asked_even_if_no_line_that_is_recorded_does(project: Path) -> None:
+def test_tests_that_name_a_value_bound_at_import_are_tried_even_if_no_recorded_line_is_theirs(project: Path) -> None:
     (project / "src/pkg/flags.py").write_text(
         "class Flags:\n    quick = True\n    slow = False\n\ndef f():\n    return 1\n"
     )

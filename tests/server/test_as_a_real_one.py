@@ -106,7 +106,7 @@ def test_a_deadline_may_only_come_nearer():
     assert refused.text == f'Pod "q" is invalid: {path} 0: {range_of.format(1)}'
 
 
-def test_who_asks_for_a_page_of_a_web_server_gets_its_defaults(browser):
+def test_probes_of_a_web_page_get_their_defaults(browser):
     hooks = {"preStop": {"httpGet": {"port": 2, "path": "/bye"}}, "postStart": {"exec": {"command": ["a"]}}}
     made = browser.post(PODS, pod("w", container={"livenessProbe": {"httpGet": {"port": 1}}, "lifecycle": hooks}))
     container = made.body["spec"]["containers"][0]
@@ -178,7 +178,7 @@ def test_owners_of_fields_stand_in_kubernetes_order():
         ]  # fmt: skip
 
 
-def test_who_applies_another_value_owns_it_still_by_applying():
+def test_a_manager_that_applies_another_value_owns_it_still_by_applying():
     browser = Browser()
     with browser.runner:
         applied = [applying(browser, "me", a="1"), applying(browser, "me", a="2")]

@@ -66,7 +66,7 @@ def test_a_head_of_many_short_lines_is_refused_too(tmp_path):
 
 
 @pytest.mark.parametrize("token", ["guess", None])
-def test_a_body_is_not_read_before_it_is_known_whose_it_is_nor_beyond_what_it_may_be(tmp_path, token):
+def test_a_body_is_not_read_before_its_user_is_known_nor_beyond_its_limit(tmp_path, token):
     async def story(found):
         async with connected(found) as (reader, writer):
             bearer = (token or found.access.token).encode()
@@ -108,7 +108,7 @@ def test_trailers_without_end_are_not_read(tmp_path, monkeypatch, piece):
     assert served(tmp_path, story) < 16 << 20
 
 
-def test_who_is_refused_with_a_small_body_keeps_the_connection(tmp_path):
+def test_a_request_refused_with_a_small_body_keeps_its_connection(tmp_path):
     async def story(found):
         async with connected(found) as (reader, writer):
             head = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n" % PODS.encode()
@@ -127,7 +127,7 @@ def test_who_is_refused_with_a_small_body_keeps_the_connection(tmp_path):
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_who_begins_and_does_not_go_on_is_let_go(tmp_path, monkeypatch, tls):
+def test_a_connection_that_begins_and_does_not_go_on_is_closed(tmp_path, monkeypatch, tls):
     monkeypatch.setattr(connections, "HEAD_WITHIN", 0.3)
     monkeypatch.setattr("stromboli.server.http.accepting.HEAD_WITHIN", 0.3)
 

@@ -144,7 +144,7 @@ def test_the_first_form_that_is_known_is_served(browser, accept, media):
     assert (answer.code, dict(answer.headers)["content-type"]) == (200, media)
 
 
-def test_who_takes_only_what_is_not_served_is_told_so(browser):
+def test_a_request_that_accepts_only_other_types_gets_406_with_those_served(browser):
     answer = browser.get("/openapi/v2", accept="text/html")
     assert (answer.code, answer.text) == (406, f"only the following media types are accepted: {JSON}, {PROTOBUF}")
 

@@ -93,7 +93,7 @@ def test_it_is_reached_over_tls_with_its_token_alone(tmp_path):
     asyncio.run(story())
 
 
-def test_answers_in_two_parts_wait_for_nobody():
+def test_answers_in_two_parts_go_out_without_delay():
     """Python's own event loop sends the second part at once only where the socket says that it is TCP."""
 
     async def story():

@@ -44,7 +44,7 @@ def test_a_token_goes_with_its_account(browser):
 
 
 @pytest.mark.parametrize("odd", ["", ".", "..", "a.b.c", "é", "eyJhbGciOiJub25lIn0.e30."])
-def test_a_forged_token_is_nobodys(browser, odd):
+def test_a_forged_token_is_of_no_user(browser, odd):
     token = _issued(browser)
     head, claims, signature = token.split(".")
     for forged in (odd, f"{head}.{claims}.", f"{head}.{claims[:-2]}AA.{signature}", token[:-2], TOKEN[:-1]):

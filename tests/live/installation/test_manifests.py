@@ -227,7 +227,7 @@ def test_roles_bind_the_account_of_one_program_and_no_other(one: Part) -> None:
 
 
 @pytest.mark.parametrize("one", [SCHEDULER, CONTROLLERS], ids=lambda one: one.key)
-def test_each_deployment_runs_two_that_elect_a_leader_as_nobody(one: Part) -> None:
+def test_each_deployment_runs_two_that_elect_a_leader_without_root(one: Part) -> None:
     deployment, flags = named("Deployment", one), flags_of(one)
     pod = deployment["spec"]["template"]["spec"]
     container = pod["containers"][0]

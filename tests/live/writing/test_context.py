@@ -88,7 +88,7 @@ def test_what_must_be_done_is_tried_until_it_is_done_or_hopeless(
     assert world.told.counts["bind_retried"] == len(errors)
 
 
-def test_who_does_not_lead_writes_nothing() -> None:
+def test_a_writer_that_does_not_lead_sends_no_request() -> None:
     world = World()
     world.leads = False
     assert (world.seconds(), world.tried) == (0.0, 0)

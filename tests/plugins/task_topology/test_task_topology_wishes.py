@@ -61,7 +61,9 @@ def test_how_much_names_count(near: str, far: str, weights: dict[str, int]) -> N
         ("a,b", "c", "dd", 0),
     ],
 )
-def test_who_attracts_and_who_repels(near: str, far: str, pair: str, attraction: int) -> None:
+def test_roles_attract_or_repel_each_other_as_their_affinities_say(
+    near: str, far: str, pair: str, attraction: int
+) -> None:
     assert wishes_of(near=near, far=far).attraction(*pair) == attraction
 
 

@@ -141,7 +141,7 @@ def test_what_cannot_be_asked_is_refused(webhook: Webhook, fields: Json, told: s
     assert told in answer.text
 
 
-def test_the_review_says_what_is_written_and_by_whom(webhook: Webhook) -> None:
+def test_the_review_names_the_object_the_operation_and_the_user(webhook: Webhook) -> None:
     browser = served(webhook)
     register(browser, webhook)
     assert made(browser).code == 201
