@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import gzip
+import lzma
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +22,8 @@ from tests.recorded.live_notes import drawn_alike
 from tests.support.virtual import run
 
 FOLDER: Final = Path(__file__).parent
+WIDTH: Final = 120
+"""Characters of a row of what is packed."""
 
 
 class Theme(NamedTuple):
@@ -48,19 +52,32 @@ def told(name: str) -> list[str]:
 
 
 def path_of(name: str) -> Path:
-    """Where the lines of a story are kept."""
-    return FOLDER / f"live_{name}.txt.gz"
+    """Where a story is kept: how many lines each part has in each minute, with a digest, and all lines, packed."""
+    return FOLDER / f"live_{name}.txt"
 
 
 def kept(name: str) -> list[str]:
     """The lines of a story as it was recorded."""
     path = path_of(name)
-    return gzip.decompress(path.read_bytes()).decode().splitlines() if path.exists() else []
+    packed = path.read_text(encoding="ascii").partition("\n\n")[2] if path.exists() else ""
+    return lzma.decompress(b64decode(packed)).decode().splitlines() if packed else []
 
 
 def keep(name: str, lines: Sequence[str]) -> None:
     """Record a story."""
-    path_of(name).write_bytes(gzip.compress("\n".join(lines).encode(), mtime=0))
+    packed = b64encode(lzma.compress("\n".join(lines).encode(), preset=9)).decode()
+    rows = (packed[start : start + WIDTH] for start in range(0, len(packed), WIDTH))
+    path_of(name).write_text("\n".join([*digests(lines), "", *rows, ""]), encoding="ascii")
+
+
+def digests(lines: Sequence[str]) -> Iterator[str]:
+    """Of each minute and part how many lines there are, and a digest of them."""
+    parts: dict[tuple[int, str], list[str]] = {}
+    for line in lines:
+        seconds, author, _ = line.split(" ", 2)
+        parts.setdefault((int(float(seconds) // 60), author), []).append(line)
+    for (minute, author), some in sorted(parts.items()):
+        yield f"minute {minute} {author} {len(some)} {sha256('|'.join(some).encode()).hexdigest()[:16]}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
