@@ -29,21 +29,54 @@ _READS: Final = frozenset({"get", "list"})
 class _Target(msgspec.Struct):
     resource: str = ""
     subresource: str = ""
+    name: str = ""
 
 
-class _Entry(msgspec.Struct):
+class _Status(msgspec.Struct):
+    code: int = 0
+
+
+class Entry(msgspec.Struct):
+    """A request as the log tells it: its verb, when it came and was answered, its client and what it asked for."""
+
     verb: str
     at: str = msgspec.field(name="requestReceivedTimestamp")
+    stage_at: str = msgspec.field(default="", name="stageTimestamp")
     agent: str = msgspec.field(default="-", name="userAgent")
     target: _Target | None = msgspec.field(default=None, name="objectRef")
+    status: _Status | None = msgspec.field(default=None, name="responseStatus")
+
+    @property
+    def client(self) -> str:
+        """The name of the client, without its version."""
+        return self.agent.split("/")[0]
+
+    @property
+    def request(self) -> str:
+        """The verb and what it was asked for."""
+        what = "" if self.target is None else "/".join(filter(None, (self.target.resource, self.target.subresource)))
+        return f"{self.verb} {what}"
+
+    @property
+    def name(self) -> str:
+        """The name of the object; empty where the request names none."""
+        return "" if self.target is None else self.target.name
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the answer was no error."""
+        return self.status is not None and 200 <= self.status.code < 300
+
+    @property
+    def answered(self) -> float:
+        """When it was answered, in seconds since 1970."""
+        return datetime.fromisoformat(self.stage_at).timestamp()
 
     def __str__(self) -> str:
-        """The client, and what it asked for."""
-        what = "" if self.target is None else "/".join(filter(None, (self.target.resource, self.target.subresource)))
-        return f"{self.agent.split('/')[0]} {self.verb} {what}"
+        return f"{self.client} {self.request}"
 
 
-_decode: Final = msgspec.json.Decoder(_Entry).decode
+_decode: Final = msgspec.json.Decoder(Entry).decode
 
 
 class Audit:
@@ -62,7 +95,7 @@ class Audit:
         quiet, last = 0.0, ""
         for _ in range(int(limit / _PAUSE)):
             await asyncio.sleep(_PAUSE)
-            writes = [str(entry) for entry in self._news() if entry.verb not in _READS]
+            writes = [str(entry) for entry in self.news() if entry.verb not in _READS]
             quiet, last = (0.0, writes[-1]) if writes else (quiet + _PAUSE, last)
             if quiet >= seconds:
                 return ""
@@ -74,8 +107,10 @@ class Audit:
         entries = map(_decode, self._log.read_bytes().splitlines())
         return Counter(str(entry) for entry in entries if entry.target is not None and first <= entry.at < last)
 
-    def _news(self) -> Iterator[_Entry]:
+    def news(self) -> Iterator[Entry]:
         """Whole lines that have come since the last time."""
+        if not self._log.exists():
+            return
         with self._log.open("rb") as log:
             log.seek(self._read)
             lines, _, _ = log.read().rpartition(b"\n")

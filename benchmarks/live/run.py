@@ -117,24 +117,24 @@ class _Run:
             await asyncio.sleep(0.5)
 
     async def _measured(self, client: Client) -> Outcome:
-        before, since = self.processes.costs(), time.time()
+        before, since, audit = self.processes.costs(), time.time(), Audit(self.folder / "audit.log")
         following = asyncio.create_task(
-            until_running(client, self.times, self.load.pods, self.limit, self.processes.ended)
+            until_running(audit, self.times, self.load.pods, self.limit, self.processes.ended)
         )
         await submit(client, list(self.load.items()))
-        began = min(self.times.created.values(), default=since)
+        backlog = time.time()
         if self.load.backlog:
-            began = time.time()
             self._start("scheduler", "serve", *self._scheduler_flags(), tree=self.tree)
         try:
             await following
         except TimeoutError:
             raise RuntimeError(f"{self.load.name}: not all pods run: {self._why()}") from None
-        costs, audit = [self._costs(before)], Audit(self.folder / "audit.log")
+        costs = [self._costs(before)]
         if last := await audit.until_quiet(QUIET_SECONDS, QUIET_LIMIT):
             print(f"{self.load.name}: not quiet within {QUIET_LIMIT:g} s; the last write: {last}", file=sys.stderr)
         costs.append(self._costs(before))
         ran = max(self.times.running.values())
+        began = backlog if self.load.backlog else min(self.times.created.values())
         requests = audit.requests(since, ran), audit.requests(since, time.time())
         return self._outcome(began, *map(Spent, costs, requests))
 
