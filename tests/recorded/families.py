@@ -1,0 +1,31 @@
+"""All recorded scenes by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tests.recorded.closeness import close
+from tests.recorded.crowds import crowded
+from tests.recorded.drawing import Dice
+from tests.recorded.placing import particular
+from tests.recorded.scene import Scene
+from tests.recorded.sharing import branches, shares, trees
+
+FAMILIES: Final[dict[str, tuple[Callable[[Dice, str], Scene], int]]] = {
+    "crowded": (crowded, 60),
+    "shares": (shares, 40),
+    "trees": (trees, 40),
+    "branches": (branches, 15),
+    "particular": (particular, 50),
+    "close": (close, 60),
+}
+"""How scenes of a family are made, and how many there are."""
+
+NAMES: Final = tuple(f"{family}-{number}" for family, (_, count) in FAMILIES.items() for number in range(count))
+
+
+def scene(name: str) -> Scene:
+    """The scene of a name; the name is the seed of what is drawn."""
+    make, _ = FAMILIES[name.rpartition("-")[0]]
+    return make(Dice(name), name)
