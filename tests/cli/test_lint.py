@@ -425,6 +425,24 @@ def test_the_configuration_in_a_config_map_is_read(
     assert "gagn" in file.read_text(encoding="utf-8").splitlines()[found["line"] - 1]
 
 
+@pytest.mark.parametrize(
+    ("key", "text", "held"),
+    [
+        ("volcano-scheduler.conf", "metrics: {}", True),
+        ("agent-scheduler.conf", 'actions: "allocate"', True),
+        ("volcano-admission.conf", "#resourceGroups:\n#- resourceGroup: management", False),
+        ("redis.conf", "maxmemory 2mb\n# actions: none", False),
+    ],
+)
+def test_a_configuration_that_is_not_the_scheduler_s_is_left_alone(
+    key: str, text: str, held: bool, tmp_path: Path
+) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {key: text}}
+    file = tmp_path / "map.yaml"
+    file.write_text(json.dumps(body), encoding="utf-8")
+    assert [one.text for one in held_in([str(file)])] == [text] * held
+
+
 def test_configurations_of_one_file_have_each_their_own_lines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from stromboli.cluster.events import Added
 from stromboli.cluster.files import documents
-from stromboli.cluster.files.documents import Document, Found, Skipped, parse, split, whole_objects
+from stromboli.cluster.files.documents import Document, Found, Ignored, Skipped, parse, split, whole_objects
 from stromboli.errors import ManifestError
 
 QUEUE = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: q}}"
@@ -100,6 +101,35 @@ def test_what_cannot_be_read_at_all_is_named_by_its_kind() -> None:
     (error,) = parse(Document(b'{"kind": "Queue", "metadata": {"name": "\xff"}}'))
     assert isinstance(error, ManifestError)
     assert (error.object, error.path) == ("Queue", "apiVersion")
+
+
+def names(text: str) -> list[str]:
+    return [one.object.metadata.name for one in found(text) if isinstance(one, Added)]
+
+
+def test_an_object_that_asks_for_a_generated_name_gets_one_the_same_each_time() -> None:
+    body = "{apiVersion: v1, kind: Pod, metadata: {generateName: train-}, spec: {containers: []}}"
+    text = f"{body}\n---\n{body}\n---\n{{apiVersion: v1, kind: List, items: [{body}, {body}]}}"
+    generated = names(text)
+    assert len(set(generated)) == 4
+    assert generated == names(text)
+    assert all(re.fullmatch("train-[b-z2-9]{5}", name) for name in generated)
+    long = body.replace("train-", "a" * 70)
+    assert [len(name) for name in names(long)] == [63]
+
+
+@pytest.mark.parametrize("metadata", ["{}", "{generateName: ''}", "{generateName: 7}", "7"])
+def test_an_object_without_a_name_that_asks_for_none_is_refused(metadata: str) -> None:
+    [one] = found(f"{{apiVersion: v1, kind: Pod, metadata: {metadata}, spec: {{containers: []}}}}")
+    assert isinstance(one, ManifestError)
+
+
+def test_fields_that_a_kind_has_not_are_told_of_an_object_under_its_generated_name() -> None:
+    queue = QUEUE.replace("{name: q}", "{generateName: q-}, spec: {wieght: 2}")
+    read, ignored = found(queue)
+    assert isinstance(read, Added)
+    assert isinstance(ignored, Ignored)
+    assert str(ignored.error).startswith(f"Queue {read.object.metadata.name}, spec.wieght")
 
 
 def test_a_list_says_what_its_items_leave_out() -> None:

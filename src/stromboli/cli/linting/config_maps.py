@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -12,8 +13,12 @@ from stromboli.errors import ManifestError
 
 SUFFIX: Final = ".conf"
 """Keys of configurations end so."""
+USUAL: Final = "volcano-scheduler.conf"
+"""The key of the scheduler's configuration in Volcano's installers."""
 _MARKS: Final = (b"ConfigMap", SUFFIX.encode())
 """What a file must hold to be read for them."""
+_OURS: Final = re.compile(r"^(actions|tiers|configurations)[ \t]*:", re.MULTILINE)
+"""What the scheduler's configuration says: redis.conf or volcano-admission.conf are another's."""
 
 
 class Held(NamedTuple):
@@ -45,7 +50,7 @@ def _held(file: Path) -> Iterator[Held]:
     for body in objects:
         values = part(body, "data") if body["kind"] == "ConfigMap" else None
         for key, text in values.items() if isinstance(values, dict) else ():
-            if str(key).endswith(SUFFIX) and isinstance(text, str):
+            if str(key).endswith(SUFFIX) and isinstance(text, str) and (key == USUAL or _OURS.search(text)):
                 yield Held(str(file), text, next(starts.setdefault(key, _lines_of(key, lines)), 0))
 
 

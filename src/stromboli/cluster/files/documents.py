@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -21,6 +23,7 @@ from stromboli.cluster.kinds import KINDS, Object
 from stromboli.cluster.objects import from_json, from_value, json_value, title_of
 from stromboli.crds.unknown import unknown_fields
 from stromboli.errors import ManifestError
+from stromboli.model.names import GENERATED, GENERATED_LENGTH, LONGEST_BASE
 from stromboli.model.spec import Wire
 from stromboli.model.values.reading import unreadable
 
@@ -195,7 +198,7 @@ def parse(document: Document) -> Iterator[Found]:
     try:
         if len(document.text) > LARGEST:
             raise ManifestError(f"is larger than {LARGEST} bytes; split it")
-        yield from _unfold(partial(_form_of, document), _Head(), 0)
+        yield from _unfold(partial(_form_of, document), _Head(), 0, count(document.line))
     except ManifestError as error:
         yield error
     except (UnicodeDecodeError, RecursionError) as error:
@@ -214,13 +217,13 @@ def _form_of(document: Document) -> _Form:
         raise
 
 
-def _unfold(opener: _Opener, outer: _Head, depth: int) -> Iterator[Found]:
+def _unfold(opener: _Opener, outer: _Head, depth: int, places: Iterator[int]) -> Iterator[Found]:
     try:
         form = opener()
         head = _inherited(form.head(), outer)
         items = form.items() if (head.kind or "List").endswith("List") else None
         if items is None:
-            yield from _one(form, head)
+            yield from _one(form, head, places)
             return
     except ManifestError as error:
         yield error
@@ -229,7 +232,7 @@ def _unfold(opener: _Opener, outer: _Head, depth: int) -> Iterator[Found]:
         yield ManifestError(f"lists of objects are nested more than {_DEEPEST} deep", path="items")
         return
     for item in items:
-        yield from _unfold(item, head, depth + 1)
+        yield from _unfold(item, head, depth + 1, places)
 
 
 def _inherited(head: _Head, outer: _Head) -> _Head:
@@ -240,7 +243,7 @@ def _inherited(head: _Head, outer: _Head) -> _Head:
     return _Head(head.api_version or outer.api_version, kind)
 
 
-def _one(form: _Form, head: _Head) -> Iterator[Found]:
+def _one(form: _Form, head: _Head, places: Iterator[int]) -> Iterator[Found]:
     try:
         kind, version = _checked_kind(head)
         if kind == "List" or (kind.removesuffix("List") in KINDS and kind not in KINDS):
@@ -251,10 +254,38 @@ def _one(form: _Form, head: _Head) -> Iterator[Found]:
             return
         kind = meant or kind
         _check_version(kind, version)
-        yield Added(kind, form.read(kind))
+        form, found = _read(form, kind, places)
+        yield Added(kind, found)
         yield from _ignored(form, kind)
     except ManifestError as error:
         yield ManifestError(error.problem, object=error.object or _title(form, head), path=error.path)
+
+
+def _read(form: _Form, kind: str, places: Iterator[int]) -> tuple[_Form, Object]:
+    """The object, and its form, in which one without a name that has a ``generateName`` has got one."""
+    try:
+        return form, form.read(kind)
+    except ManifestError as error:
+        named = _named(form.value(), places) if error.path == "metadata.name" else None
+        if named is None:
+            raise
+        return named, named.read(kind)
+
+
+def _named(value: object, places: Iterator[int]) -> _Form | None:
+    """The object under a name as an API server generates it; None where it asks for none.
+
+    The same object in the same place gets the same name whenever it is read.
+    """
+    metadata = value.get("metadata") if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or not isinstance(metadata, Mapping) or metadata.get("name"):
+        return None
+    base = metadata.get("generateName")
+    if not isinstance(base, str) or not base:
+        return None
+    drawn = sha256(repr((value, next(places))).encode()).digest()
+    end = "".join(GENERATED[byte % len(GENERATED)] for byte in drawn[:GENERATED_LENGTH])
+    return _Plain({**value, "metadata": {**metadata, "name": base[:LONGEST_BASE] + end}})
 
 
 def _is_internal(kind: str) -> bool:

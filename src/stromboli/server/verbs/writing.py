@@ -12,6 +12,7 @@ import msgspec
 
 from stromboli.cluster.body import Body, Key, changed, key_of, meta, part, stamp, with_meta
 from stromboli.errors import ApiFailure
+from stromboli.model.names import GENERATED, GENERATED_LENGTH, LONGEST_BASE
 from stromboli.server import status_errors
 from stromboli.server.admission.admission import STATUS, Admission, World
 from stromboli.server.schema.decoding import refuse_unknown, refuse_unreadable, shaped
@@ -22,13 +23,10 @@ from stromboli.server.schema.validation import wrong_fields, wrong_status
 from stromboli.server.storage.store import Entry, Store
 from stromboli.server.verbs.kept import counted, with_kept_meta, with_kept_parts, with_kept_status
 
-_SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Characters of the random end of a generated name."""
-_LONGEST_BASE: Final = 58
 _SET_BY_SERVER: Final = (
     "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink", "managedFields",
 )  # fmt: skip
-"""Characters of a generateName that count, so that the name with its random end is a label."""
+"""What an object that is created has not, whatever its author writes."""
 _GENERATED: Final = frozenset(
     {("", "pods"), ("batch", "jobs"), ("batch", "cronjobs"), ("policy", "poddisruptionbudgets")}
     | {("apps", name) for name in ("deployments", "replicasets", "daemonsets", "statefulsets")}
@@ -126,7 +124,8 @@ class Writer:
     def _born(self, resource: Resource, namespace: str, body: Body) -> Body:
         found = dict(meta(body))
         if not found.get("name") and found.get("generateName"):
-            found["name"] = found["generateName"][:_LONGEST_BASE] + "".join(secrets.choice(_SUFFIX) for _ in range(5))
+            end = "".join(secrets.choice(GENERATED) for _ in range(GENERATED_LENGTH))
+            found["name"] = found["generateName"][:LONGEST_BASE] + end
         given = found.pop("namespace", "")
         if resource.namespaced:
             found["namespace"] = _namespace(given, namespace)
