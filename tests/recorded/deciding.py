@@ -70,7 +70,8 @@ def decided(scene: Scene) -> Iterator[Parts]:
         plan = run_cycle(snapshot, config, REGISTRY, now, 0, Several((log, seen)))
         log.flush()
         unlike = "" if encode_plan(silent) == encode_plan(plan) else texts_of(silent)
-        yield {**in_words(plan), "texts": texts_of(plan), "log": told(lines.getvalue()), "metrics": shown(metrics), "unheard": unlike}
+        rest = {"texts": texts_of(plan), "log": told(lines.getvalue()), "metrics": shown(metrics), "unheard": unlike}
+        yield {**in_words(plan), **rest}
         becomes = "Bound" if scene.bound else ""
         apply_plan(cluster, plan, becomes, "terminating" if scene.lingers else "")
         leaving = [each.key for each in plan.evictions]
