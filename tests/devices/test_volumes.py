@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.cluster.rim import VolumesGiven, VolumesSet
+from stromboli.narration.observe import SILENT, Counting, Observer
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from tests.acceptance.bench import Bench, binds, conf, messages
 from tests.support.device_objects import ZONE, object_of, storage_class, volume
@@ -220,3 +221,18 @@ def test_claims_of_one_driver_each_are_counted_alike_in_any_order() -> None:
     assert one is other
     world.tell(claims[0])
     assert list(world.state.tasks) == sorted(world.state.tasks), "in one order, whatever a set has"
+
+
+@pytest.mark.parametrize("observer", [SILENT, Counting()], ids=["unheard", "heard"])
+def test_a_pod_evicts_for_its_own_claim_whatever_the_claim_of_the_pod_before_it_lacks(observer: Observer) -> None:
+    """Equal pods with claims of their own: no volume is large enough for the first one's, the second one's has one."""
+    gang = [mounting(f"g{number}", f"c{number}", group="g", priority=9, cpu=4) for number in range(2)]
+    low = pod("low", group="low", on="n0", cpu=4, priority=1)
+    groups = [pod_group("g", priorityClassName="high"), pod_group("low", min_member=0, phase="Running")]
+    rank = {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+    storage = [LOCAL, volume("v", "n0"), claim("c0", size="9Gi"), claim("c1")]
+    text = conf("gang priority", "predicates", actions="allocate, preempt")
+    world = Bench([node("n0"), rank, *storage, low, *groups, *gang], text)
+    plan = world.cycle(observer)
+    assert [each.key for each in plan.evictions] == ["default/low"]
+    assert [each.key for each in plan.reservations] == ["default/g1"]

@@ -21,6 +21,7 @@ from stromboli.framework.config.sampling import Sampling
 from stromboli.framework.engine.sampling import MEMORY, Sampler
 from stromboli.live.process.flags import parse
 from stromboli.live.process.process import source_of
+from stromboli.narration.observe import SILENT, Counting, Observer
 from stromboli.sim.runner import run_scenario
 from stromboli.testing.builders import node, pod, pod_group, queue, state
 from stromboli.testing.plain.cycle import run_plain_cycle
@@ -130,6 +131,18 @@ def test_evicting_actions_sample_nodes_too(sampling: Sampling | None, on: str) -
     bench.config = replace(bench.config, sampling=sampling)
     plan = bench.cycle()
     assert list(reserved(plan).values()) == [on]
+
+
+@pytest.mark.parametrize("observer", [SILENT, Counting()], ids=["unheard", "heard"])
+def test_an_equal_task_looks_where_the_last_look_has_ended_also_if_that_look_has_failed(observer: Observer) -> None:
+    """The first task sees n0, where nothing may go, the second one n1."""
+    text = conf("gang priority", "predicates", actions="preempt")
+    there = [*running("keeps", 1, on="n0", cls="high"), *running("goes", 1, on="n1")]
+    world = Bench([node("n0", pods=1), node("n1", pods=1), *CLASSES, *there, *waiting("high", 2, least=1)], text)
+    world.config = replace(world.config, sampling=Sampling(minimum=1, percent=1))
+    plan = world.cycle(observer)
+    assert [each.key for each in plan.evictions] == ["default/goes-0"]
+    assert reserved(plan) == {"high-1": "n1"}
 
 
 @settings(max_examples=30)

@@ -114,4 +114,5 @@ class KeptVictims:
 def alike(task: Task, other: Task) -> bool:
     """Whether two tasks of one job ask for the same, so that every plugin says the same of them."""
     same = task.template is other.template and task.priority == other.priority and task.role == other.role
+    same = same and (task.claims, task.volumes, task.lacks_claims) == (other.claims, other.volumes, other.lacks_claims)
     return same and task.labels == other.labels and task.annotations == other.annotations

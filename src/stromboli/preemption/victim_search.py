@@ -305,10 +305,13 @@ class Search:
             self._same = SameNode()
 
     def _fails_again(self, statement: Statement, task: Task) -> bool:
-        """Whether an equal task has just failed and nothing has changed since; observers get each failure, though."""
-        if self._failed is None or self.loud or self._failed[0] != len(statement.operations):
+        """Whether an equal task has just failed and nothing has changed since; observers get each failure, though.
+
+        Where nodes are sampled the next look sees others.
+        """
+        if self._failed is None or self._failed[0] != len(statement.operations):
             return False
-        return alike(task, self._failed[1])
+        return not self.loud and not self.session.placer.samples and alike(task, self._failed[1])
 
     def _try(self, statement: Statement, task: Task, option: NodeOption) -> bool:
         row = option.row

@@ -28,6 +28,10 @@ class Placer(Protocol):
     def own(self) -> Bools | None:
         """The rows that are taken before all others, shape (nodes,): those of a soft shard; None without one."""
 
+    @property
+    def samples(self) -> bool:
+        """Whether each look sees a part of the nodes, and the next one goes on where it has ended."""
+
     def place(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Choice | None:
         """The best node for ``task``: idle room first, then room about to become free; None when no node takes it.
 
@@ -100,6 +104,11 @@ class Engine:
     def own(self) -> Bools | None:
         """See :class:`Placer`."""
         return self.classes.own
+
+    @property
+    def samples(self) -> bool:
+        """See :class:`Placer`."""
+        return self.sampler is not None
 
     def place(self, task: Task, within: Bools | None = None, *, room: bool = True) -> Choice | None:
         """See :class:`Placer`."""

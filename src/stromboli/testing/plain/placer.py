@@ -59,6 +59,11 @@ class PlainPlacer:
         group = now or fitting
         return Choice([self._best(task, self._own(group) or group).row], kind) if group else None
 
+    @property
+    def samples(self) -> bool:
+        """See :class:`~stromboli.framework.engine.placer.Placer`."""
+        return sampler_of(self.session) is not None
+
     def idle_row(self, task: Task) -> int:
         """-1: every task has its turn in the general way."""
         return -1
