@@ -83,7 +83,7 @@ def turn(dice: Dice, new: str, homes: tuple[str, ...], nodes: list[Manifest], th
     pods = [each for each in there if each["kind"] == "Pod"]
     if what < 3:
         return Turn(seconds, gang(dice, new, homes))
-    if what == 3:
+    if what == 3 and pods:
         return Turn(seconds, [], [dice.one(pods)])
     if what == 4:
         return Turn(seconds, [*(ended(each) for each in dice.some(pods, 2)), *bare(dice, new)])

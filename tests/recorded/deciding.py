@@ -12,9 +12,12 @@ from typing import Any, Final
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
+from stromboli.api.topology import NodeShardSpec
 from stromboli.builtin import builtin_registry
-from stromboli.cluster.events import Deleted, Modified
+from stromboli.cluster.events import Added, Deleted, Modified
+from stromboli.cluster.kinds import Metadata, NodeShard
 from stromboli.cluster.objects import from_value
+from stromboli.cluster.rim import ShardingSet
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.framework.books.plan import Plan
@@ -23,9 +26,13 @@ from stromboli.framework.config.config import Config, load_config
 from stromboli.framework.config.gates import parse_gates, switched_on
 from stromboli.metrics.logs import LogObserver
 from stromboli.metrics.prometheus import MetricsObserver
+from stromboli.model.objects.shard import NodeShardStatus
 from stromboli.model.usage import NodeUsage
 from stromboli.narration.observe import Several
 from stromboli.sim.between import apply_plan
+from stromboli.sim.explanation.evicting import eviction_steps, evicts
+from stromboli.sim.explanation.explain import _steps as steps_of
+from stromboli.sim.planning import Planning
 from stromboli.testing.builders import state
 from tests.recorded.scene import BEGINNING, Scene, Turn
 
@@ -51,9 +58,10 @@ def config_of(text: str, compat: bool, gates: str) -> Config:
 
 def decided(scene: Scene) -> Iterator[Parts]:
     """What each cycle of a scene comes to, in full."""
-    config, now = config_of(scene.conf, scene.compat, scene.gates), BEGINNING
+    config, now = replace(config_of(scene.conf, scene.compat, scene.gates), sampling=scene.sampling), BEGINNING
     cluster = state(*scene.turns[0].objects)
     cluster.set_gates(config.gates)
+    divide(cluster, *scene.shard)
     metrics = CollectorRegistry()
     seen = MetricsObserver(metrics, clock=lambda: now, timer=lambda: 0.0)
     leaving: list[str] = []
@@ -71,10 +79,20 @@ def decided(scene: Scene) -> Iterator[Parts]:
         log.flush()
         unlike = "" if encode_plan(silent) == encode_plan(plan) else texts_of(silent)
         rest = {"texts": texts_of(plan), "log": told(lines.getvalue()), "metrics": shown(metrics), "unheard": unlike}
+        if number == len(scene.turns) - 1:
+            rest["reasons"] = explained(cluster, config, now)
         yield {**in_words(plan), **rest}
         becomes = "Bound" if scene.bound else ""
         apply_plan(cluster, plan, becomes, "terminating" if scene.lingers else "")
         leaving = [each.key for each in plan.evictions]
+
+
+def divide(cluster: ClusterState, mode: str, nodes: tuple[str, ...]) -> None:
+    """Let the scheduler be one of several, with these nodes of its own."""
+    if mode:
+        ShardingSet(mode, "ours").make(cluster)
+        shard = NodeShard(Metadata(name="ours"), NodeShardSpec(nodes), NodeShardStatus(nodes))
+        cluster.apply(Added("NodeShard", shard))
 
 
 def happen(cluster: ClusterState, turn: Turn, now: float, *, everything: bool) -> None:
@@ -142,6 +160,20 @@ def _lines(path: str, value: Any) -> Iterator[str]:
             yield from _lines(f"{path}[{place}]", inner)
     else:
         yield f"{path} = {value!r}"
+
+
+def explained(cluster: ClusterState, config: Config, now: float) -> str:
+    """Why jobs wait after a cycle more, step by step."""
+    planning = Planning(config, REGISTRY, now=now)
+    planning.state = cluster
+    cycle = planning.run()
+    reasons = cycle.reasons()
+    lines = [f"{uid}: {reason}" for uid, reason in reasons.items()]
+    for job in (job for job in cycle.jobs() if job.uid in reasons):
+        lines += map(str, steps_of(cycle, job, reasons[job.uid]))
+    if reasons and evicts(planning):
+        lines += map(str, eviction_steps(planning, next(iter(reasons))))
+    return "\n".join(lines)
 
 
 def told(lines: str) -> str:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from tests.recorded.claims import claimed
 from tests.recorded.closeness import close
 from tests.recorded.crowds import crowded
+from tests.recorded.devices import carded
 from tests.recorded.drawing import Dice
+from tests.recorded.layers import divided, held, layered
+from tests.recorded.loads import grouped, measured, pinned, revocable, strategic
 from tests.recorded.placing import particular
 from tests.recorded.scene import Scene
 from tests.recorded.sharing import branches, shares, trees
@@ -19,6 +23,16 @@ FAMILIES: Final[dict[str, tuple[Callable[[Dice, str], Scene], int]]] = {
     "branches": (branches, 15),
     "particular": (particular, 50),
     "close": (close, 60),
+    "layered": (layered, 50),
+    "held": (held, 30),
+    "divided": (divided, 20),
+    "carded": (carded, 40),
+    "claimed": (claimed, 30),
+    "measured": (measured, 20),
+    "revocable": (revocable, 15),
+    "grouped": (grouped, 15),
+    "pinned": (pinned, 15),
+    "strategic": (strategic, 25),
 }
 """How scenes of a family are made, and how many there are."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from stromboli.model.names import GPU, PREEMPTABLE, TASK_PRIORITY, TOPOLOGY_ZONE
+from stromboli.model.names import COOLDOWN_TIME, GPU, PREEMPTABLE, TASK_PRIORITY, TOPOLOGY_ZONE
+from stromboli.model.values.times import stamp
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from tests.recorded.drawing import Dice
+from tests.recorded.scene import BEGINNING
 
 RANKS = {"low": 1, "mid": 50, "high": 100}
 CRITICAL = "system-cluster-critical"
@@ -52,10 +54,13 @@ def names_of(objects: Iterable[Manifest], kind: str = "Node") -> list[str]:
 SIZES: tuple[dict[str, Any], ...] = (
     {"cpu": 1},
     {"cpu": 1},
+    {"cpu": 1},
+    {"cpu": 2},
     {"cpu": "500m", "memory": "2Gi"},
     {"cpu": 2},
     {"cpu": "1500m", "memory": "500Mi"},
     {"cpu": 0, "memory": 0},
+    {"cpu": 1, "requests": {"example.com/unknown": 1}},
 )
 
 
@@ -86,6 +91,8 @@ def resident(dice: Dice, name: str, group: str, rank: str, on: Manifest, size: i
     notes: dict[str, str] = {}
     if dice.one_in(6):
         notes[PREEMPTABLE] = dice.one(("false", "true"))
+    if dice.one_in(6):
+        notes[COOLDOWN_TIME] = dice.one(("30s", "2h", "soon"))
     if dice.one_in(8):
         notes[TASK_PRIORITY] = dice.one(("3", "70"))
     memory = dice.one(("1Gi", "1Gi", "2Gi", "0"))
@@ -94,9 +101,14 @@ def resident(dice: Dice, name: str, group: str, rank: str, on: Manifest, size: i
         spec = {"priority": 2_000_000_000, "priorityClassName": CRITICAL}
     if not dice.one_in(3):
         spec["terminationGracePeriodSeconds"] = dice.one((0, 5, 30, 90, 600))
-    made = pod(name, group=group, on=on["metadata"]["name"], cpu=size, memory=memory, annotations=notes,
-               labels={"app": dice.one(APPS)}, created=dice.number(1, 9), deleting=dice.one_in(14),
+    labels = {"app": dice.one(APPS)} if not dice.one_in(9) else {}
+    made = pod(name, group=group, on=on["metadata"]["name"], cpu=size, memory=memory, annotations=notes, labels=labels,
+               created=dice.number(1, 9), deleting=dice.one_in(14),
                phase=dice.one(("Running", "Running", "Running", "Pending")), **spec)  # fmt: skip
+    if COOLDOWN_TIME in notes:
+        since = dice.one((5, 60, 4000))
+        conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(int(BEGINNING) - since)}]
+        made = changed(made, status={"conditions": conditions})
     if dice.one_in(3):
         made["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": group, "controller": True}]
     return made
@@ -107,7 +119,8 @@ def gang(
     sizes: Sequence[dict[str, Any]] = SIZES, group: dict[str, Any] | None = None, want: dict[str, Any] | None = None,
 ) -> list[Manifest]:  # fmt: skip
     """A group that waits, of one or two kinds of pods; ``group`` and ``want`` are further fields of it and of them."""
-    rank, found = dice.one(ranks), []
+    rank, found = dice.one(ranks), list[Manifest]()
+    app = dice.one((*APPS, ""))
     fields: dict[str, Any] = {"priority": RANKS[rank], "priorityClassName": rank, **(want or {})}
     roles = {}
     for kind in ("w", "m")[: 1 if dice.one_in(2) else 2]:
@@ -115,10 +128,10 @@ def gang(
         roles[kind] = count
         for number in range(count):
             more: dict[str, Any] = {"preemptionPolicy": "Never"} if dice.one_in(30) else {}
-            if dice.one_in(25):
+            if dice.one_in(40):
                 more["schedulingGates"] = [{"name": dice.one(("example.com/later", "other"))}]
-            more["labels"] = fields.get("labels") or {"app": dice.one(APPS)}
-            found.append(pod(f"{name}-{kind}{number}", group=name, role=kind, created=dice.number(1, 3),
+            more["labels"] = fields.get("labels") or {"app": app or dice.one(APPS)}
+            found.append(pod(f"{name}-{kind}{number}", group=name, role=kind, created=2 if app else dice.number(1, 3),
                              **{**size, **fields, **more}))  # fmt: skip
     spec: dict[str, Any] = {"priorityClassName": rank, **(group or {})}
     if dice.one_in(4):

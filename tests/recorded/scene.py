@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from stromboli.framework.config.sampling import Sampling
 from stromboli.testing.builders import Manifest
 
 BEGINNING = 1_760_000_000.0
@@ -28,6 +29,8 @@ class Scene:
     """A cluster and its turns, of which each ends with a cycle; the first turn's objects are there from the beginning.
 
     ``lingers``: evicted pods are there for one cycle more.  ``bound`` pods do not run before the cycle after the next.
+    ``gates`` are feature gates as on a command line; ``shard`` says how nodes are divided (hard, soft), and which are
+    ours.
     """
 
     name: str
@@ -37,3 +40,5 @@ class Scene:
     lingers: bool = False
     bound: bool = False
     gates: str = ""
+    sampling: Sampling | None = None
+    shard: tuple[str, tuple[str, ...]] = ("", ())

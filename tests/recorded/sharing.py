@@ -101,7 +101,7 @@ def paths(dice: Dice) -> tuple[list[Manifest], tuple[str, ...]]:
 
 def quota(dice: Dice) -> Manifest:
     """A quota of the namespace."""
-    hard = {"cpu": str(dice.number(4, 12)), "requests.memory": "20Gi", "pods": str(dice.number(6, 20))}
+    hard = {"cpu": str(dice.number(4, 12)), "memory": "12Gi", "pods": str(dice.number(6, 20))}
     metadata = {"name": "quota", "namespace": "default"}
     used = {"cpu": str(dice.number(0, 6)), "pods": "2"}
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard},
@@ -114,7 +114,7 @@ def shared(dice: Dice, name: str, kind: int, tiers: tuple[str, ...]) -> Scene:
     nodes = machines(dice, 2, 5, gpus=True)
     there = residents(dice, nodes, homes, "abcde"[: dice.number(2, 5)], full=dice.one((10, 9, 7, 4)))
     objects = [*classes(), *queues, *nodes, *there]
-    if dice.one_in(4):
+    if dice.one_in(2):
         objects.append(quota(dice))
     if dice.one_in(4):
         objects.append(budget("keeps", 1, {"app": "b"}))
@@ -129,23 +129,25 @@ def shared(dice: Dice, name: str, kind: int, tiers: tuple[str, ...]) -> Scene:
         else:
             turns.append(turn(dice, new, homes, nodes, there))
     more = dice.one(("", "", "configurations: [{name: allocate, arguments: {reservation-timeout: 30s}}]"))
-    return Scene(name, configuration(dice.one(ACTIONS), *tiers, more=more), turns, compat=dice.one_in(8),
-                 lingers=dice.one_in(2), bound=dice.one_in(5))  # fmt: skip
+    gates = dice.one(("", "SchedulingGatesQueueAdmission=true,QueueScopedOvercommit=true"))
+    return Scene(name, configuration(dice.one(ACTIONS), *tiers, more=more), turns, compat=dice.one_in(10),
+                 lingers=dice.one_in(2), bound=dice.one_in(5), gates=gates)  # fmt: skip
 
 
 def weighty(dice: Dice) -> dict[str, Any]:
     """What a group says that it needs."""
-    return {"minResources": amount(dice, 8)} if dice.one_in(2) else {}
+    return {"minResources": amount(dice, 8)} if not dice.one_in(3) else {}
 
 
 def gated(dice: Dice, made: list[Manifest]) -> list[Manifest]:
     """The gang, whose pods may ask the scheduler itself to let them through."""
-    if not dice.one_in(5):
+    if not dice.one_in(4):
         return made
     gate = "scheduling.volcano.sh/queue-allocation-gate"
     return [
         changed(each, metadata={"annotations": {**each["metadata"]["annotations"], gate: "true"}},
-                spec={"schedulingGates": [{"name": gate}]}) if each["kind"] == "Pod" else each
+                spec={"schedulingGates": [{"name": gate}] if not dice.one_in(4) else []})
+        if each["kind"] == "Pod" else each
         for each in made
     ]  # fmt: skip
 
@@ -156,7 +158,7 @@ def shares(dice: Dice, name: str) -> Scene:
     first = dice.one(("priority; gang; conformance", "gang; conformance", "priority; gang; conformance; pdb"))
     second = dice.one((
         f"overcommit; drf; predicates; {kind}; nodeorder",
-        f"predicates; {kind}; resourcequota; binpack",
+        f"predicates; {kind}; resourcequota; overcommit; binpack",
         f"overcommit, arguments: {{overcommit-factor: 2.0, max-queue-overcommit-factor: 1.5}}; predicates; {kind}",
     ))  # fmt: skip
     return shared(dice, name, 0, (first, second))
