@@ -50,8 +50,13 @@ def _held(file: Path) -> Iterator[Held]:
     for body in objects:
         values = part(body, "data") if body["kind"] == "ConfigMap" else None
         for key, text in values.items() if isinstance(values, dict) else ():
-            if str(key).endswith(SUFFIX) and isinstance(text, str) and (key == USUAL or _OURS.search(text)):
+            if isinstance(text, str) and _is_conf(str(key), text):
                 yield Held(str(file), text, next(starts.setdefault(key, _lines_of(key, lines)), 0))
+
+
+def _is_conf(key: str, text: str) -> bool:
+    """Whether a value is a configuration of the scheduler."""
+    return key.endswith(SUFFIX) and (key == USUAL or _OURS.search(text) is not None)
 
 
 def _lines_of(key: str, lines: Iterable[str]) -> Iterator[int]:
