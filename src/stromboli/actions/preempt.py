@@ -27,7 +27,6 @@ NOMINATED_FREE = (
     "not eligible due to the pod's nominated node is already schedulable, which should not happen as preemption means "
     "no node is schedulable"
 )
-NO_NODE = "no node"
 STILL_ENDING = "not eligible due to a terminating pod caused by preemption on the nominated node"
 
 
@@ -87,7 +86,7 @@ class Preempt(Action):
                     break
                 search.reprieve(statement)
                 commit(session, statement, self.name)
-        search.tell_figures()
+        search.events.figures()
 
     # ------------------------------------------------------------------ one task
 
@@ -105,9 +104,10 @@ class Preempt(Action):
         if not error and self.topology_aware:
             error = DryRun(search, Numbers(self.percentage, self.least, self.most)).place(statement, task)
         elif not error and not search.place(statement, task, others):
-            error = search.refusals(task) if search.say_failed else NO_NODE
-        if error and search.say_failed:
-            search.say_failed(task=task, error=error)
+            search.events.no_node(task)
+            return False
+        if error:
+            search.events.failed(task, error)
         return not error
 
     def _ineligible(self, search: Search, task: Task) -> str:

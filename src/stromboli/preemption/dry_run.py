@@ -16,6 +16,7 @@ from stromboli.framework.statement.statement import Statement
 from stromboli.model.resources.axes import add_to
 from stromboli.model.table import Node
 from stromboli.model.task import Task
+from stromboli.preemption.search_events import DryRunEvents
 from stromboli.preemption.victim_search import Search
 
 PRIORITY_SHIFT = 2**31
@@ -83,17 +84,13 @@ class DryRun:
 
     def __init__(self, search: Search, numbers: Numbers) -> None:
         self.search, self.numbers, self.session = search, numbers, search.session
-        tells = search.session.tells
-        self.say_preemptees, self.say_victims = tells("preemptees"), tells("all_victims")
-        self.say_enough, self.say_no_nodes = tells("preempt_enough"), tells("preempt_no_nodes")
-        self.say_no_candidate = tells("preempt_no_candidate")
+        self.events = DryRunEvents(search.session)
 
     def place(self, statement: Statement, task: Task) -> str:
         """Evict the victims on the best node and reserve it; returns why not, nothing changed, if there is none."""
         rows, reach = self.search.hoped(task), self.search.reach(task)
         if not rows:
-            if self.say_no_nodes:
-                self.say_no_nodes(task=task)
+            self.events.no_nodes(task)
             return "no nodes are eligible"
         found, said = self.candidates(task, rows, reach)
         if not found:
@@ -121,19 +118,16 @@ class DryRun:
                 found.append(Candidate(row, victims))
             else:
                 said[names[row]] = why
-                if self.say_no_candidate:
-                    self.say_no_candidate(node=names[row], task=task, error=why)
+                self.events.impossible(task, names[row], why)
         return found, said
 
     def on_node(self, task: Task, row: int, reach: Reach) -> tuple[tuple[Task, ...], str]:
         """The victims of ``task`` on ``row``, the most important first; none, and the reason, if it is impossible."""
         name = self.session.table.statics.names[row]
         preemptees = self.search.order.sorted(reach.tasks(row))
-        if self.say_preemptees:
-            self.say_preemptees(tasks=preemptees, task=task, node=name)
+        self.events.candidates(preemptees, task, name)
         allowed = self.search.victims_among(task, preemptees)
-        if self.say_victims:
-            self.say_victims(tasks=allowed)
+        self.events.victims(allowed)
         if lack := self.search.lacks(task, row, allowed):
             return (), lack
         trial = Trial(self.search, task, row)
@@ -155,8 +149,7 @@ class DryRun:
                 return [], f"removing {victim.key} failed"
             taken.append(victim)
             if trial.fits():
-                if self.say_enough:
-                    self.say_enough(task=trial.task, node=trial.node.name, victim=victim)
+                self.events.enough(trial.task, trial.node.name, victim)
                 break
         return taken, ""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,21 @@ from stromboli.framework.engine.shards import own_first
 from stromboli.model.task import Task
 
 if TYPE_CHECKING:
-    from stromboli.preemption.victim_search import Search
+    from stromboli.framework.session.session import Session
+    from stromboli.preemption.eviction_policy import EvictionPolicy
+    from stromboli.preemption.reaches import Reaches
+
+
+class Searching(Protocol):
+    """What the order of nodes reads of a search."""
+
+    session: Session
+    policy: EvictionPolicy
+    reaches: Reaches
+
+    def need(self, task: Task) -> list[int]:
+        """Columns that decide whether a task fits."""
+        ...
 
 
 class NodeOrder:
@@ -31,18 +45,29 @@ class NodeOrder:
     def __init__(self) -> None:
         self.kept: KeptOrder | None = None
 
-    def rows(self, search: Search, task: Task, reach: Reach) -> Iterator[int]:
+    def rows(self, search: Searching, task: Task, reach: Reach) -> Iterator[int]:
         """The nodes to be tried for ``task``, in order."""
         members = sample(search, task)
-        if search.loud or search.session.placer.own is not None:
-            return _parts(search, task, members, members if search.loud else members & hopeful(search, task, reach))
+        if search.session.placer.own is not None:
+            return _parts(search, task, members, members & hopeful(search, task, reach))
         kept = self.kept
         if kept is None or kept.members is not members or kept.reach is not reach or not kept.keep_up(search, task):
             kept = self.kept = KeptOrder(search, task, members, reach)
         return kept.rows()
 
 
-def _parts(search: Search, task: Task, members: Bools, tried: Bools) -> Iterator[int]:
+class EveryNode(NodeOrder):
+    """The order of nodes with those, too, on which all tasks in reach together would not make enough room."""
+
+    __slots__ = ()
+
+    def rows(self, search: Searching, task: Task, reach: Reach) -> Iterator[int]:
+        """The nodes that predicates allow for ``task``, in order."""
+        members = sample(search, task)
+        return _parts(search, task, members, members)
+
+
+def _parts(search: Searching, task: Task, members: Bools, tried: Bools) -> Iterator[int]:
     """The rows ``tried``, those of the own shard before others."""
     parts = [part for part in own_first(tried, search.session.placer.own) if any_of(part)]
     if not search.policy.checked:
@@ -60,7 +85,7 @@ class KeptOrder:
 
     __slots__ = ("_best", "_ranks", "_scores", "_seen", "_task", "_tried", "first", "members", "reach")
 
-    def __init__(self, search: Search, task: Task, members: Bools, reach: Reach) -> None:
+    def __init__(self, search: Searching, task: Task, members: Bools, reach: Reach) -> None:
         self._task, self.members, self.reach = task, members, reach
         self._tried: Bools = members & hopeful(search, task, reach)
         self._seen = len(search.session.table.journal)
@@ -85,7 +110,7 @@ class KeptOrder:
         best, all_ranks[first] = all_ranks.item(other), own
         return next((n for n, rank in enumerate(ranks) if rank < best or (rank == best and other < first)), len(ranks))
 
-    def keep_up(self, search: Search, task: Task) -> bool:
+    def keep_up(self, search: Searching, task: Task) -> bool:
         """Look again at the rows on which something moved; False where more may have changed."""
         session = search.session
         journal = session.table.journal
@@ -101,7 +126,7 @@ class KeptOrder:
         self._seen = len(journal)
         return True
 
-    def _renew(self, search: Search, row: int) -> None:
+    def _renew(self, search: Searching, row: int) -> None:
         self._tried[row] = tried = bool(self.members[row]) and self._is_hopeful(search, row)
         rank: float = tried
         if self._scores is not None:
@@ -111,7 +136,7 @@ class KeptOrder:
         elif row == self.first and rank != self._best:
             self._look()
 
-    def _is_hopeful(self, search: Search, row: int) -> bool:
+    def _is_hopeful(self, search: Searching, row: int) -> bool:
         """See :func:`hopeful`."""
         if not self.reach.would_fit(search.session.table, search.need(self._task), self._task.template.vector, row):
             return False
@@ -129,13 +154,13 @@ class KeptOrder:
             yield from after_best(self._ranks, first)
 
 
-def sample(search: Search, task: Task) -> Bools:
+def sample(search: Searching, task: Task) -> Bools:
     """The sample of the nodes that predicates allow for ``task``."""
     placer = search.session.placer
     return np.asarray(placer.sampled(placer.curable(task)), dtype=bool)
 
 
-def hopeful(search: Search, task: Task, reach: Reach) -> Bools:
+def hopeful(search: Searching, task: Task, reach: Reach) -> Bools:
     """Nodes that would have the room if all tasks in reach left, shape (nodes,); other nodes are impossible."""
     session = search.session
     found = reach.hopeful(session.table, search.need(task), session.ledger.arrays(task.template)[0])

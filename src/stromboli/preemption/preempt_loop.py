@@ -41,7 +41,7 @@ def run(
         with session.statement() as released, session.statement() as statement:
             yielded = holders.release(released, job)
             search = take(session, statement, job)
-            search.tell_figures()
+            search.events.figures()
             if session.ask.job_pipelined(job):
                 search.reprieve(statement)
                 if not yielded and idle.replaces(statement):

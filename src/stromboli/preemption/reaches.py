@@ -21,24 +21,31 @@ ALL_TASKS: Final = "all tasks"
 class Reaches:
     """What tasks of ``job`` reach by ``policy``: among the other jobs for which ``of`` is true, or in ``job`` alone.
 
-    ``of`` says the same of every other job of one queue.  With ``loud`` no job is ruled out beforehand, because an
-    observer gets every refusal.
+    ``of`` says the same of every other job of one queue.  ``prefilter`` rules out jobs of which plugins could name
+    no task; without one, all are within reach.
     """
 
-    def __init__(self, session: Session, job: Job, policy: EvictionPolicy, of: Callable[[Job], bool] | None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        job: Job,
+        policy: EvictionPolicy,
+        of: Callable[[Job], bool] | None,
+        prefilter: JobPrefilter | None,
+    ) -> None:
         self._session, self._job, self._policy, self._of = session, job, policy, of
+        self._prefilter = prefilter
         self._found: dict[Hashable, Reach] = {}
 
-    def of(self, task: Task, *, loud: bool) -> Reach:
+    def of(self, task: Task) -> Reach:
         """The tasks that ``task`` might evict, up to date; its ``key`` is all that forms for jobs may read of it."""
         key = task.template.number, task.priority, task.role
         if (found := self._found.get(key)) is not None:
             found.refresh()
             return found
-        prefilter = None if loud else self._session.hooks.job_prefilters.get(self._policy.point)
         numbers = self._in_scope()
-        if prefilter is not None:
-            numbers = self._could_name(prefilter, task, key, numbers)
+        if self._prefilter is not None:
+            numbers = self._could_name(self._prefilter, task, key, numbers)
         return self._find(key, numbers, only_best_effort=self._policy.checked and task.template.best_effort)
 
     def all(self) -> Reach:

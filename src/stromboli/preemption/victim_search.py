@@ -33,17 +33,16 @@ from stromboli.framework.statement.operation import Pipeline
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import Job
 from stromboli.model.resources.axes import add_to, fits
-from stromboli.model.resources.resource import Resource
 from stromboli.model.task import Task
-from stromboli.narration.observe import OneOrMany
-from stromboli.preemption.bundles import total
 from stromboli.preemption.eviction_policy import EvictionPolicy
-from stromboli.preemption.kept_victims import KeptVictims, OnNode, alike
+from stromboli.preemption.kept_victims import OnNode
 from stromboli.preemption.node_choice import FreeRoom, NodeOption, SameNode, options
-from stromboli.preemption.node_order import NodeOrder, sample
+from stromboli.preemption.node_order import sample
 from stromboli.preemption.reaches import Reaches
 from stromboli.preemption.reprieve import Reprieve
 from stromboli.preemption.runs import Runs
+from stromboli.preemption.search_events import SearchEvents
+from stromboli.preemption.search_steps import steps_of
 from stromboli.preemption.shares import beyond_shares, stays_beyond
 from stromboli.reservations.terminating import takes
 
@@ -68,7 +67,6 @@ class Search:
         minimal: bool,
     ) -> None:
         self.session, self.job, self.policy = session, job, policy
-        self.reaches = Reaches(session, job, policy, of)
         self.minimal = minimal
         self.compares = minimal and session.reservations is not None and not session.compat.asks("fewest-victims")
         self.free_room = FreeRoom(session) if session.reservations is not None else None
@@ -76,29 +74,20 @@ class Search:
         self.order = VictimOrder(session, self.queue)
         self._ask: Callable[[Task, Sequence[Task]], list[Task]] = getattr(session.ask, policy.point)
         self._needs: dict[int, list[int]] = {}
-        self._failed: tuple[int, Task] | None = None
+        self.failed: tuple[int, Task] | None = None
+        """The last task, if it has failed, and how many operations its statement had then."""
         self._failures = 0
-        tells = session.tells
-        self.say_considering, self.say_no_victims = tells("considering_node"), tells("no_victims")
-        self.say_no_candidates = tells("no_reclaimees") if not policy.without_victims else None
-        self.loud = bool(self.say_considering or self.say_no_victims or self.say_no_candidates)
-        vote = None if self.loud else session.hooks.own_votes.get(policy.point)  # an observer gets every vote
-        self.kept = None if vote is None else KeptVictims(session, self.order, vote)
-        self.nodes, self._same, self._runs = NodeOrder(), SameNode(), Runs(session, job, policy)
-        self.say_trying = tells(policy.trying)
-        self.say_freed = tells(policy.done)
-        self.say_pipeline_failed = tells("pipeline_failed")
-        self._say_victims = tells("metric.preemption_victims")
-        attempt = "metric.preemption_attempt"
-        self._say_attempts = OneOrMany(tells(attempt), session.narrator.tells_all(attempt))
-        self._attempts, self._victims = 0, -1
-        self.say_failed, self.say_beforehand = tells("preempt_failed"), tells("pre_predicate_failed")
+        self.events = SearchEvents(session, policy)
+        self.steps = steps_of(self)
+        self.kept, self.nodes = self.steps.kept, self.steps.nodes
+        self.reaches = Reaches(session, job, policy, of, self.steps.prefilter)
+        self._same, self._runs = SameNode(), Runs(session, job, policy)
 
     # ------------------------------------------------------------------ scenario
 
     def reach(self, task: Task) -> Reach:
         """The tasks that ``task`` might evict, up to date."""
-        return self.reaches.of(task, loud=self.loud)
+        return self.reaches.of(task)
 
     def need(self, task: Task) -> list[int]:
         """Columns that decide whether a task fits: cpu, memory, and what else it requests."""
@@ -190,7 +179,7 @@ class Search:
 
         ``chosen`` victims are known to make enough room: they are evicted first, and alone if only room is missing.
         """
-        if (self.loud or not chosen) and self.fits(task, row):
+        if self.steps.fits_already(self, task, row, chosen):
             return True
         if fewer := chosen or self._alone(task, row, victims):
             mark = statement.checkpoint()
@@ -220,8 +209,7 @@ class Search:
 
     def evict(self, statement: Statement, task: Task, victim: Task) -> None:
         """Evict ``victim`` for ``task``."""
-        if self.say_trying:
-            self.say_trying(victim=victim, task=task)
+        self.events.trying(victim, task)
         statement.evict(victim, self.policy.reason)
 
     # ------------------------------------------------------------------ choice
@@ -231,20 +219,15 @@ class Search:
         refusal: Reason | None = self.session.ask.pre_predicate(task)
         if refusal is None:
             return ""
-        if self.say_beforehand:
-            self.say_beforehand(task=task, error=refusal.text)
+        self.events.refused_beforehand(task, refusal.text)
         return refusal.text
-
-    def refusals(self, task: Task) -> str:
-        """The reasons of nodes against ``task``, counted."""
-        return self.session.placer.refusals(task, room=False).text
 
     def place(self, statement: Statement, task: Task, others: deque[Task] | None = None) -> bool:
         """Find a node for ``task``, evict its victims, and reserve it; False, nothing changed, if there is none.
 
         The first of ``others``, the tasks after it, may be placed with it in a run; then they are taken out.
         """
-        if self._fails_again(statement, task) or (not self.loud and self.session.placer.hopeless(task)):
+        if self.steps.is_in_vain(self, statement, task):
             return False
         same = self._same.option(self, task) if self.compares else None
         if same is None and self._waits(statement, task):
@@ -254,7 +237,7 @@ class Search:
         found = same is not None and self._try(statement, task, same)
         if not found:
             found = self._search(statement, task, same)
-        self._failed = None if found else (len(statement.operations), task)
+        self.failed = None if found else (len(statement.operations), task)
         return found
 
     def _place_run(self, statement: Statement, task: Task, others: deque[Task], same: NodeOption | None) -> bool:
@@ -269,11 +252,11 @@ class Search:
             return False
         statement.evict_run(run.victims, same.row, self.policy.reason)
         Pipeline(self.job, run.tasks, [same.row] * len(run.tasks), True).apply(statement)
-        self._attempts += len(run.tasks)
-        self._victims = len(same.victims or ()) - len(run.tasks) + 1  # as many as the last task found
+        self.events.attempts += len(run.tasks)
+        self.events.victims = len(same.victims or ()) - len(run.tasks) + 1  # as many as the last task found
         self.kept.evicted(same.row, run.victims)
         self._same.note(self, run.tasks[-1], same.row)
-        self._failed = None
+        self.failed = None
         return True
 
     def _search(self, statement: Statement, task: Task, failed: NodeOption | None) -> bool:
@@ -304,29 +287,20 @@ class Search:
             self.reaches.clear()
             self._same = SameNode()
 
-    def _fails_again(self, statement: Statement, task: Task) -> bool:
-        """Whether an equal task has just failed and nothing has changed since; observers get each failure, though.
-
-        Where nodes are sampled the next look sees others.
-        """
-        if self._failed is None or self._failed[0] != len(statement.operations):
-            return False
-        return not self.loud and not self.session.placer.samples and alike(task, self._failed[1])
-
     def _try(self, statement: Statement, task: Task, option: NodeOption) -> bool:
         row = option.row
-        node = self.session.table.statics.names[row]
-        if self.say_considering:
-            self.say_considering(task=task, node=node)
-        if self._is_empty(task, row):
+        self.events.considering(task, row)
+        if self.steps.is_empty(self, task, row):
             return False
         victims = self.victims(task, row, self.reach(task)) if option.victims is None else option.victims
-        self._victims = len(victims)
-        if option.chosen is None and self._lack(task, row, victims):
+        self.events.victims = len(victims)
+        if option.chosen is None and (lack := self.lacks(task, row, victims)):
+            self.events.too_few(row, lack)
             return False
+        node = self.session.table.statics.names[row]
         with self.session.statement() as trial:
             enough = self.make_room(trial, task, row, victims, option.chosen or ())
-            self._report_freed(trial, task, row)
+            self.events.freed(trial, task, row)
             if enough and self.reserve(trial, task, node, evicted=self._frees(trial)):
                 if self.kept is not None:
                     self.kept.evicted(row, trial.evicted)
@@ -334,21 +308,6 @@ class Search:
                 statement.merge(trial)
                 return True
         return False
-
-    def _is_empty(self, task: Task, row: int) -> bool:
-        """Whether a node without victims is impossible, which is reported; most are not even tried."""
-        if not self.loud or self.policy.without_victims or self.reach(task).count[row]:
-            return False
-        if self.say_no_candidates:
-            self.say_no_candidates(node=self.session.table.statics.names[row])
-        return True
-
-    def _lack(self, task: Task, row: int, victims: Sequence[Task]) -> bool:
-        """Whether evicting all ``victims`` would not be enough, which is reported."""
-        lack = self.lacks(task, row, victims)
-        if lack and self.say_no_victims:
-            self.say_no_victims(node=self.session.table.statics.names[row], error=lack)
-        return bool(lack)
 
     def reprieve(self, statement: Statement) -> None:
         """If minimal victims are configured, reprieve those that ``statement`` does not need."""
@@ -364,35 +323,12 @@ class Search:
         try:
             trial.pipeline(task, node, eviction_occurred=evicted)
         except PlacementError:
-            if self.say_pipeline_failed:
-                self.say_pipeline_failed(task=task, node=node)
+            self.events.objected(task, node)
             return False
         return True
-
-    def _report_freed(self, trial: Statement, task: Task, row: int) -> None:
-        self._attempts += 1
-        if self.say_freed:
-            amount = self.amount(trial.evicted)
-            fields: dict[str, object] = {self.policy.done: amount, "task": task, "request": task.request}
-            if not self.policy.checked:
-                available = self.session.axes.resource(self.room(row))
-                fields |= {"node": self.session.table.statics.names[row], "available": available}
-            self.say_freed(**fields)
-
-    def tell_figures(self) -> None:
-        """Tell metrics how many nodes were tried, and how many victims the last one had."""
-        if self._attempts and self._say_attempts:
-            self._say_attempts.many(self._attempts, {})
-        if self._victims >= 0 and self._say_victims:
-            self._say_victims(count=self._victims)
-        self._attempts, self._victims = 0, -1
 
     def _frees(self, trial: Statement) -> bool:
         """Whether evictions make room, so that the node is nominated."""
         if self.session.compat.asks("nominated-for-pods"):
             return any(not task.best_effort for task in trial.evicted)
         return trial.has_evictions
-
-    def amount(self, tasks: Sequence[Task]) -> Resource:
-        """What ``tasks`` request together."""
-        return self.session.axes.resource(self.session.axes.full(total(tasks)))
