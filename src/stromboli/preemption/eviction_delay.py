@@ -13,7 +13,7 @@ from stromboli.framework.session.session import Session
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import Job
 from stromboli.model.task import GRACE
-from stromboli.model.values.times import stamp
+from stromboli.preemption.eviction_events import DelayEvents
 from stromboli.reservations.book import Reservations
 from stromboli.reservations.memory import Delay
 
@@ -39,7 +39,7 @@ class EvictionDelay:
     """
 
     def __init__(self, session: Session, part: float) -> None:
-        self.session = session
+        self.session, self.events = session, DelayEvents(session)
         self._delays = None if session.reservations is None else Delays(session.reservations, session.now)
         self.part = 0.0 if session.compat.asks("patience") else part
         self._rechecks = 0
@@ -54,8 +54,7 @@ class EvictionDelay:
         if self._rechecks <= MAX_RECHECKS:
             return False
         self._postpone(job, excess)
-        if say := self.session.tells("eviction_not_sought"):
-            say(job=job, until=stamp(until), looks=MAX_RECHECKS)
+        self.events.not_sought(job, until, MAX_RECHECKS)
         return True
 
     def postpones(self, job: Job, statement: Statement) -> bool:
@@ -66,8 +65,7 @@ class EvictionDelay:
         if until <= self.session.now:
             return False
         self._postpone(job, slowest - GRACE)
-        if say := self.session.tells("eviction_postponed"):
-            say(job=job, victims=len(victims), grace=slowest, until=stamp(until))
+        self.events.postponed(job, len(victims), slowest, until)
         return True
 
     def waits(self, job: Job) -> bool:

@@ -37,6 +37,7 @@ from stromboli.model.subjobs import SubJob
 from stromboli.model.task import Task
 from stromboli.plugin import arg
 from stromboli.preemption.bundles import Bundle, Kind, allowed, bundles_of, in_order, tasks_of, total
+from stromboli.preemption.eviction_events import GangEvents
 from stromboli.preemption.idle_room import IdleRoom
 from stromboli.preemption.reprieve import Reprieve
 from stromboli.preemption.starving import in_turn, jobs_in_turn, waiting
@@ -73,8 +74,7 @@ class GangEviction(Action):
     def execute(self, session: Session) -> None:
         """Make room for every starving job, queue by queue; each job has one turn."""
         if self.max_domains <= 0:
-            if say := session.tells("max_domains_invalid"):
-                say(value=self.max_domains, action=self.name)
+            session.tell("max_domains_invalid", value=self.max_domains, action=self.name)
             self.max_domains = DOMAINS
         found, holders = waiting(session, self.skips), YieldBeforeEviction(session)
         queues = in_turn(session, found.queues)
@@ -96,7 +96,7 @@ class GangEviction(Action):
             if not session.ask.job_pipelined(job) or (not yielded and idle.replaces(statement)):
                 return
             if statement.has_evictions:
-                attempt.report_evictions(statement)
+                attempt.events.evicts(self.name, job, attempt.domain, statement)
             if session.compat.asks("placed-once"):
                 placed = (each for each in statement.operations if each.kind is OperationKind.PIPELINE)
                 session.ledger.second_places.rows.update((each.tasks[0].uid, each.rows[0]) for each in placed)
@@ -138,19 +138,12 @@ class Attempt:
 
     def __init__(self, action: GangEviction, session: Session, queue: QueueInfo, job: Job) -> None:
         self.action, self.session, self.queue, self.job = action, session, queue, job
+        self.events = GangEvents(session)
         self.sheet: Worksheet = by_part(session, job, gated=False)
         self.domain = ""
         self.was_ready = bool(session.ask.job_ready(job))
         parts = session.sub_jobs(job).values()
         self.close = is_hard(job_topology(session, job)) or any(is_hard(part.network_topology) for part in parts)
-
-    def report_evictions(self, statement: Statement) -> None:
-        """Report the evictions for the job."""
-        tells = self.session.tells
-        if say := tells("metric.eviction_transaction"):
-            say(action=self.action.name)
-        if say := tells("gang_evicts"):
-            say(job=self.job, domain=self.domain, victims=statement.evicted)
 
     def run(self, statement: Statement) -> Mapping[str, str]:
         """Make room and reserve it in ``statement``; returns the hypernode of each placed part, none if that failed."""
@@ -233,21 +226,10 @@ class Attempt:
         found = [bundle for bundle in found if self.action.allow_whole or bundle.kind is Kind.SURPLUS]
         found = in_order(found, need, self._compare)
         let_go = in_order(self._let_go(domain, found), need, self._compare)
-        self._report_domain(domain, need, found, let_go)
-        return let_go
-
-    def _report_domain(
-        self, domain: HyperNodeInfo, need: Vector, found: Sequence[Bundle], let_go: Sequence[Bundle]
-    ) -> None:
         self.domain = domain.name
-        if say := self.session.tells("gang_domain"):
-            axes, left = self.session.axes, tasks_of(let_go)
-            say(
-                job=self.job, domain=domain.name, context=EvictionContext(self.action.kind, self.job, domain.name),
-                candidates=tasks_of(found), allowed=left,
-                need=axes.resource(axes.full(need)), idle=axes.resource(self._idle(domain)),
-                gain=axes.resource(axes.full(total(left))),
-            )  # fmt: skip
+        context = EvictionContext(self.action.kind, self.job, domain.name)
+        self.events.tried(context, found, let_go, need, partial(self._idle, domain))
+        return let_go
 
     def _let_go(self, domain: HyperNodeInfo, bundles: list[Bundle]) -> list[Bundle]:
         """What may be evicted of ``bundles``: gang bundles only entirely, and the others use up nothing of a budget."""

@@ -52,22 +52,20 @@ def run(
                     continue
                 holders.settle(released, yielded, statement)
                 commit(session, released, search.policy.reason)
-    if say := session.tells("no_preemptors"):
-        say(queue=queue.name)
+    session.tell("no_preemptors", queue=queue.name)
 
 
 def while_starving(session: Session, job: Job, tasks: deque[Task]) -> Iterator[Task]:
     """Take ``tasks`` out one after the other, as long as ``job`` starves."""
     while session.ask.job_starving(job):
         if not tasks:
-            if say := session.tells("no_preemptor_task"):
-                say(job=job)
+            session.tell("no_preemptor_task", job=job)
             return
         yield tasks.popleft()
 
 
 def commit(session: Session, statement: Statement, action: str) -> None:
     """Commit the room of a job, and count the transaction if it evicts pods."""
-    if statement.has_evictions and (say := session.tells("metric.eviction_transaction")):
-        say(action=action)
+    if statement.has_evictions:
+        session.tell("metric.eviction_transaction", action=action)
     statement.commit()
