@@ -8,7 +8,7 @@ from stromboli.allocation import gradients
 from stromboli.allocation.fifo import hold_back, is_fifo
 from stromboli.allocation.nominations import end_used, use_nomination
 from stromboli.allocation.pending_tasks import TaskCursor, Worksheet
-from stromboli.allocation.place_tasks import PlacementLines
+from stromboli.allocation.place_tasks import Placing
 from stromboli.allocation.single_tasks import SingleTasks
 from stromboli.allocation.try_job import sheet_of, try_job
 from stromboli.api.scheduling import POD_GROUP_INQUEUE
@@ -53,7 +53,7 @@ class Allocation:
         self.queues: PriorityQueue[QueueInfo] = self.precedence.queues()
         self.jobs: dict[str, PriorityQueue[Job]] = {}
         self.sheets: dict[str, TaskCursor | Worksheet] = {}
-        self.lines = PlacementLines(session)
+        self.placing = Placing(session)
         self.full: dict[Hashable, int] = {}
         self.says = {key: session.tells(key) for key in ("allocate_job", "allocate_topology_job", "allocate_job_added")}
         self.admits = "enqueue" not in session.config.actions
@@ -237,4 +237,4 @@ class Allocation:
             part = SubJob(job, job.uid, job.uid, job.min_available)
             if placed := use_nomination(session, job, part, sheet, session.hyper_nodes.top):
                 return placed
-        return try_job(session, self.lines, job, sheet)
+        return try_job(session, self.placing, job, sheet)

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from stromboli.allocation.nominations import FIRST, use_nomination
 from stromboli.allocation.pending_tasks import Worksheet
-from stromboli.allocation.place_tasks import PlacementLines, TaskPlacer
+from stromboli.allocation.place_tasks import Placing, TaskPlacer
 from stromboli.errors import PlacementError
 from stromboli.framework.session.session import Session
 from stromboli.framework.session.shortages import demands
@@ -32,19 +32,18 @@ def is_split(session: Session, job: Job) -> bool:
     return job.facts.is_split or is_hard(job_topology(session, job))
 
 
-def place_job(session: Session, lines: PlacementLines, job: Job, sheet: Worksheet) -> Statement | None:
+def place_job(session: Session, placing: Placing, job: Job, sheet: Worksheet) -> Statement | None:
     """The best placement of ``job``: every hypernode of the first gradient with a success is tried, the best is done.
 
     ``sheet`` keeps what is left to place afterwards.  None when no hypernode takes the job, or a handler objects to it.
     """
     job.fit_error_text = ""
     with suppress(PlacementError):
-        if (statement := _best_of_gradients(session, lines, job, sheet)) is not None:
+        if (statement := _best_of_gradients(session, placing, job, sheet)) is not None:
             return statement
-    if say := session.tells("no_solution"):
-        say(job=job.uid)
+    session.tell("no_solution", job=job.uid)
     if not job.fits and not session.compat.asks("domain-need"):
-        job.fit_error_text = lines.shortages.text(job) or job.fit_error_text
+        job.fit_error_text = placing.shortages.text(job) or job.fit_error_text
     return None
 
 
@@ -58,31 +57,30 @@ def settle(session: Session, job: Job, sheet: Worksheet) -> None:
         session.pod_groups.moved.add(job.uid)
 
 
-def _best_of_gradients(session: Session, lines: PlacementLines, job: Job, sheet: Worksheet) -> Statement | None:
-    for gradient in _gradients(session, lines, job):
+def _best_of_gradients(session: Session, placing: Placing, job: Job, sheet: Worksheet) -> Statement | None:
+    for gradient in _gradients(session, placing, job):
         part = _lone_part(session, job, gradient)
         found = (
-            _first_of(session, lines, job, sheet, part, gradient)
+            _first_of(session, placing, job, sheet, part, gradient)
             if part is not None
-            else _best_of(session, lines, job, sheet, gradient)
+            else _best_of(session, placing, job, sheet, gradient)
         )
         if found is not None:
             statement, left, name = found
             sheet.adopt(left, name)
-            if say := session.tells("job_in_hyper_node"):
-                say(job=job.uid, hyper_node=name)
+            session.tell("job_in_hyper_node", job=job.uid, hyper_node=name)
             return statement
     return None
 
 
-def _gradients(session: Session, lines: PlacementLines, job: Job) -> Sequence[Sequence[HyperNodeInfo]]:
+def _gradients(session: Session, placing: Placing, job: Job) -> Sequence[Sequence[HyperNodeInfo]]:
     """The domains to be tried.  Those of Kubernetes' own PodGroups need no plugin: their key says all."""
     if session.hooks.answers.of("hyper_node_gradient_for_job") or not is_upstream(job.uid):
         return session.ask.hyper_node_gradient_for_job(job, session.hyper_nodes.top, ALLOCATE)
     found = [
         each.domain
         for demand in demands(session, job)
-        for each in lines.shortages.of(demand)
+        for each in placing.shortages.of(demand)
         if not each.lacks and each.domain.tier == demand.topology.highest_tier_allowed
     ]
     return [found[:MOST_DOMAINS]]
@@ -101,12 +99,12 @@ def _lone_part(session: Session, job: Job, gradient: Sequence[HyperNodeInfo]) ->
 
 
 def _first_of(
-    session: Session, lines: PlacementLines, job: Job, sheet: Worksheet, part: SubJob, gradient: Sequence[HyperNodeInfo]
+    session: Session, placing: Placing, job: Job, sheet: Worksheet, part: SubJob, gradient: Sequence[HyperNodeInfo]
 ) -> Placed | None:
     """The best placement of a lone part: its score is known beforehand, so the first that works is the best."""
     last: Mapping[str, object] = {}
     for hyper_node, _score in _by_score(session, part, gradient):
-        found = _try_job(session, lines, job, sheet, hyper_node)
+        found = _try_job(session, placing, job, sheet, hyper_node)
         if found is not None:
             return found[1:]
         last = dict(job.fits) if hyper_node is gradient[-1] else last
@@ -126,12 +124,12 @@ def _by_score(
 
 
 def _best_of(
-    session: Session, lines: PlacementLines, job: Job, sheet: Worksheet, gradient: Sequence[HyperNodeInfo]
+    session: Session, placing: Placing, job: Job, sheet: Worksheet, gradient: Sequence[HyperNodeInfo]
 ) -> Placed | None:
     """The placement whose parts score best of all in ``gradient``."""
     tried: list[tuple[float, Saved, Worksheet, str]] = []
     for hyper_node in gradient:
-        if (found := _try_job(session, lines, job, sheet, hyper_node)) is not None:
+        if (found := _try_job(session, placing, job, sheet, hyper_node)) is not None:
             score, statement, left, name = found
             tried.append((score, statement.save(), left, name))
             statement.discard()
@@ -142,7 +140,7 @@ def _best_of(
 
 
 def _try_job(
-    session: Session, lines: PlacementLines, job: Job, sheet: Worksheet, hyper_node: HyperNodeInfo
+    session: Session, placing: Placing, job: Job, sheet: Worksheet, hyper_node: HyperNodeInfo
 ) -> tuple[float, Statement, Worksheet, str] | None:
     """Place the parts of ``job`` below ``hyper_node``; None, nothing changed, if that does not do."""
     job.fits.clear()
@@ -151,7 +149,7 @@ def _try_job(
     before = [part.allocated_hyper_node for part in parts]
     try:
         with session.statement() as trial:
-            score = _place_parts(session, lines, job, left, hyper_node, trial)
+            score = _place_parts(session, placing, job, left, hyper_node, trial)
             left.places = {part.uid: part.allocated_hyper_node for part in parts}
             if not trial.operations or not (session.ask.job_ready(job) or session.ask.job_pipelined(job)):
                 return None
@@ -164,13 +162,13 @@ def _try_job(
 
 
 def _place_parts(
-    session: Session, lines: PlacementLines, job: Job, left: Worksheet, hyper_node: HyperNodeInfo, trial: Statement
+    session: Session, placing: Placing, job: Job, left: Worksheet, hyper_node: HyperNodeInfo, trial: Statement
 ) -> float:
     """Place parts in their turns until the job is ready, recorded in ``trial``; their scores added up."""
     score = 0.0
     while len(left):
         part = left.queue.pop()
-        found = _place_part(session, lines, job, part, left, hyper_node)
+        found = _place_part(session, placing, job, part, left, hyper_node)
         if found is None or not found[0].operations:
             continue
         trial.merge(found[0])
@@ -183,7 +181,7 @@ def _place_parts(
 
 
 def _place_part(
-    session: Session, lines: PlacementLines, job: Job, part: SubJob, sheet: Worksheet, hyper_node: HyperNodeInfo
+    session: Session, placing: Placing, job: Job, part: SubJob, sheet: Worksheet, hyper_node: HyperNodeInfo
 ) -> tuple[Statement, float] | None:
     """The best placement of one part below ``hyper_node``, done, with its score."""
     nominated = job.hyper_nodes.nominated.get(part.uid, "")
@@ -191,25 +189,24 @@ def _place_part(
         _lies(session, part, nominated)
         return placed, FIRST
     for gradient in session.ask.hyper_node_gradient_for_sub_job(part, hyper_node, ALLOCATE):
-        if (found := _first_for_part(session, lines, job, part, sheet, gradient)) is not None:
+        if (found := _first_for_part(session, placing, job, part, sheet, gradient)) is not None:
             return found
     return None
 
 
 def _first_for_part(
-    session: Session, lines: PlacementLines, job: Job, part: SubJob, sheet: Worksheet, gradient: Sequence[HyperNodeInfo]
+    session: Session, placing: Placing, job: Job, part: SubJob, sheet: Worksheet, gradient: Sequence[HyperNodeInfo]
 ) -> tuple[Statement, float] | None:
     last: Mapping[str, object] = {}
     for candidate, score in _by_score(session, part, gradient):
         for uid in part.task_uids:
             job.fits.pop(uid, None)
         tasks = sheet.sheets[part.uid].clone()
-        placed = TaskPlacer(session, lines, job, part, tasks, candidate).run()
+        placed = TaskPlacer(session, placing.events, job, part, tasks, candidate).run()
         if placed is not None and placed.operations:
             sheet.sheets[part.uid] = tasks
             _lies(session, part, candidate.name)
-            if say := session.tells("sub_job_in_hyper_node"):
-                say(sub_job=part.uid, hyper_node=candidate.name)
+            session.tell("sub_job_in_hyper_node", sub_job=part.uid, hyper_node=candidate.name)
             return placed, score
         last = dict(job.fits) if candidate is gradient[-1] else last
     job.fits = dict(last)

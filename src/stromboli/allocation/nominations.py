@@ -36,8 +36,7 @@ def use_nomination(
     with session.statement() as trial:
         if place is not None and all(_take(session, trial, job, task, place) for task in tasks.waiting):
             tasks.next = len(tasks.tasks)
-            if say := session.tells("sub_job_from_nomination"):
-                say(sub_job=part.uid, hyper_node=name)
+            session.tell("sub_job_from_nomination", sub_job=part.uid, hyper_node=name)
             statement = session.statement()
             statement.merge(trial)
             return statement

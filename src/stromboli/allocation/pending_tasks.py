@@ -94,15 +94,12 @@ def _by_need(session: Session, required: AbstractSet[str]) -> Callable[[SubJob, 
 
 def waiting_tasks(session: Session, tasks: Iterable[Task]) -> list[Task]:
     """The ``tasks`` that allocate places: pending, with a request, and without a scheduling gate of another owner."""
-    gated, best_effort = session.tells("task_gated"), session.tells("task_best_effort")
     found: list[Task] = []
     for task in tasks:
         if task.gates and task.gates != (QUEUE_ALLOCATION_GATE,):
-            if gated:
-                gated(task=task)
+            session.tell("task_gated", task=task)
         elif task.template.best_effort:
-            if best_effort:
-                best_effort(task=task)
+            session.tell("task_best_effort", task=task)
         else:
             found.append(task)
     return session.tasks_in_turn(found)

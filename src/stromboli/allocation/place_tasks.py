@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from stromboli.allocation.considering import considering
 from stromboli.allocation.pending_tasks import TaskCursor
+from stromboli.allocation.placement_events import PlacementEvents
 from stromboli.errors import PlacementError, PluginError
 from stromboli.framework.books.hyper_nodes import TOP
 from stromboli.framework.books.plan import GateRemoval
@@ -16,14 +16,12 @@ from stromboli.framework.extension.reason import Reason
 from stromboli.framework.session.session import Session
 from stromboli.framework.session.shortages import Shortages
 from stromboli.framework.session.topology import grown
-from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.framework.statement.statement import Statement
 from stromboli.model.job import PENDING, Job
 from stromboli.model.jobs.roles import READY, role_counts
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.subjobs import SubJob
 from stromboli.model.task import Task
-from stromboli.narration.observe import OnAxes, Teller
 from stromboli.reservations.terminating import find
 
 if TYPE_CHECKING:
@@ -38,37 +36,13 @@ Many = list[Callable[..., int]]
 """The forms for runs of tasks of all plugins at one point."""
 
 
-class PlacementLines:
-    """What the placing of tasks tells, asked for once an action."""
+class Placing:
+    """What all attempts of one action share: the ``events`` that they report, and the ``shortages`` of domains."""
 
-    __slots__ = (
-        "batch_score_failed",
-        "consider",
-        "gate",
-        "nodes",
-        "overused",
-        "pipelining",
-        "pre_predicate",
-        "predicates",
-        "role",
-        "shortages",
-        "sub_job_pipelined",
-        "sub_job_ready",
-    )
+    __slots__ = ("events", "shortages")
 
     def __init__(self, session: Session) -> None:
-        tells = session.tells
-        self.pipelining = tells("pipelining")
-        self.gate, self.nodes, self.overused = (
-            tells("queue_gate_removed"),
-            tells("nodes_for_job"),
-            tells("queue_overused_task"),
-        )
-        self.predicates, self.pre_predicate = tells("predicates_failed"), tells("pre_predicate_failed")
-        self.role, self.batch_score_failed = tells("task_role_failed"), tells("batch_score_failed")
-        self.consider = considering(session)
-        self.shortages = Shortages(session)
-        self.sub_job_ready, self.sub_job_pipelined = tells("sub_job_ready"), tells("sub_job_pipelined")
+        self.events, self.shortages = PlacementEvents(session), Shortages(session)
 
 
 AT_FIRST, MORE_THEN = 8, 16
@@ -84,19 +58,19 @@ class TaskPlacer:
     """
 
     __slots__ = (
-        "failed", "full", "job", "lines", "nodes", "part", "queue", "session", "statement", "tasks", "where", "within",
+        "events", "failed", "full", "job", "nodes", "part", "queue", "session", "statement", "tasks", "where", "within",
     )  # fmt: skip
 
     def __init__(
         self,
         session: Session,
-        lines: PlacementLines,
+        events: PlacementEvents,
         job: Job,
         part: SubJob,
         tasks: TaskCursor,
         hyper_node: HyperNodeInfo,
     ) -> None:
-        self.session, self.lines, self.job, self.part, self.tasks = session, lines, job, part, tasks
+        self.session, self.events, self.job, self.part, self.tasks = session, events, job, part, tasks
         self.queue = session.queues[job.queue]
         self.where = "" if hyper_node.name == TOP else hyper_node.name
         self.within: Bools | None = None if hyper_node.name == TOP else session.table.mask(hyper_node.rows)
@@ -123,10 +97,10 @@ class TaskPlacer:
         while len(self.tasks) and not over:
             over, ready = self._step()
         if ready or self.session.ask.sub_job_ready(self.job, self.part):
-            self._tell(self.lines.sub_job_ready)
+            self.events.part_ready(self.job, self.part)
             return self.statement
         if self.session.ask.sub_job_pipelined(self.job, self.part):
-            self._tell(self.lines.sub_job_pipelined)
+            self.events.part_pipelined(self.job, self.part)
             return self.statement
         self.statement.discard()
         return None
@@ -186,7 +160,7 @@ class TaskPlacer:
             return
         for task, row in zip(tasks, choice.rows, strict=True):
             self.tasks.next += 1
-            self._tell_looking(task)
+            self._look(task)
             if not self._place((task,), Choice([row], choice.kind)):
                 return
 
@@ -230,27 +204,27 @@ class TaskPlacer:
 
     def _may_try(self, task: Task) -> bool:
         if not self.session.ask.allocatable(self.queue, task):
-            if say := self.lines.overused:
-                say(queue=self.queue.name, name=task.name)
+            self.events.overused(self.queue.name, task)
             return False
         if task.gates:
             self._gated(task)
             return False
         if self._role_failed(task):
             text = f"Task {task.name} with role spec {task.role} has already predicated failed, skip"
-            if say := self.lines.role:
-                say(name=task.name, role=task.role)
+            self.events.role_failed(task)
             self._note(task, Fits(error=text))
             return False
-        self._tell_looking(task)
+        self._look(task)
         return True
+
+    def _look(self, task: Task) -> None:
+        self.events.looking(self.job, task, self.nodes, self.within)
 
     def _gated(self, task: Task) -> None:
         """A task with our own gate: it has its quota, so the gate may go; it is placed in a later cycle."""
         admits = GATES_FEATURE in self.session.config.features
         if admits and task.annotations.get(QUEUE_ALLOCATION_GATE) == "true":
-            if say := self.lines.gate:
-                say(task=task)
+            self.events.gate_removed(task)
             self.session.plan.gates.append(GateRemoval(task.uid, task.key))
 
     def _role_failed(self, task: Task) -> bool:
@@ -280,15 +254,13 @@ class TaskPlacer:
         return self.session.placer.place(task, self.session.table.mask([row]))
 
     def _refused_beforehand(self, task: Task, refusal: Reason) -> bool:
-        if say := self.lines.pre_predicate:
-            say(task=task, error=refusal.text)
+        self.events.refused_beforehand(task, refusal.text)
         self._note(task, Fits.everywhere(refusal, self.nodes))
         return not self._go_on()
 
     def _no_scores(self, error: PluginError) -> bool:
         """A score out of its range: no node is best, so the task waits; others go on."""
-        if self.lines.batch_score_failed:
-            self.lines.batch_score_failed(error=error)
+        self.events.no_scores(error)
         return False
 
     def _no_node(self, task: Task) -> bool:
@@ -296,13 +268,14 @@ class TaskPlacer:
         if self.where:
             fits = Fits(fits.counts, fits.nodes, fits.error, self.where)
         self._note(task, fits)
-        if say := self.lines.predicates:
-            say(error=fits.text)
+        self.events.no_node(fits)
         return not self._go_on()
 
     def _place(self, tasks: tuple[Task, ...] | list[Task], choice: Choice) -> bool:
         """Place ``tasks``; False when a handler objects, which the statement has told: then they go on waiting."""
-        self._tell_placing(tasks, choice)
+        if len(tasks) > 1:
+            self._look(tasks[0])
+        self.events.placing(tasks, choice)
         try:
             self.statement.place(self.job, tasks, choice.rows, choice.kind)
         except PlacementError:
@@ -333,32 +306,3 @@ class TaskPlacer:
 
     def _size(self) -> int:
         return len(self.part.task_uids) if self.job.facts.is_split else len(self.job.tasks)
-
-    # ------------------------------------------------------------------ telling
-
-    def _tell(self, say: Teller | None) -> None:
-        if say:
-            say(job=self.job.uid, sub_job=self.part.uid)
-
-    def _tell_looking(self, task: Task) -> None:
-        if say := self.lines.nodes:
-            say(nodes=self.nodes, job=self.job)
-        if consider := self.lines.consider:
-            consider(task, self.within)
-
-    def _tell_placing(self, tasks: tuple[Task, ...] | list[Task], choice: Choice) -> None:
-        if len(tasks) > 1:
-            self._tell_looking(tasks[0])
-        if choice.kind is OperationKind.ALLOCATE:
-            self.session.statement_events.binding(tasks, choice.rows)
-        else:
-            for task, row in zip(tasks, choice.rows, strict=True):
-                self._tell_pipelining(task, row)
-
-    def _tell_pipelining(self, task: Task, row: int) -> None:
-        session, node = self.session, self.session.table.statics.names[row]
-        if say := session.tells("limited_resources"):
-            say(task=task, node=node)
-        if say := self.lines.pipelining:
-            releasing = OnAxes(session.axes, tuple(session.table.releasing[:, row].tolist()))
-            say(task=task, node=node, request=task.request, releasing=releasing)

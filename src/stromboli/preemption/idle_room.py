@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from stromboli.allocation.gradients import is_split
-from stromboli.allocation.place_tasks import PlacementLines
+from stromboli.allocation.place_tasks import Placing
 from stromboli.allocation.try_job import sheet_of, try_job
 from stromboli.errors import PlacementError, PluginError
 from stromboli.framework.engine.rows import Bools
@@ -40,7 +40,7 @@ class IdleRoom:
         self.session, self._may_leave = session, ours and "allocate" in session.config.actions
         self.allocates = ours and "allocate" in session.to_come
         self.backfills = ours and "backfill" in session.to_come
-        self._lines = PlacementLines(session)
+        self._placing = Placing(session)
         self._left = session.statement()
         self._claims: ClaimFromLower | None = None
         self._moment = 0
@@ -112,7 +112,7 @@ class IdleRoom:
         stood = {task.uid: task.last for task in job.of(PENDING)}
         sheet = sheet_of(session, job)
         while len(sheet) and session.ask.job_starving(job):
-            found = try_job(session, self._lines, job, sheet)
+            found = try_job(session, self._placing, job, sheet)
             if found is None and (found := self._claimed(job)) is not None:
                 sheet = sheet_of(session, job)  # the claim was tried with one of its own
             if not self._leaves(job, found):
@@ -143,7 +143,7 @@ class IdleRoom:
         if self._claims is None or self._moment != len(self._left.operations):
             self._claims = ClaimFromLower(session, book, Precedence(session, book.holders))
             self._moment = len(self._left.operations)
-        return self._claims.find(job, lambda: try_job(session, self._lines, job, sheet_of(session, job)))[1]
+        return self._claims.find(job, lambda: try_job(session, self._placing, job, sheet_of(session, job)))[1]
 
     # ------------------------------------------------------------------ backfill
 
