@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stromboli.allocation.considering import considering
+import numpy as np
+
 from stromboli.framework.statement.operation_kind import OperationKind
 from stromboli.model.job import Job
 from stromboli.model.subjobs import SubJob
+from stromboli.model.table import Ints, Rows
 from stromboli.model.task import Task
-from stromboli.narration.observe import OnAxes
+from stromboli.narration.observe import AmountRows, OnAxes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +26,14 @@ class PlacementEvents:
     """Reports the events of the placing of tasks in one action; an event without an observer costs one comparison."""
 
     __slots__ = (
-        "_consider", "_gate", "_limited", "_no_scores", "_nodes", "_overused", "_part_pipelined", "_part_ready",
-        "_pipelining", "_pre_predicate", "_predicates", "_role", "_session",
+        "_compared", "_filtered", "_gate", "_limited", "_no_scores", "_nodes", "_overused", "_part_pipelined",
+        "_part_ready", "_pipelining", "_pre_predicate", "_predicates", "_role", "_session",
     )  # fmt: skip
 
     def __init__(self, session: Session) -> None:
         self._session, tells = session, session.tells
-        self._nodes, self._consider = tells("nodes_for_job"), considering(session)
+        self._nodes, self._filtered = tells("nodes_for_job"), tells("node_filtered")
+        self._compared = session.narrator.tells_all("considering_resources")
         self._overused, self._gate = tells("queue_overused_task"), tells("queue_gate_removed")
         self._role, self._no_scores = tells("task_role_failed"), tells("batch_score_failed")
         self._pre_predicate, self._predicates = tells("pre_predicate_failed"), tells("predicates_failed")
@@ -43,8 +46,23 @@ class PlacementEvents:
         """So many ``nodes``, those ``within``, are looked at for ``task`` of ``job``."""
         if say := self._nodes:
             say(nodes=nodes, job=job)
-        if consider := self._consider:
-            consider(task, within)
+        if self._compared or self._filtered:
+            self._consider(task, within)
+
+    def _consider(self, task: Task, within: Bools | None) -> None:
+        """For every node the request of ``task`` and the idle room; then the nodes that are too small in any case."""
+        table = self._session.table
+        rows = np.arange(len(table), dtype=np.intp) if within is None else np.flatnonzero(within)
+        idle = table.idle[:, rows]
+        names = [table.statics.names[row] for row in rows.tolist()]
+        if names and (compared := self._compared):
+            columns = {"task": (task.key,), "node": names, "request": (task.request,)}
+            compared(len(names), {**columns, "idle": AmountRows(table.axes, idle.T)})
+        if filtered := self._filtered:
+            future = AmountRows(table.axes, table.future[:, rows].T)
+            for place in np.flatnonzero(_too_small(task, table.future, rows)).tolist():
+                left = AmountRows(table.axes, idle.T)[place]
+                filtered(node=names[place], idle=left, future_idle=future[place], name=task.name)
 
     def overused(self, queue: str, task: Task) -> None:
         """The ``queue`` may not have ``task``."""
@@ -103,3 +121,11 @@ class PlacementEvents:
         """``part`` of ``job`` has all that it needs, some of it once other pods have gone."""
         if say := self._part_pipelined:
             say(job=job.uid, sub_job=part.uid)
+
+
+def _too_small(task: Task, future: Ints, rows: Rows) -> Bools:
+    """Which of ``rows`` will lack something of the request even when all that is ending is gone; shape (rows,)."""
+    vector = task.template.vector
+    request = np.array(vector, dtype=np.int64)[:, None]
+    short: Bools = np.any((request > 0) & (request > future[: len(vector), rows]), axis=0)
+    return short

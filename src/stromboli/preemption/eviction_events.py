@@ -1,4 +1,4 @@
-"""Events of the turns of jobs that evict pods: evictions that are delayed, domains that are tried, what is evicted."""
+"""Events of the turns of jobs that evict pods: which may, what is delayed, which domains are tried, what is evicted."""
 
 from __future__ import annotations
 
@@ -14,6 +14,43 @@ if TYPE_CHECKING:
     from stromboli.framework.session.session import Session
     from stromboli.framework.statement.statement import Statement
     from stromboli.preemption.gang_eviction import EvictionContext
+
+
+class StarvingEvents:
+    """Reports which jobs may take room in an action, and why others may not; the keys are the action's.
+
+    An event without an observer costs one comparison; ``hears_any`` is whether there is an observer of any.
+    """
+
+    __slots__ = ("_invalid", "_not_starving", "_queue_added", "_queue_missing", "hears_any")
+
+    def __init__(self, session: Session, action: str) -> None:
+        tells = session.tells
+        self._invalid, self._not_starving = tells(f"{action}_job_invalid"), tells(f"{action}_not_starving")
+        self._queue_missing = tells("preempt_queue_missing" if action == "preempt" else "queue_missing")
+        self._queue_added = tells("reclaim_queue_added" if action == "reclaim" else "queue_added")
+        self.hears_any = any((self._invalid, self._not_starving, self._queue_missing, self._queue_added))
+
+    def invalid(self, job: Job, why: tuple[str, str]) -> None:
+        """Plugins find ``job`` invalid: ``why`` is the reason and the message."""
+        if say := self._invalid:
+            say(job=job, queue=job.queue, reason=why[0], message=why[1])
+
+    def queue_missing(self, job: Job) -> None:
+        """The session lacks the queue of ``job``."""
+        if say := self._queue_missing:
+            say(queue=job.queue, job=job)
+
+    def queue_added(self, job: Job) -> None:
+        """The queue of ``job`` has its turn in the action."""
+        if say := self._queue_added:
+            say(queue=job.queue, job=job)
+
+    def not_starving(self, job: Job) -> None:
+        """``job`` does not starve."""
+        if say := self._not_starving:
+            ready, waiting = job.ready_task_num(), job.waiting_task_num()
+            say(job=job, queue=job.queue, min_available=job.min_available, ready=ready, waiting=waiting)
 
 
 class DelayEvents:
