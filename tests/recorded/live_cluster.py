@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from stromboli.cluster.files.written import manifests
 from stromboli.errors import StromboliError
 from stromboli.framework.config.gates import switched_on
 from stromboli.kube.client import Client
@@ -41,7 +43,7 @@ class Cluster:
 
     def __init__(
         self, folder: Path, seed: int, uid: Callable[[], str], nodes: Sequence[str] = ("4x4cpu,16Gi",), level: int = 3
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.folder, self.seed, self.level = folder, seed, level
         self.dice, self.clock, self.notes = random.Random(seed), Clock(), Notes()
         self.notes.texts[str(folder)] = "FOLDER"
@@ -49,7 +51,9 @@ class Cluster:
         self.server.put("secrets", key_secret(KEY))
         self.inside = Inside(self.server.api)
         self.tasks: list[asyncio.Task[Any]] = []
+        self._commands = 0
         self.registries: dict[str, CollectorRegistry] = {}
+        self.schedulers: dict[str, LiveScheduler] = {}
         self.user = self.client("user")
         self.kubelets = Kubelets(self.inside, nodes_of(nodes), self.clock)
         self.workloads = Workloads(self.server.api)
@@ -73,16 +77,20 @@ class Cluster:
     def scheduler(self, conf: str = "", author: str = "scheduler", **more: Any) -> LiveScheduler:
         """A scheduler; ``more`` are its options."""
         given = {name: more.pop(name) for name in ("may_write", "when_planned") if name in more}
+        path = more.pop("path", "")
         source = Source(
-            str(self.configure(conf)) if conf else "", plugins=more.pop("plugins", ""),
-            features=switched_on(more.pop("gates", {})), compat=more.pop("compat", False),
+            str(self.configure(conf)) if conf else path,
+            plugins=more.pop("plugins", ""),
+            features=switched_on(more.pop("gates", {})),
+            compat=more.pop("compat", False),
             lenient=more.pop("lenient", False),
-        )  # fmt: skip
+        )
         options = Options(**{"in_thread": False, **more})
         found = LiveScheduler(
             self.client(author), options, source, observer=self.observer(author), clock=self.clock, **given
         )
         LiveGauges(self.registries[author], found)
+        self.schedulers[author] = found
         return found
 
     def controllers(self, author: str = "controllers", **more: Any) -> Controllers:
@@ -122,8 +130,16 @@ class Cluster:
             await asyncio.sleep(TICK)
             self.server.api.clockwork.tick()
 
+    def note_figures(self, author: str, found: Mapping[str, object]) -> None:
+        """Note what something has counted."""
+        for name, value in sorted(found.items()):
+            self.notes.note(author, f"{name}: {value}")
+
     async def end(self) -> list[str]:
-        """Stop everything; the lines of the whole story."""
+        """Stop everything; the lines of the whole story, in the end what schedulers know and all figures."""
+        for author, found in self.schedulers.items():
+            for each in manifests(found.state, self.clock()):
+                self.notes.note(f"{author} knows", json.dumps(each, separators=(",", ":")))
         for author, registry in self.registries.items():
             for line in figures(registry):
                 self.notes.note(f"{author} metrics", line)
@@ -147,6 +163,18 @@ class Cluster:
         """Delete an object as a user does."""
         await self._ask("DELETE", self.at(kind, name, namespace), how or None)
 
+    async def command(self, action: str, kind: str, name: str) -> None:
+        """Issue a command as a user does."""
+        found = self.server._kinds[f"{kind.lower()}s"]
+        key = ("" if kind == "Queue" else "ns", name)
+        known = self.server.api.store.get(found.collection, key)
+        uid = "gone" if known is None else known.body["metadata"]["uid"]
+        self._commands += 1
+        meta = {"name": f"command-{self._commands}", "namespace": "ns"}
+        target = {"apiVersion": found.group_version, "kind": kind, "name": name, "uid": uid}
+        api = "bus.volcano.sh/v1alpha1"
+        await self.make({"apiVersion": api, "kind": "Command", "metadata": meta, "action": action, "target": target})
+
     async def _ask(self, method: str, path: str, body: Json | None, media: str = "application/json") -> None:
         try:
             data = None if body is None else msgspec.json.encode(body)
@@ -164,8 +192,8 @@ class Cluster:
         return f"{root}/{f'namespaces/{namespace}/' if namespace else ''}{found.plural}"
 
     def at(self, kind: str, name: str, namespace: str = "ns") -> str:
-        """The address of an object; ``kind`` is a kind's name or plural."""
-        found = self.server._kinds[kind if kind in self.server._kinds else kind.lower()]
+        """The address of an object; ``kind`` is a plural, or ends in the group."""
+        found = self.server._kinds[kind]
         body = {"apiVersion": found.group_version, "kind": found.kind, "metadata": {"namespace": namespace}}
         return f"{self.path(body)}/{name}"
 
@@ -202,45 +230,46 @@ def task(name: str = "t", replicas: int = 1, seconds: str = "", *, spec: Mapping
 def job(name: str, *tasks: Json, metadata: Mapping[str, Any] = {}, **spec: Any) -> Json:
     """A job of tasks."""
     return {
-        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
         "metadata": {"name": name, "namespace": "ns", **metadata},
         "spec": {"schedulerName": "volcano", "tasks": list(tasks or (task(),)), **spec},
-    }  # fmt: skip
+    }
 
 
 def pod(name: str, cpu: str = "1", seconds: str = "", notes: Mapping[str, str] = {}, **spec: Any) -> Json:
     """A pod of its own."""
     return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ns", "annotations": dict(notes)},
-        "spec": {"schedulerName": "volcano", "restartPolicy": "Never", "containers": [container(cpu, seconds=seconds)],
-                 **spec},
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ns", "annotations": dict(notes)},
+        "spec": {
+            "schedulerName": "volcano",
+            "restartPolicy": "Never",
+            "containers": [container(cpu, seconds=seconds)],
+            **spec,
+        },
+    }
 
 
 def queue(name: str, **spec: Any) -> Json:
     """A queue."""
     return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name},
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name},
         "spec": {"weight": 1, **spec},
-    }  # fmt: skip
+    }
 
 
 def group(name: str, least: int, **spec: Any) -> Json:
     """A PodGroup."""
     return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
         "metadata": {"name": name, "namespace": "ns"},
         "spec": {"minMember": least, **spec},
-    }  # fmt: skip
-
-
-def command(action: str, kind: str, name: str, made: str) -> Json:
-    """A command of a user."""
-    api = "batch.volcano.sh/v1alpha1" if kind == "Job" else "scheduling.volcano.sh/v1beta1"
-    return {
-        "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": {"name": made, "namespace": "ns"},
-        "action": action, "target": {"apiVersion": api, "kind": kind, "name": name},
-    }  # fmt: skip
+    }
 
 
 def priority(name: str, value: int, **more: Any) -> Json:

@@ -32,10 +32,12 @@ from stromboli.server.storage import reading, watching
 from stromboli.server.storage.store import Change, CollectionName
 from stromboli.server.verbs import writing
 from tests.support.embedded_server import EmbeddedServer
+from tests.support.virtual import VirtualLoop
 
 Json = dict[str, Any]
 BEGIN: Final = 1000.0
 """Where virtual time begins."""
+LATER: Final = 1e-7
 _UID: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _EVENT: Final = re.compile(r"\.[0-9a-f]{17,19}\b")
 """The end of an event's name: its moment and its number."""
@@ -75,6 +77,21 @@ class Notes:
             self._times[what] += 1
             times = self._times[what]
             self.names[found["uid"]] = what if times == 1 else f"{what[:-1]} #{times}>"
+
+
+class InOrder(VirtualLoop):
+    """A loop in which what is due at one moment is done in the order in which it was asked for, on every Python."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._alike = Counter[float]()
+
+    def call_at(  # type: ignore[override]  # as the loop's own, whatever the callback takes
+        self, when: float, *args: Any, **named: Any
+    ) -> asyncio.TimerHandle:
+        """Put off, by so little that no time that is noted shows it, what is due when something else is."""
+        self._alike[when] += 1
+        return super().call_at(when + LATER * (self._alike[when] - 1), *args, **named)
 
 
 class Told(Passing):
@@ -155,8 +172,11 @@ class Server(EmbeddedServer):
 
     def described(self, request: Request) -> str:
         """A request as it is noted."""
-        params = {name: "*" if name in ("resourceVersion", "continue") and text else text
-                  for name, text in request.params.items() if name != "fieldManager"}  # fmt: skip
+        params = {
+            name: "*" if name in ("resourceVersion", "continue") and text else text
+            for name, text in request.params.items()
+            if name != "fieldManager"
+        }
         asked = "&".join(f"{name}={text}" for name, text in params.items())
         text = f"{request.method} {request.path}{'?' if asked else ''}{asked}"
         if request.body:
@@ -190,6 +210,12 @@ def figures(registry: CollectorRegistry) -> Iterator[str]:
                 yield f"{sample.name}{{{labels}}} {sample.value:.12g}"
 
 
+async def waited_for(work: Any, seconds: float | None) -> Any:
+    """``asyncio.wait_for`` as it is from Python 3.12 on; before that it takes more turns of the loop."""
+    async with asyncio.timeout(seconds):
+        return await work
+
+
 @contextmanager
 def drawn_alike(seed: int) -> Iterator[Callable[[], str]]:
     """Meanwhile uids, names, pauses and keys are drawn by a seed, and no work is cut into slices by its duration.
@@ -203,6 +229,7 @@ def drawn_alike(seed: int) -> Iterator[Callable[[], str]]:
 
     secrets = SimpleNamespace(choice=dice.choice, token_hex=lambda size: f"{dice.getrandbits(8 * size):0{2 * size}x}")
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio, "wait_for", waited_for)
         patch.setattr(writing, "uuid", SimpleNamespace(uuid4=uid))
         for module in (writing, node_lifecycle, reading):
             patch.setattr(module, "secrets", secrets)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import difflib
 import lzma
 import sys
@@ -16,10 +17,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.recorded import live_jobs
+from tests.recorded import live_jobs, live_parts, live_places, live_sharing, live_troubles
 from tests.recorded.live_cluster import Cluster, Story
-from tests.recorded.live_notes import drawn_alike
-from tests.support.virtual import run
+from tests.recorded.live_notes import InOrder, drawn_alike
 
 FOLDER: Final = Path(__file__).parent
 WIDTH: Final = 120
@@ -35,6 +35,29 @@ class Theme(NamedTuple):
 
 THEMES: Final = {
     "jobs": Theme(live_jobs.lives_of_jobs),
+    "plugins": Theme(live_jobs.plugins_of_jobs),
+    "policies": Theme(live_jobs.policies_of_jobs),
+    "flows": Theme(live_jobs.flows_of_jobs),
+    "cron": Theme(live_jobs.scheduled_jobs),
+    "queues": Theme(live_sharing.queues),
+    "preemption": Theme(live_sharing.preemption),
+    "pods": Theme(live_sharing.pods_of_others),
+    "nodes": Theme(live_troubles.nodes),
+    "faults": Theme(live_troubles.faults),
+    "away": Theme(live_troubles.away),
+    "leaders": Theme(live_troubles.leaders),
+    "configurations": Theme(live_troubles.configurations),
+    "topology": Theme(live_places.topology, {"nodes": ("6x4cpu,16Gi",)}),
+    "unseen": Theme(live_places.unseen),
+    "shards": Theme(live_places.shards, {"nodes": ("6x4cpu,16Gi",)}),
+    "ring": Theme(live_places.ring, {"nodes": ("6x4cpu,16Gi",)}),
+    "cards": Theme(live_places.cards),
+    "claims": Theme(live_places.claims),
+    "loads": Theme(live_places.loads),
+    "shadow": Theme(live_parts.shadow),
+    "small_cluster": Theme(live_parts.small_cluster),
+    "dumps": Theme(live_parts.dumps),
+    "upstream": Theme(live_parts.upstream),
 }
 
 
@@ -47,8 +70,9 @@ def told(name: str) -> list[str]:
         await theme.story(cluster)
         return await cluster.end()
 
-    with tempfile.TemporaryDirectory() as folder, drawn_alike(sum(name.encode())) as uid:
-        return run(main(Path(folder), uid))
+    loop = asyncio.Runner(loop_factory=InOrder)
+    with tempfile.TemporaryDirectory() as folder, drawn_alike(sum(name.encode())) as uid, loop as runner:
+        return runner.run(main(Path(folder), uid))
 
 
 def path_of(name: str) -> Path:
