@@ -17,9 +17,9 @@ from stromboli.live.up.default_scheduler import DefaultScheduler
 from stromboli.live.up.shown_configuration import show_configuration
 from stromboli.live.up.strangers import Strangers
 from stromboli.live.up.up import Setup, Up
-from tests.recorded.live_cluster import Cluster, container, job, pod, priority, queue, task
-from tests.recorded.live_notes import Json
-from tests.recorded.live_sharing import PREEMPTING
+from tests.recorded.live.cluster import Cluster, container, job, pod, priority, queue, task
+from tests.recorded.live.notes import Json
+from tests.recorded.live.sharing import PREEMPTING
 
 UPSTREAM: Final = "scheduling.k8s.io/v1beta1"
 

@@ -10,8 +10,8 @@ from stromboli.kube.lease import Election, Terms
 from stromboli.kube.transport import Request, Response
 from stromboli.live.process.leading import Leadership
 from stromboli.live.scheduler.scheduler import LiveScheduler
-from tests.recorded.live_cluster import Cluster, job, pod, priority, queue, task
-from tests.recorded.live_sharing import PREEMPTING
+from tests.recorded.live.cluster import Cluster, job, pod, priority, queue, task
+from tests.recorded.live.sharing import PREEMPTING
 from tests.support.faulty import status
 
 RELOADED = """actions: "enqueue, allocate, backfill"

@@ -1,7 +1,7 @@
 """What a running scheduler and the controllers do is what was recorded: all requests, events, log lines and figures.
 
 Nothing that users or the API server see of them changes by accident.  What is changed on purpose is recorded anew by
-``python -m tests.recorded.live_stories --write``, which shows what differs.
+``python -m tests.recorded.live.stories --write``, which shows what differs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 import pytest
 
-from tests.recorded.live_stories import THEMES, kept, told
+from tests.recorded.live.stories import THEMES, kept, told
 
 AROUND = 3
 """Lines before the first one that differs that a failure shows."""
@@ -23,4 +23,4 @@ def test_story_goes_as_recorded(name: str) -> None:
         if old != new:
             rows = ["", *(f"  {line}" for line in before[max(number - AROUND, 0) : number]), f"- {old}", f"+ {new}"]
             which = f"line {number + 1} of story {name} is not as recorded (-); all that differs, or to record it anew:"
-            pytest.fail("\n".join([which, f"python -m tests.recorded.live_stories {name} [--write]", *rows]))
+            pytest.fail("\n".join([which, f"python -m tests.recorded.live.stories {name} [--write]", *rows]))

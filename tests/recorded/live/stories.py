@@ -1,6 +1,6 @@
 """Stories of live clusters as they were recorded, and as they are told now.
 
-``python -m tests.recorded.live_stories`` shows how they differ, ``--write`` records them anew; names choose some.
+``python -m tests.recorded.live.stories`` shows how they differ, ``--write`` records them anew; names choose some.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.recorded import live_jobs, live_parts, live_places, live_sharing, live_troubles
-from tests.recorded.live_cluster import Cluster, Story
-from tests.recorded.live_notes import InOrder, drawn_alike
+from tests.recorded.live import jobs, parts, places, sharing, troubles
+from tests.recorded.live.cluster import Cluster, Story
+from tests.recorded.live.notes import InOrder, drawn_alike
 
-FOLDER: Final = Path(__file__).parent
+FOLDER: Final = Path(__file__).parent / "told"
 WIDTH: Final = 120
 """Characters of a row of what is packed."""
 
@@ -34,30 +34,30 @@ class Theme(NamedTuple):
 
 
 THEMES: Final = {
-    "jobs": Theme(live_jobs.lives_of_jobs),
-    "plugins": Theme(live_jobs.plugins_of_jobs),
-    "policies": Theme(live_jobs.policies_of_jobs),
-    "flows": Theme(live_jobs.flows_of_jobs),
-    "cron": Theme(live_jobs.scheduled_jobs),
-    "queues": Theme(live_sharing.queues),
-    "preemption": Theme(live_sharing.preemption),
-    "pods": Theme(live_sharing.pods_of_others),
-    "nodes": Theme(live_troubles.nodes),
-    "faults": Theme(live_troubles.faults),
-    "away": Theme(live_troubles.away),
-    "leaders": Theme(live_troubles.leaders),
-    "configurations": Theme(live_troubles.configurations),
-    "topology": Theme(live_places.topology, {"nodes": ("6x4cpu,16Gi",)}),
-    "unseen": Theme(live_places.unseen),
-    "shards": Theme(live_places.shards, {"nodes": ("6x4cpu,16Gi",)}),
-    "ring": Theme(live_places.ring, {"nodes": ("6x4cpu,16Gi",)}),
-    "cards": Theme(live_places.cards),
-    "claims": Theme(live_places.claims),
-    "loads": Theme(live_places.loads),
-    "shadow": Theme(live_parts.shadow),
-    "small_cluster": Theme(live_parts.small_cluster),
-    "dumps": Theme(live_parts.dumps),
-    "upstream": Theme(live_parts.upstream),
+    "jobs": Theme(jobs.lives_of_jobs),
+    "plugins": Theme(jobs.plugins_of_jobs),
+    "policies": Theme(jobs.policies_of_jobs),
+    "flows": Theme(jobs.flows_of_jobs),
+    "cron": Theme(jobs.scheduled_jobs),
+    "queues": Theme(sharing.queues),
+    "preemption": Theme(sharing.preemption),
+    "pods": Theme(sharing.pods_of_others),
+    "nodes": Theme(troubles.nodes),
+    "faults": Theme(troubles.faults),
+    "away": Theme(troubles.away),
+    "leaders": Theme(troubles.leaders),
+    "configurations": Theme(troubles.configurations),
+    "topology": Theme(places.topology, {"nodes": ("6x4cpu,16Gi",)}),
+    "unseen": Theme(places.unseen),
+    "shards": Theme(places.shards, {"nodes": ("6x4cpu,16Gi",)}),
+    "ring": Theme(places.ring, {"nodes": ("6x4cpu,16Gi",)}),
+    "cards": Theme(places.cards),
+    "claims": Theme(places.claims),
+    "loads": Theme(places.loads),
+    "shadow": Theme(parts.shadow),
+    "small_cluster": Theme(parts.small_cluster),
+    "dumps": Theme(parts.dumps),
+    "upstream": Theme(parts.upstream),
 }
 
 
@@ -77,7 +77,7 @@ def told(name: str) -> list[str]:
 
 def path_of(name: str) -> Path:
     """Where a story is kept: how many lines each part has in each minute, with a digest, and all lines, packed."""
-    return FOLDER / f"live_{name}.txt"
+    return FOLDER / f"{name}.txt"
 
 
 def kept(name: str) -> list[str]:
@@ -106,7 +106,7 @@ def digests(lines: Sequence[str]) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Show the differences, and keep what is told now if wished; 1 if there are any."""
-    parser = argparse.ArgumentParser(prog="python -m tests.recorded.live_stories", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.recorded.live.stories", description=__doc__)
     parser.add_argument("names", nargs="*", help="stories; all without any")
     parser.add_argument("--write", action="store_true", help="record what is told now")
     options = parser.parse_args(arguments)

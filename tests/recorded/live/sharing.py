@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.recorded.live_cluster import Cluster, container, group, job, pod, priority, queue, task
-from tests.recorded.live_notes import Json
+from tests.recorded.live.cluster import Cluster, container, group, job, pod, priority, queue, task
+from tests.recorded.live.notes import Json
 
 TREE = """actions: "enqueue, allocate, reclaim, backfill"
 tiers:

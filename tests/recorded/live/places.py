@@ -9,8 +9,8 @@ from typing import Any, Final
 from stromboli.controllers.work import About
 from stromboli.kube.transport import Request, Response
 from stromboli.live.scheduler.hash_ring import Replica
-from tests.recorded.live_cluster import Cluster, container, group, job, pod, queue, task
-from tests.recorded.live_notes import Json
+from tests.recorded.live.cluster import Cluster, container, group, job, pod, queue, task
+from tests.recorded.live.notes import Json
 from tests.support.faulty import status
 
 CLOSE: Final = """actions: "enqueue, allocate, backfill"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.recorded.live_cluster import Cluster, container, job, queue, task
-from tests.recorded.live_notes import Json
+from tests.recorded.live.cluster import Cluster, container, job, queue, task
+from tests.recorded.live.notes import Json
 
 FLOW = "flow.volcano.sh/v1alpha1"
 LOCAL = "kubernetes.io/no-provisioner"

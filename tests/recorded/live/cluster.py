@@ -30,7 +30,7 @@ from stromboli.server.controllers.workloads.room import Workloads
 from stromboli.server.kubelet.cluster import Inside
 from stromboli.server.kubelet.kubelets import Kubelets
 from stromboli.server.kubelet.shapes import nodes_of
-from tests.recorded.live_notes import Json, Notes, Server, Told, Wire, figures
+from tests.recorded.live.notes import Json, Notes, Server, Told, Wire, figures
 from tests.support.live_world import KEY, Clock, key_secret
 
 MERGE: Final = "application/merge-patch+json"
