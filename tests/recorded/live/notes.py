@@ -93,6 +93,12 @@ class InOrder(VirtualLoop):
         self._alike[when] += 1
         return super().call_at(when + LATER * (self._alike[when] - 1), *args, **named)
 
+    async def create_connection(self, *_args: Any, **_named: Any) -> Any:
+        """What others outside answer, and when, is not the same twice."""
+        raise OSError("stories reach nothing outside")
+
+    sock_connect = create_connection
+
 
 class Told(Passing):
     """An observer that notes the lines of a log up to a level, each at once."""
