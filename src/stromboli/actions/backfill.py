@@ -52,8 +52,7 @@ class Backfill(Action):
         if not best_effort or job.is_pending():
             return False
         if (invalid := session.ask.job_valid(job)) is not None:
-            if say := session.tells("backfill_job_invalid"):
-                say(job=job, queue=job.queue, reason=invalid[0], message=invalid[1])
+            session.tell("backfill_job_invalid", job=job, queue=job.queue, reason=invalid[0], message=invalid[1])
             return False
         return job.queue in session.queues
 
@@ -76,15 +75,13 @@ class Backfill(Action):
         """Whether ``task`` has been placed; if it has found no node, why is noted, and objections are logged."""
         refusal: Reason | None = session.ask.pre_predicate(task)
         if refusal is not None:
-            if say := session.tells("backfill_pre_predicate_failed"):
-                say(task=task, error=refusal.text)
+            session.tell("backfill_pre_predicate_failed", task=task, error=refusal.text)
             job.fits[task.uid] = Fits.everywhere(refusal, len(session.table))
             return False
         try:
             choice = session.placer.place(task, room=False)
         except PluginError as error:
-            if say := session.tells("batch_score_failed"):
-                say(error=error)
+            session.tell("batch_score_failed", error=error)
             return False
         if choice is None:
             job.fits[task.uid] = session.placer.refusals(task, room=False)

@@ -24,16 +24,14 @@ class GangReclaim(GangEviction):
         """Not while the queue has more than its share."""
         if not session.ask.overused(queue):
             return True
-        if say := session.tells("queue_overused"):
-            say(queue=queue.name)
+        session.tell("queue_overused", queue=queue.name)
         return False
 
     def may_ask(self, session: Session, queue: QueueInfo, job: Job, pending: Sequence[Task]) -> bool:
         """Only when the queue's share covers all of it."""
         if session.ask.preemptive(queue, pending):
             return True
-        if say := session.tells("gang_reclaim_refused"):
-            say(queue=queue.name, job=job)
+        session.tell("gang_reclaim_refused", queue=queue.name, job=job)
         return False
 
     def may_lose(self, session: Session, job: Job, other: Job) -> bool:

@@ -152,6 +152,5 @@ def scope(job: Job) -> Callable[[Job], bool]:
 def _is_bound_to_topology(session: Session, job: Job) -> bool:
     if not has_topology(job):
         return False
-    if say := session.tells("preempt_job_topology"):
-        say(job=job, queue=job.queue)
+    session.tell("preempt_job_topology", job=job, queue=job.queue)
     return True

@@ -30,16 +30,14 @@ class Reclaim(Action):
     def execute(self, session: Session) -> None:
         """Take room for every starving job of queues that are not overused."""
         found = waiting(session, self.name)
-        if say := session.tells("reclaim_started"):
-            say(jobs=len(session.jobs), queues=len(session.queues))
+        session.tell("reclaim_started", jobs=len(session.jobs), queues=len(session.queues))
         queues, holders = in_turn(session, found.queues), YieldBeforeEviction(session)
         delay = EvictionDelay(session, self.patience)
         with IdleRoom(session) as idle:
             while len(queues):
                 queue = queues.pop()
                 if session.ask.overused(queue):
-                    if say := session.tells("queue_overused"):
-                        say(queue=queue.name)
+                    session.tell("queue_overused", queue=queue.name)
                     continue
                 run(session, queue, found.of(queue.name), idle, holders, self.take, delay)
 
@@ -47,8 +45,7 @@ class Reclaim(Action):
         """Place tasks of ``job``, one after the other, as long as it starves; returns the search that was used."""
         search = self.search(session, job)
         tasks = deque(pending_tasks(session, job))
-        if say := session.tells("reclaim_tasks"):
-            say(tasks=len(tasks), job=job)
+        session.tell("reclaim_tasks", tasks=len(tasks), job=job)
         for task in while_starving(session, job, tasks):
             if self.may_reclaim(search, task):
                 search.place(statement, task, tasks)
@@ -63,12 +60,10 @@ class Reclaim(Action):
         """Whether ``task`` may take anything back for its queue."""
         session, queue = search.session, search.queue
         if never_preempts(search.job, task):
-            if say := session.tells("reclaim_never"):
-                say(task=task)
+            session.tell("reclaim_never", task=task)
             return False
         if not session.ask.preemptive(queue, [task]):
-            if say := session.tells("reclaim_refused"):
-                say(queue=queue.name, name=task.name)
+            session.tell("reclaim_refused", queue=queue.name, name=task.name)
             return False
         return not search.refused_beforehand(task)
 
