@@ -23,6 +23,7 @@ from stromboli.framework.session.session import Session
 from stromboli.framework.statement.operation import Pipeline
 from stromboli.plugin import Plugin, arg, arg_section
 from stromboli.plugins.gang import LackingTasks
+from stromboli.sim.between import apply_plan
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench, conf, task_of
 
@@ -229,3 +230,30 @@ def test_what_a_plugin_registers_again_replaces_its_own_answer_of_that_point_alo
         for answer in (*session.hooks.answers.of("job_order"), *session.hooks.answers.of("task_order")):
             answer.function(None, None)
     assert asked == ["new", "other", "before"]
+
+
+HELD = [node("n1", cpu=1), node("n2"), pod("ends", group="old", on="n1", deleting=True), pod_group("g"),
+        pod("b", group="g")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("compat", "stated"), [(False, ["n1"]), (True, [])])
+def test_a_reservation_that_a_plugin_makes_is_stated_on_the_pod(compat: bool, stated: list[str]) -> None:
+    with Bench(HELD, compat=compat).open() as session:
+        ReferenceView(session).pipeline(task_of(session, "b"), "n1")
+    assert [each.held.node for each in session.plan.annotations if each.held] == stated
+
+
+@pytest.mark.parametrize("compat", [False, True])
+def test_a_reservation_of_a_task_that_a_plugin_places_is_stated_no_more(compat: bool) -> None:
+    bench = Bench(HELD, compat=compat)
+    with bench.open() as session:
+        ReferenceView(session).pipeline(task_of(session, "b"), "n1")
+    apply_plan(bench.state, session.plan)
+    with bench.open() as session:
+        view, task = ReferenceView(session), task_of(session, "b")
+        if compat:
+            view.pipeline(task, "n1")
+        assert task.node_name == "n1"
+        view.allocate(task, session.nodes["n2"])
+    assert [bind.node for bind in session.plan.binds] == ["n2"]
+    assert [each.held for each in session.plan.annotations] == ([] if compat else [None])

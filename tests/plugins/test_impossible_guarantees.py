@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.framework.books.cluster_view import ClusterView
+from stromboli.model.resources.resource import Resource
 from stromboli.narration.observe import Counting
 from stromboli.plugin import Plugin
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
@@ -197,3 +198,15 @@ def test_a_plugin_named_queues_keeps_its_own_memory() -> None:
 
     bench = Bench(cluster(greedy({"cpu": "6"})), conf("queues", "capacity"), Queues)
     assert [bench.cycle().memory["queues"] for _ in range(2)] == [{"sessions": 1.0}, {"sessions": 2.0}]
+
+
+@pytest.mark.parametrize(("guaranteed", "kept"), [("cpu", (4000.0, 0.0)), ("memory", (0.0, 8.0 * 2**30))])
+def test_of_nodes_that_are_gone_counts_what_queues_are_guaranteed_alone(
+    guaranteed: str, kept: tuple[float, float]
+) -> None:
+    bench = Bench([node("n1"), queue("root"), queue("q", guarantee={"resource": {guaranteed: 1}})], CAPACITY)
+    bench.cycle()
+    bench.tell(node("n1"), gone=True)
+    with bench.open() as session:
+        most = session.queues.most_of(Resource())
+    assert (most.milli_cpu, most.memory) == kept

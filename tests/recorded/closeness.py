@@ -71,7 +71,7 @@ def closeness(dice: Dice) -> dict[str, Any]:
     return {"mode": dice.one(("hard", "hard", "soft")), "highestTierAllowed": dice.one((1, 1, 2, 3))}
 
 
-def close_gang(dice: Dice, name: str, homes: tuple[str, ...], rank: str = "") -> list[Manifest]:
+def close_gang(dice: Dice, name: str, homes: tuple[str, ...], group: dict[str, str], rank: str = "") -> list[Manifest]:
     """A gang with a topology, or parts with one."""
     rank, count, parts = rank or dice.one(("low", "mid", "high", "high")), dice.number(2, 6), dice.one((1, 2, 3))
     spec: dict[str, Any] = {"priorityClassName": rank}
@@ -86,9 +86,8 @@ def close_gang(dice: Dice, name: str, homes: tuple[str, ...], rank: str = "") ->
         if dice.one_in(4):
             part["labelSelector"] = {"matchLabels": {"app": "a"}}
         spec["subGroupPolicy"] = [part]
-    if dice.one_in(3):
-        notes = {TOPOLOGY_GROUP: "llama", TOPOLOGY_GROUP_POLICY: dice.one(("same", "apart", "pack", "spread")),
-                 TOPOLOGY_GROUP_TIER: dice.one(("1", "2", "leaf"))}  # fmt: skip
+    if dice.one_in(2):
+        notes = group
     if dice.one_in(4):
         spec["minTaskMember"] = {"w": dice.number(1, count)}
     pods = [
@@ -108,11 +107,13 @@ def close(dice: Dice, name: str) -> Scene:
     objects = [*classes(), *nodes, *domains]
     objects += [queue(home, weight=dice.number(1, 2), deserved={"cpu": str(dice.number(2, 12))}) for home in homes]
     there = residents(dice, nodes, homes, "ab", full=dice.one((10, 7, 5, 2, 0)))
-    objects += [*there, *close_gang(dice, "s", homes), *close_gang(dice, "t", homes)]
+    group = {TOPOLOGY_GROUP: "llama", TOPOLOGY_GROUP_POLICY: dice.one(("same", "apart", "pack", "spread")),
+             TOPOLOGY_GROUP_TIER: dice.one(("1", "1", "2", "leaf"))}  # fmt: skip
+    objects += [*there, *close_gang(dice, "s", homes, group), *close_gang(dice, "t", homes, group)]
     turns = [Turn(0, objects)]
     for new in "uvw"[: dice.number(1, 3)]:
         what = dice.number(0, 4)
-        news = close_gang(dice, new, homes, "high")
+        news = close_gang(dice, new, homes, group, "high")
         if what == 0:
             turns.append(Turn(10, news, [dice.one(nodes)]))
         elif what == 1:

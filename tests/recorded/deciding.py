@@ -10,7 +10,7 @@ from io import StringIO
 from typing import Any, Final
 
 import msgspec
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 
 from stromboli.api.topology import NodeShardSpec
 from stromboli.builtin import builtin_registry
@@ -62,8 +62,7 @@ def decided(scene: Scene) -> Iterator[Parts]:
     cluster = state(*scene.turns[0].objects)
     cluster.set_gates(config.gates)
     divide(cluster, *scene.shard)
-    metrics = CollectorRegistry()
-    seen = MetricsObserver(metrics, clock=lambda: now, timer=lambda: 0.0)
+    seen = MetricsObserver(CollectorRegistry(), clock=lambda: now, timer=lambda: 0.0)
     leaving: list[str] = []
     for number, turn in enumerate(scene.turns):
         now += turn.seconds
@@ -78,7 +77,7 @@ def decided(scene: Scene) -> Iterator[Parts]:
         plan = run_cycle(snapshot, config, REGISTRY, now, 0, Several((log, seen)))
         log.flush()
         unlike = "" if encode_plan(silent) == encode_plan(plan) else texts_of(silent)
-        rest = {"texts": texts_of(plan), "log": told(lines.getvalue()), "metrics": shown(metrics), "unheard": unlike}
+        rest = {"texts": texts_of(plan), "log": told(lines.getvalue()), "metrics": shown(seen), "unheard": unlike}
         if number == len(scene.turns) - 1:
             rest["reasons"] = explained(cluster, config, now)
         yield {**in_words(plan), **rest}
@@ -185,10 +184,12 @@ def told(lines: str) -> str:
     return "\n".join(text for text in texts if "OrderFn: " not in text)
 
 
-def shown(metrics: CollectorRegistry) -> str:
-    """The samples of all metrics."""
-    lines = generate_latest(metrics).decode().splitlines()
-    return "\n".join(line for line in lines if not line.startswith("#"))
+def shown(metrics: MetricsObserver) -> str:
+    """The samples of all metrics; of a histogram its count and sum."""
+    samples = (sample for metric in metrics.collect() for sample in metric.samples)
+    return "\n".join(
+        f"{sample.name} {sample.labels} {sample.value}" for sample in samples if not sample.name.endswith("_bucket")
+    )
 
 
 def kept(parts: Parts) -> Parts:

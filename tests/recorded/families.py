@@ -17,17 +17,17 @@ from tests.recorded.scene import Scene
 from tests.recorded.sharing import branches, shares, trees
 
 FAMILIES: Final[dict[str, tuple[Callable[[Dice, str], Scene], int]]] = {
-    "crowded": (crowded, 60),
+    "crowded": (crowded, 45),
     "shares": (shares, 40),
     "trees": (trees, 40),
     "branches": (branches, 15),
-    "particular": (particular, 50),
-    "close": (close, 60),
-    "layered": (layered, 50),
+    "particular": (particular, 40),
+    "close": (close, 50),
+    "layered": (layered, 45),
     "held": (held, 30),
     "divided": (divided, 20),
-    "carded": (carded, 40),
-    "claimed": (claimed, 30),
+    "carded": (carded, 35),
+    "claimed": (claimed, 25),
     "measured": (measured, 20),
     "revocable": (revocable, 15),
     "grouped": (grouped, 15),

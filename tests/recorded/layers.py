@@ -21,8 +21,16 @@ EVICTING = (
     "allocate, gangpreempt, gangreclaim",
     "allocate, backfill",
 )
+IN_RUNS: tuple[tuple[str, ...], ...] = (
+    ("priority; gang; conformance", "predicates; proportion; nodeorder"),
+    ("priority; gang; conformance", "predicates; capacity; nodeorder"),
+)
+"""With these nothing is told of single evictions."""
 LAYERED_TIERS: tuple[tuple[str, ...], ...] = (
     *TIERS[:4],
+    *IN_RUNS,
+    *IN_RUNS,
+    *IN_RUNS,
     ("priority; gang; conformance", "predicates; proportion; binpack"),
     (
         "priority; gang",
@@ -33,9 +41,12 @@ LAYERED_TIERS: tuple[tuple[str, ...], ...] = (
 
 def equal_pods(dice: Dice, name: str, home: str, count: int, rank: str) -> list[Manifest]:
     """A gang of equal pods, but for one now and then."""
-    one: dict[str, Any] = {"cpu": dice.one((1, 1, 1, 2, "500m")), "priority": RANKS[rank], "labels": {"app": "x"}}
+    size = dice.one((1, 1, 1, 1, 2, "500m"))
+    one: dict[str, Any] = {"cpu": size, "priority": RANKS[rank], "labels": {"app": "x"}}
     like = {"topologyKey": dice.one((HOSTNAME, TOPOLOGY_ZONE)), "labelSelector": {"matchLabels": {"app": "x"}}}
-    if dice.one_in(4):
+    if dice.one_in(2):
+        pass
+    elif dice.one_in(3):
         kind = dice.one(("podAntiAffinity", "podAffinity", "podAntiAffinity"))
         one["affinity"] = {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [like]}}
     elif dice.one_in(4):

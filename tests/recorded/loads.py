@@ -85,9 +85,10 @@ def revocable(dice: Dice, name: str) -> Scene:
         if dice.one_in(2):
             notes[dice.one((JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE))] = dice.one(("1", "50%", "2"))
         objects.append(pod_group(group, min_member=0, annotations=notes, phase="Running", created=dice.number(1, 3)))
-        for number in range(dice.number(1, 5)):
+        for number in range(dice.number(2, 9)):
             on = dice.one(nodes)["metadata"]["name"]
-            objects.append(pod(f"{group}-{number}", group=group, on=on, annotations=notes, priority=1))
+            zoned = notes if not dice.one_in(3) else {PREEMPTABLE: "true"}
+            objects.append(pod(f"{group}-{number}", group=group, on=on, annotations=zoned, priority=1))
 
     def news(new: str) -> list[Manifest]:
         made = gang(dice, new, ("default",))

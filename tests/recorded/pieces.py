@@ -72,7 +72,7 @@ def residents(
     members = dict.fromkeys(groups, 0)
     ranks = {group: dice.one(("low", "low", "mid")) for group in groups}
     for each in nodes:
-        left = int(each["status"]["allocatable"]["cpu"]) * full // 10
+        left = int(each["status"]["allocatable"]["cpu"]) * full // 10 + 2 * dice.one_in(12)
         while left > 0:
             size, group = min(left, dice.one((1, 1, 2))), dice.one(groups)
             left -= size
