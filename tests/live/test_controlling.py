@@ -378,6 +378,21 @@ def test_a_job_that_cannot_be_served_is_terminated_in_the_end() -> None:
     run(main())
 
 
+def test_without_another_attempt_a_job_is_given_up_at_its_first_failure() -> None:
+    async def main() -> None:
+        world = ControllerWorld()
+        world.controllers = world.controlling(max_requeue=0)
+        await world.go(scheduling=False)
+        world.server.put("jobs", job("j", 1, queue="nowhere"))
+        await asyncio.sleep(5)
+        assert world.phase("j") == "Terminated"
+        [told] = world.told.of("control_given_up")
+        assert told["tries"] == 1
+        await world.end()
+
+    run(main())
+
+
 def test_a_kind_that_the_server_has_only_later_is_followed_from_then_on() -> None:
     async def main() -> None:
         world = ControllerWorld()

@@ -33,14 +33,13 @@ from stromboli.live.process.events import Telling
 from stromboli.live.process.flags import FLAGS, help_text, parse
 from stromboli.live.process.gauges import LiveGauges
 from stromboli.live.process.process import Process, options_of
-from stromboli.live.process.web import Pages, health_pages, metrics_page, server_tls, stacks_page
+from stromboli.live.process.web import Pages, health_pages, metrics_page, stacks_page
 from stromboli.live.scheduler.configuration import Configuration, Source
 from stromboli.live.scheduler.dump import summary, write_dump
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.model.claims import Devices
 from stromboli.narration.observe import Counting
-from tests.support.certificates import Authority
 from tests.support.live_world import LiveWorld, gang, group, node, picture, pod, queue
 from tests.support.virtual import run
 
@@ -322,19 +321,6 @@ def test_a_page_that_takes_long_holds_nothing_up() -> None:
         await pages.stop()
 
     asyncio.run(story())
-
-
-def test_tls_of_the_health_server_needs_all_three_files(tmp_path: Path) -> None:
-    authority = Authority()
-    files = {"ca": authority.certificate, "crt": authority.issue("a")[0], "key": b""}
-    made, files["key"] = authority.issue("a")
-    files["crt"] = made
-    paths = []
-    for name, data in files.items():
-        (tmp_path / name).write_bytes(data)
-        paths.append(str(tmp_path / name))
-    assert server_tls(paths[0], paths[1], "") is None
-    assert server_tls(*paths) is not None
 
 
 def test_a_schedulers_own_figures() -> None:

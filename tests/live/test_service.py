@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +19,8 @@ from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.live.process.control_process import control
 from stromboli.live.process.flags import parse
 from stromboli.live.process.loops import fastest_loop
-from stromboli.live.process.process import serve
-from stromboli.live.process.service import LOST, OK, Service
+from stromboli.live.process.process import Process, serve
+from stromboli.live.process.service import LOST, OK, SWITCH, Service
 from stromboli.live.process.stopping import Stop
 from stromboli.live.process.web import Pages
 from tests.support.controller_world import ControllerWorld, job
@@ -189,8 +190,27 @@ def test_both_processes_run_in_the_fastest_loop(begin: Any, flags: Any, monkeypa
     fastest = fastest_loop()
     assert fastest is not None
     expected = fastest()
-    assert type(begin(parse(FLAGS, flags) if flags else parse(FLAGS))) is type(expected)
+    before = sys.getswitchinterval()
+    try:
+        assert type(begin(parse(FLAGS, flags) if flags else parse(FLAGS))) is type(expected)
+        assert sys.getswitchinterval() == pytest.approx(SWITCH), "threads give way to the loop sooner than usual"
+    finally:
+        sys.setswitchinterval(before)
     expected.close()
+
+
+def test_a_record_is_closed_when_its_process_ends(tmp_path: Path) -> None:
+    closed: list[bool] = []
+
+    async def main() -> int:
+        process = Process(parse([*FLAGS, f"--record={tmp_path / 'record'}"]))
+        process.parts, process.pages = [], []
+        assert process.recorder is not None
+        process.recorder.close = lambda: closed.append(True)  # type: ignore[method-assign]
+        return await process.run()
+
+    assert asyncio.run(main()) == OK
+    assert closed == [True]
 
 
 @pytest.mark.parametrize(("host", "served"), [("127.0.0.1", "127.0.0.1"), ("[::1]", "::1")])

@@ -16,10 +16,11 @@ from stromboli.framework.config.compat import DIFFERENCES
 from stromboli.kube.informer import Change
 from stromboli.kube.informer import What as News
 from stromboli.live.shadow import causes
-from stromboli.live.shadow.differences import AGREED, Comparison, Difference, What
+from stromboli.live.shadow.differences import AGREED, RECENT, Comparison, Difference, What
 from stromboli.live.shadow.figures import PATH, ShadowFigures, shadow_page
 from stromboli.live.shadow.shadow import Seen, Shadow, seen
 from tests.support.live_world import LiveWorld, pod
+from tests.support.virtual import run
 
 EVICTED = {"type": "Ready", "status": "False", "reason": "Evict", "message": "Pod is evicted, because of preempt"}
 LACKS = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/4 nodes"}
@@ -68,6 +69,21 @@ def test_pods_are_remembered_until_they_are_gone() -> None:
         assert shadow._seen == {}
 
     asyncio.run(story())
+
+
+def test_as_many_plans_as_are_compared_are_kept() -> None:
+    async def story() -> None:
+        world = LiveWorld()
+        scheduler = world.scheduler(may_write=lambda: False)
+        world.start(scheduler)
+        await scheduler.ready.wait()
+        shadow = Shadow(scheduler, 30.0)
+        for _ in range(RECENT + 3):
+            await shadow.cycle()
+        assert list(shadow._made) == [*range(4, RECENT + 4)]
+        await world.end()
+
+    run(story())
 
 
 def difference(what: What = What.elsewhere) -> Difference:

@@ -16,7 +16,7 @@ from stromboli.cluster.state import ClusterState
 from stromboli.errors import ApiError, StromboliError, Unreachable
 from stromboli.framework.books.plan import Bind
 from stromboli.live.process.events import Telling
-from stromboli.live.scheduler.context import ATTEMPTS, CONFLICTS, Context
+from stromboli.live.scheduler.context import ATTEMPTS, CONFLICTS, Attempts, Context
 from stromboli.live.scheduler.feed import Feed
 from stromboli.narration.observe import Counting
 from tests.support.live_world import pod
@@ -108,3 +108,9 @@ def test_a_pod_that_the_server_does_not_have_is_gone() -> None:
     assert asyncio.run(world.context.look("ns/p")) is None, "a pod that is not known cannot go"
     with pytest.raises(ApiError, match="broken"):
         asyncio.run(world.context.look("ns/p"))
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 405, 406, 407, 408, 413, 414, 415, 422, 423, 500, 503])
+def test_what_a_server_refuses_for_good_is_not_asked_for_again(code: int) -> None:
+    for_good = (400, 401, 403, 405, 406, 413, 415, 422)
+    assert Attempts().are_over(ApiError(code, "", "refused")) is (code in for_good)

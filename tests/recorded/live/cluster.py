@@ -122,12 +122,12 @@ class Cluster:
         self.tasks.append(task)
         return task
 
-    async def begin(self, conf: str = "", **more: Any) -> LiveScheduler:
+    async def begin(self, conf: str = "", controlled: Mapping[str, Any] = {}, **more: Any) -> LiveScheduler:
         """The cluster itself, controllers and a scheduler."""
         for work in (self.kubelets.run(), self.workloads.run(), self._tick()):
             self.start(work)
         await self.kubelets.registered.wait()
-        self.start(self.controllers().run())
+        self.start(self.controllers(**controlled).run())
         found = self.scheduler(conf, **more)
         self.start(found.run())
         await asyncio.sleep(2.5)

@@ -78,11 +78,18 @@ class Faults:
                 raise Unreachable("no answer")
 
 
+def forbidden(request: Request, when: str) -> Response | None:
+    """Pods of one job may not be made."""
+    is_meant = when == "before" and request.method == "POST" and b'"denied-t-' in (request.body or b"")
+    return status(403, "Forbidden", "not those") if is_meant else None
+
+
 async def faults(c: Cluster) -> None:
     """Requests fail in every way while jobs run, and preempt; watches end, repeat themselves, or cannot be resumed."""
-    await c.begin(PREEMPTING, audit_period=20.0, resync_period=37.0)
+    await c.begin(PREEMPTING, {"max_requeue": 1}, audit_period=20.0, resync_period=37.0)
     await c.make(priority("high", 1000), priority("low", 10))
-    c.server.faults.append(Faults(c, 0.15))
+    c.server.faults += [Faults(c, 0.15), forbidden]
+    await c.make(job("denied", task("t", 2), minAvailable=2))
     for number in range(6):
         name = "high" if number % 3 == 2 else "low"
         await c.make(job(f"j{number}", task("t", 4, f"sleep {5 + 3 * number}"), minAvailable=2, priorityClassName=name))
