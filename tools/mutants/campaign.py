@@ -24,6 +24,8 @@ from tools.mutants.trial import FAILED, PASSED, UNFIT, Functions, Limits, Verdic
 
 GUESS = 2.0
 """CPU seconds that a test is taken to need if it was not recorded."""
+BY_ONE = (b"<", b"<=", b">", b">=")
+"""Comparisons that become each other: what is compared with is reached one earlier or later."""
 FIRST = 30
 """How many tests are asked before the rest, where each process has to import and collect them."""
 
@@ -51,15 +53,23 @@ class Known:
 
 @dataclass(frozen=True)
 class Measure:
-    """A constant of which one more changes no answer: a pause, or how much is done or remembered at once."""
+    """A constant of which one more changes no answer: a pause, or how much is done or remembered at once.
+
+    To compare with it by ``>`` instead of ``>=`` is one more, too.
+    """
 
     path: str
     name: str
 
     def is_meant(self, mutation: Mutation) -> bool:
         """Whether this is what the mutation makes one more."""
+        if mutation.path != self.path:
+            return False
+        if mutation.edit.new.strip() in BY_ONE:
+            compared = re.compile(rb"\s*" + re.escape(self.name.encode()) + rb"\b")
+            return compared.match(mutation.text.encode(), mutation.edit.end) is not None
         one_more = re.fullmatch(rb"\d[\d.e+-]*", mutation.edit.new) is not None
-        return one_more and not mutation.function and (mutation.path, mutation.names) == (self.path, (self.name,))
+        return one_more and not mutation.function and mutation.names == (self.name,)
 
 
 def known_in(path: Path) -> list[Known | Measure]:

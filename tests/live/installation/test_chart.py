@@ -37,6 +37,7 @@ def v(name: str, *, whole: bool = False) -> Value:
         (v("none"), None, ".Values.a.none"),
         (text("50%-", v("x"), v("off")), "50%-onefalse", '(printf "50%%-%v%v" .Values.a.x .Values.a.off)'),
         (first(v("none"), v("off"), "c"), "c", '(coalesce .Values.a.none .Values.a.off "c")'),
+        (["é", None], ["é", None], '(list "é" nil)'),
         (either(v("x"), 1, 2), 1, "(ternary 1 2 (not (not .Values.a.x)))"),
         (
             merged(v("none"), v("map"), {"l": 1}),

@@ -133,9 +133,9 @@ def _fewest(rooms: Iterable[int], count: int) -> int | None:
 
 
 def _lowest(room: Mapping[int, int], number: int, count: int) -> tuple[int, ...]:
-    """The ``number`` NUMA nodes with room for ``count`` whose highest is lowest, then the next."""
+    """The ``number`` NUMA nodes with room for ``count`` whose highest is lowest, then the next; ``room`` ascends."""
     taken: list[int] = []
-    left = sorted(room)
+    left = list(room)
     while len(taken) < number:
         highest = left.pop()
         open_places = number - len(taken)
