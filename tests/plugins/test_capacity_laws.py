@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stromboli.framework.config.gates import ADMISSION
@@ -63,6 +64,21 @@ def clusters(draw, parents=PARENTS):
             for n in range(pods)
         ]
     return objects
+
+
+SPECS: dict[str, dict[str, Any]] = {"A": {"deserved": {"cpu": 1}}, "AA2": {"guarantee": {"resource": {"cpu": 1}}}}
+SIBLINGS = [
+    node("n1", cpu=12),
+    queue("root"),
+    *(queue(name, parent=parent, **SPECS.get(name, {})) for name, parent in DEEP.items()),
+    pod_group("wants", queue="AA2", phase="Inqueue", created=1),
+    pod("wants-0", group="wants", cpu=1, memory=0),
+    pod_group("near", queue="AA1", phase="Running", created=2),
+    pod("near-0", group="near", cpu=1, memory=0, on="n1"),
+    pod_group("far", queue="AB", phase="Running", created=3),
+    pod("far-0", group="far", cpu=1, memory=0, on="n1"),
+]
+"""Two victims of one job: the first one's parent is the job's own, the second one's is looked at."""
 
 
 def text(tree, actions="allocate, backfill"):
@@ -133,9 +149,13 @@ def test_queues_within_what_they_deserve_lose_nothing_and_guarantees_are_kept(ob
                 assert all(held[column] >= least for column, least in account.guarantee.floors)
 
 
+@example(SIBLINGS, 1)
 @given(clusters(DEEP), st.sampled_from((1, 2, 2, 3)))
 def test_the_nearest_queues_above_a_victim_hold_more_than_they_deserve_too(objects, levels):
-    """As many as ``ancestorReclaimLevel`` says, root and those that stand as near above the reclaimer left out."""
+    """As many as ``ancestorReclaimLevel`` says, root and those that stand as near above the reclaimer left out.
+
+    Queues that are left out lose nothing: the reclaimer, which is below them, too, gets what the victim had.
+    """
     with Bench(objects, text(1 + levels)).open() as session:
         accounts = accounts_of(session)
         tasks = [task for job in session.jobs.peek() for task in job.tasks.values()]
@@ -150,9 +170,9 @@ def test_the_nearest_queues_above_a_victim_hold_more_than_they_deserve_too(objec
                     deserved = accounts[above].deserved.limits
                     named = [column for column in asked if column < len(deserved) and 0 < deserved[column] < 1 << 99]
                     assert not named or any(left[above][column] > deserved[column] for column in asked), above
-                for above in (name, *way_up(name)):
+                for looked_at in (name, *protected(name, own, levels)):
                     for column in asked:
-                        left[above][column] -= vector[column]
+                        left[looked_at][column] -= vector[column]
 
 
 def way_up(name):
