@@ -32,3 +32,8 @@ def test_the_file_of_loads_is_read() -> None:
         "n1": NodeUsage(1000.0, {"10m": 81.5}, {"10m": 40.0}),
         "n2": NodeUsage(400.0, {"10m": 12.0}, {"10m": 30.0}),
     }
+
+
+def test_a_node_of_which_one_figure_is_stated_has_none_of_the_other() -> None:
+    found = usage_of("n1: {memory: 5}\nn2: {cpu: 7}\n", 1000.0)
+    assert [(one.cpu, one.memory) for one in found.values()] == [({"10m": 0}, {"10m": 5}), ({"10m": 7}, {"10m": 0})]

@@ -199,7 +199,7 @@ def test_both_processes_run_in_the_fastest_loop(begin: Any, flags: Any, monkeypa
     expected.close()
 
 
-def test_a_record_is_closed_when_its_process_ends(tmp_path: Path) -> None:
+def test_a_process_is_ready_once_all_is_read_and_closes_its_record_when_it_ends(tmp_path: Path) -> None:
     closed: list[bool] = []
 
     async def main() -> int:
@@ -207,6 +207,9 @@ def test_a_record_is_closed_when_its_process_ends(tmp_path: Path) -> None:
         process.parts, process.pages = [], []
         assert process.recorder is not None
         process.recorder.close = lambda: closed.append(True)  # type: ignore[method-assign]
+        assert process._unready() == "not all objects have been read"
+        process.scheduler.ready.set()
+        assert process._unready() == ""
         return await process.run()
 
     assert asyncio.run(main()) == OK

@@ -147,6 +147,25 @@ def test_a_gang_whose_pods_still_arrive_is_waited_for(tmp_path: Path, pause: flo
     run(told())
 
 
+def test_what_is_said_of_a_gang_waits_as_long_as_its_pods_arrive(tmp_path: Path) -> None:
+    async def told() -> None:
+        world = World()
+        world.server.put("podgroups", group("job", 5))
+        scheduler = await world.directed(tmp_path)
+        world.server.put("pods", pod("job-0", "job"))
+        await asyncio.sleep(0.01)
+        world.report(scheduler, "1 of 5")
+        await asyncio.sleep(0.8 * DELAY)
+        world.server.put("pods", pod("job-1", "job"))
+        await asyncio.sleep(0.7 * DELAY)
+        assert world.written() == []
+        await asyncio.sleep(DELAY)
+        assert world.written()[0] == "1 of 5"
+        await world.end()
+
+    run(told())
+
+
 def test_a_gang_that_never_stops_arriving_is_reported_all_the_same(tmp_path: Path) -> None:
     async def told() -> None:
         world = World()

@@ -145,9 +145,12 @@ class Cluster:
 
     async def end(self) -> list[str]:
         """Stop everything; the lines of the whole story, in the end what schedulers know and all figures."""
-        for author, found in self.schedulers.items():
-            for each in manifests(found.state, self.clock()):
+        for author, one in self.schedulers.items():
+            for each in manifests(one.state, self.clock()):
                 self.notes.note(f"{author} knows", json.dumps(each, separators=(",", ":")))
+        for found in self.pods():
+            said = {"spec": found["spec"].get("nodeName"), "status": found.get("status")}
+            self.notes.note("pod", f"{found['metadata']['name']} {json.dumps(said, separators=(',', ':'))}")
         for author, registry in self.registries.items():
             for line in figures(registry):
                 self.notes.note(f"{author} metrics", line)

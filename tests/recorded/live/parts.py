@@ -198,6 +198,12 @@ async def upstream(c: Cluster) -> None:
     await asyncio.sleep(8)
     await c.make(group("large", 4, priorityClassName="high"), *(member(f"large-{n}", "large", "4") for n in range(4)))
     await asyncio.sleep(10)
+    theirs = {"type": "Audited", "status": "True", "reason": "Seen", "lastTransitionTime": "2027-01-15T08:00:00Z"}
+    known = c.server.get("podgroups.scheduling.k8s.io", "large", "ns").get("status", {}).get("conditions", [])
+    status = {"status": {"conditions": [*known, theirs]}}
+    await c.change("podgroups.scheduling.k8s.io", "large", status, below="/status")
+    await asyncio.sleep(4)
+    await c.remove("pods", "large-3")
     await c.remove("pods", "pair-0")
     await c.remove("podgroups.scheduling.k8s.io", "late")
     await asyncio.sleep(10)

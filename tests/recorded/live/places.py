@@ -93,6 +93,8 @@ async def topology(c: Cluster) -> None:
     await c.remove("hypernodes", "mine")
     await c.change("configmaps", "tree", {"data": {"topology.conf": TREE.replace("s1 ", "s2 ")}}, "volcano-system")
     await asyncio.sleep(12)
+    await c.remove("configmaps", "tree", "volcano-system")
+    await asyncio.sleep(25)
     for found in c.all("hypernodes")[:1]:
         await c.remove("hypernodes", found["metadata"]["name"])
     await c.remove("nodes", "node-6")
