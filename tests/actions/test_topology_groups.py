@@ -89,6 +89,17 @@ def test_podgroups_of_a_group_lie_as_its_policy_says(policy: str, tier: str, par
         assert all(len(each) == 1 for each in found.values())
 
 
+@pytest.mark.parametrize("rack", ["b0-r0", "b0-r1", "b1-r0", "b1-r1"])
+@pytest.mark.parametrize("tier", [1, 2])
+@pytest.mark.parametrize("policy", ["pack", "spread"])
+def test_whichever_domain_the_others_lie_in_a_job_joins_them_or_keeps_off(policy: str, tier: int, rack: str) -> None:
+    made = gang("x", 1, group="g", policy=policy, tier=str(tier))[0]
+    there = pod("x-0", group="x", cpu=2, memory="1Gi", on=f"{rack}-n0")
+    comes = gang("y", 1, cpu=2, group="g", policy=policy, tier=str(tier))
+    [found] = where(binds(Bench([*tree(), made, there, *comes], tiers()).cycle()), 3 - tier)["y"]
+    assert rack.startswith(found) is (policy == "pack")
+
+
 def test_without_an_annotation_or_in_another_namespace_groups_change_nothing() -> None:
     objects = [*tree(), *gang("x"), *gang("y")]
     alone = binds(Bench(objects, tiers(groups=False)).cycle())

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from stromboli.cycle import run_cycle
+from stromboli.framework.books.plan import HyperNodeUpdate
 from stromboli.framework.engine.fits import Fits
 from stromboli.framework.engine.messages import fit_error, scheduling_reason
 from stromboli.framework.session.admission import votes
@@ -104,6 +106,15 @@ def test_hypernodes_that_jobs_and_parts_have_left_are_told() -> None:
         ("hyper_node_removed_job", {"job": job, "hyper_node": "gone"}),
         ("hyper_node_removed_sub_job", {"job": job, "sub_job": uid, "hyper_node": "gone"}),
     ]
+
+
+def test_a_part_that_has_left_its_hypernode_is_written_though_its_job_lay_nowhere() -> None:
+    waits = pod("p", group="g", cpu=999, labels={"part": "0"})
+    bench = Bench([*TREE, pod_group("g", min_member=1, subGroupPolicy=[PART]), waits])
+    snapshot = bench.snapshot()
+    snapshot.jobs["default/g"].hyper_nodes = JobHyperNodes("", of_parts={"default/g/part-0": "gone"})
+    plan = run_cycle(snapshot, bench.config, bench.registry)
+    assert plan.hyper_nodes == [HyperNodeUpdate("default/g", "", {})]
 
 
 def test_queues_name_what_their_pods_hold_and_no_node_offers_but_no_zero() -> None:
