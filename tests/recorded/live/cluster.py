@@ -143,14 +143,18 @@ class Cluster:
         for name, value in sorted(found.items()):
             self.notes.note(author, f"{name}: {value}")
 
+    def note_pods(self) -> None:
+        """Note where all pods are, and what is said of them."""
+        for found in self.pods():
+            said = {"spec": found["spec"].get("nodeName"), "status": found.get("status")}
+            self.notes.note("pod", f"{found['metadata']['name']} {json.dumps(said, separators=(',', ':'))}")
+
     async def end(self) -> list[str]:
         """Stop everything; the lines of the whole story, in the end what schedulers know and all figures."""
         for author, one in self.schedulers.items():
             for each in manifests(one.state, self.clock()):
                 self.notes.note(f"{author} knows", json.dumps(each, separators=(",", ":")))
-        for found in self.pods():
-            said = {"spec": found["spec"].get("nodeName"), "status": found.get("status")}
-            self.notes.note("pod", f"{found['metadata']['name']} {json.dumps(said, separators=(',', ':'))}")
+        self.note_pods()
         for author, registry in self.registries.items():
             for line in figures(registry):
                 self.notes.note(f"{author} metrics", line)

@@ -91,6 +91,7 @@ async def small_cluster(c: Cluster) -> None:
     await c.change(
         "configmaps", "volcano-scheduler-configmap", {"data": {"volcano-scheduler.conf": None}}, "volcano-system"
     )
+    c.note_pods()
     await c.remove("pods", "large")
     await asyncio.sleep(5)
 
