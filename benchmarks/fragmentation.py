@@ -162,6 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     print(machine())
     chosen = {name: POLICIES[name] for name in POLICIES if name in (options.policy or POLICIES)}
+    if len(options.pods) > 1 and len(chosen) < 2:
+        raise SystemExit("several lists of tasks show an order of policies: name two --policy or more, or none")
     if len(options.pods) == 1:
         return _published(read(options.nodes, options.pods[0]), chosen, options.seeds)
     return _in_order(options.nodes, options.pods, chosen, options.seeds)
@@ -207,7 +209,7 @@ def _in_order(nodes: Path, lists: Sequence[Path], policies: Mapping[str, Policy]
         good = all(less < more for less, more in pairwise(means)) and slowest <= CPU_LIMIT
         ordered += good
         print(row((pods.stem, *map(figure, means), figure(slowest, 1), "ok" if good else "MISSED")), flush=True)
-    print(f"{ordered} of {len(lists)} traces in the published order, {seeds} seeds each")
+    print(f"{ordered} of {len(lists)} traces in the published order; seeds: {seeds}")
     return 0 if ordered >= ORDERED * len(lists) else 1
 
 

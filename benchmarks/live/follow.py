@@ -12,7 +12,7 @@ from typing import Final
 
 from benchmarks.live.audit import Audit, Entry
 
-PAUSE: Final = 0.25
+PAUSE: Final = 1 / 16
 """Seconds between two looks at the log."""
 
 

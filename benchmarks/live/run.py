@@ -53,7 +53,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Figures of one run; seconds are the client's clock.
+    """Figures of one run; seconds are by the server's clock.
 
     ``running`` is what it took until the last pod ran, ``quiet`` until nothing was left to write.
     """
@@ -134,7 +134,7 @@ class _Run:
             print(f"{self.load.name}: not quiet within {QUIET_LIMIT:g} s; the last write: {last}", file=sys.stderr)
         costs.append(self._costs(before))
         ran = max(self.times.running.values())
-        began = backlog if self.load.backlog else min(self.times.created.values())
+        began = backlog if self.load.backlog else min(self.times.created.values(), default=since)
         requests = audit.requests(since, ran), audit.requests(since, time.time())
         return self._outcome(began, *map(Spent, costs, requests))
 
@@ -146,13 +146,13 @@ class _Run:
 
     def _outcome(self, began: float, running: Spent, quiet: Spent) -> Outcome:
         bound, created = self.times.bound, self.times.created
-        waits = sorted(bound[name] - max(created[name], began) for name in bound)
+        waits = sorted(bound[name] - max(created.get(name, began), began) for name in bound)
         span = max(bound.values()) - began
         latency = (statistics.median(waits), waits[int(0.99 * (len(waits) - 1))])
         return Outcome(self.load, self.load.pods / span, min(bound.values()) - began, latency, running, quiet)
 
     def _why(self) -> str:
-        seen = {name: len(found) for name, found in vars(self.times).items()}
+        seen = {name: len(getattr(self.times, name)) for name in ("created", "bound", "running")}
         return f"{seen}; ended: {self.processes.ended()}"
 
     # ------------------------------------------------------------------ processes

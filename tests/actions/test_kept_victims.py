@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from stromboli.framework.extension.plugin import Plugin
+from stromboli.model.task import Task
+from stromboli.narration.observe import SILENT, Counting, Observer
+from stromboli.plugin import Reason, predicate
 from stromboli.preemption.eviction_policy import PREEMPT
 from stromboli.preemption.victim_search import Search
-from stromboli.testing.builders import queue
-from tests.acceptance.bench import task_of
+from stromboli.testing.builders import node, pod, pod_group, queue
+from tests.acceptance.bench import Bench, conf, task_of
 from tests.acceptance.fights import fight, running, waiting
 
 
@@ -113,3 +117,27 @@ def test_victims_that_are_each_the_only_one_of_their_job(crowd, names, of):
         assert left.victims == victims
         assert kept.left(task_of(session, "y-0"), 0) is None
         assert kept.left(task, 1) is None
+
+
+class Picky(Plugin):
+    """Refuses one pod on all nodes; a predicate without a key is asked about each pod."""
+
+    name = "picky"
+
+    @predicate
+    def fits(self, task: Task, node: Any) -> Reason | None:
+        return Reason("not this one") if task.name == "g0" else None
+
+
+@pytest.mark.parametrize("observer", [SILENT, Counting()], ids=["unheard", "heard"])
+def test_a_pod_is_looked_at_after_an_equal_one_that_a_predicate_refused_by_itself(observer: Observer) -> None:
+    rank = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+    objects = [
+        node("n0", cpu=4), rank, pod_group("low", min_member=0, phase="Running"),
+        pod("low", group="low", on="n0", cpu=4, priority=1), pod_group("g", priorityClassName="high"),
+        *(pod(f"g{number}", group="g", priority=9, cpu=4) for number in range(2)),
+    ]  # fmt: skip
+    text = conf("gang priority", "predicates picky", actions="allocate, preempt")
+    plan = Bench(objects, text, Picky).cycle(observer)
+    assert [one.key for one in plan.evictions] == ["default/low"]
+    assert [one.key for one in plan.reservations] == ["default/g1"]

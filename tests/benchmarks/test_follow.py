@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.live.audit import Audit
-from benchmarks.live.follow import Times, until_running
+from benchmarks.live.follow import PAUSE, Times, until_running
 from tests.support.virtual import run
 
 SECOND = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
@@ -35,6 +35,7 @@ STORY = [
     line("stromboli-scheduler", "create", "pods/binding", 5, code=201),
     line("stromboli-kubelets", "patch", "pods/status", 6),
     line("stromboli-kubelets", "patch", "pods/status", 7),  # that the pod has ended
+    line("stromboli-kubelets", "patch", "pods/status", 8, name="b"),
 ]
 
 
@@ -49,14 +50,14 @@ def test_times_are_those_of_answers_that_are_no_errors(tmp_path: Path) -> None:
 
     async def follow() -> None:
         writing = asyncio.create_task(write())
-        await until_running(Audit(log), times, 1, 60.0, list)
+        await until_running(Audit(log), times, 2, 60.0, list)
         await writing
 
     run(follow())
-    assert times == Times({"a": SECOND + 2.5}, {"a": SECOND + 5.5}, {"a": SECOND + 6.5})
+    assert times == Times({"a": SECOND + 2.5}, {"a": SECOND + 5.5}, {"a": SECOND + 6.5, "b": SECOND + 8.5})
 
 
-@pytest.mark.parametrize(("ended", "after"), [([], 60.0), (["scheduler: Traceback"], 0.25)])
+@pytest.mark.parametrize(("ended", "after"), [([], 60.0), (["scheduler: Traceback"], PAUSE)])
 def test_following_ends_in_time_and_with_a_process(ended: list[str], after: float, tmp_path: Path) -> None:
     async def follow() -> float:
         began = asyncio.get_running_loop().time()

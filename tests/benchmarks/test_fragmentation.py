@@ -70,7 +70,7 @@ def test_policies_come_in_the_published_order_on_each_trace(
     code = main([str(nodes), str(pods), str(pods), "--seeds", "1"])
     *rows, last = capsys.readouterr().out.splitlines()[3:]
     assert [line.split(" | ")[-1].removesuffix(" |") for line in rows] == verdicts
-    assert last == f"{verdicts.count('ok')} of 2 traces in the published order, 1 seeds each"
+    assert last == f"{verdicts.count('ok')} of 2 traces in the published order; seeds: 1"
     assert code == ("MISSED" in verdicts)
 
 

@@ -432,6 +432,10 @@ def test_the_configuration_in_a_config_map_is_read(
         ("agent-scheduler.conf", 'actions: "allocate"', True),
         ("volcano-admission.conf", "#resourceGroups:\n#- resourceGroup: management", False),
         ("redis.conf", "maxmemory 2mb\n# actions: none", False),
+        ("b.conf", '{"actions": "allocate"}', True),
+        ("b.conf", "action: allocate", True),
+        ("b.conf", "tiers: [\naction", True),
+        ("b.conf", "server: [\nroot", False),
     ],
 )
 def test_a_configuration_that_is_not_the_scheduler_s_is_left_alone(

@@ -147,6 +147,16 @@ def test_directories_are_read_by_name_and_only_what_looks_like_a_manifest(tmp_pa
     assert names(read([tmp_path / "README.md"])) == ["README.md"]
 
 
+def test_two_files_with_one_object_of_a_generated_name_are_two_objects(tmp_path):
+    text = dumped(sound("Pod", "p") | {"metadata": {"generateName": "p-"}})
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(text)
+    found = names(read([tmp_path]))
+    assert len(set(found)) == 2
+    assert all(name.startswith("p-") for name in found)
+    assert found == names(read([tmp_path]))
+
+
 def test_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(doc(name="a").encode())))
     (found,) = taken("-")

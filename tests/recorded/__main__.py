@@ -53,13 +53,18 @@ def main() -> None:
     parser.add_argument("--against", metavar="REVISION", help="print how it differs from that of another commit")
     parser.add_argument("--write", action="store_true", help="record all scenes anew")
     given = parser.parse_args()
+    if not (given.write or given.show) or (given.against and not given.show):
+        parser.error("name a scene to --show, or --write")
     if given.write:
         record()
     if given.show:
         now = shown(given.show)
         if given.against:
             before = shown_by(given.against, given.show).splitlines()
-            now = "\n".join(unified_diff(before, now.splitlines(), given.against, "now", lineterm="", n=2))
+            now = (
+                "\n".join(unified_diff(before, now.splitlines(), given.against, "now", lineterm="", n=2))
+                or "no difference"
+            )
         print(now)  # noqa: T201 - the answer
 
 

@@ -215,6 +215,11 @@ def test_a_bad_row_is_refused_with_its_place(openb: Importer, pods: str, message
     assert message in str(caught.value)
 
 
+def test_a_list_that_tells_more_than_sizes_has_all_columns(openb: Importer) -> None:
+    with pytest.raises(ManifestError, match=r"pods\.csv, line 1, column creation_time: the header lacks it"):
+        openb(OPENB_NODES, OPENB_PODS.replace("creation_time", "creation_tim"))
+
+
 def test_a_missing_column_is_named(openb: Importer) -> None:
     with pytest.raises(ManifestError) as caught:
         openb("sn,cpu_milli,memory_mib,gpu\nn,1,1,1\n", OPENB_PODS)

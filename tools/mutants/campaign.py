@@ -55,7 +55,7 @@ class Known:
 class Measure:
     """A constant of which one more changes no answer: a pause, or how much is done or remembered at once.
 
-    To compare with it by ``>`` instead of ``>=`` is one more, too.
+    To compare with it by ``>`` instead of ``>=``, or the other way, is one more or one less, too.
     """
 
     path: str

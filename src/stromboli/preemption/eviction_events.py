@@ -73,7 +73,7 @@ class DelayEvents:
 
 
 class GangEvents:
-    """Reports the events of one job's turn in a gang action; an event without an observer costs one comparison."""
+    """Reports the events of one job's turn in a gang action."""
 
     __slots__ = ("_session",)
 

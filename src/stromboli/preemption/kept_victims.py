@@ -112,7 +112,12 @@ class KeptVictims:
 
 
 def alike(task: Task, other: Task) -> bool:
-    """Whether two tasks of one job ask for the same, so that every plugin says the same of them."""
+    """Whether two tasks of one job ask for the same, so that plugins name the same victims for both."""
     same = task.template is other.template and task.priority == other.priority and task.role == other.role
-    same = same and (task.claims, task.volumes, task.lacks_claims) == (other.claims, other.volumes, other.lacks_claims)
     return same and task.labels == other.labels and task.annotations == other.annotations
+
+
+def placed_alike(session: Session, task: Task, other: Task) -> bool:
+    """Whether nodes say the same of both, too: predicates may look at more of a task, or at each by itself."""
+    kind = session.placer.kind
+    return alike(task, other) and kind(task) == kind(other)

@@ -15,7 +15,7 @@ import msgspec
 from stromboli.model.job import PENDING
 from stromboli.model.resources.axes import amount_at, fits
 from stromboli.model.task import GRACE, Task
-from stromboli.preemption.kept_victims import OnNode, alike
+from stromboli.preemption.kept_victims import OnNode, placed_alike
 from stromboli.reservations.terminating import find
 
 if TYPE_CHECKING:
@@ -229,7 +229,9 @@ class SameNode:
         last = self._task
         if last is None or search.kept is None or self._journal != len(search.session.table.journal):
             return None
-        if not alike(task, last) or search.session.candidates.serves(task.template, search.need(task)) > 1:
+        if not placed_alike(search.session, task, last):
+            return None
+        if search.session.candidates.serves(task.template, search.need(task)) > 1:
             return None
         known = search.kept.left(task, self.row)
         if known is None or not self._suffices(search, task, known.victims[0]):

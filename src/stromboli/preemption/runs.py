@@ -19,7 +19,7 @@ from stromboli.model.job import Job
 from stromboli.model.resources.axes import add_to, fits
 from stromboli.model.task import GRACE, Task
 from stromboli.preemption.eviction_policy import EvictionPolicy
-from stromboli.preemption.kept_victims import alike
+from stromboli.preemption.kept_victims import placed_alike
 
 GENERAL: Final[dict[str, Callable[[Session], object]]] = {
     "lines between the steps are heard": lambda session: session.narrator.hears_steps,
@@ -78,7 +78,8 @@ class Runs:
 
     def _follows(self, task: Task, other: Task) -> bool:
         """Whether nothing about ``other`` needs a look of its own after ``task``."""
-        return alike(other, task) and not other.nominated_node and self._session.ask.pre_predicate(other) is None
+        is_alike = placed_alike(self._session, other, task) and not other.nominated_node
+        return is_alike and self._session.ask.pre_predicate(other) is None
 
     def _in_turn(self, task: Task, victims: Sequence[Task], row: int, need: Sequence[int]) -> list[Task]:
         """The first of ``victims``, as long as each of them costs least, is needed and is enough."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stromboli.model.task import Task
-from stromboli.preemption.kept_victims import KeptVictims, alike
+from stromboli.preemption.kept_victims import KeptVictims, placed_alike
 from stromboli.preemption.node_order import EveryNode, NodeOrder
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ class Shortcuts(EveryStep):
         Where nodes are sampled the next look sees others.
         """
         failed, placer = search.failed, search.session.placer
-        if failed is None or failed[0] != len(statement.operations) or placer.samples or not alike(task, failed[1]):
+        if failed is None or failed[0] != len(statement.operations) or placer.samples:
             return placer.hopeless(task)
-        return True
+        return placed_alike(search.session, task, failed[1]) or placer.hopeless(task)
 
     def is_empty(self, search: Search, task: Task, row: int) -> bool:
         """Never: the order of nodes leaves such nodes out."""

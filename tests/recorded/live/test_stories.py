@@ -10,10 +10,20 @@ from itertools import zip_longest
 
 import pytest
 
-from tests.recorded.live.stories import THEMES, kept, told
+from tests.recorded.live.stories import THEMES, digests, kept, path_of, told
 
 AROUND = 3
 """Lines before the first one that differs that a failure shows."""
+
+
+def test_every_record_has_a_story() -> None:
+    paths = [path_of(name) for name in THEMES]
+    assert sorted(paths) == sorted(paths[0].parent.glob("*.txt"))
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_digests_are_those_of_the_lines(name: str) -> None:
+    assert path_of(name).read_text(encoding="ascii").partition("\n\n")[0].splitlines() == list(digests(kept(name)))
 
 
 @pytest.mark.parametrize("name", THEMES)

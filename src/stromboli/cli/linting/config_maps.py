@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from stromboli.cluster.body import part
 from stromboli.cluster.files.documents import whole_objects
+from stromboli.cluster.files.yaml_values import load
 from stromboli.errors import ManifestError
 
 SUFFIX: Final = ".conf"
@@ -17,8 +20,13 @@ USUAL: Final = "volcano-scheduler.conf"
 """The key of the scheduler's configuration in Volcano's installers."""
 _MARKS: Final = (b"ConfigMap", SUFFIX.encode())
 """What a file must hold to be read for them."""
-_OURS: Final = re.compile(r"^(actions|tiers|configurations)[ \t]*:", re.MULTILINE)
-"""What the scheduler's configuration says: redis.conf or volcano-admission.conf are another's."""
+_PARTS: Final = ("actions", "tiers", "configurations")
+"""Parts of the scheduler's configuration, of which it has one: redis.conf or volcano-admission.conf are another's."""
+_KEY: Final = re.compile(r"^([a-z]{1,20})[ \t]*:", re.MULTILINE)
+_MOST_KEYS: Final = 100
+"""Keys of a value that are looked at."""
+_LIKE: Final = 0.8
+"""How like a part a key must be to be meant for it: a slip of the pen is to be found."""
 
 
 class Held(NamedTuple):
@@ -56,7 +64,18 @@ def _held(file: Path) -> Iterator[Held]:
 
 def _is_conf(key: str, text: str) -> bool:
     """Whether a value is a configuration of the scheduler."""
-    return key.endswith(SUFFIX) and (key == USUAL or _OURS.search(text) is not None)
+    return key == USUAL or (
+        key.endswith(SUFFIX) and any(get_close_matches(one, _PARTS, 1, _LIKE) for one in _keys(text))
+    )
+
+
+def _keys(text: str) -> Iterator[str]:
+    """The first keys of a text that is a mapping, or is to be one."""
+    try:
+        value = load(text, 1)
+    except ManifestError:
+        value = dict.fromkeys(found.group(1) for found in islice(_KEY.finditer(text), _MOST_KEYS))
+    return (str(key)[:20] for key in islice(value, _MOST_KEYS)) if isinstance(value, Mapping) else iter(())
 
 
 def _lines_of(key: str, lines: Iterable[str]) -> Iterator[int]:

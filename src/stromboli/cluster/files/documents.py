@@ -193,12 +193,12 @@ def _lines(text: bytes, first: int) -> list[Document]:
     return lines if _is_json(lines[0].text) else [Document(text, first)]
 
 
-def parse(document: Document) -> Iterator[Found]:
-    """The objects of one document, in its order."""
+def parse(document: Document, places: Iterator[int] | None = None) -> Iterator[Found]:
+    """The objects of one document, in its order; ``places`` tell objects apart that ask for generated names."""
     try:
         if len(document.text) > LARGEST:
             raise ManifestError(f"is larger than {LARGEST} bytes; split it")
-        yield from _unfold(partial(_form_of, document), _Head(), 0, count(document.line))
+        yield from _unfold(partial(_form_of, document), _Head(), 0, places or count(document.line))
     except ManifestError as error:
         yield error
     except (UnicodeDecodeError, RecursionError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -58,9 +59,10 @@ class Manifests:
         self._strict = strict
         self._progress = progress
         self._seen: dict[tuple[str, str, str], Origin] = {}
+        self._places = count()
 
     def __iter__(self) -> Iterator[Read | ManifestError]:
-        self.skipped, self.ignored, self.count, self._seen = {}, [], 0, {}
+        self.skipped, self.ignored, self.count, self._seen, self._places = {}, [], 0, {}, count()
         for found in self._found():
             if self._strict and isinstance(found, ManifestError):
                 raise found
@@ -79,7 +81,7 @@ class Manifests:
         origin = Origin(file, 0)
         for number, document in enumerate(documents.split(_bytes_of(file)), start=1):
             origin = Origin(file, number)
-            for found in documents.parse(document):
+            for found in documents.parse(document, self._places):
                 yield from self._taken(found, origin)
         if origin.document == 0:
             yield ManifestError("holds no object", file=file)

@@ -36,7 +36,7 @@ POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 WITHOUT: Final = {
     "gpu_spec": "", "qos": "BE", "pod_phase": "", "creation_time": "", "deletion_time": "", "scheduled_time": "",
 }  # fmt: skip
-"""The cells of columns that some of the published lists of tasks lack: any GPU, best effort, times unknown."""
+"""The cells of columns that some of the published lists of tasks lack altogether: any GPU, best effort, no times."""
 
 GPU: Final = 1000
 """The memory of every GPU in MB, as its node registers it: a MB is a thousandth, and so many pods may share it."""

@@ -85,8 +85,8 @@ class Row:
 def read_rows(path: Path, columns: Sequence[str], without: Mapping[str, str] = {}) -> Iterator[Row]:
     """The rows of a CSV file that has (at least) these columns, one at a time.
 
-    ``without`` says what the cells of further columns are in a file that lacks the column.  Raises ManifestError when
-    the file cannot be read, lacks a column, or has a row with more or fewer cells.
+    ``without`` says what the cells of further columns are in a file that lacks all of these.  Raises ManifestError
+    when the file cannot be read, lacks a column, or has a row with more or fewer cells.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -102,7 +102,8 @@ def checked_rows(
 ) -> Iterator[Row]:
     """Rows of a reader, its header and the length of each row checked first. Raises ManifestError."""
     header = reader.fieldnames or ()
-    missing = [column for column in columns if column not in header]
+    further = without if any(column in header for column in without) else ()
+    missing = [column for column in (*columns, *further) if column not in header]
     if missing:
         problem = f"the header lacks it; it names {', '.join(header) or 'nothing'}"
         raise ManifestError(problem, file=file, object="line 1", path=f"column {missing[0]}")
