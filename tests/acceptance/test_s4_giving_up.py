@@ -518,6 +518,24 @@ def test_hypernodes_that_drift_apart_end_a_reservation_where_a_plugin_looks_at_t
     assert {told["reason"] for told in story.told("metric.pipelined_given_up")} == ({"topology"} if asked else set())
 
 
+@pytest.mark.parametrize(("racks", "left"), [(1, 2), (2, 0)])
+def test_parts_that_lie_in_a_hypernode_each_hold_nothing_where_the_job_is_to_lie_in_one(racks: int, left: int) -> None:
+    parts = {"name": "p", "subGroupSize": 1, "matchLabelKeys": ["part"]}
+    close = answering("close", hyper_node_gradient_for_job=lambda job, hyper_node, purpose: [[hyper_node]])
+    group = pod_group(
+        "h", min_member=2, subGroupPolicy=[parts], networkTopology={"mode": "hard", "highestTierAllowed": 1}
+    )
+    pods = [
+        pod(f"h-{i}", group="h", cpu=4, memory=0, annotations=held_on(f"n{i}"), labels={"part": f"{i}"}) for i in (1, 2)
+    ]
+    switches = [switch("s1", "n1", "n2")] if racks == 1 else [switch("s1", "n1"), switch("s2", "n2")]
+    text = conf(*TIERS, "close", actions="allocate")
+    story = Story(ending("a", "n1"), ending("b", "n2"), [group, *pods], switches, nodes=2, text=text, extra=[close])
+    with story.open(story.counts) as session:
+        assert session.jobs["default/h"].number(TaskStatus.Pipelined) == left
+    assert [told["reason"] for told in story.told("metric.pipelined_given_up")] == ["topology"] * (2 - left)
+
+
 @pytest.mark.parametrize("deep", [True, False])
 def test_capacity_compares_branches_of_a_tree_without_what_is_reserved_in_them(deep: bool) -> None:
     """a's leaf holds all of n1; b, equal otherwise and older, does not come before it because of that."""

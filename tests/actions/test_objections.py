@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.narration.observe import Counting
 from stromboli.plugin import Plugin, on_allocate
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, binds, conf
@@ -82,3 +83,32 @@ def test_backfill_leaves_a_pod_waiting_that_a_plugin_objects_to(compat: bool, le
     plan = bench.cycle()
     assert (list(binds(plan)), plan.inconsistencies) == (bound, [])
     assert list(binds(bench.cycle())) == [], "the other goes on waiting, though it counts as ready: it asks for nothing"
+
+
+class TakesRuns(Objects):
+    """Is told of a run of equal pods at once, where nothing is told of each of them, and objects to single pods."""
+
+    to = "w"
+
+    @on_allocate
+    def come(self, event: Any) -> None:
+        super().come(event)
+
+    @on_allocate.many
+    def come_together(self, task: Any, rows: Any) -> None:
+        """It objects to none of a run."""
+
+
+def test_after_an_objection_nodes_are_chosen_anew_for_what_is_left_of_a_run() -> None:
+    """Of x, w, y and z, two to a node at most, w would have gone to n2: so y does."""
+    even = {"topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "maxSkew": 1,
+            "labelSelector": {"matchLabels": {"app": "a"}}}  # fmt: skip
+    pods = [
+        pod(f"g-{number}{letter}", group="g", cpu=1, labels={"app": "a"}, topologySpreadConstraints=[even])
+        for number, letter in enumerate("xwyz")
+    ]
+    nodes = [node(name, cpu=8, labels={"kubernetes.io/hostname": name}) for name in ("n1", "n2")]
+    objects = [*nodes, pod_group("g", min_member=3, phase="Inqueue"), *pods]
+    text = conf("gang objects", "predicates", actions="allocate")
+    plan = Bench(objects, text, TakesRuns).cycle(Counting(("binding",)))
+    assert binds(plan) == {"g-0x": "n1", "g-2y": "n2", "g-3z": "n1"}

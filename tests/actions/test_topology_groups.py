@@ -195,6 +195,32 @@ def test_of_a_job_of_which_parts_alone_are_close_the_whole_keeps_to_its_group() 
     assert found == {"y": {"b1"}}
 
 
+@pytest.mark.parametrize(("cpu", "racks"), [(4, {"b1-r0"}), (8, {"b1-r0", "b1-r1"})])
+def test_parts_of_a_job_have_a_whole_domain_of_the_groups_tier(cpu: int, racks: set[str]) -> None:
+    """Two parts of two pods each: in one rack if it has room for both, otherwise in two of the same block."""
+    running = [gang("x", 1, group="g", policy="apart", tier="2")[0], pod("x-0", group="x", on="b0-r0-n0")]
+    part = {"mode": "hard", "highestTierAllowed": 1}
+    policy = {"name": "w", "subGroupSize": 2, "matchLabelKeys": ["app"], "networkTopology": part}
+    made = pod_group("y", min_member=4, subGroupPolicy=[policy], annotations={GROUP: "g", POLICY: "apart", TIER: "2"})
+    pods = [pod(f"y-{i}", group="y", cpu=cpu, labels={"app": "ab"[i // 2]}) for i in range(4)]
+    found = where(binds(Bench([*tree(), *running, made, *pods], tiers()).cycle()), 2)
+    assert found == {"y": racks}
+
+
+@pytest.mark.parametrize(("policy", "alone", "rack"), [("spread", "a-r0", "a-r0"), ("pack", "z-r0", "b0-r0")])
+def test_a_rack_below_no_block_is_as_good_as_those_of_a_block_without_others(
+    policy: str, alone: str, rack: str
+) -> None:
+    """The others of the group fill the last block; of equally good racks the first by name is taken."""
+    notes: dict[str, Any] = {"group": "g", "policy": policy, "tier": "2"}
+    outside = [node(f"{alone}-n0", cpu=8, memory="64Gi"), node(f"{alone}-n1", cpu=8, memory="64Gi")]
+    outside.append(hyper_node(alone, 1, f"{alone}-n0", f"{alone}-n1"))
+    places = [f"b1-r{i}-n{j}" for i in range(RACKS) for j in range(NODES)]
+    running = [pod(f"x-{i}", group="x", cpu=8, memory="1Gi", on=place) for i, place in enumerate(places)]
+    objects = [*tree(), *outside, gang("x", 4, **notes)[0], *running, *gang("y", 1, **notes)]
+    assert where(binds(Bench(objects, tiers()).cycle()), 2) == {"y": {rack}}
+
+
 @pytest.mark.parametrize(
     ("on", "notes", "why"),
     [

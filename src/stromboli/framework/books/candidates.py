@@ -174,7 +174,7 @@ class Candidates:
         numbers = [number for number, job in jobs if job is not None and of(job)]
         return self.reach_of(numbers, bound=bound, only_best_effort=only_best_effort)
 
-    def reach_of(self, numbers: Sequence[int], *, bound: bool = True, only_best_effort: bool = False) -> Reach:
+    def reach_of(self, numbers: Sequence[int], *, bound: bool, only_best_effort: bool) -> Reach:
         """The candidates of the jobs with these ``numbers``.
 
         ``bound`` says whether tasks that do not run yet count too.  One job after another often reaches the same.
