@@ -120,6 +120,16 @@ def test_a_known_one_may_be_of_one_function_alone() -> None:
     assert left == {"f": [6], "g": [3], "": []}
 
 
+def test_a_known_one_may_be_one_of_the_equal_lines_of_its_function() -> None:
+    text = "def f(a):\n    if a:\n        return 1\n    return 1\ndef g(a):\n    return 1\n"
+    left = {}
+    for nth in (0, 1, 2):
+        known = [Known("c.py", "return 1", "return 2", "any", "f", nth)]
+        found = at({"c.py": text}, ["c.py:3", "c.py:4", "c.py:6"], known)
+        left[nth] = [each.line for each in found if each.diff.endswith("return 2")]
+    assert left == {0: [6], 1: [4, 6], 2: [3, 6]}
+
+
 def test_each_known_one_is_one_mutation_of_today_and_has_a_reason() -> None:
     for each in known_in(ROOT / "tools/mutants/equivalent.toml"):
         text = (ROOT / each.path).read_text(encoding="utf-8")
@@ -127,7 +137,7 @@ def test_each_known_one_is_one_mutation_of_today_and_has_a_reason() -> None:
         if isinstance(each, Measure):
             assert meant, f"{each} means nothing"
         else:
-            assert len(meant) == 1, f"{each} means {meant}: name its function"
+            assert len(meant) == 1, f"{each} means {meant}: name its function, or which of its lines"
             assert each.reason
 
 

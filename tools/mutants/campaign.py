@@ -34,7 +34,8 @@ FIRST = 30
 class Known:
     """A mutation that is known to change nothing: its path, the line before and after, and why it is none.
 
-    ``function`` is the name of the outermost function around it, where the same line stands in several.
+    ``function`` is the name of the outermost function around it, where the same line stands in several; ``nth`` says
+    which of the equal lines of that function it is, the first being 1.
     """
 
     path: str
@@ -42,13 +43,14 @@ class Known:
     mutated: str
     reason: str
     function: str = ""
+    nth: int = 0
 
     def is_meant(self, mutation: Mutation) -> bool:
         """Whether this is the mutation."""
         if mutation.path != self.path:
             return False
         same = [line[1:].strip() for line in mutation.diff.splitlines()] == [self.line, self.mutated]
-        return same and self.function in ("", mutation.function_name)
+        return same and self.function in ("", mutation.function_name) and self.nth in (0, mutation.nth)
 
 
 @dataclass(frozen=True)

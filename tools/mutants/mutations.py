@@ -77,6 +77,12 @@ class Mutation:
                 return node.name
         return ""
 
+    @property
+    def nth(self) -> int:
+        """Which of the equal lines of that function, or of the module up to it, its line is; 1 for the first."""
+        lines = [line.strip() for line in self.text.splitlines()[max(self.function - 1, 0) : self.line]]
+        return lines.count(lines[-1])
+
     @cached_property
     def words(self) -> list[str]:
         """The texts that stand in its line, or else in its statement, docstrings and sentences left out."""
