@@ -54,7 +54,7 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture
 def space(stage: Stage, request: pytest.FixtureRequest) -> Iterator[str]:
     """A namespace of the story's own, in which the laws hold; what is in it goes with the story."""
-    name = re.sub("[^a-z0-9]+", "-", request.node.name.removeprefix("test_")).strip("-")
+    name = re.sub("[^a-z0-9]+", "-", request.node.name.removeprefix("test_"))[:63].strip("-")  # no name is longer
     stage.create(namespace(name))
     try:
         with stage.lawful():

@@ -159,7 +159,7 @@ def refusal(stage: Stage, method: str, path: str, body: Json) -> str:
     return ""
 
 
-def test_reservations_stated_by_others_than_the_scheduler_are_refused_or_taken_off(stage: Stage, space: str) -> None:
+def test_reservations_stated_by_others_are_refused_or_taken_off(stage: Stage, space: str) -> None:
     """Our policy refuses it; what gets past it, as on clusters without the policy, is taken off."""
     path = f"/api/v1/namespaces/{space}/pods"
     with stage.scheduler(GATE.format("true"), conf=CONF):

@@ -14,12 +14,14 @@ import pytest
 from prometheus_client import generate_latest
 
 from stromboli.errors import AccessError
+from stromboli.kube.credentials import Login
 from stromboli.kube.recorder import Regarding
+from stromboli.kube.transport import Request, Response
 from stromboli.live.process.control_flags import CONTROL_FLAGS
 from stromboli.live.process.control_process import control
 from stromboli.live.process.flags import parse
 from stromboli.live.process.loops import fastest_loop
-from stromboli.live.process.process import Process, serve
+from stromboli.live.process.process import AGENT, SHADOW_AGENT, Process, serve
 from stromboli.live.process.service import LOST, OK, SWITCH, Service
 from stromboli.live.process.stopping import Stop
 from stromboli.live.process.web import Pages
@@ -214,6 +216,23 @@ def test_a_process_is_ready_once_all_is_read_and_closes_its_record_when_it_ends(
 
     assert asyncio.run(main()) == OK
     assert closed == [True]
+
+
+@pytest.mark.parametrize(("flags", "agent"), [([], AGENT), (["--shadow"], SHADOW_AGENT)])
+def test_the_api_server_knows_a_shadow_by_a_name_of_its_own(flags: list[str], agent: str) -> None:
+    asked: list[Request] = []
+
+    async def answer(request: Request, _login: Login) -> Response:
+        asked.append(request)
+        return Response(200, {}, b"{}")
+
+    async def main() -> None:
+        process = Process(parse([*FLAGS, *flags]))
+        process.client._transport.send = answer  # type: ignore[assignment]
+        await process.client.request("GET", "/version")
+
+    asyncio.run(main())
+    assert [one.headers["User-Agent"] for one in asked] == [agent]
 
 
 @pytest.mark.parametrize(("host", "served"), [("127.0.0.1", "127.0.0.1"), ("[::1]", "::1")])
