@@ -372,8 +372,8 @@ def test_S4_13_without_room_nothing_happens_at_all() -> None:
 
 
 def test_S4_14_S4_16_S4_17_the_nodes_for_a_task_that_holds_one() -> None:
-    held = [*reserved_pod(), pod("going", group="h", on="n3", cpu=1, memory=0, deleting=True)]
-    story = Story(ending("a", "n2"), held, nodes=3)
+    going = pod("going", group="h", on="n3", cpu=1, memory=0, deleting=True)
+    story = Story(ending("a", "n2"), [*reserved_pod(), going, pod("large", group="h", cpu=99)], nodes=3)
     with story.open() as session:
         nodes = [session.nodes["n1"], None, session.nodes["n2"], session.nodes["n3"]]
         names = [each.name for each in ReferenceView(session).predicate_nodes(task_of(session, "h-0"), nodes)]
@@ -383,6 +383,7 @@ def test_S4_14_S4_16_S4_17_the_nodes_for_a_task_that_holds_one() -> None:
             "n2",
         ]
         assert ReferenceView(session).predicate_nodes(task_of(session, "h-0"), [None]) == []
+        assert ReferenceView(session).predicate_nodes(task_of(session, "large"), nodes) == []
 
 
 def test_S4_15_S4_38_a_node_that_is_gone_loses_the_reservation_and_another_is_found() -> None:

@@ -1,8 +1,8 @@
 """The mutations that a module allows, read from its syntax tree.
 
 A mutation replaces one stretch of the source by another of the same number of lines.  What cannot change behaviour is
-left out: docstrings, annotations, ``__slots__``, ``__all__``, ``zip``'s ``strict``, blocks for type checkers, bodies
-that only raise ``NotImplementedError``.  Texts are left alone as well.
+left out: docstrings, annotations, ``__slots__``, ``__all__``, ``zip``'s ``strict``, sizes of caches, blocks for type
+checkers, bodies that only raise ``NotImplementedError``.  Texts are left alone as well.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
 }  # fmt: skip
 TWINS = {"any": "all", "all": "any", "min": "max", "max": "min"}
 SILENT_NAMES = {"__slots__", "__all__"}
-SILENT_ARGUMENTS = {"strict"}
-"""The argument of ``zip`` where lengths are equal anyhow."""
+SILENT_ARGUMENTS = {"strict", "maxsize"}
+"""The argument of ``zip`` where lengths are equal anyhow, and how many answers a cache keeps."""
 LONGEST_WORD = 40
 """Characters; a longer text is no name that a test would repeat."""
 
