@@ -187,12 +187,13 @@ def _published(trace: Trace, policies: Mapping[str, Policy], seeds: int) -> int:
     fine = True
     for name, policy in policies.items():
         outcomes = _runs(trace, policy, seeds)
-        good = policy.holds(_mean(outcomes)) and _slowest(outcomes) <= CPU_LIMIT
+        mean, slowest = _mean(outcomes), _slowest(outcomes)
+        good = policy.holds(mean) and slowest <= CPU_LIMIT
         fine &= good
         cells = (
-            name, figure(_mean(outcomes)), figure(statistics.pstdev(one.allocated for one in outcomes)),
+            name, figure(mean), figure(statistics.pstdev(one.allocated for one in outcomes)),
             figure(policy.published), str(seeds), figure(statistics.mean(one.placed for one in outcomes), 0),
-            figure(_slowest(outcomes), 1), "ok" if good else "MISSED",
+            figure(slowest, 1), "ok" if good else "MISSED",
         )  # fmt: skip
         print(row(cells), flush=True)
     return 0 if fine else 1

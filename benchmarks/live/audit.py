@@ -109,8 +109,6 @@ class Audit:
 
     def news(self) -> Iterator[Entry]:
         """Whole lines that have come since the last time."""
-        if not self._log.exists():
-            return
         with self._log.open("rb") as log:
             log.seek(self._read)
             lines, _, _ = log.read().rpartition(b"\n")

@@ -152,7 +152,7 @@ class _Run:
         return Outcome(self.load, self.load.pods / span, min(bound.values()) - began, latency, running, quiet)
 
     def _why(self) -> str:
-        seen = {name: len(getattr(self.times, name)) for name in ("created", "bound", "running")}
+        seen = {name: len(found) for name, found in vars(self.times).items()}
         return f"{seen}; ended: {self.processes.ended()}"
 
     # ------------------------------------------------------------------ processes

@@ -41,6 +41,7 @@ STORY = [
 
 def test_times_are_those_of_answers_that_are_no_errors(tmp_path: Path) -> None:
     log, times = tmp_path / "audit.log", Times()
+    log.touch()
 
     async def write() -> None:
         for one in STORY:
@@ -59,6 +60,8 @@ def test_times_are_those_of_answers_that_are_no_errors(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("ended", "after"), [([], 60.0), (["scheduler: Traceback"], PAUSE)])
 def test_following_ends_in_time_and_with_a_process(ended: list[str], after: float, tmp_path: Path) -> None:
+    (tmp_path / "audit.log").touch()
+
     async def follow() -> float:
         began = asyncio.get_running_loop().time()
         with pytest.raises(TimeoutError):

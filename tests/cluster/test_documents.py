@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ def nested(depth: int, item: str = QUEUE) -> str:
 
 
 def found(text: str) -> list[Found]:
-    return [one for document in split(text.encode()) for one in parse(document)]
+    places = count()
+    return [one for document in split(text.encode()) for one in parse(document, places)]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_json_is_read_as_json() -> None:
 
 
 def test_what_cannot_be_read_at_all_is_named_by_its_kind() -> None:
-    (error,) = parse(Document(b'{"kind": "Queue", "metadata": {"name": "\xff"}}'))
+    (error,) = parse(Document(b'{"kind": "Queue", "metadata": {"name": "\xff"}}'), count())
     assert isinstance(error, ManifestError)
     assert (error.object, error.path) == ("Queue", "apiVersion")
 
@@ -166,5 +168,5 @@ def test_text_that_is_no_text_is_named_too(tmp_path: Path) -> None:
     with pytest.raises(ManifestError) as told:
         list(whole_objects(tmp_path / "f"))
     assert told.value.document == 1
-    [problem] = parse(Document(b"\xff\xfe\xfd: 1\n", 1))
+    [problem] = parse(Document(b"\xff\xfe\xfd: 1\n", 1), count())
     assert isinstance(problem, ManifestError)

@@ -17,6 +17,7 @@ from stromboli.model.resources.device_settings import Geometry, Instance
 from stromboli.plugins.deviceshare.mig import Slot, slot_at, slot_for, split
 from stromboli.testing.builders import Manifest, node, pod, pod_group
 from tests.acceptance.bench import Bench, binds, messages
+from tests.support.device_objects import SETTINGS
 
 V = "volcano.sh/vgpu-"
 CHIP = "huawei.com/Ascend"
@@ -28,28 +29,6 @@ tiers:
   - name: predicates
   - name: deviceshare
     arguments: {deviceshare.VGPUEnable: true, deviceshare.AscendHAMiVNPUEnable: true, POLICY}
-"""
-SETTINGS = """
-nvidia:
-  resourceCountName: volcano.sh/vgpu-number
-  resourceMemoryName: volcano.sh/vgpu-memory
-  resourceCoreName: volcano.sh/vgpu-cores
-  resourceMemoryPercentageName: volcano.sh/vgpu-memory-percentage
-  knownMigGeometries:
-  - models: ["A100"]
-    allowedGeometries:
-    - group: small
-      geometries: [{name: 1g.10gb, memory: 10240, count: 3}]
-    - group: mixed
-      geometries: [{name: 2g.20gb, memory: 20480, count: 2}, {name: 1g.10gb, memory: 10240, count: 1}]
-vnpus:
-- chipName: 910B3
-  commonWord: Ascend910B3
-  resourceName: huawei.com/Ascend910B3
-  resourceMemoryName: huawei.com/Ascend910B3-memory
-  memoryAllocatable: 65536
-  memoryCapacity: 65536
-  templates: [{name: vir10, memory: 32768}, {name: vir05, memory: 16384}]
 """
 
 

@@ -10,33 +10,12 @@ from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.recorded.drawing import Dice
 from tests.recorded.pieces import RANKS, changed, classes, configuration
 from tests.recorded.scene import Scene, Turn
+from tests.support.device_objects import SETTINGS
 
 MEMORY, NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
 V = "volcano.sh/vgpu-"
 CHIP = "huawei.com/Ascend910B3"
 CORE = "huawei.com/npu-core"
-SETTINGS = """
-nvidia:
-  resourceCountName: volcano.sh/vgpu-number
-  resourceMemoryName: volcano.sh/vgpu-memory
-  resourceCoreName: volcano.sh/vgpu-cores
-  resourceMemoryPercentageName: volcano.sh/vgpu-memory-percentage
-  knownMigGeometries:
-  - models: ["A100"]
-    allowedGeometries:
-    - group: small
-      geometries: [{name: 1g.10gb, memory: 10240, count: 3}]
-    - group: mixed
-      geometries: [{name: 2g.20gb, memory: 20480, count: 2}, {name: 1g.10gb, memory: 10240, count: 1}]
-vnpus:
-- chipName: 910B3
-  commonWord: Ascend910B3
-  resourceName: huawei.com/Ascend910B3
-  resourceMemoryName: huawei.com/Ascend910B3-memory
-  memoryAllocatable: 65536
-  memoryCapacity: 65536
-  templates: [{name: vir10, memory: 32768}, {name: vir05, memory: 16384}]
-"""
 ACTIONS = ("enqueue, allocate, backfill", "allocate, preempt, backfill", "allocate, gangpreempt", "allocate, backfill")
 
 

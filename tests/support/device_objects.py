@@ -113,3 +113,28 @@ def drawn_placements(
     for task in tasks:
         book.leave(task)
     assert all(np.array_equal(np.array(book.masks(task)), old) for task, old in zip(tasks, before, strict=True))
+
+
+SETTINGS: Final = """
+nvidia:
+  resourceCountName: volcano.sh/vgpu-number
+  resourceMemoryName: volcano.sh/vgpu-memory
+  resourceCoreName: volcano.sh/vgpu-cores
+  resourceMemoryPercentageName: volcano.sh/vgpu-memory-percentage
+  knownMigGeometries:
+  - models: ["A100"]
+    allowedGeometries:
+    - group: small
+      geometries: [{name: 1g.10gb, memory: 10240, count: 3}]
+    - group: mixed
+      geometries: [{name: 2g.20gb, memory: 20480, count: 2}, {name: 1g.10gb, memory: 10240, count: 1}]
+vnpus:
+- chipName: 910B3
+  commonWord: Ascend910B3
+  resourceName: huawei.com/Ascend910B3
+  resourceMemoryName: huawei.com/Ascend910B3-memory
+  memoryAllocatable: 65536
+  memoryCapacity: 65536
+  templates: [{name: vir10, memory: 32768}, {name: vir05, memory: 16384}]
+"""
+"""Settings of devices of which cards are parted: geometries of MIG, and templates of virtual NPUs."""

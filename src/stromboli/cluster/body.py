@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
@@ -16,6 +16,10 @@ Key: TypeAlias = tuple[str, str]
 """Namespace (empty for what has none) and name of an object within its collection."""
 
 NOTHING: Final[Mapping[str, Any]] = {}
+_LONGEST_BASE: Final = 58
+"""Characters of a generateName that count, so that the name with its end is a label."""
+_END, _LETTERS = 5, "bcdfghjklmnpqrstvwxz2456789"
+"""How long the end of a generated name is, and of which characters."""
 
 encode: Final = msgspec.json.Encoder().encode
 decode: Final = msgspec.json.Decoder().decode
@@ -35,6 +39,11 @@ def meta(body: Mapping[str, Any]) -> Body:
     """The metadata of an object, empty if it has none."""
     found = body.get("metadata")
     return found if isinstance(found, dict) else {}
+
+
+def generated_name(base: str, choose: Callable[[str], str]) -> str:
+    """A name that begins with ``base``, a generateName; ``choose`` takes a character of a text."""
+    return base[:_LONGEST_BASE] + "".join(choose(_LETTERS) for _ in range(_END))
 
 
 def changed(body: Mapping[str, Any], **parts: Any) -> Body:

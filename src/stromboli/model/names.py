@@ -9,11 +9,6 @@ from typing import Final
 
 LONGEST_NAME: Final = 253
 """Most characters of a name in Kubernetes."""
-LONGEST_BASE: Final = 58
-"""Characters of a generateName that count, so that the name with its end is a label."""
-GENERATED_LENGTH: Final = 5
-GENERATED: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""How long the end of a generated name is, and of which characters."""
 
 # -- Defaults of the scheduler ---------------------------------------------------------------------------------------
 

@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
-from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
 from stromboli.api import kinds as declared
+from stromboli.cluster.body import generated_name
 from stromboli.cluster.decoding.decode import located
 from stromboli.cluster.events import Added
 from stromboli.cluster.files.yaml_values import load
@@ -23,7 +23,6 @@ from stromboli.cluster.kinds import KINDS, Object
 from stromboli.cluster.objects import from_json, from_value, json_value, title_of
 from stromboli.crds.unknown import unknown_fields
 from stromboli.errors import ManifestError
-from stromboli.model.names import GENERATED, GENERATED_LENGTH, LONGEST_BASE
 from stromboli.model.spec import Wire
 from stromboli.model.values.reading import unreadable
 
@@ -193,12 +192,12 @@ def _lines(text: bytes, first: int) -> list[Document]:
     return lines if _is_json(lines[0].text) else [Document(text, first)]
 
 
-def parse(document: Document, places: Iterator[int] | None = None) -> Iterator[Found]:
+def parse(document: Document, places: Iterator[int]) -> Iterator[Found]:
     """The objects of one document, in its order; ``places`` tell objects apart that ask for generated names."""
     try:
         if len(document.text) > LARGEST:
             raise ManifestError(f"is larger than {LARGEST} bytes; split it")
-        yield from _unfold(partial(_form_of, document), _Head(), 0, places or count(document.line))
+        yield from _unfold(partial(_form_of, document), _Head(), 0, places)
     except ManifestError as error:
         yield error
     except (UnicodeDecodeError, RecursionError) as error:
@@ -283,9 +282,9 @@ def _named(value: object, places: Iterator[int]) -> _Form | None:
     base = metadata.get("generateName")
     if not isinstance(base, str) or not base:
         return None
-    drawn = sha256(repr((value, next(places))).encode()).digest()
-    end = "".join(GENERATED[byte % len(GENERATED)] for byte in drawn[:GENERATED_LENGTH])
-    return _Plain({**value, "metadata": {**metadata, "name": base[:LONGEST_BASE] + end}})
+    drawn = iter(sha256(repr((value, next(places))).encode()).digest())
+    name = generated_name(base, lambda letters: letters[next(drawn) % len(letters)])
+    return _Plain({**value, "metadata": {**metadata, "name": name}})
 
 
 def _is_internal(kind: str) -> bool:

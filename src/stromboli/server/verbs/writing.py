@@ -10,9 +10,8 @@ from typing import Final
 
 import msgspec
 
-from stromboli.cluster.body import Body, Key, changed, key_of, meta, part, stamp, with_meta
+from stromboli.cluster.body import Body, Key, changed, generated_name, key_of, meta, part, stamp, with_meta
 from stromboli.errors import ApiFailure
-from stromboli.model.names import GENERATED, GENERATED_LENGTH, LONGEST_BASE
 from stromboli.server import status_errors
 from stromboli.server.admission.admission import STATUS, Admission, World
 from stromboli.server.schema.decoding import refuse_unknown, refuse_unreadable, shaped
@@ -124,8 +123,7 @@ class Writer:
     def _born(self, resource: Resource, namespace: str, body: Body) -> Body:
         found = dict(meta(body))
         if not found.get("name") and found.get("generateName"):
-            end = "".join(secrets.choice(GENERATED) for _ in range(GENERATED_LENGTH))
-            found["name"] = found["generateName"][:LONGEST_BASE] + end
+            found["name"] = generated_name(found["generateName"], secrets.choice)
         given = found.pop("namespace", "")
         if resource.namespaced:
             found["namespace"] = _namespace(given, namespace)

@@ -56,8 +56,8 @@ def import_openb(nodes_csv: Path, pods_csv: Path) -> Iterator[Manifest]:
     gpu_milli. The plugin deviceshare gives them, with `deviceshare.VGPUEnable: true`. `gpu_spec` becomes required node
     affinity to the GPU models it lists, `qos` a Queue and a PriorityClass, which come right before the first task that
     has it. All pods are pending, whatever phase the trace recorded; their times are annotations. What a list has no
-    column for is as in :data:`WITHOUT`. Raises ManifestError,
-    naming file, line and column, at a row that does not hold what it should.
+    column for is as in :data:`WITHOUT`. Raises ManifestError, naming file, line and column, at a row that does not hold
+    what it should.
     """
     yield from map(node_of, distinct(read_rows(nodes_csv, NODE_COLUMNS), "sn"))
     known: set[str] = set()
