@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 from stromboli.cli.main import main as stromboli
 from stromboli.errors import RecordError
@@ -154,8 +155,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(name)
         segment = options.segment
         if segment is None:
-            live.LOOK_EVERY = PERIOD  # type: ignore[misc]
-            segment = min(filled(folder).rglob("*.stj"))
+            with patch.object(live, "LOOK_EVERY", PERIOD):
+                segment = min(filled(folder).rglob("*.stj"))
         frames = list(Segment(segment).frames())[: options.frames]
         ends, broken = survey(frames, options.job, options.files, options.seed, folder)
     print(f"{options.files} damaged files, seed {options.seed}: {broken} of {ends.total()} commands broke")

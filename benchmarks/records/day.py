@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from stromboli.errors import Unreachable
 from stromboli.kube.transport import Request, Response
@@ -273,8 +274,8 @@ def recorded(
             one.close()
         return world
 
-    live.LOOK_EVERY = 0.5  # type: ignore[misc]  # looks cost what cycles do, where waiting costs nothing
-    return run(story())
+    with patch.object(live, "LOOK_EVERY", 0.5):  # looks cost what cycles do, where waiting costs nothing
+        return run(story())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
