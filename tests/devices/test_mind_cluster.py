@@ -12,7 +12,9 @@ import pytest
 from stromboli.cli.vcctl.top_devices import device_lines
 from stromboli.cluster.decoding.chip_reports import report_of
 from stromboli.cluster.decoding.devices import settings_of
-from stromboli.cluster.objects import from_value
+from stromboli.cluster.events import Added, Deleted
+from stromboli.cluster.objects import absent, from_value
+from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
 from stromboli.kube.transport import Request, Response
 from stromboli.model.resources.device_settings import ChipReport, DeviceSettings
@@ -364,6 +366,14 @@ def test_a_scheduler_that_is_told_of_the_plugin_later_follows_reports_from_then_
         await world.end()
 
     run(story())
+
+
+def test_a_report_that_is_gone_counts_no_more_though_only_its_name_is_known() -> None:
+    state, report = ClusterState(), devices("n", ALL)
+    state.apply(Added("NpuReport", from_value("NpuReport", report)))
+    assert list(state.device_settings) == ["kube-system/mindx-dl-deviceinfo-n"]
+    state.apply(Deleted("NpuReport", absent("NpuReport", ("kube-system", report["metadata"]["name"]), "")))
+    assert not state.device_settings
 
 
 def refused(request: Request, when: str) -> Response | None:

@@ -339,7 +339,7 @@ class Kind(NamedTuple):
     @property
     def namespaced(self) -> bool:
         """Whether objects of this kind live in a namespace."""
-        return "metadata" in self.type.__annotations__
+        return isinstance(self.type().metadata, NamespacedMetadata)
 
 
 _UPSTREAM: Final = tuple(f"scheduling.k8s.io/{version}" for version in ("v1beta1", "v1alpha3", "v1alpha2"))
