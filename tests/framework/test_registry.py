@@ -221,6 +221,15 @@ def test_a_lenient_reading_leaves_out_unknown_plugins_where_no_session_may_tell_
     assert [option.name for option in config.plugins()] == left
 
 
+def test_a_configuration_is_read_strictly_and_decides_in_our_way_unless_it_is_asked_otherwise():
+    text = 'actions: "allocate"\ntiers: [{plugins: [{name: gang}]}]'
+    registry = builtin_registry()
+    assert registry.configured_by(text, "f.yaml") == registry.configured_by(text, "f.yaml", lenient=False, compat=False)
+    assert registry.configured_by(text, "f.yaml") != registry.configured_by(text, "f.yaml", compat=True)
+    with pytest.raises(ConfigError, match="gagn"):
+        registry.configured_by(text.replace("gang", "gagn"), "f.yaml")
+
+
 def test_which_of_our_plugins_answer_otherwise_as_time_goes_by():
     registry = builtin_registry()
     known = {name: registry.build(name, {}) for name in registry.plugin_names}

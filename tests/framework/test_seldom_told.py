@@ -64,7 +64,7 @@ def test_an_action_passes_over_a_job_whose_queue_the_session_lacks(action: str, 
     del snapshot.queues["q"]
     plan = run_cycle(snapshot, bench.config, bench.registry, observer=counting)
     assert [(fields["queue"], fields["job"].uid) for fields in counting.of(key)] == [("q", "default/g")]  # type: ignore[attr-defined]
-    assert (plan.binds, plan.evictions) == ([], [])
+    assert (plan.binds, plan.evictions, plan.inconsistencies) == ([], [], [])
 
 
 def test_sums_below_zero_are_raised_to_it_and_the_most_that_was_missing_is_known() -> None:

@@ -199,6 +199,12 @@ def test_flags_reach_the_scheduler_and_without_them_it_has_their_defaults(
     assert options_of(parse(flags)) == msgspec.structs.replace(Options(), **changed)
 
 
+def test_what_no_flag_says_of_a_scheduler() -> None:
+    """Cycles run beside the event loop, and a stop leaves 10 of the 30 seconds that Kubernetes gives a pod to end."""
+    options = Options()
+    assert (options.in_thread, options.stop_timeout, options.seed) == (True, 20.0, 0)
+
+
 @pytest.mark.parametrize(
     ("switch", "kinds"),
     [

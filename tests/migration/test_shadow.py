@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from stromboli.errors import ConfigError, LostLease
@@ -15,12 +16,14 @@ from stromboli.kube.client import Client
 from stromboli.kube.resources import PODS
 from stromboli.live.process.flags import parse
 from stromboli.live.process.process import Process
+from stromboli.live.process.web import Pages
 from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.extenders import Extenders
 from stromboli.live.scheduler.outside import NoEvents
 from stromboli.live.shadow.causes import BEYOND, RESTORABLE, Moment, has, why
 from stromboli.live.shadow.differences import KEPT, Comparison, Decided, Difference, Pod, What
 from stromboli.live.shadow.extender import EFFECTS
+from stromboli.live.shadow.figures import PATH
 from stromboli.live.shadow.shadow import Shadow, read_only
 from stromboli.plugins.extender import Extender
 from tests.support.live_world import LiveWorld, gang, pod
@@ -406,3 +409,14 @@ def test_a_process_is_a_shadow_by_its_flag() -> None:
     assert isinstance(process.parts[0], Shadow)
     assert process.leadership.election is None
     assert not process.scheduler.may_write()
+    assert asyncio.run(_answer(process.pages[0], PATH))["plans"] == 0
+
+
+async def _answer(pages: Pages, path: str) -> dict[str, Any]:
+    await pages.start()
+    try:
+        async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{pages.port}{path}") as found:
+            answer: dict[str, Any] = await found.json()
+            return answer
+    finally:
+        await pages.stop()

@@ -55,7 +55,7 @@ class Claims:
 
     async def say(self, one: DeviceResult, *conditions: str, of: DeviceResult | None = None) -> None:
         """The driver says so of the claim's device, and nothing else."""
-        told = [{"type": name, "status": "True", "reason": "R", "message": "m"} for name in conditions]
+        told = [{"type": name, "status": "True", "reason": "R", "message": "m" * 257} for name in conditions]
         about = of or one
         device = {"driver": about.driver, "pool": about.pool, "device": about.device, "conditions": told}
         body = self.found(one)
@@ -114,7 +114,7 @@ def test_a_pod_whose_devices_fail_is_left_alone_for_longer_each_time_until_they_
             if last == "Up":
                 assert await claims.ready()
             else:
-                with pytest.raises(ApiError, match="device binding failed"):
+                with pytest.raises(ApiError, match="device binding failed: .*, reason=R, message='m{256}'$"):
                     await claims.ready()
             claims.writer.forget(claims.bind)
             claims.world.server.put("resourceclaims", {**claims.found(SLOW), "status": {}})

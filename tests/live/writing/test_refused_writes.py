@@ -225,15 +225,17 @@ def test_the_status_of_a_shard_that_is_refused_is_told() -> None:
     assert told == [("write_failed", "the status of NodeShard s")]
 
 
-def test_an_object_that_exists_but_is_not_there_is_an_error_to_be_tried_again() -> None:
+@pytest.mark.parametrize(("code", "reason"), [(409, "AlreadyExists"), (403, "Forbidden")])
+def test_an_object_that_is_not_made_and_not_there_is_an_error(code: int, reason: str) -> None:
     async def story() -> None:
         server = MemoryServer()
-        server.faults.append(lambda request, _: status(409, "AlreadyExists") if request.method == "POST" else None)
+        server.faults.append(lambda request, _: status(code, reason) if request.method == "POST" else None)
         keeper = Keeper(Client(server), KeptObjects(), lambda: 0.0)
         owner: dict[str, Any] = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u"}
         with pytest.raises(ApiError) as caught:
             await keeper.keep(Keep("svc", "ns", config_map("j-svc", {"a": "b"}), owner))
-        assert caught.value.reason == "AlreadyExists"
+        assert caught.value.reason == reason
+        assert [request.method for request in server.requests].count("GET") == (reason == "AlreadyExists")
 
     run(story())
 
