@@ -355,3 +355,11 @@ def test_any_bytes_are_used_or_refused(data):
     for document in documents.split(data):
         for found in documents.parse(document, count()):
             assert isinstance(found, (Added, documents.Skipped, ManifestError))
+
+
+def test_of_fields_that_are_ignored_so_many_are_noted(tmp_path, monkeypatch):
+    monkeypatch.setattr("stromboli.cluster.files.reader.MOST_IGNORED", 2)
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "q"}}
+    found = read([written(tmp_path, json.dumps({**queue, "spec": {"one": 1, "two": 2, "three": 3}}))])
+    assert len(list(found)) == 1
+    assert [error.path for error in found.ignored] == ["spec.one", "spec.two"]

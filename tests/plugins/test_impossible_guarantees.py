@@ -200,13 +200,21 @@ def test_a_plugin_named_queues_keeps_its_own_memory() -> None:
     assert [bench.cycle().memory["queues"] for _ in range(2)] == [{"sessions": 1.0}, {"sessions": 2.0}]
 
 
-@pytest.mark.parametrize(("guaranteed", "kept"), [("cpu", (4000.0, 0.0)), ("memory", (0.0, 8.0 * 2**30))])
+@pytest.mark.parametrize(
+    ("guaranteed", "kept"),
+    [
+        ("cpu", (4000.0, 0.0, {})),
+        ("memory", (0.0, 8.0 * 2**30, {})),
+        ("nvidia.com/gpu", (0.0, 0.0, {"nvidia.com/gpu": 2000.0})),
+    ],
+)
 def test_of_nodes_that_are_gone_counts_what_queues_are_guaranteed_alone(
-    guaranteed: str, kept: tuple[float, float]
+    guaranteed: str, kept: tuple[float, float, dict[str, float]]
 ) -> None:
-    bench = Bench([node("n1"), queue("root"), queue("q", guarantee={"resource": {guaranteed: 1}})], CAPACITY)
+    offers = node("n1", resources={"nvidia.com/gpu": 2})
+    bench = Bench([offers, queue("root"), queue("q", guarantee={"resource": {guaranteed: 1}})], CAPACITY)
     bench.cycle()
     bench.tell(node("n1"), gone=True)
     with bench.open() as session:
         most = session.queues.most_of(Resource())
-    assert (most.milli_cpu, most.memory) == kept
+    assert (most.milli_cpu, most.memory, {**(most.scalars or {})}) == kept

@@ -66,7 +66,7 @@ class Replica:
 
     async def ready(self) -> None:
         async with asyncio.timeout(60):
-            while self.server.unready() or not self.server.port:
+            while self.server.unready():
                 if self.task.done():
                     self.task.result()
                 await asyncio.sleep(0.01)
