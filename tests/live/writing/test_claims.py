@@ -114,7 +114,7 @@ def test_a_pod_whose_devices_fail_is_left_alone_for_longer_each_time_until_they_
             if last == "Up":
                 assert await claims.ready()
             else:
-                with pytest.raises(ApiError, match="device binding failed: .*, reason=R, message='m{256}'$"):
+                with pytest.raises(ApiError, match=r"device binding failed: .*, reason=R, message='m{256}'$"):
                     await claims.ready()
             claims.writer.forget(claims.bind)
             claims.world.server.put("resourceclaims", {**claims.found(SLOW), "status": {}})
