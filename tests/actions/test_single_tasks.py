@@ -13,8 +13,9 @@ from stromboli.framework.session.session import Session
 from stromboli.model.job import PIPELINED
 from stromboli.model.jobs.hyper_nodes import JobHyperNodes
 from stromboli.narration.observe import SILENT, Counting
-from stromboli.plugin import Plugin, allocatable, job_ready, on_allocate
+from stromboli.plugin import Plugin, allocatable, job_ready, on_allocate, pre_predicate
 from stromboli.testing.builders import cluster, node, pod, pod_group
+from tests.acceptance.bench import Bench, conf
 
 CONF = """
 actions: "allocate"
@@ -152,6 +153,22 @@ def test_bindings_reach_the_plan_some_at_once(monkeypatch):
     plan = run_cycle(snapshot, config, registry, observer=Executor(["plan.committed"]))
     assert told == [AT_ONCE, 2 * AT_ONCE, jobs - 1] == [AT_ONCE, 2 * AT_ONCE, len(plan.binds)]
     assert bound == [True] * (jobs - 1) + [False]
+
+
+def test_once_no_node_has_room_equal_pods_are_looked_at_in_the_general_way_alone():
+    asked = []
+
+    class Preparing(Plugin):
+        name = "preparing"
+
+        @pre_predicate
+        def prepared(self, task):
+            asked.append(task.name)
+
+    pods = [each for n in range(5) for each in (pod_group(f"p{n}", created=n), pod(f"p{n}", group=f"p{n}", created=n))]
+    bench = Bench([node("n", cpu=2), *pods], conf("gang preparing", "predicates"), Preparing)
+    assert len(bench.cycle().binds) == 2
+    assert asked == ["p0", "p1", "p2", "p2", "p3", "p4"]
 
 
 @pytest.mark.parametrize("other", ["a gang", "one that holds a nomination"])

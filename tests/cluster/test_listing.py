@@ -178,3 +178,16 @@ def test_a_job_without_its_pod_group_is_listed_no_more() -> None:
     assert (list(cluster.snapshot().jobs), list(cluster.jobs)) == ([], ["default/g"])
     tell(cluster, pod_group("g"))
     assert list(cluster.snapshot().jobs) == ["default/g"]
+
+
+def test_a_listing_is_copied_once_after_a_snapshot_however_often_it_changes() -> None:
+    jobs = {uid: Job(uid, JobFacts(Job(uid).facts.group, "q")) for uid in ("ns/a", "ns/b")}
+    listing = Listing()
+    for uid in jobs:
+        listing.move(uid)
+    shown = listing.shown(jobs, {"q"}, set()).jobs
+    listing.replace(jobs["ns/a"].copy())
+    first = listing._listed
+    listing.replace(jobs["ns/b"].copy())
+    assert listing._listed is first is not shown
+    assert list(map(id, shown.values())) == list(map(id, jobs.values()))

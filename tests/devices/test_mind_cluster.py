@@ -368,7 +368,7 @@ def test_a_scheduler_that_is_told_of_the_plugin_later_follows_reports_from_then_
     run(story())
 
 
-def test_a_report_that_is_gone_counts_no_more_though_only_its_name_is_known() -> None:
+def test_a_deletion_known_by_name_alone_removes_an_npu_report() -> None:
     state, report = ClusterState(), devices("n", ALL)
     state.apply(Added("NpuReport", from_value("NpuReport", report)))
     assert list(state.device_settings) == ["kube-system/mindx-dl-deviceinfo-n"]

@@ -31,6 +31,8 @@ from stromboli.live.scheduler.recording import USUAL, Configurations, Limits, Re
 from stromboli.narration.observe import SILENT, Counting
 from stromboli.study.past import planning_of
 from stromboli.study.replay import Entry, Moment, Reading, Replay, entries, standings
+from stromboli.testing import builders
+from stromboli.testing.builders import state
 from tests.support.contested import Contested
 from tests.support.live_world import PREEMPTING, gang, node, pod
 from tests.support.virtual import run
@@ -328,6 +330,17 @@ def test_no_cycle_is_far_from_the_beginning_of_its_segment(tmp_path: Path) -> No
     assert [sum(isinstance(one, Entry) for one in entries(segment)) for segment in found] == [10] * 6 + [7]
     stood = [(now, state.memory.get("p")) for segment in found for state, _, now in standings(segment, 1018.0)]
     assert stood == [(1000.0 + number, {"a": float(number)}) for number in range(19)]
+
+
+def test_a_segment_of_many_pods_holds_twice_as_many_entries(tmp_path: Path) -> None:
+    rim, conf = Rim(state(*(builders.pod(f"p{n}") for n in range(10)))), Configured("", False, False, [], None)
+    recorder = Recorder(tmp_path, rim, lambda: conf, Telling(SILENT), lambda: 1000.0, Limits(segment_entries=1))
+    for number in range(20):
+        rim.do(Cut(1000.0 + number, 0, 0))
+        recorder.planned(Plan())
+    recorder.close()
+    counts = [sum(isinstance(one, Entry) for one in entries(segment)) for segment in segments(tmp_path)]
+    assert counts == [21, 21]  # a segment begins with a cycle, once the last one has 20
 
 
 def test_another_policy_is_compared_cycle_by_cycle(

@@ -1,4 +1,4 @@
-"""Whatever the processes ask an API server for by a constant is something that a server serves, in that place."""
+"""Every resource that is a constant of a module names a kind that the embedded server serves, in the same scope."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any, Final
 
 import pytest
 
-import stromboli
+import stromboli.cli
+import stromboli.kube
+import stromboli.live
 from stromboli.kube.resources import Resource
 from stromboli.server.api import Api
 
-PACKAGES: Final = ("stromboli.kube.", "stromboli.live.", "stromboli.cli.")
+PACKAGES: Final = (stromboli.kube, stromboli.live, stromboli.cli)
 
 
 def _in(value: object) -> Iterator[Resource[Any]]:
@@ -27,9 +29,10 @@ def _in(value: object) -> Iterator[Resource[Any]]:
 
 
 def _asked_for() -> Iterable[Resource[Any]]:
-    for found in pkgutil.walk_packages(stromboli.__path__, "stromboli."):
-        if found.name.startswith(PACKAGES) and not found.name.endswith("__main__"):
-            yield from _in(tuple(vars(importlib.import_module(found.name)).values()))
+    for package in PACKAGES:
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith("__main__"):
+                yield from _in(tuple(vars(importlib.import_module(found.name)).values()))
 
 
 ASKED_FOR: Final = sorted({each._replace(decode=str) for each in _asked_for()}, key=lambda each: each[:4])
@@ -48,3 +51,14 @@ def test_a_kind_is_served_where_it_is_asked_for(api: Api, asked: Resource[Any]) 
     served = api.catalogue.find(group, version, asked.plural)
     assert served is not None
     assert (served.kind, served.namespaced) == (asked.kind, asked.namespaced)
+
+
+def test_constants_of_all_packages_are_found() -> None:
+    named = {(each.api_version, each.plural) for each in ASKED_FOR}
+    assert {("v1", "pods"), ("coordination.k8s.io/v1", "leases"), ("batch.volcano.sh/v1alpha1", "jobs")} <= named
+
+
+def test_scopes_of_our_kinds() -> None:
+    """Which the server has from the same table, so that it could not tell a wrong one."""
+    ours = {each.plural for each in ASKED_FOR if ".volcano.sh/" in each.api_version and not each.namespaced}
+    assert ours == {"hypernodes", "nodeshards", "numatopologies", "queues"}

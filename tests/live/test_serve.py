@@ -7,7 +7,7 @@ import json
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,8 @@ from stromboli.live.scheduler.dump import summary, write_dump
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.model.claims import Devices
-from stromboli.narration.observe import Counting
+from stromboli.model.task import GRACE
+from stromboli.narration.observe import Counting, Silent
 from tests.support.live_world import LiveWorld, gang, group, node, picture, pod, queue
 from tests.support.virtual import run
 
@@ -199,10 +200,27 @@ def test_flags_reach_the_scheduler_and_without_them_it_has_their_defaults(
     assert options_of(parse(flags)) == msgspec.structs.replace(Options(), **changed)
 
 
-def test_what_no_flag_says_of_a_scheduler() -> None:
-    """Cycles run beside the event loop, and a stop leaves 10 of the 30 seconds that Kubernetes gives a pod to end."""
-    options = Options()
-    assert (options.in_thread, options.stop_timeout, options.seed) == (True, 20.0, 0)
+def test_a_stop_leaves_a_third_of_the_time_that_a_pod_has_to_end() -> None:
+    assert Options().stop_timeout == GRACE * 2 / 3
+
+
+def test_cycles_run_beside_the_event_loop_unless_told_otherwise() -> None:
+    threads = list[bool]()
+
+    class Noting(Silent):
+        def wants(self, key: str) -> bool:
+            return key == "session_opened"
+
+        def tell(self, key: str, fields: Mapping[str, object]) -> None:
+            threads.append(threading.current_thread() is threading.main_thread())
+
+    async def story() -> None:
+        for options in (Options(), Options(in_thread=False)):
+            scheduler = LiveScheduler(Client(LiveWorld().server), options, observer=Noting())
+            await scheduler.cycle()
+
+    asyncio.run(story())
+    assert threads == [False, True]
 
 
 @pytest.mark.parametrize(

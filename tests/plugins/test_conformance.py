@@ -31,4 +31,6 @@ def test_in_the_references_way_nothing_is_kept_from_being_moved(compat, points):
 
 
 def test_its_refusals_are_absolute():
-    assert all(hook.protects for hook, _ in Conformance().hooks())
+    hooks = [hook for hook, _ in Conformance().hooks()]
+    assert sorted(hook.point.name for hook in hooks) == POINTS
+    assert all(hook.protects for hook in hooks)

@@ -81,7 +81,6 @@ class SingleTasks:
         if (row := self._row(job, task)) is None:
             self.hand_over()
             return False
-        sheet.next += 1
         task.last = None
         self._session.ledger.bind(job, task, row)
         self._jobs.append(job)

@@ -140,25 +140,17 @@ class ReplicaSet(Object, frozen=True):
 class StatefulSet(ReplicaSet, frozen=True):
     """apps/v1 StatefulSet: its pods are spread by default."""
 
-    metadata: NamespacedMetadata = NamespacedMetadata()
-
 
 class Deployment(ReplicaSet, frozen=True):
     """apps/v1 Deployment: its ReplicaSets make its pods."""
-
-    metadata: NamespacedMetadata = NamespacedMetadata()
 
 
 class DaemonSet(ReplicaSet, frozen=True):
     """apps/v1 DaemonSet: a pod for each node that bears it."""
 
-    metadata: NamespacedMetadata = NamespacedMetadata()
-
 
 class BatchJob(ReplicaSet, frozen=True):
     """batch/v1 Job."""
-
-    metadata: NamespacedMetadata = NamespacedMetadata()
 
 
 class QuotaStatus(Wire, frozen=True):

@@ -1,4 +1,4 @@
-"""In the reference's way, a task with reserved room is placed a second time, and its first place still counts."""
+"""Tasks with reserved room that are placed a second time, as in compat mode: how each is taken up."""
 
 from __future__ import annotations
 
