@@ -85,6 +85,14 @@ def test_backfill_leaves_a_pod_waiting_that_a_plugin_objects_to(compat: bool, le
     assert list(binds(bench.cycle())) == [], "the other goes on waiting, though it counts as ready: it asks for nothing"
 
 
+def test_a_pod_that_backfill_leaves_waiting_takes_no_place_of_others() -> None:
+    pods = [pod(f"best-{letter}", group="best", cpu=0, memory=0) for letter in "awy"]
+    group = pod_group("best", queue="a", phase="Inqueue")
+    text = conf("priority gang objects", "predicates", actions="backfill")
+    plan = Bench([node("n1", pods=2), queue("a"), group, *pods], text, Objects).cycle()
+    assert list(binds(plan)) == ["best-a", "best-y"]
+
+
 class TakesRuns(Objects):
     """Is told of a run of equal pods at once, where nothing is told of each of them, and objects to single pods."""
 

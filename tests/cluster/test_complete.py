@@ -347,18 +347,18 @@ def test_min_resources_of_a_job(minimum, tasks, cpu):
 
 
 def test_partitions():
-    policy = {"totalPartitions": 3, "partitionSize": 2, "minPartitions": 2, "networkTopology": {"mode": "soft"}}
-    found = job(task(replicas=6, partitionPolicy=policy), task(name="ps", replicas=1))
+    policy = {"totalPartitions": 3, "partitionSize": 3, "minPartitions": 2, "networkTopology": {"mode": "soft"}}
+    found = job(task(replicas=9, partitionPolicy=policy), task(name="ps", replicas=1))
     spec = group_spec(found)
     (part,) = spec.sub_group_policy
     assert (part.name, part.sub_group_size, part.min_sub_groups, part.match_label_keys) == (
-        "worker", 2, 2, ("volcano.sh/partition-id",),
+        "worker", 3, 2, ("volcano.sh/partition-id",),
     )  # fmt: skip
     assert part.label_selector.match_labels == {"volcano.sh/task-spec": "worker"}
     assert part.network_topology.mode == "soft"
-    assert (spec.min_member, spec.min_task_member) == (5, {"worker": 4, "ps": 1})
+    assert (spec.min_member, spec.min_task_member) == (7, {"worker": 6, "ps": 1})
     labels = [each.metadata.labels.get("volcano.sh/partition-id") for each in pods_of(with_defaults(found), {})]
-    assert labels == ["0", "0", "1", "1", "2", "2", None]
+    assert labels == [*"000111222", None]
 
 
 def test_a_job_without_a_uid_lends_its_name():

@@ -396,6 +396,17 @@ def test_a_statement_that_is_restored_unseen_counts_until_its_removal_is_known(
     assert list(proofs.untold) == ["ns/a"] * len(refused)
 
 
+@pytest.mark.parametrize(("uid", "held"), [("u2", Held("n1")), ("u1", Held("n2"))], ids=["another pod", "another node"])
+def test_only_what_is_about_to_be_written_is_forgotten(uid: str, held: Held) -> None:
+    found = mirror(a(10))
+    found.forget_reservation("ns/a", "u1", Held("n1"))
+    found.assume_reserved("ns/a", "u1", Held("n1"))
+    found.forget_reservation("ns/a", uid, held)
+    assert stands(found) == ("Pipelined", "n1")
+    found.forget_reservation("ns/a", "u1", Held("n1"))
+    assert stands(found) == ("Pending", "")
+
+
 def test_what_a_pod_stated_means_nothing_once_it_is_gone_or_has_a_node() -> None:
     """Nor is anything kept of one that is gone."""
     for last in (a(12, event=Deleted), a(12, nodeName="n1"), a(12, schedulerName="other")):

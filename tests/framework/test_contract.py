@@ -11,6 +11,8 @@ from stromboli import plugin as points
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_cycle
 from stromboli.framework.config.config import load_config
+from stromboli.framework.extension.answers import Answer
+from stromboli.framework.extension.guarded import PluginFailed
 from stromboli.plugin import Plugin, Reason
 from stromboli.testing.builders import cluster, node, pod, pod_group
 
@@ -146,3 +148,21 @@ def test_scores_that_all_nodes_have_in_common_are_one_a_placement(answer, usable
     told = "plugin outsider: TypeError: batch_node_order.raw must answer None or a finite number a placement, not "
     assert [each.startswith(told) for each in plan.inconsistencies] == [True] * (not usable)
     assert len(plan.binds) == 2
+
+
+@pytest.mark.parametrize(("point", "answer"), [("predicate", 7), ("node_order", "high"), ("node_order", math.nan)])
+def test_what_the_form_for_one_node_of_a_vector_hook_must_answer(point, answer):
+    def of_all(self, task, nodes):
+        return None
+
+    def of_one(self, task, node):
+        return answer
+
+    reasons = {"reasons": (NO,)} if point == "predicate" else {}
+    tie = points.__dict__[point].vector(key=id, row="one", **reasons)
+    made = type("Outsider", (Plugin,), {"name": "outsider", "hook": tie(of_all), "one": of_one})()
+    [(hook, function)] = made.hooks()
+    of_row = Answer(0, made, hook, function).row
+    assert of_row is not None
+    with pytest.raises(PluginFailed, match="must answer"):
+        of_row(None, None)

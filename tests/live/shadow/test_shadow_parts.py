@@ -16,7 +16,7 @@ from stromboli.framework.config.compat import DIFFERENCES
 from stromboli.kube.informer import Change
 from stromboli.kube.informer import What as News
 from stromboli.live.shadow import causes
-from stromboli.live.shadow.differences import AGREED, RECENT, Comparison, Difference, What
+from stromboli.live.shadow.differences import AGREED, Comparison, Difference, What
 from stromboli.live.shadow.figures import PATH, ShadowFigures, shadow_page
 from stromboli.live.shadow.shadow import Seen, Shadow, seen
 from tests.support.live_world import LiveWorld, pod
@@ -78,9 +78,9 @@ def test_as_many_plans_as_are_compared_are_kept() -> None:
         world.start(scheduler)
         await scheduler.ready.wait()
         shadow = Shadow(scheduler, 30.0)
-        for _ in range(RECENT + 3):
+        for _ in range(8):
             await shadow.cycle()
-        assert list(shadow._made) == [*range(4, RECENT + 4)]
+        assert list(shadow._made) == [4, 5, 6, 7, 8], "those of the last five plans"
         await world.end()
 
     run(story())

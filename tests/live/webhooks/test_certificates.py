@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -132,6 +133,13 @@ def test_a_secret_that_lacks_a_part_of_a_certificate_after_a_write_is_refused_by
     data = dict.fromkeys(held, "aGVsZA==")
     with pytest.raises(ManifestError, match=r"Secret ns/c.*holds no tls\.crt"):
         held_after({"metadata": {"name": "c", "namespace": "ns"}, "data": data}, "ns/c")
+
+
+def test_a_step_whose_time_cannot_be_read_was_long_ago() -> None:
+    held = dict.fromkeys(("tls.crt", "tls.key", "ca.crt"), "aGVsZA==")
+    for since, moment in (("1970-01-01T00:00:07Z", 7.0), ("yesterday", 0.0), ("", 0.0)):
+        data = {**held, "since": b64encode(since.encode()).decode()}
+        assert held_after({"metadata": {"name": "c", "namespace": "ns"}, "data": data}, "ns/c").since == moment
 
 
 def test_a_wish_waits_for_the_pause() -> None:
