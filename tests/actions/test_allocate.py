@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from stromboli.builtin import builtin_registry
@@ -204,3 +205,21 @@ def test_a_gang_of_which_one_finds_no_node_goes_on_only_if_others_may_complete_i
 def test_a_part_that_is_ready_is_logged(cpu, said):
     lines = Bench([node("n1", cpu=4), pod_group("g", phase="Inqueue"), pod("g-0", group="g", cpu=cpu)]).logged(3)
     assert len([line for line in lines if line.startswith('"SubJob ready, return statement" job="default/g"')]) == said
+
+
+def test_nodes_of_a_run_are_asked_about_its_first_pod():
+    """What a plugin has prepared for it may be read there: pods of one template are asked about together."""
+    asked = []
+
+    class Prepared(Plugin):
+        name = "prepared"
+
+        @predicate.vector(key=by_template, reasons=(Reason("not now"),))
+        def fits(self, task, nodes):
+            asked.append(task.name)
+            return np.ones(len(nodes), dtype=bool)
+
+    pods = [pod(f"g-{number}", group="g", cpu=1) for number in range(4)]
+    bench = Bench([node("n1"), pod_group("g", min_member=4), *pods], conf("gang prepared", "predicates"), Prepared)
+    assert len(bench.cycle().binds) == 4
+    assert set(asked) == {"g-0"}

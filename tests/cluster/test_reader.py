@@ -357,7 +357,7 @@ def test_any_bytes_are_used_or_refused(data):
             assert isinstance(found, (Added, documents.Skipped, ManifestError))
 
 
-def test_at_most_so_many_ignored_fields_are_noted(tmp_path, monkeypatch):
+def test_the_number_of_ignored_fields_that_are_noted_is_limited(tmp_path, monkeypatch):
     monkeypatch.setattr("stromboli.cluster.files.reader.MOST_IGNORED", 2)
     queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "q"}}
     found = read([written(tmp_path, json.dumps({**queue, "spec": {"one": 1, "two": 2, "three": 3}}))])

@@ -150,8 +150,9 @@ def test_scores_that_all_nodes_have_in_common_are_one_a_placement(answer, usable
     assert len(plan.binds) == 2
 
 
-@pytest.mark.parametrize(("point", "answer"), [("predicate", 7), ("node_order", "high"), ("node_order", math.nan)])
-def test_what_the_form_for_one_node_of_a_vector_hook_must_answer(point, answer):
+def of_one_node(point, answer):
+    """What comes of an answer of the one-node form of a vector hook."""
+
     def of_all(self, task, nodes):
         return None
 
@@ -164,5 +165,26 @@ def test_what_the_form_for_one_node_of_a_vector_hook_must_answer(point, answer):
     [(hook, function)] = made.hooks()
     of_row = Answer(0, made, hook, function).row
     assert of_row is not None
-    with pytest.raises(PluginFailed, match="must answer"):
-        of_row(None, None)
+    return of_row(None, None)
+
+
+@pytest.mark.parametrize(
+    ("point", "answer"), [("predicate", None), ("predicate", NO), ("predicate", (NO,)), ("node_order", 1.5)]
+)
+def test_the_one_node_form_of_a_vector_hook_answers_as_its_point_does(point, answer):
+    assert of_one_node(point, answer) is answer
+
+
+@pytest.mark.parametrize(
+    ("point", "answer", "what"),
+    [
+        ("predicate", 7, "must answer None, a Reason"),
+        ("predicate", "no", "must answer None, a Reason"),
+        ("node_order", "high", "must answer a finite number"),
+        ("node_order", math.nan, "must answer a finite number"),
+        ("node_order", NO, "must answer a finite number"),
+    ],
+)
+def test_the_one_node_form_of_a_vector_hook_is_held_to_its_point(point, answer, what):
+    with pytest.raises(PluginFailed, match=what):
+        of_one_node(point, answer)

@@ -332,7 +332,7 @@ def test_no_cycle_is_far_from_the_beginning_of_its_segment(tmp_path: Path) -> No
     assert stood == [(1000.0 + number, {"a": float(number)}) for number in range(19)]
 
 
-def test_a_segment_of_many_pods_holds_twice_as_many_entries(tmp_path: Path) -> None:
+def test_a_segment_holds_at_least_two_entries_for_each_pod(tmp_path: Path) -> None:
     rim, conf = Rim(state(*(builders.pod(f"p{n}") for n in range(10)))), Configured("", False, False, [], None)
     recorder = Recorder(tmp_path, rim, lambda: conf, Telling(SILENT), lambda: 1000.0, Limits(segment_entries=1))
     for number in range(20):

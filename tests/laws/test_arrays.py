@@ -57,6 +57,20 @@ def test_a_run_goes_where_its_pods_would_go_one_by_one(ladders: list[list[int]],
             assert left[row] == (placed < len(scores))
 
 
+def test_for_a_run_at_most_so_many_scores_are_asked_for_at_once() -> None:
+    """Eight equal nodes with room for eight pods each: their second pods are worth as much as the first ones."""
+    asked = list[int]()
+
+    def ladder(cls: Any, rows: Any, totals: Any, normal: Any, levels: int) -> Any:
+        asked.append(len(rows))
+        return np.ones((levels, len(rows)))
+
+    cls: Any = SimpleNamespace(levels=COUNT)
+    with patch.object(placement, "ladder", ladder), patch.object(placement, "CELLS", 2):
+        placement._sequence(cls, np.arange(COUNT), np.ones(COUNT), None, COUNT)
+    assert asked == [2]
+
+
 def forest(racks: Sequence[int], blocks: Sequence[int]) -> tuple[HyperNodes, Domains]:
     """Nodes in racks (tier 1), racks in blocks (tier 2); 0 means in none.  A block names a rack that is not there."""
     objects: list[Manifest] = [node(f"n{number}", cpu=4) for number in range(len(racks))]

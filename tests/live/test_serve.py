@@ -39,7 +39,6 @@ from stromboli.live.scheduler.dump import summary, write_dump
 from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.model.claims import Devices
-from stromboli.model.task import GRACE
 from stromboli.narration.observe import Counting, Silent
 from tests.support.live_world import LiveWorld, gang, group, node, picture, pod, queue
 from tests.support.virtual import run
@@ -200,27 +199,31 @@ def test_flags_reach_the_scheduler_and_without_them_it_has_their_defaults(
     assert options_of(parse(flags)) == msgspec.structs.replace(Options(), **changed)
 
 
-def test_a_stop_leaves_a_third_of_the_time_that_a_pod_has_to_end() -> None:
-    assert Options().stop_timeout == GRACE * 2 / 3
-
-
 def test_cycles_run_beside_the_event_loop_unless_told_otherwise() -> None:
-    threads = list[bool]()
+    threads: list[int] = []
 
     class Noting(Silent):
         def wants(self, key: str) -> bool:
             return key == "session_opened"
 
         def tell(self, key: str, fields: Mapping[str, object]) -> None:
-            threads.append(threading.current_thread() is threading.main_thread())
+            threads.append(threading.get_ident())
 
-    async def story() -> None:
+    async def story() -> list[bool]:
         for options in (Options(), Options(in_thread=False)):
             scheduler = LiveScheduler(Client(LiveWorld().server), options, observer=Noting())
-            await scheduler.cycle()
+            assert await scheduler.cycle() is not None
+            if scheduler._thread is not None:
+                scheduler._thread.shutdown()
+        return [thread == threading.get_ident() for thread in threads]
 
-    asyncio.run(story())
-    assert threads == [False, True]
+    assert asyncio.run(story()) == [False, True]
+
+
+def test_a_scheduler_begins_with_the_same_dice_and_ends_before_its_pod_is_killed() -> None:
+    """The manifests leave its pod what Kubernetes does: 30 s from the signal on."""
+    assert Options().seed == 0
+    assert Options().stop_timeout == 20.0
 
 
 @pytest.mark.parametrize(

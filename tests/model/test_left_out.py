@@ -61,7 +61,7 @@ def _may_be_none(kind: object) -> bool:
 
 @pytest.fixture(scope="module")
 def left_out() -> dict[str, tuple[object, object]]:
-    """By field what it is where it is left out, and its declared type; without fields that must be stated."""
+    """The default and the declared type of every optional field, by field."""
     found = {}
     for kind in _wire_classes():
         for field in msgspec.structs.fields(kind):
@@ -82,10 +82,13 @@ def test_what_a_manifest_leaves_out_is_empty_but_for_what_its_api_defaults(
 
 
 def test_absent_and_empty_differ_where_a_field_may_be_absent(left_out: dict[str, tuple[object, object]]) -> None:
-    """None where the type admits it, so that 0 that is written is told from nothing that is written."""
+    """None where the type admits it, so that 0 that is written is told from nothing that is written.
+
+    The age of a measured node has its type from scenarios, where None is a usage that was never taken.
+    """
     may_be_absent = {name for name, (_, kind) in left_out.items() if _may_be_none(kind)}
-    null_is_unknown = {"cluster.files.usage_file.MeasuredNode.age_seconds"}
-    assert {name for name, (value, _) in left_out.items() if value is None} == may_be_absent - null_is_unknown
+    taken_now = {"cluster.files.usage_file.MeasuredNode.age_seconds"}
+    assert {name for name, (value, _) in left_out.items() if value is None} == may_be_absent - taken_now
 
 
 def test_parts_that_are_left_out_are_read_as_if_they_were_empty(left_out: dict[str, tuple[object, object]]) -> None:

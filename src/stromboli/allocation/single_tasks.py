@@ -73,7 +73,10 @@ class SingleTasks:
         return not any(holds(self._session) for holds in GENERAL.values())
 
     def bind(self, job: Job, sheet: TaskCursor | Worksheet) -> bool:
-        """Bind the task that is left of ``sheet``; False, nothing changed, where the general way has to look."""
+        """Bind the task that is left of ``sheet``, of a job that has no further turn: the sheet itself stays as it is.
+
+        False, nothing changed, where the general way has to look.
+        """
         if not (isinstance(sheet, TaskCursor) and len(sheet.tasks) == sheet.next + 1 and self.applies):
             self.hand_over()
             return False
