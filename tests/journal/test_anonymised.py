@@ -211,6 +211,24 @@ def test_a_plan_about_a_pod_that_no_state_has_is_damage(
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("key", [b"\x01\x02", b"\xa2\xff\xfe", b"\x91" * 5000], ids=["two", "no text", "deep"])
+def test_a_checkpoint_with_bytes_that_cannot_be_read_is_damage(
+    key: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    record = WrittenRecord(tmp_path / "rec")
+    record.apply(queue("default"), node("n1"), pod_group("a"), pod("a-0", group="a"))
+    known = record.rim.state.templates._known
+    [template] = known.values()
+    known.clear()
+    known[key] = template
+    record.begin(0)
+    record.close()
+    assert main(["record", "anonymise", str(tmp_path / "rec"), "--into", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "bytes in it are no MessagePack" in said
+    assert "Traceback" not in said
+
+
 def test_each_segment_begins_with_its_own_checkpoint(tmp_path: Path) -> None:
     """What happened while nothing was recorded is in the next one; gates, loads and memory are, too."""
     record = WrittenRecord(tmp_path / "rec")

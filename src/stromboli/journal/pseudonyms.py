@@ -21,6 +21,7 @@ from stromboli.builtin import PLUGINS
 from stromboli.cluster.decoding.chip_reports import KEYS, PREFIXES, bare
 from stromboli.cluster.kinds import KINDS
 from stromboli.cluster.nodes import natural
+from stromboli.errors import SnapshotError
 from stromboli.journal.known_keys import KNOWN_DOMAINS, KNOWN_KEYS, KNOWN_VALUES
 from stromboli.model import names
 from stromboli.model.codec import SUMS
@@ -60,7 +61,10 @@ class Pseudonyms:
         self._of_nodes: dict[str, str] = {}
 
     def seen(self, value: Any, nodes: Iterable[str] = ()) -> None:
-        """Take in all texts of a plain value; ``nodes`` are names of nodes, which have an order of their own."""
+        """Take in all texts of a plain value; ``nodes`` are names of nodes, which have an order of their own.
+
+        Raises :class:`~stromboli.errors.SnapshotError` where bytes in it cannot be read.
+        """
         self._nodes.update(name for name in nodes if not self._is_kept(name))
         for text in _texts(value):
             for part in self._parts(text):
@@ -84,7 +88,7 @@ class Pseudonyms:
         if isinstance(value, list | tuple):
             return [self.told(one) for one in value]
         if isinstance(value, bytes):
-            return msgspec.msgpack.encode(self.told(msgspec.msgpack.decode(value)))
+            return msgspec.msgpack.encode(self.told(_unpacked(value)))
         return value
 
     def _entry(self, key: Any, value: Any) -> Any:
@@ -149,7 +153,14 @@ def _texts(value: Any) -> Iterator[str]:
         for one in value:
             yield from _texts(one)
     elif isinstance(value, bytes):
-        yield from _texts(msgspec.msgpack.decode(value))
+        yield from _texts(_unpacked(value))
+
+
+def _unpacked(packed: bytes) -> Any:
+    try:
+        return msgspec.msgpack.decode(packed)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SnapshotError(f"bytes in it are no MessagePack: {error}") from error
 
 
 def _vocabulary() -> Iterator[str]:

@@ -53,10 +53,17 @@ class Anonymised:
 
     def _look(self, segment: Segment) -> None:
         for found in entries(segment):
-            if not isinstance(found, Entry):
-                self._names.seen(_whole(found[0]), found[0].nodes.entries())
-            elif not isinstance(found.change, Configured | Planned):
-                self._names.seen(_plain(found.change), _node_of(found.change))
+            try:
+                self._see(found)
+            except SnapshotError as error:
+                place = found.frame.at if isinstance(found, Entry) else 0
+                raise RecordError(segment.path, place, str(error)) from error
+
+    def _see(self, found: tuple[ClusterState, None] | Entry) -> None:
+        if not isinstance(found, Entry):
+            self._names.seen(_whole(found[0]), found[0].nodes.entries())
+        elif not isinstance(found.change, Configured | Planned):
+            self._names.seen(_plain(found.change), _node_of(found.change))
 
     def _rewrite(self, segment: Segment) -> None:
         path = self._into / segment.path.name
