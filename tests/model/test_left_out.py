@@ -13,6 +13,7 @@ import pytest
 
 import stromboli
 from stromboli.model.spec import Wire
+from stromboli.plugins.extender import messages
 
 DEFAULTS: Final = {
     "controllers.pods._Metadata.namespace": "default",
@@ -98,3 +99,9 @@ def test_parts_that_are_left_out_are_read_as_if_they_were_empty(left_out: dict[s
 
 def test_what_is_read_of_a_manifest_does_not_change() -> None:
     assert [kind.__name__ for kind in _wire_classes() if not kind.__struct_config__.frozen] == []
+
+
+def test_what_an_extender_leaves_out_of_its_answer_is_empty() -> None:
+    answers = [kind for kind in _below(msgspec.Struct) if kind.__module__ == messages.__name__]
+    assert messages.Overused in answers
+    assert [kind for kind in answers if any(msgspec.structs.astuple(msgspec.convert({}, kind)))] == []
