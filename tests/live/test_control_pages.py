@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.samples import Sample
@@ -23,7 +22,7 @@ from stromboli.live.process.web import Pages, server_tls
 from stromboli.metrics.descriptions import CONTROLLERS
 from stromboli.metrics.prometheus import generate_page
 from tests.support.controller_world import ControllerWorld, job
-from tests.support.live_world import group, queue
+from tests.support.live_world import fetched, group, queue
 from tests.support.memory_server import status
 from tests.support.virtual import run
 
@@ -60,9 +59,9 @@ def test_pages_are_served_as_flags_say() -> None:
         metrics, health = ControlProcess(parse(flags, CONTROL_FLAGS)).pages
         for pages in (metrics, health):
             await pages.start()
-        assert "# TYPE volcano_queue_pod_group_inqueue_count gauge" in await fetched(metrics.port, "/metrics")
-        assert await fetched(health.port, "/healthz") == "ok"
-        assert await fetched(health.port, "/readyz") == "not all objects have been read"
+        assert "# TYPE volcano_queue_pod_group_inqueue_count gauge" in (await fetched(metrics.port, "/metrics"))[1]
+        assert await fetched(health.port, "/healthz") == (200, "ok")
+        assert await fetched(health.port, "/readyz") == (500, "not all objects have been read")
         for pages in (metrics, health):
             await pages.stop()
         assert ControlProcess(parse(flags[:1], CONTROL_FLAGS)).pages == []
@@ -85,11 +84,6 @@ def test_flags_reach_the_controllers_and_without_them_they_have_their_defaults()
         found = process.controllers.options
         usual = Options(looks=found.looks, job_plugins=found.job_plugins, sharding=found.sharding)
         assert found == usual._replace(**changed)
-
-
-async def fetched(port: int, path: str) -> str:
-    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
-        return await answer.text()
 
 
 def read(registry: CollectorRegistry, name: str) -> dict[tuple[str, ...], float]:

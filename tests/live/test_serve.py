@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
@@ -40,7 +39,7 @@ from stromboli.live.scheduler.options import Options
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.model.claims import Devices
 from stromboli.narration.observe import Counting, Silent
-from tests.support.live_world import LiveWorld, gang, group, node, picture, pod, queue
+from tests.support.live_world import LiveWorld, fetched, gang, group, node, picture, pod, queue
 from tests.support.virtual import run
 
 # ---------------------------------------------------------------------- flags
@@ -309,11 +308,6 @@ def test_a_reload_counts_from_the_next_cycle_on(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------- pages
-
-
-async def fetched(port: int, path: str) -> tuple[int, str]:
-    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
-        return answer.status, await answer.text()
 
 
 def test_pages() -> None:

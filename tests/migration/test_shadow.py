@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 from stromboli.errors import ConfigError, LostLease
@@ -16,7 +16,6 @@ from stromboli.kube.client import Client
 from stromboli.kube.resources import PODS
 from stromboli.live.process.flags import parse
 from stromboli.live.process.process import Process
-from stromboli.live.process.web import Pages
 from stromboli.live.scheduler.configuration import Source
 from stromboli.live.scheduler.extenders import Extenders
 from stromboli.live.scheduler.outside import NoEvents
@@ -26,7 +25,7 @@ from stromboli.live.shadow.extender import EFFECTS
 from stromboli.live.shadow.figures import PATH
 from stromboli.live.shadow.shadow import Shadow, read_only
 from stromboli.plugins.extender import Extender
-from tests.support.live_world import LiveWorld, gang, pod
+from tests.support.live_world import LiveWorld, fetched, gang, pod
 from tests.support.virtual import run
 
 A, B = Pod("a", "ns/a", "ns/j"), Pod("b", "ns/b", "ns/j")
@@ -409,14 +408,13 @@ def test_a_process_is_a_shadow_by_its_flag() -> None:
     assert isinstance(process.parts[0], Shadow)
     assert process.leadership.election is None
     assert not process.scheduler.may_write()
-    assert asyncio.run(_answer(process.pages[0], PATH))["plans"] == 0
 
+    async def shown() -> tuple[int, str]:
+        await process.pages[0].start()
+        try:
+            return await fetched(process.pages[0].port, PATH)
+        finally:
+            await process.pages[0].stop()
 
-async def _answer(pages: Pages, path: str) -> dict[str, Any]:
-    await pages.start()
-    try:
-        async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{pages.port}{path}") as found:
-            answer: dict[str, Any] = await found.json()
-            return answer
-    finally:
-        await pages.stop()
+    code, text = asyncio.run(shown())
+    assert (code, json.loads(text)["plans"]) == (200, 0)

@@ -8,6 +8,8 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+
 from stromboli.cluster.events import Added
 from stromboli.cluster.mirror import Mirror
 from stromboli.cluster.objects import from_value
@@ -49,6 +51,12 @@ def node(name: str, cpu: int = 4, **labels: str) -> Json:
 
 def queue(name: str = "default", **spec: Any) -> Json:
     return {"metadata": {"name": name}, "spec": {"weight": 1, **spec}, "status": {"state": "Open"}}
+
+
+async def fetched(port: int, path: str) -> tuple[int, str]:
+    """The status and the text of a page that a process serves here."""
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
+        return answer.status, await answer.text()
 
 
 def group(name: str, least: int, **spec: Any) -> Json:
