@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -26,3 +27,8 @@ class NodeUsage(msgspec.Struct, frozen=True):
     def is_fresh(self, now: float) -> bool:
         """Whether the sample is at most :data:`FRESH` seconds old."""
         return now - self.time <= FRESH
+
+
+def among(names: Iterable[str], usage: Mapping[str, NodeUsage]) -> dict[str, NodeUsage]:
+    """What ``usage`` tells of the nodes ``names``, in their order."""
+    return {name: usage[name] for name in filter(usage.__contains__, names)} if usage else {}

@@ -6,13 +6,14 @@ and none of those that wait would fit on the nodes that they left, nothing is de
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import numpy as np
 
 from stromboli.cluster.state import ClusterState
-from stromboli.model.job import PENDING
+from stromboli.model.job import PENDING, Job
+from stromboli.model.resources.axes import Axes
 from stromboli.model.table import EVERY, Ints, Rows
 
 PLACES: Final = frozenset({"enqueue", "allocate", "backfill"})
@@ -39,9 +40,10 @@ class Room:
             return False
         first = self._wants is None
         if self._wants is None:
-            if any(job.is_pending() or job.gated for job in state.jobs.values()):
-                return False  # to be admitted takes no node
-            self._wants = [*_wants(state)]
+            undecided = [job for job in state.jobs.values() if not job.settled]  # most have been placed
+            if any(map(_needs_no_node, undecided)):
+                return False
+            self._wants = [*_wants(state.axes, undecided)]
         table = state.nodes.snapshot()
         rows: Rows | slice = EVERY
         if not first:
@@ -53,10 +55,15 @@ class Room:
         return True
 
 
-def _wants(state: ClusterState) -> Iterator[tuple[list[int], Ints]]:
+def _needs_no_node(job: Job) -> bool:
+    """Whether something may be decided about a job that takes no node: it waits to be admitted, or its gates to go."""
+    return job.is_pending() or job.gated > 0
+
+
+def _wants(axes: Axes, jobs: Iterable[Job]) -> Iterator[tuple[list[int], Ints]]:
     """What pods that wait ask for, alike ones once: the columns that decide, and how much of each, as one column."""
-    waiting = (task for job in state.jobs.values() for task in job.index.get(PENDING, {}).values())
+    waiting = (task for job in jobs for task in job.of(PENDING))
     for template in {id(task.template): task.template for task in waiting}.values():
-        columns = state.axes.deciding(template.request)
-        vector = state.axes.full(template.vector)
+        columns = axes.deciding(template.request)
+        vector = axes.full(template.vector)
         yield columns, np.array([vector[column] for column in columns], dtype=np.int64)[:, None]

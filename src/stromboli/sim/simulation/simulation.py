@@ -228,5 +228,6 @@ class Simulation:
         told = (one for one in plan.pod_groups if one.key in jobs)
         changed = {one.key: one.phase for one in told if one.phase != jobs[one.key].phase}
         if SETTLED.issuperset(changed.values()):
-            return bool(changed) and any(job.is_pending() and uid not in changed for uid, job in jobs.items())
+            undecided = (job for job in jobs.values() if not job.settled) if changed else ()
+            return any(job.is_pending() and job.uid not in changed for job in undecided)
         return True
