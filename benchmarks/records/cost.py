@@ -2,7 +2,9 @@
 
 A scheduler process on a large cluster in the measuring process records while pods come and go; the CPU of the
 recorder, in the loop's thread and in its own, is counted beside that of the whole process.  Checkpoints count as often
-as entries and time make them due, however many fall into the seconds that are measured.
+as entries and time make them due, however many fall into the seconds that are measured.  What passes every piece of
+news takes about as long as reading the clock: in place of every second call, drawn at random, an empty one is measured
+there, and what those take is taken off.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ import asyncio
 import atexit
 import gc
 import json
+import random
 import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,81 +31,97 @@ from stromboli.live.scheduler import recording
 from stromboli.live.scheduler.recording import USUAL
 from stromboli.study.replay import Entry, entries
 
+Call = Callable[..., Any]
+
 GANG = 10
 SHARE, SIZE = 0.03, 100.0
 """The recorder's part of the process's CPU, and bytes an event, that are allowed."""
-BRACKETS = 20_000
-"""How many empty calls tell what counting a call costs, which is taken off what is measured call by call."""
+FREQUENT = ("hear", "scrub")
+"""What every piece of news passes: it lasts about as long as it takes to measure it."""
+
+
+class Meter:
+    """CPU seconds of the recorder by part, those of garbage collection left out, which begins wherever it is due.
+
+    ``spent`` has them for each part, and of the ``FREQUENT`` ones how many calls there were, how many were measured,
+    and what empty calls took in place of the others (:func:`seconds_of`).
+    """
+
+    def __init__(self) -> None:
+        self.spent = defaultdict[str, float](float)
+        self._collected, self._collections = defaultdict[int, float](float), dict[int, float]()
+        self._draw = random.Random(1).random
+        gc.callbacks.append(self._collecting)
+
+    def always(self, method: Call, part: str) -> Call:
+        """``method``, of which every call is measured."""
+        return lambda *given: self._timed(method, given, part)
+
+    def by_turns(self, method: Call, part: str) -> Call:
+        """``method``, of which every second call is measured."""
+
+        def call(*given: Any) -> Any:
+            self.spent[f"{part} called"] += 1
+            if self._draw() < 0.5:
+                self.spent[f"{part} measured"] += 1
+                return self._timed(method, given, part)
+            self._timed(nothing, given, f"{part} empty")
+            return method(*given)
+
+        return call
+
+    def _timed(self, method: Call, given: tuple[Any, ...], part: str) -> Any:
+        thread = threading.get_ident()
+        began, before = time.thread_time(), self._collected[thread]
+        try:
+            return method(*given)
+        finally:
+            lasted = time.thread_time() - began - (self._collected[thread] - before)
+            self.spent[part] += lasted
+            if part in ("loop", "hear"):
+                self.spent["longest"] = max(self.spent["longest"], lasted)
+            self.spent["checkpoints"] += part == "checkpoint"
+
+    def _collecting(self, phase: str, _about: object) -> None:
+        """Garbage is collected in whichever thread runs then."""
+        if phase == "start":
+            self._collections[threading.get_ident()] = time.thread_time()
+        else:
+            self._collected[threading.get_ident()] += time.thread_time() - self._collections[threading.get_ident()]
+
+
+def nothing(*_given: object) -> None:
+    """What an empty call calls."""
+
+
+def seconds_of(part: str, spent: Mapping[str, float]) -> float:
+    """CPU seconds that all calls of a ``FREQUENT`` part have taken, by those that were measured and the empty ones."""
+    called, measured = spent[f"{part} called"], spent[f"{part} measured"]
+    return called * (spent[part] / measured - spent[f"{part} empty"] / (called - measured))
 
 
 def metered(file: Path) -> None:
     """Count the recorder's CPU seconds, and write them into ``file`` every second and in the end."""
-    spent = {"loop": 0.0, "thread": 0.0, "longest": 0.0, "checkpoint": 0.0, "checkpoints": 0.0}
-    reading = 0.0
-    since = time.monotonic()
-
-    collected, collections = defaultdict[int, float](float), dict[int, float]()
-
-    def collecting(phase: str, _about: object) -> None:
-        """Garbage is collected whenever its time has come, in whichever thread runs then."""
-        if phase == "start":
-            collections[threading.get_ident()] = time.thread_time()
-        else:
-            collected[threading.get_ident()] += time.thread_time() - collections[threading.get_ident()]
-
-    def counted(method: Callable[..., Any], where: str) -> Callable[..., Any]:
-        def call(*given: Any) -> Any:
-            thread = threading.get_ident()
-            began, before = time.thread_time(), collected[thread]
-            try:
-                return method(*given)
-            finally:
-                lasted = time.thread_time() - began - (collected[thread] - before) - reading
-                spent[where] += lasted
-                if where == "loop":
-                    spent["longest"] = max(spent["longest"], lasted)
-                spent["checkpoints"] += where == "checkpoint"
-
-        return call
+    meter, since = Meter(), time.monotonic()
 
     def write() -> None:
-        told = {**spent, "process": time.process_time(), "seconds": time.monotonic() - since}
+        told = {**meter.spent, "process": time.process_time(), "seconds": time.monotonic() - since}
         file.write_text(json.dumps(told), encoding="utf-8")
 
-    reading = empty_bracket(lambda work: counted(work, "loop"), spent)
-    gc.callbacks.append(collecting)
-    for name in ("_begin_cycle", "planned", "_noted"):
-        setattr(recording.Recorder, name, counted(getattr(recording.Recorder, name), "loop"))
-    for name, where in (("begin", "checkpoint"), ("entries", "thread"), ("end", "thread")):
-        setattr(recording._Writer, name, counted(getattr(recording._Writer, name), where))
-    setattr(Scrub, "__call__", counted(Scrub.__call__, "loop"))  # noqa: B010
+    # what is measured are methods of the classes
+    setattr(recording.Recorder, "hear", meter.by_turns(recording.Recorder.hear, "hear"))  # noqa: B010
+    setattr(Scrub, "clean", meter.by_turns(Scrub.clean, "scrub"))  # noqa: B010
+    setattr(recording.Recorder, "planned", meter.always(recording.Recorder.planned, "loop"))  # noqa: B010
+    for name, part in (("begin", "checkpoint"), ("entries", "thread"), ("end", "thread")):
+        setattr(recording._Writer, name, meter.always(getattr(recording._Writer, name), part))
     entries_of = recording._Writer.entries
 
     def noted(*given: Any) -> None:
         entries_of(*given)
         write()
 
-    setattr(recording._Writer, "entries", noted)  # noqa: B010  # what is measured is no part of the class
+    setattr(recording._Writer, "entries", noted)  # noqa: B010
     atexit.register(write)
-
-
-def empty_bracket(counted: Callable[[Callable[[], None]], Callable[[], None]], spent: dict[str, float]) -> float:
-    """CPU seconds that a call takes more because it is counted; ``spent`` is as it was afterwards."""
-
-    def nothing() -> None:
-        return None
-
-    def lasts(work: Callable[[], None]) -> float:
-        began = time.thread_time()
-        for _ in range(BRACKETS):
-            work()
-        return (time.thread_time() - began) / BRACKETS
-
-    measure, before = counted(nothing), dict(spent)
-    lasts(measure)
-    inside = (spent["loop"] - before["loop"]) / BRACKETS
-    spent.update(before)
-    return inside - lasts(nothing)
 
 
 async def measured(nodes: int, pods: int, rate: float, seconds: float, into: Path) -> dict[str, float]:
@@ -121,7 +140,8 @@ async def measured(nodes: int, pods: int, rate: float, seconds: float, into: Pat
         await asyncio.sleep(3)
         after = read(scheduler)
     whole = {name: after[name] for name in ("longest", "checkpoint", "checkpoints")}
-    return {name: after[name] - before[name] for name in after} | whole
+    found = {name: after[name] - before.get(name, 0.0) for name in after} | whole
+    return {**found, "loop": found["loop"] + sum(seconds_of(part, found) for part in FREQUENT)}
 
 
 def read(scheduler: Served) -> dict[str, float]:

@@ -127,8 +127,8 @@ class Mirror:
         ``force`` believes the event even if the version is known already: what was assumed on top of it is dropped.
         """
         name, version = name_of(event), version_of(event.object.metadata)
-        if self.rim.scrub is not None:
-            event = replace(event, object=self.rim.scrub(event.object))
+        if self.rim.scrub is not None and (scrubbed := self.rim.scrub(event.object)) is not event.object:
+            event = replace(event, object=scrubbed)
         if isinstance(event, Deleted):
             return self._deleted(event, name, version)
         if not force and self._is_old(name, version):

@@ -34,16 +34,21 @@ class Scrub:
         self.dropped: set[str] = set()
         self._known: set[str] = set()
 
-    def __call__(self, found: O) -> O:
-        """``found`` without what no record shall hold."""
-        annotations = found.metadata.annotations
-        if not annotations.keys() <= self._known:  # mostly, all of them have been seen
-            kept = {key: text for key, text in annotations.items() if self._is_kept(key)}
-            if len(kept) < len(annotations):
-                found = replace(found, metadata=_with(found.metadata, kept))
+    def clean(self, found: O) -> O:
+        """``found`` without what no record shall hold; itself where it has nothing of that."""
+        known = self._known
+        for key in found.metadata.annotations:  # it is asked of all news, and mostly all keys have been seen
+            if key not in known:
+                found = self._of_kept(found)
+                break
         if isinstance(found, ReplicaSet) and found.spec.template is not None:
             found = replace(found, spec=WorkloadSpec(selector=found.spec.selector))
         return found
+
+    def _of_kept(self, found: O) -> O:
+        annotations = found.metadata.annotations
+        kept = {key: text for key, text in annotations.items() if self._is_kept(key)}
+        return found if len(kept) == len(annotations) else replace(found, metadata=_with(found.metadata, kept))
 
     def _is_kept(self, key: str) -> bool:
         domain = key.partition("/")[0]

@@ -78,7 +78,7 @@ class Recorder:
         self._again = 0.0
         self._conf: Configured | None = None
         rim.tell = self.hear
-        rim.scrub = Scrub() if scrub is None else scrub
+        rim.scrub = (Scrub() if scrub is None else scrub).clean
 
     @property
     def bytes(self) -> int:
@@ -94,8 +94,13 @@ class Recorder:
         """Note a change that is about to be made."""
         if isinstance(change, Cut):
             self._safely(lambda: self._begin_cycle(change.now))
-        if self._since is not None:
-            self._noted(change)
+        if self._since is None:
+            return
+        try:
+            if self._waiting.add(change) >= PIECE or self._waiting.count >= segments.FRAME:
+                self._hand_over()
+        except Exception as error:  # noqa: BLE001  # as in _safely; a call less for every change
+            self._stop(in_words(error))
 
     def planned(self, plan: Plan) -> None:
         """Note what the last cut has led to."""
@@ -119,14 +124,6 @@ class Recorder:
         try:
             work()
         except Exception as error:  # noqa: BLE001  # scheduling does not hang on its record
-            self._stop(in_words(error))
-
-    def _noted(self, change: Change) -> None:
-        try:
-            size = self._waiting.add(change)
-            if size >= PIECE or self._waiting.count >= segments.FRAME:
-                self._hand_over()
-        except Exception as error:  # noqa: BLE001  # as below; a call less for every change
             self._stop(in_words(error))
 
     def _begin_cycle(self, now: float) -> None:
