@@ -234,6 +234,32 @@ def test_the_scheduler_evicts_waits_and_binds() -> None:
     assert phase(world, "high-0") == "Succeeded"
 
 
+def test_noting_phases_leaves_what_pods_that_wait_were_told() -> None:
+    """A pass without actions does not know why they wait: it tells only in which phase the job is that was placed."""
+    world = world_of(
+        node("n1", cpu=4), queue("default"),
+        *(each for name in ("first", "second") for each in (
+            pod_group(name, phase="Inqueue"), pod(f"{name}-0", group=name, cpu=3, schedulerName="volcano"),
+        )),
+    )  # fmt: skip
+    Kubelets(world)
+    conf = 'actions: "allocate"\ntiers:\n- plugins: [{name: gang}, {name: predicates}]\n'
+    found = Scheduling(world, config_of(conf), REGISTRY)
+
+    def told() -> tuple[object, object]:
+        waiting, group = world.get("Pod", "default/second-0"), world.get("PodGroup", "default/second")
+        return part(waiting or {}, "status", "conditions"), part(group or {}, "status")
+
+    found.cycle()
+    after(world, 10)
+    before, group = told(), world.get("PodGroup", "default/first")
+    found.note()
+    assert "Insufficient cpu" in str(before)
+    assert told() == before
+    assert part(group or {}, "status", "phase") != "Running"
+    assert part(world.get("PodGroup", "default/first") or {}, "status", "phase") == "Running"
+
+
 def test_a_write_that_is_refused_is_decided_again() -> None:
     world = world_of(*crowd())
     Kubelets(world)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from stromboli.cluster.body import Body, Key, meta
 from stromboli.cluster.events import Deleted, Event, Modified
 from stromboli.cluster.kinds import Object
@@ -15,9 +17,10 @@ from stromboli.cluster.rim import Cut, GatesSet, Learned
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
 from stromboli.errors import ManifestError
-from stromboli.framework.books.plan import Plan
+from stromboli.framework.books.plan import Plan, PodGroupUpdate
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
+from stromboli.model.job import PENDING
 from stromboli.model.snapshot import Snapshot
 from stromboli.narration.observe import SILENT, Observer
 from stromboli.sim.carrying import Carrier
@@ -112,10 +115,18 @@ class Scheduling:
         return plan
 
     def note(self) -> None:
-        """Write what a cycle writes of jobs without any of its actions: in which phases they are."""
+        """Write in which phases jobs are, as a cycle does, without any of its actions.
+
+        What the last cycle said of jobs that go on waiting, and of their pods, stays: it knew why they wait.
+        """
         config = replace(self.config, actions=())
-        now = self.world.timeline.now
-        self._carry_out(run_cycle(self._snapshot(), config, self.registry, now, self.seed, self.observer))
+        plan = run_cycle(self._snapshot(), config, self.registry, self.world.timeline.now, self.seed, self.observer)
+        told = [one for one in plan.pod_groups if self._is_news(one)]
+        self._carry_out(structs.replace(plan, pod_groups=told, pod_conditions=[]))
+
+    def _is_news(self, update: PodGroupUpdate) -> bool:
+        job = self.state.jobs.get(update.key)
+        return job is not None and (PENDING not in job.index or update.phase != job.phase)
 
     def decide(self, snapshot: Snapshot, now: float) -> Plan:
         """What one cycle decides."""
