@@ -2,9 +2,9 @@
 
 A scheduler process on a large cluster in the measuring process records while pods come and go; the CPU of the
 recorder, in the loop's thread and in its own, is counted beside that of the whole process.  Checkpoints count as often
-as entries and time make them due, however many fall into the seconds that are measured.  What passes every piece of
-news takes about as long as reading the clock: in place of every second call, drawn at random, an empty one is measured
-there, and what those take is taken off.
+as entries and time make them due, however many fall into the seconds that are measured.  Two functions run
+for every event and take about as long as reading the clock.  So about half of their calls, drawn at random, are timed;
+in the other calls an empty function is timed in the same place, and its mean is taken off.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any
 
 from benchmarks.live import watched
 from benchmarks.live.served import Served, served
+from stromboli.cluster.rim import Cut
 from stromboli.journal.scrubbing import Scrub
 from stromboli.journal.segments import ENTRIES, segments
 from stromboli.live.scheduler import recording
@@ -37,40 +38,42 @@ GANG = 10
 SHARE, SIZE = 0.03, 100.0
 """The recorder's part of the process's CPU, and bytes an event, that are allowed."""
 FREQUENT = ("hear", "scrub")
-"""What every piece of news passes: it lasts about as long as it takes to measure it."""
+"""What runs for every event, and lasts about as long as reading the clock."""
 
 
 class Meter:
     """CPU seconds of the recorder by part, those of garbage collection left out, which begins wherever it is due.
 
-    ``spent`` has them for each part, and of the ``FREQUENT`` ones how many calls there were, how many were measured,
-    and what empty calls took in place of the others (:func:`seconds_of`).
+    ``spent`` has them for each part, and of the ``FREQUENT`` ones how many calls there were, how many were timed, and
+    what empty calls took in place of the others (:func:`seconds_of`).  An empty call stands for the call itself, too.
     """
 
     def __init__(self) -> None:
         self.spent = defaultdict[str, float](float)
         self._collected, self._collections = defaultdict[int, float](float), dict[int, float]()
         self._draw = random.Random(1).random
-        gc.callbacks.append(self._collecting)
 
-    def always(self, method: Call, part: str) -> Call:
-        """``method``, of which every call is measured."""
-        return lambda *given: self._timed(method, given, part)
+    def timed(self, method: Call, part: str) -> Call:
+        """``method``, of which every call is timed."""
+        return lambda *given: self._time(method, given, part)
 
-    def by_turns(self, method: Call, part: str) -> Call:
-        """``method``, of which every second call is measured."""
+    def sampled(self, method: Call, part: str) -> Call:
+        """``method``, of which a random half of the calls is timed, and cycles that begin: these may last long."""
+        called, measured, empty = f"{part} called", f"{part} measured", f"{part} empty"
 
         def call(*given: Any) -> Any:
-            self.spent[f"{part} called"] += 1
+            if given and isinstance(given[-1], Cut):
+                return self._time(method, given, "loop")
+            self.spent[called] += 1
             if self._draw() < 0.5:
-                self.spent[f"{part} measured"] += 1
-                return self._timed(method, given, part)
-            self._timed(nothing, given, f"{part} empty")
+                self.spent[measured] += 1
+                return self._time(method, given, part)
+            self._time(nothing, given, empty)
             return method(*given)
 
         return call
 
-    def _timed(self, method: Call, given: tuple[Any, ...], part: str) -> Any:
+    def _time(self, method: Call, given: tuple[Any, ...], part: str) -> Any:
         thread = threading.get_ident()
         began, before = time.thread_time(), self._collected[thread]
         try:
@@ -80,10 +83,11 @@ class Meter:
             self.spent[part] += lasted
             if part in ("loop", "hear"):
                 self.spent["longest"] = max(self.spent["longest"], lasted)
-            self.spent["checkpoints"] += part == "checkpoint"
+            if part == "checkpoint":
+                self.spent["checkpoints"] += 1
 
-    def _collecting(self, phase: str, _about: object) -> None:
-        """Garbage is collected in whichever thread runs then."""
+    def collecting(self, phase: str, _about: object) -> None:
+        """Called by the garbage collector, which runs in whichever thread its time has come."""
         if phase == "start":
             self._collections[threading.get_ident()] = time.thread_time()
         else:
@@ -95,25 +99,29 @@ def nothing(*_given: object) -> None:
 
 
 def seconds_of(part: str, spent: Mapping[str, float]) -> float:
-    """CPU seconds that all calls of a ``FREQUENT`` part have taken, by those that were measured and the empty ones."""
-    called, measured = spent[f"{part} called"], spent[f"{part} measured"]
-    return called * (spent[part] / measured - spent[f"{part} empty"] / (called - measured))
+    """CPU seconds that all calls of a ``FREQUENT`` part have taken, by those that were timed and the empty ones."""
+    called, measured = spent.get(f"{part} called", 0.0), spent.get(f"{part} measured", 0.0)
+    if not measured:
+        return 0.0
+    empty = spent.get(f"{part} empty", 0.0) / (called - measured) if called > measured else 0.0
+    return called * (spent[part] / measured - empty)
 
 
 def metered(file: Path) -> None:
     """Count the recorder's CPU seconds, and write them into ``file`` every second and in the end."""
     meter, since = Meter(), time.monotonic()
+    gc.callbacks.append(meter.collecting)
 
     def write() -> None:
         told = {**meter.spent, "process": time.process_time(), "seconds": time.monotonic() - since}
         file.write_text(json.dumps(told), encoding="utf-8")
 
-    # what is measured are methods of the classes
-    setattr(recording.Recorder, "hear", meter.by_turns(recording.Recorder.hear, "hear"))  # noqa: B010
-    setattr(Scrub, "clean", meter.by_turns(Scrub.clean, "scrub"))  # noqa: B010
-    setattr(recording.Recorder, "planned", meter.always(recording.Recorder.planned, "loop"))  # noqa: B010
+    # with setattr, as mypy refuses assignments to methods
+    setattr(recording.Recorder, "hear", meter.sampled(recording.Recorder.hear, "hear"))  # noqa: B010
+    setattr(Scrub, "clean", meter.sampled(Scrub.clean, "scrub"))  # noqa: B010
+    setattr(recording.Recorder, "planned", meter.timed(recording.Recorder.planned, "loop"))  # noqa: B010
     for name, part in (("begin", "checkpoint"), ("entries", "thread"), ("end", "thread")):
-        setattr(recording._Writer, name, meter.always(getattr(recording._Writer, name), part))
+        setattr(recording._Writer, name, meter.timed(getattr(recording._Writer, name), part))
     entries_of = recording._Writer.entries
 
     def noted(*given: Any) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from itertools import count
+
 import pytest
 
 from benchmarks.records.cost import Meter, seconds_of
+from stromboli.cluster.rim import Cut
 
 
-def test_every_call_is_made_and_about_half_are_measured() -> None:
+def test_every_call_is_made_and_about_half_are_timed() -> None:
     meter, made = Meter(), list[int]()
-    call = meter.by_turns(made.append, "hear")
+    call = meter.sampled(made.append, "hear")
     for number in range(1000):
         call(number)
     assert made == list(range(1000))
@@ -17,6 +21,35 @@ def test_every_call_is_made_and_about_half_are_measured() -> None:
     assert 400 < meter.spent["hear measured"] < 600
 
 
-def test_what_empty_calls_take_is_taken_off_each_call() -> None:
-    spent = {"hear called": 10, "hear measured": 4, "hear": 4 * 5e-6, "hear empty": 6 * 2e-6}
-    assert seconds_of("hear", spent) == pytest.approx(10 * 3e-6)
+def test_cycles_that_begin_are_all_timed() -> None:
+    meter = Meter()
+    call = meter.sampled(lambda _change: sum(range(10_000)), "hear")
+    for _ in range(20):
+        call(Cut(0.0, 0, 0))
+    assert meter.spent["loop"] > 0
+    assert "hear called" not in meter.spent
+
+
+def test_reading_the_clock_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that goes on by a second whenever it is read, and by seven while the call lasts."""
+    now = count()
+    monkeypatch.setattr(time, "thread_time", lambda: float(next(now)))
+    meter = Meter()
+    call = meter.sampled(lambda: [next(now) for _ in range(7)], "hear")
+    for _ in range(100):
+        call()
+    assert seconds_of("hear", meter.spent) == pytest.approx(700)
+
+
+@pytest.mark.parametrize(
+    ("called", "measured", "spent", "empty", "expected"),
+    [
+        pytest.param(10, 4, 4 * 5e-6, 6 * 2e-6, 10 * 3e-6, id="empty calls are taken off"),
+        pytest.param(0, 0, 0.0, 0.0, 0.0, id="no event came"),
+        pytest.param(2, 0, 0.0, 4e-6, 0.0, id="none was drawn"),
+        pytest.param(2, 2, 8e-6, 0.0, 8e-6, id="all were drawn"),
+    ],
+)
+def test_seconds_of_all_calls(called: int, measured: int, spent: float, empty: float, expected: float) -> None:
+    counted = {"hear called": called, "hear measured": measured, "hear": spent, "hear empty": empty}
+    assert seconds_of("hear", counted) == pytest.approx(expected)

@@ -182,6 +182,21 @@ def test_lists_come_in_pages_and_as_one() -> None:
     assert run(main()) == (1201, 3)
 
 
+def test_a_list_in_pages_is_of_one_version_though_objects_are_written_meanwhile() -> None:
+    """So an object of an earlier page has not gone."""
+
+    async def main() -> set[str]:
+        server, versions = MemoryServer(), set[str]()
+        for number in range(1201):
+            server.put("pods", {"metadata": {"name": f"p{number}", "namespace": "ns"}})
+        async for page in client_of(server).pages(PODS):
+            versions.add(page.resource_version)
+            server.put("pods", {"metadata": {"name": f"late{len(versions)}", "namespace": "ns"}})
+        return versions
+
+    assert len(run(main())) == 1
+
+
 @pytest.mark.parametrize("answer", [b"<html>", b'{"items": 3}', b"\xff"])
 def test_an_answer_that_is_no_list_is_an_error_of_ours(answer: bytes) -> None:
     async def main() -> None:

@@ -260,6 +260,27 @@ def test_noting_phases_leaves_what_pods_that_wait_were_told() -> None:
     assert part(world.get("PodGroup", "default/first") or {}, "status", "phase") == "Running"
 
 
+def test_noting_phases_tells_of_a_job_that_runs_in_part_and_of_pods_that_start() -> None:
+    """Queues count by phases, so a job that has enough pods runs although another of its pods waits."""
+    world = world_of(
+        node("n1", cpu=4), queue("default"),
+        pod_group("part", phase="Inqueue"), pod("part-0", group="part", cpu=2, schedulerName="volcano"),
+        pod("part-1", group="part", cpu=4, schedulerName="volcano"),
+        pod_group("whole", min_member=1, phase="Inqueue"),
+        *(pod(f"whole-{i}", group="whole", cpu=1, schedulerName="volcano") for i in range(2)),
+    )  # fmt: skip
+    Kubelets(world)
+    conf = 'actions: "allocate"\ntiers:\n- plugins: [{name: gang}, {name: predicates}]\n'
+    found = Scheduling(world, config_of(conf), REGISTRY)
+    found.cycle()
+    found.note()
+    after(world, 10)
+    found.note()
+    statuses = {name: part(world.get("PodGroup", f"default/{name}") or {}, "status") for name in ("part", "whole")}
+    assert statuses["part"]["phase"] == "Running"
+    assert (statuses["whole"]["phase"], statuses["whole"]["running"]) == ("Running", 2)
+
+
 def test_a_write_that_is_refused_is_decided_again() -> None:
     world = world_of(*crowd())
     Kubelets(world)

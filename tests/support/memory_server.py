@@ -81,7 +81,7 @@ class MemoryServer(Faulty):
         self.forgotten = 0
         self.watches: list[_Watch] = []
         self.bindings: list[tuple[str, str]] = []
-        self.lists: dict[str, list[Json]] = {}
+        self.lists: dict[str, tuple[int, list[Json]]] = {}
         self.bound_become = ""
         self.bookmarks = True
 
@@ -192,15 +192,14 @@ class MemoryServer(Faulty):
         return found
 
     def _listed(self, request: Request, collection: str, namespace: str) -> Response:
-        token = request.params.get("continue", "")
-        found = self.lists.get(token) or [
-            found for found in self.all(collection) if _is_asked_for(found, namespace, request)
-        ]
+        """A page; those that continue a list have its version, as they show the cluster as it was then."""
+        asked = [found for found in self.all(collection) if _is_asked_for(found, namespace, request)]
+        version, found = self.lists.get(request.params.get("continue", ""), (self.version, asked))
         limit = int(request.params.get("limit", 0)) or len(found)
-        meta = {"resourceVersion": str(self.version)}
+        meta = {"resourceVersion": str(version)}
         if len(found) > limit:
             meta["continue"] = f"token-{len(self.lists)}"
-            self.lists[meta["continue"]] = found[limit:]
+            self.lists[meta["continue"]] = version, found[limit:]
         return _ok({"metadata": meta, "items": found[:limit]})
 
     def _created(self, request: Request, collection: str, namespace: str) -> Response:

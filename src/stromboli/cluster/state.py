@@ -42,7 +42,7 @@ from stromboli.model.resources.request import RequestGates
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.status import COMPLETED_STATUS
 from stromboli.model.task import Task
-from stromboli.model.usage import NodeUsage, among
+from stromboli.model.usage import NodeUsage, usage_of
 
 COUNTED_AT_ONCE = 500
 """How many changed jobs, or nodes, are counted again in one go."""
@@ -381,7 +381,7 @@ class ClusterState:
         found.quotas = {namespace: dict(quotas) for namespace, quotas in self.quotas.items()}
         found.namespace_labels = dict(self.namespace_labels)
         found.services = {namespace: dict(sorted(named.items())) for namespace, named in self.services.items()}
-        found.usage = among(table.statics.names, self.usage)
+        found.usage = usage_of(table.statics.names, self.usage)
         found.budgets = [self.budgets[key] for key in sorted(self.budgets)]
         found.claims = dict(sorted(self.storage.devices.demands.items()))
         found.memory, found.utc_offset = dict(self.memory), self.utc_offset

@@ -37,7 +37,7 @@ class Scrub:
     def clean(self, found: O) -> O:
         """``found`` without what no record shall hold; itself where it has nothing of that."""
         known = self._known
-        for key in found.metadata.annotations:  # it is asked of all news, and mostly all keys have been seen
+        for key in found.metadata.annotations:  # runs for every event; nearly always all keys are known
             if key not in known:
                 found = self._of_kept(found)
                 break

@@ -29,6 +29,6 @@ class NodeUsage(msgspec.Struct, frozen=True):
         return now - self.time <= FRESH
 
 
-def among(names: Iterable[str], usage: Mapping[str, NodeUsage]) -> dict[str, NodeUsage]:
-    """What ``usage`` tells of the nodes ``names``, in their order."""
+def usage_of(names: Iterable[str], usage: Mapping[str, NodeUsage]) -> dict[str, NodeUsage]:
+    """The samples in ``usage`` of the nodes ``names``, in their order."""
     return {name: usage[name] for name in filter(usage.__contains__, names)} if usage else {}

@@ -115,9 +115,10 @@ class Scheduling:
         return plan
 
     def note(self) -> None:
-        """Write in which phases jobs are, as a cycle does, without any of its actions.
+        """Write the phases of jobs as a cycle without actions finds them.
 
-        What the last cycle said of jobs that go on waiting, and of their pods, stays: it knew why they wait.
+        Jobs of which pods still wait and that stay in their phase are left alone, and so are the conditions of all
+        pods: only the last whole cycle knows why they wait.
         """
         config = replace(self.config, actions=())
         plan = run_cycle(self._snapshot(), config, self.registry, self.world.timeline.now, self.seed, self.observer)
@@ -125,6 +126,7 @@ class Scheduling:
         self._carry_out(structs.replace(plan, pod_groups=told, pod_conditions=[]))
 
     def _is_news(self, update: PodGroupUpdate) -> bool:
+        """Whether a job has another phase now, or has no pod left that waits."""
         job = self.state.jobs.get(update.key)
         return job is not None and (PENDING not in job.index or update.phase != job.phase)
 

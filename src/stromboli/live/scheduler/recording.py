@@ -99,7 +99,7 @@ class Recorder:
         try:
             if self._waiting.add(change) >= PIECE or self._waiting.count >= segments.FRAME:
                 self._hand_over()
-        except Exception as error:  # noqa: BLE001  # as in _safely; a call less for every change
+        except Exception as error:  # noqa: BLE001  # as in _safely; written out, as it runs for every change
             self._stop(in_words(error))
 
     def planned(self, plan: Plan) -> None:

@@ -40,7 +40,8 @@ class Room:
             return False
         first = self._wants is None
         if self._wants is None:
-            undecided = [job for job in state.jobs.values() if not job.settled]  # most have been placed
+            # a settled job is admitted, and no pod of it waits
+            undecided = [job for job in state.jobs.values() if not job.settled]
             if any(map(_needs_no_node, undecided)):
                 return False
             self._wants = [*_wants(state.axes, undecided)]
