@@ -45,7 +45,8 @@ class Meter:
     """CPU seconds of the recorder by part, those of garbage collection left out, which begins wherever it is due.
 
     ``spent`` has them for each part, and of the ``FREQUENT`` ones how many calls there were, how many were timed, and
-    what empty calls took in place of the others (:func:`seconds_of`).  An empty call stands for the call itself, too.
+    what empty calls took in place of the others (:func:`seconds_of`).  An empty call also
+    takes off what calling a function costs.
     """
 
     def __init__(self) -> None:
@@ -58,7 +59,7 @@ class Meter:
         return lambda *given: self._time(method, given, part)
 
     def sampled(self, method: Call, part: str) -> Call:
-        """``method``, of which a random half of the calls is timed, and cycles that begin: these may last long."""
+        """``method``, of which a random half of the calls is timed, and each that begins a cycle: it may take long."""
         called, measured, empty = f"{part} called", f"{part} measured", f"{part} empty"
 
         def call(*given: Any) -> Any:
@@ -192,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     share = (found["loop"] + found["thread"] + checkpoint * due) / found["process"]
     print(
         f"recorder {found['loop']:.2f} + {found['thread']:.2f} CPU s of {found['process']:.2f}, {due:.2f} checkpoints "
-        f"of {checkpoint:.3f} due: {share:.2%}; longest in the loop {found['longest'] * 1000:.1f} ms"
+        f"of {checkpoint:.3f} due: {share:.2%}; longest of those timed {found['longest'] * 1000:.1f} ms"
     )
     size = stored / max(news, 1)
     print(f"{stored} bytes, {count} entries, {news} of news: {size:.0f} B an event")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from itertools import chain, repeat
 from typing import Any
 
 import pytest
 
 from stromboli.errors import StromboliError, Unreachable
 from stromboli.kube.client import WATCH_SECONDS, Client
-from stromboli.kube.informer import UNKNOWN_PAUSE, Change, Informer
+from stromboli.kube.informer import UNKNOWN_PAUSE, Change, Informer, What
 from stromboli.kube.informers import Informers
 from stromboli.kube.resources import PODS
 from stromboli.kube.transport import Request, Response
@@ -516,6 +517,19 @@ def test_a_page_that_has_expired_is_listed_at_one_go() -> None:
         async with world:
             assert world.agrees()
             assert "limit" not in world.server.requests[2].params
+
+    run(main())
+
+
+@pytest.mark.parametrize("version", ["", "7"])
+def test_pages_of_one_list_may_differ_in_version(version: str) -> None:
+    async def main() -> None:
+        world, told = World(), set[What]()
+        [world.server.put("pods", pod(f"p{number}")) for number in range(1200)]
+        world.server.list_versions = chain([str(world.server.version)], repeat(version, 2))
+        world.informer.subscribe(lambda change: told.add(change.what))
+        async with world:
+            assert (world.agrees(), told) == (True, {What.added})
 
     run(main())
 

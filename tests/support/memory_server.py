@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -82,6 +82,7 @@ class MemoryServer(Faulty):
         self.watches: list[_Watch] = []
         self.bindings: list[tuple[str, str]] = []
         self.lists: dict[str, tuple[int, list[Json]]] = {}
+        self.list_versions: Iterator[str] = iter(())  # what pages say instead of theirs
         self.bound_become = ""
         self.bookmarks = True
 
@@ -192,11 +193,16 @@ class MemoryServer(Faulty):
         return found
 
     def _listed(self, request: Request, collection: str, namespace: str) -> Response:
-        """A page; those that continue a list have its version, as they show the cluster as it was then."""
-        asked = [found for found in self.all(collection) if _is_asked_for(found, namespace, request)]
-        version, found = self.lists.get(request.params.get("continue", ""), (self.version, asked))
+        """One page of a list.  Later pages keep the version of the first, as kube-apiserver's do."""
+        if token := request.params.get("continue"):
+            version, found = self.lists[token]
+        else:
+            version, found = (
+                self.version,
+                [one for one in self.all(collection) if _is_asked_for(one, namespace, request)],
+            )
         limit = int(request.params.get("limit", 0)) or len(found)
-        meta = {"resourceVersion": str(version)}
+        meta = {"resourceVersion": next(self.list_versions, str(version))}
         if len(found) > limit:
             meta["continue"] = f"token-{len(self.lists)}"
             self.lists[meta["continue"]] = version, found[limit:]

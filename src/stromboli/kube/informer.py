@@ -274,10 +274,10 @@ class Informer(Generic[T]):
         version = ""
         busy = Slices()
         with not_collecting():
-            async for page in self._pages():
-                if page.resource_version != version:  # another list, which begins with this page
+            async for page, begins in self._pages():
+                if begins:
                     seen.clear()
-                version = page.resource_version
+                    version = page.resource_version
                 for raw in page.items:
                     stub = identity(raw)
                     seen.add((stub.namespace, stub.name))
@@ -300,15 +300,20 @@ class Informer(Generic[T]):
                 del self._answered[key]
                 self._tell(Change(What.deleted, key, known.uid, known.version, None))
 
-    async def _pages(self) -> AsyncIterator[Page]:
-        """All pages; when the rest expires on the way, everything once more at one go."""
+    async def _pages(self) -> AsyncIterator[tuple[Page, bool]]:
+        """All pages, and of each whether a list begins with it: when the rest expires, everything comes at one go.
+
+        Pages of one list may differ in version where a proxy answers for several servers.
+        """
+        begins = True
         try:
             async for page in self.client.pages(self.resource, self.namespace, self.select):
-                yield page
+                yield page, begins
+                begins = False
         except ApiError as error:
             if not error.gone:
                 raise
-            yield await self.client.page(self.resource, self.namespace, self.select, limit=0)
+            yield await self.client.page(self.resource, self.namespace, self.select, limit=0), True
 
     # ------------------------------------------------------------------ changes
 
