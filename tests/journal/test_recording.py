@@ -110,11 +110,20 @@ def test_entries_are_handed_over_before_a_cycle_begins_when_they_are_many(
 
 def test_a_disk_that_is_too_slow_ends_the_record(recorded: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what waits for the writer is bounded."""
-    goes_on = Event()
-    monkeypatch.setattr(recording._Writer, "begin", lambda *_given: goes_on.wait())
-    recorded.cut()
-    for _ in range(WAITING + 2):
+    taken, goes_on = Event(), Event()
+
+    def begin(*_given: object) -> None:
+        taken.set()
+        goes_on.wait()
+
+    monkeypatch.setattr(recording._Writer, "begin", begin)
+    try:
         recorded.cut()
-    assert recorded.recorder.waiting == WAITING
-    goes_on.set()
+        taken.wait()  # else it is one of those that wait, or not, as the threads have their turns
+        for _ in range(WAITING + 2):
+            recorded.cut()
+        waiting = recorded.recorder.waiting
+    finally:
+        goes_on.set()
+    assert waiting == WAITING
     assert recorded.heard.lines == [("record_stopped", {"error": "the disk is too slow", "seconds": AGAIN})]
