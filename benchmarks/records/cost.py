@@ -45,8 +45,8 @@ class Meter:
     """CPU seconds of the recorder by part, those of garbage collection left out, which begins wherever it is due.
 
     ``spent`` has them for each part, and of the ``FREQUENT`` ones how many calls there were, how many were timed, and
-    what empty calls took in place of the others (:func:`seconds_of`).  An empty call also
-    takes off what calling a function costs.
+    what empty calls took in place of the others (:func:`seconds_of`).  An empty call also takes
+    off what calling a function costs.
     """
 
     def __init__(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from itertools import chain, repeat
 from typing import Any
 
 import pytest
@@ -525,8 +524,9 @@ def test_a_page_that_has_expired_is_listed_at_one_go() -> None:
 def test_pages_of_one_list_may_differ_in_version(version: str) -> None:
     async def main() -> None:
         world, told = World(), set[What]()
-        [world.server.put("pods", pod(f"p{number}")) for number in range(1200)]
-        world.server.list_versions = chain([str(world.server.version)], repeat(version, 2))
+        for number in range(1200):
+            world.server.put("pods", pod(f"p{number}"))
+        world.server.list_versions = iter([str(world.server.version), version, version])
         world.informer.subscribe(lambda change: told.add(change.what))
         async with world:
             assert (world.agrees(), told) == (True, {What.added})

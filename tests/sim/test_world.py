@@ -198,6 +198,13 @@ tiers:
 """
 
 
+PLACING = """\
+actions: "allocate"
+tiers:
+- plugins: [{name: gang}, {name: predicates}]
+"""
+
+
 def crowd() -> list[Manifest]:
     """A full node of unimportant pods, and an important one that needs the room of two."""
     told = {STOP_AFTER: "1h"}
@@ -243,8 +250,7 @@ def test_noting_phases_leaves_what_pods_that_wait_were_told() -> None:
         )),
     )  # fmt: skip
     Kubelets(world)
-    conf = 'actions: "allocate"\ntiers:\n- plugins: [{name: gang}, {name: predicates}]\n'
-    found = Scheduling(world, config_of(conf), REGISTRY)
+    found = Scheduling(world, config_of(PLACING), REGISTRY)
 
     def told() -> tuple[object, object]:
         waiting, group = world.get("Pod", "default/second-0"), world.get("PodGroup", "default/second")
@@ -270,8 +276,7 @@ def test_noting_phases_tells_of_a_job_that_runs_in_part_and_of_pods_that_start()
         *(pod(f"whole-{i}", group="whole", cpu=1, schedulerName="volcano") for i in range(2)),
     )  # fmt: skip
     Kubelets(world)
-    conf = 'actions: "allocate"\ntiers:\n- plugins: [{name: gang}, {name: predicates}]\n'
-    found = Scheduling(world, config_of(conf), REGISTRY)
+    found = Scheduling(world, config_of(PLACING), REGISTRY)
     found.cycle()
     found.note()
     after(world, 10)

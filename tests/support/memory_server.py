@@ -197,10 +197,8 @@ class MemoryServer(Faulty):
         if token := request.params.get("continue"):
             version, found = self.lists[token]
         else:
-            version, found = (
-                self.version,
-                [one for one in self.all(collection) if _is_asked_for(one, namespace, request)],
-            )
+            version = self.version
+            found = [one for one in self.all(collection) if _is_asked_for(one, namespace, request)]
         limit = int(request.params.get("limit", 0)) or len(found)
         meta = {"resourceVersion": next(self.list_versions, str(version))}
         if len(found) > limit:
