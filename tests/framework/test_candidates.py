@@ -7,12 +7,13 @@ import pytest
 from msgspec import structs
 
 from stromboli.framework.books import candidates
-from stromboli.framework.books.candidates import Candidates, Columns
+from stromboli.framework.books.candidates import Candidates, Columns, gives_single_tasks
 from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench
 
+HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
 REQUESTS = [np.array([cores * 1000, 0, 0, 0], dtype=np.int64) for cores in (1, 2, 3)]
 
 
@@ -160,9 +161,10 @@ def test_an_empty_reach_is_known_without_looking_at_tasks(monkeypatch: pytest.Mo
 
 
 def test_the_jobs_of_which_single_tasks_may_go_have_bound_or_running_tasks() -> None:
-    """Those of ``b`` go together; ``c`` waits, ``d`` has ended, ``e`` is being bound, and ``f`` refuses eviction."""
+    """Those of ``b`` go together; ``c`` waits, ``d`` has ended, ``e`` is being bound, and the pod of ``f`` stays."""
     bench = cluster()
-    bench.tell(*(pod_group(name, phase="Running") for name in "cdef"))
+    bench.tell(*(pod_group(name, phase="Running") for name in "cde"))
+    bench.tell(HIGH, pod_group("f", phase="Running", priorityClassName="high"))
     bench.tell(pod("c-0", group="c"), pod("d-0", group="d", on="n0", phase="Succeeded"))
     bench.tell(pod("e-0", group="e", on="n0", phase="Pending"))
     bench.tell(pod("f-0", group="f", on="n0", annotations={"volcano.sh/preemptable": "false"}))
@@ -170,6 +172,8 @@ def test_the_jobs_of_which_single_tasks_may_go_have_bound_or_running_tasks() -> 
     b.group = structs.replace(b.group, evicted_whole=True)
     with bench.open() as session:
         found = session.candidates
-        assert list(found.jobs) == ["default/a", "default/b", "default/e"]
-        assert found.by_queue == {"default": [0, 2]}
-        assert [job.name for job in session.jobs.values() if found.gives_single_tasks(job)] == ["a", "e"]
+        jobs = session.jobs.values()
+        assert [job.name for job in jobs if gives_single_tasks(job)] == ["a", "e", "f"]
+        assert found.by_priority == {("default", 0): ["default/a", "default/e"], ("default", 7): ["default/f"]}
+        of = found.reach_of(["default/a", "default/f"], bound=True, only_best_effort=False)
+        assert (of.count.tolist(), list(found.numbers)) == ([1, 1], ["default/a", "default/b", "default/e"])

@@ -124,6 +124,41 @@ def test_that_nothing_of_a_job_can_be_named_is_kept_where_no_later_tier_decides(
     assert len({uid for job, uid in asked_of if job == "default/y"}) == (0 if kept else PODS)
 
 
+@pytest.mark.parametrize(("tiers", "asked"), [(FIRST, 0), (("outsider", "gang priority"), 2)])
+def test_jobs_that_priority_rules_out_are_not_asked_about(tiers: Sequence[str], asked: int) -> None:
+    """No plugin is asked whether x may evict jobs of its own priority, unless a tier without such a promise decides."""
+    equal = [each for number in range(2) for each in running(f"e{number}", 1, cls="high")]
+    bench, _, asked_of = Outsider(tiers=tiers).bench(*waiting("x", 1), *equal)
+    bench.cycle()
+    assert {uid for _, uid in asked_of} >= {f"default/v{number}" for number in range(PODS)}
+    assert len([uid for _, uid in asked_of if uid.startswith("default/e")]) == asked
+
+
+@pytest.mark.parametrize(("protects", "tiers"), [(False, FIRST), (True, FIRST), (True, SECOND)])
+def test_one_job_of_a_queue_and_a_priority_is_asked_about_for_all(protects: bool, tiers: Sequence[str]) -> None:
+    """It says that none of them may be evicted; of those of another priority it says that they may."""
+    asked_of: list[str] = []
+
+    class ByPriority(Plugin):
+        name = "outsider"
+
+        @preemptable(protects=protects)
+        def votes(self, preemptor: Task, preemptees: Sequence[Task]) -> Sequence[Task]:
+            return preemptees
+
+        @preemptable.job(by_priority=True)
+        def may_name(self, preemptor: Task, job: Job) -> bool:
+            asked_of.append(job.name)
+            return job.priority > 1
+
+    low = [each for number in range(PODS) for each in running(f"v{number}", 1)]
+    mid = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "mid"}, "value": 5}
+    scene = [node("n1", cpu=PODS + 1), *CLASSES, mid, *low, *running("m", 1, cls="mid"), *waiting("x", 1)]
+    plan = Bench(scene, conf(*tiers, actions="preempt"), ByPriority).cycle()
+    assert evicted(plan) == ["m-0"]
+    assert len([name for name in asked_of if name.startswith("v")]) == 1
+
+
 def test_what_a_later_tier_without_own_rules_out_is_asked_again() -> None:
     """For priority all jobs are equal; the second tier lets y evict, and x not."""
 

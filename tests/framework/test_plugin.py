@@ -298,6 +298,7 @@ def test_every_point_can_be_registered():
             )
         ),
         (predicate(own=True), lambda self, task, node: 1, r"own= belongs to sort keys of jobs and tasks"),
+        (preemptable(by_priority=True), lambda self, preemptor, preemptees: [], r"by_priority= belongs to forms"),
         (batch_node_order.raw(key=region), lambda self, task, nodes: nodes, r"raw scores need normalise="),
     ],
 )

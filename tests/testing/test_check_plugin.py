@@ -457,6 +457,20 @@ class Busy(Flawed):
         return reclaimees if (self.table.used == self.before).all() else []
 
 
+class ByName(Flawed):
+    """Allows jobs by their names, and says that this follows from their priorities."""
+
+    name = "by-name"
+
+    @reclaimable
+    def all_of_them(self, _reclaimer, reclaimees):
+        return reclaimees
+
+    @reclaimable.job(by_priority=True)
+    def even(self, _reclaimer, job):
+        return int(job.name[-1:], 36) % 2 == 0
+
+
 class Choosy(Flawed):
     """Allows a queue one more pod where the first one is even."""
 
@@ -551,6 +565,7 @@ class Evens(Flawed):
         (NoCandidate, r"plugin nowhere, in a cycle: TypeError: best_node must answer one of the nodes or None, not"),
         (NoVictims, r"plugin names, preemptable: raised .* must answer a list of tasks, or None to abstain, not \['"),
         (OneInAll, r"plugin one, preemptable: names \[\] of .*, and \[Task.* though no task of that job has moved"),
+        (ByName, r"plugin by-name, reclaimable.job: says .* and .* of .*, of the same queue and priority; leave out"),
         (Busy, r"plugin busy, reclaimable: names \[Task.* of .*, and \[\] though no task of that job has moved; leave"),
         (Choosy, r"plugin choosy, allocatable.many: says \[1, 0.*\] for Task.* when in turn each of .*; leave out"),
         (Pairs, r"plugin pairs, preemptive: allows \[Task.*\] together, but not Task.* are placed; leave out own="),

@@ -108,7 +108,7 @@ class Priority(Plugin, trusted=True):
             self.say_victims(victims=[task.key for task in victims])
         return victims
 
-    @preemptable.job(own=True)
+    @preemptable.job(own=True, by_priority=True)
     def job_may_be_less_important(self, preemptor: Task, job: Job) -> bool:
         """Whether the job, or in the preemptor's own some task, may be less important."""
         own = self.session.job_of(preemptor)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from stromboli.framework.books.candidates import Reach, Said
+from stromboli.framework.books.candidates import Reach, Said, gives_single_tasks
 from stromboli.framework.extension.prefilters import AllAgree, JobPrefilter
 from stromboli.model.job import Job
 from stromboli.model.task import Task
@@ -43,10 +44,12 @@ class Reaches:
         if (found := self._found.get(key)) is not None:
             found.refresh()
             return found
-        numbers = self._in_scope()
-        if self._prefilter is not None:
-            numbers = self._could_name(self._prefilter, task, key, numbers)
-        return self._find(key, numbers, only_best_effort=self._policy.checked and task.template.best_effort)
+        if (prefilter := self._prefilter) is None:
+            uids = self._in_scope()
+        else:
+            uids = self._in_scope(partial(prefilter.by_priority, task) if isinstance(prefilter, AllAgree) else None)
+            uids = self._could_name(prefilter, task, key, uids)
+        return self._find(key, uids, only_best_effort=self._policy.checked and task.template.best_effort)
 
     def all(self) -> Reach:
         """The tasks that could be evicted if no plugin objected."""
@@ -59,43 +62,46 @@ class Reaches:
         """Drop all of them, to be found again: fewer jobs may be within reach by now."""
         self._found.clear()
 
-    def _in_scope(self) -> Sequence[int]:
-        """The numbers of the jobs among which tasks are sought."""
-        candidates, of = self._session.candidates, self._of
+    def _in_scope(self, also: Callable[[Job], bool] | None = None) -> Sequence[str]:
+        """The uids of the jobs among which tasks are sought.
+
+        Of the other jobs, those of which ``also`` is true, which says the same of all jobs of a queue and a priority.
+        """
+        session, own, of = self._session, self._job.uid, self._of
         if of is None:
-            return [candidates.jobs[self._job.uid]] if candidates.gives_single_tasks(self._job) else []
-        own, found = candidates.jobs.get(self._job.uid, -1), list[int]()
-        for numbers in candidates.by_queue.values():
-            others = [number for number in numbers if number != own]
-            if others and of(candidates.jobs_at(others[:1])[0]):
+            return [own] if gives_single_tasks(session.snapshot.jobs[own]) else []
+        found = list[str]()
+        for uids in session.candidates.by_priority.values():
+            others = [uid for uid in uids if uid != own]
+            (first,) = session.jobs.peek_each(others[:1]) or (None,)
+            if first is not None and of(first) and (also is None or also(first)):
                 found += others
         return found
 
-    def _could_name(self, prefilter: JobPrefilter, task: Task, key: Hashable, numbers: Sequence[int]) -> Sequence[int]:
-        """Those of ``numbers`` of whose jobs plugins could name tasks."""
-        candidates = self._session.candidates
-        pairs = zip(numbers, candidates.jobs_at(numbers), strict=True)
+    def _could_name(self, prefilter: JobPrefilter, task: Task, key: Hashable, uids: Sequence[str]) -> Sequence[str]:
+        """Those of ``uids`` of whose jobs plugins could name tasks."""
+        jobs = self._session.jobs.peek_each(uids)
         if self._of is None or not (isinstance(prefilter, AllAgree) and prefilter.own):
-            return [number for number, job in pairs if prefilter(task, job)]
-        kept, found = candidates.kept((self._policy.point, self._job.queue, self._job.priority, key)), []
-        for number, job in pairs:
-            said = kept.get(number)
+            return [job.uid for job in jobs if prefilter(task, job)]
+        kept, found = self._session.candidates.kept((self._policy.point, self._job.queue, self._job.priority, key)), []
+        for job in jobs:
+            said = kept.get(job.uid)
             if said is None or said[0] != job.sums.moves:
-                said = _asked(prefilter, task, job, kept, number)
+                said = _asked(prefilter, task, job, kept)
             if said[1]:
-                found.append(number)
+                found.append(job.uid)
         return found
 
-    def _find(self, key: Hashable, numbers: Sequence[int], *, only_best_effort: bool) -> Reach:
+    def _find(self, key: Hashable, uids: Sequence[str], *, only_best_effort: bool) -> Reach:
         candidates, bound = self._session.candidates, self._policy.bound
-        found = self._found[key] = candidates.reach_of(numbers, bound=bound, only_best_effort=only_best_effort)
+        found = self._found[key] = candidates.reach_of(uids, bound=bound, only_best_effort=only_best_effort)
         return found
 
 
-def _asked(prefilter: AllAgree, task: Task, job: Job, kept: Said, number: int) -> tuple[int, bool]:
+def _asked(prefilter: AllAgree, task: Task, job: Job, kept: Said) -> tuple[int, bool]:
     """Whether plugins could name a task of ``job``; ``kept`` where those decide that promise to say it again."""
     tier = prefilter.tier(task, job)
     said = job.sums.moves, tier >= 0
     if tier == 0 or (tier < 0 and len(prefilter.tiers) <= 1):
-        kept[number] = said
+        kept[job.uid] = said
     return said

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from statistics import median
 from typing import Any, Final
 
@@ -174,11 +175,17 @@ class Runtimes:
 
 def _requests(spec: Mapping[str, Any]) -> dict[str, str]:
     """What the containers ask for together."""
+    asked = [(one.get("resources") or {}).get("requests") or {} for one in spec.get("containers") or ()]
+    return dict(_total(tuple((name, str(amount)) for requests in asked for name, amount in requests.items())))
+
+
+@lru_cache(maxsize=1 << 10)
+def _total(asked: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Amounts of the same resource added up; the pods of a job ask for the same."""
     total: dict[str, Fraction] = {}
-    for container in spec.get("containers") or ():
-        for name, amount in ((container.get("resources") or {}).get("requests") or {}).items():
-            total[name] = total.get(name, Fraction(0)) + Fraction(quantity.parse(str(amount)))
-    return {name: text_of(float(amount)) for name, amount in total.items()}
+    for name, amount in asked:
+        total[name] = total.get(name, Fraction(0)) + Fraction(quantity.parse(amount))
+    return tuple((name, text_of(float(amount))) for name, amount in total.items())
 
 
 def _group(found: Manifest) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from stromboli.testing.node_checks import check_nodes
 from stromboli.testing.other_checks import check_handlers, check_many, check_orders, check_quotas, check_sated
 from stromboli.testing.shrinking import Example, smallest
 from stromboli.testing.trial import Trial
-from stromboli.testing.victim_checks import check_own, check_victims
+from stromboli.testing.victim_checks import check_by_priority, check_own, check_victims
 
 CHECKS = (
     check_nodes,
@@ -22,6 +22,7 @@ CHECKS = (
     check_handlers,
     check_victims,
     check_own,
+    check_by_priority,
     check_quotas,
     check_sated,
     check_cycle,
@@ -43,7 +44,8 @@ def check_plugin(
     ones.  A ``pre_predicate`` with a key must say the same of all tasks of a template.  ``.many`` must say what the
     plain form says one by one, ``.key`` order as the comparison does.  A task that a protecting hook permits among
     others it must permit alone, too; a vote with ``own=`` must name the same tasks of a job, whatever the other
-    candidates, until the job changes; what a queue is allowed with it must follow from what the queue holds.  In a
+    candidates, until the job changes; a form for jobs with ``by_priority=`` must say the same of jobs of one queue and
+    priority; what a queue is allowed with it must follow from what the queue holds.  In a
     whole cycle nothing may be raised, and nothing answered that a point cannot use.
 
     Raises AssertionError with plugin, hook, what is wrong and the smallest example found; ImportError where the package

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from itertools import product
 
 from stromboli.framework.books.hyper_nodes import TOP
 from stromboli.framework.extension.answers import Answer
@@ -37,6 +38,22 @@ def check_own(trial: Trial) -> None:
                     if named != (before := said.setdefault((at, job.uid, job.sums.moves), named)):
                         flaw = f"names {before} of {job.uid}, and {named} though no task of that job has moved"
                         trial.fail(answer.hook.name, f"{flaw}; leave out own=")
+
+
+def check_by_priority(trial: Trial) -> None:
+    """Check that a form for jobs with ``by_priority=`` says the same of jobs of one queue and priority."""
+    promising = [answer for point in ("preemptable", "reclaimable") for answer in trial.answers(point, "job")]
+    promising = [answer for answer in promising if answer.hook.by_priority]
+    for answer, actor in product(promising, trial.waiting):
+        said = dict[Hashable, tuple[Job, bool]]()
+        for job in list(trial.session.jobs.values())[:MOST]:
+            if job.uid == actor.job:
+                continue
+            word = bool(trial.ask(answer.hook, answer.function, actor, job))
+            other, before = said.setdefault((job.queue, job.priority), (job, word))
+            if word is not before:
+                flaw = f"says {before} of {other.uid} and {word} of {job.uid}, of the same queue and priority"
+                trial.fail(answer.hook.name, f"{flaw}; leave out by_priority=")
 
 
 def _by_job(

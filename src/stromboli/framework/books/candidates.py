@@ -19,14 +19,14 @@ import numpy as np
 from stromboli.framework.books.jobs import Jobs
 from stromboli.framework.books.ledger import Ledger
 from stromboli.framework.engine.rows import Bools
-from stromboli.model.job import Job
+from stromboli.model.job import BOUND, RUNNING, Job
 from stromboli.model.resources.axes import PODS
 from stromboli.model.snapshot import Evictable, Snapshot
 from stromboli.model.table import Ints, NodeTable, Rows
 from stromboli.model.task import PodTemplate, Task
 
-Said = dict[int, tuple[int, bool]]
-"""Of jobs by number: how often they had moved (:class:`~stromboli.model.jobs.sums.Sums`), and whether tasks of them
+Said = dict[str, tuple[int, bool]]
+"""Of jobs by uid: how often they had moved (:class:`~stromboli.model.jobs.sums.Sums`), and whether tasks of them
 might be evicted."""
 
 FEW = 16
@@ -51,15 +51,15 @@ class Columns:
         self._ledger, self._seen = ledger, 0
         self._largest: list[int] | None = None
         self._places: dict[int, dict[str, int]] = {}
-        owners = _owners(by_node)
-        self.start: list[int] = [0, *accumulate([len(some.tasks) for some in by_node])]
-        self.tasks: list[Task] = [*chain.from_iterable([some.tasks for some in by_node])]
-        self.lowest = min([some.lowest for some in by_node if some.lowest is not None], default=0)
-        self.row = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
-        self.job = np.fromiter(map(numbers.__getitem__, owners), dtype=np.intp, count=len(owners))
-        self.alive: Bools = np.ones(len(owners), dtype=bool)
-        self.running: Bools = np.frombuffer(bytearray().join([some.running for some in by_node]), dtype=bool)
-        self.best_effort, self.amounts = _asked([*chain.from_iterable([some.templates for some in by_node])], ledger)
+        tasks, owners, templates, running, lowest = zip(*by_node, strict=True) if by_node else ((),) * 5
+        self.start: list[int] = [0, *accumulate(map(len, tasks))]
+        self.tasks: list[Task] = [*chain.from_iterable(tasks)]
+        self.lowest = min([one for one in lowest if one is not None], default=0)
+        self.row = np.repeat(np.arange(len(by_node)), np.diff(self.start))
+        self.job = np.fromiter(map(numbers.__getitem__, chain.from_iterable(owners)), np.intp, len(self.tasks))
+        self.alive: Bools = np.ones(len(self.tasks), dtype=bool)
+        self.running: Bools = np.frombuffer(bytearray().join(running), dtype=bool)
+        self.best_effort, self.amounts = _asked([*chain.from_iterable(templates)], ledger)
         self.changed: list[int] = []
         self.catch_up()
 
@@ -96,40 +96,49 @@ class Columns:
 
 
 class Candidates:
-    """The jobs of which tasks may be evicted, and those tasks as ``columns``, which are made when they are first read.
+    """The jobs of which tasks may be evicted, and those tasks as ``columns``.
 
-    ``jobs`` numbers the jobs, in the order in which their tasks occur on nodes.  Most searches find by the jobs alone
-    that nothing is in reach.
+    Both are found when they are first read: most searches learn from ``by_priority`` alone that nothing is in reach.
     """
 
     __slots__ = (
-        "_by_node", "_by_queue", "_columns", "_jobs", "_kept", "_ledger", "_reaches", "_serves", "_uids", "jobs",
+        "_by_node", "_by_priority", "_columns", "_jobs", "_kept", "_ledger", "_numbers", "_reaches", "_serves",
+        "_snapshot",
     )  # fmt: skip
 
     def __init__(self, snapshot: Snapshot, jobs: Jobs, ledger: Ledger) -> None:
-        self._jobs, self._ledger = jobs, ledger
+        self._snapshot, self._jobs, self._ledger = snapshot, jobs, ledger
         self._columns: Columns | None = None
         self._serves: dict[int, int] = {}
         self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
         self._kept: dict[Hashable, Said] = {}
-        self._by_queue: dict[str, list[int]] | None = None
-        by_node = [on_node.evictable for on_node in snapshot.node_tasks]
-        owners = dict.fromkeys(_owners(by_node))
-        self._uids = [uid for uid in owners if uid in jobs]
-        self._by_node = by_node if len(self._uids) == len(owners) else _of_known(jobs, by_node)
-        self.jobs = {uid: number for number, uid in enumerate(self._uids)}
+        self._by_priority: dict[tuple[str, int], list[str]] | None = None
+        self._numbers: dict[str, int] | None = None
+        self._by_node: Sequence[Evictable] = ()
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """The jobs that have candidates, by uid, numbered in the order in which their tasks occur on nodes."""
+        if self._numbers is None:
+            by_node = [on_node.evictable for on_node in self._snapshot.node_tasks]
+            owners = dict.fromkeys(chain.from_iterable([some.owners for some in by_node]))
+            known = [uid for uid in owners if uid in self._jobs]
+            self._by_node = by_node if len(known) == len(owners) else _of_known(self._jobs, by_node)
+            self._numbers = {uid: number for number, uid in enumerate(known)}
+        return self._numbers
 
     @property
     def columns(self) -> Columns:
         """The tasks; evictions since :meth:`Columns.catch_up` was last called are not noted yet."""
         if self._columns is None:
-            self._columns = Columns(self._by_node, self.jobs, self._ledger)
+            numbers = self.numbers
+            self._columns = Columns(self._by_node, numbers, self._ledger)
         return self._columns
 
     @property
     def shape(self) -> tuple[int, int]:
         """How many resources and nodes there are."""
-        return len(self._ledger.table.alloc), len(self._by_node)
+        return len(self._ledger.table.alloc), len(self._snapshot.node_tasks)
 
     def serves(self, template: PodTemplate, columns: Sequence[int]) -> int:
         """For how many pods of ``template`` the room of one of them could be enough, where ``columns`` decide."""
@@ -140,24 +149,19 @@ class Candidates:
             found = self._serves[template.number] = min([largest[c] // vector[c] for c in asked], default=1)
         return found
 
-    def gives_single_tasks(self, job: Job) -> bool:
-        """Whether some tasks of ``job`` may be evicted, and without the others."""
-        return job.uid in self.jobs and not job.facts.group.evicted_whole
-
     @property
-    def by_queue(self) -> Mapping[str, Sequence[int]]:
-        """The numbers of the jobs of which single tasks may be evicted, by queue."""
-        if self._by_queue is None:
-            self._by_queue = {}
-            for number, job in enumerate(self._jobs.peek_each(self.jobs)):
-                if job is not None and self.gives_single_tasks(job):
-                    self._by_queue.setdefault(job.facts.queue, []).append(number)
-        return self._by_queue
+    def by_priority(self) -> Mapping[tuple[str, int], Sequence[str]]:
+        """The uids of the jobs of which single tasks might be evicted, by queue and priority.
 
-    def jobs_at(self, numbers: Sequence[int]) -> list[Job]:
-        """The jobs with these numbers, as they stand, read-only."""
-        uids = self._uids
-        return [job for job in self._jobs.peek_each([uids[number] for number in numbers]) if job is not None]
+        They had tasks that ran or were bound when the session opened; those tasks may all refuse eviction.
+        """
+        if self._by_priority is None:
+            self._by_priority = {}
+            for uid, job in self._snapshot.jobs.items():
+                if gives_single_tasks(job):
+                    facts = job.facts
+                    self._by_priority.setdefault((facts.queue, facts.priority), []).append(uid)
+        return self._by_priority
 
     def kept(self, key: Hashable) -> Said:
         """What searches with equal ``key`` may note of jobs: what was said of them stands until they move again."""
@@ -170,17 +174,15 @@ class Candidates:
 
     def reach(self, of: Callable[[Job], bool], *, bound: bool = True, only_best_effort: bool = False) -> Reach:
         """The candidates of those jobs for which ``of`` is true now; see :meth:`reach_of`."""
-        jobs = enumerate(self._jobs.peek_each(self.jobs))
-        numbers = [number for number, job in jobs if job is not None and of(job)]
-        return self.reach_of(numbers, bound=bound, only_best_effort=only_best_effort)
+        uids = [job.uid for job in self._jobs.peek_each(self.numbers) if of(job)]
+        return self.reach_of(uids, bound=bound, only_best_effort=only_best_effort)
 
-    def reach_of(self, numbers: Sequence[int], *, bound: bool, only_best_effort: bool) -> Reach:
-        """The candidates of the jobs with these ``numbers``.
+    def reach_of(self, uids: Sequence[str], *, bound: bool, only_best_effort: bool) -> Reach:
+        """The candidates of the jobs with these ``uids``.
 
         ``bound`` says whether tasks that do not run yet count too.  One job after another often reaches the same.
         """
-        within = np.zeros(len(self.jobs), dtype=bool)
-        within[list(numbers)] = True
+        within = self._among(uids)
         key = within.tobytes(), bound, only_best_effort
         found = self._reaches.get(key)
         if found is None:
@@ -189,6 +191,15 @@ class Candidates:
             found = self._reaches[key] = Reach(self, within, bound, only_best_effort)
         found.refresh()
         return found
+
+    def _among(self, uids: Sequence[str]) -> Bools:
+        """Which jobs have one of ``uids``, by number; of no length where there are none, whose numbers nobody needs."""
+        if not uids:
+            return np.zeros(0, dtype=bool)
+        numbers = self.numbers
+        within = np.zeros(len(numbers), dtype=bool)
+        within[[numbers[uid] for uid in uids if uid in numbers]] = True
+        return within
 
     def let_go(self) -> None:
         """Keep no reach any more: they know us, and neither would go by its own count of references."""
@@ -326,14 +337,14 @@ class Reach:
         return [self._candidates.own(place) for place, counts in enumerate(chosen, first) if counts]
 
 
+def gives_single_tasks(job: Job) -> bool:
+    """Whether ``job``, as a snapshot has it, has tasks that run or are bound and that may go without the others."""
+    return (RUNNING in job.index or BOUND in job.index) and not job.facts.group.evicted_whole
+
+
 def _of_known(jobs: Mapping[str, object], by_node: Sequence[Evictable]) -> list[Evictable]:
     """What is evictable on each node, without the tasks of jobs that are left out."""
     return [Evictable.of([task for task in some.tasks if task.job in jobs]) for some in by_node]
-
-
-def _owners(by_node: Sequence[Evictable]) -> list[str]:
-    """The uids of the jobs of all tasks."""
-    return [*chain.from_iterable([some.owners for some in by_node])]
 
 
 def _asked(templates: Sequence[PodTemplate], ledger: Ledger) -> tuple[Bools, Ints]:

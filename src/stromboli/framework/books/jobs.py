@@ -70,10 +70,10 @@ class Jobs(Mapping[str, Job]):
         """One job, read-only; None when there is none."""
         return self._own.get(uid) or self._shared.get(uid)
 
-    def peek_each(self, uids: Iterable[str]) -> list[Job | None]:
-        """As :meth:`peek_at` for each of ``uids``."""
+    def peek_each(self, uids: Iterable[str]) -> list[Job]:
+        """As :meth:`peek_at` for each of ``uids``, all of which there are."""
         own, shared = self._own, self._shared
-        return [own.get(uid) or shared.get(uid) for uid in uids]
+        return [own.get(uid) or shared[uid] for uid in uids]
 
     def holdings(self) -> Holdings:
         """What each job holds, by column, in the order of the jobs; it outlives them, and is there to be read."""

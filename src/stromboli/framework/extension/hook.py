@@ -94,6 +94,9 @@ class Hook:
     it, hold: one that would be allowed is allowed in the place of one that asks for the same.  Of ``preemptive`` it
     promises the same, and that tasks which are allowed together are allowed one after the other.  Of ``job_starving``
     it promises that no job starves that has its minimum and whose tasks all run, are being bound, or have succeeded.
+
+    ``by_priority`` promises of a form for jobs that within a session it says the same of all jobs of a queue that have
+    equal priorities, but for the actor's own, so one of them is asked for all.
     """
 
     point: Point
@@ -109,6 +112,7 @@ class Hook:
     limit: str = ""
     amounts: bool = False
     own: bool = False
+    by_priority: bool = False
 
     @property
     def declared(self) -> str:
@@ -148,6 +152,7 @@ class Tie:
         limit: str = "",
         amounts: bool = False,
         own: bool = False,
+        by_priority: bool = False,
     ) -> Callable[[Function], Function]: ...
 
     def __call__(
@@ -166,11 +171,12 @@ class Tie:
         limit: str = "",
         amounts: bool = False,
         own: bool = False,
+        by_priority: bool = False,
     ) -> Function | Callable[[Function], Function]:
         """Mark the method; with keywords, give the decorator that does.  See :class:`Hook` for the keywords."""
         hook = Hook(
             self.point, self.form, key, tuple(reads), tuple(reasons), protects, static, row, normalise, alike, limit,
-            amounts, own,
+            amounts, own, by_priority,
         )  # fmt: skip
         return _mark(hook) if function is None else _mark(hook)(function)
 
@@ -250,6 +256,7 @@ def _misuse(hook: Hook) -> str:
         "protects= belongs to points that name victims": hook.protects and not names_victims,
         "own= belongs to sort keys of jobs and tasks, votes on victims, quotas of queues and job_starving": hook.own
         and hook.name not in _OWN,
+        "by_priority= belongs to forms for jobs": hook.by_priority and hook.form != "job",
     }
     return next((text for text, holds in mistakes.items() if holds), "")
 

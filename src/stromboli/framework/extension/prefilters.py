@@ -7,8 +7,8 @@ its tasks.  A vote may be kept where only a move of the victims' own jobs change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from stromboli.framework.extension.answers import Answer, Answers, Function
 from stromboli.framework.extension.guards import common
@@ -24,15 +24,21 @@ class AllAgree:
     """A tier names what all its plugins name; a guard's refusal is absolute.  No ``tiers``: the guards alone decide.
 
     ``own``: the guards and the first tier promise ``own=``, so that what they allow stands until the job moves.
+    ``coarse`` are those forms alone that promise ``by_priority=``; None: there are none.
     """
 
     tiers: Sequence[Sequence[JobPrefilter]]
     guards: Sequence[JobPrefilter]
     own: bool = False
+    coarse: AllAgree | None = None
 
     def __call__(self, actor: Task, job: Job) -> bool:
         """Whether the guards allow it and some tier could."""
         return self.tier(actor, job) >= 0
+
+    def by_priority(self, actor: Task, job: Job) -> bool:
+        """Whether jobs of the queue and the priority of ``job``, which is not the actor's own, could be allowed."""
+        return self.coarse is None or self.coarse(actor, job)
 
     def tier(self, actor: Task, job: Job) -> int:
         """The number of the first tier that could, 0 where the guards alone decide; -1 if they do not allow it."""
@@ -73,13 +79,20 @@ def _any_names(answers: Answers, point: str) -> JobPrefilter | None:
 
 
 def _all_agree(answers: Answers, point: str) -> JobPrefilter | None:
-    forms = answers.forms(point, "job")
-    guards = [forms[id(a.plugin)] for a in answers.of(point) if a.hook.protects and id(a.plugin) in forms]
+    found = _agreeing(answers, point, answers.forms(point, "job"))
+    if not all(found.tiers):
+        found = replace(found, tiers=[])  # a tier without any form may name tasks of every job
+    if not (found.tiers or found.guards):
+        return None
+    own = _are_own(answers, point, answers.tiered(point)[0] if found.tiers else [])
+    coarse = {id(answer.plugin): answer.function for answer in answers.of(point, "job") if answer.hook.by_priority}
+    return replace(found, own=own, coarse=_agreeing(answers, point, coarse) if coarse else None)
+
+
+def _agreeing(answers: Answers, point: str, forms: Mapping[int, Function]) -> AllAgree:
+    """The tiers and guards of those ``forms``, which are by the identity of their plugin."""
     tiers = [[forms[id(a.plugin)] for a in tier if id(a.plugin) in forms] for tier in answers.tiered(point)]
-    if not all(tiers):
-        tiers = []  # a tier without any form may name tasks of every job
-    kept = _are_own(answers, point, answers.tiered(point)[0] if tiers else [])
-    return AllAgree(tiers, guards, kept) if tiers or guards else None
+    return AllAgree(tiers, [forms[id(a.plugin)] for a in answers.protecting(point) if id(a.plugin) in forms])
 
 
 def _are_own(answers: Answers, point: str, first: Sequence[Answer]) -> bool:
