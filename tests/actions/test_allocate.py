@@ -8,7 +8,7 @@ import pytest
 from stromboli.builtin import builtin_registry
 from stromboli.cycle import run_action, run_cycle
 from stromboli.framework.config.config import DEFAULT_CONFIG, load_config
-from stromboli.framework.engine.classes import Classes
+from stromboli.framework.engine.class_store import Classes
 from stromboli.framework.engine.fits import Fits
 from stromboli.framework.extension.reason import Reason
 from stromboli.framework.session.session import Session

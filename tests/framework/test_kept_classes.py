@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stromboli.framework.engine.classes import FEW, Classes, TaskClass
+from stromboli.framework.engine.class_store import Classes
+from stromboli.framework.engine.classes import FEW, TaskClass
 from stromboli.framework.engine.rows import Bools
 from stromboli.framework.session.session import Session
 from stromboli.framework.statement.statement import Statement
@@ -201,3 +202,39 @@ def test_of_each_node_the_first_plugin_that_refuses_it_says_why_and_no_more_once
             plan.allocate(task, session.nodes["n2"])
             short = session.placer.refusals(task, rows).counts.get(Reason("Insufficient cpu"), 0)
             assert short == (within is None or within[2])
+
+
+WAITS = pod("x0", group="x", cpu=2)
+
+
+@pytest.mark.parametrize(
+    ("room", "scores", "plugins", "scored"),
+    [
+        pytest.param(True, True, "shy", True, id="a node is open"),
+        pytest.param(True, False, "shy", False, id="nobody chooses"),
+        pytest.param(True, True, "never", False, id="no node is open"),
+        pytest.param(False, True, "never", True, id="an eviction may open one, as far as is known"),
+        pytest.param(False, False, "never", False, id="nobody chooses where to evict"),
+    ],
+)
+def test_nodes_are_scored_where_one_may_be_chosen(room: bool, scores: bool, plugins: str, scored: bool) -> None:
+    scene = [node("n0", cpu=7), pod_group("x"), WAITS, pod("r", group="r", on="n0", cpu=5)]
+    with Bench([*scene, pod_group("r")], conf("gang nodeorder", plugins), Shy, Never).open() as session:
+        classes, task = Classes(session.placer.classes.hooks, session.ledger), task_of(session, "x0")  # type: ignore[attr-defined]
+        assert classes.of(task, room=room, scores=scores).scored is scored
+        assert classes.of(task, room=room).scored is (scored or plugins == "shy" or not room)
+
+
+def test_a_class_is_scored_once_a_node_opens() -> None:
+    """The pod of r leaves n1, so that x0 fits there; the other scores are as they stand by then."""
+    scene = [node("n0", cpu=8), node("n1", cpu=4), pod_group("x"), WAITS, pod_group("r")]
+    scene += [pod("r0", group="r", on="n0", cpu=7), pod("r1", group="r", on="n1", cpu=3)]
+    with Bench(scene, conf("gang", "predicates nodeorder")).open() as session, session.statement() as plan:
+        classes, task = Classes(session.placer.classes.hooks, session.ledger), task_of(session, "x0")  # type: ignore[attr-defined]
+        kept = classes.of(task)
+        assert (kept.scored, kept.runs, kept.simple, kept.open.tolist()) == (False, False, False, [False, False])
+        plan.evict(task_of(session, "r1"), "test")
+        assert not classes.best_of(task).scored
+        assert classes.of(task) is kept
+        assert (kept.scored, kept.runs, kept.simple, kept.open.tolist()) == (True, True, True, [False, True])
+        assert_same(kept, TaskClass(kept.hooks, kept.ledger, task))

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.errors import PlacementError
-from stromboli.framework.engine.classes import Classes
+from stromboli.framework.engine.class_store import Classes
 from stromboli.framework.engine.hooks import hooks_of
 from stromboli.framework.engine.placer import Engine
 from stromboli.framework.session.session import Session

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -16,16 +16,12 @@ from stromboli.framework.engine.rows import Bools, Fit, Floats, Score, reads_mor
 from stromboli.framework.extension.hook import Limit
 from stromboli.model.table import Ints, Node, NodeRows, NodeTable, Rows
 from stromboli.model.task import Task
-from stromboli.narration.mute import Mute
 
 if TYPE_CHECKING:
     from stromboli.framework.books.ledger import Ledger
 
 FEW = 7
 """Up to so many touched rows are renewed one by one in plain Python: cheaper there than array operations."""
-
-KEPT = 256
-"""How many classes keep their arrays; the one unused for longest is computed again when it is needed."""
 
 NEVER = -np.inf
 """The score of a node that is no candidate."""
@@ -47,20 +43,21 @@ class TaskClass:
     the amounts of rows, where all hooks read nothing else.  ``runs``: a placement of this class changes only the
     answers of the touched rows, and they can be asked what they will be after further ones; where scores are
     ``shifting``, that holds among nodes for which they shift alike, and other nodes' pods count by a :meth:`limit`.
+    ``scored``: scores have been asked; without them the class is not ``simple`` and has no ``runs``.
     """
 
     __slots__ = (
-        "_ahead", "_seen", "batch", "batchers", "best_now", "columns", "constant", "curable", "global_filters",
-        "global_scores", "hooks", "ledger", "levels", "moving", "need", "nonzero", "now", "open", "ranked", "refused",
-        "remembered", "request", "row_forms", "runs", "score", "scorers", "shifting", "simple",
-        "static_ok", "table", "task", "unnormalised", "want", "wants",
+        "_ahead", "_row_forms", "_seen", "_wants", "batch", "batchers", "best_now", "columns", "constant", "curable",
+        "global_filters", "global_scores", "hooks", "ledger", "levels", "moving", "need", "nonzero", "now", "open",
+        "ranked", "refused", "remembered", "request", "runs", "score", "scored", "scorers", "shifting", "simple",
+        "static_ok", "table", "task", "unnormalised", "want",
     )  # fmt: skip
 
-    def __init__(self, hooks: Hooks, ledger: Ledger, task: Task, room: bool = True) -> None:
+    def __init__(self, hooks: Hooks, ledger: Ledger, task: Task, room: bool = True, *, scored: bool = True) -> None:
         self.hooks, self.ledger, self.table, self.task = hooks, ledger, ledger.table, task
         self.request, self.nonzero = ledger.arrays(task.template)
         self.need = self.table.axes.deciding(task.request) if room else []
-        self.wants = [(column, int(self.request[column])) for column in self.need]
+        self._wants = [(column, int(self.request[column])) for column in self.need]
         self.columns = slice(0, len(self.need)) if self.need == [*range(len(self.need))] else self.need
         self.want = self.request[self.columns][:, None]
         self.levels = 2
@@ -69,17 +66,32 @@ class TaskClass:
         self.ranked: tuple[int, Bools] | None = None
         everywhere = self.table.view()
         admitted = self._ask_predicates(everywhere)
+        now, fits = everywhere.fitting(self.want, self.columns)
+        self.scorers: Scorers = []
+        self.batchers: Scorers = []
+        self.unnormalised: list[tuple[Score, Floats | None]] = []
+        self.constant: Floats | None = None
+        self.remembered: Remembered | None = None
+        self.scored = self.global_scores = self.shifting = self._row_forms = self.runs = self.simple = False
+        nothing = np.zeros(len(everywhere))
+        self._keep(fits & admitted, now & fits & admitted, nothing, nothing.copy())
+        self._seen = self._ahead = len(self.table.journal)
+        if scored:
+            self.add_scores()
+
+    def add_scores(self) -> None:
+        """Score all nodes.  Until then nobody may choose among them; where none is open, there is nothing to choose."""
+        everywhere = self.table.view()
         score, batch = self._ask_scores(everywhere)
         self._ask_raws(everywhere)
+        self.scored = True
         self.shifting = any(raw is None for _, raw in self.unnormalised)
         self.remembered = self._memory()
-        self.row_forms, self.runs = self._has_row_forms(), self._can_run()
-        self.simple = not (self.global_filters or hooks.choosers) and (
+        self._row_forms, self.runs = self._has_row_forms(), self._can_run()
+        self.simple = not (self.global_filters or self.hooks.choosers) and (
             self.constant is not None or not self.unnormalised
         )
-        now, fits = everywhere.fitting(self.want, self.columns)
-        self._keep(fits & admitted, now & fits & admitted, score, batch)
-        self._seen = self._ahead = len(self.table.journal)
+        self._keep(self.open, self.now, score, batch)
 
     def _ask_predicates(self, nodes: NodeRows) -> Bools:
         self.static_ok: Bools = np.ones(len(nodes), dtype=bool)
@@ -115,13 +127,11 @@ class TaskClass:
         return [(s, a.astype(np.float64) if s.hook.static else None) for s, a in answers], total
 
     def _ask_raws(self, nodes: NodeRows) -> None:
-        self.unnormalised: list[tuple[Score, Floats | None]] = []
         for scorer in self.hooks.unnormalised:
             answer = scorer.vector(self.task, nodes)
             if answer is not None:
                 self.unnormalised.append((scorer, answer.astype(np.float64) if scorer.hook.static else None))
         known = [raw for _, raw in self.unnormalised if raw is not None]
-        self.constant: Floats | None = None
         if len(known) == len(self.unnormalised) and all(raw.size and raw.min() == raw.max() for raw in known):
             with suppress(PluginError):  # reported when a task is placed by these scores
                 self.constant = self.normal(np.ones(len(nodes), dtype=bool))
@@ -194,7 +204,7 @@ class TaskClass:
 
     def _renew(self, touched: list[int]) -> None:
         """Ask the hooks about the rows ``touched``."""
-        if len(touched) <= FEW and self.row_forms:
+        if len(touched) <= FEW and self._row_forms:
             for row in touched:
                 self._renew_row(row)
         elif len(touched) < len(self.table):
@@ -245,7 +255,7 @@ class TaskClass:
             fits = bool(self.static_ok[row]) and self._admitted(node)
             now = now and fits
         self.open[row], self.now[row] = fits, now
-        if fits or not self.wants:  # without room, refused nodes are ranked too: an eviction may cure them
+        if fits or not self._wants:  # without room, refused nodes are ranked too: an eviction may cure them
             self.score[row] = score = row_sum(self.scorers, self.task, node)
             self.batch[row] = batch = row_sum(self.batchers, self.task, node)
         if not now:
@@ -266,7 +276,7 @@ class TaskClass:
         used, alloc = table.used[:, row].tolist(), table.alloc[:, row].tolist()
         releasing, pipelined = table.releasing[:, row].tolist(), table.pipelined[:, row].tolist()
         now = fits = True
-        for column, want in self.wants:
+        for column, want in self._wants:
             idle = alloc[column] - used[column]
             now = now and want <= idle
             fits = fits and want <= idle + releasing[column] - pipelined[column]
@@ -334,56 +344,4 @@ class TaskClass:
         return fits
 
 
-class Classes:
-    """All task classes of a session, made when first asked for, ``mute`` lifted: plugins explain them only then.
-
-    ``own`` are the rows that are taken before all others, shape (nodes,); None: there are none.
-    """
-
-    __slots__ = ("_made", "_mute", "hooks", "ledger", "own")
-
-    def __init__(self, hooks: Hooks, ledger: Ledger, mute: Mute | None = None, own: Bools | None = None) -> None:
-        self.hooks, self.ledger, self._mute, self.own = hooks, ledger, mute or Mute(), own
-        self._made: dict[Hashable, TaskClass] = {}
-
-    def key(self, task: Task) -> Hashable:
-        """What tells the classes apart: the template, and what the enabled hooks read of the task."""
-        keys = self.hooks.keys
-        return (task.template.number, *[key(task) for key in keys]) if keys else task.template.number
-
-    def run_length(self, tasks: Sequence[Task]) -> int:
-        """How many of ``tasks``, from the first on, are of one class."""
-        keys, template = self.hooks.keys, tasks[0].template
-        same = next((number for number, task in enumerate(tasks) if task.template is not template), len(tasks))
-        for key in keys:
-            own = key(tasks[0])
-            same = next((number for number in range(1, same) if key(tasks[number]) != own), same)
-        return same
-
-    def best_of(self, task: Task) -> TaskClass:
-        """The class of ``task``, of which ``best_now`` is up to date if it is simple."""
-        made = self.of(task, fresh=False)
-        if made.simple:
-            made.refresh_best()
-        return made
-
-    def of(self, task: Task, *, room: bool = True, fresh: bool = True) -> TaskClass:
-        """The class of ``task``; without ``room`` the one that does not look at amounts.
-
-        Its rows are up to date, unless it need not be ``fresh``.
-        """
-        key = (room, self.key(task))
-        made = self._made.pop(key, None)
-        if made is None:
-            with self._mute.lifted():
-                made = TaskClass(self.hooks, self.ledger, task, room)
-            if len(self._made) >= KEPT:
-                del self._made[next(iter(self._made))]
-        made.task = task
-        self._made[key] = made
-        if fresh:
-            made.refresh()
-        return made
-
-
-__all__ = ["FEW", "NEVER", "Classes", "Ints", "NodeTable", "TaskClass"]
+__all__ = ["FEW", "NEVER", "Ints", "NodeTable", "TaskClass"]

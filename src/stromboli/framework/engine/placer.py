@@ -7,7 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from stromboli.framework.engine.classes import NEVER, Classes, TaskClass
+from stromboli.framework.engine.class_store import Classes
+from stromboli.framework.engine.classes import NEVER, TaskClass
 from stromboli.framework.engine.eviction_nodes import curable, foreseen, passes, ranking
 from stromboli.framework.engine.fits import Fits
 from stromboli.framework.engine.limited import limited_run
@@ -158,7 +159,7 @@ class Engine:
         """See :class:`Placer`."""
         if self.unoffered and room and self.unoffered.asked_by(task):
             return self.unoffered.refusals(task, within)
-        return refusals(self.classes.of(task, room=room), within, room=room)
+        return refusals(self.classes.of(task, room=room, scores=False), within, room=room)
 
     def run_length(self, tasks: Sequence[Task]) -> int:
         """See :class:`Placer`."""
@@ -177,11 +178,11 @@ class Engine:
 
     def eligible(self, task: Task) -> Bools:
         """See :class:`Placer`."""
-        return self.classes.of(task, room=False, fresh=False).static_ok
+        return self.classes.of(task, room=False, fresh=False, scores=False).static_ok
 
     def curable(self, task: Task) -> Bools:
         """See :class:`Placer`."""
-        return curable(self.classes.of(task, room=False, fresh=False))
+        return curable(self.classes.of(task, room=False, fresh=False, scores=False))
 
     def ranking(self, task: Task, members: Bools) -> Floats:
         """See :class:`Placer`."""
@@ -198,7 +199,7 @@ class Engine:
 
     def passes(self, task: Task, row: int) -> bool:
         """See :class:`Placer`."""
-        return passes(self.classes.of(task, room=False), row)
+        return passes(self.classes.of(task, room=False, scores=False), row)
 
     def foresee(self, tasks: Sequence[Task], row: int, leaving: Sequence[Task]) -> list[float]:
         """See :class:`Placer`."""

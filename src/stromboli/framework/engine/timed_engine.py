@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from stromboli.framework.engine.classes import Classes
+from stromboli.framework.engine.class_store import Classes
 from stromboli.framework.engine.hooks import hooks_of
 from stromboli.framework.engine.placement import Choice, Ties, first_of_best
 from stromboli.framework.engine.placer import Engine
