@@ -68,7 +68,6 @@ class Classes:
         if fresh:
             made.refresh()
         if scores and not made.scored and (not room or made.open.any()):
-            made.refresh()
             with self._mute.lifted():
                 made.add_scores()
         self._made[key] = made
