@@ -131,7 +131,7 @@ class Candidates:
     def columns(self) -> Columns:
         """The tasks; evictions since :meth:`Columns.catch_up` was last called are not noted yet."""
         if self._columns is None:
-            numbers = self.numbers
+            numbers = self.numbers  # which finds the tasks by node, too
             self._columns = Columns(self._by_node, numbers, self._ledger)
         return self._columns
 

@@ -72,7 +72,8 @@ class TaskClass:
         self.unnormalised: list[tuple[Score, Floats | None]] = []
         self.constant: Floats | None = None
         self.remembered: Remembered | None = None
-        self.scored = self.global_scores = self.shifting = self._row_forms = self.runs = self.simple = False
+        self.scored = self.global_scores = self.shifting = self.runs = self.simple = False
+        self._row_forms = self._has_row_forms()
         nothing = np.zeros(len(everywhere))
         self._keep(fits & admitted, now & fits & admitted, nothing, nothing.copy())
         self._seen = self._ahead = len(self.table.journal)

@@ -318,7 +318,7 @@ def rows_passing(session: Session, task: Task) -> list[int]:
     placer = session.placer
     if not isinstance(placer, Engine):
         return list(range(len(session.table)))
-    passing: list[int] = np.flatnonzero(placer.classes.of(task, room=False).fitting(None)).tolist()
+    passing: list[int] = np.flatnonzero(placer.classes.of(task, room=False, scores=False).fitting(None)).tolist()
     return passing
 
 
