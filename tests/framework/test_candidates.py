@@ -12,8 +12,8 @@ from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench
+from tests.acceptance.fights import priority_class
 
-HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
 REQUESTS = [np.array([cores * 1000, 0, 0, 0], dtype=np.int64) for cores in (1, 2, 3)]
 
 
@@ -164,7 +164,7 @@ def test_the_jobs_of_which_single_tasks_may_go_have_bound_or_running_tasks() -> 
     """Those of ``b`` go together; ``c`` waits, ``d`` has ended, ``e`` is being bound, and the pod of ``f`` stays."""
     bench = cluster()
     bench.tell(*(pod_group(name, phase="Running") for name in "cde"))
-    bench.tell(HIGH, pod_group("f", phase="Running", priorityClassName="high"))
+    bench.tell(priority_class("high", 7), pod_group("f", phase="Running", priorityClassName="high"))
     bench.tell(pod("c-0", group="c"), pod("d-0", group="d", on="n0", phase="Succeeded"))
     bench.tell(pod("e-0", group="e", on="n0", phase="Pending"))
     bench.tell(pod("f-0", group="f", on="n0", annotations={"volcano.sh/preemptable": "false"}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,7 +13,7 @@ from stromboli.model.task import Task
 from stromboli.plugin import Plugin, preemptable, task_order
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench, conf
-from tests.acceptance.fights import CLASSES, evicted, reserved, running, waiting
+from tests.acceptance.fights import CLASSES, evicted, priority_class, reserved, running, waiting
 
 PODS = 4
 """So many pods wait, each of which needs the room of one victim."""
@@ -64,6 +64,25 @@ class Outsider(NamedTuple):
         crowd = [each for number in range(PODS) for each in running(f"v{number}", 1)]
         text, plugin = conf(*self.tiers, actions="preempt"), self.made(asked, asked_of)
         return Bench([node("n1", cpu=PODS), *CLASSES, *crowd, *gangs], text, plugin), asked, asked_of
+
+
+def saying(
+    says: Callable[[Task, Job], bool], *, protects: bool = False, own: bool = False, by_priority: bool = False
+) -> type[Plugin]:
+    """A plugin that lets all candidates go, but for those of jobs of which ``says`` is false."""
+
+    class Saying(Plugin):
+        name = "outsider"
+
+        @preemptable(own=own, protects=protects)
+        def votes(self, preemptor: Task, preemptees: Sequence[Task]) -> Sequence[Task]:
+            return preemptees
+
+        @preemptable.job(own=own, by_priority=by_priority)
+        def may_name(self, preemptor: Task, job: Job) -> bool:
+            return says(preemptor, job)
+
+    return Saying
 
 
 VOTES = [
@@ -139,42 +158,24 @@ def test_one_job_of_a_queue_and_a_priority_is_asked_about_for_all(protects: bool
     """It says that none of them may be evicted; of those of another priority it says that they may."""
     asked_of: list[str] = []
 
-    class ByPriority(Plugin):
-        name = "outsider"
+    def may_name(_preemptor: Task, job: Job) -> bool:
+        asked_of.append(job.name)
+        return job.priority > 1
 
-        @preemptable(protects=protects)
-        def votes(self, preemptor: Task, preemptees: Sequence[Task]) -> Sequence[Task]:
-            return preemptees
-
-        @preemptable.job(by_priority=True)
-        def may_name(self, preemptor: Task, job: Job) -> bool:
-            asked_of.append(job.name)
-            return job.priority > 1
-
+    by_priority = saying(may_name, protects=protects, by_priority=True)
     low = [each for number in range(PODS) for each in running(f"v{number}", 1)]
-    mid = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "mid"}, "value": 5}
-    scene = [node("n1", cpu=PODS + 1), *CLASSES, mid, *low, *running("m", 1, cls="mid"), *waiting("x", 1)]
-    plan = Bench(scene, conf(*tiers, actions="preempt"), ByPriority).cycle()
+    mid = [priority_class("mid", 5), *running("m", 1, cls="mid")]
+    scene = [node("n1", cpu=PODS + 1), *CLASSES, *low, *mid, *waiting("x", 1)]
+    plan = Bench(scene, conf(*tiers, actions="preempt"), by_priority).cycle()
     assert evicted(plan) == ["m-0"]
     assert len([name for name in asked_of if name.startswith("v")]) == 1
 
 
 def test_what_a_later_tier_without_own_rules_out_is_asked_again() -> None:
     """For priority all jobs are equal; the second tier lets y evict, and x not."""
-
-    class ForY(Plugin):
-        name = "outsider"
-
-        @preemptable
-        def votes(self, preemptor: Task, preemptees: Sequence[Task]) -> Sequence[Task]:
-            return preemptees
-
-        @preemptable.job
-        def may_name(self, preemptor: Task, job: Job) -> bool:
-            return preemptor.job == "default/y"
-
+    for_y = saying(lambda preemptor, _job: preemptor.job == "default/y")
     scene = [node("n1", cpu=1), *CLASSES, *running("v", 1, cls="high"), *waiting("x", 1), *waiting("y", 1)]
-    assert list(reserved(Bench(scene, conf(*SECOND, actions="preempt"), ForY).cycle())) == ["y-0"]
+    assert list(reserved(Bench(scene, conf(*SECOND, actions="preempt"), for_y).cycle())) == ["y-0"]
 
 
 def test_what_was_named_for_another_pod_in_between_does_not_count() -> None:
@@ -212,22 +213,11 @@ def test_a_form_for_jobs_is_asked_for_each_kind_of_pod(
     first: dict[str, Any], second: dict[str, Any], own: bool
 ) -> None:
     """It rules all jobs out for x-0, and none for x-1."""
-
-    class NotFirst(Plugin):
-        name = "outsider"
-
-        @preemptable(own=own)
-        def votes(self, preemptor: Task, preemptees: Sequence[Task]) -> Sequence[Task]:
-            return preemptees
-
-        @preemptable.job(own=own)
-        def may_name(self, preemptor: Task, job: Job) -> bool:
-            return preemptor.name != "x-0"
-
+    not_first = saying(lambda preemptor, _job: preemptor.name != "x-0", own=own)
     pods = [
         pod(f"x-{number}", group="x", **{"cpu": 1, "memory": 0, "priority": 10, **each})
         for number, each in enumerate((first, second))
     ]
     gang = [pod_group("x", min_member=1, priorityClassName="high"), *pods]
-    bench = Bench([node("n1", cpu=1), *CLASSES, *running("v", 1), *gang], conf(*FIRST, actions="preempt"), NotFirst)
+    bench = Bench([node("n1", cpu=1), *CLASSES, *running("v", 1), *gang], conf(*FIRST, actions="preempt"), not_first)
     assert list(reserved(bench.cycle())) == ["x-1"]

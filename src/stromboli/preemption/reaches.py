@@ -72,10 +72,12 @@ class Reaches:
             return [own] if gives_single_tasks(session.snapshot.jobs[own]) else []
         found = list[str]()
         for uids in session.candidates.by_priority.values():
-            others = [uid for uid in uids if uid != own]
-            (first,) = session.jobs.peek_each(others[:1]) or (None,)
-            if first is not None and of(first) and (also is None or also(first)):
-                found += others
+            first = next((uid for uid in uids if uid != own), None)
+            if first is None:
+                continue
+            (job,) = session.jobs.peek_each([first])
+            if of(job) and (also is None or also(job)):
+                found += [uid for uid in uids if uid != own]
         return found
 
     def _could_name(self, prefilter: JobPrefilter, task: Task, key: Hashable, uids: Sequence[str]) -> Sequence[str]:

@@ -44,9 +44,9 @@ def check_plugin(
     ones.  A ``pre_predicate`` with a key must say the same of all tasks of a template.  ``.many`` must say what the
     plain form says one by one, ``.key`` order as the comparison does.  A task that a protecting hook permits among
     others it must permit alone, too; a vote with ``own=`` must name the same tasks of a job, whatever the other
-    candidates, until the job changes; a form for jobs with ``by_priority=`` must say the same of jobs of one queue and
-    priority; what a queue is allowed with it must follow from what the queue holds.  In a
-    whole cycle nothing may be raised, and nothing answered that a point cannot use.
+    candidates, until the job changes, and what a queue is allowed with it must follow from what the queue holds.  A
+    form for jobs with ``by_priority=`` must say the same of jobs of one queue and priority, but for the actor's own.
+    In a whole cycle nothing may be raised, and nothing answered that a point cannot use.
 
     Raises AssertionError with plugin, hook, what is wrong and the smallest example found; ImportError where the package
     ``hypothesis`` is missing.  The same ``examples`` are tried each time.
