@@ -174,6 +174,6 @@ def test_the_jobs_of_which_single_tasks_may_go_have_bound_or_running_tasks() -> 
         found = session.candidates
         jobs = session.jobs.values()
         assert [job.name for job in jobs if gives_single_tasks(job)] == ["a", "e", "f"]
-        assert found.by_priority == {("default", 0): ["default/a", "default/e"], ("default", 7): ["default/f"]}
+        assert found.jobs_by_priority == {("default", 0): ["default/a", "default/e"], ("default", 7): ["default/f"]}
         of = found.reach_of(["default/a", "default/f"], bound=True, only_best_effort=False)
         assert (of.count.tolist(), list(found.numbers)) == ([1, 1], ["default/a", "default/b", "default/e"])

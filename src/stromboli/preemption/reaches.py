@@ -47,7 +47,7 @@ class Reaches:
         if (prefilter := self._prefilter) is None:
             uids = self._in_scope()
         else:
-            uids = self._in_scope(partial(prefilter.by_priority, task) if isinstance(prefilter, AllAgree) else None)
+            uids = self._in_scope(partial(prefilter.allows_priority, task) if isinstance(prefilter, AllAgree) else None)
             uids = self._could_name(prefilter, task, key, uids)
         return self._find(key, uids, only_best_effort=self._policy.checked and task.template.best_effort)
 
@@ -71,7 +71,7 @@ class Reaches:
         if of is None:
             return [own] if gives_single_tasks(session.snapshot.jobs[own]) else []
         found = list[str]()
-        for uids in session.candidates.by_priority.values():
+        for uids in session.candidates.jobs_by_priority.values():
             first = next((uid for uid in uids if uid != own), None)
             if first is None:
                 continue

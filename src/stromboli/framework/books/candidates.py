@@ -98,11 +98,11 @@ class Columns:
 class Candidates:
     """The jobs of which tasks may be evicted, and those tasks as ``columns``.
 
-    Both are found when they are first read: most searches learn from ``by_priority`` alone that nothing is in reach.
+    Both are found when they are first read: most searches learn from ``jobs_by_priority`` that nothing is in reach.
     """
 
     __slots__ = (
-        "_by_node", "_by_priority", "_columns", "_jobs", "_kept", "_ledger", "_numbers", "_reaches", "_serves",
+        "_by_node", "_columns", "_jobs", "_jobs_by_priority", "_kept", "_ledger", "_numbers", "_reaches", "_serves",
         "_snapshot",
     )  # fmt: skip
 
@@ -112,7 +112,7 @@ class Candidates:
         self._serves: dict[int, int] = {}
         self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
         self._kept: dict[Hashable, Said] = {}
-        self._by_priority: dict[tuple[str, int], list[str]] | None = None
+        self._jobs_by_priority: dict[tuple[str, int], list[str]] | None = None
         self._numbers: dict[str, int] | None = None
         self._by_node: Sequence[Evictable] = ()
 
@@ -150,18 +150,18 @@ class Candidates:
         return found
 
     @property
-    def by_priority(self) -> Mapping[tuple[str, int], Sequence[str]]:
+    def jobs_by_priority(self) -> Mapping[tuple[str, int], Sequence[str]]:
         """The uids of the jobs of which single tasks might be evicted, by queue and priority.
 
         They had tasks that ran or were bound when the session opened; those tasks may all refuse eviction.
         """
-        if self._by_priority is None:
-            self._by_priority = {}
+        if self._jobs_by_priority is None:
+            self._jobs_by_priority = {}
             for uid, job in self._snapshot.jobs.items():
                 if gives_single_tasks(job):
                     facts = job.facts
-                    self._by_priority.setdefault((facts.queue, facts.priority), []).append(uid)
-        return self._by_priority
+                    self._jobs_by_priority.setdefault((facts.queue, facts.priority), []).append(uid)
+        return self._jobs_by_priority
 
     def kept(self, key: Hashable) -> Said:
         """What searches with equal ``key`` may note of jobs: what was said of them stands until they move again."""

@@ -24,19 +24,19 @@ class AllAgree:
     """A tier names what all its plugins name; a guard's refusal is absolute.  No ``tiers``: the guards alone decide.
 
     ``own``: the guards and the first tier promise ``own=``, so that what they allow stands until the job moves.
-    ``coarse`` are those forms alone that promise ``by_priority=``; None: there are none.
+    ``coarse`` asks the forms alone that promise ``by_priority=``; None: there are none.
     """
 
     tiers: Sequence[Sequence[JobPrefilter]]
     guards: Sequence[JobPrefilter]
     own: bool = False
-    coarse: AllAgree | None = None
+    coarse: JobPrefilter | None = None
 
     def __call__(self, actor: Task, job: Job) -> bool:
         """Whether the guards allow it and some tier could."""
         return self.tier(actor, job) >= 0
 
-    def by_priority(self, actor: Task, job: Job) -> bool:
+    def allows_priority(self, actor: Task, job: Job) -> bool:
         """Whether jobs of the queue and the priority of ``job``, which is not the actor's own, could be allowed."""
         return self.coarse is None or self.coarse(actor, job)
 
