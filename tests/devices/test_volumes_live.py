@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from stromboli.live.scheduler.configuration import Source
@@ -40,8 +41,8 @@ def mounting(name: str, claim: str, group: str) -> Manifest:
 
 
 @asynccontextmanager
-async def cluster_of(*objects: Manifest, conf: str = "") -> AsyncIterator[Any]:
-    async with up(Setup(zoned(), period=0.05, source=Source(conf))) as cluster:
+async def cluster_of(*objects: Manifest, conf: str = "", record: Path | None = None) -> AsyncIterator[Any]:
+    async with up(Setup(zoned(), period=0.05, source=Source(conf), record=record)) as cluster:
         api = cluster.serving.api
         await until(lambda: "default" in {one["metadata"]["name"] for one in api.bodies(*QUEUES) if is_open(one)})
         for body in objects:
@@ -72,12 +73,14 @@ MADE = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {
         "allowedTopologies": [{"matchLabelExpressions": [{"key": ZONE, "values": ["z1"]}]}]}  # fmt: skip
 
 
-def test_a_set_of_pods_lands_in_the_zone_where_its_volumes_are_made() -> None:
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_set_of_pods_lands_in_the_zone_where_its_volumes_are_made(tmp_path: Path, recorded: bool) -> None:
     async def story() -> tuple[dict[str, str], list[Any], list[Any]]:
         names = [f"db-{number}" for number in range(3)]
         pods = [mounting(name, f"data-{name}", "db") for name in names]
         claims = [claim(f"data-{name}", storageClassName="made") for name in names]
-        async with cluster_of(MADE, *claims, pod_group("db", min_member=3), *pods) as api:
+        objects = [MADE, *claims, pod_group("db", min_member=3), *pods]
+        async with cluster_of(*objects, record=tmp_path if recorded else None) as api:
             await until(lambda: len(placed(api)) == len(names))
             claims = list(api.bodies("", "persistentvolumeclaims", "default"))
             return placed(api), claims, list(api.bodies("", "persistentvolumes", ""))
@@ -90,12 +93,14 @@ def test_a_set_of_pods_lands_in_the_zone_where_its_volumes_are_made() -> None:
     assert "z1" in term
 
 
-def test_claims_without_a_class_and_those_of_a_pod_alone_are_bound() -> None:
+@pytest.mark.parametrize("recorded", [False, True])
+def test_claims_without_a_class_and_those_of_a_pod_alone_are_bound(tmp_path: Path, recorded: bool) -> None:
     own = pod("alone", group="g", schedulerName="volcano", container={"image": "busybox"}, volumes=[
         {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim("x")["spec"]}}}])  # fmt: skip
 
     async def story() -> dict[str, str]:
-        async with cluster_of(claim("c"), pod_group("g"), mounting("p", "c", "g"), own) as api:
+        objects = [claim("c"), pod_group("g"), mounting("p", "c", "g"), own]
+        async with cluster_of(*objects, record=tmp_path if recorded else None) as api:
             await until(lambda: len(placed(api)) == 2)
             return placed(api)
 

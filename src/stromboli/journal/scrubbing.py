@@ -14,8 +14,16 @@ from msgspec.structs import replace
 from stromboli.cluster.kinds import Metadata, Object, ReplicaSet, WorkloadSpec
 from stromboli.model.names import SLA_WAITING_TIME_BARE
 
-KEPT: Final = ("volcano.sh", "k8s.io", "hami.io", "stromboli.dev")
-"""Domains of annotations that are kept, with all below them."""
+KEPT: Final = (
+    "volcano.sh", "k8s.io", "stromboli.dev", "hami.io", "nvidia.com", "huawei.com",
+    "pv.kubernetes.io", "volume.kubernetes.io", "volume.beta.kubernetes.io",
+    SLA_WAITING_TIME_BARE, "hami-vnpu-core",
+)  # fmt: skip
+"""Domains of annotations that are kept, with all below them, and names without a domain: what the scheduler and its own
+plugins read.
+
+Of kubernetes.io only some are: annotations of kubectl.kubernetes.io hold copies of whole objects.
+"""
 
 MOST_KNOWN: Final = 1000
 """How many keys that are kept are remembered as such."""
@@ -52,7 +60,7 @@ class Scrub:
 
     def _is_kept(self, key: str) -> bool:
         domain = key.partition("/")[0]
-        if key == SLA_WAITING_TIME_BARE or any(domain == one or domain.endswith(f".{one}") for one in self._domains):
+        if any(domain == one or domain.endswith(f".{one}") for one in self._domains):
             if len(self._known) < MOST_KNOWN:
                 self._known.add(key)
             return True
