@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Final
 
 from stromboli.allocation import gradients
 from stromboli.allocation.fifo import hold_back, is_fifo
 from stromboli.allocation.nominations import end_used, use_nomination
 from stromboli.allocation.pending_tasks import TaskCursor, Worksheet
 from stromboli.allocation.place_tasks import Placing
+from stromboli.allocation.quota_reasons import tell_overused
 from stromboli.allocation.single_tasks import SingleTasks
 from stromboli.allocation.try_job import sheet_of, try_job
 from stromboli.api.scheduling import POD_GROUP_INQUEUE
@@ -25,6 +27,8 @@ from stromboli.reservations.bind_reserved import bind_reserved, move
 from stromboli.reservations.book import LIMIT, TIMEOUT, Reservations
 from stromboli.reservations.claims import ClaimFromLower
 from stromboli.reservations.order import Precedence
+
+NOT_READY: Final = "hyperNodes are not ready for scheduling"
 
 
 class Allocate(Action):
@@ -77,7 +81,9 @@ class Allocation:
                 say(job=peeked, queue=peeked.queue)
             return
         if not session.snapshot.hyper_nodes_ready and has_topology(peeked):
-            self._skipped(peeked, "hyperNodes are not ready for scheduling")
+            self._skipped(peeked, NOT_READY)
+            if not session.compat.asks("hyper-nodes-told"):  # what is wrong with them comes first of what is wrong
+                session.jobs[peeked.uid].fit_error_text = ": ".join([NOT_READY, *session.snapshot.inconsistencies[:1]])
             return
         self._add(session.jobs[peeked.uid])
 
@@ -127,6 +133,7 @@ class Allocation:
             if self.is_overused(queue):
                 if overused:
                     overused(queue=queue.name)
+                tell_overused(session, self.jobs[queue.name], queue)
                 continue
             jobs = self.jobs[queue.name]
             if not len(jobs):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.allocation.pending_tasks import TaskCursor
 from stromboli.allocation.placement_events import PlacementEvents
+from stromboli.allocation.quota_reasons import tell_no_quota
 from stromboli.errors import PlacementError, PluginError
 from stromboli.framework.books.hyper_nodes import TOP
 from stromboli.framework.books.plan import GateRemoval
@@ -205,6 +206,7 @@ class TaskPlacer:
     def _may_try(self, task: Task) -> bool:
         if not self.session.ask.allocatable(self.queue, task):
             self.events.overused(self.queue.name, task)
+            tell_no_quota(self.session, self.job, self.queue, task)
             return False
         if task.gates:
             self._gated(task)

@@ -6,7 +6,7 @@ Holdings are whole numbers, so each tolerant comparison with a deserved amount t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from stromboli.fairness.share import divisors, dominant_share
@@ -56,7 +56,7 @@ class Thresholds:
         return max(most, 0)
 
     def lacking(
-        self, asked: Sequence[int], held: Sequence[int], coming: Sequence[int], spare: Sequence[int]
+        self, asked: Sequence[int], held: Sequence[int], coming: Iterable[int], spare: Iterable[int]
     ) -> list[int]:
         """Columns in which ``asked``, with what is held and what is coming less what is spare, exceeds its limit.
 

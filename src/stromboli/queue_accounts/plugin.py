@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from stromboli.fairness.thresholds import Thresholds
 from stromboli.framework.books.tried import TriedMoves
+from stromboli.framework.extension.figures import amounts_text, by_name
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.extension.order import compare
 from stromboli.framework.extension.weighing import Weighed, in_queue, tell_unlimited
@@ -53,6 +56,7 @@ class QueueAccounts(Plugin, Generic[Account]):
         """Keep ``accounts`` for the session."""
         self.session, self.axes, self.lines, self.accounts = session, session.axes, lines, accounts
         self.tried = TriedMoves(self.name)
+        self._reasons: dict[tuple[str, int], str] = {}
         self._admitted = {name: tuple(account.inqueue) for name, account in accounts.items()}
 
     def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
@@ -134,6 +138,24 @@ class QueueAccounts(Plugin, Generic[Account]):
         account = self.accounts[job.queue]
         refusing = next((one for one in account.walk if QueueAccounts.shortages(self, one, job)), account)
         return in_queue(self.session, job, refusing, refusing.real_capability(self.axes))
+
+    def placing_limits(self, account: Account) -> Thresholds:
+        """What placements in the queue are held to."""
+        return account.limits
+
+    def no_quota(self, queue: QueueInfo, task: Task) -> str:
+        """What the pod asks for beyond the limit of its queue, or of one above; the same for pods of one template."""
+        key = queue.name, task.template.number
+        if key not in self._reasons:
+            self._reasons[key] = next(filter(None, (self._beyond(one, task) for one in self.accounts[key[0]].walk)), "")
+        return self._reasons[key]
+
+    def _beyond(self, account: Account, task: Task) -> str:
+        vector = task.template.vector
+        over = self.placing_limits(account).lacking(vector, account.held, repeat(0), repeat(0))
+        names = self.axes.names_of(over, task.request) if over else []
+        request = by_name(task.request)
+        return f"queue {account.name} has no quota left for {amounts_text(request, names)}" if names else ""
 
     @job_enqueued
     def admit(self, job: Job) -> None:

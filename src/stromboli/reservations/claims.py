@@ -65,11 +65,10 @@ class ClaimFromLower:
         demand = self._demand(job)
         if demand in self._infeasible or not self._may_help(job):
             return [], None
-        before = dict(job.fits)
+        before = dict(job.fits), job.fit_error_text
         taken, placed = self._least(job, attempt)
         if placed is None:
-            job.fits.clear()
-            job.fits.update(before)  # why it waits is reported as things stand, not as they were tried
+            job.fits, job.fit_error_text = before  # why it waits is reported as things stand, not as they were tried
             self._infeasible.add(demand)
         return taken, placed
 

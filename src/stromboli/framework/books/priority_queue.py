@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -17,6 +18,9 @@ class PriorityQueue(Protocol[T]):
 
     def pop(self) -> T:
         """Remove and return the first item; IndexError where there is none."""
+
+    def __iter__(self) -> Iterator[T]:
+        """The items that wait, in no order."""
 
     def __len__(self) -> int: ...
 
@@ -62,6 +66,9 @@ class SortedQueue(Generic[T]):
         entry = heapq.heappop(late) if late and (not first or late[0] < first[-1]) else first.pop()
         item: T = entry[-1]
         return item
+
+    def __iter__(self) -> Iterator[T]:
+        return (entry[-1] for entry in chain(self._first, self._late))
 
     def __len__(self) -> int:
         return len(self._first) + len(self._late)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from stromboli.framework.config.compat_claims import CLAIMS
 from stromboli.framework.config.compat_controllers import CONTROLLERS
 from stromboli.framework.config.compat_eviction import EVICTION
+from stromboli.framework.config.compat_told import TOLD
 from stromboli.framework.config.difference import Difference
 
 _ROWS = (
@@ -34,21 +35,6 @@ _ROWS = (
         "scheduled; sums beyond the parent's are only logged; a guarantee beyond the cluster leaves nothing to others.",
         "capacity with hierarchy; guarantees: capacity, proportion",
         "One team's mistake should not stop the others.",
-    ),
-    Difference(
-        "events-while-bound",
-        "A PodGroup of which every pod is decided and being bound is told nothing.",
-        "Each cycle until its pods run warns: `0/N tasks in gang unschedulable: pod group is ready, N Binding, ...`.",
-        "events",
-        "It is no trouble, and the warnings are as many as the bindings.",
-    ),
-    Difference(
-        "not-admitted",
-        "A PodGroup that enqueue refuses bears the condition NotAdmitted with what each plugin said and weighed, until "
-        "it is admitted.",
-        "Events of type Normal say that resources are overused.",
-        "enqueue",
-        "Events expire, and name no amounts.",
     ),
     Difference(
         "dequeue-strategy",
@@ -348,7 +334,7 @@ _ROWS = (
     ),
 )
 
-_ALL = (*_ROWS, *CLAIMS, *EVICTION, *CONTROLLERS)
+_ALL = (*_ROWS, *TOLD, *CLAIMS, *EVICTION, *CONTROLLERS)
 
 DIFFERENCES: Mapping[str, Difference] = MappingProxyType({row.name: row for row in _ALL})
 """Every known difference by name."""

@@ -11,8 +11,10 @@ from stromboli.framework.extension.hook import Hook, check_hook, hooks_on
 
 if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
+    from stromboli.framework.books.jobs import QueueInfo
     from stromboli.framework.extension.weighing import Weighed
     from stromboli.model.job import Job
+    from stromboli.model.task import Task
 
 
 class Plugin:
@@ -79,6 +81,13 @@ class Plugin:
 
     def weighed(self, job: Job) -> Weighed | None:
         """The amounts that are weighed when the plugin is asked to admit ``job``, for texts; None: it weighs none."""
+
+    def no_quota(self, queue: QueueInfo, task: Task) -> str:
+        """Why ``queue`` may not have ``task``, which the plugin refuses at ``allocatable``; empty: it gives no reason.
+
+        Pods that wait say it, so it should name no amounts that change from cycle to cycle.
+        """
+        return ""
 
     def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
         """Every hook of this plugin with its bound function, in the order of definition."""

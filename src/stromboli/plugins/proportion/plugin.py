@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from stromboli.fairness.thresholds import Thresholds
 from stromboli.fairness.waterfill import Round, pour
 from stromboli.model.job import Job
 from stromboli.model.resources.axes import Vector, add_to
@@ -87,6 +88,10 @@ class Proportion(QueueAccounts[Account], trusted=True):
     def may_take_back(self, queue: QueueInfo, tasks: Sequence[Task]) -> bool:
         """As for one task that asks for all that ``tasks`` ask for."""
         return self._covers(self.accounts[queue.name], added_up(tasks))
+
+    def placing_limits(self, account: Account) -> Thresholds:
+        """What the queue deserves."""
+        return account.deserved
 
     def _covers(self, account: Account, request: Vector) -> bool:
         if account.is_usable and account.deserved.covers(account.held, request):

@@ -229,6 +229,8 @@ def _domains(cycle: Cycle, job: Job) -> list[Step]:
     """What the domains lack in which a job must lie that has not become complete; nothing for other jobs."""
     if not job.facts.is_close or not waiting_tasks(job) or job.is_ready():
         return []
+    if not cycle.session.snapshot.hyper_nodes_ready:
+        return [Step(5, "domains", False, job.fit_error_text or "hyperNodes are not ready for scheduling")]
     lines = Shortages(cycle.session).lines(job)
     lacking = not job.fits and bool(job.fit_error_text)
     text = job.fit_error_text if lacking else "HyperNodes were tried"
