@@ -10,6 +10,7 @@ from stromboli.framework.books import candidates
 from stromboli.framework.books.candidates import Candidates, Columns, gives_single_tasks
 from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
+from stromboli.model.snapshot import Evictable, NodeTasks
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench
 from tests.acceptance.fights import priority_class
@@ -158,6 +159,28 @@ def test_an_empty_reach_is_known_without_looking_at_tasks(monkeypatch: pytest.Mo
         ]
         with pytest.raises(AssertionError, match="looked at"):
             session.candidates.reach(of_a)
+
+
+def test_the_tasks_of_nodes_are_looked_at_once_and_only_for_a_job_that_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[int] = []
+
+    def counted(on_node: NodeTasks) -> Evictable:
+        looks.append(len(on_node))
+        return Evictable.of(list(on_node.values()))
+
+    with cluster().open() as session:
+        found = fresh(session)
+        monkeypatch.setattr(NodeTasks, "evictable", property(counted))
+        assert found.jobs_by_priority == {("default", 0): ["default/a", "default/b"]}
+        assert found.reach_of([], bound=True, only_best_effort=False).count.tolist() == [0, 0]
+        assert looks == []
+        assert found.reach_of(["default/a"], bound=True, only_best_effort=False).count.tolist() == [1, 1]
+        assert looks == [2, 2]
+        assert found.reach(lambda _: True).count.tolist() == [2, 2]
+        assert (dict(found.numbers), len(found.columns.tasks)) == ({"default/a": 0, "default/b": 1}, 4)
+        assert looks == [2, 2]
 
 
 def test_the_jobs_of_which_single_tasks_may_go_have_bound_or_running_tasks() -> None:
