@@ -208,21 +208,25 @@ WAITS = pod("x0", group="x", cpu=2)
 
 
 @pytest.mark.parametrize(
-    ("room", "scores", "plugins", "scored"),
+    ("room", "scores", "plugins", "at_first", "afterwards"),
     [
-        pytest.param(True, True, "shy", True, id="a node is open"),
-        pytest.param(True, False, "shy", False, id="nobody chooses"),
-        pytest.param(True, True, "never", False, id="no node is open"),
-        pytest.param(False, True, "never", True, id="an eviction may open one, as far as is known"),
-        pytest.param(False, False, "never", False, id="nobody chooses where to evict"),
+        pytest.param(True, True, "shy", True, True, id="a node is open"),
+        pytest.param(True, False, "shy", False, True, id="nobody chooses"),
+        pytest.param(True, True, "never", False, False, id="no node is open"),
+        pytest.param(True, False, "never", False, False, id="nobody chooses, and no node is open"),
+        pytest.param(False, True, "never", True, True, id="an eviction may open one, as far as is known"),
+        pytest.param(False, False, "never", False, True, id="nobody chooses where to evict"),
     ],
 )
-def test_nodes_are_scored_where_one_may_be_chosen(room: bool, scores: bool, plugins: str, scored: bool) -> None:
+def test_nodes_are_scored_where_one_may_be_chosen(
+    room: bool, scores: bool, plugins: str, at_first: bool, afterwards: bool
+) -> None:
+    """Afterwards a node is to be chosen, whatever it was at first."""
     scene = [node("n0", cpu=7), pod_group("x"), WAITS, pod("r", group="r", on="n0", cpu=5)]
     with Bench([*scene, pod_group("r")], conf("gang nodeorder", plugins), Shy, Never).open() as session:
         classes, task = Classes(session.placer.classes.hooks, session.ledger), task_of(session, "x0")  # type: ignore[attr-defined]
-        assert classes.of(task, room=room, scores=scores).scored is scored
-        assert classes.of(task, room=room).scored is (scored or plugins == "shy" or not room)
+        assert classes.of(task, room=room, scores=scores).scored is at_first
+        assert classes.of(task, room=room).scored is afterwards
 
 
 def test_a_class_is_scored_once_a_node_opens() -> None:
