@@ -298,13 +298,15 @@ def _compare(trial: Trial, answer: Answer, task: Task, before: list[Said], touch
 
 
 def check_kept(trial: Trial) -> None:
-    """The answers that the engine has kept and renewed equal those of a task class made afresh."""
+    """The answers that the engine has kept and renewed equal those of a task class made afresh, scores included."""
     session = trial.session
     classes = session.placer.classes if isinstance(session.placer, Engine) else None
     if classes is None:
         return
     for task in trial.waiting:
-        classes.of(task)
+        made = classes.of(task)
+        if not made.scored:  # as no node is open, yet
+            made.add_scores()
     with session.statement() as statement:
         make(session, statement, trial.moves)
         for task in (task for task in trial.waiting if not task.node_name):

@@ -41,19 +41,27 @@ def check_own(trial: Trial) -> None:
 
 
 def check_by_priority(trial: Trial) -> None:
-    """Check that a form for jobs with ``by_priority=`` says the same of jobs of one queue and priority."""
+    """Check that a form for jobs with ``by_priority=`` says the same of jobs of one queue and priority at any time."""
+    session = trial.session
     promising = [answer for point in ("preemptable", "reclaimable") for answer in trial.answers(point, "job")]
     promising = [answer for answer in promising if answer.hook.by_priority]
-    for answer, actor in product(promising, trial.waiting):
-        said = dict[Hashable, tuple[Job, bool]]()
-        for job in list(trial.session.jobs.values())[:MOST]:
-            if job.uid == actor.job:
-                continue
-            word = bool(trial.ask(answer.hook, answer.function, actor, job))
-            other, before = said.setdefault((job.queue, job.priority), (job, word))
-            if word is not before:
-                flaw = f"says {before} of {other.uid} and {word} of {job.uid}, of the same queue and priority"
-                trial.fail(answer.hook.name, f"{flaw}; leave out by_priority=")
+    with session.statement() as statement:
+        for moves in ([], trial.moves):
+            make(session, statement, moves)
+            for answer, actor in product(promising, trial.waiting):
+                _compare_jobs(trial, answer, actor)
+
+
+def _compare_jobs(trial: Trial, answer: Answer, actor: Task) -> None:
+    said = dict[Hashable, tuple[Job, bool]]()
+    for job in list(trial.session.jobs.values())[:MOST]:
+        if job.uid == actor.job:
+            continue
+        word = bool(trial.ask(answer.hook, answer.function, actor, job))
+        other, before = said.setdefault((job.queue, job.priority), (job, word))
+        if word is not before:
+            flaw = f"says {before} of {other.uid} and {word} of {job.uid}, of the same queue and priority"
+            trial.fail(answer.hook.name, f"{flaw}; leave out by_priority=")
 
 
 def _by_job(
