@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 
 from stromboli.framework.engine.custom_scorers import Choosers, Mapped
-from stromboli.framework.engine.rows import Fit, Score, fit_of, key_of, own_uid, score_of
+from stromboli.framework.engine.rows import Fit, Score, fit_of, key_of, score_of
 from stromboli.framework.extension.answers import Answer, Answers
 from stromboli.framework.extension.hook import by_template
 from stromboli.model.task import Task
@@ -17,7 +17,7 @@ class Hooks:
     ``keys`` are what they read of a task beyond its template; ``choosers`` are asked about the candidates each time.
     """
 
-    __slots__ = ("batch", "choosers", "fits", "keys", "scores", "shared", "unnormalised")
+    __slots__ = ("batch", "choosers", "fits", "keys", "scores", "unnormalised")
 
     def __init__(
         self,
@@ -33,7 +33,6 @@ class Hooks:
         hooks += [score.hook for score in (*scores, *unnormalised, *batch)]
         keys = dict.fromkeys(key_of(hook) for hook in hooks)
         self.keys: list[Callable[[Task], Hashable]] = [key for key in keys if key is not by_template]
-        self.shared = own_uid not in self.keys
 
 
 def hooks_of(answers: Answers, first: Sequence[Fit] = ()) -> Hooks:
