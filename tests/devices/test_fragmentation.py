@@ -88,6 +88,15 @@ def test_nodes_are_chosen_by_what_is_left(nodes: Any, pods: Any, conf: str, expe
     assert binds(Bench([*nodes, *pods], conf).cycle()) == expected
 
 
+def test_the_largest_card_of_a_node_says_what_a_part_of_its_cards_is() -> None:
+    """With p on it b would have 1500 thousandths left, were its first card the measure 1000, and a has 1333."""
+    b = gpus("b", 2, 2000)
+    b["metadata"]["annotations"]["volcano.sh/node-vgpu-register"] = (
+        "b-0,10,1000,T4,true,hami-core:b-1,10,2000,T4,true,hami-core:"
+    )
+    assert binds(Bench([gpus("a", 2, 1500), b, asking("p", 1000)], BEST_FIT).cycle()) == {"p": "a"}
+
+
 def test_scores_follow_what_is_placed_within_a_cycle() -> None:
     """Each pod sees the cards as the pods before it leave them."""
     objects = [gpus("a", 1), gpus("b", 1), *(asking(f"p{i}", 500) for i in range(4))]

@@ -53,7 +53,7 @@ class Target:
         for name in (
             "acceptance", "actions", "api", "cases", "cli", "cluster", "controllers", "crds", "devices", "docs",
             "fairness", "filters", "framework", "integrations", "job_plugins", "journal", "kube", "laws", "live",
-            "metrics", "migration", "model", "plugins", "recorded", "server", "sim", "study", "testing",
+            "metrics", "migration", "model", "plugins", "preemption", "recorded", "server", "sim", "study", "testing",
         )
     )  # fmt: skip
 
