@@ -231,6 +231,20 @@ def test_a_pod_that_came_before_stale_news_of_its_owner_keeps_its_group() -> Non
     assert cluster.groups() == []
 
 
+@pytest.mark.parametrize("pods", [[], ["a"]], ids=["none was made", "of a pod that is gone"])
+def test_a_group_that_is_not_needed_is_looked_at_once(pods: list[str]) -> None:
+    """What scaled its pods to nothing is not remembered beyond that."""
+    cluster = Cluster()
+    for name in pods:
+        cluster.store("pods", pod(name, ("ReplicaSet", "rs")))
+        cluster.settle()
+        cluster.remove("pods", name)
+    cluster.manager.seen_owner("ReplicaSet", Metadata(name="o", namespace="ns", uid="rs"), 0)
+    assert cluster.manager.world.idle == {("ns", "podgroup-rs")}
+    cluster.settle()
+    assert (cluster.groups(), cluster.manager.world.idle) == ([], set())
+
+
 @pytest.mark.parametrize(("text", "least"), [("3", 3), ("0", 0), ("-1", 1), ("many", 1)])
 def test_how_many_must_run_at_once(text: str, least: int) -> None:
     cluster = Cluster()

@@ -15,6 +15,7 @@ from stromboli.controllers.changes import Read
 from stromboli.controllers.manager import Settings
 from stromboli.controllers.owners import DEEPEST
 from stromboli.controllers.readings import FRESH
+from stromboli.errors import ManifestError
 from tests.controllers.cluster import Cluster, Manifest
 
 ASKED: dict[str, Any] = {"scheduling.volcano.sh/group-by": "top-owner"}
@@ -376,3 +377,55 @@ def test_a_leader_takes_what_its_own_template_says(leader: Manifest, cpu: str) -
     body = {"metadata": owned("o"), "spec": {"leaderWorkerTemplate": workers}}
     found = owner_of(OWNER_KINDS["leaderworkerset.x-k8s.io", "LeaderWorkerSet"], body)
     assert found.usage()["cpu"] == cpu
+
+
+def replicated(replicas: Any = 1, parallelism: Any = 1, cpu: str = "1") -> Manifest:
+    """The spec of a JobSet with one role."""
+    job = {"spec": {"parallelism": parallelism, "template": container(cpu)}}
+    return {"replicatedJobs": [{"name": "r", "replicas": replicas, "template": job}]}
+
+
+ENTRY = "spec.replicatedJobs[]"
+LEADERS: Manifest = {"leaderWorkerTemplate": {"workerTemplate": container()}}
+LARGEST = 2**31 - 1
+ROWS = {row.kind: row for row in OWNER_KINDS.values()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "pods"),
+    [
+        pytest.param("JobSet", replicated(2, 3), [6], id="a product"),
+        pytest.param("JobSet", replicated(0, 3), [0], id="scaled to nothing"),
+        pytest.param("JobSet", replicated(2**16, 2**15 - 1), [2**31 - 2**16], id="just few enough"),
+        pytest.param("Job", {"parallelism": LARGEST, "template": container()}, [LARGEST], id="the most"),
+        pytest.param("LeaderWorkerSet", {"leaderWorkerTemplate": {"size": 3, **LEADERS["leaderWorkerTemplate"]}},
+                     [1, 2], id="a leader and workers"),
+        pytest.param("LeaderWorkerSet", {"leaderWorkerTemplate": {"size": 1, **LEADERS["leaderWorkerTemplate"]}},
+                     [1, 0], id="a leader alone"),
+        pytest.param("LeaderWorkerSet", {"leaderWorkerTemplate": {"size": 0, **LEADERS["leaderWorkerTemplate"]}},
+                     [1, 0], id="less than a leader"),
+    ],
+)  # fmt: skip
+def test_how_many_pods_an_owner_makes(kind: str, spec: Manifest, pods: list[int]) -> None:
+    assert [part.pods for part in owner_of(ROWS[kind], {"spec": spec}).parts] == pods
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "path", "problem"),
+    [
+        ("JobSet", replicated(2**16, 2**15), ENTRY, "2147483648 must be from 0 to 2147483647"),
+        ("Job", {"parallelism": LARGEST + 1, "template": container()}, "spec.template.spec",
+         "2147483648 must be from 0 to 2147483647"),
+        ("JobSet", replicated(-1), "replicas", "-1 is not a number of pods"),
+        ("JobSet", replicated(True), "replicas", "True is not a number of pods"),
+        ("JobSet", replicated(1, 1.5), "template.spec.parallelism", "1.5 is not a number of pods"),
+        ("JobSet", replicated(cpu="-1"), "template.spec.template.spec.containers[0].resources.requests.cpu",
+         "'-1' is negative"),
+    ],
+)  # fmt: skip
+def test_numbers_of_an_owner_that_cannot_be_used_are_refused(
+    kind: str, spec: Manifest, path: str, problem: str
+) -> None:
+    with pytest.raises(ManifestError) as failure:
+        owner_of(ROWS[kind], {"spec": spec})
+    assert (failure.value.path, problem in str(failure.value)) == (path, True)

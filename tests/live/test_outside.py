@@ -268,6 +268,17 @@ def test_a_kind_that_several_threads_ask_for_at_once_is_followed_once() -> None:
     asyncio.run(story())
 
 
+def test_a_kind_is_followed_no_longer_once_the_scheduler_has_ended() -> None:
+    async def story() -> None:
+        async with asking() as found:
+            await asyncio.to_thread(lambda: found.offered["informers"][MAPS])
+            assert len(asyncio.all_tasks()) > 2
+        await asyncio.sleep(0.01)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize("code", [401, 403, 404])
 def test_a_kind_that_may_not_be_listed_is_refused_at_once_and_not_asked_for_again_in_between(code: int) -> None:
     async def story() -> None:

@@ -41,6 +41,30 @@ class Told:
         """Nothing is sent."""
 
 
+MINE = {"schedulerName": "default-scheduler"}
+GONE = "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "metadata", "waits"),
+    [
+        pytest.param(MINE, {}, {}, True, id="no status yet"),
+        pytest.param(MINE, {"phase": "Pending"}, {}, True, id="pending"),
+        pytest.param({"schedulerName": "volcano"}, {}, {}, False, id="another scheduler's"),
+        pytest.param({}, {}, {}, False, id="no scheduler's"),
+        pytest.param({**MINE, "nodeName": "n"}, {}, {}, False, id="it has a node"),
+        pytest.param({**MINE, "schedulingGates": [{"name": "g"}]}, {}, {}, False, id="it has a gate"),
+        pytest.param({**MINE, "schedulingGates": []}, {}, {}, True, id="it has no gate any more"),
+        pytest.param(MINE, {"phase": "Succeeded"}, {}, False, id="it has succeeded"),
+        pytest.param(MINE, {"phase": "Failed"}, {}, False, id="it has failed"),
+        pytest.param(MINE, {"phase": "Pending"}, {"deletionTimestamp": GONE}, False, id="it is being deleted"),
+        pytest.param(MINE, {"phase": "Failed"}, {"deletionTimestamp": GONE}, False, id="both"),
+    ],
+)
+def test_which_pods_wait(spec: dict[str, Any], status: dict[str, Any], metadata: dict[str, Any], waits: bool) -> None:
+    assert placing_state.is_waiting({"metadata": {"name": "p", **metadata}, "spec": spec, "status": status}) is waits
+
+
 def test_a_pod_that_cannot_be_read_is_told_and_keeps_no_other_waiting(browser: Browser) -> None:
     told = Told()
     amounts = {"cpu": "4", "memory": "4Gi", "pods": "10"}
