@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from stromboli.model.task import Task
 from stromboli.narration.observe import Counting
 from stromboli.plugin import Plugin, on_allocate
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
@@ -109,7 +110,7 @@ class TakesRuns(Objects):
 
 
 def test_after_an_objection_nodes_are_chosen_anew_for_what_is_left_of_a_run() -> None:
-    """Of x, w, y and z, two to a node at most, w would have gone to n2: so y does."""
+    """Of x, w, y and z, two to a node at most, w would have gone to n2: so y does.  Each is told to be looked at."""
     even = {"topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "maxSkew": 1,
             "labelSelector": {"matchLabels": {"app": "a"}}}  # fmt: skip
     pods = [
@@ -119,5 +120,9 @@ def test_after_an_objection_nodes_are_chosen_anew_for_what_is_left_of_a_run() ->
     nodes = [node(name, cpu=8, labels={"kubernetes.io/hostname": name}) for name in ("n1", "n2")]
     objects = [*nodes, pod_group("g", min_member=3, phase="Inqueue"), *pods]
     text = conf("gang objects", "predicates", actions="allocate")
-    plan = Bench(objects, text, TakesRuns).cycle(Counting(("binding",)))
+    told = Counting(("nodes_for_job", "binding"))
+    plan = Bench(objects, text, TakesRuns).cycle(told)
     assert binds(plan) == {"g-0x": "n1", "g-2y": "n2", "g-3z": "n1"}
+    assert [key for key, _ in told.told] == ["nodes_for_job", "binding"] * 4
+    tasks = [cast(Task, fields["task"]) for key, fields in told.told if key == "binding"]
+    assert [task.name for task in tasks] == ["g-0x", "g-1w", "g-2y", "g-3z"]

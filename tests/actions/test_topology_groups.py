@@ -407,6 +407,26 @@ def test_what_a_group_needs_is_added_up_once(monkeypatch: pytest.MonkeyPatch) ->
     assert sorted(asked) == ["default/a", "default/b", "default/c"]
 
 
+def test_what_is_placed_outside_of_all_domains_is_no_longer_needed_in_one() -> None:
+    """A rack has 16 cores, and the jobs need 21 together, 7 once the pods of x lie on a node in no rack."""
+    objects = [*tree(), node("out", cpu=14)]
+    for name, count in (("x", 2), ("y", 1)):
+        objects += gang(name, count=count, cpu=7, group="g", policy="same", tier="1")
+    with Bench(objects, tiers()).open() as session:
+
+        def racks() -> set[str]:
+            job, top = session.jobs["default/y"], session.hyper_nodes.top
+            found = session.ask.hyper_node_gradient_for_job(job, top, "Allocate")
+            return {info.name for each in found for info in each}
+
+        assert racks() == set()
+        with session.statement() as statement:
+            tasks = [task_of(session, name) for name in ("x-0", "x-1")]
+            statement.place(session.jobs["default/x"], tasks, [session.table.row("out")] * 2, OperationKind.ALLOCATE)
+            assert racks() == {"b0-r0", "b0-r1", "b1-r0", "b1-r1"}
+        assert racks() == set()
+
+
 @pytest.mark.parametrize(
     ("topology", "told"),
     [({"mode": "hard", "highestTierName": "block"}, 1), ({"mode": "hard", "highestTierName": "rack"}, 0), (None, 0)],

@@ -191,3 +191,23 @@ def test_a_listing_is_copied_once_after_a_snapshot_however_often_it_changes() ->
     listing.replace(jobs["ns/b"].copy())
     assert listing._listed is first is not shown
     assert list(map(id, shown.values())) == list(map(id, jobs.values()))
+
+
+def test_later_events_change_no_snapshot_and_a_job_is_copied_once_after_each() -> None:
+    """The job comes with its pod; its group and two more pods come later."""
+    cluster = state(node("n1"), queue("default"), pod("a", group="g"), complete=False)
+    made = cluster.jobs["default/g"]
+    cluster.apply(Modified("PodGroup", from_value("PodGroup", pod_group("g"))))
+    assert cluster.jobs["default/g"] is made
+    first = cluster.snapshot()
+    assert first.jobs["default/g"] is made
+    cluster.apply(Modified("Pod", from_value("Pod", pod("b", group="g"))))
+    copied = cluster.jobs["default/g"]
+    assert copied is not made
+    cluster.apply(Modified("Pod", from_value("Pod", pod("c", group="g"))))
+    assert cluster.jobs["default/g"] is copied
+    second = cluster.snapshot()
+    cluster.apply(Deleted("Pod", from_value("Pod", pod("a", group="g"))))
+    names = [[task.name for task in found.jobs["default/g"].tasks.values()] for found in (first, second)]
+    assert names == [["a"], ["a", "b", "c"]]
+    assert [task.name for task in cluster.snapshot().jobs["default/g"].tasks.values()] == ["b", "c"]
