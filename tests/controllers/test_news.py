@@ -134,8 +134,8 @@ def test_a_command_that_is_being_carried_out_is_not_taken_again() -> None:
 def test_the_annotations_of_a_pods_owner_count() -> None:
     cluster = Cluster()
     notes = {"scheduling.volcano.sh/group-min-member": "3"}
-    cluster.manager.seen_owner("ReplicaSet", Metadata(name="o", namespace="ns", annotations=notes), 1)
-    above = [{**owner("ReplicaSet", True)[0], "apiVersion": "apps/v1"}]
+    cluster.manager.seen_owner("ReplicaSet", Metadata(name="o", namespace="ns", uid="u", annotations=notes), 1)
+    above = [{**owner("ReplicaSet", True)[0], "apiVersion": "apps/v1", "uid": "u"}]
     meta = {"name": "p", "namespace": "ns", "ownerReferences": above}
     cluster.store("pods", {"metadata": meta, "spec": {"schedulerName": "volcano", "containers": [{"name": "c"}]}})
     cluster.settle()
@@ -160,7 +160,8 @@ def test_the_controller_of_an_owner_is_known_until_that_changes() -> None:
     above = Reference("apps/v1", "Deployment", "d", "ud", controller=True)
     other = Reference("v1", "ConfigMap", "c", "uc")
     cluster.manager.seen_owner("ReplicaSet", Metadata(name="o", namespace="ns", owner_references=(other, above)), 1)
-    found = cluster.manager.world.owners_above[key]
+    found = cluster.manager.world.owners[key].controller
+    assert found is not None
     assert (found.kind, found.name, found.uid, found.controller) == ("Deployment", "d", "ud", True)
     cluster.manager.seen_owner("ReplicaSet", Metadata(name="o", namespace="ns", owner_references=(other,)), 1)
-    assert key not in cluster.manager.world.owners_above
+    assert cluster.manager.world.owners[key].controller is None

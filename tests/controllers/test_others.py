@@ -167,6 +167,14 @@ def pod(name: str = "p", owner: tuple[str, str] | None = None, **annotations: An
     return {"metadata": meta, "spec": {"schedulerName": "volcano", "containers": [container]}}
 
 
+MINIMUM = "scheduling.volcano.sh/group-min-member"
+
+
+def followed(cluster: Cluster, kind: str, uid: str, **annotations: str) -> None:
+    """The controllers hear of an owner ``o``."""
+    cluster.manager.seen_owner(kind, Metadata(name="o", namespace="ns", uid=uid, annotations=annotations), 2)
+
+
 def test_a_plain_pod_gets_a_group_of_its_own() -> None:
     cluster = Cluster()
     cluster.store(
@@ -186,9 +194,7 @@ def test_a_plain_pod_gets_a_group_of_its_own() -> None:
 
 def test_pods_of_one_owner_share_their_group() -> None:
     cluster = Cluster()
-    cluster.manager.world.owners["ReplicaSet", "ns", "o"] = {
-        "scheduling.volcano.sh/group-min-member": "2", "volcano.sh/preemptable": "true", "other": "x",
-    }  # fmt: skip
+    followed(cluster, "ReplicaSet", "rs", **{MINIMUM: "2", "volcano.sh/preemptable": "true", "other": "x"})
     cluster.store("pods", pod("a", ("ReplicaSet", "rs")))
     cluster.store("pods", pod("b", ("ReplicaSet", "rs")))
     cluster.settle()
@@ -248,7 +254,7 @@ def test_a_group_that_is_not_needed_is_looked_at_once(pods: list[str]) -> None:
 @pytest.mark.parametrize(("text", "least"), [("3", 3), ("0", 0), ("-1", 1), ("many", 1)])
 def test_how_many_must_run_at_once(text: str, least: int) -> None:
     cluster = Cluster()
-    cluster.manager.world.owners["StatefulSet", "ns", "o"] = {"scheduling.volcano.sh/group-min-member": text}
+    followed(cluster, "StatefulSet", "s", **{MINIMUM: text})
     cluster.store("pods", pod("a", ("StatefulSet", "s")))
     cluster.settle()
     assert cluster.groups()[0]["spec"].get("minMember", 0) == least
@@ -256,7 +262,7 @@ def test_how_many_must_run_at_once(text: str, least: int) -> None:
 
 def test_owners_are_not_asked_when_nothing_is_inherited() -> None:
     cluster = Cluster(Settings(inherit_owner_annotations=False))
-    cluster.manager.world.owners["ReplicaSet", "ns", "o"] = {"scheduling.volcano.sh/group-min-member": "2"}
+    followed(cluster, "ReplicaSet", "rs", **{MINIMUM: "2"})
     cluster.store("pods", pod("a", ("ReplicaSet", "rs")))
     cluster.settle()
     assert cluster.groups()[0]["spec"]["minMember"] == 1

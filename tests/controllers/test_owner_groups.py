@@ -9,7 +9,7 @@ import pytest
 from stromboli.api.fields import Metadata
 from stromboli.api.fields import OwnerReference as Reference
 from stromboli.cluster.kinds import OwnerReference
-from stromboli.cluster.owners.gangs import owner_of
+from stromboli.cluster.owners.gangs import Owner, owner_of
 from stromboli.cluster.owners.kinds import OWNER_KINDS
 from stromboli.controllers.changes import Read
 from stromboli.controllers.manager import Settings
@@ -96,6 +96,11 @@ def test_a_job_set_is_one_gang_of_its_jobs(settings: Settings, asked: dict[str, 
     assert cluster.pods()["p"]["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "podgroup-uid-of-js"
 
 
+def reads(cluster: Cluster) -> list[str]:
+    """The kinds of what was read."""
+    return [write.kind for write in cluster.writes if isinstance(write, Read)]
+
+
 QUEUE, LEAST = "scheduling.volcano.sh/queue-name", "scheduling.volcano.sh/group-min-member"
 MODE, TIER = "volcano.sh/network-topology-mode", "volcano.sh/network-topology-highest-tier"
 
@@ -139,21 +144,21 @@ def test_without_a_word_each_job_is_a_gang_as_before() -> None:
     cluster, group = grouped()
     assert group["metadata"]["name"] == "podgroup-uid-of-js-workers-0"
     assert group["spec"]["minMember"] == 1
-    assert not [write for write in cluster.writes if isinstance(write, Read)], "the Job is not followed here"
+    assert reads(cluster) == ["Job", "JobSet"], "the Job is not followed here"
 
 
 def test_an_owner_of_the_owner_may_ask_and_is_read_once() -> None:
     cluster = Cluster()
     job_set(cluster, **ASKED)
     job = cluster.objects["jobs.batch"]["ns", "js-workers-0"]
-    cluster.manager.world.owners["Job", "ns", "js-workers-0"] = {}
-    cluster.manager.world.owners_above["Job", "ns", "js-workers-0"] = _reference(job)
+    followed = Owner(job["metadata"]["uid"], controller=_reference(job))
+    cluster.manager.world.owners["Job", "ns", "js-workers-0"] = followed
     for name in ("p", "q"):
         cluster.store("pods", pod(name, JOB, labels=LABELS))
     cluster.settle()
     (group,) = cluster.groups()
     assert (group["metadata"]["name"], group["spec"]["minMember"]) == ("podgroup-uid-of-js", 7)
-    assert sorted(write.kind for write in cluster.writes if isinstance(write, Read)) == ["JobSet"]
+    assert reads(cluster) == ["JobSet"]
 
 
 @pytest.mark.parametrize("is_left", [False, True])
@@ -162,7 +167,7 @@ def test_an_owner_that_is_owned_no_longer_has_a_group_of_its_own(is_left: bool) 
     job_set(cluster, **ASKED)
     owner = Reference(*SET, "uid-of-js", controller=True)
     for owners in [(owner,), ()] if is_left else [(owner,)]:
-        job = Metadata(name="js-workers-0", namespace="ns", owner_references=owners)
+        job = Metadata(name="js-workers-0", namespace="ns", uid="uid-of-js-workers-0", owner_references=owners)
         cluster.manager.seen_owner("Job", job, None)
     cluster.store("pods", pod("p", JOB, labels=LABELS))
     cluster.settle()

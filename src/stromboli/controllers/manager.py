@@ -18,6 +18,7 @@ from stromboli.api.flow import JobTemplate
 from stromboli.api.kinds import JOBS, POD_GROUPS
 from stromboli.api.scheduling import POD_GROUP_UNKNOWN, PodGroup, Queue
 from stromboli.cluster.kinds import OwnerReference
+from stromboli.cluster.owners.gangs import Owner
 from stromboli.controllers import garbage, pod_groups, queues
 from stromboli.controllers.changes import Delete, Outcome, normal
 from stromboli.controllers.commands import Commands, Order, order_of
@@ -250,12 +251,12 @@ class Manager:
     def seen_owner(self, kind: str, metadata: Metadata, replicas: int | None) -> None:
         """An owner of plain pods has come or changed; without replicas its PodGroup is not needed."""
         key = (kind, metadata.namespace, metadata.name)
-        self.world.owners[key] = metadata.annotations
-        self.world.owners_above.pop(key, None)
-        for above in metadata.owner_references:
-            if above.controller:
-                whose = (above.api_version, above.kind, above.name, above.uid)
-                self.world.owners_above[key] = OwnerReference(*whose, controller=True)
+        above = (
+            OwnerReference(owner.api_version, owner.kind, owner.name, owner.uid, controller=True)
+            for owner in metadata.owner_references
+            if owner.controller
+        )
+        self.world.owners[key] = Owner(metadata.uid, metadata.annotations, next(above, None))
         group = (metadata.namespace, f"podgroup-{metadata.uid}")
         if replicas == 0 and kind in pod_groups.SCALED:
             self.world.idle.add(group)

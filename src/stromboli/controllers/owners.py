@@ -45,10 +45,11 @@ class Climb:
     """The owners above one pod, from the bottom, as far as they are needed.
 
     ``kinds`` are those that are grouped by unasked.  ``missing`` is what must be read first; ``denied`` what could not
-    be looked at although it matters.
+    be looked at although it matters.  ``inherited`` are the annotations of the pod's own owners, in their order, where
+    ``inherit`` asks for them and the PodGroup is not made for an owner above.
     """
 
-    def __init__(self, pod: Pod, world: World, kinds: frozenset[str], now: float) -> None:
+    def __init__(self, pod: Pod, world: World, kinds: frozenset[str], now: float, *, inherit: bool = True) -> None:
         self._world, self._namespace, self._kinds, self._now = world, pod.metadata.namespace, kinds, now
         self.asked = pod.metadata.annotations.get(GROUP_BY) == TOP_OWNER
         self.levels: list[Level] = []
@@ -62,6 +63,7 @@ class Climb:
             self.levels.append(Level(reference, owner))
             self.asked |= owner.annotations.get(GROUP_BY) == TOP_OWNER
             reference = owner.controller
+        self.inherited = list(self._inherited(pod.metadata.owner_references)) if inherit else []
 
     @property
     def top(self) -> int | None:
@@ -80,16 +82,15 @@ class Climb:
             return self.asked
         if row.apart and self.levels:
             return False
-        return self._deep() or bool(row.roles) or self._is_followed(reference)
-
-    def _is_followed(self, reference: OwnerReference) -> bool:
-        return reference.kind in FOLLOWED and reference.api_version in ("apps/v1", "batch/v1")
+        return self._deep() or bool(row.roles) or _is_followed(reference)
 
     def _owner(self, reference: OwnerReference) -> Owner | None:
         """The owner as it is known; None where it has to be read first, or cannot be."""
-        if self._is_followed(reference) and not self._deep():
-            key = (reference.kind, self._namespace, reference.name)
-            return Owner(reference.uid, self._world.owners.get(key, {}), self._world.owners_above.get(key))
+        if _is_followed(reference) and not self._deep():
+            owner = self._followed(reference)
+            if owner is None or owner.annotations.get(GROUP_BY) != TOP_OWNER:
+                return owner
+            self.asked = True  # the size of its gang is not followed
         found = self._world.readings.of(reference, self._namespace, self._now)
         if isinstance(found, Owner):
             return found
@@ -98,6 +99,30 @@ class Climb:
         elif self._deep():
             self.denied = Denied(reference, found)
         return None
+
+    def _followed(self, reference: OwnerReference) -> Owner | None:
+        """An owner of a followed kind; None where it has to be read first, as its pod has come before news of it.
+
+        One that is gone, or cannot be read, says nothing.
+        """
+        known = self._world.owners.get((reference.kind, self._namespace, reference.name))
+        if known is not None and known.uid == reference.uid:
+            return known
+        found = self._world.readings.of(reference, self._namespace, self._now)
+        if found is None:
+            self.missing = read_of(reference, self._namespace)
+        return Owner(reference.uid) if isinstance(found, str) else found
+
+    def _inherited(self, references: tuple[OwnerReference, ...]) -> Iterator[Mapping[str, str]]:
+        if self.missing is not None or self.top is not None:
+            return
+        for reference in references:
+            if _is_followed(reference) and (owner := self._followed(reference)) is not None:
+                yield owner.annotations
+
+
+def _is_followed(reference: OwnerReference) -> bool:
+    return reference.kind in FOLLOWED and reference.api_version in ("apps/v1", "batch/v1")
 
 
 def read_of(reference: OwnerReference, namespace: str) -> Read:

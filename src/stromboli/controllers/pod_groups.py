@@ -13,9 +13,8 @@ from stromboli.api.kinds import KINDS, POD_GROUPS, PODS
 from stromboli.api.scheduling import PodGroupSpec
 from stromboli.cluster.complete import INHERITED, group_of_pod, topology_of
 from stromboli.cluster.decoding.annotations import read_int
-from stromboli.cluster.kinds import OwnerReference, Pod, PodGroup
+from stromboli.cluster.kinds import Pod, PodGroup
 from stromboli.cluster.owners.gangs import Owner
-from stromboli.cluster.owners.kinds import FOLLOWED
 from stromboli.cluster.usage import quota_usage
 from stromboli.controllers.changes import (
     Change,
@@ -62,12 +61,12 @@ def look(pod: Pod, world: World, how: Grouping = USUAL, now: float = 0.0) -> Out
     """Put a pod of ours that names no PodGroup into one."""
     if pod.metadata.annotations.get(GROUP_NAME):
         return Outcome()
-    climb = Climb(pod, world, how.by, now)
+    climb = Climb(pod, world, how.by, now, inherit=how.inherit)
     if climb.missing is not None:
         claimed = world.readings.claim(climb.missing, now)
         return Outcome([[climb.missing]], after=0.0) if claimed else Outcome(after=SOON)
     try:
-        group = wanted(pod, world, climb, how)
+        group = wanted(pod, climb, how)
     except ManifestError as error:
         return Outcome(error=str(error))
     return _joined(pod, group, climb, world)
@@ -102,27 +101,22 @@ def _following(spec: Json) -> Json:
     return {name: spec[name] for name in FOLLOWING if name in spec}
 
 
-def wanted(pod: Pod, world: World, climb: Climb, how: Grouping = USUAL) -> PodGroup:
+def wanted(pod: Pod, climb: Climb, how: Grouping = USUAL) -> PodGroup:
     """The PodGroup that ``pod`` belongs into.  Raises :class:`~stromboli.errors.ManifestError`."""
     group = group_of_pod(pod)
     if climb.top is not None:
         return _of_owner(group, pod, climb.levels[: climb.top + 1], how)
     if not how.inherit:
         return group
-    owned = [_annotations(owner, pod.metadata.namespace, world) for owner in pod.metadata.owner_references]
-    minimum = _minimum(owned, 1)
+    minimum = _minimum(climb.inherited, 1)
     spec = replace(group.spec, min_member=minimum, min_resources=quota_usage([(pod.spec, minimum)]))
-    return _inheriting(replace(group, spec=spec), owned)
+    return _inheriting(replace(group, spec=spec), climb.inherited)
 
 
 def _inheriting(group: PodGroup, owned: list[Mapping[str, str]]) -> PodGroup:
     inherited = {key: text for texts in owned for key, text in texts.items() if key.startswith(INHERITED)}
     metadata = replace(group.metadata, annotations={**inherited, **group.metadata.annotations})
     return replace(group, metadata=metadata)
-
-
-def _annotations(owner: OwnerReference, namespace: str, world: World) -> Mapping[str, str]:
-    return world.owners.get((owner.kind, namespace, owner.name), {}) if owner.kind in FOLLOWED else {}
 
 
 def _minimum(owned: list[Mapping[str, str]], otherwise: int) -> int:

@@ -16,7 +16,7 @@ from stromboli.api.fields import Metadata, Resource
 from stromboli.api.flow import JobFlow, JobTemplate
 from stromboli.api.scheduling import PodGroup, Queue
 from stromboli.cluster.body import newer
-from stromboli.cluster.kinds import OwnerReference
+from stromboli.cluster.owners.gangs import Owner
 from stromboli.controllers.jobs.kept import KeptObjects
 from stromboli.controllers.pods import PodView
 from stromboli.controllers.readings import Readings
@@ -236,12 +236,10 @@ class World:
         self.claims: set[Key] = set()
         self.kept = KeptObjects()
         """Objects that job plugins want."""
-        self.owners: dict[tuple[str, str, str], Mapping[str, str]] = {}
-        """Annotations of ReplicaSets, StatefulSets, DaemonSets and batch Jobs, by kind, namespace and name."""
-        self.owners_above: dict[tuple[str, str, str], OwnerReference] = {}
-        """The controller of each of those owners that has one."""
+        self.owners: dict[tuple[str, str, str], Owner] = {}
+        """ReplicaSets, StatefulSets, DaemonSets and batch Jobs, by kind, namespace and name; without their parts."""
         self.readings = Readings()
-        """Owners of other kinds, as last read."""
+        """Owners of other kinds, and those that were not followed yet when a pod of theirs came, as last read."""
         self.idle: set[Key] = set()
         """PodGroups whose owners were last seen scaled to nothing."""
         self.nodes: dict[str, Mapping[str, str]] = {}

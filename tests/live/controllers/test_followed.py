@@ -91,9 +91,8 @@ def test_owners_of_plain_pods_are_known_until_they_are_gone() -> None:
     metadata = Metadata(name="o", namespace="ns", uid="u")
     row.hear(change(What.added, ("ns", "o"), Owner(metadata=metadata, spec=Scale(3))))
     assert [key for key in world.owners if key[0] == "ReplicaSet"] == [("ReplicaSet", "ns", "o")]
-    world.owners_above["ReplicaSet", "ns", "o"] = cast(Any, "above")
     row.hear(change(What.deleted, ("ns", "o"), None))
-    assert (dict(world.owners), dict(world.owners_above)) == ({}, {})
+    assert world.owners == {}
 
 
 def test_the_config_map_of_topologies_is_followed_until_it_is_gone() -> None:

@@ -266,6 +266,5 @@ def _owner(manager: Manager, resource: Resource[Owner]) -> Followed:
 
     def gone(key: Key) -> None:
         owners.pop((kind, *key), None)
-        manager.world.owners_above.pop((kind, *key), None)
 
     return Followed(resource, _PLAIN, seen, gone, needed=False)
