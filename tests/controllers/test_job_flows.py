@@ -99,6 +99,7 @@ def test_a_diamond_runs_from_top_to_bottom() -> None:
     assert row["endTimestamp"] == stamp(START + 50 + 90)
     assert status["conditions"]["f-d"] == {"phase": "Completed", "createTime": made, "runningDuration": "90s"}
     assert [event.message for event in flows.events] == [f"create a job named f-{name}!" for name in "abcd"]
+    assert all(event.happened for event in flows.events)
     assert flows.manager.job_flows.endings == {("ns", "Succeed"): 1}
 
 

@@ -105,6 +105,7 @@ def test_closing_and_opening_go_down_the_hierarchy() -> None:
     assert list(cluster.told("OpenQueue")) == [
         "Failed to open queue low because its parent queue top is closing or closed. Open the parent queue first."
     ]
+    assert {event.reason for event in cluster.events if event.happened} == {"CloseQueue", "OpenQueue"}
     cluster.command("OpenQueue", "Queue", "top")
     cluster.settle()
     assert states(cluster) == {"root": "Open", "top": "Open", "low": "Open"}

@@ -1,14 +1,18 @@
-"""Events are sent behind what is more urgent: warnings first, one at a time and with pauses while pods are bound."""
+"""Events are sent behind what is more urgent, with pauses while pods are bound; what happens again is counted up."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from stromboli.kube import recorder as module
-from stromboli.kube.recorder import LONGEST_PAUSE, SENDERS, URGENT_PAUSE, Recorder, Regarding
+from stromboli.kube.client import Client
+from stromboli.kube.recorder import LONGEST_PAUSE, RECOUNT, REPEAT, SENDERS, URGENT_PAUSE, Recorder, Regarding
+from stromboli.model.values.times import stamp
+from tests.support.memory_server import MemoryServer
 from tests.support.virtual import run
 
 SECOND = 1.0
@@ -131,3 +135,81 @@ def test_a_warning_finds_room_where_normal_events_have_none(monkeypatch: pytest.
     assert recorder.dropped == 2
     run(sent(recorder, 10 * SECOND))
     assert sorted(server.reasons) == ["n0", "n1", "n2", "w"]
+
+
+# ---------------------------------------------------------------------- what happens again
+
+
+class Restarts:
+    """A recorder that notes at some moments that a job was restarted; ``events`` are what the server then has."""
+
+    def __init__(self) -> None:
+        self.server = MemoryServer()
+        self.recorder = Recorder(Client(self.server), "volcano", lambda: asyncio.get_running_loop().time())
+
+    async def note(self, *moments: float, happened: bool = True) -> None:
+        begun = asyncio.get_running_loop().time()
+        for moment in moments:
+            await asyncio.sleep(begun + moment - asyncio.get_running_loop().time())
+            about = Regarding("batch.volcano.sh/v1alpha1", "Job", "ns", "j", "u")
+            self.recorder.record(about, "Normal", "ExecuteAction", "RestartJob", happened=happened)
+
+    def counts(self) -> list[tuple[int, str]]:
+        return [(event["count"], event["lastTimestamp"][14:19]) for event in self.server.all("events")]
+
+
+def told_again(story: Callable[[Restarts], Coroutine[Any, Any, None]]) -> None:
+    async def main() -> None:
+        restarts = Restarts()
+        sending = asyncio.create_task(restarts.recorder.run())
+        await story(restarts)
+        sending.cancel()
+
+    run(main())
+
+
+def test_what_happens_again_is_counted_within_seconds() -> None:
+    async def story(restarts: Restarts) -> None:
+        await restarts.note(0.0, 4.0, 8.0, 12.0)
+        assert [count for count, _ in restarts.counts()] == [2]
+        await asyncio.sleep(2 * RECOUNT)
+        assert restarts.counts() == [(4, stamp(1012.0)[14:19])]
+        assert restarts.recorder.written == 3
+
+    told_again(story)
+
+
+def test_what_happens_all_the_time_costs_few_writes_and_is_counted_to_the_end() -> None:
+    async def story(restarts: Restarts) -> None:
+        await restarts.note(*(0.5 * number for number in range(1200)))
+        assert restarts.recorder.written <= 16
+        await asyncio.sleep(REPEAT)
+        assert restarts.counts() == [(1200, stamp(1599.5)[14:19])]
+
+    told_again(story)
+
+
+def test_a_state_is_not_counted_up_meanwhile() -> None:
+    async def story(restarts: Restarts) -> None:
+        await restarts.note(*(1.0 * number for number in range(60)), happened=False)
+        await asyncio.sleep(RECOUNT)
+        assert (restarts.counts(), restarts.recorder.written) == ([(1, stamp(1000.0)[14:19])], 1)
+
+    told_again(story)
+
+
+def test_counts_that_are_not_due_yet_are_written_before_the_end() -> None:
+    async def story(restarts: Restarts) -> None:
+        await restarts.note(0.0, 1.0, 1.5)
+        await restarts.recorder.drain()
+        assert restarts.counts() == [(3, stamp(1001.5)[14:19])]
+
+    told_again(story)
+
+
+def test_as_many_counts_wait_as_events_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WAITING", 3)
+    recorder = recorded(SlowServer())
+    for number in [*range(9), *range(9)]:
+        recorder.record(Regarding("v1", "Pod", "ns", f"p{number}"), "Normal", "n", "text", happened=True)
+    assert len(recorder._recounts) == 3

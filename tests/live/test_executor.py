@@ -54,6 +54,24 @@ def running(world: LiveWorld, name: str, job: str, node: str) -> None:
     world.server.put("pods", made)
 
 
+def test_evictions_of_a_gangs_pods_are_counted_on_its_group(tmp_path: Path) -> None:
+    async def story() -> None:
+        world = Directed()
+        world.server.put("podgroups", group("job", 1))
+        for number in range(3):
+            running(world, f"job-{number}", "job", "n1")
+        scheduler = await world.directed(tmp_path)
+        for name in ("job-0", "job-1", "job-2"):
+            scheduler.executor.evict([Eviction(uid(world, name), f"ns/{name}", "ns/job", "n1", "preempt")])
+            await asyncio.sleep(1)
+        await asyncio.sleep(5)
+        told = [event for event in world.server.all("events") if event["involvedObject"]["kind"] == "PodGroup"]
+        assert [event["count"] for event in told if event["reason"] == "Evict"] == [3]
+        await world.end()
+
+    run(story())
+
+
 def test_S0_37_an_evicted_pod_is_told_why_and_deleted(tmp_path: Path) -> None:
     async def story() -> None:
         world = Directed()

@@ -108,12 +108,16 @@ class KillPod(NamedTuple):
 
 
 class Emit(NamedTuple):
-    """Tell an event; ``type`` is Normal or Warning."""
+    """Tell an event; ``type`` is Normal or Warning.
+
+    It tells a state, which each look tells again while it lasts, or something that has ``happened``, each time anew.
+    """
 
     about: Subject
     type: str
     reason: str
     message: str
+    happened: bool = False
 
 
 class Read(NamedTuple):
@@ -181,14 +185,14 @@ class Outcome:
         return [change for batch in self.batches for change in batch]
 
 
-def normal(about: Subject, reason: str, message: str) -> Emit:
+def normal(about: Subject, reason: str, message: str, *, happened: bool = False) -> Emit:
     """An event of type Normal."""
-    return Emit(about, EVENT_NORMAL, reason, message)
+    return Emit(about, EVENT_NORMAL, reason, message, happened)
 
 
-def warning(about: Subject, reason: str, message: str) -> Emit:
+def warning(about: Subject, reason: str, message: str, *, happened: bool = False) -> Emit:
     """An event of type Warning."""
-    return Emit(about, EVENT_WARNING, reason, message)
+    return Emit(about, EVENT_WARNING, reason, message, happened)
 
 
 def builtins(value: msgspec.Struct) -> Json:

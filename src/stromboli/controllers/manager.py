@@ -372,4 +372,4 @@ class Manager:
         if job is None or (order.uid and order.uid != job.metadata.uid):
             return Outcome()
         self.ask_job(order.key, order.request)
-        return Outcome().then(normal(about(job), COMMAND_ISSUED, order.message))
+        return Outcome().then(normal(about(job), COMMAND_ISSUED, order.message, happened=True))

@@ -89,7 +89,7 @@ def _open(queue: Queue, world: World) -> Outcome:
         if parent is not None and parent.metadata.name != ROOT_QUEUE and parent.status.state in _SHUT:
             shut = f"its parent queue {parent.metadata.name} is closing or closed"
             text = f"Failed to open queue {name} because {shut}. Open the parent queue first."
-            return outcome.then(warning(about(queue), OPEN_QUEUE, text))
+            return outcome.then(warning(about(queue), OPEN_QUEUE, text, happened=True))
         _set_state(queue, QUEUE_OPEN, outcome)
         if CLOSED_BY_PARENT in queue.metadata.annotations and _closed_by_parent(queue):
             outcome.then(_mark(queue, _NO))
@@ -106,7 +106,7 @@ def _close(queue: Queue, world: World) -> Outcome:
     outcome.then(*(Ask(child.metadata.name, CLOSE_QUEUE) for child in open_ones))
     if queue.status.state != QUEUE_CLOSED:
         _set_state(queue, QUEUE_CLOSED if _is_empty(name, world) else QUEUE_CLOSING, outcome)
-        outcome.then(normal(about(queue), CLOSE_QUEUE, "Close queue succeed"))
+        outcome.then(normal(about(queue), CLOSE_QUEUE, "Close queue succeed", happened=True))
     return outcome
 
 

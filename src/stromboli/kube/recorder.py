@@ -1,8 +1,9 @@
-"""Events on objects, told sparingly: repeated only when the text changes or after a while, floods summed up."""
+"""Events on objects, told sparingly: states again after a while, what happens again by its count, floods summed up."""
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -16,6 +17,10 @@ from stromboli.model.values.times import stamp
 
 REPEAT: Final = 300.0
 """Seconds after which an event with an unchanged text is told again."""
+
+RECOUNT: Final = 3.0
+"""Seconds after which the count of what has happened again is written; twice as many each further time, until it has
+been told anew after :data:`REPEAT`: something that happens all the time takes some eight writes in that span."""
 
 SIMILAR: Final = 10
 """Different texts of one reason on one object within :data:`SIMILAR_SPAN` that are told one by one."""
@@ -65,17 +70,23 @@ class Regarding(NamedTuple):
 
 
 class _Told:
-    """An event that was written: its object's name, and how often it has happened.
+    """An event that was written: its object's name, how often it has happened, and when: first, last, last told.
 
-    ``combined`` stands for a flood of texts.
+    ``combined`` stands for a flood of texts.  ``recounts`` is how often the count was to be written since it was told;
+    ``waits`` says that it still is.
     """
 
-    __slots__ = ("at", "combined", "count", "first", "name", "posted")
+    __slots__ = ("at", "combined", "count", "first", "last", "name", "posted", "recounts", "waits")
 
     def __init__(self, name: str, now: float, combined: bool) -> None:
-        self.name, self.first, self.at, self.combined = name, now, now, combined
-        self.count = 0
-        self.posted = False
+        self.name, self.first, self.last, self.at, self.combined = name, now, now, now, combined
+        self.count = self.recounts = 0
+        self.posted = self.waits = False
+
+    def again(self, now: float) -> None:
+        """It has happened once more."""
+        self.count += 1
+        self.last = now
 
 
 class _Write(NamedTuple):
@@ -90,7 +101,7 @@ class Recorder:
     """Writes events as ``component``.  :meth:`record` never waits; :meth:`run` sends.
 
     ``clock`` gives seconds since 1970.  ``written``, ``dropped`` and ``held`` count events that were sent, given up
-    and left unsaid because nothing was new.
+    and not written when they came, because at most their count was new.
 
     Warnings are sent before what is normal, and of each :data:`WAITING` may wait.  ``gives_way_to`` answers how many
     seconds a more urgent write takes at present, 0 while none is under way.  While some are, one event is sent at a
@@ -105,12 +116,20 @@ class Recorder:
         self.gives_way_to: Callable[[], float] = lambda: 0.0
         self._queue: asyncio.PriorityQueue[tuple[bool, int, _Write]] = asyncio.PriorityQueue()
         self._waiting = Counter[bool]()
+        self._recounts: list[tuple[float, int, _Write]] = []  # a heap, by when they are due
+        self._recounting = asyncio.Event()
         self._number = self._put_in = 0
         self.written = self.dropped = self.held = 0
 
-    def record(self, about: Regarding, type: str, reason: str, message: str) -> None:  # noqa: A002 - the API's word
-        """Note that something has happened to ``about``; ``type`` is Normal or Warning."""
-        write = self._noted(about, type, reason, message)
+    def record(
+        self, about: Regarding, type: str, reason: str, message: str, *, happened: bool = False  # noqa: A002 - the API's word
+    ) -> None:  # fmt: skip
+        """Note how ``about`` is, or that something has ``happened`` to it; ``type`` is Normal or Warning.
+
+        A state may be noted again and again: it is written every :data:`REPEAT`.  What happens again is counted, and
+        the count written soon, see :data:`RECOUNT`.
+        """
+        write = self._noted(about, type, reason, message, happened=happened)
         if write is not None:
             self._put(write)
 
@@ -127,23 +146,39 @@ class Recorder:
         if write is not None:
             await self._sent(write)
 
-    def _noted(self, about: Regarding, type: str, reason: str, message: str) -> _Write | None:  # noqa: A002 - as above
-        """What is to be written; None where nothing is new."""
+    def _noted(
+        self, about: Regarding, type: str, reason: str, message: str, *, happened: bool = False  # noqa: A002 - as above
+    ) -> _Write | None:  # fmt: skip
+        """What is to be written now; None where nothing is new, or only its count."""
         now = self._clock()
         thing = (about.kind, about.namespace, about.name, about.uid, reason)
         text = hash((thing, message))
         told = self._told.get(text)
-        if told is not None and now - told.at < REPEAT:
-            told.count += 1
-            self.held += 1
-            return None
+        is_held = told is not None and (told.waits or now - told.at < REPEAT)
         if told is None:
             told = self._new(thing, about, now)
+        told.again(now)
+        write = _Write(told, about, type, reason, COMBINED + message if told.combined else message)
+        if is_held:
+            self.held += 1
+            if happened:
+                self._recount(write, now)
+            return None
         _remember(self._told, text, told)
-        told.count += 1
-        told.at = now
+        told.at, told.recounts = now, 0
         self._forget(now)
-        return _Write(told, about, type, reason, COMBINED + message if told.combined else message)
+        return write
+
+    def _recount(self, write: _Write, now: float) -> None:
+        """Have the count written, unless that is to be done anyway."""
+        told = write.told
+        if told.waits or len(self._recounts) >= WAITING:
+            return
+        told.waits = True
+        self._put_in += 1
+        heapq.heappush(self._recounts, (now + RECOUNT * 2**told.recounts, self._put_in, write))
+        told.recounts += 1
+        self._recounting.set()
 
     def _new(self, thing: tuple[str, ...], about: Regarding, now: float) -> _Told:
         """What a text that was not told yet is told with: an event of its own, or the one of all texts of a flood."""
@@ -191,12 +226,31 @@ class Recorder:
     async def run(self) -> None:
         """Send until cancelled."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._count_up())
             for number in range(SENDERS):
                 group.create_task(self._sender(number))
 
     async def drain(self) -> None:
-        """Return when nothing waits any more; :meth:`run` must be running."""
+        """Return when nothing waits any more, counts included; :meth:`run` must be running."""
+        self._put_recounts(until=float("inf"))
         await self._queue.join()
+
+    async def _count_up(self) -> None:
+        """Send counts when they are due."""
+        while True:
+            self._put_recounts(until=self._clock())
+            if self._recounts:
+                pause = self._recounts[0][0] - self._clock()
+                await asyncio.sleep(max(SHORTEST_PAUSE, min(pause, RECOUNT)))
+            else:
+                self._recounting.clear()
+                await self._recounting.wait()
+
+    def _put_recounts(self, until: float) -> None:
+        while self._recounts and self._recounts[0][0] <= until:
+            _, _, write = heapq.heappop(self._recounts)
+            write.told.waits = False
+            self._put(write)
 
     async def _sender(self, number: int) -> None:
         loop = asyncio.get_running_loop()
@@ -251,7 +305,7 @@ class Recorder:
 
     async def _repeated(self, write: _Write) -> bool:
         """Count a known event up; False when the server has forgotten it."""
-        changes = {"count": write.told.count, "lastTimestamp": stamp(write.told.at), "message": write.message}
+        changes = {"count": write.told.count, "lastTimestamp": stamp(write.told.last), "message": write.message}
         try:
             namespace = write.about.namespace or "default"
             await self._client.patch(_WRITES, write.told.name, namespace, changes, again=True)
@@ -279,7 +333,7 @@ class Recorder:
             "message": write.message[:1024],
             "count": told.count,
             "firstTimestamp": stamp(told.first),
-            "lastTimestamp": stamp(told.at),
+            "lastTimestamp": stamp(told.last),
             "source": {"component": self.component},
             "reportingComponent": self.component,
             "reportingInstance": "",

@@ -109,7 +109,8 @@ class Look:
         self._outcome.then(*ready[:MOST_MADE])
         for made in ready[:MOST_MADE]:
             metadata: Any = made.body["metadata"]
-            self._outcome.then(normal(self._about, "Created", f"create a job named {metadata['name']}!"))
+            text = f"create a job named {metadata['name']}!"
+            self._outcome.then(normal(self._about, "Created", text, happened=True))
         if len(ready) > MOST_MADE:
             self._outcome.after = SOON
         self._ask()

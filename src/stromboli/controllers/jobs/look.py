@@ -94,7 +94,9 @@ class Look:
             return self._outcome
         step = step_for(stay(self._job, self._counts), action)
         if action != SYNC_JOB and step.how is not How.SYNC:
-            self._outcome.then(normal(self._about, "ExecuteAction", f"Start to execute action {action} "))
+            self._outcome.then(
+                normal(self._about, "ExecuteAction", f"Start to execute action {action} ", happened=True)
+            )
         if step.how is How.SYNC:
             return self._sync(step)
         if step.how is How.KILL_TARGET:

@@ -60,7 +60,8 @@ class JobController:
     def _put_off(self, job: Job, request: Request, choice: Choice, now: float, told: Outcome) -> None:
         if self.timers.add(key_of(job), request, choice.action, now + choice.delay):
             after = format_duration(int(choice.delay * NANOSECONDS))
-            told.then(normal(about(job), "ExecuteAction", f"Execute action {choice.action} after {after}"))
+            text = f"Execute action {choice.action} after {after}"
+            told.then(normal(about(job), "ExecuteAction", text, happened=True))
 
     def _look(self, job: Job, action: str, request: Request, now: float, told: Outcome) -> Outcome:
         look = Look(job, self._world, self._groups, self._plugins.of(job), self._outdated, now)

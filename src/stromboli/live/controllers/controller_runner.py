@@ -289,7 +289,8 @@ class Controllers:
     def _is_told(self, change: Change) -> bool:
         """Do what needs no request of its own; whether it is that."""
         if isinstance(change, Emit):
-            self.recorder.record(Regarding(*change.about), change.type, change.reason, change.message)
+            about, type_, reason, message, happened = change
+            self.recorder.record(Regarding(*about), type_, reason, message, happened=happened)
         elif isinstance(change, Ask):
             self.manager.ask_queue(change.queue, change.action)
         return isinstance(change, Emit | Ask)

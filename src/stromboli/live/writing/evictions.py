@@ -43,7 +43,8 @@ class Evictor:
         job = self._context.mirror.state.jobs.get(eviction.job)
         if job is not None:
             about = self._context.group_of(job.uid, job.group.uid)
-            self._context.recorder.record(about, names.EVENT_NORMAL, names.EVENT_EVICT, eviction.reason)
+            note = self._context.recorder.record
+            note(about, names.EVENT_NORMAL, names.EVENT_EVICT, eviction.reason, happened=True)
 
     async def _carry_out(self, eviction: Eviction) -> None:
         attempts = Attempts()
