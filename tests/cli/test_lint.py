@@ -334,6 +334,21 @@ def test_sound_objects_break_no_rule(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert found_in([m.write(tmp_path, SOUND)], capsys) == (0, [])
 
 
+def ended(phase: str, name: str, group: str = "", node: str = "gone") -> Obj:
+    """A pod that is over."""
+    return {**m.pod(name, group, node=node), "status": {"phase": phase}}
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_what_finished_objects_name_may_be_gone(phase: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    objects = [N, ended(phase, "p", "gone"), ended(phase, "plain"), m.group("j", queue="gone")]
+    objects[-1]["status"] = {"phase": "Completed"}
+    assert found_in([m.write(tmp_path, objects)], capsys) == (0, [])
+    for alive in (m.pod("q", "gone"), m.pod("q", node="gone")):
+        _, findings = found_in([m.write(tmp_path, [*objects, alive])], capsys)
+        assert [(one["rule"], one["object"]) for one in findings] == [("dangling-name", "Pod ns/q")]
+
+
 def test_findings_say_where_and_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = m.write(tmp_path, [m.queue("a", capability=ONE, guarantee=TWO)])
     assert main(["lint", path]) == 1

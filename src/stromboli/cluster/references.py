@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from stromboli.api.scheduling import POD_GROUP_COMPLETED
 from stromboli.api.topology import HYPER_NODE
 from stromboli.cluster.events import Event
 from stromboli.cluster.kinds import HyperNode, Pod, PodGroup, Queue
 from stromboli.errors import ManifestError
-from stromboli.model.names import DEFAULT_QUEUE, GROUP_NAME, ROOT_QUEUE
+from stromboli.model.names import DEFAULT_QUEUE, GROUP_NAME, POD_FAILED, POD_SUCCEEDED, ROOT_QUEUE
 
 _BUILT_IN: Final = (
     ("Queue", ROOT_QUEUE),
@@ -21,6 +22,8 @@ _BUILT_IN: Final = (
     ("PriorityClass", "system-cluster-critical"),
 )
 """Names that exist without an object."""
+_FINISHED: Final = (POD_SUCCEEDED, POD_FAILED, POD_GROUP_COMPLETED)
+"""Phases in which a pod or PodGroup needs nothing any more, so that what it names may be gone."""
 _GROUP_PATH: Final = f"metadata.annotations.{GROUP_NAME}"
 
 
@@ -39,6 +42,8 @@ class References:
         name = f"{meta.namespace}/{meta.name}".removeprefix("/")
         self._known[event.kind, name] = None
         match found:
+            case Pod() | PodGroup() if found.status.phase in _FINISHED:
+                pass
             case Pod():
                 group = meta.annotations.get(GROUP_NAME, "")
                 self._name("PodGroup", group and f"{meta.namespace}/{group}", f"Pod {name}", _GROUP_PATH)

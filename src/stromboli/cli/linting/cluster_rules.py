@@ -283,7 +283,8 @@ def _never_admitted(cluster: Cluster) -> Iterator[Spot]:
 
 def _too_few_pods(cluster: Cluster) -> Iterator[Spot]:
     for job in cluster.jobs:
-        if job.tasks and job.valid_task_num() < job.min_available:
+        waits = any(task.status not in COMPLETED_STATUS for task in job.tasks.values())
+        if waits and job.valid_task_num() < job.min_available:
             text = f"minMember is {job.min_available}, but pods that can run are {job.valid_task_num()}"
             yield _job(job, text, "spec.minMember")
 
