@@ -104,6 +104,46 @@ def test_a_kept_cluster_goes_on_where_it_was(tmp_path):
     assert len(pods) == 3
 
 
+@pytest.mark.parametrize(("keep", "run", "silent"), [(True, 3, set()), (False, 2, {"node-3"})])
+def test_nodes_that_are_stored_run_again_or_are_not_ready_at_once(tmp_path, caplog, keep, run, silent):
+    async def nodes(setup):
+        async with up(setup) as cluster:
+            return len(cluster.setup.nodes), {
+                node["metadata"]["name"]: node for node in cluster.serving.api.bodies("", "nodes")
+            }
+
+    first = Setup(nodes_of(["2x4cpu", "1x2cpu,label:zone=a"]), data=tmp_path, keep_nodes=True, scheduler=False)
+    count, before = asyncio.run(nodes(first))
+    assert (count, caplog.text) == (3, "")
+    count, found = asyncio.run(nodes(replace(first, nodes=nodes_of(["2x4cpu"]), keep_nodes=keep)))
+    assert count == run
+    states = {name: next(one["status"] for one in node["status"]["conditions"] if one["type"] == "Ready")
+              for name, node in found.items()}  # fmt: skip
+    assert states == {name: "Unknown" if name in silent else "True" for name in before}
+    assert {name for name, node in found.items() if node["spec"].get("taints")} == silent
+    told = [record.getMessage() for record in caplog.records]
+    assert [": node-3 (without" in text for text in told] == [True] * len(silent)
+    for kept in ("labels", "uid"):
+        assert found["node-3"]["metadata"][kept] == before["node-3"]["metadata"][kept]
+    assert found["node-3"]["status"]["allocatable"] == before["node-3"]["status"]["allocatable"]
+
+
+def test_a_pod_on_a_node_of_an_earlier_start_runs_there(tmp_path):
+    setup = Setup(nodes_of(["1x2cpu", "1x8cpu"]), data=tmp_path, period=0.05)
+
+    async def stored():
+        async with up(setup):
+            pass
+
+    asyncio.run(stored())
+    again = replace(setup, nodes=nodes_of(["1x2cpu"]), keep_nodes=True, until_done=True)
+    gang = deepcopy(GANG)
+    gang["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2500m"
+    seen, pods, _ = _run(replace(again, examples=[gang]))
+    assert [row.phase for row in seen[-1]] == ["Completed"]
+    assert {pod["spec"]["nodeName"] for pod in pods} == {"node-2"}
+
+
 def _gang_with_queue():
     """A queue that controllers alone open, and a gang in it."""
     gang = deepcopy(GANG)

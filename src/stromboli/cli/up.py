@@ -48,7 +48,8 @@ def up(
         list[str] | None,
         typer.Option(
             metavar="SHAPE",
-            help="Nodes: 3x8cpu,32Gi,nvidia.com/gpu=4,label:zone=a, or a manifest. Repeatable. Default: 3x8cpu,32Gi.",
+            help="Nodes: 3x8cpu,32Gi,nvidia.com/gpu=4,label:zone=a, or a manifest. Repeatable. "
+            "Default: the nodes that --data-dir holds, else 3x8cpu,32Gi.",
         ),
     ] = None,
     examples: Annotated[
@@ -102,6 +103,7 @@ def up(
         until_done = bool(examples) and not sys.stdout.isatty()
     setup = Setup(
         nodes=nodes_of(nodes or NODES),
+        keep_nodes=not nodes,
         data=data_dir,
         port=port,
         scheduler=scheduler,
@@ -159,8 +161,8 @@ def _greet(cluster: Up, kubeconfig: Path | None) -> None:
     """The two lines that let one talk to the cluster."""
     access = cluster.serving.access
     where = access.kubeconfig if kubeconfig is None else access.write_kubeconfig(cluster.serving.url, kubeconfig)
-    nodes = len(cluster.setup.nodes)
-    typer.echo(f"Cluster at {cluster.serving.url}, {nodes} nodes. Talk to it from another terminal:")
+    nodes = counted(len(cluster.setup.nodes), "node")
+    typer.echo(f"Cluster at {cluster.serving.url}, {nodes}. Talk to it from another terminal:")
     typer.echo(f"  export KUBECONFIG={where.resolve()}")
     typer.echo("  kubectl get nodes,queues,jobs.batch.volcano.sh,pods")
     sys.stdout.flush()

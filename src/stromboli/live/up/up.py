@@ -34,6 +34,7 @@ from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.live.up.default_scheduler import DefaultScheduler
 from stromboli.live.up.placing_state import DEFAULT_SCHEDULER
 from stromboli.live.up.shown_configuration import show_configuration
+from stromboli.live.up.stored_nodes import silence_all_but, stored_nodes
 from stromboli.live.up.strangers import Strangers
 from stromboli.model.names import DEFAULT_QUEUE, NAMESPACE, POD_GROUP_NOT_ADMITTED, POD_GROUP_UNSCHEDULABLE
 from stromboli.narration.catalogue import LINES
@@ -66,12 +67,14 @@ _LOG: Final = logging.getLogger(__name__)
 class Setup:
     """What is to be there.
 
-    ``nodes`` are Node objects; ``data`` is the directory that keeps everything, None for one that goes with the
-    cluster; ``examples`` are objects to be created at the start; ``until_done`` ends the cluster when their jobs are
-    over; ``real_pods`` runs pods as processes of this machine; ``record`` is the folder of the scheduler's record.
+    ``nodes`` are Node objects, with ``keep_nodes`` only for a start that finds no simulated nodes stored, which are
+    kept otherwise; ``data`` is the directory that keeps everything, None for one that goes with the cluster;
+    ``examples`` are objects to be created at the start; ``until_done`` ends the cluster when their jobs are over;
+    ``real_pods`` runs pods as processes of this machine; ``record`` is the folder of the scheduler's record.
     """
 
     nodes: Sequence[Body] = ()
+    keep_nodes: bool = False
     data: Path | None = None
     port: int = 0
     scheduler: bool = True
@@ -155,6 +158,9 @@ async def up(setup: Setup) -> AsyncIterator[Up]:
     async with AsyncExitStack() as stack:
         folder = setup.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stromboli-")))
         served = await stack.enter_async_context(serving(folder, durable=setup.data is not None, port=setup.port))
+        if setup.keep_nodes:
+            setup = replace(setup, nodes=stored_nodes(served.api) or setup.nodes)
+        silence_all_but(setup.nodes, served.api)
         if setup.scheduler:
             setup = replace(setup, source=show_configuration(served.api, setup.source, folder))
         kubelets = _kubelets(setup, served.api)

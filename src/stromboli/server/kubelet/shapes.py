@@ -89,6 +89,11 @@ def _completed(node: Body, number: int) -> Body:
     return {**whole, "metadata": found, "spec": spec}
 
 
+def is_simulated(node: Body) -> bool:
+    """Whether the node is one of simulated kubelets, with the addresses that these give it."""
+    return part(node, "status", "nodeInfo", "kubeletVersion") == VERSION and bool(part(node, "status", "addresses"))
+
+
 def node_of(name: str, amounts: Mapping[str, str], labels: Mapping[str, str], number: int) -> Body:
     """A node without conditions; ``number`` makes its address."""
     known = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
