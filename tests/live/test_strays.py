@@ -33,7 +33,7 @@ def condition(world: LiveWorld, name: str) -> tuple[str, str]:
             None,
             "there is no PodGroup ns/g, which the annotation scheduling.k8s.io/group-name names; the pod waits",
         ),
-        ("", None, "the pod has no PodGroup yet; the controllers make one: do they run (stromboli controllers)?"),
+        ("", None, "the pod has no PodGroup yet; the controllers make one: do they run (stromboli controllers), or"),
         ("g", "nowhere", "queue nowhere of PodGroup ns/g does not exist"),
     ],
 )
@@ -67,6 +67,36 @@ def test_a_pod_that_no_cycle_looks_at_is_told_once_and_bound_when_it_can_be(
         assert world.server.get("pods", "p", "ns")["spec"].get("nodeName")
         found = world.server.get("podgroups", "g", "ns")["status"].get("conditions", [])
         assert "NotAdmitted" not in {one["type"] for one in found}
+        await world.end()
+
+    run(main())
+
+
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "of_namespace", "text"),
+    [
+        ("nowhere", "", f"queue nowhere does not exist, which the pod's annotation {QUEUE_NAME} names"),
+        ("nowhere", "elsewhere", "queue nowhere does not exist, which the pod's"),
+        ("default", "elsewhere", "queue elsewhere does not exist, which the namespace's"),
+        ("", "elsewhere", "queue elsewhere does not exist, which the namespace's"),
+        ("default", "default", "the pod has no PodGroup yet"),
+    ],
+)
+def test_a_pod_without_a_group_is_told_that_its_queue_does_not_exist(of_pod: str, of_namespace: str, text: str) -> None:
+    async def main() -> None:
+        world = LiveWorld()
+        notes = {QUEUE_NAME: of_namespace} if of_namespace else {}
+        world.server.put("namespaces", {"metadata": {"name": "ns", "annotations": notes}})
+        asked = pod("p")
+        asked["metadata"]["annotations"] = {QUEUE_NAME: of_pod} if of_pod else {}
+        world.server.put("pods", asked)
+        world.start(world.scheduler())
+        await asyncio.sleep(60)
+        (told,) = events(world, "p")
+        assert told.startswith(text)
         await world.end()
 
     run(main())

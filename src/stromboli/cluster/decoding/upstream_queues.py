@@ -37,6 +37,10 @@ class UpstreamQueues(dict[str, dict[str, str]]):
         namespace = key.partition("/")[0]
         return self[GROUPS].get(key) or self[WORKLOADS].get(workload) or self[NAMESPACES].get(namespace, "")
 
+    def of_namespace(self, name: str) -> str:
+        """The queue that a namespace names for its PodGroups; empty for none."""
+        return self[NAMESPACES].get(name, "")
+
     def workload(self, workload: kinds.Workload, stays: bool) -> list[str]:
         """Take a Workload in, or let it go; the PodGroups whose queue is another one since."""
         name = f"{workload.metadata.namespace}/{workload.metadata.name}"

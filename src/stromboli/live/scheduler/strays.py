@@ -30,7 +30,14 @@ NO_GROUP: Final = (
 NO_UPSTREAM_GROUP: Final = (
     "there is no PodGroup {group}, which spec.schedulingGroup names; the pod waits for it, if the server has that kind"
 )
-NOT_MADE: Final = "the pod has no PodGroup yet; the controllers make one: do they run (stromboli controllers)?"
+NOT_MADE: Final = (
+    "the pod has no PodGroup yet; the controllers make one: do they run (stromboli controllers), "
+    "or does an event PodGroupError say what keeps them from it?"
+)
+NO_NAMED_QUEUE: Final = (
+    "queue {queue} does not exist, which the {place}'s annotation scheduling.volcano.sh/queue-name names; "
+    "the pod gets no PodGroup before it does"
+)
 NO_QUEUE: Final = "queue {queue} of PodGroup {group} does not exist"
 
 AT_ONCE: Final = 256
@@ -127,8 +134,16 @@ def why_astray(state: ClusterState, task: Task) -> str:
     if task.own_node:
         return ""
     if not task.job:
-        return NOT_MADE
+        return _why_not_made(state, task)
     job = state.jobs.get(task.job)
     if job is None or not job.facts.queue:
         return (NO_UPSTREAM_GROUP if is_upstream(task.job) else NO_GROUP).format(group=task.job)
     return "" if job.facts.queue in state.queues else NO_QUEUE.format(queue=job.facts.queue, group=task.job)
+
+
+def _why_not_made(state: ClusterState, task: Task) -> str:
+    """Why a pod has no PodGroup: its queue, which admission asks for, is not there, or the controllers are not."""
+    queue, place = task.annotations.get(names.QUEUE_NAME, ""), "pod"
+    if queue in ("", names.DEFAULT_QUEUE) and (own := state._upstream.of_namespace(task.namespace)):
+        queue, place = own, "namespace"
+    return NO_NAMED_QUEUE.format(queue=queue, place=place) if queue and queue not in state.queues else NOT_MADE
