@@ -14,7 +14,10 @@ from stromboli.live.scheduler.configuration import Configuration, Source
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.live.up.shown_configuration import show_configuration
 from stromboli.live.up.up import Setup, up
+from stromboli.narration.catalogue import LINES
+from stromboli.narration.observe import Counting
 from stromboli.server.storage.journal import SqliteJournal
+from stromboli.server.verbs.writing import Options
 from tests.server.browser import APPLY, MERGE, Browser
 
 CONFIG_MAP = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
@@ -77,6 +80,36 @@ def test_a_file_counts_and_is_shown_unless_a_user_has_changed_the_config_map(tmp
     with _started(tmp_path, file) as (browser, source):
         assert (_shown(browser), source.path) == (EDITED, str(file))
     assert [line.endswith(f"but the configuration is that of {file}") for line in caplog.messages] == [True]
+
+
+def test_a_running_cluster_keeps_the_configuration_and_names_the_config_map_that_is_refused(tmp_path):
+    told = Counting()
+    name = "ConfigMap volcano-system/volcano-scheduler-configmap"
+
+    async def story():
+        async with up(Setup(data=tmp_path, period=0.05, observer=told)) as cluster:
+            api = cluster.serving.api
+            resource = api.catalogue.stored()["", "configmaps"]
+            key = ("volcano-system", "volcano-scheduler-configmap")
+            data = {"data": {"volcano-scheduler.conf": "# mine\nactions: allocat\n"}}
+            api.writer.patch(resource, key, lambda body: body | data, "", Options())
+            for _ in range(100):
+                await asyncio.sleep(0.1)
+                found = [one for one in api.bodies("", "events") if one["reason"] == "ConfigurationRefused"]
+                if found:
+                    return found, (api.body("", "configmaps", *key) or {})["metadata"]["uid"]
+            raise AssertionError("no event")
+
+    (event,), uid = asyncio.run(story())
+    (line,) = told.of("config_invalid")
+    assert line["text"] == name
+    why = str(line["error"])
+    assert why.startswith(f"{name}:2: ")
+    assert "allocat" in why
+    assert str(tmp_path) not in why
+    assert LINES["config_invalid"].text.endswith("; using previous configuration")
+    assert event["message"] == f"{why}; the previous configuration stays in force"
+    assert (event["type"], event["involvedObject"]["uid"]) == ("Warning", uid)
 
 
 def test_the_built_in_configuration_never_changes():

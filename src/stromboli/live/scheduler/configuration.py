@@ -25,21 +25,27 @@ class Source:
     ``path`` is the file, empty for the built-in configuration; ``plugins`` a folder of plugins.  With ``strict`` (the
     reference's ``--disable-default-scheduler-config``) there must be a file and it must be usable.  ``features`` are
     the feature gates that are on, None for the usual ones; ``sampling`` says that not all nodes are looked at.
+    ``called`` is what people know the file as, its path unless it is a copy of something else.
     """
 
     def __init__(
         self, path: str = "", *, plugins: str = "", compat: bool = False, lenient: bool = False, strict: bool = False,
         features: frozenset[str] | None = None, sampling: Sampling | None = None,
     ) -> None:  # fmt: skip
+        self.called = path
         self.path, self.compat, self.lenient, self._strict = path, compat, lenient, strict
         self._features, self._sampling = features, sampling
         self.registry = full_registry(plugins)
 
-    def at(self, path: str) -> Source:
+    def at(self, path: str, called: str = "") -> Source:
         """The same from another file."""
         other = copy(self)
-        other.path = path
+        other.path, other.called = path, called or path
         return other
+
+    def words(self, text: object) -> str:
+        """A text about the file, which names it as people know it."""
+        return str(text).replace(self.path, self.called) if self.path else str(text)
 
     def load(self) -> Config:
         """The configuration as it stands now.  Raises ConfigError, PluginError and OSError."""
@@ -65,12 +71,13 @@ class Source:
 class Configuration:
     """The configuration in effect: a file that has changed counts from the next cycle on, one that is refused never.
 
-    ``changed`` is called with each new configuration, ``refused`` with what is wrong with one that stays out;
-    ``is_refused`` says that the file as it stands is not what counts.
+    ``when_refused`` is called with what is wrong with one that stays out; ``is_refused`` says that the file as it
+    stands is not what counts.
     """
 
-    def __init__(self, source: Source, tell: Telling, refused: Callable[[Exception], None] = lambda _: None) -> None:
-        self.source, self._tell, self._refused = source, tell, refused
+    def __init__(self, source: Source, tell: Telling) -> None:
+        self.source, self._tell = source, tell
+        self.when_refused: Callable[[str], None] = lambda _: None
         self._stamp: Stamp | None = None
         self.is_refused = False
         self.current = self._first()
@@ -88,15 +95,15 @@ class Configuration:
         if stamp is None or stamp == self._stamp:  # one that is removed changes nothing
             return False
         self._stamp = stamp
-        self._tell("config_file_event", path=self.source.path, event="WRITE")
+        self._tell("config_file_event", path=self.source.called, event="WRITE")
         try:
             self.current = self._load()
         except OSError as error:
-            self._tell("config_unreadable", path=self.source.path, error=error)
+            self._tell("config_unreadable", path=self.source.called, error=self.source.words(error))
             self._stay(error)
             return False
         except (ConfigError, PluginError) as error:
-            self._tell("config_invalid", text=self.source.path, error=error)
+            self._tell("config_invalid", text=self.source.called, error=self.source.words(error))
             self._stay(error)
             return False
         self.is_refused = False
@@ -106,16 +113,16 @@ class Configuration:
     def _stay(self, error: Exception) -> None:
         self.is_refused = True
         self._tell("metric.config_reload", result="refused")
-        self._refused(error)
+        self.when_refused(self.source.words(error))
 
     def _load(self) -> Config:
         """The file as it stands.  Raises ConfigError, PluginError and OSError."""
         self._tell("config_load_started")
         config = self.source.load()
         for skipped in (one for one in config.complaints if one.kind != "tolerated"):
-            self._tell("complaint", text=f"{config.source}:{skipped.line}: {skipped.told}")
+            self._tell("complaint", text=self.source.words(f"{config.source}:{skipped.line}: {skipped.told}"))
         complaints = (*config.complaints, *check_arguments(config, self.source.registry))
-        self._tell("config_loaded", text=self.source.path or BUILT_IN)
+        self._tell("config_loaded", text=self.source.called or BUILT_IN)
         for complaint in complaints:
             if complaint.kind != "tolerated":
                 self._tell("metric.argument_invalid", plugin=complaint.plugin)

@@ -13,10 +13,11 @@ from typing import Final
 
 from stromboli.cluster.body import Body, Key, meta, part
 from stromboli.errors import ApiFailure, StromboliError
+from stromboli.kube.recorder import Recorder, Regarding
 from stromboli.live.installation.configurations import CONFIG_KEY
 from stromboli.live.installation.manifests import CONFIG_MAP
 from stromboli.live.scheduler.configuration import Source
-from stromboli.model.names import NAMESPACE
+from stromboli.model.names import EVENT_WARNING, NAMESPACE
 from stromboli.server.addresses import Address
 from stromboli.server.api import Api
 from stromboli.server.controllers.controllers import preinstalled
@@ -26,6 +27,7 @@ from stromboli.server.verbs.writing import Options
 
 WRITTEN: Final = "stromboli.dev/written-configuration"
 """Annotation: the SHA-256 of the text that we wrote, which tells it from a user's."""
+_REFUSED: Final = "ConfigurationRefused"
 _MANAGER: Final = "kubectl"
 """As ``stromboli manifests | kubectl apply --server-side -f -`` names itself: it takes over without a conflict."""
 _NAMESPACE: Final[Body] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
@@ -57,6 +59,13 @@ def show_configuration(api: Api, source: Source, folder: Path) -> Source:
     return _followed(api, source, folder / CONFIG_KEY, text)
 
 
+def refusal_event(api: Api, recorder: Recorder, text: str) -> None:
+    """An event on the ConfigMap whose configuration is refused."""
+    found = meta(api.body(*_COLLECTION, *_KEY) or {})
+    about = Regarding("v1", "ConfigMap", *_KEY, found.get("uid", ""))
+    recorder.record(about, EVENT_WARNING, _REFUSED, f"{text}; the previous configuration stays in force")
+
+
 def _is_ours(found: Body) -> bool:
     text = _text_of(found)
     return text is not None and (meta(found).get("annotations") or {}).get(WRITTEN) == _sum_of(text)
@@ -84,12 +93,13 @@ def _followed(api: Api, source: Source, file: Path, text: str | None) -> Source:
 
     A configuration that cannot be used must not keep the cluster from starting, as it is mended in the cluster.
     """
-    copy, following = _Copy(file), source.at(str(file))
+    copy, following = _Copy(file), source.at(str(file), f"ConfigMap {_NAME}")
     copy.take(text)
     try:
         following.load()
     except (StromboliError, OSError) as error:
-        _LOG.error("the built-in configuration counts until ConfigMap %s is mended: %s", _NAME, error)
+        why = following.words(error)
+        _LOG.error("the built-in configuration counts until ConfigMap %s is mended: %s", _NAME, why)
         copy.take(source.text())
     api.store.listeners.append(copy.note)
     return following

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ from stromboli.live.scheduler.recording import record
 from stromboli.live.scheduler.scheduler import LiveScheduler
 from stromboli.live.up.default_scheduler import DefaultScheduler
 from stromboli.live.up.placing_state import DEFAULT_SCHEDULER
-from stromboli.live.up.shown_configuration import show_configuration
+from stromboli.live.up.shown_configuration import refusal_event, show_configuration
 from stromboli.live.up.stored_nodes import silence_all_but, stored_nodes
 from stromboli.live.up.strangers import Strangers
 from stromboli.model.names import DEFAULT_QUEUE, NAMESPACE, POD_GROUP_NOT_ADMITTED, POD_GROUP_UNSCHEDULABLE
@@ -199,6 +200,8 @@ def _brains(setup: Setup, client: Client, planner: Client, api: Api, stack: Asyn
     if setup.scheduler:
         options = Options(schedule_period=setup.period, audit_period=0.0)
         scheduler = found["scheduler"] = LiveScheduler(planner, options, setup.source, observer=setup.observer)
+        if setup.source.path != setup.source.called:
+            scheduler.configuration.when_refused = partial(refusal_event, api, scheduler.recorder)
         if setup.record is not None:
             stack.callback(record(scheduler, setup.record).close)
         found["default scheduler"] = DefaultScheduler(api, Recorder(client, DEFAULT_SCHEDULER))
