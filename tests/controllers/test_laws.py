@@ -16,9 +16,11 @@ from stromboli.controllers.jobs.states import FINISHED
 from stromboli.controllers.jobs.status import COUNTED_WITHIN
 from tests.controllers.cluster import Cluster, started, task
 
+LATE = 30
+"""Seconds by which a policy may put its action off."""
 ACTIONS = [action for action in JOB_ACTIONS if action != "ResumeJob"]
 POLICY = st.builds(
-    lambda event, action, late: {"event": event, "action": action, **({"timeout": "30s"} if late else {})},
+    lambda event, action, late: {"event": event, "action": action, **({"timeout": f"{LATE}s"} if late else {})},
     st.sampled_from(["PodFailed", "PodEvicted", "TaskFailed", "TaskCompleted", "Unknown", "PodPending", "*"]),
     st.sampled_from(ACTIONS),
     st.booleans(),
@@ -100,6 +102,7 @@ def test_whatever_happens_to_a_job(
         do(cluster, step)
         cluster.wait(cluster.now + COUNTED_WITHIN)
         found = check(cluster, found)
+    cluster.wait(cluster.now + LATE)  # what policies put off is done by then
     cluster.reap()
     cluster.admit()  # a resumed job's pods are made when its new group is let in
     cluster.wait(cluster.now + COUNTED_WITHIN)
