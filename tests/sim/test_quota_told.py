@@ -31,12 +31,13 @@ def said(plugin: str, *objects: Manifest, compat: str = "") -> dict[str, str]:
     return groups | {update.key: update.message for update in plan.pod_conditions}
 
 
-@pytest.mark.parametrize("plugin", ["proportion", "capacity"])
-def test_a_gang_that_its_queue_cannot_hold_names_queue_and_resource(plugin: str) -> None:
+@pytest.mark.parametrize(("plugin", "asked"), [("proportion", f"cpu, {GPU}"), ("capacity", GPU)])
+def test_a_gang_that_its_queue_cannot_hold_names_queue_and_resource(plugin: str, asked: str) -> None:
+    """Of what the pods ask for all that is limited is named: which of it is short changes too often."""
     found = said(plugin, queue("q", capability={GPU: "4"}), *gang("fits", 1, 1), *gang("g", 2, 3))
-    reason = f"Origin reason is: queue q has no quota left for {GPU} 3"
-    assert found["default/g"].endswith(reason)
-    assert found["default/g-1"] == f"queue q has no quota left for {GPU} 3"
+    reason = f"queue q has no quota left for a pod that asks for {asked}"
+    assert found["default/g"].endswith(f"Origin reason is: {reason}")
+    assert found["default/g-1"] == reason
 
 
 def test_a_queue_above_is_named_where_it_is_the_one_that_lacks() -> None:
@@ -45,7 +46,7 @@ def test_a_queue_above_is_named_where_it_is_the_one_that_lacks() -> None:
     holding = {"image": "busybox", "resources": {"limits": {GPU: "3"}, "requests": {GPU: "3"}}}
     held = [pod_group("held", phase="Running", queue="other"), pod("held-0", group="held", on="n0", container=holding)]
     found = said("capacity", *tree, *held, *gang("g", 1, 3))
-    assert found["default/g-0"] == f"queue above has no quota left for {GPU} 3"
+    assert found["default/g-0"] == f"queue above has no quota left for a pod that asks for {GPU}"
 
 
 def test_a_queue_that_is_not_open_says_so() -> None:

@@ -82,7 +82,7 @@ class Allocation:
             return
         if not session.snapshot.hyper_nodes_ready and has_topology(peeked):
             self._skipped(peeked, NOT_READY)
-            if not session.compat.asks("hyper-nodes-told"):  # what is wrong with them comes first of what is wrong
+            if not session.compat.asks("hyper-nodes-told"):  # their problems are the first in the list
                 session.jobs[peeked.uid].fit_error_text = ": ".join([NOT_READY, *session.snapshot.inconsistencies[:1]])
             return
         self._add(session.jobs[peeked.uid])

@@ -21,6 +21,9 @@ TOP_OWNER: Final = "top-owner"
 DEEPEST: Final = 8
 """Most owners above each other that are looked at."""
 
+MOST_OWNERS: Final = 8
+"""Owners of a pod whose annotations its PodGroup gets; each may have to be read first, one after the other."""
+
 
 class Denied(NamedTuple):
     """An owner that cannot be looked at, and why."""
@@ -116,7 +119,7 @@ class Climb:
     def _inherited(self, references: tuple[OwnerReference, ...]) -> Iterator[Mapping[str, str]]:
         if self.missing is not None or self.top is not None:
             return
-        for reference in references:
+        for reference in references[:MOST_OWNERS]:
             if _is_followed(reference) and (owner := self._followed(reference)) is not None:
                 yield owner.annotations
 

@@ -6,7 +6,7 @@ Holdings are whole numbers, so each tolerant comparison with a deserved amount t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from stromboli.fairness.share import divisors, dominant_share
@@ -46,6 +46,10 @@ class Thresholds:
                 return False
         return True
 
+    def is_limited(self, column: int) -> bool:
+        """Whether there is a limit to what a column may come to."""
+        return column < len(self.limits) and self.limits[column] < NO_LIMIT
+
     def times(self, held: Sequence[int], more: Sequence[int], most: int) -> int:
         """How often ``more`` can be added, one after the other, while :meth:`covers` holds; ``most`` at most."""
         if most == 1:
@@ -56,7 +60,7 @@ class Thresholds:
         return max(most, 0)
 
     def lacking(
-        self, asked: Sequence[int], held: Sequence[int], coming: Iterable[int], spare: Iterable[int]
+        self, asked: Sequence[int], held: Sequence[int], coming: Sequence[int], spare: Sequence[int]
     ) -> list[int]:
         """Columns in which ``asked``, with what is held and what is coming less what is spare, exceeds its limit.
 

@@ -13,17 +13,17 @@ from msgspec.structs import replace
 
 from stromboli.cluster.kinds import Metadata, Object, ReplicaSet, WorkloadSpec
 from stromboli.model.names import SLA_WAITING_TIME_BARE
+from stromboli.model.objects.storage import BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, SELECTED_NODE
 
-KEPT: Final = (
-    "volcano.sh", "k8s.io", "stromboli.dev", "hami.io", "nvidia.com", "huawei.com",
-    "pv.kubernetes.io", "volume.kubernetes.io", "volume.beta.kubernetes.io",
-    SLA_WAITING_TIME_BARE, "hami-vnpu-core",
-)  # fmt: skip
-"""Domains of annotations that are kept, with all below them, and names without a domain: what the scheduler and its own
-plugins read.
+KEPT: Final = ("volcano.sh", "k8s.io", "hami.io", "stromboli.dev")
+"""Domains of annotations that are kept, with all below them."""
 
-Of kubernetes.io only some are: annotations of kubectl.kubernetes.io hold copies of whole objects.
-"""
+KEPT_KEYS: Final = frozenset((
+    SLA_WAITING_TIME_BARE, CLASS_ANNOTATION, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE,
+    "nvidia.com/use-gputype", "nvidia.com/nouse-gputype", "hami-vnpu-core",
+    "huawei.com/vnpu-mode", "huawei.com/AscendReal", "huawei.com/npu-core",
+))  # fmt: skip
+"""Single annotations that are kept: what else such domains hold may be secret, such as options of mounts."""
 
 MOST_KNOWN: Final = 1000
 """How many keys that are kept are remembered as such."""
@@ -32,8 +32,9 @@ O = TypeVar("O", bound=Object)  # noqa: E741
 
 
 class Scrub:
-    """Takes off all annotations but those of :data:`KEPT` and of ``domains``, which plugins declare that they read.
+    """Takes off all annotations but :data:`KEPT_KEYS`, and those of :data:`KEPT` and of ``domains``.
 
+    The latter are what plugins declare that they read.
     ``dropped`` are the keys that were taken off, up to a hundred of them.
     """
 
@@ -60,7 +61,7 @@ class Scrub:
 
     def _is_kept(self, key: str) -> bool:
         domain = key.partition("/")[0]
-        if any(domain == one or domain.endswith(f".{one}") for one in self._domains):
+        if key in KEPT_KEYS or any(domain == one or domain.endswith(f".{one}") for one in self._domains):
             if len(self._known) < MOST_KNOWN:
                 self._known.add(key)
             return True

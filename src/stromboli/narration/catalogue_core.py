@@ -19,7 +19,7 @@ ROWS: Final[Mapping[str, tuple[tuple[str, int | str, str], ...]]] = {
             "config_unreadable", "E",
             "Failed to read the Scheduler config in '{path}', using previous configuration: {error}",
         ),
-        ("config_invalid", "E", "Scheduler config {text} is invalid: {error}; using previous configuration"),
+        ("config_invalid", "E", "Scheduler config {text} is invalid: {error}"),
         ("plugin_missing", "E", "Failed to get plugin {name}."),
         ("cycle_started", 4, "Start scheduling ..."),
         ("cycle_ended", 4, "End scheduling ..."),

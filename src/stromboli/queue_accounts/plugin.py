@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stromboli.fairness.thresholds import Thresholds
 from stromboli.framework.books.tried import TriedMoves
-from stromboli.framework.extension.figures import amounts_text, by_name
 from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.framework.extension.order import compare
 from stromboli.framework.extension.weighing import Weighed, in_queue, tell_unlimited
@@ -56,7 +54,6 @@ class QueueAccounts(Plugin, Generic[Account]):
         """Keep ``accounts`` for the session."""
         self.session, self.axes, self.lines, self.accounts = session, session.axes, lines, accounts
         self.tried = TriedMoves(self.name)
-        self._reasons: dict[tuple[str, int], str] = {}
         self._admitted = {name: tuple(account.inqueue) for name, account in accounts.items()}
 
     def hooks(self) -> Iterator[tuple[Hook, Callable[..., Any]]]:
@@ -144,18 +141,14 @@ class QueueAccounts(Plugin, Generic[Account]):
         return account.limits
 
     def no_quota(self, queue: QueueInfo, task: Task) -> str:
-        """What the pod asks for beyond the limit of its queue, or of one above; the same for pods of one template."""
-        key = queue.name, task.template.number
-        if key not in self._reasons:
-            self._reasons[key] = next(filter(None, (self._beyond(one, task) for one in self.accounts[key[0]].walk)), "")
-        return self._reasons[key]
-
-    def _beyond(self, account: Account, task: Task) -> str:
-        vector = task.template.vector
-        over = self.placing_limits(account).lacking(vector, account.held, repeat(0), repeat(0))
-        names = self.axes.names_of(over, task.request) if over else []
-        request = by_name(task.request)
-        return f"queue {account.name} has no quota left for {amounts_text(request, names)}" if names else ""
+        """Names all that the pod asks for and its queue, or one above, limits, where that would exceed a limit."""
+        for one in self.accounts[queue.name].walk:
+            limits, vector = self.placing_limits(one), task.template.vector
+            if not limits.covers(one.held, vector):
+                limited = {column for column in range(len(vector)) if vector[column] and limits.is_limited(column)}
+                names = self.axes.names_of(limited, task.request)
+                return f"queue {one.name} has no quota left for a pod that asks for {', '.join(names)}"
+        return ""
 
     @job_enqueued
     def admit(self, job: Job) -> None:

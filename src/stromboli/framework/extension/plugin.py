@@ -83,9 +83,9 @@ class Plugin:
         """The amounts that are weighed when the plugin is asked to admit ``job``, for texts; None: it weighs none."""
 
     def no_quota(self, queue: QueueInfo, task: Task) -> str:
-        """Why ``queue`` may not have ``task``, which the plugin refuses at ``allocatable``; empty: it gives no reason.
+        """Why the plugin refuses ``task`` room in ``queue`` at ``allocatable``; empty if it does not, or gives none.
 
-        Pods that wait say it, so it should name no amounts that change from cycle to cycle.
+        The text is shown on waiting pods, so it should name no amounts that change from cycle to cycle.
         """
         return ""
 

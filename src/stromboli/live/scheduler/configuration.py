@@ -103,7 +103,8 @@ class Configuration:
             self._stay(error)
             return False
         except (ConfigError, PluginError) as error:
-            self._tell("config_invalid", text=self.source.called, error=self.source.words(error))
+            why = f"{self.source.words(error)}; using previous configuration"
+            self._tell("config_invalid", text=self.source.called, error=why)
             self._stay(error)
             return False
         self.is_refused = False
