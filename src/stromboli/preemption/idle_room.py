@@ -108,7 +108,8 @@ class IdleRoom:
 
     def _allocate(self, job: Job) -> None:
         """Bind tasks of ``job`` as allocate does, until it no longer starves or finds no idle room."""
-        session, fits, gates = self.session, (dict(job.fits), job.fit_error_text), len(self.session.plan.gates)
+        session, gates = self.session, len(self.session.plan.gates)
+        before = dict(job.fits), job.fit_error_text
         stood = {task.uid: task.last for task in job.of(PENDING)}
         sheet = sheet_of(session, job)
         while len(sheet) and session.ask.job_starving(job):
@@ -117,7 +118,7 @@ class IdleRoom:
                 sheet = sheet_of(session, job)  # the claim was tried with one of its own
             if not self._leaves(job, found):
                 break
-        job.fits, job.fit_error_text = fits  # why it waits is reported when allocate has its turn
+        job.fits, job.fit_error_text = before  # why it waits is reported when allocate has its turn
         for uid, last in stood.items():
             job.tasks[uid].last = last
         del session.plan.gates[gates:]

@@ -7,7 +7,7 @@ beginning, so that no pod is placed where nothing runs it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from stromboli.cluster.body import Body, meta
@@ -22,7 +22,11 @@ _LOG: Final = logging.getLogger(__name__)
 
 def stored_nodes(api: Api) -> list[Body]:
     """The simulated nodes that are there, as kubelets register them."""
-    return [_registered(entry.body) for entry in api.store.of(_NODES).sorted() if is_simulated(entry.body)]
+    return [_registered(node) for node in _simulated(api)]
+
+
+def _simulated(api: Api) -> Iterator[Body]:
+    return (entry.body for entry in api.store.of(_NODES).sorted() if is_simulated(entry.body))
 
 
 def _registered(node: Body) -> Body:
@@ -34,8 +38,7 @@ def _registered(node: Body) -> Body:
 def silence_all_but(nodes: Iterable[Body], api: Api) -> None:
     """Have stored simulated nodes that are not among ``nodes`` unreachable at once, and say which they are."""
     served, now = {meta(node)["name"] for node in nodes}, api.clock()
-    left = [entry.body for entry in api.store.of(_NODES).sorted() if is_simulated(entry.body)]
-    left = [node for node in left if meta(node)["name"] not in served]
+    left = [node for node in _simulated(api) if meta(node)["name"] not in served]
     for node in left:
         api.store.put(_NODES, tainted(silenced(node, now), now))
     if left:

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
+from stromboli.actions.allocate import NOT_READY
 from stromboli.errors import NotFoundError
 from stromboli.framework.config.argument import nearest
 from stromboli.framework.engine.fits import Fits
@@ -230,7 +231,7 @@ def _domains(cycle: Cycle, job: Job) -> list[Step]:
     if not job.facts.is_close or not waiting_tasks(job) or job.is_ready():
         return []
     if not cycle.session.snapshot.hyper_nodes_ready:
-        return [Step(5, "domains", False, job.fit_error_text or "hyperNodes are not ready for scheduling")]
+        return [Step(5, "domains", False, job.fit_error_text or NOT_READY)]
     lines = Shortages(cycle.session).lines(job)
     lacking = not job.fits and bool(job.fit_error_text)
     text = job.fit_error_text if lacking else "HyperNodes were tried"
