@@ -1,12 +1,20 @@
-"""Settings of a state: what gates leave out, and what a state keeps that forgets its objects."""
+"""A state: what gates leave out, what it keeps when it forgets its objects, and pods that move on."""
 
 from __future__ import annotations
 
-import pytest
+from unittest.mock import patch
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.cluster import state as states
+from stromboli.cluster.audit import inconsistencies
 from stromboli.cluster.events import Added, Deleted
 from stromboli.cluster.state import ClusterState
 from stromboli.framework.config.gates import IN_PLACE_RESIZE, KINDS, PIPELINED_STATE, POD_LEVEL_RESOURCES
+from stromboli.journal.checkpoint import Checkpoint
+from stromboli.model.job import Job
 from stromboli.model.resources.request import RequestGates
 from stromboli.model.usage import NodeUsage
 from tests.cluster.objects import made, pod
@@ -75,3 +83,65 @@ def test_nothing_is_kept_of_nodes_queues_and_namespaces_that_are_gone() -> None:
     for kind, found in (("Node", node), ("Queue", queue), ("Namespace", namespace)):
         state.apply(Deleted(kind, found))
     assert (state.nodes.entries(), state.usage, state.queues, state.namespace_labels) == ({}, {}, {}, {})
+
+
+FIRST = {"node": "n1", "phase": "Running", "leaves": False, "cpu": "1", "group": "g", "note": "x"}
+"""A pod as it comes, in the PodGroup g: its node, phase, whether it is being deleted, CPUs, and an annotation."""
+CHANGES = st.sampled_from([
+    {"phase": "Pending"}, {"phase": "Running"}, {"phase": "Succeeded"}, {"note": "x"}, {"note": "y"}, {"leaves": True},
+    {"node": ""}, {"node": "n1"}, {"node": "n2"}, {"cpu": "2"}, {"group": ""}, {"group": "g"}, {"leaves": False},
+])  # fmt: skip
+Steps = list[tuple[str, dict[str, object]]]
+
+
+def after(steps: Steps) -> ClusterState:
+    """The state after these changes of pods, each by its name."""
+    state, pods = ClusterState(), dict[str, dict[str, object]]()
+    for name in ("n1", "n2"):  # what stands for a node that is not known is forgotten with its last pod
+        state.apply(Added("Node", made("Node", {"name": name})))
+    state.apply(Added("Queue", made("Queue", {"name": "default"}, spec={"weight": 1})))
+    state.apply(Added("PodGroup", made("PodGroup", {"name": "g"}, spec={"minMember": 2, "minResources": {"cpu": "2"}})))
+    for name, change in steps:
+        at = pods[name] = pods.get(name, FIRST) | change
+        annotations = {"note": at["note"], **({"scheduling.k8s.io/group-name": "g"} if at["group"] else {})}
+        meta: dict[str, object] = {"uid": f"u-{name}", "annotations": annotations}
+        meta |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if at["leaves"] else {}
+        spec, status = {"nodeName": at["node"]}, {"phase": at["phase"]}
+        state.apply(Added("Pod", pod(name, requests={"cpu": at["cpu"]}, spec=spec, status=status, **meta)))
+    return state
+
+
+def shown(state: ClusterState) -> tuple[object, ...]:
+    """All that later cycles know of a state."""
+    sums = state.snapshot().queue_sums
+    amounts = {name: [getattr(one, field) for field in type(one).__slots__] for name, one in sums.items()}
+    return Checkpoint(state).encode(), amounts
+
+
+@given(steps=st.lists(st.tuples(st.sampled_from("abc"), CHANGES), max_size=30))
+def test_a_pod_that_moves_on_leaves_what_leaving_and_coming_leave(steps: Steps) -> None:
+    state = after(steps)
+    assert not [one for one in inconsistencies(state) if one is not None]
+    with patch.object(states, "counts_alike", lambda old, new: False):
+        other = after(steps)
+    assert shown(state) == shown(other)
+
+
+@pytest.mark.parametrize(
+    ("changed", "counted"),
+    [
+        ({}, False),
+        ({"phase": "Pending"}, False),
+        ({"note": "y"}, False),
+        ({"node": "n2"}, True),
+        ({"cpu": "2"}, True),
+        ({"group": ""}, True),
+        ({"leaves": True}, True),
+        ({"phase": "Succeeded"}, True),
+    ],
+)
+def test_sums_are_counted_again_only_where_they_change(changed: dict[str, object], counted: bool) -> None:
+    with patch.object(Job, "exchange", autospec=True, side_effect=Job.exchange) as exchanged:
+        state = after([("a", {}), ("a", changed)])
+    assert exchanged.called is not counted
+    assert not [one for one in inconsistencies(state) if one is not None]

@@ -133,6 +133,13 @@ class NodeStore:
         if entry.spec is None and not entry.tasks:
             del self._entries[task.node_name]
 
+    def exchange(self, old: Task, new: Task) -> None:
+        """Put ``new`` in the place of ``old``, which is counted as it is, on the same node."""
+        entry = self._entry(new.node_name)
+        entry.tasks = NodeTasks(entry.tasks)
+        entry.tasks.pop(old.key, None)  # as if one had left and the other come: it is the last one now
+        entry.tasks[new.key] = new
+
     def _entry(self, name: str) -> NodeEntry:
         entry = self._entries.get(name)
         if entry is None:

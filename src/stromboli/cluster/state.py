@@ -19,6 +19,7 @@ from stromboli.cluster.decoding import decode
 from stromboli.cluster.decoding.devices import DeviceSettingsStore
 from stromboli.cluster.decoding.hyper_nodes import HyperNodeStore, asks_for_domains
 from stromboli.cluster.decoding.numa import NumaStore
+from stromboli.cluster.decoding.priority_classes import PriorityClassStore
 from stromboli.cluster.decoding.selectors import SelectorStore
 from stromboli.cluster.decoding.stored import StoredVolumes
 from stromboli.cluster.decoding.templates import TemplateStore
@@ -35,13 +36,13 @@ from stromboli.framework.config import gates
 from stromboli.model.disruption import DisruptionBudget
 from stromboli.model.job import Job, JobFacts
 from stromboli.model.jobs.hyper_nodes import JobHyperNodes
-from stromboli.model.queue import PriorityClass, Queue, ResourceQuota
+from stromboli.model.queue import Queue, ResourceQuota
 from stromboli.model.reservation import Held, mentioned, with_reservation
 from stromboli.model.resources.axes import Axes
 from stromboli.model.resources.request import RequestGates
 from stromboli.model.snapshot import Snapshot
 from stromboli.model.status import COMPLETED_STATUS
-from stromboli.model.task import Task
+from stromboli.model.task import Task, counts_alike
 from stromboli.model.usage import NodeUsage, usage_of
 
 COUNTED_AT_ONCE = 500
@@ -64,7 +65,7 @@ class ClusterState:
         self.reserving = gates.PIPELINED_STATE in gates.switched_on({})
         self.queues: dict[str, Queue] = {}
         self._queue_names = QueueNames(self)
-        self.priorities: dict[str, PriorityClass] = {}
+        self.priorities = PriorityClassStore()
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         self.namespace_labels: dict[str, dict[str, str]] = {}
         self.services = SelectorStore()
@@ -78,7 +79,7 @@ class ClusterState:
         self._listing = Listing()
         self.close_jobs: set[str] = set()
         self.ignored: frozenset[str] = frozenset()
-        self._number, self._default_priority, self.utc_offset = 0, 0, 0
+        self._number, self.utc_offset = 0, 0
         self._applied: dict[str, Callable[[Any, bool], None]] = {
             "Pod": self._pod, "Node": self._node, "PodGroup": self._pod_group, "UpstreamPodGroup": self._pod_group,
             "Queue": self._queue, "PriorityClass": self._priority_class, "ResourceQuota": self._quota,
@@ -154,18 +155,9 @@ class ClusterState:
             self._queue_names.take(value)
 
     def _priority_class(self, priority_class: kinds.PriorityClass, stays: bool) -> None:
-        value = decode.priority_class_of(priority_class)
-        known = self.priorities.pop(value.name, None)
-        if stays:
-            self.priorities[value.name] = value
-        if (known is not None and known.global_default) or value.global_default:
-            self._default_priority = self._stated_default()
-        for uid in [job.uid for job in self.jobs.values() if job.priority != self._priority(job)]:
+        self.priorities.take(decode.priority_class_of(priority_class), stays)
+        for uid in [job.uid for job in self.jobs.values() if job.priority != self.priorities.of(job.group)]:
             self._writable(uid)
-
-    def _stated_default(self) -> int:
-        """The value of the class that is the default now: of several the smallest, as in Kubernetes; 0 without any."""
-        return min((known.value for known in self.priorities.values() if known.global_default), default=0)
 
     def _quota(self, quota: kinds.ResourceQuota, stays: bool) -> None:
         value = decode.quota_of(quota)
@@ -244,6 +236,8 @@ class ClusterState:
 
     def replace_task(self, old: Task | None, new: Task | None) -> None:
         """Let ``new`` stand in the place of ``old``.  Raises ManifestError, nothing changed."""
+        if old is not None and new is not None and counts_alike(old, new):
+            return self._exchange(old, new)
         if old is not None:
             self.remove_task(old)
         try:
@@ -253,6 +247,16 @@ class ClusterState:
             if old is not None:
                 self.add_task(old)
             raise
+
+    def _exchange(self, old: Task, new: Task) -> None:
+        self.nodes.exchange(old, new)
+        del self.tasks[old.key]
+        self.tasks[new.key] = new
+        self._reserved.discard(old.key)
+        if self.reserving and mentioned(new.annotations):
+            self._reserved.add(new.key)
+        if new.job:
+            self._writable(new.job, counted=False).exchange(new)
 
     def set_reservation(self, key: str, uid: str, held: Held | None, proof: str = "") -> bool:
         """Let pod ``key`` state ``held`` (None: no reservation), as news of it would; False if it is gone.
@@ -274,7 +278,7 @@ class ClusterState:
         job.phase, job.conditions = facts.group.status.phase, facts.group.status.conditions
         job.annotations = facts.group.annotations
         self._note_closeness(job)
-        facts.priority = self._priority(job)
+        facts.priority = self.priorities.of(job.group)
 
     def set_status(self, uid: str, status: PodGroupStatus) -> None:
         """Note a new status of a job's PodGroup."""
@@ -334,10 +338,6 @@ class ClusterState:
             self.sums.touch(job)
         return job
 
-    def _priority(self, job: Job) -> int:
-        named, own = self.priorities.get(job.group.spec.priority_class_name), job.group.priority
-        return own if own is not None else self._default_priority if named is None else named.value
-
     def keep_jobs(self) -> None:
         """Let the next change of each job that stands here make a copy first."""
         self._stamp += 1
@@ -357,7 +357,7 @@ class ClusterState:
         some = list(islice(self.sums.dirty, most))
         for uid in some:
             job = self.jobs[uid]
-            priority = self._priority(job)
+            priority = self.priorities.of(job.group)
             if job.facts.priority != priority:
                 job.facts = job.facts.with_priority(priority)
         self.sums.renew(self.jobs, some)

@@ -148,7 +148,7 @@ def _state(body: _Body, rows: Reader) -> ClusterState:
         found.axes.column(name)
     for field in _Values.__struct_fields__:
         getattr(found, field).update(getattr(body.values, field))
-    found._default_priority = found._stated_default()
+    found.priorities.find_default()
     found.storage.restore(body.storage)
     found.storage.devices.restore(body.devices)
     found.storage.given = dict(body.given)

@@ -193,6 +193,24 @@ class Job:
         self._count_beside(task, -1)
         return task
 
+    def exchange(self, new: Task) -> None:
+        """Take ``new`` in for the task of its uid, with which it :func:`~stromboli.model.task.counts_alike`.
+
+        It is the last of the tasks now, as if one had left and the other come.
+        """
+        new.share(self.tasks)
+        old = self.tasks.pop(new.uid)
+        self.tasks[new.uid] = new
+        members = self.index[old.status]
+        del members[old.uid]
+        if not members:
+            del self.index[old.status]
+        self.index.setdefault(new.status, {})[new.uid] = new
+        self.sums.moves += 1
+        if self.roles is not None:
+            self._count_roles((old,), old.status, -1)
+            self._count_roles((new,), new.status, 1)
+
     def _count_beside(self, task: Task, sign: int) -> None:
         """Count a task that comes, or with -1 goes, where more than its request is counted."""
         if task.status is PENDING and task.template.best_effort:

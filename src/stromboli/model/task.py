@@ -12,7 +12,7 @@ from stromboli.model.objects.storage import Mount
 from stromboli.model.resources.request import RequestGates, nonzero_request
 from stromboli.model.resources.resource import Resource
 from stromboli.model.spec import PodSpec
-from stromboli.model.status import TaskStatus
+from stromboli.model.status import ALLOCATED_STATUS, TaskStatus
 
 CONTAINERS_ALONE = RequestGates(pod_level_resources=False)
 """Requests as the containers state them, whatever the pod states as a whole."""
@@ -159,6 +159,16 @@ class Task(msgspec.Struct, eq=False, gc=False):
     def spec(self) -> PodSpec:
         """The pod's spec, the node's name left out."""
         return self.template.spec
+
+
+def counts_alike(old: Task, new: Task) -> bool:
+    """Whether no sum of a node, a job or a queue tells ``new`` from ``old``: one pod, on a node before and after."""
+    both_there = old.status in ALLOCATED_STATUS and new.status in ALLOCATED_STATUS and old.node_name != ""
+    return both_there and old.template is new.template and _counted(old) == _counted(new)
+
+
+def _counted(task: Task) -> tuple[object, ...]:
+    return task.uid, task.job, task.node_name, task.gates
 
 
 def _shared(mine: Mapping[str, str], others: Mapping[str, str]) -> Mapping[str, str]:

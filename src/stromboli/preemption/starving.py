@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from stromboli.framework.books.jobs import QueueInfo
 from stromboli.framework.books.priority_queue import PriorityQueue
 from stromboli.framework.session.session import Session
-from stromboli.model.job import FAILED, PENDING, Job
+from stromboli.model.job import PENDING, Job
 from stromboli.model.names import NEVER_PREEMPTS
 from stromboli.model.task import Task
 from stromboli.preemption.eviction_events import StarvingEvents
@@ -33,10 +33,9 @@ class Waiting:
 def waiting(session: Session, action: str) -> Waiting:
     """The jobs that may take room in ``action``: admitted, valid, in a known queue, starving by the plugins' vote."""
     found, events = Waiting(), StarvingEvents(session, action)
-    sated = session.hooks.sates_settled and not events.hears_any
-    for job in session.jobs.peek():
-        if sated and job.settled and job.facts.queue in found.queues and FAILED not in job.index:
-            continue  # most jobs, each cycle: it would not be found starving, and its queue is known
+    passes_over = session.hooks.sates_settled and not events.hears_any
+    # most jobs are settled, each cycle: those that want something are sought, and the first job of each queue
+    for job in session.jobs.peek_unsettled() if passes_over else session.jobs.peek():
         if not _may_try(session, job, events):
             continue
         if job.queue not in found.queues:

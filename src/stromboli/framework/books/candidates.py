@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import accumulate, chain
 
@@ -156,11 +157,11 @@ class Candidates:
         They had tasks that ran or were bound when the session opened; those tasks may all refuse eviction.
         """
         if self._jobs_by_priority is None:
-            self._jobs_by_priority = {}
+            found = self._jobs_by_priority = defaultdict[tuple[str, int], list[str]](list)
             for uid, job in self._snapshot.jobs.items():
                 if gives_single_tasks(job):
                     facts = job.facts
-                    self._jobs_by_priority.setdefault((facts.queue, facts.priority), []).append(uid)
+                    found[facts.queue, facts.priority].append(uid)
         return self._jobs_by_priority
 
     def kept(self, key: Hashable) -> Said:
