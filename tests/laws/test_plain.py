@@ -62,3 +62,26 @@ def test_tasks_that_are_moved_in_vain_keep_their_order() -> None:
     plan = scene.plan()
     assert [each.uid for each in plan.reservations] == ["default/a-0", "default/a-1"]
     assert plan == run_plain_cycle(scene.snapshot(), scene.config, REGISTRY, NOW)
+
+
+def test_a_task_is_tried_elsewhere_although_one_of_its_kind_on_another_node_was_moved_in_vain() -> None:
+    """Pods spread over zones: without b-0 in the east the west has no room for it, without b-1 in the west it does."""
+
+    def waiting(name: str, group: str, on: str, apart: Manifest) -> Manifest:
+        return pod(name, group=group, labels={"app": "a"}, annotations=stated(Held(on)), **apart)
+
+    objects = [
+        queue("default"),
+        *(node(f"n{row}", cpu=2, labels={TOPOLOGY_ZONE: zone}) for row, zone in enumerate(("west", "west", "east"))),
+        pod("old-0", on="n0", labels={"app": "a"}),
+        pod("old-1", cpu=2, on="n1", deleting=True),
+        pod_group("a", min_member=1),
+        waiting("a-0", "a", "n2", NEIGHBOURS[1]),
+        pod_group("b", min_member=2),
+        waiting("b-0", "b", "n2", NEIGHBOURS[0]),
+        waiting("b-1", "b", "n1", NEIGHBOURS[0]),
+    ]
+    scene = Scene(objects, CONFIGURATIONS[0])
+    plan = scene.plan()
+    assert [(each.uid, each.node) for each in plan.allocated_not_bound] == [("default/b-1", "n0")]
+    assert plan == run_plain_cycle(scene.snapshot(), scene.config, REGISTRY, NOW)

@@ -41,16 +41,19 @@ def bind_reserved(session: Session, book: Reservations, statement: Statement, jo
 def move(session: Session, book: Reservations, statement: Statement, job: Job, full: dict[Hashable, int]) -> None:
     """Move tasks of ``job`` that go on waiting to idle room, and release what they held for the next in turn.
 
-    ``full`` maps kinds of tasks to the length of the nodes' journal when there was no idle room for them.
+    ``full`` maps kinds of tasks to the length of the nodes' journal when there was no idle room for them, or none for
+    those of a node once they had left it: where they count as neighbours that depends on the node.
     """
     table, order = session.table, _order(job)
     for task in book.of(job):
         kind = session.placer.kind(task)
-        if full.get(kind) == len(table.journal):
+        there = kind, task.node_name
+        if len(table.journal) in (full.get(kind), full.get(there)):
             continue
-        refused = session.ask.pre_predicate(task) is not None
-        if refused or _idle(session, task) is None or not _moved(session, statement, job, task):
+        if session.ask.pre_predicate(task) is not None or _idle(session, task) is None:
             full[kind] = len(table.journal)
+        elif not _moved(session, statement, job, task):
+            full[there] = len(table.journal)
     _restore_order(job, order)
 
 
