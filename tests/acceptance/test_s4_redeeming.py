@@ -90,12 +90,12 @@ class Objects(Plugin):
         event.err = "not this one" if event.task.name == "g-0" else None
 
 
-def test_where_a_plugin_objects_to_the_move_of_a_pod_it_and_those_like_it_wait_on_as_they_stood() -> None:
+def test_where_a_plugin_objects_to_the_move_of_a_pod_it_waits_on_and_one_like_it_elsewhere_moves() -> None:
     text = conf("gang", "predicates objects", actions="allocate")
     story = Story(ending("a", "n1"), ending("b", "n2"), holders("n1", "n2"), nodes=3, text=text, extra=[Objects])
     plan = story.cycle()
-    assert [(held.key, held.node) for held in plan.reservations] == [("default/g-0", "n1"), ("default/g-1", "n2")]
-    assert written(plan) == {}
+    assert [(held.key, held.node) for held in plan.reservations] == [("default/g-0", "n1")]
+    assert written(plan) == {"g-1": Held("n3")}
 
 
 @pytest.mark.parametrize(
