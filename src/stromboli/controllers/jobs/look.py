@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from stromboli.api.batch import FAILED as JOB_FAILED
 from stromboli.api.batch import Job, JobStatus, Task
 from stromboli.api.bus import RESTART_PARTITION, RESTART_POD, SYNC_JOB
 from stromboli.api.kinds import JOBS, POD_GROUPS
@@ -34,7 +35,7 @@ from stromboli.controllers.jobs.kept import FRESH, RECHECK
 from stromboli.controllers.jobs.plugins import FAILED, MARK, Plugged
 from stromboli.controllers.jobs.pods import YES, Maker, owner_of
 from stromboli.controllers.jobs.requests import Request
-from stromboli.controllers.jobs.states import FINISHED, How, Step, most_retries, stay, step_for, total
+from stromboli.controllers.jobs.states import FINISHED, How, Step, failure, most_retries, stay, step_for, total
 from stromboli.controllers.jobs.status import (
     CLEAR,
     COUNTED_REST,
@@ -226,7 +227,7 @@ class Look:
         return [Drop(resource, meta.namespace, name, meta.uid) for resource, name in sorted(names)]
 
     def _hinder(self, reason: str, text: str, *, again: bool = False) -> bool:
-        """Say by event and status what keeps the job back, and, if wished, have it looked at ``again``; False."""
+        """Say by event and status what keeps the job back, or ended it; look at it ``again`` if wished; False."""
         self._obstacle = Obstacle(reason, text)
         self._outcome.then(warning(self._about, reason, text))
         if again:
@@ -326,7 +327,10 @@ class Look:
         return replace(status, retry_count=status.retry_count + 1) if step.retry else status
 
     def _write(self, status: JobStatus) -> None:
-        meta = self._job.metadata
+        meta, phase = self._job.metadata, status.state.phase
+        ends = phase in FINISHED and phase != self._job.status.state.phase
+        if ends and phase == JOB_FAILED:
+            self._hinder(*failure(self._job, self._counts))
         status = stamped(self._job, with_obstacle(status, self._obstacle), self._now)
         patch = difference(builtins(self._job.status), builtins(status))
         if pause := self._outdated.pause(self._job, patch, self._now, makes_pods=self._makes_pods):
@@ -336,8 +340,7 @@ class Look:
         elif patch:
             body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
             self._outcome.then(Patch(JOBS, meta.namespace, meta.name, body, status=True))
-        phase = status.state.phase
-        if phase != self._job.status.state.phase and phase in FINISHED:
+        if ends:
             self.ending = phase
 
 

@@ -56,6 +56,10 @@ from stromboli.model.names import POD_SUCCEEDED
 FINISHED: Final = (COMPLETED, FAILED, TERMINATED)
 """Phases that are never left."""
 
+OUT_OF_RETRIES: Final = "OutOfRetries"
+TOO_FEW_SUCCEEDED: Final = "TooFewPodsSucceeded"
+"""Why jobs fail."""
+
 Settle = Callable[[Job, Counts], str]
 """From a job as it was and its pods as they are to the phase that follows."""
 
@@ -148,6 +152,27 @@ def _verdict(job: Job, counts: Counts) -> str:
 def _short(phases: Mapping[str, int] | None, least: int | None) -> bool:
     """Whether fewer pods of a task have succeeded than it needs; a task without any pods is not looked at."""
     return phases is not None and least is not None and phases.get(POD_SUCCEEDED, 0) < least
+
+
+def failure(job: Job, counts: Counts) -> tuple[str, str]:
+    """Why ``job`` fails now: a word and a sentence that says what would help."""
+    if job.status.state.phase == RESTARTING:
+        tries = job.status.retry_count
+        text = f"the job has been restarted {tries} times, as often as its maxRetry allows: see why its pods fail"
+        return OUT_OF_RETRIES, f"{text}, or raise spec.maxRetry"
+    ended = f"{counts.succeeded} of {total(job)} pods succeeded and {counts.failed} failed"
+    return TOO_FEW_SUCCEEDED, f"{ended}, while {_wanted(job, counts)}"
+
+
+def _wanted(job: Job, counts: Counts) -> str:
+    """What the pods of a job that has failed were to reach."""
+    spec = job.spec
+    short = (task for task in spec.tasks if _short(counts.tasks.get(task.name), task.min_available))
+    if spec.min_success is not None and counts.succeeded < spec.min_success:
+        return f"{spec.min_success} must succeed by spec.minSuccess"
+    if counts.succeeded < spec.min_available:
+        return f"{spec.min_available} must succeed by spec.minAvailable"
+    return ", ".join(f"{task.min_available} of task {task.name} must by its minAvailable" for task in short)
 
 
 # -- The table -------------------------------------------------------------------------------------------------------
