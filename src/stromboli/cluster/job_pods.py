@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
+from stromboli.api.batch import Task as BatchTask
 from stromboli.api.fields import LabelSelector
 from stromboli.api.kinds import KINDS
 from stromboli.api.scheduling import POD_GROUP_PENDING, PodGroupSpec, PodGroupStatus, SubGroupPolicy
@@ -96,6 +97,12 @@ def _task_with_defaults(task: JobTask, number: int) -> JobTask:
     minimum = (parts or task.replicas) if task.min_available is None else task.min_available
     template = replace(task.template, spec=with_default_requests(task.template.spec))
     return replace(task, name=task.name or f"default{number}", min_available=minimum, template=template)
+
+
+def why_never_started(tasks: Iterable[JobTask | BatchTask], least: int) -> str:
+    """Why a gang of ``least`` pods of these tasks waits for itself; empty if pods enough wait for no other task."""
+    first = sum(task.replicas for task in tasks if not (task.depends_on and task.depends_on.name))
+    return f"minAvailable is {least}, but only {first} of its pods wait for no other task (dependsOn)" * (first < least)
 
 
 def group_name_of(job: Job) -> str:

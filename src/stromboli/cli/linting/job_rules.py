@@ -7,7 +7,7 @@ from typing import Final
 
 from stromboli.cli.linting.cluster_rules import Cluster
 from stromboli.cli.linting.findings import Rule, Spot
-from stromboli.cluster.job_pods import with_defaults
+from stromboli.cluster.job_pods import why_never_started, with_defaults
 from stromboli.cluster.kinds import Job, JobTask
 from stromboli.crds.admission.defaults import NEED_SERVICE
 from stromboli.errors import ManifestError
@@ -30,10 +30,8 @@ def _jobs(cluster: Cluster) -> Iterator[tuple[str, Job]]:
 
 def _gang_waits_for_itself(cluster: Cluster) -> Iterator[Spot]:
     for where, job in _jobs(cluster):
-        first = sum(task.replicas for task in job.spec.tasks if not (task.depends_on and task.depends_on.name))
-        if first < job.spec.min_available:
-            text = f"minAvailable is {job.spec.min_available}, but only {first} of its pods wait for no other task"
-            yield Spot(f"{text} (dependsOn)", 0, where, "spec.minAvailable")
+        if text := why_never_started(job.spec.tasks, job.spec.min_available):
+            yield Spot(text, 0, where, "spec.minAvailable")
 
 
 def _long_lists_of_hosts(cluster: Cluster) -> Iterator[Spot]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from stromboli.api.batch import FAILED as JOB_FAILED
-from stromboli.api.batch import Job, JobStatus, Task
+from stromboli.api.batch import PENDING, Job, JobStatus, Task
 from stromboli.api.bus import RESTART_PARTITION, RESTART_POD, SYNC_JOB
 from stromboli.api.kinds import JOBS, POD_GROUPS
 from stromboli.api.scheduling import PodGroup
-from stromboli.cluster.job_pods import MOST_PODS
+from stromboli.cluster.job_pods import MOST_PODS, why_never_started
 from stromboli.controllers.changes import (
     Change,
     Create,
@@ -194,7 +194,14 @@ class Look:
             self._outcome.then(*self._groups.changes(self._job, self._world))
         except ManifestError as error:
             return self._hinder("PodGroupError", str(error), again=True)
+        self._tell_that_it_never_starts()
         return True
+
+    def _tell_that_it_never_starts(self) -> None:
+        spec = self._job.spec
+        text = why_never_started(spec.tasks, spec.min_available)
+        if text and stay(self._job, self._counts) == PENDING:
+            self._hinder("GangWaitsForItself", f"{text}: lower it, or order the parts of the job in a JobFlow")
 
     def _keep_objects(self) -> None:
         """Have the objects of plugins made, or read again those that were not lately.
