@@ -435,7 +435,10 @@ def test_a_tier_that_a_job_asks_for_and_no_hypernode_bears_is_told(topology: dic
     rack = hyper_node("rack", 1, "n", tier_name="rack")
     more: dict[str, Any] = {"networkTopology": topology} if topology else {}
     group = pod_group("x", phase="Inqueue", **more)
-    lines = Bench([queue("default"), node("n", cpu=8), rack, group, pod("x-0", group="x")], tiers()).logged(5)
-    said = [line for line in lines if "which no HyperNode bears" in line]
+    bench = Bench([queue("default"), node("n", cpu=8), rack, group, pod("x-0", group="x")], tiers())
+    said = [line for line in bench.logged(5) if "which no HyperNode bears" in line]
+    text = "highestTierName is block, which no HyperNode bears, so that any will do"
+    events = [(event.key, event.message) for event in bench.plan.events if event.reason == "UnknownTier"]
+    assert events == [("default/x", text)] * told
     assert len(said) == told
     assert all("job default/x asks for hypernode tier block, which no HyperNode bears" in line for line in said)

@@ -33,8 +33,8 @@ TOLD: Final = (
     Difference(
         "hyper-nodes-told",
         "A job that needs its pods close together says on its PodGroup and its pods which HyperNode is wrong, while "
-        "the HyperNodes form no tree.",
-        "The log says so at level 4; objects say how many pods wait.",
+        "the HyperNodes form no tree, and on its PodGroup that no HyperNode bears the tier that it names.",
+        "The log says so at level 4, or warns; objects say how many pods wait.",
         "allocate",
         "One wrong HyperNode stops all such jobs, and who waits cannot read the scheduler's log.",
     ),

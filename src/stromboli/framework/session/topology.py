@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from stromboli.api.fields import HARD, SOFT, NetworkTopology
 from stromboli.framework.books.plan import HyperNodeUpdate, Nomination
-from stromboli.model.job import HELD_STATUS, Job
+from stromboli.model.job import HELD_STATUS, PENDING, Job
 from stromboli.model.status import ALLOCATED_STATUS, TaskStatus
 from stromboli.model.subjobs import SubJob, assign
 from stromboli.model.task import Task
@@ -16,6 +16,10 @@ from stromboli.model.topology import lowest_common
 if TYPE_CHECKING:
     from stromboli.framework.books.cluster_view import ClusterView
     from stromboli.framework.statement.session_state import SessionState
+
+
+UNKNOWN_TIER: Final = "UnknownTier"
+"""The reason of events on PodGroups that ask for a tier which does not exist."""
 
 
 def has_topology(job: Job) -> bool:
@@ -94,8 +98,12 @@ def _warn(session: SessionState, job: Job) -> None:
     policies = job.group.spec.sub_group_policy
     for topology in (job.facts.network_topology, *(policy.network_topology for policy in policies)):
         name = topology.highest_tier_name if topology is not None else ""
-        if name and name not in session.hyper_nodes.tiers and (say := session.tells("complaint")):
-            say(text=f"job {job.uid} asks for hypernode tier {name:.63}, which no HyperNode bears")
+        if name and name not in session.hyper_nodes.tiers:
+            if say := session.tells("complaint"):
+                say(text=f"job {job.uid} asks for hypernode tier {name:.63}, which no HyperNode bears")
+            if PENDING in job.index and not session.compat.asks("hyper-nodes-told"):
+                text = f"highestTierName is {name:.63}, which no HyperNode bears, so that any will do"
+                session.pod_groups.record_event(job, "Warning", UNKNOWN_TIER, text)
 
 
 def _remove_invalid(session: SessionState, job: Job) -> None:
