@@ -16,7 +16,7 @@ from stromboli.builtin import full_registry
 from stromboli.journal.segments import Segment
 from stromboli.study.calibration import LEVELS
 from stromboli.study.closed_loop import ClosedLoop
-from stromboli.study.history import History
+from stromboli.study.recorded.history import History
 
 Line = tuple[str, str, str]
 SEED: Final = 99

@@ -20,8 +20,8 @@ from benchmarks.records.replayed import whole
 from stromboli.builtin import full_registry
 from stromboli.journal.segments import Segment
 from stromboli.study.closed_loop import ClosedLoop
-from stromboli.study.history import History
 from stromboli.study.past import Past
+from stromboli.study.recorded.history import History
 from stromboli.study.replay import Moment, Reading
 from stromboli.study.sweeps.engines import usable_cpus
 

@@ -12,8 +12,9 @@ from stromboli.cli.main import main
 from stromboli.framework.config.registry import Registry
 from stromboli.plugin import Plugin
 from stromboli.study.closed_loop import ClosedLoop
-from stromboli.study.history import History, stem
-from stromboli.study.recorded_trace import recorded_trace
+from stromboli.study.recorded.history import History
+from stromboli.study.recorded.past_jobs import stem
+from stromboli.study.recorded.trace import recorded_trace
 from stromboli.study.replay import Reading
 from tests.support.filled_record import PERIOD
 from tests.support.filled_record import filled_record as filled_record

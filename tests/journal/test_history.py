@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from stromboli.builtin import full_registry
-from stromboli.study.history import History
-from stromboli.study.recorded_trace import Runtimes, recorded_trace
+from stromboli.study.recorded.history import History
+from stromboli.study.recorded.trace import Runtimes, recorded_trace
 from stromboli.testing.builders import node, pod, pod_group, queue
 from tests.support.written_record import BEGIN, WrittenRecord
 
@@ -63,3 +65,44 @@ def test_the_period_is_that_of_the_cycles_so_far(tmp_path: Path) -> None:
     for cuts, period in (([0.0, 4.0], 4.0), ([0.0, 4.0, 6.0, 8.0], 2.0)):
         history.cuts = cuts
         assert history.period == history.period == period
+
+
+def test_pods_that_controllers_put_into_a_group_later_are_one_job_from_when_the_first_came(tmp_path: Path) -> None:
+    """Pods of other operators come without a PodGroup; the controllers make one, and write its name on each of them."""
+    record = WrittenRecord(tmp_path)
+    record.begin(0)
+    record.apply(queue("default"), queue("team"), node("n1", cpu=9), pod("w-0"))
+    record.cycle(0)
+    record.cycle(1)
+    record.apply(pod("w-1"))
+    record.cycle(2)
+    record.apply(pod_group("gang", queue="team", min_member=2), pod("w-0", group="gang"))
+    record.cycle(3)
+    record.apply(pod("w-1", group="gang"))
+    record.cycle(4)
+    record.cycle(5)
+    record.close()
+    history = History(tmp_path, REGISTRY).read()
+    (job,) = history.jobs.values()
+    assert (job.uid, job.queue, job.least, len(job.slots), job.before) == ("default/gang", "team", 2, 2, True)
+    assert (job.came, job.started) == (BEGIN, BEGIN + 4)
+    trace = recorded_trace(history, "record")
+    assert ([job.queue for job in trace.workload.jobs], trace.groupless) == (["team"], ())
+
+
+@pytest.mark.parametrize(("comes", "jobs", "groupless"), [(False, 1, ("default/mistyped",)), (True, 2, ())])
+def test_pods_of_a_group_that_never_comes_make_no_job(
+    comes: bool, jobs: int, groupless: tuple[str, ...], tmp_path: Path
+) -> None:
+    """No scheduler places them, and a simulation would: it gives each job a PodGroup."""
+    record = WrittenRecord(tmp_path)
+    record.begin(0)
+    record.apply(queue("default"), node("n1", cpu=9), pod_group("g"), pod("g-0", group="g"), pod("p", group="mistyped"))
+    record.cycle(0)
+    if comes:
+        record.apply(pod_group("mistyped"))
+    record.cycle(1)
+    record.cycle(2)
+    record.close()
+    trace = recorded_trace(History(tmp_path, REGISTRY).read(), "record")
+    assert (len(trace.workload.jobs), trace.groupless) == (jobs, groupless)

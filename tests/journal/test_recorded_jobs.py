@@ -18,8 +18,8 @@ from stromboli.live.installation.configurations import CONFIGURATION
 from stromboli.live.scheduler.recording import record
 from stromboli.server.verbs.writing import Options
 from stromboli.study.closed_loop import ClosedLoop
-from stromboli.study.history import History
-from stromboli.study.recorded_trace import recorded_trace
+from stromboli.study.recorded.history import History
+from stromboli.study.recorded.trace import recorded_trace
 from tests.support.live_world import LiveWorld
 from tests.support.virtual import run
 

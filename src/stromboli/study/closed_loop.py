@@ -20,8 +20,8 @@ from stromboli.sim.simulation.pods import JobRun
 from stromboli.sim.simulation.simulation import Simulation
 from stromboli.sim.simulation.workload import Workload
 from stromboli.sim.world import SimChange, key_of
-from stromboli.study.history import History
-from stromboli.study.recorded_trace import RecordedTrace, recorded_trace
+from stromboli.study.recorded.history import History
+from stromboli.study.recorded.trace import RecordedTrace, recorded_trace
 from stromboli.study.sweeps.engines import PROCESSES, executor
 
 MOST_SAID: Final = 50

@@ -29,7 +29,7 @@ from stromboli.model.task import Task
 from stromboli.sim.explanation.reasons import waits
 from stromboli.study.calibration import LEVELS, Calibration
 from stromboli.study.forecast import FAR, MOST_KINDS, Holding, Sharing, Situation, Waiting, starts
-from stromboli.study.history import stem
+from stromboli.study.recorded.past_jobs import stem
 from stromboli.study.runtimes import Floats, Runtimes, Sort, expected
 
 DRAWS: Final = 16

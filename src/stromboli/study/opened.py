@@ -21,9 +21,9 @@ from stromboli.study.closed_loop import ClosedLoop, JobRow, ModelError
 from stromboli.study.conf import Conf
 from stromboli.study.contents import contents
 from stromboli.study.diff import PolicyDiff
-from stromboli.study.history import History
 from stromboli.study.past import Past
-from stromboli.study.recorded_trace import recorded_trace
+from stromboli.study.recorded.history import History
+from stromboli.study.recorded.trace import recorded_trace
 from stromboli.study.replay import Difference, Replay, read_span
 from stromboli.study.report.plots import waits
 from stromboli.study.simulating import objects_in

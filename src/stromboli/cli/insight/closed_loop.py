@@ -29,7 +29,7 @@ def compare(
     Raises RecordError, ManifestError and OSError.
     """
     from stromboli.study.closed_loop import ClosedLoop
-    from stromboli.study.history import History
+    from stromboli.study.recorded.history import History
     from stromboli.study.simulating import objects_in
 
     with _telling() as tell:
@@ -68,6 +68,8 @@ def _show_error(found: ClosedLoop) -> None:
     console().print(f"differences up to {max(error.least, 2 * found.period):.1f} s are within the model's error")
     if found.trace.left_out:
         say(f"note: left out {counted(found.trace.left_out, 'job')} without pods, withdrawn or too large for the nodes")
+    if groupless := found.trace.groupless:
+        say(f"note: left out {counted(len(groupless), 'job')} whose pods have no PodGroup, such as {groupless[0]}")
     if found.trace.guessed:
         say(f"note: {counted(len(found.trace.guessed), 'job')} had not ended: their runtimes are lower bounds")
 

@@ -19,7 +19,8 @@ from stromboli.model.resources import quantity
 from stromboli.model.values.times import moment, stamp
 from stromboli.sim.simulation.workload import Pods, SimJob, TimedChange, Workload, text_of
 from stromboli.sim.traces.trace_objects import START
-from stromboli.study.history import LONE, History, PastJob, Slot, stem
+from stromboli.study.recorded.history import History
+from stromboli.study.recorded.past_jobs import LONE, PastJob, Slot, stem
 
 LATE: Final = 0.5
 """Parts of a period by which a pod's end is earlier than the cycle that saw it, on average."""
@@ -29,27 +30,34 @@ LATE: Final = 0.5
 class RecordedTrace:
     """The trace, and by the key of each job what the record says of it; ``guessed`` are keys of those whose runtime it
     does not say: they had not ended, or not begun.  ``left_out`` counts jobs of which no pod was made, and none is
-    guessed: they were withdrawn, or ask for more pods than the nodes may hold.
+    guessed: they were withdrawn, or ask for more pods than the nodes may hold.  ``groupless`` are those whose pods
+    never had a PodGroup, nor a node: no scheduler would have placed them.
     """
 
     workload: Workload
     past: Mapping[str, PastJob]
     guessed: frozenset[str]
     left_out: int = 0
+    groupless: tuple[str, ...] = ()
 
 
 def recorded_trace(history: History, name: str) -> RecordedTrace:
-    """The trace of what :class:`~stromboli.study.history.History` has read."""
+    """The trace of what :class:`~stromboli.study.recorded.history.History` has read."""
     making = _Making(history)
     waiting = list(_not_admitted(history))
-    for job in (*history.jobs.values(), *waiting):
+    groupless = tuple(job.uid for job in history.jobs.values() if _is_groupless(job))
+    for job in (*(job for job in history.jobs.values() if not _is_groupless(job)), *waiting):
         making.add(job)
     jobs = tuple(sorted(making.jobs, key=lambda job: job.submit))
     changes = tuple(TimedChange(one.at - history.first, one.object, one.stays) for one in history.changes)
     objects = tuple(_shifted(one, START.timestamp() - history.first) for one in history.objects)
     workload = Workload(name, jobs, objects, changes)
     left_out = history.withdrawn + len(history.not_admitted) - len(waiting)
-    return RecordedTrace(workload, making.past, frozenset(making.guessed), left_out)
+    return RecordedTrace(workload, making.past, frozenset(making.guessed), left_out, groupless)
+
+
+def _is_groupless(job: PastJob) -> bool:
+    return not job.group and all(slot.bound is None for slot in job.slots.values())
 
 
 def _not_admitted(history: History) -> Iterator[PastJob]:

@@ -7,7 +7,6 @@ earlier one.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,96 +20,14 @@ from stromboli.journal.entries import Planned
 from stromboli.journal.segments import segments
 from stromboli.model.job import Job, JobFacts
 from stromboli.model.names import JOB_NAME
-from stromboli.model.podgroup import UPSTREAM, is_volcano_jobs, volcano_job
+from stromboli.model.podgroup import is_volcano_jobs
 from stromboli.model.status import COMPLETED_STATUS
 from stromboli.model.task import Task
+from stromboli.study.recorded.past_jobs import LONE, Changed, GroupWithoutPods, PastJob, Slot, stem
 from stromboli.study.replay import Moment, Reading
 
 GAP: Final = 30.0
 """Seconds between two cycles in which others may have decided, or nothing was recorded."""
-MAKING: Final = 5.0
-"""Seconds that controllers may take to make a job's pods; a job that waits longer for them waits for its queue."""
-LONE: Final = "pod/"
-"""Begins the names of jobs that are one pod without a PodGroup: a PodGroup of the pod's name is another job."""
-
-
-@dataclass
-class Slot:
-    """One pod of a job, and those that came in its place after evictions; times are seconds since 1970.
-
-    ``pod`` is its manifest as first seen, with the node that it had last; the last of them had it from ``bound`` until
-    ``ended``.  ``waits``: another is to come in the place of one that was evicted.
-    """
-
-    uid: str
-    pod: Manifest
-    came: float
-    bound: float | None = None
-    ended: float | None = None
-    evictions: int = 0
-    waits: bool = False
-
-    @property
-    def runtime(self) -> float | None:
-        """Seconds from its last bind until its end; None for one that never had a node, or still has it."""
-        return None if self.bound is None or self.ended is None else self.ended - self.bound
-
-
-@dataclass
-class PastJob:
-    """A job: ``uid`` is its ``namespace/podgroup`` or ``namespace/pod/name``, ``group`` its PodGroup's manifest as
-    first seen, ``started`` when ``least`` of its pods had nodes.
-
-    ``admitted`` is when its PodGroup was, before it had pods; None: they did not wait for that.  ``before``: it was
-    there when the history began; ``cancelled``: when it went without having started; ``unseen``: a
-    part of it happened while nothing was recorded.
-    """
-
-    uid: str
-    came: float
-    group: Manifest
-    queue: str
-    owner: str
-    least: int
-    before: bool
-    slots: dict[str, Slot] = field(default_factory=dict)
-    started: float | None = None
-    ended: float | None = None
-    cancelled: float | None = None
-    unseen: bool = False
-    admitted: float | None = None
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether it has not ended, or pods are to come in the place of evicted ones."""
-        return self.ended is None or any(slot.waits for slot in self.slots.values())
-
-    @property
-    def evictions(self) -> int:
-        """How many of its pods were evicted."""
-        return sum(slot.evictions for slot in self.slots.values())
-
-
-@dataclass
-class GroupWithoutPods:
-    """A PodGroup as it came, whose first pod has not come yet; when it was admitted, by the time of that cycle."""
-
-    group: Manifest
-    came: float | None = None
-    admitted: float | None = None
-
-    def made_at_once(self, now: float) -> bool:
-        """Whether its pods, the first of which comes ``now``, waited for nothing but to be made."""
-        return not self.group or (self.admitted is None and now - (self.came or now) <= MAKING)
-
-
-@dataclass
-class Changed:
-    """An object other than a pod or a PodGroup that came, changed or went ``at`` (seconds since 1970)."""
-
-    at: float
-    object: Manifest
-    stays: bool
 
 
 class History:
@@ -307,6 +224,8 @@ class History:
             self._uid_of[task.key] = task.uid
         if found is None:
             return
+        if found[0].uid == _alone(task) and task.job and found[1].bound is None:
+            found = self._grouped(state, task, *found)
         job, slot = found
         if not over:
             self._placed(job, slot, task.own_node, now)
@@ -338,8 +257,16 @@ class History:
         slot.pod["spec"].pop("nodeName", None)
         return job, slot
 
+    def _grouped(self, state: ClusterState, task: Task, lone: PastJob, slot: Slot) -> tuple[PastJob, Slot]:
+        """A pod that came by itself is in a PodGroup now, as controllers put the pods of other operators into one."""
+        if self.jobs.get(lone.uid) is lone:
+            del self.jobs[lone.uid]
+        job, slot = self._slots[task.uid] = self._came(state, task, slot.came)
+        job.came, job.before = min(job.came, lone.came), job.before or lone.before
+        return job, slot
+
     def _job(self, state: ClusterState, task: Task, now: float) -> PastJob:
-        uid = task.job or f"{task.namespace}/{LONE}{task.name}"
+        uid = task.job or _alone(task)
         known = self.jobs.get(uid)
         if known is not None and known.goes_on:
             return known
@@ -356,6 +283,11 @@ class History:
             admitted=waiting.admitted,
         )  # fmt: skip
         return found
+
+
+def _alone(task: Task) -> str:
+    """The name of the job that a pod is without a PodGroup."""
+    return f"{task.namespace}/{LONE}{task.name}"
 
 
 def _facts(state: ClusterState, uid: str) -> JobFacts | None:
@@ -376,14 +308,6 @@ def _owner(task: Task) -> str:
     """Whose pod it is: its namespace and what made it, without the number at the end."""
     name = task.annotations.get(JOB_NAME) or task.owner or task.job.rpartition("/")[2] or task.name
     return f"{task.namespace}/{stem(name)}"
-
-
-def stem(name: str) -> str:
-    """A name without the numbers and hashes at its end, as jobs that come again and again are named."""
-    parts = volcano_job(name.removesuffix(UPSTREAM)).split("-")
-    while len(parts) > 1 and any(sign.isdigit() for sign in parts[-1]):
-        parts.pop()
-    return "-".join(parts).rstrip("0123456789")
 
 
 def _node_of(pod: Manifest) -> str:
