@@ -255,7 +255,12 @@ def test_what_a_kill_left_undone_is_done_at_the_next_start(tmp_path):
     owner = api.store.put(
         ("", "configmaps"), config("owner") | {"metadata": {"name": "owner", "namespace": "default", "uid": "u"}}
     )
-    owned = {"name": "owned", "namespace": "default", "uid": "v", "ownerReferences": [{"uid": "u"}]}
+    owned = {
+        "name": "owned",
+        "namespace": "default",
+        "uid": "v",
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}],
+    }
     api.store.put(("", "configmaps"), config("owned") | {"metadata": owned})
     api.store.put(("", "configmaps"), config("a") | {"metadata": {"name": "a", "namespace": "old", "uid": "w"}})
     api.store.drop(("", "configmaps"), owner.key)

@@ -149,3 +149,40 @@ def test_what_is_left_behind_goes_whatever_else_cannot(browser, monkeypatch, cap
     after(browser, FORGOTTEN + 60)
     assert [one["metadata"]["name"] for one in browser.get("/api/v1/events").body["items"]] == ["bad"]
     assert {said.getMessage() for said in caplog.records} == {"pod ('default', 'bad')", "event ('default', 'bad')"}
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "stays"),
+    [
+        pytest.param("kubeflow.org/v1", "TFJob", True, id="a kind that is not served"),
+        pytest.param("v1", "ConfigMap", False, id="a kind that is served: there is no such object"),
+    ],
+)
+def test_what_is_owned_by_an_unknown_object_stays_where_its_kind_is_unknown_too(browser, api_version, kind, stays):
+    """Nothing says that it has gone: its operator's definitions may be elsewhere, as when pods are copied."""
+    owner = {"apiVersion": api_version, "kind": kind, "name": "o", "uid": "u"}
+    browser.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s", "ownerReferences": [owner]}})
+    browser.settle()
+    assert browser.get("/api/v1/namespaces/default/secrets/s").code == (200 if stays else 404)
+
+
+def test_what_custom_objects_own_goes_with_their_definition(browser):
+    definition = {
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": True, "storage": True,
+                          "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    }  # fmt: skip
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert browser.post(definitions, definition).code == 201
+    widgets = "/apis/example.com/v1/namespaces/default/widgets"
+    made = browser.post(widgets, {"metadata": {"name": "w"}, "apiVersion": "example.com/v1", "kind": "Widget"})
+    owner = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": made.body["metadata"]["uid"]}
+    browser.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s", "ownerReferences": [owner]}})
+    browser.settle()
+    assert browser.get("/api/v1/namespaces/default/secrets/s").code == 200
+    browser.delete(f"{definitions}/widgets.example.com")
+    browser.settle()
+    assert browser.get("/api/v1/namespaces/default/secrets/s").code == 404

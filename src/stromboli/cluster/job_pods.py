@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -99,10 +99,12 @@ def _task_with_defaults(task: JobTask, number: int) -> JobTask:
     return replace(task, name=task.name or f"default{number}", min_available=minimum, template=template)
 
 
-def why_never_started(tasks: Iterable[JobTask | BatchTask], least: int) -> str:
+def why_never_started(tasks: Sequence[JobTask | BatchTask], least: int) -> str:
     """Why a gang of ``least`` pods of these tasks waits for itself; empty if pods enough wait for no other task."""
-    first = sum(task.replicas for task in tasks if not (task.depends_on and task.depends_on.name))
-    return f"minAvailable is {least}, but only {first} of its pods wait for no other task (dependsOn)" * (first < least)
+    waits = [bool(task.depends_on and task.depends_on.name) for task in tasks]
+    first = sum(task.replicas for task, later in zip(tasks, waits, strict=True) if not later)
+    text = f"minAvailable is {least}, but only {first} of its pods wait for no other task (dependsOn)"
+    return text if any(waits) and first < least else ""
 
 
 def group_name_of(job: Job) -> str:

@@ -55,7 +55,8 @@ class Keeper:
     certificate: str = ""
     clock: Callable[[], float] = time.time
     _owners: dict[str, None] = field(default_factory=dict)
-    _objects: dict[tuple[CollectionName, Key], None] = field(default_factory=dict)
+    _objects: dict[tuple[CollectionName, Key], str] = field(default_factory=dict)
+    """Objects to look at, each with the uid of an owner that has gone, empty where none has."""
     _namespaces: dict[str, None] = field(default_factory=dict)
     _budgets: dict[Key, None] = field(default_factory=dict)
     _nodes: dict[Key, None] = field(default_factory=dict)
@@ -130,13 +131,13 @@ class Keeper:
         if change.type == "DELETED":
             self._owners[found.get("uid", "")] = None
             owners = (self.store.places.get(owner.get("uid", "")) for owner in found.get("ownerReferences") or ())
-            self._objects |= {place: None for place in owners if place is not None}
+            self._objects = {place: "" for place in owners if place is not None} | self._objects
             if "deletionTimestamp" in meta(self._namespace(found.get("namespace", ""))):
                 self._namespaces[found["namespace"]] = None
         elif ("deletionTimestamp" in found and found.get("finalizers")) or (
             change.type == "ADDED" and found.get("ownerReferences")
         ):
-            self._objects[name, change.entry.key] = None
+            self._objects.setdefault((name, change.entry.key), "")
 
     def _namespace(self, name: str) -> Body:
         return (self.world.body("", "namespaces", "", name) if name else None) or {}
@@ -159,7 +160,7 @@ class Keeper:
         nodes, self._nodes = self._nodes, {}
         return (
             ("owner", owners, self._release_dependents),
-            ("object", objects, self._settle_object),
+            ("object", objects, lambda place: self._settle_object(place, objects[place])),
             ("namespace", namespaces, self._settle_namespace),
             ("disruption budget", budgets, partial(self._settle_status, _BUDGETS, disruption.status_of)),
             ("quota", self.usage.taken(), partial(self._settle_status, quotas.COLLECTION, self.usage.status_of)),
@@ -168,9 +169,9 @@ class Keeper:
 
     def _release_dependents(self, uid: str) -> None:
         for collection, key in sorted(self.store.dependents.get(uid, ())):
-            self._objects[collection, key] = None
+            self._objects[collection, key] = uid
 
-    def _settle_object(self, place: tuple[CollectionName, Key]) -> None:
+    def _settle_object(self, place: tuple[CollectionName, Key], gone: str) -> None:
         collection, key = place
         entry = self.store.get(collection, key)
         resource = self.catalogue.stored().get(collection)
@@ -179,12 +180,16 @@ class Keeper:
         found = meta(entry.body)
         if "deletionTimestamp" in found:
             self._settle_dying(resource, entry.body)
-        elif found.get("ownerReferences") and not self._is_owned(entry.body):
+        elif found.get("ownerReferences") and not self._is_owned(entry.body, gone):
             self._delete(Deletion(propagation="Background"), place)
 
-    def _is_owned(self, body: Body) -> bool:
-        """Whether an owner exists; one that was set aside does, and is told once."""
-        if any(owner.get("uid") in self.store.places for owner in meta(body).get("ownerReferences") or ()):
+    def _is_owned(self, body: Body, gone: str) -> bool:
+        """Whether an owner exists; one that was set aside does, and is told once.
+
+        So may one of a kind that is not served, unless it is the one that has ``gone``.
+        """
+        owners = [owner for owner in meta(body).get("ownerReferences") or () if owner.get("uid") != gone]
+        if any(owner.get("uid") in self.store.places or self._is_of_unknown_kind(owner) for owner in owners):
             return True
         aside = self.store.aside.owner_of(body)
         if aside is not None and aside not in self._told:
@@ -193,6 +198,9 @@ class Keeper:
             what = "%s %s was set aside: objects that it owns, such as %s, are kept until they are deleted"
             _LOG.warning(what, plural, f"{namespace}/{name}".lstrip("/"), "/".join(filter(None, key_of(body))))
         return aside is not None
+
+    def _is_of_unknown_kind(self, owner: Body) -> bool:
+        return self.catalogue.of_kind(owner.get("apiVersion", ""), owner.get("kind", "")) is None
 
     def _settle_dying(self, resource: Resource, body: Body) -> None:
         """An object that waits for its dependents, or for being taken out of their owners."""
