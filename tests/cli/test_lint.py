@@ -15,6 +15,7 @@ from stromboli.cli.linting.conf_rules import CONF_RULES
 from stromboli.cli.linting.config_maps import held_in
 from stromboli.cli.linting.ignored_rules import IGNORED_RULES
 from stromboli.cli.linting.job_rules import JOB_RULES
+from stromboli.cli.linting.refusals import NAMES, REFUSED
 from stromboli.cli.main import main
 from stromboli.framework.config.config import DEFAULT_CONFIG
 from stromboli.model.names import TOPOLOGY_GROUP as GROUP
@@ -133,7 +134,9 @@ def annotated(name: str, text: str, **spec: Any) -> Obj:
 def test_every_rule_has_a_case() -> None:
     here_or_not = {"not-in-this-release"}  # depends on what the release has
     assert {rule.id for rule in CONF_RULES} - here_or_not == set(CONF)
-    assert {rule.id for rule in (*CLUSTER_RULES, *JOB_RULES, *IGNORED_RULES)} == {rule for rule, *_ in CLUSTERS}
+    assert {rule.id for rule in (*CLUSTER_RULES, *JOB_RULES, *IGNORED_RULES, *REFUSED, *NAMES)} == {
+        rule for rule, *_ in CLUSTERS
+    }
 
 
 @pytest.mark.parametrize("text", [m.CHART, DEFAULT_CONFIG], ids=["chart", "built-in"])
@@ -227,6 +230,13 @@ def alien(name: str) -> Obj:
     return {**kind("v1", "Pod", spec=spec), "metadata": {"name": name, "namespace": "ns"}}
 
 
+def asking(resource: str) -> Obj:
+    """A pod that asks for one of a resource."""
+    found = m.pod("p")
+    found["spec"]["containers"][0]["resources"] = {"requests": {resource: "1"}, "limits": {resource: "1"}}
+    return found
+
+
 # (rule, objects, what the finding's text must hold)
 CLUSTERS: list[tuple[str, list[Obj], str]] = [
     ("unusable-object", [m.node("n1", cpu="many")], "'many'"),
@@ -298,6 +308,14 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
         [kind("apps/v1", "Deployment", spec={"template": {"spec": {}}})],
         "its pods are left to scheduler default-scheduler",
     ),
+    ("refused-by-admission", [vcjob(policies=[{"event": "PodFaild", "action": "RestartJob"}])], "PodFaild"),
+    ("refused-by-admission", [vcjob(minAvailable=2)], "should not be greater than total replicas"),
+    (
+        "refused-by-admission",
+        [kind("batch.volcano.sh/v1alpha1", "CronJob", spec={"schedule": "often", "jobTemplate": {"spec": {}}})],
+        "schedule is not a valid cron expression",
+    ),
+    ("unqualified-resource", [asking("gpu")], "the resource gpu must be a standard resource type"),
     ("kind-not-read", [kind("v1", "Secret")], "v1 Secret is not looked at: it has no part in scheduling"),
 ]
 
@@ -314,7 +332,14 @@ def test_objects(rule: str, objects: list[Obj], told: str, tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize(
-    "job", [waiting(1), wide(1005, "svc"), wide(1006, "env"), wide(1006, "svc", "--inject-hosts-env=false")]
+    "job",
+    [
+        waiting(1),
+        vcjob(minAvailable=3),
+        wide(1005, "svc"),
+        wide(1006, "env"),
+        wide(1006, "svc", "--inject-hosts-env=false"),
+    ],
 )
 def test_jobs_that_are_in_order(job: Obj, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, findings = found_in([m.write(tmp_path, [job])], capsys)

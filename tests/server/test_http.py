@@ -156,6 +156,14 @@ WRONG_PODS = [
         {"container": {"resources": {"limits": {"nvidia.com/gpu": "1500m"}}}},
         'limits[nvidia.com/gpu]: Invalid value: "1500m": must be an integer',
     ),
+    (
+        {"container": {"resources": {"limits": {"gpu": 1}}}},
+        'resources.limits[gpu]: Invalid value: "gpu": must be a standard resource type or fully qualified',
+    ),
+    (
+        {"container": {"resources": {"limits": {"pods": 1}}}},
+        'resources.limits[pods]: Invalid value: "pods": must be a standard resource for containers',
+    ),
     ({"priorityClassName": "vip"}, "no PriorityClass with name vip was found"),
     (
         {"restartPolicy": "Maybe"},

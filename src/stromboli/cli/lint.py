@@ -117,6 +117,7 @@ def of_files(files: list[str], setup: Setup | None) -> list[Finding]:
     from stromboli.cli.linting.findings import broken
     from stromboli.cli.linting.ignored_rules import IGNORED_RULES
     from stromboli.cli.linting.job_rules import JOB_RULES
+    from stromboli.cli.linting.refusals import NAMES, REFUSED
     from stromboli.cli.terminal import progress
     from stromboli.cluster.state import ClusterState
     from stromboli.sim.ignored import NOTHING_HEEDED
@@ -127,7 +128,7 @@ def of_files(files: list[str], setup: Setup | None) -> list[Finding]:
         loading.take(files, told)
     loading.complete()
     cluster = Cluster(loading, setup.config if setup else None, setup.heeded() if setup else NOTHING_HEEDED)
-    return broken((*CLUSTER_RULES, *JOB_RULES, *IGNORED_RULES), cluster)
+    return [*broken(REFUSED, files), *broken((*CLUSTER_RULES, *JOB_RULES, *NAMES, *IGNORED_RULES), cluster)]
 
 
 def counts(findings: Sequence[Finding]) -> dict[str, int]:

@@ -39,10 +39,11 @@ class Held(NamedTuple):
 
 def held_in(paths: Iterable[str]) -> list[Held]:
     """The configurations in ConfigMaps of files and directories; files that cannot be read hold none."""
-    return [held for path in paths for file in _files(path) for held in _held(file)]
+    return [held for path in paths for file in files_of(path) for held in _held(file)]
 
 
-def _files(path: str) -> list[Path]:
+def files_of(path: str) -> list[Path]:
+    """The file of that path, or those of manifests in the directory that it is."""
     found = Path(path)
     return sorted(file for file in found.rglob("*.y*ml") if file.is_file()) if found.is_dir() else [found]
 

@@ -18,6 +18,12 @@ _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
 _HIGHEST_PORT: Final = 65535
 HIGHEST_DEADLINE: Final = (1 << 31) - 1
 """Seconds for which a pod may be active at most."""
+_STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
+_OF_QUOTAS: Final = (
+    "pods", "storage", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps",
+    "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
+)  # fmt: skip
+"""Standard resources that quotas count, and no container asks for."""
 Value = Mapping[str, object]
 
 
@@ -98,6 +104,7 @@ def _check_resources(resources: Value, path: str) -> Iterator[str]:
     limits, requests = _mapping(resources.get("limits")), _mapping(resources.get("requests"))
     for part, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
+            yield from (invalid(f"{path}.{part}[{name}]", name, wrong) for wrong in name_problems(name))
             problem = amount_problem(amount) or _fraction_problem(name, amount)
             if problem:
                 yield invalid(f"{path}.{part}[{name}]", amount, problem)
@@ -108,6 +115,15 @@ def _check_resources(resources: Value, path: str) -> Iterator[str]:
             yield from _check_limit(name, amount, limit, f"{path}.requests")
         elif not _may_be_exceeded(name):
             yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+
+
+def name_problems(name: str) -> Iterator[str]:
+    """What is wrong with a resource's name in a container: those of devices begin with a domain (nvidia.com/gpu)."""
+    standard = name in _STANDARD or name.startswith("hugepages-")
+    if "/" not in name and not standard:
+        if name not in _OF_QUOTAS and not name.startswith(("requests.", "limits.")):
+            yield "must be a standard resource type or fully qualified"
+        yield "must be a standard resource for containers"
 
 
 def _check_limit(name: str, amount: object, limit: object, path: str) -> Iterator[str]:
