@@ -13,6 +13,7 @@ from stromboli.cli.app import app
 from stromboli.cli.linting.cluster_rules import CLUSTER_RULES
 from stromboli.cli.linting.conf_rules import CONF_RULES
 from stromboli.cli.linting.job_rules import JOB_RULES
+from stromboli.cli.linting.refusals import NAMES, REFUSED
 from stromboli.cli.main import main
 
 PAGE = Path("docs/cli.md")
@@ -52,7 +53,8 @@ def test_every_rule_is_described_with_its_severity() -> None:
     described = dict(re.findall(r"^\| `([a-z-]+)` \| (error|warning|note) \|", text, re.MULTILINE))
     assert described == {
         **{rule.id: rule.severity for rule in CONF_RULES},
-        **{rule.id: rule.severity for rule in (*CLUSTER_RULES, *JOB_RULES)},
+        **{rule.id: rule.severity for rule in (*CLUSTER_RULES, *JOB_RULES, *NAMES)},
+        **{rule.id: rule.severity for rule in REFUSED},
     }
 
 
