@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.cluster import nodes
 from stromboli.cluster import state as states
 from stromboli.cluster.audit import inconsistencies
 from stromboli.cluster.events import Added, Deleted
+from stromboli.cluster.nodes import NodeEntry
 from stromboli.cluster.state import ClusterState
 from stromboli.framework.config.gates import IN_PLACE_RESIZE, KINDS, PIPELINED_STATE, POD_LEVEL_RESOURCES
 from stromboli.journal.checkpoint import Checkpoint
 from stromboli.model.job import Job
+from stromboli.model.resources.axes import Axes
 from stromboli.model.resources.request import RequestGates
 from stromboli.model.usage import NodeUsage
 from tests.cluster.objects import made, pod
@@ -145,3 +149,23 @@ def test_sums_are_counted_again_only_where_they_change(changed: dict[str, object
         state = after([("a", {}), ("a", changed)])
     assert exchanged.called is not counted
     assert not [one for one in inconsistencies(state) if one is not None]
+
+
+def test_a_snapshot_renews_the_rows_of_nodes_that_have_changed_alone() -> None:
+    state = after([("a", {}), ("b", {"node": "n2"})])
+    renewed = list[list[str]]()
+
+    def noted(axes: Axes, entries: list[NodeEntry]) -> Iterator[tuple[str, object]]:
+        renewed.append([entry.place[1] for entry in entries])
+        return columns_of(axes, entries)
+
+    columns_of = nodes._columns
+    with patch.object(nodes, "_columns", noted):
+        before = state.snapshot()
+        state.snapshot()
+        state.apply(Added("Pod", pod("c", uid="u-c", spec={"nodeName": "n2"}, status={"phase": "Running"})))
+        later = state.snapshot()
+    assert renewed == [["n1", "n2"], ["n2"]]
+    assert [len(on_node) for on_node in before.node_tasks] == [1, 1]
+    assert [len(on_node) for on_node in later.node_tasks] == [1, 2]
+    assert not state.nodes._moved, "what has been looked at is kept no longer"

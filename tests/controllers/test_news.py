@@ -131,6 +131,18 @@ def test_a_command_that_is_being_carried_out_is_not_taken_again() -> None:
     assert commands.taken(key) is None
 
 
+def test_a_command_that_another_controller_has_taken_is_carried_out_by_that_one_alone() -> None:
+    command = read(Command, {
+        "metadata": {"name": "c", "namespace": "ns", "uid": "u", "resourceVersion": "1"},
+        "target": {"kind": "Job", "name": "j", "uid": "ju"}, "action": "AbortJob",
+    })  # fmt: skip
+    commands, key = Commands(), ("ns", "c")
+    commands.put(command)
+    commands.take(key, 0.0)
+    commands.lost(key)
+    assert (commands.taken(key), commands.taking) == (None, {})
+
+
 def test_the_annotations_of_a_pods_owner_count() -> None:
     cluster = Cluster()
     notes = {"scheduling.volcano.sh/group-min-member": "3"}

@@ -324,3 +324,16 @@ def test_controllers_whose_last_changes_get_no_answer_end_when_their_time_is_ove
         await world.end()
 
     run(main())
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_nothing_goes_on_after_work_that_is_done_or_given_up(asked: bool) -> None:
+    async def main() -> None:
+        stop = Stop()
+        if asked:
+            asyncio.get_running_loop().call_soon(stop.ask)
+        await stop.unless(asyncio.sleep(60 if asked else 0))
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())

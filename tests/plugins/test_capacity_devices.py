@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from stromboli.cluster.decoding import decode
+from stromboli.cluster.objects import from_value
 from stromboli.framework.books.cycle_state import CycleState
 from stromboli.model.claims import Devices, read_classes
 from stromboli.model.codec import decode_snapshot, encode_snapshot
+from stromboli.plugins.capacity import devices
 from stromboli.testing.builders import node, pod, pod_group, queue
 from tests.acceptance.bench import Bench, conf, messages, task_of
 
@@ -203,3 +209,20 @@ def test_snapshots_carry_claims():
     again = decode_snapshot(encode_snapshot(bench.snapshot()))
     assert again.claims == {"default/a": {CLASS: Devices(2, {"memory": 2 * 2**30 * 1000})}}
     assert again.jobs["default/j"].tasks["default/j-0"].claims == ("default/a",)
+
+
+@pytest.mark.parametrize("named", ["deserved", "guarantee", "capability"])
+def test_queues_that_name_a_device_class_anywhere_are_counted(named):
+    """A queue that names none in its capability has no limit of its own; it counts among its parent's."""
+    amounts = {f"deviceclass/{CLASS}": 1}
+    spec = {named: {"resource": amounts} if named == "guarantee" else amounts}
+    account: Any = SimpleNamespace(name="q", ancestors=(), queue=SimpleNamespace(spec=decode.queue_of(made(spec)).spec))
+    limits = {CLASS: Devices(1)} if named == "capability" else {}
+    assert list(devices._named([account], inherit=False)) == [("q", limits)]
+    plain: Any = SimpleNamespace(name="p", ancestors=(), queue=SimpleNamespace(spec=decode.queue_of(made({})).spec))
+    assert list(devices._named([plain], inherit=True)) == []
+
+
+def made(spec):
+    return from_value("Queue", {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+                                "metadata": {"name": "q"}, "spec": spec})  # fmt: skip

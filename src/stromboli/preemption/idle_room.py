@@ -42,9 +42,8 @@ class IdleRoom:
         self.backfills = ours and "backfill" in session.to_come
         self._placing = Placing(session)
         self._left = session.statement()
-        self._claims: ClaimFromLower | None = None
-        self._moment = 0
-        """How many operations stood when the claims were listed."""
+        self._claims: tuple[int, ClaimFromLower] | None = None
+        """What lower holders may yield, and how many operations stood when that was listed."""
 
     def __enter__(self) -> Self:
         return self
@@ -140,10 +139,10 @@ class IdleRoom:
             return None
         if session.ask.job_ready(job) or session.ask.job_pipelined(job):
             return None
-        if self._claims is None or self._moment != len(self._left.operations):
-            self._claims = ClaimFromLower(session, book, Precedence(session, book.holders))
-            self._moment = len(self._left.operations)
-        return self._claims.find(job, lambda: try_job(session, self._placing, job, sheet_of(session, job)))[1]
+        if self._claims is None or self._claims[0] != len(self._left.operations):
+            claims = ClaimFromLower(session, book, Precedence(session, book.holders))
+            self._claims = len(self._left.operations), claims
+        return self._claims[1].find(job, lambda: try_job(session, self._placing, job, sheet_of(session, job)))[1]
 
     # ------------------------------------------------------------------ backfill
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pytest
 
 from stromboli.framework.engine.placer import Placer
 from stromboli.framework.extension.guarded import PluginFailed
+from stromboli.framework.extension.handlers import TaskEvent
 from stromboli.model.table import Node
 from stromboli.model.task import Task
-from stromboli.plugin import Plugin, node_order
+from stromboli.plugin import Plugin, node_order, on_allocate
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench, binds, conf, task_of
 
@@ -79,3 +80,28 @@ def test_a_score_that_fails_is_noticed_once_a_node_is_open(
     scene = [node("n0", cpu=cores), pod_group("x"), pod("x0", group="x", cpu=2)]
     plan = Bench(scene, conf("gang", "predicates failing"), Failing).cycle()
     assert (plan.inconsistencies, binds(plan)) == (problems, bound)
+
+
+class Elsewhere(Plugin):
+    """Its score of one node changes when a pod is placed on another; it has no key, and so promises nothing."""
+
+    name = "elsewhere"
+
+    def __init__(self, arguments: Mapping[str, object] | None = None) -> None:
+        super().__init__(arguments)
+        self._placed = 0
+
+    @on_allocate
+    def count(self, event: TaskEvent) -> None:
+        self._placed += 1
+
+    @node_order
+    def score(self, task: Task, node: Node) -> float:
+        return 5.0 * self._placed if node.name == "n1" else 1.0
+
+
+def test_a_score_without_a_key_is_asked_again_of_all_nodes_after_each_placement() -> None:
+    pods = [pod(f"x{number}", group="x", cpu=1 + number) for number in range(2)]
+    scene = [node("n0", cpu=4), node("n1", cpu=4), pod_group("x", min_member=2), *pods]
+    plan = Bench(scene, conf("gang", "predicates elsewhere"), Elsewhere).cycle()
+    assert binds(plan) == {"x0": "n0", "x1": "n1"}

@@ -9,7 +9,7 @@ import pytest
 from stromboli.framework.session.session import Session
 from stromboli.model.reservation import Held, stated
 from stromboli.model.resources.resource import INFINITE
-from stromboli.plugins.capacity.accounts import Account, ancestor_at, shared_levels
+from stromboli.plugins.capacity.accounts import Account, ancestor_at, offered, shared_levels
 from stromboli.testing.builders import Manifest, node, queue
 from tests.acceptance.bench import GPU, Bench, conf, task_of
 from tests.plugins.queue_jobs import job
@@ -137,3 +137,11 @@ def test_what_the_root_leaves_out_is_not_limited_but_in_compat_mode(compat: bool
     with Bench([node("n1", cpu=16), root, queue("A")], TREE, compat=compat).open() as session:
         found = accounts(session)["A"].quota.real_capability
         assert (found.milli_cpu, found.memory) == (4000, memory)
+
+
+def test_what_nodes_list_without_having_any_is_named_in_one_order() -> None:
+    """Whatever the order of a set, texts and records say the same."""
+    names = [f"{letter}.com/gpu" for letter in "hgfedcba"]
+    scene = [node("n1", resources=dict.fromkeys(names, 0)), queue("q", capability=dict.fromkeys(names, 1))]
+    with Bench(scene, conf("gang", "predicates capacity")).open() as session:
+        assert list(offered(session).scalars or ()) == ["pods", *sorted(names)]

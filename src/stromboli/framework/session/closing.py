@@ -213,15 +213,14 @@ def _shorten(amounts: Resource, offered: Container[str], stated: Container[str])
 def _unoffered(session: Session) -> dict[str, dict[str, float]]:
     """What placed tasks hold of resources that no node offers, by queue and name: in sums these are not told apart."""
     column, found = session.axes.index.get(UNOFFERED), dict[str, dict[str, float]]()
-    if column is None or not any(amount_at(queue.sums.allocated, column) for queue in session.queues.values()):
-        return found
-    for job in session.jobs.peek():
+    held = column is not None and any(amount_at(one.sums.allocated, column) for one in session.queues.values())
+    for job in session.jobs.peek() if held else ():
         for task in (task for status in ALLOCATED_STATUS for task in job.of(status)):
             for name, amount in session.axes.unoffered(task.request).items():
                 if not amount:
                     continue
-                held = found.setdefault(job.queue, {})
-                held[name] = held.get(name, 0.0) + amount
+                of_queue = found.setdefault(job.queue, {})
+                of_queue[name] = of_queue.get(name, 0.0) + amount
     return found
 
 

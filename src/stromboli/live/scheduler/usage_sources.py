@@ -102,7 +102,7 @@ class _Http:
 class Prometheus:
     """Averages that Prometheus works out of what node exporters tell it: two questions for all nodes."""
 
-    def __init__(self, settings: Settings, clock: Clock, *, fills: bool = False) -> None:
+    def __init__(self, settings: Settings, clock: Clock, *, fills: bool) -> None:
         self._http, self._clock, self._fills = _Http("Prometheus", settings), clock, fills
 
     async def sample(self, nodes: Sequence[str]) -> Samples:

@@ -72,7 +72,7 @@ def by_distance(domains: Domains, lies_in: str) -> Floats:
     chain = [] if own == NOWHERE else [around for around in domains.up[:, own].tolist() if around != NOWHERE]
     for around in reversed(chain):  # what lies closer is said last
         inside = np.flatnonzero((domains.up == around).any(axis=0))
-        found[inside] = (high - infos[around].tier) / (high - low) if high > low else 1.0
+        found[inside] = (high - infos[around].tier) / max(high - low, 1)
     if chain:
         found[own] = 1.0
     return found
