@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stromboli.cli.exits import EPILOG, WAITING
+from stromboli.cli.exits import BAD_INPUT, EPILOG, OK, WAITING
 from stromboli.cli.options import PluginsDirectory
-from stromboli.cli.terminal import console, print_table, say, table
+from stromboli.cli.terminal import console, print_table, say, say_some, table
+from stromboli.errors import ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +32,8 @@ stromboli eta --record /var/lib/stromboli/record
 
 MOST = 50
 """Waiting jobs that are answered for, the first ones."""
+NO_JOB = "no job comes of it that the cluster of the record does not have already"
+"""What is said of a file, or of a job that is not submitted, without an answer."""
 
 
 def eta(
@@ -45,11 +48,32 @@ def eta(
 ) -> None:
     """Say when jobs will start: P50, P80 and P95, calibrated by how such answers have come true in the record.
 
-    Ends with 1 where there is no basis for an answer: then no number is given.
+    Ends with 1 where there is no basis for an answer: then no number is given; and with 2 where the file, or an object
+    in it, cannot be used, or no job comes of it.
     """
     found, planning = predicted(record, file, until, plugins_dir or "")
+    if file is not None:
+        _tell_file(file, found, planning)
+    elif not found:
+        say("note: nothing waits")
     show(found, planning)
-    raise typer.Exit(WAITING if any(not one.basis for one in found) else 0)
+    raise typer.Exit(_code(file, found, planning))
+
+
+def _tell_file(file: Path, found: Sequence[Eta], planning: Planning) -> None:
+    """Say on standard error what of the file could not be used, and whether no job came of it."""
+    loading = planning.loading
+    say_some("error", [str(error) for error in loading.problems], 50)
+    say_some("warning", [str(error) for error in loading.ignored])
+    say_some("note", loading.kinds_ignored())
+    if not found and not loading.problems:
+        say(f"error: {file}: {NO_JOB}")
+
+
+def _code(file: Path | None, found: Sequence[Eta], planning: Planning) -> int:
+    if planning.loading.problems or (file is not None and not found):
+        return BAD_INPUT
+    return WAITING if any(not one.basis for one in found) else OK
 
 
 def foretell(body: Mapping[str, Any], record: str) -> None:
@@ -60,7 +84,12 @@ def foretell(body: Mapping[str, Any], record: str) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         json.dump(body, file)
         file.flush()
-        show(*predicted(Path(record), Path(file.name), ""))
+        found, planning = predicted(Path(record), Path(file.name), "")
+    if problem := next(iter(planning.loading.problems), None):
+        raise ManifestError(problem.problem, object=problem.object, path=problem.path)
+    if not found:
+        say(f"note: {NO_JOB}")
+    show(found, planning)
 
 
 def predicted(record: Path, file: Path | None, until: str, plugins: str = "") -> tuple[list[Eta], Planning]:
@@ -89,9 +118,8 @@ def show(found: Sequence[Eta], planning: Planning) -> None:
     view = table("JOB", "QUEUE", ">BEFORE IT", ">P50", ">P80", ">P95", "BASIS")
     for one in found:
         view.add_row(one.job, one.queue, str(one.position), *map(_span, one.quantiles), one.basis or one.why)
-    print_table(console(), view)
-    if not found:
-        say("note: nothing waits")
+    if found:
+        print_table(console(), view)
     for one in found if len(found) == 1 else ():
         if not one.basis or one.quantiles[0]:
             console().print(f"{one.job}: {explain(planning, one.job).verdict}", highlight=False)
