@@ -99,3 +99,32 @@ def test_a_job_that_is_not_submitted_is_refused_without_the_name_of_a_temporary_
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("vcctl: Job default/j, spec.tasks: ")
+
+
+def test_a_job_of_a_file_that_can_never_start_gets_no_number(ask: Ask) -> None:
+    code, out, _ = ask(plain_pod("new", nodeSelector={"no": "such"}))
+    assert code == 1
+    assert "didn't match Pod's node affinity/selector" in out
+    assert "0s" not in out
+
+
+def test_pods_of_a_file_stay_without_the_group_that_is_missing(ask: Ask) -> None:
+    body = json.loads(plain_pod("new"))
+    body["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "gone"}
+    code, out, _ = ask(json.dumps(body))
+    assert code == 1
+    assert "there is no PodGroup ns/gone" in out
+
+
+def test_a_job_that_is_not_submitted_and_can_never_start_gets_no_number(
+    filled_record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    template = {"spec": json.loads(plain_pod("new"))["spec"]}
+    body = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}}
+    file = tmp_path / "j.yaml"
+    file.write_text(json.dumps({**body, "spec": {"queue": "gone", "tasks": [{"replicas": 1, "template": template}]}}))
+    run(vcctl, "vcctl", ["job", "run", "-f", str(file), "--eta", str(filled_record)])
+    out = capsys.readouterr().out
+    assert "queue gone does not exist" in out
+    assert "0s" not in out

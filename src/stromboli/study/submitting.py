@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -10,11 +11,15 @@ from stromboli.cluster.decoding.decode import job_facts
 from stromboli.cluster.state import ClusterState
 from stromboli.framework.config.registry import Registry
 from stromboli.journal.checkpoint import Checkpoint, restored
+from stromboli.sim.explanation.for_good import refused_for_good
 from stromboli.sim.loading import Loading
 from stromboli.sim.planning import Planning
 from stromboli.study.calibration import LEVELS
 from stromboli.study.eta import Eta
 from stromboli.study.replay import Moment
+
+REFUSED: Final = "the scheduler refuses it, whatever ends: {why}"
+"""What is said of a job that can never start, in place of a number."""
 
 
 def submitted(moment: Moment, registry: Registry, file: Path | None) -> tuple[Planning, list[str]]:
@@ -37,10 +42,22 @@ def submitted(moment: Moment, registry: Registry, file: Path | None) -> tuple[Pl
 
 
 def _come(state: ClusterState, uid: str, now: int) -> None:
-    """Let a job of a file stand behind those that wait already, unless the file says when it came."""
-    group = state.jobs[uid].group
-    if not group.created:
+    """Let a job of a file stand behind those that wait already, unless the file says when it came.
+
+    One whose PodGroup is missing stays without it.
+    """
+    job = state.jobs[uid]
+    group = job.group
+    if job.facts.queue and not group.created:
         state.set_group(job_facts(replace(group, created=now), state.default_queue, state.axes))
+
+
+def withheld(planning: Planning, found: Eta) -> Eta:
+    """The answer without a number, with the cause, where the cycle that has run refuses the job for good."""
+    cycle = planning.last
+    job = cycle.session.jobs.peek_at(found.job) or planning.state.jobs[found.job]
+    why = refused_for_good(cycle, job)
+    return found._replace(quantiles=(None,) * len(LEVELS), basis="", why=REFUSED.format(why=why)) if why else found
 
 
 def fitting(planning: Planning, uid: str) -> Eta | None:

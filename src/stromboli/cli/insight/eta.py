@@ -98,7 +98,7 @@ def predicted(record: Path, file: Path | None, until: str, plugins: str = "") ->
     from stromboli.cli.options import time_of
     from stromboli.study.eta import Forecaster, scene_of
     from stromboli.study.learning import learned
-    from stromboli.study.submitting import fitting, submitted
+    from stromboli.study.submitting import fitting, submitted, withheld
 
     learner, moment = learned(record, full_registry(plugins), time_of(until) if until else float("inf"))
     planning, jobs = submitted(moment, full_registry(plugins), file)
@@ -108,7 +108,8 @@ def predicted(record: Path, file: Path | None, until: str, plugins: str = "") ->
     waiting = [uid for uid, _, _ in scene.waiting] if file is None else jobs
     at_once = {uid: found for uid in waiting if (found := fitting(planning, uid)) is not None}
     asked = [uid for uid in waiting if uid not in at_once][:MOST]
-    return [*at_once.values(), *forecaster.etas(scene, asked)], planning
+    later = [withheld(planning, one) for one in forecaster.etas(scene, asked)]
+    return [*at_once.values(), *later], planning
 
 
 def show(found: Sequence[Eta], planning: Planning) -> None:
