@@ -316,6 +316,21 @@ CLUSTERS: list[tuple[str, list[Obj], str]] = [
     ),
     ("unqualified-resource", [asking("gpu")], "the resource gpu must be a standard resource type"),
     ("kind-not-read", [kind("v1", "Secret")], "v1 Secret is not looked at: it has no part in scheduling"),
+    (
+        "kind-not-read",
+        [kind("kubeflow.org/v1", "PyTorchJob")],
+        "kubeflow.org/v1 PyTorchJob is not looked at: which pods it leads to is its operator's doing, so none",
+    ),
+    (
+        "kind-not-read",
+        [kind("example.com/v1", "Training")],
+        "example.com/v1 Training is not looked at: scheduling does not read it; pods that are made of it count",
+    ),
+    (
+        "kind-not-read",
+        [kind("rbac.authorization.k8s.io/v1", "ClusterRole")],
+        "ClusterRole is not looked at: it has no part in scheduling",
+    ),
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from stromboli.api.batch import NO_POLICY
 from stromboli.cluster.kinds import Job as VolcanoJob
+from stromboli.cluster.owners.kinds import OWNER_KINDS
 from stromboli.cluster.state import ClusterState
 from stromboli.job_plugins.registry import offered
 from stromboli.model.job import Job
@@ -34,6 +35,11 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 """By group and kind: why an object is not looked at, or what to do instead."""
 _OTHERS: Final = "it has no part in scheduling"
+_OWNERS: Final = (
+    "which pods it leads to is its operator's doing, so none is counted; list them too (kubectl get pods -o yaml), or "
+    "their PodGroup"
+)
+_FOREIGN: Final = "scheduling does not read it; pods that are made of it count where they are listed too"
 
 
 NO_DEVICES: Final = "describes no devices; lint reads a configuration in it, plan takes one with --config"
@@ -55,9 +61,19 @@ class Ignored(NamedTuple):
 def kind_text(kind: str, count: int) -> str:
     """A sentence on ``count`` objects of ``kind``, given as ``apiVersion kind``, that are not looked at."""
     version, _, name = kind.rpartition(" ")
-    why = _KINDS.get(f"{version.rpartition('/')[0]} {name}", _OTHERS)
+    why = _why(version.rpartition("/")[0], name)
     objects, are = ("object", "is") if count == 1 else ("objects", "are")
     return f"{count} {objects} of kind {kind} {are} not looked at: {why}"
+
+
+def _why(group: str, kind: str) -> str:
+    """Why objects of ``kind`` are not looked at, or what to do instead."""
+    if told := _KINDS.get(f"{group} {kind}"):
+        return told
+    if (group, kind) in OWNER_KINDS:
+        return _OWNERS
+    is_kubernetes = "." not in group or group.endswith(".k8s.io")
+    return _OTHERS if is_kubernetes else _FOREIGN
 
 
 class Heeded(NamedTuple):
